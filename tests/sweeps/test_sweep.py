@@ -191,6 +191,73 @@ def test_resources_hold_or_are_refused_at_once(idle: Home, tmp_path: Path) -> No
     assert [each.metrics["held"]["CPU"] for each in both] == [2, 4]
 
 
+def test_a_group_of_bundles_for_each_trial(idle: Home, tmp_path: Path) -> None:
+    """The first is the trial's own; what it makes is in the others."""
+    def train(config: dict) -> None:
+        @troupe.remote(num_cpus=2)
+        class Helper:
+            def group(self) -> str:
+                return troupe.get_runtime_context().get_placement_group_id()
+
+        helpers = [Helper.remote() for _ in range(2)]
+        groups = troupe.get([each.group.remote() for each in helpers])
+        tune.report({"x": 1, "one": len({*groups, troupe.get_runtime_context().get_placement_group_id()})})
+
+    sized = tune.with_resources(train, tune.PlacementGroupFactory([{"CPU": 1}, {"CPU": 2}, {"CPU": 2}]))
+    assert [(each.error, each.metrics.get("one")) for each in sweep(sized, tmp_path, num_samples=2)] == [(None, 1)] * 2
+    with pytest.raises(exceptions.PlacementError, match="can never be placed"):
+        sweep(tune.with_resources(train, tune.PlacementGroupFactory([{"CPU": 1}, {"CPU": 100}])), tmp_path, name="never")
+
+
+class Counts(tune.Trainable):
+    def setup(self, config: dict, first: int = 0) -> None:
+        self.value, self.setups = first, 1
+
+    def step(self) -> dict:
+        self.value += self.config["by"]
+        return {"x": self.value, "setups": self.setups, "done": self.iteration == 4, "id": self.trial_id}
+
+    def save_checkpoint(self, checkpoint_dir: str) -> None:
+        Path(checkpoint_dir, "value").write_text(str(self.value))
+
+    def load_checkpoint(self, checkpoint: str) -> None:
+        self.value = int(Path(checkpoint, "value").read_text())
+
+
+class CountsAgain(Counts):
+    def reset_config(self, new_config: dict) -> bool:
+        self.value, self.setups = 0, self.setups + 1
+        return True
+
+    def save_checkpoint(self, checkpoint_dir: str) -> dict:  # type: ignore[override]
+        return {"value": self.value}
+
+    def load_checkpoint(self, checkpoint: dict) -> None:  # type: ignore[override]
+        self.value = checkpoint["value"]
+
+
+def test_a_trainable_class_steps_saves_and_goes_on(idle: Home, tmp_path: Path) -> None:
+    class Fails(Counts):
+        def step(self) -> dict:
+            if self.iteration == 3 and not Path(self.config["path"], "failed").exists():
+                Path(self.config["path"], "failed").touch()
+                raise ValueError("once")
+            return super().step()
+
+    by = {"by": tune.grid_search([1, 10])}
+    grid = sweep(tune.with_parameters(Counts, first=100), tmp_path, by, keep=CheckpointConfig(checkpoint_at_end=True))
+    assert [each.metrics["x"] for each in grid] == [105, 150] and all(each.checkpoint is not None for each in grid)
+    result, = sweep(Fails, tmp_path, {"by": 1, "path": str(tmp_path)}, name="fails", failures=FailureConfig(max_failures=1),
+                    keep=CheckpointConfig(checkpoint_frequency=2))
+    assert [(each["x"], each["training_iteration"]) for each in result.metrics_history] == [(x, x) for x in range(1, 6)] and result.error is None
+    again = sweep(CountsAgain, tmp_path, by, name="again", reuse_actors=True, max_concurrent_trials=1, keep=CheckpointConfig(checkpoint_frequency=1))
+    assert [(each.metrics["x"], each.metrics["setups"], len({one.metrics["pid"] for one in again})) for each in again] == [(5, 1, 1), (50, 2, 1)]
+    with pytest.raises(TypeError, match="no tune.Trainable"):
+        Tuner(dict)
+    without = sweep(tune.Trainable, tmp_path, name="without")
+    assert "has no step()" in str(without.errors[0])
+
+
 def test_parameters_travel_once_beside_the_configuration(idle: Home, tmp_path: Path) -> None:
     def train(config: dict, data: bytes, factor: int = 1) -> None:
         tune.report({"x": len(data) * factor * config["a"]})

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from troupe.tune._config import CheckpointConfig, FailureConfig, RunConfig, TuneConfig
     from troupe.tune._context import TuneContext, get_context
     from troupe.tune._errors import TrialFailedError, TrialStopped, TuneError
+    from troupe.tune._resources import PlacementGroupFactory
     from troupe.tune._results import Result, ResultGrid
     from troupe.tune._search.spaces import (
         choice,
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
         uniform,
     )
     from troupe.tune._trainable import with_parameters, with_resources
+    from troupe.tune._trainable_class import Trainable
     from troupe.tune._tuner import Tuner
     from troupe.tune.schedulers import create_scheduler
 
@@ -50,7 +52,7 @@ _WHERE = {
     **dict.fromkeys(("TrialFailedError", "TrialStopped", "TuneError"), "tune._errors"),
     **dict.fromkeys(("Result", "ResultGrid"), "tune._results"),
     **dict.fromkeys(("with_parameters", "with_resources"), "tune._trainable"),
-    "Tuner": "tune._tuner", "create_scheduler": "tune.schedulers",
+    "PlacementGroupFactory": "tune._resources", "Trainable": "tune._trainable_class", "Tuner": "tune._tuner", "create_scheduler": "tune.schedulers",
 }
 
 
@@ -68,8 +70,8 @@ def __dir__() -> list[str]:
     return sorted({*globals(), *_WHERE, *_MODULES})
 
 
-__all__ = ["Checkpoint", "CheckpointConfig", "FailureConfig", "Result", "ResultGrid", "RunConfig", "TrialFailedError", "TrialStopped", "TuneConfig",
-           "TuneContext", "TuneError", "Tuner", "choice", "create_scheduler", "get_checkpoint", "get_context", "grid_search", "lograndint",
+__all__ = ["Checkpoint", "CheckpointConfig", "FailureConfig", "PlacementGroupFactory", "Result", "ResultGrid", "RunConfig", "Trainable", "TrialFailedError",
+           "TrialStopped", "TuneConfig", "TuneContext", "TuneError", "Tuner", "choice", "create_scheduler", "get_checkpoint", "get_context", "grid_search", "lograndint",
            "loguniform", "qlograndint",
            "qloguniform", "qrandint", "qrandn", "quniform", "randint", "randn", "report", "sample_from", "uniform", "with_parameters",
            "with_resources"]

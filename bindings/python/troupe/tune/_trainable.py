@@ -8,9 +8,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from troupe import _pickled
-
-DEFAULT_RESOURCES = {"CPU": 1.0}
-_NAMES = {"cpu": "CPU", "gpu": "GPU"}
+from troupe.tune import _resources
+from troupe.tune._trainable_class import ClassRun, Trainable
 
 
 @dataclass(frozen=True)
@@ -44,13 +43,14 @@ def given(trainable: Any) -> Given:
 def with_resources(trainable: Any, resources: Any) -> Any:
     """The trainable, each trial of which holds that much.
 
-    `resources`: amounts, `{"cpu": 2, "gpu": 0.5}`, other names as they are; or a function of the configuration that gives such a dict. Without
+    `resources`: amounts, `{"cpu": 2, "gpu": 0.5}`, other names as they are; a PlacementGroupFactory; or a function of the
+    configuration that gives one of these. Without
     this a trial holds one CPU. Raises ValueError for what is no amount. As Ray's `tune.with_resources`.
 
         Tuner(tune.with_resources(train, {"gpu": 0.5}), param_space=...)
     """
     if not callable(resources):
-        amounts(resources)
+        _resources.shape_of(resources)
     return replace(given(trainable), resources=resources)
 
 
@@ -73,21 +73,6 @@ def with_parameters(trainable: Any, **parameters: Any) -> Any:
     return replace(known, parameters=both)
 
 
-def amounts(resources: Any) -> dict[str, float]:
-    """What a trial holds, by the runtime's names. Raises ValueError for what is no amount."""
-    if resources is None:
-        return dict(DEFAULT_RESOURCES)
-    if not isinstance(resources, Mapping):
-        raise ValueError(f"a trial's resources are a dict of amounts, {{'cpu': 2, 'gpu': 0.5}}, not {resources!r}")
-    found = {}
-    for name, amount in resources.items():
-        if not isinstance(name, str) or isinstance(amount, bool) or not isinstance(amount, (int, float)) or not amount >= 0:
-            raise ValueError(f"a trial's resources {dict(resources)!r}: {name!r}: {amount!r} is no amount of a resource")
-        if amount:
-            found[_NAMES.get(name, name)] = float(amount)
-    return found
-
-
 def name_of(trainable: Any) -> str:
     """What the trials are called after."""
     while isinstance(trainable, functools.partial):
@@ -96,9 +81,26 @@ def name_of(trainable: Any) -> str:
     return "".join(each if each.isalnum() or each in "-_." else "_" for each in name).strip("_") or "trial"
 
 
-def as_function(known: Given) -> Callable[..., Any]:
-    """A function of (configuration, **parameters) that runs one trial. Raises TypeError for one that takes something else."""
+def is_class(known: Given) -> bool:
+    """Whether it is a Trainable class. Raises TypeError for a class of another kind."""
+    if not inspect.isclass(known.function):
+        return False
+    if not issubclass(known.function, Trainable):
+        raise TypeError(f"{name_of(known.function)} is a class, and no tune.Trainable: derive it from that, or give a function of the configuration")
+    return True
+
+
+def says_resources(known: Given) -> bool:
+    """Whether it is a class that says itself what a trial holds."""
+    return is_class(known) and known.function.default_resource_request.__func__ is not Trainable.default_resource_request.__func__
+
+
+def as_function(known: Given, *, every: int = 0, at_end: bool = False) -> Callable[..., Any]:
+    """A function of (configuration, **parameters) that runs one trial; a Trainable class saves `every` so many steps, and `at_end`. Raises TypeError for
+    one that takes something else."""
     function = known.function
+    if is_class(known):
+        return ClassRun(function, every, at_end)
     try:
         signature = inspect.signature(function)
     except ValueError:  # of an extension

@@ -63,7 +63,7 @@ class Demand:
                 missing[place.shape] -= 1
             else:
                 unused.append(place)
-        return list(missing.elements()), unused
+        return list(missing.elements()), [] if self.asked else unused  # the trial that is being proposed may hold as much
 
     def _wanted(self) -> int:
         """How many places without a trial there should be: no more than may be asked for before there is room."""

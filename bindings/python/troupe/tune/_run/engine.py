@@ -16,6 +16,7 @@ from typing import Any
 
 from troupe._cluster import status_lines
 from troupe._code import capture
+from troupe.tune import _resources
 from troupe.tune._context import TuneContext
 from troupe.tune._core import events as ev
 from troupe.tune._core.deciding import Scheduler, Searcher
@@ -32,7 +33,7 @@ LATE_S = 60.0
 
 @dataclass(frozen=True)
 class Plan:
-    """What is run, checked. `options_of`, `resources_of`: of a shape. `shape_of`: of a configuration; None: of all the same, which is ""."""
+    """What is run, checked. `shape_of`: what a trial holds, by its configuration; None: all of them hold `shape`."""
 
     name: str
     function: bytes
@@ -41,9 +42,8 @@ class Plan:
     scheduler: Scheduler
     searcher: Searcher
     conditions: Conditions
-    options_of: Callable[[str], Mapping[str, Any]]
-    resources_of: Callable[[str], Mapping[str, float]]
     shape_of: Callable[[Mapping[str, Any]], str] | None
+    shape: str
     trial_name: str
     sweep_id: str
     hears: Callable[[ev.Tell, "Engine"], None] = lambda told, engine: None
@@ -55,9 +55,9 @@ class Engine:
     def __init__(self, plan: Plan, folder: SweepFolder) -> None:
         self._plan, self._folder = plan, folder
         self.core = SweepCore(plan.rules, plan.scheduler, plan.conditions, name_of=lambda number: f"{plan.sweep_id}_{number:05d}",
-                              uniform_shape="" if plan.shape_of is None else None)
+                              uniform_shape=plan.shape if plan.shape_of is None else None)
         self._waits = Waits()
-        self._places = TrialPlaces(plan.trial_name, plan.function, plan.parameters, plan.options_of, self._waits)
+        self._places = TrialPlaces(plan.trial_name, plan.function, plan.parameters, self._waits)
         self._searcher = asking.asked(plan.searcher, self._waits)
         self._news: deque[ev.Event] = deque()
         self.where: dict[str, Mapping[str, Any]] = {}
@@ -170,16 +170,17 @@ class Engine:
         plan, trial = self._plan, start.trial
         self.where[trial] = self._places.about(start.place)
         context = TuneContext(name=plan.name, path=str(self.folder_of(trial)), trial_id=trial, trial_name=self.name_of(trial),
-                              resources=plan.resources_of(self.core.ledger.trials[trial].shape))
+                              resources=_resources.held_by(self.core.ledger.trials[trial].shape))
         config = capture.dumps(None, (dict(start.config),), {}, what=f"the configuration of trial {trial}")
         base = str(self.folder_of(start.base.trial) / start.base.checkpoint) if start.base is not None else ""
         self._places.start(start.place, trial, start.attempt, config, context, base, start.checkpoints, start.kept)
 
     def _shaped(self, answer: ev.Proposed) -> ev.Proposed:
         """With what its trial is to hold."""
-        if answer.proposal is None or self._plan.shape_of is None:
+        if answer.proposal is None:
             return answer
-        return dataclasses.replace(answer, shape=self._plan.shape_of(answer.proposal.config))
+        shape_of = self._plan.shape_of
+        return dataclasses.replace(answer, shape=self._plan.shape if shape_of is None else shape_of(answer.proposal.config))
 
 
 def say(name: str, text: str) -> None:

@@ -3,7 +3,6 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import json
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -11,11 +10,11 @@ from typing import Any
 from troupe import exceptions
 from troupe._code import capture
 from troupe.train._checkpoint import Checkpoint
-from troupe.tune import _trainable
+from troupe.tune import _resources, _trainable
 from troupe.tune._config import RunConfig, TuneConfig
 from troupe.tune._core import events as ev
 from troupe.tune._core.deciding import End
-from troupe.tune._core.rules import Conditions, Rules
+from troupe.tune._core.rules import Rules
 from troupe.tune._core.trial import Trial
 from troupe.tune._errors import TrialFailedError, TuneError
 from troupe.tune._results import Result, ResultGrid, shown
@@ -23,9 +22,6 @@ from troupe.tune._run import conditions
 from troupe.tune._run.deciders import Deciders
 from troupe.tune._run.engine import Engine, Plan, say
 from troupe.tune._run.folder import SweepFolder
-
-_OPTIONS = {"CPU": "num_cpus", "GPU": "num_gpus", "memory": "memory"}
-
 
 @dataclasses.dataclass(frozen=True)
 class Resumption:
@@ -49,27 +45,22 @@ def rules_of(tune: TuneConfig, run: RunConfig, decide: Deciders) -> Rules:
 def plan_of(name: str, sweep_id: str, trainable: _trainable.Given, tune: TuneConfig, run: RunConfig, decide: Deciders) -> Plan:
     """Raises LaunchError where the function cannot travel."""
     trial_name = _trainable.name_of(trainable.function)
-    function = capture.dumps(_trainable.as_function(trainable), (), {}, what=f"the trials' function {trial_name}")
+    checkpoints = run.checkpoint_config
+    assert checkpoints is not None
+    at_end = bool(checkpoints.checkpoint_at_end)
+    # What ends or pauses a trial from outside comes as the answer to its report, when it is too late for a checkpoint of that report.
+    every = checkpoints.checkpoint_frequency or int(at_end or decide.scheduler.needs_checkpoints)
+    function = capture.dumps(_trainable.as_function(trainable, every=every, at_end=at_end), (), {}, what=f"the trials' function {trial_name}")
+    by_config = trainable.resources if callable(trainable.resources) else None
+    if trainable.resources is None and _trainable.says_resources(trainable):
+        by_config = trainable.function.default_resource_request
     shape_of: Callable[[Mapping[str, Any]], str] | None = None
-    uniform = "" if trainable.resources is None or callable(trainable.resources) else json.dumps(_trainable.amounts(trainable.resources), sort_keys=True)
-    if callable(trainable.resources):
-        by_config = trainable.resources
-
+    if by_config is not None:
         def shape_of(config: Mapping[str, Any]) -> str:
-            return json.dumps(_trainable.amounts(by_config(dict(config))), sort_keys=True)
-
-    def resources_of(shape: str) -> dict[str, float]:
-        return json.loads(shape or uniform) if shape or uniform else dict(_trainable.DEFAULT_RESOURCES)
-
-    def options_of(shape: str) -> dict[str, Any]:
-        held = resources_of(shape)
-        options: dict[str, Any] = {"num_cpus": 0, **{_OPTIONS[each]: amount for each, amount in held.items() if each in _OPTIONS}}
-        options["resources"] = {each: amount for each, amount in held.items() if each not in _OPTIONS}
-        return options
+            return _resources.shape_of(by_config(dict(config)))
 
     return Plan(name=name, function=function, parameters=trainable.parameters, rules=rules_of(tune, run, decide),
-                scheduler=decide.scheduler, searcher=decide.searcher, conditions=conditions.of(run.stop), options_of=options_of, resources_of=resources_of, shape_of=shape_of,
-                trial_name=trial_name, sweep_id=sweep_id)
+                scheduler=decide.scheduler, searcher=decide.searcher, conditions=conditions.of(run.stop), shape_of=shape_of, shape=_resources.shape_of(None if by_config else trainable.resources), trial_name=trial_name, sweep_id=sweep_id)
 
 
 def run(plan: Plan, folder: SweepFolder, run_config: RunConfig, resume: Resumption) -> ResultGrid:

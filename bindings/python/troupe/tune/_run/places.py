@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,9 +11,12 @@ from troupe import exceptions, state
 from troupe._actors import classes
 from troupe._cluster import session
 from troupe._code import environment
+from troupe.tune import _resources
 from troupe.tune._core import events as ev
 from troupe.tune._run.host import TrialHost
 from troupe.tune._run.waits import Waits
+from troupe.util import placement_group, remove_placement_group
+from troupe.util.scheduling_strategies import PlacementGroupSchedulingStrategy
 
 FUNCTION_INLINE_BYTES_MAX = 64 << 10
 
@@ -23,17 +26,18 @@ class Held:
     """One place: its actor, and, once its process is there, where that is."""
 
     actor: Any
+    group: Any = None
+    """The placement group of a trial that holds several bundles."""
     about: Mapping[str, Any] | None = None
     trial: str = ""
     attempt: int = 0
 
 
 class TrialPlaces:
-    """Of one engine. `options_of(shape)`: of the actors. `pickled`: the function, as it travels; `parameters`: what goes with it."""
+    """Of one engine. `pickled`: the function, as it travels; `parameters`: what goes with it."""
 
-    def __init__(self, name: str, pickled: bytes, parameters: Mapping[str, Any], options_of: Callable[[str], Mapping[str, Any]],
-                 waits: Waits) -> None:
-        self._name, self._options_of = name, options_of
+    def __init__(self, name: str, pickled: bytes, parameters: Mapping[str, Any], waits: Waits) -> None:
+        self._name = name
         self._pickled: Any = pickled if len(pickled) <= FUNCTION_INLINE_BYTES_MAX else troupe.put(pickled)
         self._parameters = {name: troupe.put(value) for name, value in parameters.items()}
         self._options: dict[str, Mapping[str, Any]] = {}
@@ -47,12 +51,17 @@ class TrialPlaces:
         """Asks for a process; what happened at once, if it did."""
         options = self._options.get(shape)
         if options is None:
-            options = self._options[shape] = troupe.remote(TrialHost).options(**self._options_of(shape))._options
+            options = self._options[shape] = troupe.remote(TrialHost).options(**_resources.options_of(shape))._options
+        bundles, strategy = _resources.bundles_of(shape)
+        group = None
         try:
+            if strategy:
+                group = placement_group(bundles, strategy=strategy)
+                options = {**options, "scheduling_strategy": PlacementGroupSchedulingStrategy(group, 0, placement_group_capture_child_tasks=True)}
             actor = classes.create(TrialHost, (self._name, self._pickled, self._parameters), {}, options, environment=self._environment)
         except exceptions.PlacementError as error:
             return ev.PlaceLost(place, f"a trial can never be placed: {error}", fatal=True)
-        self._held[place] = Held(actor)
+        self._held[place] = Held(actor, group)
         self._wait(place, actor.about.remote())
         return None
 
@@ -83,6 +92,8 @@ class TrialPlaces:
             self._by_trial.pop((held.trial, held.attempt), None)
             with contextlib.suppress(exceptions.TroupeError):
                 troupe.kill(held.actor)
+                if held.group is not None:
+                    remove_placement_group(held.group)
 
     def close(self) -> None:
         """Ends them all."""

@@ -1,0 +1,84 @@
+"""What a trial holds: amounts, or bundles of which the first is its own."""
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from troupe import _pickled, _strategies
+
+DEFAULT = {"CPU": 1.0}
+_NAMES = {"cpu": "CPU", "gpu": "GPU"}
+_OPTIONS = {"CPU": "num_cpus", "GPU": "num_gpus", "memory": "memory"}
+
+
+class PlacementGroupFactory:
+    """Bundles that each trial holds together: the first is the trial's own, the others are for the actors and tasks that it makes.
+
+    `strategy`: as of placement groups. Raises ValueError for what is no bundle. As Ray's `tune.PlacementGroupFactory`.
+
+        tune.with_resources(train, tune.PlacementGroupFactory([{"CPU": 1}, {"CPU": 4}, {"CPU": 4}], strategy="SPREAD"))
+    """
+
+    def __init__(self, bundles: Sequence[Mapping[str, float]], strategy: str = "PACK") -> None:
+        if not bundles or isinstance(bundles, (str, Mapping)):
+            raise ValueError(f"PlacementGroupFactory({bundles!r}): a list of bundles, [{{'CPU': 1}}, {{'GPU': 1}}]")
+        _strategies.check(strategy)
+        self.bundles = [amounts(bundle) for bundle in bundles]
+        self.strategy = strategy
+
+    @property
+    def required_resources(self) -> dict[str, float]:
+        """All bundles together."""
+        found: dict[str, float] = {}
+        for bundle in self.bundles:
+            for name, amount in bundle.items():
+                found[name] = found.get(name, 0.0) + amount
+        return found
+
+    def __repr__(self) -> str:
+        return f"PlacementGroupFactory({self.bundles}, strategy={self.strategy!r})"
+
+
+def amounts(resources: Any) -> dict[str, float]:
+    """By the runtime's names. Raises ValueError for what is no amount."""
+    if not isinstance(resources, Mapping):
+        raise ValueError(f"a trial's resources are a dict of amounts, {{'cpu': 2, 'gpu': 0.5}}, or a PlacementGroupFactory, not {resources!r}")
+    found = {}
+    for name, amount in resources.items():
+        if not isinstance(name, str) or isinstance(amount, bool) or not isinstance(amount, (int, float)) or not amount >= 0:
+            raise ValueError(f"a trial's resources {dict(resources)!r}: {name!r}: {amount!r} is no amount of a resource")
+        if amount:
+            found[_NAMES.get(name, name)] = float(amount)
+    return found
+
+
+def shape_of(resources: Any) -> str:
+    """A text that is the same for the same resources; of None that of the default."""
+    if isinstance(resources, PlacementGroupFactory):
+        if len(resources.bundles) > 1:
+            return json.dumps({"bundles": resources.bundles, "strategy": resources.strategy}, sort_keys=True)
+        resources = resources.bundles[0]
+    return json.dumps(DEFAULT if resources is None else amounts(resources), sort_keys=True)
+
+
+def bundles_of(shape: str) -> tuple[list[dict[str, float]], str]:
+    """The bundles of a shape, and their strategy; "" where there is one alone, which needs no group."""
+    held = json.loads(shape)
+    return (held["bundles"], held["strategy"]) if isinstance(held.get("bundles"), list) else ([held], "")
+
+
+def held_by(shape: str) -> dict[str, float]:
+    """What the trial's own process holds."""
+    return bundles_of(shape)[0][0]
+
+
+def options_of(shape: str) -> dict[str, Any]:
+    """Of the actor that is the trial's process."""
+    held = held_by(shape)
+    options: dict[str, Any] = {"num_cpus": 0, **{_OPTIONS[each]: amount for each, amount in held.items() if each in _OPTIONS}}
+    options["resources"] = {each: amount for each, amount in held.items() if each not in _OPTIONS}
+    return options
+
+
+_pickled.named_in("troupe.tune", PlacementGroupFactory)
