@@ -15,7 +15,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from troupe.tune._core.deciding import ReportError
-from troupe.tune._core.objective import mode_of
+from troupe.tune._core.objective import found, mode_of
 from troupe.tune._core.ranked import Ranked
 from troupe.tune._search.space_tree import nearest
 from troupe.tune.schedulers import _said
@@ -108,7 +108,7 @@ class TrialPlateauStopper(NoopStopper):
 
     def __call__(self, trial_id: str, result: dict[str, Any]) -> bool:
         count, last = self._last.get(trial_id, (0, deque(maxlen=self._number)))
-        value = _said.found(result, self._metric)
+        value = found(result, self._metric)
         last.append(value)
         self._last[trial_id] = count + 1, last
         if count + 1 < self._grace or len(last) < self._number or not all(map(_is_finite, last)):
@@ -135,7 +135,7 @@ class ExperimentPlateauStopper(Stopper):
         self._since = 0
 
     def __call__(self, trial_id: str, result: dict[str, Any]) -> bool:
-        value = _said.found(result, self._metric)
+        value = found(result, self._metric)
         if _is_finite(value):
             self._top.add(self._mode.score(value))
             del self._top.scores[:-self._top_count]
@@ -182,12 +182,12 @@ class ThresholdStopper(NoopStopper):
         self._seen: set[str] = set()
 
     def __call__(self, trial_id: str, result: dict[str, Any]) -> bool:
-        found = {name: _said.found(result, name) for name in self._thresholds}
-        for name, value in found.items():
+        values = {name: found(result, name) for name in self._thresholds}
+        for name, value in values.items():
             if value is None and name not in result and trial_id not in self._seen:
                 raise ReportError(f"stop has {name!r}, which is not reported{nearest(name, result)}")
         self._seen.add(trial_id)
-        return any(isinstance(value, (int, float)) and value >= self._thresholds[name] for name, value in found.items())
+        return any(isinstance(value, (int, float)) and value >= self._thresholds[name] for name, value in values.items())
 
 
 class CombinedStopper(Stopper):

@@ -1,7 +1,8 @@
-"""Pure. What a sweep optimizes, where its configuration, its scheduler and its searcher may each say so."""
+"""Pure. What a sweep optimizes, where its configuration, its scheduler and its searcher may each say so, and its value in a report."""
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from troupe.tune._core.deciding import Mode
 
@@ -31,3 +32,13 @@ def objective(said: Sequence[tuple[str, str | None, str | None]]) -> tuple[str |
                 raise ValueError(f"{earlier[0]} has {name}={earlier[1]!r} and {who} has {name}={value!r}: say it once")
     metric, mode = found.get("metric"), found.get("mode")
     return (metric[1] if metric else None), (Mode(mode[1]) if mode else None)
+
+
+def found(metrics: Mapping[str, Any], name: str) -> Any:
+    """What is reported under that name, or, for "val/loss", under "loss" in the dict "val"; None: nothing."""
+    if name in metrics:
+        return metrics[name]
+    value: Any = metrics
+    for part in name.split("/"):
+        value = value.get(part) if isinstance(value, Mapping) else None
+    return value

@@ -2,11 +2,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from typing import Any
 
 from troupe.tune._core.deciding import Report, ReportError
-from troupe.tune._core.objective import mode_of
+from troupe.tune._core.objective import found, mode_of
 from troupe.tune._search.space_tree import nearest
 
 
@@ -39,16 +38,6 @@ def objective(what: str, time_attr: Any, metric: Any, mode: Any) -> None:
         raise TypeError(f"{what}: metric must be the name of a metric, not {metric!r}")
     if mode is not None:
         mode_of(what, mode)
-
-
-def found(metrics: Mapping[str, Any], name: str) -> Any:
-    """What is reported under that name, or, for "val/loss", under "loss" in the dict "val"; None: nothing."""
-    if name in metrics:
-        return metrics[name]
-    value: Any = metrics
-    for part in name.split("/"):
-        value = value.get(part) if isinstance(value, Mapping) else None
-    return value
 
 
 def progress(what: str, time_attr: str, report: Report) -> float | None:
