@@ -35,7 +35,7 @@ class SweepStudy:
         self._sampler = sampler if sampler is not None else optuna.samplers.TPESampler(seed=seed % 2**32)
         self._is_known_kind = type(self._sampler).__module__.startswith("optuna.")
         self._storage = SweepStorage()
-        self._study = optuna.create_study(storage=self._storage, sampler=self._sampler, directions=directions(modes))
+        self._study = _quietly_made(storage=self._storage, sampler=self._sampler, directions=directions(modes))
         self._numbers: dict[str, int] = {}  # of trials that are not over
         self._kept: dict[str, dict[str, Any]] = {}  # of the last suggestion
         self._asked = 0
@@ -158,7 +158,7 @@ class Copies:
     """A study in a storage of the user's: it gets each trial that is over, once. That it cannot be written stops nothing, and is said once."""
 
     def __init__(self, storage: Any, name: str, study: Any, identity: str) -> None:
-        self._study = optuna.create_study(storage=storage, study_name=name, directions=study.directions, load_if_exists=True)
+        self._study = _quietly_made(storage=storage, study_name=name, directions=study.directions, load_if_exists=True)
         self._identity = identity
         self._there: set[str] = set()
         self._has_said = False
@@ -176,11 +176,21 @@ class Copies:
         frozen.user_attrs.update({"sweep": self._identity, "trial": trial})
         try:
             self._study.add_trial(frozen)
-        except Exception as error:  # noqa: BLE001: whatever the user's storage raises
+        except Exception as error:  # whatever a storage of the user's raises
             if not self._has_said:
                 self._has_said = True
                 warnings.warn(f"trial {trial} is not in the study {self._study.study_name!r} of OptunaSearch(storage=...): {type(error).__name__}: {error}; "
                               "the sweep goes on, and its own journal has it", stacklevel=2)
+
+
+def _quietly_made(**arguments: Any) -> Any:
+    """A study, without the line that Optuna writes for each."""
+    before = optuna.logging.get_verbosity()
+    optuna.logging.set_verbosity(max(before, optuna.logging.WARNING))
+    try:
+        return optuna.create_study(**arguments)
+    finally:
+        optuna.logging.set_verbosity(before)
 
 
 def _seed(thing: Any, generator: random.Random, seen: set[int]) -> None:

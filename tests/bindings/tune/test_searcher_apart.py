@@ -1,0 +1,138 @@
+"""Searchers that are asked elsewhere: answers come in order, failures are told once, and no process is left.
+
+Method: a searcher in a thread, and in a process of its own, with events for each answer.
+"""
+from __future__ import annotations
+
+import os
+import queue
+import signal
+import threading
+from typing import Any
+
+import pytest
+from troupe.tune._core.deciding import End, Proposal, Report, Searcher, Where
+from troupe.tune._search.apart import Apart
+from troupe.tune._search.child import Child, SearcherProcessError
+
+DEADLINE_S = 60
+
+
+class Numbers(Searcher):
+    """Proposes numbers up to a limit; what it is told it puts into the next."""
+
+    def __init__(self, where: Where, most: int = 10) -> None:
+        self.where = where
+        self.most, self.number, self.told = most, 0, []
+
+    def propose(self, trial: str) -> Proposal | None:
+        if trial == "raise":
+            raise ValueError(f"no {trial}, says {os.getpid()}")
+        if trial == "die":
+            os.kill(os.getpid(), signal.SIGKILL)
+        if self.finished():
+            return None
+        self.number += 1
+        return Proposal({"number": self.number, "told": list(self.told), "pid": os.getpid(), "thread": threading.get_ident()})
+
+    def finished(self) -> bool:
+        return self.number >= self.most
+
+    def reported(self, report: Report) -> None:
+        self.told.append(report.number)
+
+    def proposed(self, trial: str, proposal: Proposal) -> None:
+        self.number += 1
+
+    def ended(self, trial: str, end: End, last: Report | None) -> None:
+        self.told.append(end.value)
+
+
+class Answers:
+    """What has come, in its order."""
+
+    def __init__(self, searcher: Searcher) -> None:
+        self.got: queue.Queue[Any] = queue.Queue()
+        self.apart = Apart(searcher, lambda *answer: self.got.put(answer), self.got.put)
+
+    def next(self) -> Any:
+        return self.got.get(timeout=DEADLINE_S)
+
+
+@pytest.mark.parametrize("where", [Where.THREAD, Where.PROCESS])
+def test_calls_are_made_in_their_order_elsewhere(where: Where) -> None:
+    answers = Answers(Numbers(where, most=3))
+    answers.apart.proposed("a", Proposal({}))
+    answers.apart.reported(Report("a", 7, {}, 0.0))
+    answers.apart.propose("b")
+    answers.apart.ended("a", End.STOPPED, None)
+    for trial in "cd":
+        answers.apart.propose(trial)
+    trial, proposal, finished = answers.next()
+    assert (trial, proposal.config["number"], proposal.config["told"], finished) == ("b", 2, [7], False)
+    assert (proposal.config["pid"] == os.getpid()) == (where is Where.THREAD) and proposal.config["thread"] != threading.get_ident()
+    trial, proposal, finished = answers.next()
+    assert (trial, proposal.config["told"], finished) == ("c", [7, "stopped"], True)
+    assert answers.next() == ("d", None, True)
+    answers.apart.close()
+    answers.apart.propose("e")
+    assert answers.got.empty() and not isinstance(answers.apart._searcher, Child) or answers.apart._searcher._process.poll() is not None
+
+
+@pytest.mark.parametrize("where", [Where.THREAD, Where.PROCESS])
+def test_what_a_searcher_raises_is_told_once(where: Where) -> None:
+    answers = Answers(Numbers(where))
+    for trial in ("raise", "raise", "a"):
+        answers.apart.propose(trial)
+    error = answers.next()
+    assert isinstance(error, ValueError) and "no raise" in str(error)
+    answers.apart.close()
+    assert answers.got.empty()
+
+
+def test_the_death_of_its_process_names_it() -> None:
+    answers = Answers(Numbers(Where.PROCESS))
+    answers.apart.propose("die")
+    error = answers.next()
+    assert isinstance(error, SearcherProcessError) and "the process of Numbers (pid" in str(error) and "has ended by SIGKILL" in str(error)
+    answers.apart.close()
+
+
+def test_an_exception_that_cannot_travel_is_told_by_its_text() -> None:
+    class Odd(Exception):
+        def __init__(self, one: int, other: int) -> None:
+            super().__init__(f"{one} and {other}")
+
+    class Raises(Numbers):
+        def propose(self, trial: str) -> Proposal | None:
+            raise Odd(1, 2)
+
+    answers = Answers(Raises(Where.PROCESS))
+    answers.apart.propose("a")
+    error = answers.next()
+    assert isinstance(error, RuntimeError) and str(error) == "Odd: 1 and 2"
+    answers.apart.close()
+
+
+def test_optuna_in_its_process_suggests_as_here() -> None:
+    pytest.importorskip("optuna")
+    import pickle
+
+    from troupe import tune
+    from troupe.tune._search.adapted import Adapted
+    from troupe.tune.search.optuna import OptunaSearch
+
+    made = Adapted(OptunaSearch(seed=1), {"x": tune.uniform(0, 1), "f": tune.sample_from(lambda spec: spec.x)}, 20, "loss", "min")
+    import cloudpickle
+
+    here = pickle.loads(cloudpickle.dumps(made))
+    answers = Answers(made)
+    for trial in "abcdefghijkl":
+        answers.apart.propose(trial)
+        _, proposal, _ = answers.next()
+        assert proposal == here.propose(trial)
+        last = Report(trial, 1, {"loss": proposal.config["x"], "training_iteration": 1}, 0.0)
+        for each in (answers.apart, here):
+            each.reported(last)
+            each.ended(trial, End.COMPLETED, last)
+    answers.apart.close()
