@@ -28,6 +28,7 @@ _CLASSES = {"Meeting": "_collective", "Member": "_collective", "TaskHost": "_tas
             "DealingActor": "data._dealing"}  # that travel by their name
             "Tracker": "_tracking.tracker", "NodeTracker": "_tracking.node", "TrialHost": "tune._run.host",
             "Tracker": "_tracking.tracker", "NodeTracker": "_tracking.node", "TrialHost": "tune._run.host", "SearchHost": "tune._run.asking",
+            "Tracker": "_tracking.tracker", "NodeTracker": "_tracking.node", "TrialHost": "tune._run.host",
             "Given": "tune._trainable", "WithoutConfig": "tune._trainable", "ClassRun": "tune._trainable_class"}  # that travel by their name
 
 OLDER_MODULES = {"_actor_handle": "_actors.handle", "_method_options": "_actors.method_options", "_constructor": "_actors.constructor",

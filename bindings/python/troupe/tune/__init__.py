@@ -40,6 +40,8 @@ if TYPE_CHECKING:
     from troupe.tune._trainable_class import Trainable
     from troupe.tune._tuner import Tuner
     from troupe.tune.schedulers import create_scheduler
+    from troupe.tune.search import create_searcher
+    from troupe.tune.stopper import Stopper
 
 _MODULES = ("schedulers", "search", "stopper")
 _SPACES = ("choice", "grid_search", "lograndint", "loguniform", "qlograndint", "qloguniform", "qrandint", "qrandn", "quniform", "randint",
@@ -53,6 +55,7 @@ _WHERE = {
     **dict.fromkeys(("Result", "ResultGrid"), "tune._results"),
     **dict.fromkeys(("with_parameters", "with_resources"), "tune._trainable"),
     "PlacementGroupFactory": "tune._resources", "Trainable": "tune._trainable_class", "Tuner": "tune._tuner", "create_scheduler": "tune.schedulers",
+    "create_searcher": "tune.search", "Stopper": "tune.stopper",
 }
 
 
@@ -70,8 +73,7 @@ def __dir__() -> list[str]:
     return sorted({*globals(), *_WHERE, *_MODULES})
 
 
-__all__ = ["Checkpoint", "CheckpointConfig", "FailureConfig", "PlacementGroupFactory", "Result", "ResultGrid", "RunConfig", "Trainable", "TrialFailedError",
-           "TrialStopped", "TuneConfig", "TuneContext", "TuneError", "Tuner", "choice", "create_scheduler", "get_checkpoint", "get_context", "grid_search", "lograndint",
-           "loguniform", "qlograndint",
-           "qloguniform", "qrandint", "qrandn", "quniform", "randint", "randn", "report", "sample_from", "uniform", "with_parameters",
-           "with_resources"]
+__all__ = ["Checkpoint", "CheckpointConfig", "FailureConfig", "PlacementGroupFactory", "Result", "ResultGrid", "RunConfig", "Stopper", "Trainable",
+           "TrialFailedError", "TrialStopped", "TuneConfig", "TuneContext", "TuneError", "Tuner", "choice", "create_scheduler", "create_searcher",
+           "get_checkpoint", "get_context", "grid_search", "lograndint", "loguniform", "qlograndint", "qloguniform", "qrandint", "qrandn",
+           "quniform", "randint", "randn", "report", "sample_from", "uniform", "with_parameters", "with_resources"]

@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -121,8 +121,10 @@ class RunConfig:
         self.failure_config = self._of(FailureConfig, "failure_config")
         self.checkpoint_config = self._of(CheckpointConfig, "checkpoint_config")
         _train.check_place(self.name, self.storage_path)
-        if self.stop is not None and not isinstance(self.stop, Mapping) and not callable(self.stop):
-            raise TypeError(f"RunConfig(stop={self.stop!r}): a dict of metrics, a function of (trial_id, result), or a Stopper")
+        if self.stop is not None:
+            from troupe.tune import stopper
+
+            stopper.made(self.stop)  # raises TypeError for what is none
 
     def _of(self, cls: type, name: str) -> Any:
         given = getattr(self, name)

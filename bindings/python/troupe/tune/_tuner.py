@@ -56,7 +56,7 @@ class Tuner:
         name = self._run.name or f"{_trainable.name_of(self._trainable.function)}_{time.strftime('%Y-%m-%d_%H-%M-%S')}_{self._sweep_id}"
         path = self._folder or absolute(self._run.storage_path or DEFAULT_STORAGE) / name
         tune = deciders.complete(self._tune) if new else self._tune
-        decide = deciders.of(tune, self._space)
+        decide = deciders.of(tune, self._space, self._run.stop)
         plan = fit.plan_of(path.name, self._sweep_id, self._trainable, tune, self._run, decide)
         folder = SweepFolder(path, new=new)
         with contextlib.closing(folder):

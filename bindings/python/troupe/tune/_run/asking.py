@@ -1,25 +1,16 @@
-"""The searcher, where it is asked: by the engine's own thread, by one of its own, or in a process of its own."""
+"""The searcher, where it is asked: by the engine's own thread, or elsewhere, with its answers among what the engine waits for."""
 from __future__ import annotations
 
-import threading
 from abc import ABC, abstractmethod
-from queue import SimpleQueue
 from typing import Any
 
 import troupe
-from troupe import _calls, _pickled, exceptions
+from troupe import _calls
 from troupe.tune._core import events as ev
 from troupe.tune._core.deciding import Proposal, Searcher, Where
 from troupe.tune._journal import values
 from troupe.tune._run.waits import Waits
-
-
-def answer_of(searcher: Searcher, trial: str) -> tuple[Proposal | None, bool]:
-    """A proposal, with numbers of numpy as Python's own, and whether it was the last."""
-    proposal = searcher.propose(trial)
-    if proposal is not None:
-        proposal = Proposal(values.plain_scalars(proposal.config), proposal.extra)
-    return proposal, searcher.finished()
+from troupe.tune._search.apart import Apart
 
 
 class Asked(ABC):
@@ -33,6 +24,7 @@ class Asked(ABC):
     def tell(self, call: ev.TellSearcher) -> None:
         """One of its calls that have no answer."""
 
+    @abstractmethod
     def close(self) -> None:
         """No more calls come."""
 
@@ -44,102 +36,60 @@ class Here(Asked):
         self._searcher = searcher
 
     def ask(self, trial: str) -> ev.Proposed | None:
-        return ev.Proposed(trial, *answer_of(self._searcher, trial))
+        return _proposed(trial, self._searcher.propose(trial), self._searcher.finished())
 
     def tell(self, call: ev.TellSearcher) -> None:
         getattr(self._searcher, call.call)(*call.arguments)
 
-
-class OnThread(Asked):
-    """By a thread of its own; what a call without an answer raises comes out with the next answer."""
-
-    def __init__(self, searcher: Searcher, waits: Waits) -> None:
-        self._searcher, self._waits = searcher, waits
-        self._calls: SimpleQueue[tuple] = SimpleQueue()
-        self._thread = threading.Thread(target=self._run, name="troupe-searcher", daemon=True)
-        self._thread.start()
-
-    def ask(self, trial: str) -> ev.Proposed | None:
-        promise = _calls.Promise()
-        answer: list[Any] = []
-        self._calls.put((trial, promise, answer))
-
-        def heard(ref: Any) -> ev.Event | None:
-            troupe.get(ref)
-            if isinstance(answer[0], BaseException):
-                raise answer[0]
-            return ev.Proposed(trial, *answer[0])
-
-        self._waits.add(promise.ref, heard)
-        return None
-
-    def tell(self, call: ev.TellSearcher) -> None:
-        self._calls.put((call,))
-
     def close(self) -> None:
-        self._calls.put(())
-
-    def _run(self) -> None:
-        failed: BaseException | None = None
-        while call := self._calls.get():
-            if len(call) == 1:
-                try:
-                    getattr(self._searcher, call[0].call)(*call[0].arguments)
-                except BaseException as error:
-                    failed = failed or error
-                continue
-            trial, promise, answer = call
-            try:
-                answer.append(failed or answer_of(self._searcher, trial))
-            except BaseException as error:
-                answer.append(error)
-            promise.set_value(None)
+        return
 
 
-class SearchHost:
-    """The process of a searcher."""
-
-    def __init__(self, searcher: Searcher) -> None:
-        self._searcher = searcher
-
-    def __repr__(self) -> str:
-        return type(self._searcher).__name__
-
-    def ask(self, trial: str) -> tuple[Proposal | None, bool]:
-        """See answer_of."""
-        return answer_of(self._searcher, trial)
-
-    def tell(self, call: str, arguments: tuple) -> None:
-        """See Asked.tell."""
-        getattr(self._searcher, call)(*arguments)
-
-
-class InProcess(Asked):
-    """In an actor, which holds no resources; what a call without an answer raises ends the sweep as the next answer would."""
+class Elsewhere(Asked):
+    """By a thread of its own, in a process of its own perhaps; what a call raises comes out of the engine's next wait."""
 
     def __init__(self, searcher: Searcher, waits: Waits) -> None:
         self._waits = waits
-        self._actor = troupe.remote(SearchHost).options(num_cpus=0).remote(searcher)
+        self._promises: dict[str, _calls.Promise] = {}
+        self._answers: dict[str, tuple[Proposal | None, bool]] = {}
+        self._failed: list[Exception] = []
+        self._failure = _calls.Promise()
+        waits.add(self._failure.ref, self._raise)
+        self._apart = Apart(searcher, self._on_answer, self._on_failure)
 
     def ask(self, trial: str) -> ev.Proposed | None:
-        self._waits.add(self._actor.ask.remote(trial), lambda ref: ev.Proposed(trial, *troupe.get(ref)))
+        promise = self._promises[trial] = _calls.Promise()
+        self._waits.add(promise.ref, lambda ref: _proposed(trial, *self._answers.pop(trial)))
+        self._apart.propose(trial)
         return None
 
     def tell(self, call: ev.TellSearcher) -> None:
-        self._waits.add(self._actor.tell.remote(call.call, call.arguments), lambda ref: troupe.get(ref))
+        getattr(self._apart, call.call)(*call.arguments)
 
     def close(self) -> None:
-        try:
-            troupe.kill(self._actor)
-        except exceptions.TroupeError:
-            return
+        self._waits.drop(self._failure.ref)
+        self._apart.close()
+
+    def _on_answer(self, trial: str, proposal: Proposal | None, finished: bool) -> None:
+        self._answers[trial] = proposal, finished
+        self._promises.pop(trial).set_value(None)
+
+    def _on_failure(self, error: Exception) -> None:
+        self._failed.append(error)
+        self._failure.set_value(None)
+
+    def _raise(self, ref: Any) -> None:
+        troupe.get(ref)
+        raise self._failed[0]
+
+
+def _proposed(trial: str, proposal: Proposal | None, finished: bool) -> ev.Proposed:
+    """The answer, with numbers of numpy as Python's own."""
+    if proposal is not None:
+        proposal = Proposal(values.plain_scalars(proposal.config), proposal.extra)
+    return ev.Proposed(trial, proposal, finished)
 
 
 def asked(searcher: Searcher, waits: Waits) -> Asked:
     """Where it says that it is to be asked."""
-    if searcher.where is Where.HERE:
-        return Here(searcher)
-    return OnThread(searcher, waits) if searcher.where is Where.THREAD else InProcess(searcher, waits)
-
-
-_pickled.named_in("troupe._pickled", SearchHost)
+    return Here(searcher) if searcher.where is Where.HERE else Elsewhere(searcher, waits)

@@ -9,6 +9,7 @@ from typing import Any
 from troupe.tune._config import TuneConfig
 from troupe.tune._core.deciding import Mode, Scheduler, Searcher
 from troupe.tune._core.objective import objective
+from troupe.tune._core.rules import Conditions
 
 
 @dataclasses.dataclass(frozen=True)
@@ -20,6 +21,8 @@ class Deciders:
     metric: str | None
     mode: Mode
     samples: int | None
+    conditions: Conditions
+    time_s: float | None
 
 
 def complete(tune: TuneConfig) -> TuneConfig:
@@ -31,10 +34,28 @@ def complete(tune: TuneConfig) -> TuneConfig:
     return found
 
 
-def of(tune: TuneConfig, space: Mapping[str, Any]) -> Deciders:
+def _searcher(search: Any, space: Mapping[str, Any], samples: int, metric: str | None, mode: Mode | None) -> Searcher:
+    """What the engine asks, of what `search_alg` may be."""
+    from troupe.tune.search.basic_variant import BasicVariantGenerator
+    from troupe.tune.search.searcher import Searcher as OwnSearcher
+
+    if isinstance(search, Searcher):
+        return search
+    if isinstance(search, BasicVariantGenerator):
+        return search.searcher(space, samples)
+    if isinstance(search, OwnSearcher):
+        from troupe.tune._search.adapted import Adapted
+
+        return Adapted(search, space, samples, metric, None if mode is None else mode.value)
+    raise TypeError(f"TuneConfig(search_alg={search!r}): a Searcher, or one of troupe.tune.search")
+
+
+def of(tune: TuneConfig, space: Mapping[str, Any], stop: Any) -> Deciders:
     """Raises TypeError for what cannot decide, ValueError for a space, a metric or a mode that are none, or that do not agree."""
+    from troupe.tune import stopper as stoppers
     from troupe.tune.schedulers.trial_scheduler import FIFOScheduler
 
+    stop = copy.deepcopy(stop)
     tune = copy.deepcopy(tune)
     scheduler = tune.scheduler if tune.scheduler is not None else FIFOScheduler()
     if not isinstance(scheduler, Scheduler):
@@ -46,9 +67,9 @@ def of(tune: TuneConfig, space: Mapping[str, Any]) -> Deciders:
         raise ValueError(f"{type(scheduler).__name__} compares trials: TuneConfig(metric=..., mode=...) says by what")
     if metric is not None:
         scheduler.begin(metric, mode or Mode.MAX)
-    make = getattr(search, "searcher", None)
-    searcher = search if isinstance(search, Searcher) else make(scheduler.completed(space), tune.num_samples) if callable(make) else None
-    if not isinstance(searcher, Searcher):
-        raise TypeError(f"TuneConfig(search_alg={search!r}): one of troupe.tune.search")
+    stopper = stoppers.made(stop)
+    searcher = _searcher(search, scheduler.completed(space), tune.num_samples, metric, mode)
     samples = None if tune.num_samples == -1 or searcher.total() is not None else tune.num_samples
-    return Deciders(scheduler, searcher, metric, mode or Mode.MAX, samples)
+    times = [each for each in (tune.time_budget_s, stoppers.timeout_s(stopper)) if each is not None]
+    conditions = Conditions() if stop is None else Conditions(lambda trial, metrics: bool(stopper(trial, dict(metrics))), lambda: bool(stopper.stop_all()))
+    return Deciders(scheduler, searcher, metric, mode or Mode.MAX, samples, conditions, min(times, default=None))

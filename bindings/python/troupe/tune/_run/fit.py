@@ -18,7 +18,6 @@ from troupe.tune._core.rules import Rules
 from troupe.tune._core.trial import Trial
 from troupe.tune._errors import TrialFailedError, TuneError
 from troupe.tune._results import Result, ResultGrid, shown
-from troupe.tune._run import conditions
 from troupe.tune._run.deciders import Deciders
 from troupe.tune._run.engine import Engine, Plan, say
 from troupe.tune._run.folder import SweepFolder
@@ -38,7 +37,7 @@ def rules_of(tune: TuneConfig, run: RunConfig, decide: Deciders) -> Rules:
     return Rules(metric=decide.metric, mode=decide.mode, trials_max=decide.samples,
                  concurrent_max=tune.max_concurrent_trials, max_failures=failures.max_failures, fail_fast=bool(failures.fail_fast),
                  num_to_keep=checkpoints.num_to_keep, keep_attribute=checkpoints.checkpoint_score_attribute,
-                 keep_order=checkpoints.checkpoint_score_order, time_budget_s=tune.time_budget_s, reuse=tune.reuse_actors,
+                 keep_order=checkpoints.checkpoint_score_order, time_budget_s=decide.time_s, reuse=tune.reuse_actors,
                  scheduler_name=type(decide.scheduler).__name__)
 
 
@@ -60,7 +59,7 @@ def plan_of(name: str, sweep_id: str, trainable: _trainable.Given, tune: TuneCon
             return _resources.shape_of(by_config(dict(config)))
 
     return Plan(name=name, function=function, parameters=trainable.parameters, rules=rules_of(tune, run, decide),
-                scheduler=decide.scheduler, searcher=decide.searcher, conditions=conditions.of(run.stop), shape_of=shape_of, shape=_resources.shape_of(None if by_config else trainable.resources), trial_name=trial_name, sweep_id=sweep_id)
+                scheduler=decide.scheduler, searcher=decide.searcher, conditions=decide.conditions, shape_of=shape_of, shape=_resources.shape_of(None if by_config else trainable.resources), trial_name=trial_name, sweep_id=sweep_id)
 
 
 def run(plan: Plan, folder: SweepFolder, run_config: RunConfig, resume: Resumption) -> ResultGrid:
