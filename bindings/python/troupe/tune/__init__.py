@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from troupe.train import Checkpoint, get_checkpoint, report
+    from troupe.tune._callback import Callback
     from troupe.tune._config import CheckpointConfig, FailureConfig, RunConfig, TuneConfig
     from troupe.tune._context import TuneContext, get_context
     from troupe.tune._errors import TrialFailedError, TrialStopped, TuneError
@@ -54,7 +55,7 @@ _WHERE = {
     **dict.fromkeys(("TrialFailedError", "TrialStopped", "TuneError"), "tune._errors"),
     **dict.fromkeys(("Result", "ResultGrid"), "tune._results"),
     **dict.fromkeys(("with_parameters", "with_resources"), "tune._trainable"),
-    "PlacementGroupFactory": "tune._resources", "Trainable": "tune._trainable_class", "Tuner": "tune._tuner", "create_scheduler": "tune.schedulers",
+    "Callback": "tune._callback", "PlacementGroupFactory": "tune._resources", "Trainable": "tune._trainable_class", "Tuner": "tune._tuner", "create_scheduler": "tune.schedulers",
     "create_searcher": "tune.search", "Stopper": "tune.stopper",
 }
 
@@ -73,7 +74,7 @@ def __dir__() -> list[str]:
     return sorted({*globals(), *_WHERE, *_MODULES})
 
 
-__all__ = ["Checkpoint", "CheckpointConfig", "FailureConfig", "PlacementGroupFactory", "Result", "ResultGrid", "RunConfig", "Stopper", "Trainable",
+__all__ = ["Callback", "Checkpoint", "CheckpointConfig", "FailureConfig", "PlacementGroupFactory", "Result", "ResultGrid", "RunConfig", "Stopper", "Trainable",
            "TrialFailedError", "TrialStopped", "TuneConfig", "TuneContext", "TuneError", "Tuner", "choice", "create_scheduler", "create_searcher",
            "get_checkpoint", "get_context", "grid_search", "lograndint", "loguniform", "qlograndint", "qloguniform", "qrandint", "qrandn",
            "quniform", "randint", "randn", "report", "sample_from", "uniform", "with_parameters", "with_resources"]

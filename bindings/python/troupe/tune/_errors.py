@@ -14,7 +14,8 @@ class TuneError(TroupeError):
 
 
 class TrialFailedError(TuneError):
-    """What a trial of a sweep failed of, where it raised nothing itself: its process ended, or it did not report what the sweep asks for."""
+    """What a trial failed of: also an instance of what its function raised, or of the error that says how its process ended; of neither where it did
+    not report what the sweep asks for. The text has the trial's traceback."""
 
 
 _pickled.named_in("troupe.tune", TrialStopped, TuneError, TrialFailedError)

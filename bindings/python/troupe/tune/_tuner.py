@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import contextlib
+import copy
 import os
 import time
 from collections.abc import Mapping
@@ -51,7 +52,7 @@ class Tuner:
         from troupe.tune._run import deciders, fit
         from troupe.tune._run.folder import SweepFolder, absolute
 
-        _connect()
+        _connect(quiet=self._run.verbose == 0)
         new = self._folder is None
         name = self._run.name or f"{_trainable.name_of(self._trainable.function)}_{time.strftime('%Y-%m-%d_%H-%M-%S')}_{self._sweep_id}"
         path = self._folder or absolute(self._run.storage_path or DEFAULT_STORAGE) / name
@@ -61,9 +62,9 @@ class Tuner:
         folder = SweepFolder(path, new=new)
         with contextlib.closing(folder):
             if new:
-                folder.keep_tuner({"space": self._space, "tune": tune, "run": self._run, "sweep_id": self._sweep_id})
+                folder.keep_tuner({"space": self._space, "tune": tune, "run": _without_what_cannot_be_kept(self._run), "sweep_id": self._sweep_id})
                 self._folder, self._tune = path, tune
-            self._grid = fit.run(plan, folder, self._run, fit.Resumption(*self._resume))
+            self._grid = fit.run(plan, folder, self._run, decide, fit.Resumption(*self._resume))
         return self._grid
 
     def get_results(self) -> ResultGrid:
@@ -102,7 +103,16 @@ class Tuner:
         return is_sweep(absolute(path))
 
 
-def _connect() -> None:
+def _without_what_cannot_be_kept(run: RunConfig) -> RunConfig:
+    """Callbacks may hold files and connections: a sweep that is restored goes on without those that cannot be pickled."""
+    from troupe._code import capture
+
+    kept = copy.copy(run)
+    kept.callbacks = [each for each in run.callbacks or () if capture.goes(each)] or None
+    return kept
+
+
+def _connect(*, quiet: bool) -> None:
     """A program that is connected to no cluster yet is from now on: as `troupe.init()` does it."""
     import troupe
     from troupe._cluster import session, status_lines
@@ -111,7 +121,7 @@ def _connect() -> None:
     if not troupe.is_initialized():
         context = troupe.init()
         held = ", ".join(f"{amount:g} {name}" for name, amount in troupe.cluster_resources().items() if name in ("CPU", "GPU"))
-        status_lines.say(f"troupe.tune: on {context.address or 'this machine'}: {held}")
+        status_lines.say(f"troupe.tune: on {context.address or 'this machine'}: {held}", quiet=quiet)
 
 
 def _of(cls: type, name: str, given: Any) -> Any:

@@ -20,11 +20,14 @@ from troupe.tune import _resources
 from troupe.tune._context import TuneContext
 from troupe.tune._core import events as ev
 from troupe.tune._core.deciding import Scheduler, Searcher
-from troupe.tune._core.rules import Conditions, Rules
+from troupe.tune._core.rules import Conditions, Rules, lookup
 from troupe.tune._core.sweep import SweepCore
+from troupe.tune._results import shown
 from troupe.tune._run import asking
+from troupe.tune._run.audience import Audience, News
 from troupe.tune._run.folder import SweepFolder
 from troupe.tune._run.places import TrialPlaces
+from troupe.tune._run.shown import Shown
 from troupe.tune._run.waits import Interrupted, Waits
 
 LATE_S = 60.0
@@ -46,7 +49,8 @@ class Plan:
     shape: str
     trial_name: str
     sweep_id: str
-    hears: Callable[[ev.Tell, "Engine"], None] = lambda told, engine: None
+    audience: Audience | None = None
+    shown: Shown | None = None
 
 
 class Engine:
@@ -148,7 +152,7 @@ class Engine:
             case ev.Answer(trial, attempt, stop):
                 self._places.answer(trial, attempt, stop)
             case ev.Tell():
-                self._plan.hears(effect, self)
+                self._tell(effect)
             case ev.TellSearcher():
                 self._searcher.tell(effect)
             case ev.AskPlace(place, shape):
@@ -165,6 +169,25 @@ class Engine:
                 self._folder.drop(self.name_of(trial), checkpoint)
             case ev.Done():
                 self.done = effect
+
+    def _tell(self, told: ev.Tell) -> None:
+        plan, trial = self._plan, self.core.ledger.trials[told.trial]
+        if plan.shown is not None:
+            if told.what == "ended" and told.end is not None:
+                plan.shown.ended(told.trial, told.end)
+            elif told.what == "result" and told.report is not None:
+                plan.shown.reported(told.report, lookup(told.report.metrics, plan.rules.metric) if plan.rules.metric else None, trial.config)
+            elif told.what in ("started", "paused", "exploits", "error"):
+                plan.shown.moved(told.trial, {"started": "running", "error": ""}.get(told.what, "paused"))
+        if plan.audience is not None:
+            metrics, checkpoint = None, ""
+            if told.what == "result" and told.report is not None:
+                metrics = shown(told.report.metrics, trial=trial.id, config=trial.config, where=self.where.get(trial.id, {}), done=told.end is not None)
+                checkpoint = str(self.folder_of(trial.id) / trial.kept[-1].name) if told.report.checkpoint and trial.kept else ""
+            elif told.what == "started" and trial.base is not None:
+                checkpoint = trial.base.checkpoint
+            plan.audience.hear(News(told.what, trial.id, self.name_of(trial.id), str(self.folder_of(trial.id)), trial.config, metrics, checkpoint,
+                                    told.end, told.detail))
 
     def _start(self, start: ev.Start) -> None:
         plan, trial = self._plan, start.trial

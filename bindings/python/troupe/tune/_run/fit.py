@@ -18,9 +18,11 @@ from troupe.tune._core.rules import Rules
 from troupe.tune._core.trial import Trial
 from troupe.tune._errors import TrialFailedError, TuneError
 from troupe.tune._results import Result, ResultGrid, shown
+from troupe.tune._run.audience import Audience
 from troupe.tune._run.deciders import Deciders
 from troupe.tune._run.engine import Engine, Plan, say
 from troupe.tune._run.folder import SweepFolder
+from troupe.tune._run.shown import Shown
 
 @dataclasses.dataclass(frozen=True)
 class Resumption:
@@ -62,16 +64,27 @@ def plan_of(name: str, sweep_id: str, trainable: _trainable.Given, tune: TuneCon
                 scheduler=decide.scheduler, searcher=decide.searcher, conditions=decide.conditions, shape_of=shape_of, shape=_resources.shape_of(None if by_config else trainable.resources), trial_name=trial_name, sweep_id=sweep_id)
 
 
-def run(plan: Plan, folder: SweepFolder, run_config: RunConfig, resume: Resumption) -> ResultGrid:
+def run(plan: Plan, folder: SweepFolder, run_config: RunConfig, decide: Deciders, resume: Resumption) -> ResultGrid:
     """Runs the sweep in its folder, which is opened and closed by who calls this. Blocks. Raises what Tuner.fit does."""
+    plan = _seen(plan, folder.path, run_config, decide)
     engine = Engine(plan, folder)
+    how = "not ended well"
+    if plan.shown is not None:
+        plan.shown.begin()
     try:
         done = engine.run(unfinished=resume.unfinished, errored=resume.errored)
+        how = done.error.partition("\n")[0]
         if engine.interrupted and done.resumable:
             raise KeyboardInterrupt
     except KeyboardInterrupt:
+        how = "stopped by Ctrl-C"
         say(plan.name, f"stopped by Ctrl-C; Tuner.restore({str(folder.path)!r}, trainable).fit() goes on with it")
         raise
+    finally:
+        if plan.audience is not None:
+            plan.audience.close()
+        if plan.shown is not None:
+            plan.shown.end(how)
     if done.error:
         raise _failed(done.error, plan, folder.path)
     assert run_config.failure_config is not None
@@ -81,6 +94,15 @@ def run(plan: Plan, folder: SweepFolder, run_config: RunConfig, resume: Resumpti
                 raise _error_of(trial, folder) or TuneError(f"trial {trial.id} failed")
     return ResultGrid([_result(trial, engine, folder) for trial in engine.core.ledger.trials.values() if not trial.replaced_by], str(folder.path),
                       plan.rules.metric, plan.rules.mode.value)
+
+
+def _seen(plan: Plan, path: Path, run_config: RunConfig, decide: Deciders) -> Plan:
+    """With who hears of it."""
+    total = decide.searcher.total() if decide.samples is None else decide.samples
+    callbacks = run_config.callbacks or ()
+    return dataclasses.replace(
+        plan, shown=None if run_config.verbose == 0 else Shown(plan.name, str(path), plan.rules.metric, total),
+        audience=Audience(plan.name, callbacks, stop=run_config.stop, num_samples=decide.samples, total_num_samples=total) if callbacks else None)
 
 
 def _failed(error: str, plan: Plan, path: Path) -> Exception:
@@ -111,4 +133,4 @@ def _error_of(trial: Trial, folder: SweepFolder) -> Exception | None:
     if raised is None and failure.pickled:
         with contextlib.suppress(Exception):  # of a class that cannot be loaded here: its text is all that is left
             raised = folder.journal.load(failure.pickled)
-    return raised if isinstance(raised, Exception) else TrialFailedError(f"trial {trial.id}: {failure.kind}: {failure.text}")
+    return raised if isinstance(raised, Exception) else TrialFailedError(f"trial {trial.id}: {failure.text}")

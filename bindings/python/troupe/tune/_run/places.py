@@ -10,9 +10,10 @@ import troupe
 from troupe import exceptions, state
 from troupe._actors import classes
 from troupe._cluster import session
-from troupe._code import environment
+from troupe._code import environment, failures
 from troupe.tune import _resources
 from troupe.tune._core import events as ev
+from troupe.tune._errors import TrialFailedError
 from troupe.tune._run.host import TrialHost
 from troupe.tune._run.waits import Waits
 from troupe.util import placement_group, remove_placement_group
@@ -125,11 +126,13 @@ class TrialPlaces:
         lost = not isinstance(error, exceptions.TaskError) and self._node_is_lost(held)
         if not held.trial:
             return ev.PlaceLost(place, str(error))
-        cause = error.cause if isinstance(error, exceptions.TaskError) else None
-        kind = type(cause).__name__ if isinstance(cause, BaseException) else type(error).__name__
+        cause = error.cause if isinstance(error, exceptions.TaskError) and isinstance(error.cause, BaseException) else error
+        kind = type(cause).__name__
         trial, attempt = held.trial, held.attempt
         self._left(held)
-        return ev.Exited(trial, attempt, ev.Failure("NodeLost" if lost else kind, str(error), counts=not lost, raised=error))
+        words = cause if cause is error else "\n  ".join([failures.first_line(cause), *getattr(error, "remote_traceback", "").rstrip().splitlines()])
+        raised = exceptions.with_type_of(TrialFailedError, cause, f"trial {trial}: {words}")
+        return ev.Exited(trial, attempt, ev.Failure("NodeLost" if lost else kind, str(words), counts=not lost, raised=raised))
 
     def _left(self, held: Held) -> None:
         del self._by_trial[held.trial, held.attempt]

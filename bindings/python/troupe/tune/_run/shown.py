@@ -1,0 +1,88 @@
+"""What a person sees of a sweep: rows that change while it runs, in a terminal or a notebook, and a line at its end."""
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Mapping
+from typing import Any
+
+from troupe._cluster import live_output, status_lines
+from troupe.tune._core.deciding import WORST, End, Report
+
+CONFIG_CHARS_MAX = 100
+
+
+class Shown:
+    """Of one sweep; its methods are called by the engine's thread, and cost little. `total`: None: not known."""
+
+    def __init__(self, name: str, path: str, metric: str | None, total: int | None) -> None:
+        self._name, self._path, self._metric, self._total = name, path, metric, total
+        self._lock = threading.Lock()
+        self._began = time.monotonic()
+        self._counts = {"running": 0, "paused": 0, "done": 0, "stopped": 0, "failed": 0}
+        self._state: dict[str, str] = {}  # of trials that are not over
+        self._best: tuple[float, str, Any, Mapping[str, Any]] | None = None
+
+    def begin(self) -> None:
+        """From now on there are rows, where rows are seen; elsewhere a line."""
+        if live_output.sees_rows():
+            live_output.row(("sweep", self), self._progress)
+            live_output.row(("best", self), self._best_text)
+        else:
+            many = "" if self._total is None else f" of {self._total} trials"
+            status_lines.say(f"troupe.tune: sweep {self._name}{many}, in {self._path}")
+
+    def end(self, how: str = "") -> None:
+        """The rows go; a line says what came of it."""
+        live_output.row(("sweep", self), None)
+        live_output.row(("best", self), None)
+        best = self._best_text()
+        status_lines.say(f"troupe.tune: {self._progress()}{f' · {how}' if how else ''}{f' · {best}' if best else ''} · in {self._path}")
+
+    def moved(self, trial: str, state: str) -> None:
+        """A trial is "running", "paused", or waits: "" ."""
+        with self._lock:
+            self._leave(trial)
+            if state:
+                self._state[trial] = state
+                self._counts[state] += 1
+
+    def ended(self, trial: str, end: End) -> None:
+        """A trial is over."""
+        with self._lock:
+            self._leave(trial)
+            self._counts["done"] += 1
+            if end is not End.COMPLETED:
+                self._counts["failed" if end is End.FAILED else "stopped"] += 1
+
+    def reported(self, report: Report, value: Any, config: Mapping[str, Any]) -> None:
+        """A trial's result; `value`: of the sweep's metric."""
+        if report.score > (self._best[0] if self._best is not None else WORST):
+            with self._lock:
+                self._best = (report.score, report.trial, value, config)
+
+    def _leave(self, trial: str) -> None:
+        if (state := self._state.pop(trial, "")):
+            self._counts[state] -= 1
+
+    def _progress(self) -> str:
+        with self._lock:
+            counts = dict(self._counts)
+        minutes, seconds = divmod(int(time.monotonic() - self._began), 60)
+        done = counts.pop("done")
+        parts = [f"{done}/{self._total} trials" if self._total is not None else f"{done} trials"]
+        parts += [f"{count} {what}" for what, count in counts.items() if count]
+        return f"sweep {self._name} · {' · '.join(parts)} · {minutes}:{seconds:02d}"
+
+    def _best_text(self) -> str:
+        with self._lock:
+            if self._best is None:
+                return ""
+            _, trial, value, config = self._best
+        text = " ".join(f"{name}={_short(each)}" for name, each in config.items())
+        cut = text if len(text) <= CONFIG_CHARS_MAX else f"{text[:CONFIG_CHARS_MAX]}..."
+        return f"best {self._metric}={_short(value)}  {cut}  ({trial})"
+
+
+def _short(value: Any) -> str:
+    return f"{value:.4g}" if isinstance(value, float) else str(value)
