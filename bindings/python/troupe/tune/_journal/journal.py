@@ -8,6 +8,7 @@ shared and works on a network file system too. A commit survives kill -9 of anyt
 """
 from __future__ import annotations
 
+import errno
 import hashlib
 import json
 import os
@@ -36,7 +37,8 @@ def _crc(number: int, text: str) -> int:
 
 
 class Journal:
-    """Opened by the one process that is at the sweep. Raises JournalError for a file that is none, or damaged; sqlite3.Error for a full disk."""
+    """Opened by the one process that is at the sweep. Raises JournalError for a file that is none, BlockingIOError for one that is open elsewhere,
+    OSError for a full disk."""
 
     def __init__(self, folder: Path, *, create: bool) -> None:
         self.path = folder / FILE
@@ -88,7 +90,7 @@ class Journal:
 
     def append(self, rows: Iterable[dict[str, Any]], *, durable: bool) -> None:
         """Commits these rows, all or none, after those that were. Raises LaunchError for a configuration that cannot be pickled, with nothing
-        written; sqlite3.Error where the disk is full."""
+        written; OSError where the disk is full, JournalError where the file cannot be written for another reason."""
         objects: dict[str, bytes] = {}
         written, number = [], self._next
         for row in rows:
@@ -99,6 +101,14 @@ class Journal:
             text = json.dumps(row, separators=(",", ":"))
             written.append((number, _crc(number, text), text))
             number += 1
+        try:
+            self._commit(written, objects, durable)
+        except sqlite3.Error as error:
+            raise _refusal(self.path, error) from error
+        self._next = number
+        self._kept.update(objects)
+
+    def _commit(self, written: list[tuple[int, int, str]], objects: dict[str, bytes], durable: bool) -> None:
         self._sync(durable)
         self._db.execute("BEGIN")
         try:
@@ -110,8 +120,6 @@ class Journal:
             if self._db.in_transaction:
                 self._db.execute("ROLLBACK")
             raise
-        self._next = number
-        self._kept.update(objects)
 
     def load(self, key: str) -> Any:
         """What was kept under that key. Raises what unpickling raises."""
@@ -159,5 +167,5 @@ def _refusal(path: Path, error: sqlite3.Error) -> Exception:
     if "locked" in str(error):
         return BlockingIOError(f"{path} is open in another process, which is at this sweep")
     if "disk" in str(error) and "full" in str(error):
-        return OSError(28, f"the journal cannot be written ({error}): the disk is full", os.fspath(path))
-    return JournalError(f"{path} cannot be opened as a sweep's journal: {error}")
+        return OSError(errno.ENOSPC, f"the sweep's journal cannot be written ({error}); the sweep can be gone on with once there is room", os.fspath(path))
+    return JournalError(f"{path} cannot be read or written as a sweep's journal: {error}")

@@ -70,8 +70,8 @@ class Engine:
         self.interrupted = False
 
     def run(self, *, unfinished: bool = True, errored: str = "") -> ev.Done:
-        """Runs the sweep to its end. Blocks. Raises what the scheduler's, the searcher's or a stop condition's own code raises, OSError and
-        sqlite3.Error where the journal cannot be written; KeyboardInterrupt at once where Ctrl-C comes a second time. No trial is left then."""
+        """Runs the sweep to its end. Blocks. Raises what the scheduler's, the searcher's or a stop condition's own code raises, OSError where
+        the journal cannot be written; KeyboardInterrupt at once where Ctrl-C comes a second time. No trial is left then."""
         with self._interrupts():
             return self._run(unfinished, errored)
 
