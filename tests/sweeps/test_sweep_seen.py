@@ -4,6 +4,7 @@ Method: callbacks that write down what they hear, raise, or hang until the trial
 """
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import threading
@@ -139,3 +140,11 @@ tune.Tuner(train, param_space={{"lr": tune.grid_search([0.5, 1.0])}}, tune_confi
     (tmp_path / "go").touch()
     text = terminal.end()
     assert text.count("sweep shown") == 1 and "sweep shown · 2/2 trials" in text and text.count("best acc=1  lr=1") == 1, text
+
+
+def test_the_first_lines_of_the_page_run(home: Home, tmp_path: Path) -> None:
+    page = (Path(__file__).parents[2] / "docs" / "sweeps.md").read_text()
+    script = tmp_path / "script.py"
+    script.write_text(page.partition("```python\n")[2].partition("```")[0])
+    done = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, timeout=4 * TIMEOUT_S, env={**os.environ, "HOME": str(tmp_path)})
+    assert done.returncode == 0 and done.stdout.startswith("{'lr': "), done.stderr
