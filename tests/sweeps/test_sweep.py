@@ -195,11 +195,11 @@ def test_a_group_of_bundles_for_each_trial(idle: Home, tmp_path: Path) -> None:
     """The first is the trial's own; what it makes is in the others."""
     def train(config: dict) -> None:
         @troupe.remote(num_cpus=2)
-        class Helper:
+        class Grouped:
             def group(self) -> str:
                 return troupe.get_runtime_context().get_placement_group_id()
 
-        helpers = [Helper.remote() for _ in range(2)]
+        helpers = [Grouped.remote() for _ in range(2)]
         groups = troupe.get([each.group.remote() for each in helpers])
         tune.report({"x": 1, "one": len({*groups, troupe.get_runtime_context().get_placement_group_id()})})
 

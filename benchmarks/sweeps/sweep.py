@@ -3,7 +3,7 @@
 With --ray PYTHON (an interpreter that has ray[tune] 2.60) both sides run 32 trials of 5 reports, in turn, each with its cluster up and a trial run before,
 two at a time: (a) by their defaults; (b) Tune with reuse_actors=True and without its loggers, Troupe with reuse_actors=True.
 
-    python benchmarks/sweep.py [--pairs 3] [--trials 10000] [--only NAME] [--ray /path/to/python] [--keep]
+    python benchmarks/sweeps/sweep.py [--pairs 3] [--trials 10000] [--only NAME] [--ray /path/to/python] [--keep]
 """
 import argparse
 import json
@@ -15,7 +15,7 @@ import sys
 import tempfile
 import time
 
-sys.path.insert(0, str(pathlib.Path(__file__).parent))
+sys.path.insert(0, str(pathlib.Path(__file__).parents[1]))
 from report import keep, settle  # noqa: E402
 
 SIDE = """
