@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from troupe.tune._trainable import with_parameters, with_resources
     from troupe.tune._trainable_class import Trainable
     from troupe.tune._tuner import Tuner
-    from troupe.tune.schedulers import create_scheduler
+    from troupe.tune.schedulers import OptunaPruner, create_scheduler
     from troupe.tune.search import create_searcher
     from troupe.tune.stopper import Stopper
 
@@ -56,7 +56,7 @@ _WHERE = {
     **dict.fromkeys(("Result", "ResultGrid"), "tune._results"),
     **dict.fromkeys(("with_parameters", "with_resources"), "tune._trainable"),
     "Callback": "tune._callback", "PlacementGroupFactory": "tune._resources", "Trainable": "tune._trainable_class", "Tuner": "tune._tuner", "create_scheduler": "tune.schedulers",
-    "create_searcher": "tune.search", "Stopper": "tune.stopper",
+    "create_searcher": "tune.search", "Stopper": "tune.stopper", "OptunaPruner": "tune.schedulers",
 }
 
 
@@ -74,7 +74,7 @@ def __dir__() -> list[str]:
     return sorted({*globals(), *_WHERE, *_MODULES})
 
 
-__all__ = ["Callback", "Checkpoint", "CheckpointConfig", "FailureConfig", "PlacementGroupFactory", "Result", "ResultGrid", "RunConfig", "Stopper", "Trainable",
+__all__ = ["Callback", "Checkpoint", "CheckpointConfig", "FailureConfig", "OptunaPruner", "PlacementGroupFactory", "Result", "ResultGrid", "RunConfig", "Stopper", "Trainable",
            "TrialFailedError", "TrialStopped", "TuneConfig", "TuneContext", "TuneError", "Tuner", "choice", "create_scheduler", "create_searcher",
            "get_checkpoint", "get_context", "grid_search", "lograndint", "loguniform", "qlograndint", "qloguniform", "qrandint", "qrandn",
            "quniform", "randint", "randn", "report", "sample_from", "uniform", "with_parameters", "with_resources"]

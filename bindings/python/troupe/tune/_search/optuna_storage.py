@@ -7,10 +7,12 @@ from __future__ import annotations
 import datetime
 import math
 import threading
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
+import optuna
 from optuna.storages import InMemoryStorage
 from optuna.study import StudyDirection
 from optuna.trial import FrozenTrial, TrialState, create_trial
@@ -35,6 +37,17 @@ class TrialRecord:
 def directions(modes: list[str]) -> list[StudyDirection]:
     """Of each metric."""
     return [StudyDirection.MINIMIZE if mode == "min" else StudyDirection.MAXIMIZE for mode in modes]
+
+
+@contextmanager
+def quiet() -> Iterator[None]:
+    """Without the line that Optuna writes for each study."""
+    before = optuna.logging.get_verbosity()
+    optuna.logging.set_verbosity(max(before, optuna.logging.WARNING))
+    try:
+        yield
+    finally:
+        optuna.logging.set_verbosity(before)
 
 
 def final(values: list[Any] | None, failed: bool) -> tuple[TrialState, list[float] | None]:
@@ -68,7 +81,8 @@ class SweepStorage(InMemoryStorage):
 
     def follow(self, name: str, modes: list[str], space: Mapping[str, Any]) -> int:
         """Makes the study that has the sweep's trials; its id."""
-        self._space, self._study = space, super().create_new_study(directions(modes), name)
+        with quiet():
+            self._space, self._study = space, super().create_new_study(directions(modes), name)
         return self._study
 
     def catch_up(self) -> None:

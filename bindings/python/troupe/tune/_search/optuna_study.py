@@ -21,7 +21,7 @@ from optuna.trial import TrialState, create_trial
 from troupe.tune._core.objective import found
 from troupe.tune._search import optuna_space, space_tree
 from troupe.tune._search.domains import Domain
-from troupe.tune._search.optuna_storage import SweepStorage, directions, final
+from troupe.tune._search.optuna_storage import SweepStorage, directions, final, quiet
 
 
 class SweepStudy:
@@ -35,7 +35,7 @@ class SweepStudy:
         self._sampler = sampler if sampler is not None else optuna.samplers.TPESampler(seed=seed % 2**32)
         self._is_known_kind = type(self._sampler).__module__.startswith("optuna.")
         self._storage = SweepStorage()
-        self._study = _quietly_made(storage=self._storage, sampler=self._sampler, directions=directions(modes))
+        self._study = quietly_made(storage=self._storage, sampler=self._sampler, directions=directions(modes))
         self._numbers: dict[str, int] = {}  # of trials that are not over
         self._kept: dict[str, dict[str, Any]] = {}  # of the last suggestion
         self._asked = 0
@@ -158,7 +158,7 @@ class Copies:
     """A study in a storage of the user's: it gets each trial that is over, once. That it cannot be written stops nothing, and is said once."""
 
     def __init__(self, storage: Any, name: str, study: Any, identity: str) -> None:
-        self._study = _quietly_made(storage=storage, study_name=name, directions=study.directions, load_if_exists=True)
+        self._study = quietly_made(storage=storage, study_name=name, directions=study.directions, load_if_exists=True)
         self._identity = identity
         self._there: set[str] = set()
         self._has_said = False
@@ -183,14 +183,10 @@ class Copies:
                               "the sweep goes on, and its own journal has it", stacklevel=2)
 
 
-def _quietly_made(**arguments: Any) -> Any:
+def quietly_made(**arguments: Any) -> Any:
     """A study, without the line that Optuna writes for each."""
-    before = optuna.logging.get_verbosity()
-    optuna.logging.set_verbosity(max(before, optuna.logging.WARNING))
-    try:
+    with quiet():
         return optuna.create_study(**arguments)
-    finally:
-        optuna.logging.set_verbosity(before)
 
 
 def _seed(thing: Any, generator: random.Random, seen: set[int]) -> None:

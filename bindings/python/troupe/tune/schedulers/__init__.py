@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from troupe.tune.schedulers.hb_bohb import HyperBandForBOHB
     from troupe.tune.schedulers.hyperband import HyperBandScheduler
     from troupe.tune.schedulers.median_stopping_rule import MedianStoppingRule
+    from troupe.tune.schedulers.optuna_pruner import OptunaPruner
     from troupe.tune.schedulers.pb2 import PB2
     from troupe.tune.schedulers.pbt import PopulationBasedTraining
     from troupe.tune.schedulers.pbt_replay import PopulationBasedTrainingReplay
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
 _WHERE = {
     "ASHAScheduler": "async_hyperband", "AsyncHyperBandScheduler": "async_hyperband", "BanditPolicy": "early_termination",
     "FIFOScheduler": "trial_scheduler", "HyperBandForBOHB": "hb_bohb", "HyperBandScheduler": "hyperband",
-    "MedianStoppingPolicy": "early_termination", "MedianStoppingRule": "median_stopping_rule", "PB2": "pb2",
+    "MedianStoppingPolicy": "early_termination", "MedianStoppingRule": "median_stopping_rule", "OptunaPruner": "optuna_pruner", "PB2": "pb2",
     "PopulationBasedTraining": "pbt", "PopulationBasedTrainingReplay": "pbt_replay",
     "ResourceChangingScheduler": "resource_changing_scheduler", "TrialScheduler": "trial_scheduler",
     "TruncationSelectionPolicy": "early_termination",
@@ -38,10 +39,10 @@ _BY_WORD = {
     "median_stopping_rule": "MedianStoppingRule", "medianstopping": "MedianStoppingRule", "median": "MedianStoppingRule",
     "hyperband": "HyperBandScheduler", "hb_bohb": "HyperBandForBOHB", "pbt": "PopulationBasedTraining",
     "pbt_replay": "PopulationBasedTrainingReplay", "pb2": "PB2", "resource_changing": "ResourceChangingScheduler",
-    "bandit": "BanditPolicy", "median_stopping": "MedianStoppingPolicy", "truncation_selection": "TruncationSelectionPolicy",
+    "optuna": "OptunaPruner", "bandit": "BanditPolicy", "median_stopping": "MedianStoppingPolicy", "truncation_selection": "TruncationSelectionPolicy",
 }
 __all__ = ["PB2", "ASHAScheduler", "AsyncHyperBandScheduler", "BanditPolicy", "FIFOScheduler", "HyperBandForBOHB", "HyperBandScheduler",
-           "MedianStoppingPolicy", "MedianStoppingRule", "PopulationBasedTraining", "PopulationBasedTrainingReplay", "ResourceChangingScheduler",
+           "MedianStoppingPolicy", "MedianStoppingRule", "OptunaPruner", "PopulationBasedTraining", "PopulationBasedTrainingReplay", "ResourceChangingScheduler",
            "TrialScheduler", "TruncationSelectionPolicy", "create_scheduler"]
 
 

@@ -141,13 +141,11 @@ class TruncationSelectionPolicy(EarlyTerminationPolicy):
         TruncationSelectionPolicy(truncation_percentage=20, evaluation_interval=1, delay_evaluation=5)
     """
 
-    def __init__(self, *, delay_evaluation: int = 0, evaluation_interval: int = 0, truncation_percentage: int = 0,
-                 exclude_finished_jobs: bool = True) -> None:
+    def __init__(self, *, delay_evaluation: int = 0, evaluation_interval: int = 0, truncation_percentage: int = 0) -> None:
         super().__init__(delay_evaluation=delay_evaluation, evaluation_interval=evaluation_interval)
         self.truncation_percentage = _said.count("TruncationSelectionPolicy: truncation_percentage", truncation_percentage, 1)
         if truncation_percentage > 99:
             raise ValueError(f"TruncationSelectionPolicy: truncation_percentage must be 1 to 99, not {truncation_percentage}")
-        self.exclude_finished_jobs = exclude_finished_jobs
 
     def _verdict(self, report: Report, ranked: Ranked) -> str | None:
         worst, not_better = len(ranked) * self.truncation_percentage // 100, len(ranked) - ranked.above(report.score) - 1
@@ -156,6 +154,5 @@ class TruncationSelectionPolicy(EarlyTerminationPolicy):
         return f"{self.metric} is {_said.shown(report.score, self._negated)}, one of the worst {worst} of {len(ranked)}"
 
     def ended(self, trial: str, end: End) -> Sequence[Action]:
-        if self.exclude_finished_jobs:
-            self._take_back(trial, 0)
+        self._take_back(trial, 0)
         return super().ended(trial, end)
