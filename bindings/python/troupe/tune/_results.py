@@ -4,7 +4,8 @@ from __future__ import annotations
 import datetime
 import importlib
 import math
-from collections.abc import Iterator, Mapping
+import os
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -144,6 +145,30 @@ class ResultGrid:
                 last = reported[-int(scope.split("-")[1]):] if scope.startswith("last-") else reported
                 chosen[place] = (max if mode == "max" else min)(last) if scope == "all" else sum(last) / len(last)
         return chosen
+
+    def plot(self, folder: str | os.PathLike | None = None, *, metric: str | None = None, mode: str | None = None,
+             kinds: Sequence[str] = ("history", "parallel", "importance"), format: str = "png") -> dict[str, Any]:
+        """Pictures by Optuna's matplotlib functions: how the best came, which parameters go with it, which of them matter; needs no display.
+
+        The figures by their names; with `folder` they are written there, `history.png` and so on. What there is not enough of is left out with a
+        warning. Raises ImportError without Optuna and matplotlib (`pip install 'troupe[tune]'`), ValueError where no trial has a number.
+
+            grid.plot("pictures", format="svg")
+        """
+        metric, mode = metric or self._metric, mode or self._mode
+        if not metric or not mode:
+            raise ValueError("plot(): of which metric? TuneConfig(metric=..., mode=...) says it, or plot(metric=..., mode=...)")
+        from troupe.tune._run.folder import tuner_of
+        from troupe.tune._search import plots
+        from troupe.tune._search.optuna_storage import TrialRecord
+
+        records = [TrialRecord(each.trial_id, each.config, "failed" if each.error is not None else "stopped" if each.stopped else "completed",
+                               values=[value] if isinstance(value := lookup(each.metrics, metric), (int, float)) else None) for each in self._results]
+        path = Path(self.experiment_path)
+        made: dict[str, Any] = plots.figures(records, tuner_of(path)["space"], metric, mode, name=path.name, kinds=kinds)
+        if folder is not None:
+            plots.written(made, folder, format)
+        return made
 
     def get_dataframe(self, filter_metric: str | None = None, filter_mode: str | None = None) -> Any:
         """A row for each trial with its last report, or with `filter_metric` and `filter_mode` its best one, and its configuration: a DataFrame of pandas.
