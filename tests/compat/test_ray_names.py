@@ -58,7 +58,7 @@ def test_the_document_has_the_same_table() -> None:
 
 
 def test_what_is_missing_says_what_to_use() -> None:
-    assert missing("ray.tune.Tuner").endswith("use actors for the trials and troupe.util.ActorPool for the sweep")
+    assert missing("ray.tune.CLIReporter").endswith("use the rows that a sweep shows by itself, or a ray.tune.Callback")
 
 
 def test_a_path_that_is_module_and_name_is_recorded() -> None:

@@ -67,6 +67,17 @@ _TRAIN_TORCH = dict.fromkeys(("TorchConfig", "TorchTrainer", "enable_reproducibi
 _DATA = dict.fromkeys((
     "ActorPoolStrategy", "DataIterator", "Dataset", "FileShuffleConfig", "Schema", "TaskPoolStrategy", "from_arrow", "from_items", "from_numpy", "from_pandas",
     "range", "range_tensor", "read_csv", "read_images", "read_json", "read_parquet"), "data")
+_TUNE = {**dict.fromkeys((
+    "Callback", "CheckpointConfig", "ExperimentAnalysis", "FailureConfig", "PlacementGroupFactory", "ResultGrid", "RunConfig", "Trainable", "TuneConfig",
+    "TuneError", "Tuner", "choice", "create_scheduler", "create_searcher", "get_context", "grid_search", "lograndint", "loguniform", "qlograndint",
+    "qloguniform", "qrandint", "qrandn", "quniform", "randint", "randn", "register_trainable", "run", "sample_from", "uniform", "with_parameters",
+    "with_resources"), "tune"), "Checkpoint": "train", "TuneContext": "tune", "Stopper": "tune", "get_checkpoint": "train", "report": "train"}
+_TUNE_SCHEDULERS = dict.fromkeys((
+    "ASHAScheduler", "AsyncHyperBandScheduler", "FIFOScheduler", "HyperBandForBOHB", "HyperBandScheduler", "MedianStoppingRule", "PB2",
+    "PopulationBasedTraining", "PopulationBasedTrainingReplay", "ResourceChangingScheduler", "TrialScheduler", "create_scheduler"), "tune.schedulers")
+_TUNE_STOPPERS = dict.fromkeys((
+    "CombinedStopper", "ExperimentPlateauStopper", "FunctionStopper", "MaximumIterationStopper", "NoopStopper", "Stopper", "TimeoutStopper",
+    "TrialPlateauStopper"), "tune.stopper")
 
 # Ray's module: its names, each with the module of Troupe that has it ("=name": another's; "module:name": by that name).
 MODULES: dict[str, dict[str, str]] = {
@@ -117,6 +128,18 @@ MODULES: dict[str, dict[str, str]] = {
     "ray.train.torch.config": {"TorchConfig": "train.torch"},
     "ray.train.torch.torch_trainer": {"TorchTrainer": "train.torch"},
     "ray.train.torch.train_loop_utils": {name: home for name, home in _TRAIN_TORCH.items() if not name.startswith("Torch")},
+    "ray.tune": _TUNE,
+    "ray.tune.callback": {"Callback": "tune"},
+    "ray.tune.result_grid": {"ResultGrid": "tune"},
+    "ray.tune.schedulers": _TUNE_SCHEDULERS,
+    "ray.tune.schedulers.async_hyperband": dict.fromkeys(("ASHAScheduler", "AsyncHyperBandScheduler"), "tune.schedulers"),
+    "ray.tune.schedulers.pbt": {"PopulationBasedTraining": "tune.schedulers", "PopulationBasedTrainingReplay": "tune.schedulers"},
+    "ray.tune.search": dict.fromkeys(("BasicVariantGenerator", "ConcurrencyLimiter", "Repeater", "Searcher", "create_searcher"), "tune.search"),
+    "ray.tune.search.basic_variant": {"BasicVariantGenerator": "tune.search"},
+    "ray.tune.search.optuna": {"OptunaSearch": "tune.search.optuna"},
+    "ray.tune.stopper": _TUNE_STOPPERS,
+    "ray.tune.trainable": {"Trainable": "tune"},
+    "ray.tune.tuner": {"Tuner": "tune"},
     "ray.types": {"ObjectRef": ""},
     "ray.util": {**_GROUPS, **_HELPERS, **dict.fromkeys(("disable_log_once_globally", "enable_periodic_logging", "log_once"), "util.debug"),
                  "ActorPool": "util", "get_node_ip_address": "util", "list_named_actors": "util",

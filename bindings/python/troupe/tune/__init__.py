@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from troupe.tune._context import TuneContext, get_context
     from troupe.tune._errors import TrialFailedError, TrialStopped, TuneError
     from troupe.tune._resources import PlacementGroupFactory
+    from troupe.tune._older import ExperimentAnalysis, register_trainable, run
     from troupe.tune._results import Result, ResultGrid
     from troupe.tune._search.spaces import (
         choice,
@@ -53,6 +54,7 @@ _WHERE = {
     **dict.fromkeys(("CheckpointConfig", "FailureConfig", "RunConfig", "TuneConfig"), "tune._config"),
     **dict.fromkeys(("TuneContext", "get_context"), "tune._context"),
     **dict.fromkeys(("TrialFailedError", "TrialStopped", "TuneError"), "tune._errors"),
+    **dict.fromkeys(("ExperimentAnalysis", "register_trainable", "run"), "tune._older"),
     **dict.fromkeys(("Result", "ResultGrid"), "tune._results"),
     **dict.fromkeys(("with_parameters", "with_resources"), "tune._trainable"),
     "Callback": "tune._callback", "PlacementGroupFactory": "tune._resources", "Trainable": "tune._trainable_class", "Tuner": "tune._tuner", "create_scheduler": "tune.schedulers",
@@ -74,7 +76,8 @@ def __dir__() -> list[str]:
     return sorted({*globals(), *_WHERE, *_MODULES})
 
 
-__all__ = ["Callback", "Checkpoint", "CheckpointConfig", "FailureConfig", "OptunaPruner", "PlacementGroupFactory", "Result", "ResultGrid", "RunConfig", "Stopper", "Trainable",
-           "TrialFailedError", "TrialStopped", "TuneConfig", "TuneContext", "TuneError", "Tuner", "choice", "create_scheduler", "create_searcher",
-           "get_checkpoint", "get_context", "grid_search", "lograndint", "loguniform", "qlograndint", "qloguniform", "qrandint", "qrandn",
-           "quniform", "randint", "randn", "report", "sample_from", "uniform", "with_parameters", "with_resources"]
+__all__ = ["Callback", "Checkpoint", "CheckpointConfig", "ExperimentAnalysis", "FailureConfig", "OptunaPruner", "PlacementGroupFactory", "Result",
+           "ResultGrid", "RunConfig", "Stopper", "Trainable", "TrialFailedError", "TrialStopped", "TuneConfig", "TuneContext", "TuneError", "Tuner",
+           "choice", "create_scheduler", "create_searcher", "get_checkpoint", "get_context", "grid_search", "lograndint", "loguniform",
+           "qlograndint", "qloguniform", "qrandint", "qrandn", "quniform", "randint", "randn", "register_trainable", "report", "run", "sample_from",
+           "uniform", "with_parameters", "with_resources"]

@@ -35,7 +35,7 @@ class Tuner:
             raise TypeError(f"Tuner(param_space={param_space!r}): a dict of what is searched and of constants")
         self._space = dict(param_space or {})
         self._tune = _of(TuneConfig, "tune_config", tune_config)
-        self._run = _of(RunConfig, "run_config", run_config)
+        self._run = _of(RunConfig, "run_config", _of_train(run_config))
         self._folder: Path | None = None
         self._sweep_id = new_id()[:5]
         self._resume = (True, "")
@@ -122,6 +122,16 @@ def _connect(*, quiet: bool) -> None:
         context = troupe.init()
         held = ", ".join(f"{amount:g} {name}" for name, amount in troupe.cluster_resources().items() if name in ("CPU", "GPU"))
         status_lines.say(f"troupe.tune: on {context.address or 'this machine'}: {held}", quiet=quiet)
+
+
+def _of_train(given: Any) -> Any:
+    """A RunConfig of `troupe.train`, which programs written for Ray give too, as the one of sweeps."""
+    from troupe.train import RunConfig as OfTrain
+
+    if not isinstance(given, OfTrain):
+        return given
+    shared = ("name", "storage_path", "failure_config", "checkpoint_config", "verbose")
+    return RunConfig(**{name: getattr(given, name) for name in shared})
 
 
 def _of(cls: type, name: str, given: Any) -> Any:
