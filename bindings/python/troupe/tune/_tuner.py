@@ -37,6 +37,7 @@ class Tuner:
         self._tune = _of(TuneConfig, "tune_config", tune_config)
         self._run = _of(RunConfig, "run_config", _of_train(run_config))
         self._folder: Path | None = None
+        self._trial_name = _trainable.name_of(self._trainable.function)
         self._sweep_id = new_id()[:5]
         self._resume = (True, "")
         self._grid: ResultGrid | None = None
@@ -54,15 +55,16 @@ class Tuner:
 
         _connect(quiet=self._run.verbose == 0)
         new = self._folder is None
-        name = self._run.name or f"{_trainable.name_of(self._trainable.function)}_{time.strftime('%Y-%m-%d_%H-%M-%S')}_{self._sweep_id}"
+        name = self._run.name or f"{self._trial_name}_{time.strftime('%Y-%m-%d_%H-%M-%S')}_{self._sweep_id}"
         path = self._folder or absolute(self._run.storage_path or DEFAULT_STORAGE) / name
         tune = deciders.complete(self._tune) if new else self._tune
         decide = deciders.of(tune, self._space, self._run.stop)
-        plan = fit.plan_of(path.name, self._sweep_id, self._trainable, tune, self._run, decide)
+        plan = fit.plan_of(path.name, self._trial_name, self._sweep_id, self._trainable, tune, self._run, decide)
         folder = SweepFolder(path, new=new)
         with contextlib.closing(folder):
             if new:
-                folder.keep_tuner({"space": self._space, "tune": tune, "run": _without_what_cannot_be_kept(self._run), "sweep_id": self._sweep_id})
+                folder.keep_tuner({"space": self._space, "tune": tune, "run": _without_what_cannot_be_kept(self._run), "sweep_id": self._sweep_id,
+                                   "trial_name": self._trial_name})
                 self._folder, self._tune = path, tune
             self._grid = fit.run(plan, folder, self._run, decide, fit.Resumption(*self._resume))
         return self._grid
@@ -92,7 +94,7 @@ class Tuner:
                              f"{', '.join(sorted(kept['space']))}: a sweep goes on with the space that it has")
         found = cls(trainable, param_space=param_space or kept["space"], tune_config=kept["tune"], run_config=kept["run"])
         found._resume = (resume_unfinished, "restart" if restart_errored else "resume" if resume_errored else "")
-        found._folder, found._sweep_id = absolute(path), kept["sweep_id"]
+        found._folder, found._sweep_id, found._trial_name = absolute(path), kept["sweep_id"], kept["trial_name"]
         return found
 
     @classmethod

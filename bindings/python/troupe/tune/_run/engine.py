@@ -81,6 +81,8 @@ class Engine:
             with _without_collection():
                 for told in self.core.replay(self._folder.journal.read()):
                     self._searcher.tell(told)
+            if self._plan.shown is not None:
+                self._plan.shown.know(self.core.ledger.trials.values())
             self._take([ev.Begun(self.core.ledger.epoch + 1, socket.gethostname(), os.getpid(), time.time(), unfinished, errored)])
             while self.done is None:
                 self._take(self._wait())

@@ -43,9 +43,8 @@ def rules_of(tune: TuneConfig, run: RunConfig, decide: Deciders) -> Rules:
                  scheduler_name=type(decide.scheduler).__name__)
 
 
-def plan_of(name: str, sweep_id: str, trainable: _trainable.Given, tune: TuneConfig, run: RunConfig, decide: Deciders) -> Plan:
+def plan_of(name: str, trial_name: str, sweep_id: str, trainable: _trainable.Given, tune: TuneConfig, run: RunConfig, decide: Deciders) -> Plan:
     """Raises LaunchError where the function cannot travel."""
-    trial_name = _trainable.name_of(trainable.function)
     checkpoints = run.checkpoint_config
     assert checkpoints is not None
     at_end = bool(checkpoints.checkpoint_at_end)

@@ -3,11 +3,13 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from troupe._cluster import live_output, status_lines
 from troupe.tune._core.deciding import WORST, End, Report
+from troupe.tune._core.rules import lookup
+from troupe.tune._core.trial import Trial
 
 CONFIG_CHARS_MAX = 100
 
@@ -38,6 +40,14 @@ class Shown:
         live_output.row(("best", self), None)
         best = self._best_text()
         status_lines.say(f"troupe.tune: {self._progress()}{f' · {how}' if how else ''}{f' · {best}' if best else ''} · in {self._path}")
+
+    def know(self, trials: Iterable[Trial]) -> None:
+        """Those that the sweep has already, where it is gone on with."""
+        for trial in trials:
+            if trial.last is not None:
+                self.reported(trial.last, lookup(trial.last.metrics, self._metric) if self._metric else None, trial.config)
+            if trial.end is not None and not trial.replaced_by:
+                self.ended(trial.id, trial.end)
 
     def moved(self, trial: str, state: str) -> None:
         """A trial is "running", "paused", or waits: "" ."""
