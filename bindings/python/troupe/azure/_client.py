@@ -97,8 +97,14 @@ class JobOperations:
 
             job = ml_client.jobs.create_or_update(command(command="python train.py", code="./src"))
         """
+        if getattr(job, "type", "") == "sweep":
+            raise NotImplementedError("a sweep of command jobs is not submitted as a whole here: each of its trials is a job, for trial in "
+                                      "sweep.plan().jobs(): ml_client.create_or_update(trial)")
         if not isinstance(job, Command):
             raise TypeError(f"a job is what command() or load_job() makes, not {type(job).__name__}")
+        if job.swept:
+            name, drawn = next(iter(job.swept.items()))
+            raise ValueError(f"inputs: {name} is {drawn!r}, which a sweep draws from: job.sweep(primary_metric=..., goal=...), or job({name}=...) with a value")
         if experiment_name is not None:
             job.experiment_name = experiment_name
         _submit.refuse_inside_a_rank()

@@ -53,6 +53,7 @@ class Command:
         self.base_path = base_path or os.getcwd()  # what relative paths are from
         self.id: str | None = None
         self.status: str | None = None
+        self.swept: dict[str, Any] = {}  # inputs that a sweep is to give values
         self.resources = _entities.part(_entities.JobResourceConfiguration, "resources", fields.pop("resources", None), _schema.RESOURCES)
         self.limits = _entities.part(_entities.CommandJobLimits, "limits", fields.pop("limits", None), _schema.LIMITS)
         self.queue_settings = _entities.part(_entities.QueueSettings, "queue_settings", fields.pop("queue_settings", None), _schema.QUEUE)
@@ -70,12 +71,21 @@ class Command:
         return f"<command job {self.name or self.display_name or 'without a name'}{f' {self.status}' if self.status else ''}: {self.command!r}>"
 
     def __call__(self, **inputs: Any) -> Command:
-        """Another job with these values of its inputs. Raises ValueError for a name that is none of its inputs."""
+        """Another job with these values of its inputs, or, for `sweep`, with what their values are drawn from.
+
+        Raises TypeError or ValueError for a name that is none of its inputs, and for what is no value of one.
+        """
+        from troupe.azure._sweep_spaces import SweepDistribution
+
         made = copy.deepcopy(self)
         made.name, made.id, made.status = None, None, None
         for name, value in inputs.items():
             _schema.known("the job's inputs", name, self.inputs)
             about = self.inputs[name]
+            made.swept.pop(name, None)
+            if isinstance(value, SweepDistribution):
+                made.swept[name] = value
+                continue
             if isinstance(about, _entities.Input) and about.is_literal and not isinstance(value, _entities.Input):
                 value = _entities.literal(f"inputs: {name}", value, about)
             made.inputs[name] = _entities.input_of(name, value)
@@ -112,10 +122,26 @@ class Command:
         """Its priority in the cluster's queue: low, medium or high. Raises ValueError."""
         self.queue_settings = _entities.QueueSettings(job_tier=job_tier, priority=priority)
 
-    def sweep(self, **_: Any) -> Any:
-        """Refused with NotImplementedError, which says what to use: there are no sweeps of command jobs here."""
-        raise NotImplementedError("there are no sweeps of command jobs here: submit one job for each set of values, as "
-                                  "jobs.create_or_update(job(lr=0.1)) for job(lr=0.1), job(lr=0.01), ...")
+    def sweep(self, *, primary_metric: str, goal: str, sampling_algorithm: Any = "random", compute: str | None = None,
+              max_concurrent_trials: int | None = None, max_total_trials: int | None = None, timeout: float | None = None,
+              trial_timeout: float | None = None, early_termination_policy: Any = None, search_space: Mapping[str, Any] | None = None,
+              identity: Any = None, queue_settings: Any = None, job_tier: str | None = None, priority: str | None = None) -> Any:
+        """A sweep of this job over the inputs that it was called with a distribution for, and those of `search_space`.
+
+        `primary_metric`: what the trials log by mlflow or report. `sampling_algorithm`: "random", "grid" (of Choices) or "bayesian".
+        `early_termination_policy`: a policy, or its name. Raises TypeError and ValueError, with the nearest name.
+
+            job(lr=Uniform(0.01, 0.1)).sweep(primary_metric="accuracy", goal="maximize", max_total_trials=20)
+        """
+        from troupe.azure import _sweep_job
+
+        queue = queue_settings if queue_settings is not None else {name: value for name, value in (("job_tier", job_tier), ("priority", priority))
+                                                                   if value is not None}
+        limits = {"max_concurrent_trials": max_concurrent_trials, "max_total_trials": max_total_trials, "timeout": timeout,
+                  "trial_timeout": trial_timeout}
+        return _sweep_job.of_command(self, primary_metric=primary_metric, goal=goal, sampling_algorithm=sampling_algorithm, compute=compute,
+                                     search_space=search_space, early_termination_policy=early_termination_policy, limits=limits,
+                                     queue_settings=queue)
 
     def check(self) -> None:
         """What can be said of it without a cluster. Raises TypeError or ValueError; `jobs.create_or_update` does so again, for a job may
@@ -143,6 +169,8 @@ class Command:
                  for name, text in texts.items()}
         needed = set().union(*(_expressions.named(each, required=True) for each in found.values()))
         for name, value in self.inputs.items():
+            if name in self.swept:
+                continue
             missing = value is None or isinstance(value, _entities.Input) and (value.default if value.is_literal else value.path) is None
             if missing and (_expressions.Place("inputs", name) in needed or not getattr(value, "optional", True)):
                 raise ValueError(f"inputs: {name} has no value; one that may have none stands in $[[...]] in the command")

@@ -13,7 +13,7 @@ from troupe.azure import _schema
 
 _PLACE = re.compile(r"\$\{\{(.*?)\}\}", re.S)
 _WORDS = re.compile(r"^(inputs|outputs)\.([A-Za-z_][A-Za-z0-9_]*)$")
-_ELSEWHERE = {"search_space": "a sweep's values, which command jobs here have not: submit one job for each value",
+_ELSEWHERE = {"search_space": "a sweep's values: in the command they are inputs, ${{inputs.lr}}, and job(lr=Uniform(0.01, 0.1)).sweep(...) varies them",
               "parent": "a pipeline's values, which command jobs here have not: give the value itself"}
 
 

@@ -8,6 +8,9 @@ COMMAND = ("name", "description", "tags", "properties", "display_name", "command
            "distribution", "compute", "inputs", "outputs", "code", "resources", "limits", "queue_settings", "identity", "services",
            "is_deterministic", "parent_job_name")
 """Of a job in a file; `command()` has those of `resources`, `limits` and `queue_settings` themselves."""
+SWEEP = ("name", "description", "tags", "properties", "display_name", "experiment_name", "compute", "trial", "inputs", "outputs", "search_space",
+         "objective", "sampling_algorithm", "early_termination", "limits", "queue_settings", "resources", "identity")
+"""Of a sweep in a file."""
 OF_A_FILE = ("$schema", "type", "version")
 RESOURCES = ("instance_count", "instance_type", "locations", "properties", "docker_args", "shm_size", "max_instance_count")
 LIMITS = ("timeout",)

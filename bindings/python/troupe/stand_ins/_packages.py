@@ -52,6 +52,9 @@ TORCH_DISTRIBUTOR = Package(
 _DISTRIBUTIONS = ("MpiDistribution", "PyTorchDistribution", "RayDistribution", "TensorFlowDistribution")
 _AZURE_ENTITIES = ("Command", "CommandJobLimits", "Data", "Environment", "Input", "Job", "JobResourceConfiguration", "Output", "QueueSettings",
                    "ResourceConfiguration")
+_AZURE_SWEEP = ("BanditPolicy", "BayesianSamplingAlgorithm", "Choice", "GridSamplingAlgorithm", "LogNormal", "LogUniform", "MedianStoppingPolicy", "Normal",
+                "Objective", "QLogNormal", "QLogUniform", "QNormal", "QUniform", "Randint", "RandomSamplingAlgorithm", "SamplingAlgorithm", "SweepJob",
+                "SweepJobLimits", "TruncationSelectionPolicy", "Uniform")
 _CREDENTIALS = ("AzureCliCredential", "DefaultAzureCredential", "DeviceCodeCredential", "EnvironmentCredential", "InteractiveBrowserCredential",
                 "ManagedIdentityCredential")
 
@@ -61,11 +64,11 @@ AZURE_ML = Package(
         "azure.ai.ml": dict.fromkeys((*_DISTRIBUTIONS, "Input", "MLClient", "Output", "command", "load_job"), "azure"),
         "azure.ai.ml.constants": dict.fromkeys(("AssetTypes", "InputOutputModes"), "azure.constants"),
         "azure.ai.ml.entities": {**dict.fromkeys(_AZURE_ENTITIES, "azure"), "CommandJob": "azure:Command"},
+        "azure.ai.ml.sweep": dict.fromkeys(_AZURE_SWEEP, "azure.sweep"),
     },
     otherwise={"azure.identity": dict.fromkeys(_CREDENTIALS, "azure.credentials")},
     instead_of=_words({
         "azure.ai.ml.dsl": "one job after the other: jobs.stream(name) waits for the one before",
-        "azure.ai.ml.sweep": "one job for each set of values: job(lr=0.1) makes another one with that input",
         "azure.ai.ml.automl": "a program of your own in a command job",
         "azure.ai.ml.load_component": "load_job, and job(epochs=3) for another one with that input",
     }))
