@@ -15,6 +15,7 @@
 #include "runtime/net/files.h"
 #include "runtime/os/host.h"
 #include "worker/core/environment.h"
+#include "worker/devices/fabric.h"
 #include "worker/devices/inventory.h"
 
 extern char** environ;
@@ -24,6 +25,7 @@ namespace {
 
 // what gpu_type= of launches, accelerator_type= of actors and tasks ask for
 constexpr char kGpuTypeLabel[] = "gpu_type";
+constexpr char kRdmaLabel[] = "rdma";  // "infiniband" or "roce", for selectors
 constexpr Duration kTick = std::chrono::seconds(1);
 constexpr Duration kLastChildrenLimit = std::chrono::seconds(2);  // from the kill of the zygote
 
@@ -41,6 +43,18 @@ std::vector<std::string> ZygoteEnvironment() {
     if (!threads) entries.push_back(each.name + "=" + each.value);
   }
   return entries;
+}
+
+std::string Variable(const char* name) {
+  const char* const value = std::getenv(name);
+  return value == nullptr ? "" : value;
+}
+
+// What a node says of itself by a label, unless it was given one of that name.
+void Tell(const char* key, const std::string& value, std::vector<wire::Label>* labels) {
+  const bool said = std::any_of(labels->begin(), labels->end(),
+                                [&](const wire::Label& label) { return label.key == key; });
+  if (!said && !value.empty()) labels->push_back({key, value});
 }
 
 /// What tells this host from others. With --force_tcp each node is a host of its own.
@@ -186,12 +200,12 @@ NodeFacts Node::Facts() const {
   facts.gpu_ids = std::move(devices.gpu_ids);
   facts.gpu_tokens = std::move(devices.tokens);
   facts.labels = options_.labels;
-  const bool typed =
-      std::any_of(facts.labels.begin(), facts.labels.end(),
-                  [](const wire::Label& label) { return label.key == kGpuTypeLabel; });
-  if (const std::string type = GpuTypeOf(devices.devices); !typed && !type.empty()) {
-    facts.labels.push_back({kGpuTypeLabel, type});
-  }
+  placement::Fabric fabric = ReadFabric("", LocalAddresses());
+  fabric.nvlinks = GroupLinks(devices.links);
+  Tell(kGpuTypeLabel, GpuTypeOf(devices.devices), &facts.labels);
+  Tell(kRdmaLabel, RdmaKind(fabric), &facts.labels);
+  Tell(placement::kFabricLabel, placement::FabricText(fabric), &facts.labels);
+  facts.nccl_file_names = NcclFileNames("", Variable("NCCL_CONF_FILE"), Variable("HOME"));
   facts.devices = std::move(devices.devices);
   facts.base_environment = BaseEnvironment(OwnEnvironment());
   facts.choose_interface = [](const std::vector<std::string>& peers) {

@@ -10,7 +10,9 @@
 #include "head/core/groups.h"
 #include "head/core/launches.h"
 #include "head/core/markers.h"
+#include "head/core/views.h"
 #include "head/core/wire_convert.h"
+#include "placement/fabric.h"
 
 namespace troupe::head {
 namespace {
@@ -28,7 +30,8 @@ wire::BlobRef WithHolder(Turn& turn, wire::BlobRef blob) {
   return blob;
 }
 
-void SendStartRanks(Turn& turn, const Launch& launch, std::size_t node_rank) {
+void SendStartRanks(Turn& turn, const Launch& launch, std::size_t node_rank,
+                    const std::string& rdma_ports) {
   const NodeId& node = launch.nodes[node_rank];
   wire::StartRanks start;
   start.launch = launch.id;
@@ -55,6 +58,9 @@ void SendStartRanks(Turn& turn, const Launch& launch, std::size_t node_rank) {
     }
   }
   start.environment = launch.spec.environment;
+  if (!rdma_ports.empty()) {
+    start.environment.env.push_back({placement::kRdmaPortsVariable, rdma_ports, false});
+  }
   start.payload = WithHolder(turn, launch.spec.payload);
   for (const NodeId& peer : launch.nodes) {
     const Node* other = turn.SeeNode(peer);
@@ -219,7 +225,10 @@ void BeginEpoch(Turn& turn, const Group& gang) {
   launch->started = turn.now;
   launch->driver_route = Route();
   launch->driver_renews = false;
-  for (std::size_t i = 0; i < launch->nodes.size(); ++i) SendStartRanks(turn, *launch, i);
+  const std::vector<std::string> ports = RdmaPortsOf(turn, *launch);
+  for (std::size_t i = 0; i < launch->nodes.size(); ++i) {
+    SendStartRanks(turn, *launch, i, ports[i]);
+  }
 }
 
 void OnRanksReady(Turn& turn, Node& node, const wire::RanksReady& message) {
@@ -386,7 +395,9 @@ void ResumeLaunchesOn(Turn& turn, const NodeId& node) {
     if (!launch.on_nodes()) continue;
     for (std::size_t i = 0; i < launch.nodes.size(); ++i) {
       if (launch.nodes[i] != node) continue;
-      if (launch.phase == wire::LaunchState::kStarting) SendStartRanks(turn, launch, i);
+      if (launch.phase == wire::LaunchState::kStarting) {
+        SendStartRanks(turn, launch, i, RdmaPortsOf(turn, launch)[i]);
+      }
       if (launch.phase == wire::LaunchState::kRunning) SendRoster(turn, launch, node);
       ResumeEndingOn(turn, launch, node);
     }

@@ -10,6 +10,7 @@
 #include "head/core/roster.h"
 #include "head/core/wire_convert.h"
 #include "placement/explain.h"
+#include "placement/fabric.h"
 #include "placement/packer.h"
 
 namespace troupe::head {
@@ -151,6 +152,21 @@ std::string RoomMissing(Turn& turn, const Group& group) {
 }
 
 }  // namespace
+
+std::vector<std::string> RdmaPortsOf(Turn& turn, const Launch& launch) {
+  const bool gpus = FromWire(launch.spec.per_rank).Get("GPU") > 0;
+  if (!gpus || launch.nodes.size() < 2) return std::vector<std::string>(launch.nodes.size());
+  std::vector<placement::Fabric> fabrics;
+  for (const NodeId& id : launch.nodes) {
+    const Node* node = turn.SeeNode(id);
+    placement::Fabric& fabric = fabrics.emplace_back();
+    if (node == nullptr) continue;
+    for (const wire::Label& label : node->info.labels) {
+      if (label.key == placement::kFabricLabel) fabric = placement::ParseFabric(label.value);
+    }
+  }
+  return placement::ReachingPorts(fabrics);
+}
 
 std::string WaitingFor(Turn& turn, const Group& group) {
   if (!group.waiting()) return {};

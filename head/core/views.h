@@ -49,6 +49,10 @@ placement::Request RequestOf(const Turn& turn, const wire::GroupSubmitted& spec)
 /// Equal per-rank bundles of a launch.
 placement::Request RequestOf(const wire::LaunchSpec& spec);
 
+/// For each node of a launch with GPUs the RDMA ports by which it reaches the others, as
+/// NCCL_IB_HCA names them; empty: nothing is known of that, or needed.
+std::vector<std::string> RdmaPortsOf(Turn& turn, const Launch& launch);
+
 /// Why a waiting group waits, in one line; empty when it does not.
 std::string WaitingFor(Turn& turn, const Group& group);
 /// Why a waiting group waits, in full: a line per group of equal nodes, who is before it, what its

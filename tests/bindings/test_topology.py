@@ -4,12 +4,13 @@ from __future__ import annotations
 from typing import Any
 from xml.dom import minidom
 
-from troupe._cluster import topology
+from troupe._cluster import fabric, topology
 
 
 def node(name: str, rack: str, gpus: int = 8, **labels: str) -> dict[str, Any]:
     return {"node_id": f"id-{name}", "name": name, "state": "alive", "labels": {"rack": rack, **labels} if rack else labels,
-            "resources": {"CPU": 4, "GPU": gpus, "memory": 1e9} if gpus else {"CPU": 4}, "free": {"CPU": 1}}
+            "resources": {"CPU": 4, "GPU": gpus, "memory": 1e9} if gpus else {"CPU": 4}, "free": {"CPU": 1},
+            "network": fabric.as_dict(fabric.of_label(""))}
 
 
 def place(index: int, name: str, gpu_ids: list[int]) -> dict[str, Any]:
@@ -31,6 +32,17 @@ def test_the_tree_says_each_domain_once_and_leaves_out_the_dead() -> None:
         "  rack r1",
         "    a1  alive  1 of 4 CPU free, 0 of 8 GPU free",
         "    a2  alive  1 of 4 CPU free, 0 of 8 GPU free"]
+
+
+def test_how_a_node_is_connected_stands_below_it() -> None:
+    told = fabric.of_label("if eth0 up 1000 10.0.0.1/24;rdma mlx5_0:1 InfiniBand ACTIVE 400000 4X_NDR ib0 fe80000000000000;gpudirect dma-buf;")
+    assert topology.text([{**node("a", "r1"), "network": fabric.as_dict(told)}, node("b", "r1")]).splitlines() == [
+        "rack r1",
+        "  a  alive  1 of 4 CPU free, 0 of 8 GPU free",
+        "      network: eth0 10.0.0.1/24 1 Gbit/s",
+        "      RDMA: 1 x InfiniBand 400 Gbit/s (4X NDR): mlx5_0:1",
+        "      GPUDirect RDMA: dma-buf",
+        "  b  alive  1 of 4 CPU free, 0 of 8 GPU free"]
 
 
 def test_the_same_rack_in_another_block_is_another_domain() -> None:

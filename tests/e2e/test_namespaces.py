@@ -81,7 +81,7 @@ print(json.dumps(look.distributed()))
     results = json.loads(shown)
     addresses = [network.hosts[name].address for name in ("a", "b")]
     assert [total for total, _ in results] == [6.0] * 4
-    assert all(names[:2] == ["eth0", "eth0"] and names[2] in addresses for _, names in results)
+    assert all(names[:2] == ["eth0", "=eth0"] and names[2] in addresses for _, names in results)
 
 
 def test_actors_on_both_hosts_call_each_other(network: Network) -> None:

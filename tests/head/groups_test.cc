@@ -42,6 +42,51 @@ TEST_F(Groups, P2_CreatedOnlyWhenEveryNodeAnswered) {
   EXPECT_EQ(Last<wire::GroupUpdate>(client).info.places.size(), 2u);
 }
 
+// What nodes tell of their networks as a label decides what their ranks are told; ranks without
+// GPUs have no use for it, and neither has a launch on one node.
+TEST_F(Groups, NodesOfALaunchWithGpusAreToldTheRdmaPortsByWhichTheyReachEachOther) {
+  const auto with_port = [](const std::string& name) {
+    wire::RegisterNode report;
+    report.labels.push_back(
+        {"troupe.io/fabric", "rdma " + name + " InfiniBand ACTIVE 400000 - ib0 fe80000000000000;"});
+    return report;
+  };
+  const FakeNode a = Join(1, 8, 2, with_port("mlx5_0:1"));
+  const FakeNode b = Join(2, 8, 2, with_port("mlx5_4:1"));
+  const SessionId client = Open(wire::Role::kClient, Id128{9, 1});
+  const auto told = [&](std::uint32_t ranks, std::uint64_t cpus, std::uint64_t gpus) {
+    wire::SubmitLaunch submit;
+    submit.spec.ranks = ranks;
+    submit.spec.mode = wire::LaunchMode::kDistributed;
+    submit.spec.per_rank = Amounts(cpus, gpus);
+    submit.request = RequestId(11, 100 * ranks + 10 * cpus + gpus);
+    Say(client, submit, 70);
+    std::vector<std::string> values;
+    for (const FakeNode& node : {a, b}) {
+      for (const wire::Reserve& reserve : Take<wire::Reserve>(node.session)) {
+        wire::ReserveReply reply;
+        reply.group = reserve.group;
+        reply.attempt = reserve.attempt;
+        reply.granted = true;
+        Say(node.session, reply);
+      }
+    }
+    for (const FakeNode& node : {a, b}) {
+      for (const wire::StartRanks& start : Take<wire::StartRanks>(node.session)) {
+        std::string value = "unset";
+        for (const wire::EnvVar& each : start.environment.env) {
+          if (each.name == "TROUPE_RDMA_PORTS") value = each.value;
+        }
+        values.push_back(value);
+      }
+    }
+    return values;
+  };
+  EXPECT_EQ(told(2, 5, 1), (std::vector<std::string>{"=mlx5_0:1", "=mlx5_4:1"}));
+  EXPECT_EQ(told(2, 2, 0), (std::vector<std::string>{"unset", "unset"}));
+  EXPECT_EQ(told(1, 1, 1), (std::vector<std::string>{"unset"}));
+}
+
 TEST_F(Groups, ALaunchOfRanksPerNodeHasThemOnThatManyNodesAlthoughOneCouldHoldAll) {
   const std::vector<FakeNode> nodes = {Join(1, 8), Join(2, 8), Join(3, 8)};
   const SessionId client = Open(wire::Role::kClient, Id128{9, 1});

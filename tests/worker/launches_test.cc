@@ -2,6 +2,7 @@
 #include <csignal>
 
 #include "tests/worker/core_fixture.h"
+#include "worker/core/environment.h"
 
 namespace troupe::worker {
 namespace {
@@ -106,6 +107,29 @@ TEST_F(LaunchesTest, RosterSendsEveryRankOff) {
   EXPECT_EQ(SentToProcesses<wire::RankRun>(), ranks_);
   Head(roster);
   EXPECT_EQ(SentToProcesses<wire::RankRun>().size(), 2u) << "a repeated roster changes nothing";
+}
+
+// What the head says of ports is a default: a value of the program's or of a file of the host wins.
+TEST_F(LaunchesTest, RdmaPortsAreADefaultOfNcclsVariable) {
+  NodeFacts facts;
+  wire::StartRanks start;
+  start.environment.env.push_back({"TROUPE_RDMA_PORTS", "=mlx5_0:1", false});
+  const Interface chosen{"eth0", "10.0.0.1"};
+  const auto value = [&](const std::string& name) {
+    for (const auto& each : RankEnvironment(facts, start, {}, chosen, ProcessId())) {
+      EXPECT_NE(each.name, "TROUPE_RDMA_PORTS");
+      if (each.name == name) return each.value;
+    }
+    return std::string("unset");
+  };
+  EXPECT_EQ(value("NCCL_IB_HCA"), "=mlx5_0:1");
+  EXPECT_EQ(value("NCCL_SOCKET_IFNAME"), "=eth0");
+  facts.nccl_file_names = {"NCCL_IB_HCA", "NCCL_SOCKET_IFNAME"};
+  EXPECT_EQ(value("NCCL_IB_HCA"), "unset");
+  EXPECT_EQ(value("NCCL_SOCKET_IFNAME"), "unset");
+  EXPECT_EQ(value("GLOO_SOCKET_IFNAME"), "eth0");
+  start.environment.env.push_back({"NCCL_IB_HCA", "mlx5_7", false});
+  EXPECT_EQ(value("NCCL_IB_HCA"), "mlx5_7");
 }
 
 TEST_F(LaunchesTest, RankEnvironmentFollowsTorchrun) {

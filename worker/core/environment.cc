@@ -7,6 +7,8 @@
 #include <string_view>
 #include <utility>
 
+#include "placement/fabric.h"
+
 namespace troupe::worker {
 namespace {
 
@@ -14,6 +16,8 @@ using Variables = std::map<std::string, std::string>;
 
 constexpr char kVisible[] = "CUDA_VISIBLE_DEVICES";
 constexpr char kOrder[] = "CUDA_DEVICE_ORDER";
+constexpr char kNcclInterface[] = "NCCL_SOCKET_IFNAME";
+constexpr char kNcclPorts[] = "NCCL_IB_HCA";
 // of programs that choose a device themselves
 constexpr char kRayLeavesIt[] = "RAY_EXPERIMENTAL_NOSET_CUDA_VISIBLE_DEVICES";
 
@@ -55,6 +59,19 @@ void SetDevices(const NodeFacts& facts, const std::vector<std::uint32_t>& gpu_id
                                     [](const wire::EnvVar& each) { return each.name == kVisible; });
   if (!narrowed) variables->emplace(kOrder, "PCI_BUS_ID");
   (*variables)[kVisible] = VisibleDevices(facts, gpu_ids);
+}
+
+// By what NCCL and Gloo reach the other nodes. A file that this host has for NCCL is its
+// administrator's word, and a variable would be read before it. NCCL takes a name for the beginning
+// of names ("bond0" for "bond0.100" too) unless "=" stands before it.
+void SetNetworks(const NodeFacts& facts, const Interface& interface, Variables* variables) {
+  const auto is_said = [&](const char* name) { return facts.nccl_file_names.count(name) > 0; };
+  if (!is_said(kNcclInterface)) variables->emplace(kNcclInterface, "=" + interface.name);
+  variables->emplace("GLOO_SOCKET_IFNAME", interface.name);
+  const auto ports = variables->find(placement::kRdmaPortsVariable);
+  if (ports == variables->end()) return;
+  if (!is_said(kNcclPorts)) variables->emplace(kNcclPorts, ports->second);
+  variables->erase(placement::kRdmaPortsVariable);
 }
 
 // Whether the process is to see what its worker sees, or what its program says.
@@ -108,8 +125,7 @@ std::vector<wire::EnvVar> RankEnvironment(const NodeFacts& facts, const wire::St
   Variables variables = Inherited(facts, start.environment);
   Common(facts, process, start.launch, start.epoch, ThreadsFor(start.per_rank), &variables);
   SetDevices(facts, start.gpu_ids, &variables);
-  variables.emplace("NCCL_SOCKET_IFNAME", interface.name);
-  variables.emplace("GLOO_SOCKET_IFNAME", interface.name);
+  SetNetworks(facts, interface, &variables);
   const std::string rank = std::to_string(place.rank);
   const std::string world = std::to_string(start.world_size);
   const std::string node = std::to_string(start.node_rank);

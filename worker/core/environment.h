@@ -1,8 +1,9 @@
 // The environment of a process: the worker's own, filtered, then the user's, then the runtime's.
 //
-// Pure. The runtime's variables (RANK, ...) win over everything; NCCL_SOCKET_IFNAME,
+// Pure. The runtime's variables (RANK, ...) win over everything; NCCL_SOCKET_IFNAME, NCCL_IB_HCA,
 // GLOO_SOCKET_IFNAME, OMP_NUM_THREADS and CUDA_DEVICE_ORDER are defaults that a value of the user's
-// or of the worker's environment overrides. CUDA_VISIBLE_DEVICES is what the process holds.
+// or of the worker's environment overrides, of NCCL's also its file on this host.
+// CUDA_VISIBLE_DEVICES is what the process holds.
 #pragma once
 
 #include <cstdint>

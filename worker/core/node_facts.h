@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -40,6 +41,7 @@ struct NodeFacts {
   std::map<std::uint32_t, std::string> gpu_tokens;  // id -> entry of CUDA_VISIBLE_DEVICES
   std::vector<wire::Label> labels;
   std::vector<wire::Device> devices;
+  std::set<std::string> nccl_file_names;       // what this host's nccl.conf says
   std::vector<wire::EnvVar> base_environment;  // filtered already, see BaseEnvironment
   /// The interface whose address reaches these hosts; loopback for none of them or for loopback.
   std::function<Interface(const std::vector<std::string>& peers)> choose_interface;

@@ -4,8 +4,6 @@
 #include <string_view>
 #include <utility>
 
-#include "worker/devices/nvml.h"
-
 namespace troupe::worker {
 namespace {
 
@@ -62,6 +60,10 @@ Inventory Narrow(const Inventory& all, const std::string& visible) {
     }
     if (!found) break;
     const auto id = static_cast<std::uint32_t>(narrowed.gpu_ids.size());
+    for (const GpuLinks& each : all.links) {
+      if (!device.uuid.empty() && each.index == device.index)
+        narrowed.links.push_back({id, each.links, each.mbyte_s});
+    }
     device.index = id;
     if (device.uuid.empty()) device.uuid = entry;
     narrowed.devices.push_back(std::move(device));
@@ -75,6 +77,7 @@ Inventory Offer(Inventory found, std::size_t machine_count, std::uint32_t count)
   const auto beyond = [count](std::uint32_t id) { return id >= count; };
   std::erase_if(found.gpu_ids, beyond);
   std::erase_if(found.devices, [&](const wire::Device& device) { return beyond(device.index); });
+  std::erase_if(found.links, [&](const GpuLinks& each) { return beyond(each.index); });
   std::erase_if(found.tokens, [&](const auto& each) { return beyond(each.first); });
   found.note.clear();
   for (auto id = static_cast<std::uint32_t>(found.gpu_ids.size()); id < count; ++id) {
@@ -88,13 +91,14 @@ Inventory FindDevices(const std::optional<std::string>& visible,
                       std::optional<std::uint32_t> count) {
   Inventory inventory;
   if (count == 0u) return inventory;
-  StatusOr<std::vector<wire::Device>> devices = ReadNvml();
-  if (!devices.ok()) {
-    inventory.note = MessageOf(devices.status());
+  StatusOr<Gpus> gpus = ReadNvml();
+  if (!gpus.ok()) {
+    inventory.note = MessageOf(gpus.status());
     return count ? Offer(std::move(inventory), 0, *count) : inventory;
   }
-  const std::size_t machine_count = devices->size();
-  for (wire::Device& device : *devices) {
+  const std::size_t machine_count = gpus->devices.size();
+  inventory.links = std::move(gpus->links);
+  for (wire::Device& device : gpus->devices) {
     inventory.gpu_ids.push_back(device.index);
     inventory.tokens[device.index] = std::to_string(device.index);
     inventory.devices.push_back(std::move(device));

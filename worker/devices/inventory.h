@@ -14,11 +14,13 @@
 #include <vector>
 
 #include "runtime/wire/messages.h"
+#include "worker/devices/nvml.h"
 
 namespace troupe::worker {
 
 struct Inventory {
   std::vector<wire::Device> devices;  // index: the id used everywhere
+  std::vector<GpuLinks> links;        // by the same ids
   std::vector<std::uint32_t> gpu_ids;
   std::map<std::uint32_t, std::string> tokens;  // id -> entry of CUDA_VISIBLE_DEVICES
   std::string note;                             // why there is none, for the log

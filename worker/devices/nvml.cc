@@ -25,7 +25,21 @@ struct PciInfo {
   unsigned domain, bus, device, pci_device_id, pci_subsystem_id;
   char bus_id[32];
 };
+struct FieldValue {
+  unsigned field, scope;
+  long long timestamp, latency_us;
+  int value_type;
+  Result result;
+  union {
+    double real;
+    unsigned number;
+    unsigned long long large;
+  } value;
+};
 constexpr Result kSuccess = 0;
+constexpr unsigned kLinksMax = 36;        // NVML_NVLINK_MAX_LINKS
+constexpr unsigned kLinkSpeedOfAll = 90;  // NVML_FI_DEV_NVLINK_SPEED_MBPS_COMMON, in MB/s
+constexpr int kUnsigned = 1;              // NVML_VALUE_TYPE_UNSIGNED_INT
 
 template <class Function>
 bool Load(void* library, const char* name, Function** function) {
@@ -42,8 +56,13 @@ struct Api {
   Result (*uuid)(Handle, char*, unsigned);
   Result (*memory)(Handle, Memory*);
   Result (*pci)(Handle, PciInfo*);
+  // null in drivers that know no NVLink
+  Result (*link_state)(Handle, unsigned, unsigned*);
+  Result (*fields)(Handle, int, FieldValue*);
 
   bool LoadFrom(void* library) {
+    Load(library, "nvmlDeviceGetNvLinkState", &link_state);
+    Load(library, "nvmlDeviceGetFieldValues", &fields);
     return Load(library, "nvmlInit_v2", &init) && Load(library, "nvmlShutdown", &shutdown) &&
            Load(library, "nvmlDeviceGetCount_v2", &count) &&
            Load(library, "nvmlDeviceGetHandleByIndex_v2", &handle) &&
@@ -80,9 +99,26 @@ wire::Device ReadOne(const Api& api, unsigned index, Handle handle) {
   return device;
 }
 
+GpuLinks ReadLinks(const Api& api, unsigned index, Handle handle) {
+  GpuLinks gpu;
+  gpu.index = index;
+  if (api.link_state == nullptr || api.fields == nullptr) return gpu;
+  for (unsigned link = 0; link < kLinksMax; ++link) {
+    unsigned active = 0;
+    if (api.link_state(handle, link, &active) == kSuccess && active != 0) ++gpu.links;
+  }
+  FieldValue speed{};
+  speed.field = kLinkSpeedOfAll;
+  if (gpu.links > 0 && api.fields(handle, 1, &speed) == kSuccess && speed.result == kSuccess &&
+      speed.value_type == kUnsigned) {
+    gpu.mbyte_s = speed.value.number;
+  }
+  return gpu;
+}
+
 }  // namespace
 
-StatusOr<std::vector<wire::Device>> ReadNvml() {
+StatusOr<Gpus> ReadNvml() {
   const std::unique_ptr<void, int (*)(void*)> library(
       dlopen("libnvidia-ml.so.1", RTLD_NOW | RTLD_LOCAL),
       [](void* handle) { return handle == nullptr ? 0 : dlclose(handle); });
@@ -95,16 +131,17 @@ StatusOr<std::vector<wire::Device>> ReadNvml() {
     return MakeError(ErrorCode::kNotFound, "the NVIDIA driver does not answer (NVML error " +
                                                std::to_string(result) + ")");
   }
-  std::vector<wire::Device> devices;
+  Gpus gpus;
   unsigned count = 0;
   if (api.count(&count) != kSuccess) count = 0;
   for (unsigned i = 0; i < count; ++i) {
     Handle handle = nullptr;
     if (api.handle(i, &handle) != kSuccess) continue;
-    devices.push_back(ReadOne(api, i, handle));
+    gpus.devices.push_back(ReadOne(api, i, handle));
+    gpus.links.push_back(ReadLinks(api, i, handle));
   }
   api.shutdown();
-  return devices;
+  return gpus;
 }
 
 }  // namespace troupe::worker

@@ -2,6 +2,7 @@
 // driver is needed to build, and a machine without the library simply has no devices.
 #pragma once
 
+#include <cstdint>
 #include <vector>
 
 #include "runtime/base/status.h"
@@ -9,8 +10,20 @@
 
 namespace troupe::worker {
 
+/// A GPU's NVLinks that are up.
+struct GpuLinks {
+  std::uint32_t index = 0;  // as wire::Device
+  std::uint32_t links = 0;
+  std::uint32_t mbyte_s = 0;  // one link, one way; 0: the driver does not tell
+};
+
+struct Gpus {
+  std::vector<wire::Device> devices;
+  std::vector<GpuLinks> links;  // one for each device, in that order
+};
+
 /// All devices of the machine, in the library's (PCI bus) order. kNotFound without library or
 /// driver.
-StatusOr<std::vector<wire::Device>> ReadNvml();
+StatusOr<Gpus> ReadNvml();
 
 }  // namespace troupe::worker

@@ -4,7 +4,7 @@ from __future__ import annotations
 from typing import Any
 
 from troupe import exceptions
-from troupe._cluster import resources, selectors, session as _session, topology, view as _view
+from troupe._cluster import fabric, resources, selectors, session as _session, topology, view as _view
 from troupe._code import environment
 from troupe._identity import TASKS_CLASS, short
 from troupe._tasks import lists
@@ -21,7 +21,12 @@ def total_resources_per_node() -> dict[str, dict[str, float]]:
 
 
 def list_nodes(session: _session.Session | None = None) -> list[dict[str, Any]]:
-    """Nodes: name, state and, if it is not simply alive, why; resources; how long ago they were heard."""
+    """Nodes: name, state and, if it is not simply alive, why; resources; how long ago they were heard.
+
+    `network` is how a node was connected when its worker started: `interfaces`, `rdma` (ports of InfiniBand, RoCE and other devices, with the
+    networks they are in), `nvlink` (GPUs with equally many links that are up) and `gpudirect` (by what network cards read the GPUs' memory, "" where
+    nothing was found). Speeds are in Mbit/s, of NVLink in MB/s of one link and way; 0: not known.
+    """
     infos = (session or _session.started()).request("GetStatus", {})[1]["nodes"]
     return [node_dict(info) for info in infos]
 
@@ -33,7 +38,7 @@ def node_dict(info: dict) -> dict[str, Any]:
         "state": info["state"], "why": info["why"], "host": info["host"], "address": f"{info['listen_host']}:{info['listen_port']}",
         "pid": info["pid"], "resources": resources.from_wire(info["resources"]),
         "free": resources.from_wire(info["free"]),
-        "labels": selectors.labels_of(info),
+        "labels": selectors.labels_of(info), "network": fabric.as_dict(fabric.of_node(info)),
         "devices": [device["model"] for device in info["devices"]], "heard_s": info["heard_ms"] / 1000,
         "python": info["python_version"], "zygote_ready": info["zygote_ready"],
         "preimport": list(info["preimports"]),

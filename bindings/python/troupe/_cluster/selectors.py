@@ -19,7 +19,7 @@ def terms(selector: Mapping[str, str] | None, what: str) -> list[dict[str, str]]
 
 def labels_of(info: Mapping[str, Any]) -> dict[str, str]:
     """A node's labels, of a NodeInfo, as people gave them."""
-    return {label["key"]: label["value"] for label in info["labels"] if label["key"] != VERSIONS}
+    return {label["key"]: label["value"] for label in info["labels"] if label["key"] not in (VERSIONS, FABRIC)}
 
 
 def where(label_selector: Mapping[str, str] | None = None, fallback_strategy: Sequence[Mapping[str, Any]] | None = None,
@@ -40,6 +40,8 @@ GPU_TYPE = "gpu_type"  # the label that tells a node's GPUs
 NODE_IP = "node_ip"  # what the head takes a node's address for, unless a label of that name says otherwise
 VERSIONS = "troupe.io/versions"
 """The label by which a node tells the versions of its libraries (`_cluster.versions`); views of nodes leave it out."""
+FABRIC = "troupe.io/fabric"
+"""By which it tells its networks (`_cluster.fabric`), likewise left out."""
 NODE_ID = "ray.io/node-id"  # likewise its id
 ADDRESS_PREFIX = "node:"
 TYPE_PREFIX = "accelerator_type:"

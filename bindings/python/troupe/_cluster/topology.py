@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from html import escape
 from typing import Any
 
-from troupe._cluster import resources
+from troupe._cluster import fabric, resources
 
 LEVELS = ("block", "rack", "nvlink_domain")
 """Labels that say where a node stands, widest first."""
@@ -20,7 +20,7 @@ def path_of(node: Mapping[str, Any]) -> Path:
 
 
 def text(nodes: Iterable[Mapping[str, Any]]) -> str:
-    """A tree of domains with the nodes in them, and what of each is free."""
+    """A tree of domains with the nodes in them, what of each is free, and how it is connected."""
     lines: list[str] = []
     before: Path = ()
     for node in _in_order(nodes):
@@ -30,6 +30,7 @@ def text(nodes: Iterable[Mapping[str, Any]]) -> str:
             same += 1
         lines += [f"{'  ' * depth}{level} {name}" for depth, (level, name) in list(enumerate(path))[same:]]
         lines.append(f"{'  ' * len(path)}{node['name']}  {node['state']}  {_free(node)}")
+        lines += [f"{'  ' * len(path)}    {each}" for each in fabric.lines(node["network"])]
         before = path
     return "\n".join(lines)
 

@@ -86,7 +86,7 @@ def _launch_table(launches: list[dict[str, Any]]) -> None:
 
 @click.command("list")
 @click.argument("noun", type=click.Choice(["nodes", "actors", "launches", "placement-groups", "tasks", "events"]))
-@click.option("--topology", is_flag=True, help="Nodes by where they stand (labels block, rack, nvlink_domain).")
+@click.option("--topology", is_flag=True, help="Nodes by where they stand (labels block, rack, nvlink_domain), and how they are connected.")
 @_common.cluster_options
 def list_(noun: str, topology: bool, address: str | None, token_file: str | None, cluster: str | None,
           as_json: bool) -> None:

@@ -123,10 +123,11 @@ class LaunchHandle:
 
         `ready_s` and `duration_s` are seconds; of `resources_per_rank`, CPU and GPU are counts and memory is bytes. `inherited_env`
         lists the caller's variables that travelled, `not_inherited_env` those of its variables that did not; `environment` is all that came
-        along, by the rule of docs/runtime_env.md, without values. `differences`: a row for each library whose version is another on some node than here.
+        along, by the rule of docs/runtime_env.md, without values. `differences`: a row for each library whose version is another on some node than here;
+        `slow_paths`: one for each path between its ranks that is slower than it need be (docs/networks.md).
         """
         _, update, _ = self.session.request("GetLaunch", {"launch": self.id})
-        return {**describe(update["info"]), "differences": self.differences(update["info"])}
+        return {**describe(update["info"]), "differences": self.differences(update["info"]), "slow_paths": self.slow_paths(update["info"])}
 
     def differences(self, info: dict) -> list[str]:
         """Of Python and the main libraries, a row for each whose version is another on nodes of the launch than it is here."""
@@ -139,6 +140,12 @@ class LaunchHandle:
         own = travelled.required(info)
         found = versions.of_nodes(self.session, set(names))
         return versions.differences(versions.mine(), {names[node]: said for node, said in found.items()}, own)
+
+    def slow_paths(self, info: dict) -> list[str]:
+        """A row for each path between the nodes of the launch that is slower than it need be, with the numbers and what to do; [] while it is not placed."""
+        from troupe.launch import _slow_paths
+
+        return _slow_paths.of_launch(self.session, info)
 
     def logs(self, rank: int | None = None, follow: bool = False) -> Iterator[str]:
         """Lines of the ranks' output; each starts with `[rank]` unless one `rank` is asked for.

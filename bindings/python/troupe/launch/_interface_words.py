@@ -1,39 +1,40 @@
-"""What there is to say where NCCL's or Gloo's processes could not connect: the hosts, the interfaces that were tried, and what to do.
+"""What there is to say where NCCL or Gloo fails between ranks: the hosts, the interfaces and ports that were tried, the versions, and what to do.
 
 A rank adds to its error what it knows of its own host (`noted`); whoever shows the launch's error adds the hosts and the remedy (`remedy`).
 """
 from __future__ import annotations
 
+import contextlib
 import os
 import re
+import signal
 import socket
 import struct
+import sys
+from pathlib import Path
 from typing import Any
 
 from troupe._cluster import variables
 from troupe._tracebacks import words_of
+from troupe.launch import _network_errors
 
-_LIBRARIES = {
-    "NCCL": re.compile(r"ncclInternalError|[Bb]ootstrap ?:|no socket interface found|socketStartConnect|socketPollConnect|ncclSocketConnect"
-                       r"|NCCL[\s\S]*(?:Connect to \S+ failed|No route to host|Network is unreachable)"),
-    "GLOO": re.compile(r"connectFullMesh failed|Unable to find (?:interface|address) for|gloo/[\s\S]*(?:No route to host|Network is unreachable)"),
-}
 _HOSTS_MAX = 8
 _ADDRESS_OF_INTERFACE = 0x8915  # SIOCGIFADDR
 _INTERFACES_MAX = 16
-
-
-def library_of(text: str) -> str:
-    """NCCL or GLOO where an error of theirs says that processes could not connect, or not tell by which interface; "" of any other error."""
-    return next((name for name, words in _LIBRARIES.items() if words.search(text)), "")
+_PORTS_MAX = 32
+_BY_ITSELF = (0, signal.SIGABRT)  # torch ends a process so whose collective has failed
+_DRIVER = re.compile(r"(?:Kernel Module|Open Kernel Module for \S+)\s+(\d[\d.]+)")
 
 
 def noted(error: BaseException, host: str) -> None:
-    """Adds a note to such an error of this rank: which interface its library was told, by whom, and which there are. Never raises."""
+    """Adds a note to such an error of this rank: which interface its library was told, by whom, which there are, and versions. Never raises."""
     try:
-        library = library_of(words_of(error))
+        library = _network_errors.library_of(words_of(error))
         if library and not any("_SOCKET_IFNAME" in each for each in getattr(error, "__notes__", ())):
             error.add_note(note(library, host, os.environ.get(f"{library}_SOCKET_IFNAME", ""), interfaces()))
+            if library == _network_errors.NCCL:
+                error.add_note(rdma_note(rdma_ports()))
+            error.add_note(f"troupe: versions on {host}: {versions(library)}")
     except Exception:  # what the error says itself is told in any case
         return
 
@@ -67,21 +68,65 @@ def interfaces() -> dict[str, str]:
     return found
 
 
+def rdma_note(ports: list[str]) -> str:
+    """`troupe: RDMA ports there: mlx5_0:1 ACTIVE; NCCL_IB_HCA==mlx5_0:1 (troupe's choice ...)`."""
+    chosen = os.environ.get("NCCL_IB_HCA", "")
+    told = f"NCCL_IB_HCA={chosen} ({_whose('NCCL_IB_HCA', chosen)})" if chosen else "NCCL_IB_HCA is not set"
+    off = "; NCCL_IB_DISABLE=1: they are not used" if os.environ.get("NCCL_IB_DISABLE") == "1" else ""
+    return f"troupe: RDMA ports there: {', '.join(ports)}; {told}{off}" if ports else "troupe: RDMA ports there: none"
+
+
+def rdma_ports(root: str = "") -> list[str]:
+    """`mlx5_0:1 ACTIVE`, of what the kernel has under `root`."""
+    folder = Path(f"{root}/sys/class/infiniband")
+    found = []
+    for path in sorted(folder.glob("*/ports/*/state"))[:_PORTS_MAX]:
+        with contextlib.suppress(OSError):
+            found.append(f"{path.parts[-4]}:{path.parts[-2]} {path.read_text().strip().rpartition(': ')[2]}")
+    return found
+
+
+def versions(library: str) -> str:
+    """`NCCL 2.27.5, driver 570.86.15, CUDA 12.8, torch 2.8.0`, of what this process has loaded."""
+    torch = sys.modules.get("torch")
+    parts = []
+    if library == _network_errors.NCCL:
+        parts = [f"NCCL {_nccl_version(torch)}", f"driver {driver_version() or 'none'}", f"CUDA {getattr(getattr(torch, 'version', None), 'cuda', None) or 'none'} of torch"]
+    return ", ".join([*parts, f"torch {getattr(torch, '__version__', 'not loaded')}"])
+
+
+def _nccl_version(torch: Any) -> str:
+    """Of the library that torch has; nothing is loaded, and no CUDA call is made, for it."""
+    try:
+        return ".".join(map(str, torch.cuda.nccl.version()))
+    except Exception:  # a torch without it
+        return "unknown"
+
+
+def driver_version(root: str = "") -> str:
+    """NVIDIA's, as the kernel tells it; "": there is none."""
+    try:
+        text = Path(f"{root}/proc/driver/nvidia/version").read_text()
+    except OSError:
+        return ""
+    found = _DRIVER.search(text)
+    return found[1] if found else ""
+
+
 def remedy(info: dict[str, Any], failure: dict[str, Any]) -> str:
     """What to try, with the hosts of the launch, where the failure of a rank is of this kind; else ""."""
-    library = library_of(failure["traceback"] or failure["cause"])
+    own = failure["traceback"] or failure["cause"]
+    if not failure["traceback"] and failure["signal"] in _BY_ITSELF:  # a program of its own, of which there are but its last lines
+        own += failure["log_tail"]
+    library = _network_errors.library_of(own)
     if not library:
         return ""
-    name = f"{library}_SOCKET_IFNAME"
     ranks: dict[tuple[str, str], list[str]] = {}
     for each in info["rank_infos"]:
         ranks.setdefault((each["node_name"], each["host"]), []).append(str(each["rank"]))
     hosts = [f"{node}{f' ({host})' if host and host != node else ''}: {'ranks' if len(of) > 1 else 'rank'} {_range(of)}" for (node, host), of in ranks.items()]
     more = f", and {len(hosts) - _HOSTS_MAX} more" if len(hosts) > _HOSTS_MAX else ""
-    return (f"another interface, where {library} could not connect these hosts: {', '.join(hosts[:_HOSTS_MAX])}{more}\n"
-            f"    os.environ[\"{name}\"] = \"NAME\" before the launch, which takes it along, of one that every host has and that leads to the others\n"
-            f"    (the note above has the host's where it failed; `ip addr` there all of it), and a firewall that lets the hosts' ports through to each other"
-            + ('\n    os.environ["NCCL_DEBUG"] = "INFO" makes NCCL write into the ranks\' output what it tries' if library == "NCCL" else ""))
+    return _network_errors.remedy(f"{own}\n{failure['log_tail']}", library, ", ".join(hosts[:_HOSTS_MAX]) + more)
 
 
 def _range(numbers: list[str]) -> str:

@@ -149,6 +149,9 @@ class Display:
                 differences = self._handle.differences(info)
                 if differences:
                     self._say("\n  ".join(["other versions than here:", *map(_visible.name, differences)]))
+                slow = self._handle.slow_paths(info)
+                if slow:
+                    self._say("\n  ".join(["slow network:", *map(_visible.name, slow)]))
             if self._handle.session.store.get("log_to_driver", True):
                 self._print_output(info)
 

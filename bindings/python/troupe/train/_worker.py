@@ -105,9 +105,9 @@ class TrainWorker(_here.Loop):
             "LOCAL_WORLD_SIZE": str(context.local_world_size), "NODE_RANK": str(context.node_rank), "GROUP_RANK": str(context.node_rank),
             "MASTER_ADDR": attempt.address, "MASTER_PORT": str(attempt.port), "TORCHELASTIC_USE_AGENT_STORE": "True"})
         interface = "lo" if attempt.one_host else interface_of(own_address)
-        for name in ("GLOO_SOCKET_IFNAME", "NCCL_SOCKET_IFNAME"):
-            if interface:
-                os.environ.setdefault(name, interface)
+        if interface:
+            os.environ.setdefault("GLOO_SOCKET_IFNAME", interface)
+            os.environ.setdefault("NCCL_SOCKET_IFNAME", f"={interface}")  # else NCCL takes others whose names begin so as well
         if attempt.devices.get(context.world_rank):  # CUDA has not read it yet: all of a node see the same ones, as NCCL wants it
             os.environ["CUDA_VISIBLE_DEVICES"] = ",".join(map(str, attempt.devices[context.world_rank]))
         import torch

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import cloudpickle
 import pytest
+import torch
 from e2e_conftest import Home, eventually
 from submits import project
 
@@ -25,9 +26,6 @@ INTERNAL = ("NCCL error in: /pytorch/torch/csrc/distributed/c10d/NCCLUtils.cpp:9
 UNREACHABLE = ("NCCL error in: /pytorch/torch/csrc/distributed/c10d/NCCLUtils.cpp:94, unhandled system error, NCCL version 2.27.5\n"
                "ncclSystemError: System call (e.g. socket, malloc) or external library call failed or device error.\n"
                "Last error:\nsocketPollConnect: connect to 10.0.0.2<41113> returned No route to host, exceeded error retry count after 35 attempts")
-OTHERS = ("NCCL error in: x.cpp:94, remote process exited or there was a network error, NCCL version 2.27.5\nncclRemoteError: A call failed possibly due to a "
-          "network error or a remote process exiting prematurely.", "CUDA error: an illegal memory access was encountered", "KeyError: 'lr'",
-          "[../gloo/transport/tcp/pair.cc:547] Connection closed by peer [127.0.0.1]:1234")
 
 
 @pytest.fixture(scope="module")
@@ -39,10 +37,9 @@ def node(shared_home: Home) -> Iterator[Home]:
     troupe.shutdown()
 
 
-def test_which_errors_are_meant() -> None:
-    assert [_interface_words.library_of(text) for text in (INTERNAL, UNREACHABLE)] == ["NCCL", "NCCL"]
-    assert _interface_words.library_of("[enforce fail at ../gloo/transport/tcp/device.cc:208] ifa != nullptr. Unable to find interface for: x") == "GLOO"
-    assert not any(_interface_words.library_of(text) for text in OTHERS)
+def _nccl() -> str:
+    """As torch tells it, where it was built with NCCL."""
+    return ".".join(map(str, torch.cuda.nccl.version())) if hasattr(torch._C, "_nccl_version") else "unknown"
 
 
 def test_this_hosts_interfaces() -> None:
@@ -61,9 +58,25 @@ def test_b5_nccl_names_hosts_interfaces_and_the_remedy(node: Home, text: str) ->
     with pytest.raises(RuntimeError) as caught:
         TorchDistributor(2, local_mode=False, use_gpu=True).run(train)
     said = str(caught.value)
-    assert "troupe: NCCL on one: NCCL_SOCKET_IFNAME=lo (troupe's choice: by it the node reaches the others); interfaces there: " in said, said
+    assert "troupe: NCCL on one: NCCL_SOCKET_IFNAME==lo (troupe's choice: by it the node reaches the others); interfaces there: " in said, said
     assert "lo 127.0.0.1" in said and f"one ({socket.gethostname()}): ranks 0, 1" in said, said
+    assert f"troupe: versions on one: NCCL {_nccl()}, driver " in said and f"torch {torch.__version__}" in said, said
     assert 'os.environ["NCCL_SOCKET_IFNAME"] = "NAME" before the launch' in said and 'os.environ["NCCL_DEBUG"] = "INFO"' in said, said
+
+
+def test_this_hosts_rdma_ports_and_driver(tmp_path: Path) -> None:
+    assert _interface_words.rdma_ports(str(tmp_path)) == [] and _interface_words.driver_version(str(tmp_path)) == ""
+    for device, state in (("mlx5_0", "4: ACTIVE"), ("mlx5_1", "1: DOWN")):
+        port = tmp_path / "sys/class/infiniband" / device / "ports/1"
+        port.mkdir(parents=True)
+        (port / "state").write_text(f"{state}\n")
+    assert _interface_words.rdma_ports(str(tmp_path)) == ["mlx5_0:1 ACTIVE", "mlx5_1:1 DOWN"]
+    version = tmp_path / "proc/driver/nvidia/version"
+    version.parent.mkdir(parents=True)
+    for said, number in (("NVRM version: NVIDIA UNIX x86_64 Kernel Module  535.161.08  Sat Feb\nGCC version: 12\n", "535.161.08"),
+                         ("NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  570.86.15  Release Build\n", "570.86.15")):
+        version.write_text(said)
+        assert _interface_words.driver_version(str(tmp_path)) == number
 
 
 def test_b5_an_interface_of_the_programs(node: Home, monkeypatch: pytest.MonkeyPatch) -> None:
