@@ -81,10 +81,18 @@ def test_c9_a_slow_path_is_told_once_with_the_numbers(nodes: Home, capfd: pytest
 
 def test_c9_nothing_is_told_where_nothing_is_slow_or_no_network_is_used(nodes: Home, capfd: pytest.CaptureFixture) -> None:
     on("rdma").distributed()
+    assert "slow" not in capfd.readouterr().err
     distributed(processes=2, remote=True, timeout=TIMEOUT_S, label_selector={"pair": "sockets"}, strategy="STRICT_PACK")(told).distributed()
     assert "slow" not in capfd.readouterr().err
     distributed(processes=4, remote=True, timeout=TIMEOUT_S, label_selector={"pair": "sockets"})(told).distributed()
     assert capfd.readouterr().err.count("slow network:") == 1, "Gloo uses it too"
+
+
+def test_c9_rdma_that_the_caller_has_switched_off(nodes: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NCCL_IB_DISABLE", "1")
+    handle = on("rdma").submit()
+    handle.result(timeout=TIMEOUT_S)
+    assert handle.status()["slow_paths"] == ["NCCL_IB_DISABLE=1, which came along from the caller: NCCL uses sockets, although c, d have 1 x InfiniBand 400 Gbit/s"]
 
 
 def test_c9_fabrics_that_differ(nodes: Home) -> None:

@@ -78,6 +78,13 @@ def test_sockets_where_some_have_rdma() -> None:
     assert slow(ETH + IB, ETH, gpus=False) == []
 
 
+def test_rdma_that_the_caller_has_switched_off() -> None:
+    well = ETH + IB + PEERMEM
+    assert _slow_paths.lines(places(well, well), gpus=True, off=True) == [
+        "NCCL_IB_DISABLE=1, which came along from the caller: NCCL uses sockets, although a, b have 2 x InfiniBand 400 Gbit/s"]
+    assert _slow_paths.lines(places(ETH, ETH), gpus=True, off=True) == [] == _slow_paths.lines(places(well, well), gpus=False, off=True)
+
+
 def test_fabrics_that_differ() -> None:
     [row] = slow(ETH + IB, ETH + ROCE)
     assert row == "the nodes have no kind of RDMA in common (a has 2 x InfiniBand 400 Gbit/s; b has 1 x RoCE 100 Gbit/s): NCCL cannot use it between them"

@@ -5,6 +5,7 @@ What nodes tell (`_cluster.fabric`) is of the time when their workers started. W
 from __future__ import annotations
 
 import ipaddress
+import os
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -15,6 +16,7 @@ from troupe._cluster import fabric
 FASTER = 2.0  # another network is named from that on
 _NAMES_MAX = 4
 _NO_VERBS = "NO_VERBS_DEVICE"
+_OFF = "NCCL_IB_DISABLE"
 
 
 @dataclass(frozen=True)
@@ -39,11 +41,14 @@ def of_launch(session: Any, info: dict[str, Any]) -> list[str]:
     if ids - set(known):
         for each in workers.node_infos(session):
             known[each["node"]] = Place(each["name"], each["listen_host"], each["boot_id"], fabric.of_node(each))
-    return lines([known[each] for each in sorted(ids, key=lambda node: known[node].name if node in known else "") if each in known], gpus=gpus)
+    from troupe._code import travelled
+
+    off = _OFF in travelled.variables(info["travelled"]) and os.environ.get(_OFF) == "1"
+    return lines(sorted((known[each] for each in ids if each in known), key=lambda place: place.name), gpus=gpus, off=off)
 
 
-def lines(places: Sequence[Place], *, gpus: bool) -> list[str]:
-    """Of a launch on these nodes; `gpus`: its ranks have GPUs, so that NCCL moves their data."""
+def lines(places: Sequence[Place], *, gpus: bool, off: bool = False) -> list[str]:
+    """Of a launch on these nodes; `gpus`: its ranks have GPUs, so that NCCL moves their data; `off`: it was told not to use RDMA."""
     told = [each for each in places if each.fabric.known]
     found: list[str] = []
     if gpus:
@@ -54,7 +59,9 @@ def lines(places: Sequence[Place], *, gpus: bool) -> list[str]:
         fallback = _sockets_where_rdma_is(told)
         found += [*fallback, *_ports_down(told), *_ports_slower(told)]
         if not fallback and all(each.fabric.active() for each in told):
-            return found + _staged_through_memory(told)
+            if not off:
+                return found + _staged_through_memory(told)
+            found.append(f"{_OFF}=1, which came along from the caller: NCCL uses sockets, although {_some([each.name for each in told])} have {_ports_text(told[0])}")
     return found + _slower_interface(told)
 
 
