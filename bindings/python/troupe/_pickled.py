@@ -18,18 +18,11 @@ from typing import Any
 
 _NATIVE = ("_borrowed_ref", "_ref_by_hand")  # of the extension: what refs in values, and refs pickled by a program, name
 _CLASSES = {"Meeting": "_collective", "Member": "_collective", "TaskHost": "_tasks.host",
-            "NodeSampler": "serverless_gpu._node_samples", "TrainWorker": "train._worker",
-            "TrainAttempt": "train._worker", "TrainReport": "train._reports", "JobFiles": "azure._files", "NodeShell": "azure._shells",
-            "Tracker": "_tracking.tracker", "NodeTracker": "_tracking.node"}  # that travel by their name
-            "TrainAttempt": "train._worker", "TrainReport": "train._reports", "JobFiles": "azure._files",
-            "RayNode": "_ray_cluster.node", "Tracker": "_tracking.tracker", "NodeTracker": "_tracking.node"}  # that travel by their name
-            "TrainAttempt": "train._worker", "TrainReport": "train._reports", "JobFiles": "azure._files",
-            "Tracker": "_tracking.tracker", "NodeTracker": "_tracking.node", "MapWorker": "data._tasks",
-            "DealingActor": "data._dealing"}  # that travel by their name
-            "Tracker": "_tracking.tracker", "NodeTracker": "_tracking.node", "TrialHost": "tune._run.host",
-            "Tracker": "_tracking.tracker", "NodeTracker": "_tracking.node", "TrialHost": "tune._run.host", "SearchHost": "tune._run.asking",
-            "Tracker": "_tracking.tracker", "NodeTracker": "_tracking.node", "TrialHost": "tune._run.host",
-            "Given": "tune._trainable", "WithoutConfig": "tune._trainable", "ClassRun": "tune._trainable_class"}  # that travel by their name
+            "NodeSampler": "serverless_gpu._node_samples", "TrainWorker": "train._worker", "TrainAttempt": "train._worker",
+            "TrainReport": "train._reports", "JobFiles": "azure._files", "NodeShell": "azure._shells", "RayNode": "_ray_cluster.node",
+            "Tracker": "_tracking.tracker", "NodeTracker": "_tracking.node", "MapWorker": "data._tasks", "DealingActor": "data._dealing",
+            "TrialHost": "tune._run.host", "SearchHost": "tune._run.asking", "Given": "tune._trainable", "WithoutConfig": "tune._trainable",
+            "ClassRun": "tune._trainable_class"}  # that travel by their name
 
 OLDER_MODULES = {"_actor_handle": "_actors.handle", "_method_options": "_actors.method_options", "_constructor": "_actors.constructor",
                  "_streams": "_actors.streams", "_tensors": "_code.tensors", "_carried": "_exception_pickles", "_task_host": "_tasks.host",
