@@ -21,7 +21,7 @@ _CLASSES = {"Meeting": "_collective", "Member": "_collective", "TaskHost": "_tas
             "NodeSampler": "serverless_gpu._node_samples", "TrainWorker": "train._worker", "TrainAttempt": "train._worker",
             "TrainReport": "train._reports", "JobFiles": "azure._files", "NodeShell": "azure._shells", "RayNode": "_ray_cluster.node",
             "Tracker": "_tracking.tracker", "NodeTracker": "_tracking.node", "MapWorker": "data._tasks", "DealingActor": "data._dealing",
-            "TrialHost": "tune._run.host", "SearchHost": "tune._run.asking", "Given": "tune._trainable", "WithoutConfig": "tune._trainable",
+            "TrialHost": "tune._run.host", "Given": "tune._trainable", "WithoutConfig": "tune._trainable",
             "ClassRun": "tune._trainable_class"}  # that travel by their name
 
 OLDER_MODULES = {"_actor_handle": "_actors.handle", "_method_options": "_actors.method_options", "_constructor": "_actors.constructor",
