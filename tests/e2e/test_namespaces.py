@@ -60,6 +60,20 @@ print(json.dumps({n["NodeName"]: n["NodeManagerAddress"] for n in troupe.nodes()
     assert json.loads(shown) == {name: network.hosts[name].address for name in ("a", "b")}
 
 
+def test_c9_a_node_finds_its_own_interfaces(network: Network) -> None:
+    """And no other of this machine; the speed is what the kernel says of such a cable."""
+    shown = network.job("-c", """
+import json, os, troupe
+troupe.init(os.environ["TROUPE_ADDRESS"])
+print(json.dumps({n["name"]: n["network"]["interfaces"] for n in troupe.state.list_nodes()}))
+""")
+    told = json.loads(shown)
+    assert {name: [(each["name"], each["up"], each["addresses"]) for each in found] for name, found in told.items()} == {
+        name: [("eth0", True, [f"{network.hosts[name].address}/24"])] for name in ("a", "b")}
+    speed = network.hosts["a"].run(["cat", "/sys/class/net/eth0/speed"]).stdout.strip()
+    assert told["a"][0]["mbit_s"] == max(int(speed), 0)
+
+
 def test_ranks_take_the_interface_that_reaches_the_others(network: Network) -> None:
     pytest.importorskip("torch")
     shown = network.job("-c", """
