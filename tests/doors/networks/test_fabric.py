@@ -7,10 +7,11 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 
 import cloudpickle
 import pytest
-from e2e_conftest import TIMEOUT_S, Home, eventually
+from e2e_conftest import Home
 
 import troupe
 from troupe._cluster import selectors
@@ -19,6 +20,7 @@ from troupe.launch import distributed
 cloudpickle.register_pickle_by_value(sys.modules[__name__])
 SLOW, FAST = "if eth0 up 1000 {address}/24;", "if ens5 up 100000 10.1.0.{number}/24;"
 PORT = "rdma mlx5_{number}:1 InfiniBand ACTIVE 400000 4X_NDR ib0 fe80000000000000;"
+LIMIT_S = 300.0  # the first launches wait for the processes that theirs are forked from, on four nodes
 PEERMEM = "gpudirect nvidia_peermem;"
 NODES = {"a": (SLOW + FAST, "pair=sockets"), "b": (SLOW + FAST, "pair=sockets"), "c": (SLOW + PORT + PEERMEM, "pair=rdma"), "d": (SLOW + PORT + PEERMEM, "pair=rdma")}
 
@@ -32,7 +34,6 @@ def nodes(shared_home: Home) -> Iterator[Home]:
         shared_home.run("start", "--address", head["address"], "--token-file", shared_home.token(), "--num-cpus", "2", "--num-gpus", "1", "--node-name", name,
                         "--force-tcp", "--listen", address, "--labels", f"{pair},{selectors.FABRIC}={text.format(address=address, number=number)}")
     troupe.init(head["address"])
-    eventually(lambda: all(each["zygote_ready"] for each in troupe.state.list_nodes()), what="the zygotes")
     yield shared_home
     troupe.shutdown()
 
@@ -42,7 +43,7 @@ def told() -> dict[str, str]:
 
 
 def on(pair: str, *, gpus: int = 2, **options: object) -> object:
-    return distributed(gpus=gpus, remote=True, timeout=TIMEOUT_S, label_selector={"pair": pair}, **options)(told)
+    return distributed(gpus=gpus, remote=True, timeout=LIMIT_S, label_selector={"pair": pair}, **options)(told)
 
 
 def test_c9_lists_show_how_nodes_are_connected(nodes: Home) -> None:
@@ -68,7 +69,7 @@ def test_c9_ranks_get_the_ports_by_which_their_nodes_reach_each_other(nodes: Hom
 
 def test_c9_a_slow_path_is_told_once_with_the_numbers(nodes: Home, capfd: pytest.CaptureFixture) -> None:
     handle = on("sockets").submit()
-    handle.result(timeout=TIMEOUT_S)
+    handle.result(timeout=LIMIT_S)
     [row] = handle.status()["slow_paths"]
     assert row.startswith("a, b reach each other by eth0 at 1 Gbit/s, and are all in 10.1.0.0/24 too, by ens5 at 100 Gbit/s: "), row
     capfd.readouterr()
@@ -82,20 +83,31 @@ def test_c9_a_slow_path_is_told_once_with_the_numbers(nodes: Home, capfd: pytest
 def test_c9_nothing_is_told_where_nothing_is_slow_or_no_network_is_used(nodes: Home, capfd: pytest.CaptureFixture) -> None:
     on("rdma").distributed()
     assert "slow" not in capfd.readouterr().err
-    distributed(processes=2, remote=True, timeout=TIMEOUT_S, label_selector={"pair": "sockets"}, strategy="STRICT_PACK")(told).distributed()
+    distributed(processes=2, remote=True, timeout=LIMIT_S, label_selector={"pair": "sockets"}, strategy="STRICT_PACK")(told).distributed()
     assert "slow" not in capfd.readouterr().err
-    distributed(processes=4, remote=True, timeout=TIMEOUT_S, label_selector={"pair": "sockets"})(told).distributed()
+    distributed(processes=4, remote=True, timeout=LIMIT_S, label_selector={"pair": "sockets"})(told).distributed()
     assert capfd.readouterr().err.count("slow network:") == 1, "Gloo uses it too"
+
+
+def test_c9_a_training_of_actors_tells_it_too(nodes: Home, capfd: pytest.CaptureFixture, tmp_path: Path) -> None:
+    from troupe.train import RunConfig, ScalingConfig
+    from troupe.train.torch import TorchTrainer
+
+    for pair, count in (("sockets", 1), ("rdma", 0)):
+        scaling = ScalingConfig(num_workers=2, resources_per_worker={"CPU": 2}, label_selector={"pair": pair})
+        TorchTrainer(told, scaling_config=scaling, run_config=RunConfig(name=pair, storage_path=tmp_path)).fit()
+        errors = capfd.readouterr().err
+        assert errors.count("slow network:") == count == errors.count("a, b reach each other by eth0 at 1 Gbit/s"), errors
 
 
 def test_c9_rdma_that_the_caller_has_switched_off(nodes: Home, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("NCCL_IB_DISABLE", "1")
     handle = on("rdma").submit()
-    handle.result(timeout=TIMEOUT_S)
+    handle.result(timeout=LIMIT_S)
     assert handle.status()["slow_paths"] == ["NCCL_IB_DISABLE=1, which came along from the caller: NCCL uses sockets, although c, d have 1 x InfiniBand 400 Gbit/s"]
 
 
 def test_c9_fabrics_that_differ(nodes: Home) -> None:
-    handle = distributed(gpus=4, remote=True, timeout=TIMEOUT_S, quiet=True)(told).submit()
-    assert [each["NCCL_IB_HCA"] for each in handle.result(timeout=TIMEOUT_S)] == [""] * 4
+    handle = distributed(gpus=4, remote=True, timeout=LIMIT_S, quiet=True)(told).submit()
+    assert [each["NCCL_IB_HCA"] for each in handle.result(timeout=LIMIT_S)] == [""] * 4
     assert handle.status()["slow_paths"][0] == "c, d have 1 x InfiniBand 400 Gbit/s, and a, b have no RDMA port that is active: NCCL uses sockets between them"

@@ -1,4 +1,4 @@
-"""Paths between the ranks of a launch that are slower than they need be: a line for each, with numbers, nodes and what to do. Pure but for `of_launch`.
+"""Paths between the ranks of a launch that are slower than they need be: a line for each, with numbers, nodes and what to do. Pure but for `of_launch` and `of_nodes`.
 
 What nodes tell (`_cluster.fabric`) is of the time when their workers started. Where a speed is not known nothing is said of it.
 """
@@ -30,9 +30,15 @@ class Place:
 
 
 def of_launch(session: Any, info: dict[str, Any]) -> list[str]:
-    """The lines for a launch whose ranks are placed; nodes are asked for once per session. [] for ranks without GPUs on one node."""
-    ids = {each["node"] for each in info["rank_infos"]}
-    gpus = any(each["name"] == "GPU" for each in info["per_rank"])
+    """The lines for a launch whose ranks are placed."""
+    from troupe._code import travelled
+
+    off = _OFF in travelled.variables(info["travelled"]) and os.environ.get(_OFF) == "1"
+    return of_nodes(session, {each["node"] for each in info["rank_infos"]}, gpus=any(each["name"] == "GPU" for each in info["per_rank"]), off=off)
+
+
+def of_nodes(session: Any, ids: set[str], *, gpus: bool, off: bool = False) -> list[str]:
+    """The lines for ranks on nodes of these ids, which are asked for once per session. [] for ranks without GPUs on one node."""
     if not ids or (len(ids) == 1 and not gpus):
         return []
     from troupe._cluster import workers
@@ -41,9 +47,6 @@ def of_launch(session: Any, info: dict[str, Any]) -> list[str]:
     if ids - set(known):
         for each in workers.node_infos(session):
             known[each["node"]] = Place(each["name"], each["listen_host"], each["boot_id"], fabric.of_node(each))
-    from troupe._code import travelled
-
-    off = _OFF in travelled.variables(info["travelled"]) and os.environ.get(_OFF) == "1"
     return lines(sorted((known[each] for each in ids if each in known), key=lambda place: place.name), gpus=gpus, off=off)
 
 

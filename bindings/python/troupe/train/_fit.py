@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import troupe
-from troupe import exceptions
+from troupe import _visible, exceptions
 from troupe._cluster import status_lines
 from troupe._code import capture
 from troupe.train import _failures, _retention
@@ -88,6 +88,8 @@ class Training:
             nodes = len(set(gang.hosts.values()))
             status_lines.say(f"troupe.train: run {folder.name}: {plan.scaling.num_workers} workers on {nodes} host{'s' if nodes > 1 else ''}, in "
                              f"{folder.path}{f', from {start.path}' if start else ''}")
+            if slow := gang.slow_paths():
+                status_lines.say("\n  ".join([f"troupe.train: run {folder.name}: slow network:", *map(_visible.name, slow)]))
         return self._follow(gang, staging)
 
     def _follow(self, gang: Gang, staging: Path) -> Any:

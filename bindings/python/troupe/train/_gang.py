@@ -8,7 +8,8 @@ from typing import Any
 
 import troupe
 from troupe import exceptions, state
-from troupe._cluster import status_lines
+from troupe._cluster import session as _session, status_lines
+from troupe.launch import _slow_paths
 from troupe.train import _failures
 from troupe.train._checkpoint import Checkpoint
 from troupe.train._config import ScalingConfig
@@ -88,6 +89,10 @@ class Gang:
             context = TrainContext(rank, self._scaling.num_workers, local_rank, local_size, node_rank, self._name, self._path, bundle)
             self._nodes.append(nodes[index])
             self.workers.append(worker.options(scheduling_strategy=PlacementGroupSchedulingStrategy(self._group, index)).remote(context))
+
+    def slow_paths(self) -> list[str]:
+        """See `LaunchHandle.slow_paths`: of the nodes where the workers are."""
+        return _slow_paths.of_nodes(_session.started(), set(self._nodes), gpus=bool(self._scaling.bundle().get("GPU")))
 
     def start(self, payload: Any, *, backend: str, timeout_s: float, start: Checkpoint | None, staging: str, nonce: str,
               shards: list[dict[str, Any]]) -> None:
