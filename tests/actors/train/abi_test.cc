@@ -85,5 +85,21 @@ TEST(Abi, NumbersAreThoseOfTheHeaders) {
   EXPECT_EQ(kCudaEventDisableTiming, static_cast<unsigned>(CU_EVENT_DISABLE_TIMING));
 }
 
+TEST(Abi, TheLibraryBesideTheHeadersIsLoadedWithItsFeatures) {
+  const auto api = NcclApi::Load(TROUPE_NCCL_WHEEL);
+  if (!api.ok()) GTEST_SKIP() << MessageOf(api.status());
+  EXPECT_EQ((*api)->version(), NCCL_VERSION_CODE);
+  EXPECT_EQ((*api)->features().revoke, NCCL_VERSION_CODE >= NCCL_VERSION(2, 28, 7));
+  EXPECT_EQ((*api)->features().shrink, NCCL_VERSION_CODE >= NCCL_VERSION(2, 27, 3));
+  EXPECT_EQ((*api)->features().grow, NCCL_VERSION_CODE >= NCCL_VERSION(2, 29, 2));
+  EXPECT_TRUE((*api)->features().scalable);
+  NcclComm comm = nullptr;
+  const auto status = (*api)->Check((*api)->call.init_rank(&comm, 2, {}, 5, nullptr), "forming");
+  EXPECT_FALSE(status.ok()) << "rank 5 of 2, and mostly no GPU";
+  EXPECT_NE(MessageOf(status).find("forming: NCCL " + VersionText((*api)->version())),
+            std::string::npos)
+      << MessageOf(status);
+}
+
 }  // namespace
 }  // namespace troupe::train

@@ -54,6 +54,7 @@ Child StartRank(int index, int size, Board& board, const Environment& environmen
                 const std::function<void(Rank&)>& body) {
   UniqueFd err(memfd_create("stderr", MFD_CLOEXEC));
   const pid_t test = getpid();
+  std::fflush(nullptr);  // else a child writes what this process has not yet
   const pid_t pid = fork();
   if (pid == 0) {
     prctl(PR_SET_PDEATHSIG, SIGKILL);  // no rank outlives its test

@@ -31,17 +31,21 @@ Layout LayoutOf(NcclType type) {
   }
 }
 
-template <class T>
-T Combine(T a, T b, NcclOp op) {
+/// One rank's part of a block is taken in: a loop for each operation, which a compiler vectorises.
+template <class Wide, class Value>
+void Combine(Wide* sums, std::size_t count, NcclOp op, Value value) {
   switch (op) {
     case NcclOp::kProd:
-      return static_cast<T>(a * b);
+      for (std::size_t i = 0; i < count; ++i) sums[i] = static_cast<Wide>(sums[i] * value(i));
+      break;
     case NcclOp::kMax:
-      return std::max(a, b);
+      for (std::size_t i = 0; i < count; ++i) sums[i] = std::max<Wide>(sums[i], value(i));
+      break;
     case NcclOp::kMin:
-      return std::min(a, b);
+      for (std::size_t i = 0; i < count; ++i) sums[i] = std::min<Wide>(sums[i], value(i));
+      break;
     default:
-      return static_cast<T>(a + b);
+      for (std::size_t i = 0; i < count; ++i) sums[i] = static_cast<Wide>(sums[i] + value(i));
   }
 }
 
@@ -49,11 +53,17 @@ T Combine(T a, T b, NcclOp op) {
 template <class Wide, class Load, class Store>
 void ReduceAs(const char* const* in, int ranks, std::size_t count, NcclOp op, Load load,
               Store store) {
-  for (std::size_t i = 0; i < count; ++i) {
-    Wide sum = load(in[0], i);
-    for (int rank = 1; rank < ranks; ++rank) sum = Combine<Wide>(sum, load(in[rank], i), op);
-    if (op == NcclOp::kAvg) sum = static_cast<Wide>(sum / static_cast<Wide>(ranks));
-    store(i, sum);
+  constexpr std::size_t block = 1024;
+  Wide sums[block];
+  for (std::size_t at = 0; at < count; at += block) {
+    const std::size_t here = std::min(block, count - at);
+    for (std::size_t i = 0; i < here; ++i) sums[i] = load(in[0], at + i);
+    for (int rank = 1; rank < ranks; ++rank)
+      Combine(sums, here, op, [&](std::size_t i) -> Wide { return load(in[rank], at + i); });
+    if (op == NcclOp::kAvg)
+      for (std::size_t i = 0; i < here; ++i)
+        sums[i] = static_cast<Wide>(sums[i] / static_cast<Wide>(ranks));
+    for (std::size_t i = 0; i < here; ++i) store(at + i, sums[i]);
   }
 }
 
