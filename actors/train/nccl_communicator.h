@@ -100,6 +100,8 @@ class NcclCommunicator final : public Communicator,
   NcclResult CallOne(const Operation& operation) ABSL_EXCLUSIVE_LOCKS_REQUIRED(device_mutex_);
   /// Ok while it is ready and was not stopped.
   Status Open();
+  /// Stops the group for what a library said of it; what all its callers get from then on.
+  Status Fail(const Status& why);
   Status StoppedError() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   /// Takes what has ended off the list, with its event.
   void CollectEnded(Instant now);
@@ -110,7 +112,7 @@ class NcclCommunicator final : public Communicator,
   Supervisor& supervisor_;
   const GroupSpec spec_;
   const GroupHooks hooks_;
-  Supervisor::Id id_ = 0;
+  std::atomic<Supervisor::Id> id_{0};
   CudaStream stream_ = nullptr;
   std::atomic<std::uint64_t> seq_{0};
 

@@ -68,6 +68,12 @@ Status NcclCommunicator::Enqueue(std::span<const Operation> operations) {
   return ended == NcclResult::kInProgress ? Settle("connecting its ranks", true) : absl::OkStatus();
 }
 
+Status NcclCommunicator::Fail(const Status& why) {
+  Wake(MessageOf(why));
+  Stop(MessageOf(why));
+  return Open();
+}
+
 StatusOr<std::shared_ptr<Work>> NcclCommunicator::Start(std::span<const Operation> operations) {
   MutexLock one(start_mutex_);
   TROUPE_TRY(MakeRoom());
@@ -75,17 +81,17 @@ StatusOr<std::shared_ptr<Work>> NcclCommunicator::Start(std::span<const Operatio
     if (ErrorCodeOf(status) == ErrorCode::kFenced) return status;
     if (IsCallersFault(status))
       return MakeError(ErrorCode::kInvalid, Name() + ": " + MessageOf(status));
-    Wake(MessageOf(status));  // all who wait and all who start get the same
-    Stop(MessageOf(status));
-    return Open();
+    return Fail(status);
   }
   const CudaScope scope(cuda_, spec_.device);
   TROUPE_TRY(scope.status());
   CudaEvent event = nullptr;
-  TROUPE_TRY(cuda_.Check(cuda_.call.event_create(&event, kCudaEventDisableTiming),
-                         Name() + ": making an event"));
+  Status status =
+      cuda_.Check(cuda_.call.event_create(&event, kCudaEventDisableTiming), "making an event");
+  if (!status.ok()) return Fail(status);
   const auto work = std::make_shared<NcclWork>(shared_from_this(), event, ++seq_);
-  TROUPE_TRY(cuda_.Check(cuda_.call.event_record(event, stream_), Name() + ": recording an event"));
+  status = cuda_.Check(cuda_.call.event_record(event, stream_), "recording an event");
+  if (!status.ok()) return Fail(status);
   const Instant now = supervisor_.clock().Now();
   bool first;
   {

@@ -24,8 +24,8 @@ NcclWork::~NcclWork() {
 }
 
 bool NcclWork::Passed() {
-  if (!passed_ && group_->cuda_.call.event_query(event_) != CudaResult::kNotReady) passed_ = true;
-  return passed_;
+  if (result_ == CudaResult::kNotReady) result_ = group_->cuda_.call.event_query(event_);
+  return result_ != CudaResult::kNotReady;
 }
 
 bool NcclWork::Done() {
@@ -45,7 +45,9 @@ Status NcclWork::Wait(Duration most) {
       if (group_->stopped_) return group_->StoppedError();  // NC2: asked after the event
       if (!passed && now - began < most) group_->changed_.WaitFor(group_->mutex_, step);
     }
-    if (passed) {
+    if (passed) {  // a kernel's error, of whoever launched it, is every later call's
+      const Status status = group_->cuda_.Check(result_, "operation " + std::to_string(seq_));
+      if (!status.ok()) return group_->Fail(status);
       group_->CollectEnded(now);
       return absl::OkStatus();
     }

@@ -24,14 +24,14 @@ class NcclWork final : public Work {
   /// For cuStreamWaitEvent: another stream goes on when the operations have passed, or were
   /// stopped.
   CudaEvent event() const { return event_; }
-  /// Whether the stream has passed the event. Never blocks.
+  /// Whether the stream has passed the event, or CUDA can no longer say. Never blocks.
   bool Passed();
 
  private:
   const std::shared_ptr<NcclCommunicator> group_;
   const CudaEvent event_;
   const std::uint64_t seq_;
-  std::atomic<bool> passed_{false};
+  std::atomic<CudaResult> result_{CudaResult::kNotReady};
 };
 
 }  // namespace troupe::train

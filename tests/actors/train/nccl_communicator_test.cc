@@ -153,6 +153,20 @@ TEST(NcclCommunicator, AnErrorOfTheLibraryStopsTheGroupWithItsWords) {
                          {{0, {{"FAKE_NCCL_FAULTS", "operation=error@" + passage}}}}));
 }
 
+TEST(NcclCommunicator, AKernelsErrorIsNoSuccessAndStopsTheGroup) {
+  ExpectSuccess(OnFake(
+      1,
+      [](Rank& rank, Member& member) {
+        const auto group = member.Form(rank);
+        const auto buffer = member.gpu.Allocate(64);
+        const Operation operation{.send = Gpu::At(buffer), .recv = Gpu::At(buffer), .count = 4};
+        const auto work = rank.Take(group->Start({&operation, 1}));
+        Expect(rank, work->Wait(kMinute), ErrorCode::kFenced, "operation 1: CUDA error 700");
+        group->AwaitReleased();
+      },
+      {{0, {{"FAKE_CUDA_KERNEL_ERROR", "700"}}}}));
+}
+
 TEST(NcclCommunicator, AStopFreesWhoeverWaitsForTheConnection) {
   ExpectSuccess(OnFake(1,
                        [](Rank& rank, Member& member) {

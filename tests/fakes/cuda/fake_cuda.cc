@@ -236,6 +236,8 @@ CudaResult cuEventRecord(CudaEvent event, CudaStream stream) {
   return CudaResult::kSuccess;
 }
 CudaResult cuEventQuery(CudaEvent event) {
+  const char* kernel_error = std::getenv("FAKE_CUDA_KERNEL_ERROR");
+  if (kernel_error) return static_cast<CudaResult>(std::atoi(kernel_error));
   return Of(event).Latest().Passed() ? CudaResult::kSuccess : CudaResult::kNotReady;
 }
 CudaResult cuEventSynchronize(CudaEvent event) {
