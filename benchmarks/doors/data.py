@@ -42,6 +42,7 @@ os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
 side, folder, large = sys.argv[1:]
 import torch
 if side == "ray":
+    os.environ.setdefault("RAY_raylet_start_wait_time_s", "300")  # a busy machine takes longer than Ray waits
     import logging, ray, ray.data as data
     ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False, logging_level=logging.ERROR)
     data.DataContext.get_current().enable_progress_bars = False

@@ -38,6 +38,7 @@ class Flow:
         self._running = [0] * len(self._limits)
         self._given = [0] * len(self._limits)  # bytes that a stage has been given, and made of them
         self._made = [0] * len(self._limits)
+        self._load = 0  # bytes held, and bytes to come; items of the source that nothing has read yet take none
         self._offered = 0
         self._ended = False
         self._taken: int | None = None
@@ -70,10 +71,11 @@ class Flow:
                     break
                 if block.running or block.done != stage or number == self._taken:
                     continue
-                block.expected = self._expected(stage, block.size)
-                if self._load() + block.expected > self._budget and number != self._head():
+                expected = self._expected(stage, block.size)
+                if self._load + expected > self._budget and number != self._head():
                     continue
-                block.running = True
+                block.running, block.expected = True, expected
+                self._load += expected
                 self._running[stage] += 1
                 orders.append((stage, number))
         return orders
@@ -84,12 +86,14 @@ class Flow:
         self._given[block.done] += block.size
         self._made[block.done] += size
         self._running[block.done] -= 1
+        self._load += size - block.expected - (block.size if block.done else 0)
         block.done, block.running, block.size, block.expected = block.done + 1, False, size, 0
 
     def failed(self, number: int) -> None:
         """What ran of that block failed: nothing more is started, and the failure has the block's place in the order."""
         block = self._blocks[number]
         self._running[block.done] -= 1
+        self._load -= block.expected
         block.running, block.failed, block.expected = False, True, 0
         self._failed = True
 
@@ -107,16 +111,13 @@ class Flow:
     def released(self) -> None:
         """The consumer has let go of what it took."""
         assert self._taken is not None
-        del self._blocks[self._taken]
+        block = self._blocks.pop(self._taken)
+        self._load -= block.size if block.done else 0
         self._taken = None
 
     def over(self) -> bool:
         """Whether the consumer has had all."""
         return self._ended and not self._blocks
-
-    def idle(self) -> bool:
-        """Whether nothing runs, so that nothing would be heard of either."""
-        return not any(self._running)
 
     def _head(self) -> int | None:
         """The block that the consumer waits for: the first that it has not taken."""
@@ -125,7 +126,3 @@ class Flow:
     def _expected(self, stage: int, size: int) -> int:
         given, made = self._given[stage], self._made[stage]
         return int(size * made / given) if given else size
-
-    def _load(self) -> int:
-        """Bytes held (items of the source that nothing has read yet take none) and bytes to come."""
-        return sum((block.size if block.done else 0) + block.expected for block in self._blocks.values())
