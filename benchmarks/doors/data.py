@@ -7,7 +7,7 @@ all once. Rows:
   map     the same behind map_batches of a function that doubles all columns
   split   an epoch of four processes that go through streaming_split(4, equal=True) like that, from the call to the last one's end
 
-Of each side: seconds, the processors' seconds of all its processes (which others on the machine change less), and by how much the memory of all its
+Of each side: seconds, the processors' seconds of those of its processes that are there at the end (which others on the machine change less), and by how much the memory of all its
 processes (their proportional shares) grew at most beyond what it was after imports. `--large` reads that many MiB too, for memory alone.
 
     python benchmarks/doors/data.py --ray PYTHON [--mib 1024] [--large 4096] [--rounds 5] [--rows read,map,split] [--folder DIR] [--keep]

@@ -112,7 +112,7 @@ def test_blocks_that_are_not_alike(numbers: Path) -> None:
     (lambda ds: ds.sort("id"), AttributeError, "is no query engine: use a query engine: polars or duckdb"),
     (lambda ds: ds.groupby("id"), AttributeError, "polars or duckdb"), (lambda ds: ds.join(ds, "inner", 2), AttributeError, "polars or duckdb"),
     (lambda ds: ds.sum("id"), AttributeError, "adding up as they come"), (lambda ds: ds.nonsense, AttributeError, "has no attribute 'nonsense'"),
-    (lambda ds: data.read_text("x"), AttributeError, "troupe.data.read_text of ray.data is not a part of Troupe"),
+    (lambda ds: data.read_text("x"), AttributeError, "for ray.data.read_text, use ray.data.from_items()"),
     (lambda ds: ds.map_batches(3), TypeError, "a function, or a class"), (lambda ds: ds.map_batches(dict, batch_size=0), ValueError, "of at least 1"),
     (lambda ds: ds.map_batches(len, batch_format="jax"), ValueError, "there are 'numpy'"), (lambda ds: ds.map(len, num_cpu=2), ValueError, "no such argument"),
     (lambda ds: ds.map(len, fn_constructor_args=(1,)), ValueError, "only a class has a constructor"),
