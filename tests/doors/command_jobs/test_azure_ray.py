@@ -6,11 +6,10 @@ from __future__ import annotations
 
 import os
 import signal
-import tempfile
 from pathlib import Path
 
 import pytest
-from azure_jobs import LIMIT_S, folder_of, needs_pathspec, needs_yaml, ran, run
+from azure_jobs import LIMIT_S, folder_of, needs_yaml, ran, run
 from e2e_conftest import Home, eventually
 
 from troupe import exceptions
@@ -43,11 +42,16 @@ resources: {instance_count: 2}
 SAID = "[0, 1, 4, 9] ['a', 'b'] RayModule ['--lr', '1'] None said"
 
 
+@pytest.fixture(scope="module", autouse=True)
+def own_folder(shared_home: Home) -> None:
+    """Temporary files of the module's cluster lie in a folder of its own, so that what is left of it is told from what others have there."""
+    os.environ["TMPDIR"] = os.environ["XDG_RUNTIME_DIR"]
+
+
 def _nodes_folders() -> list[str]:
-    return [str(each) for place in {tempfile.gettempdir(), "/tmp"} for each in Path(place).glob("troupe-raynode-*")]
+    return [str(each) for each in Path(os.environ["TMPDIR"]).glob("troupe-raynode-*")]
 
 
-@needs_pathspec
 @needs_yaml
 def test_c7_a_job_file_whose_command_drives_the_instances(hosts: dict[str, str], tmp_path: Path) -> None:
     folder_of(tmp_path, src__train="", **{"src__train.py": SCRIPT, "src__helper.py": HELPER, "job.yml": YAML})
@@ -90,7 +94,6 @@ def _home_of(pid: int) -> str:
     return next((os.path.dirname(word.partition(b"=")[2].decode()) for word in words if word.startswith(b"TROUPE_HOME=")), "")
 
 
-@needs_pathspec
 def test_c7_what_a_shell_line_of_it_finds(hosts: dict[str, str]) -> None:
     line = "echo ${RAY_ADDRESS:+address} ${RANK-none} ${MASTER_PORT-none} $AZUREML_NODE_COUNT; ray status | grep -c alive"
     assert ran(command=line, **TWO) == ["2", "address none none 2"]

@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import importlib.util
 import json
-import tempfile
+import os
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -22,8 +22,6 @@ FOLDER = "troupe-raynode-"
 @ray_launch(processes=2, strategy="SPREAD", remote=True, api="ray", quiet=True)
 def lives(up: str) -> None:
     """Says in the file `up` where it is, and uses its cluster until it is ended."""
-    import os
-
     import ray
 
     ray.init(log_to_driver=False)
@@ -84,5 +82,5 @@ def up(home: Home, path: Path) -> Up:
 
 
 def folders() -> set[str]:
-    """Those of nodes of Ray that are there now: where temporary files go, or, where that is a long path, in /tmp."""
-    return {str(each) for place in {tempfile.gettempdir(), "/tmp"} for each in Path(place).glob(FOLDER + "*")}
+    """Those of nodes of Ray that are there now, of this module's cluster."""
+    return {str(each) for each in Path(os.environ["TMPDIR"]).glob(FOLDER + "*")}

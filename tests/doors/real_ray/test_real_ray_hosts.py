@@ -5,6 +5,7 @@ Method: head, two workers and the program that launches each on a host; what bin
 from __future__ import annotations
 
 import json
+import os
 import sys
 from pathlib import Path
 
@@ -42,6 +43,7 @@ def test_a13_rays_nodes_meet_on_the_interface_of_the_launch(home: Home, tmp_path
     reason = why_not()
     if reason:
         pytest.skip(reason)
+    os.environ["TMPDIR"] = os.environ["XDG_RUNTIME_DIR"]  # the home's own
     (tmp_path / "program.py").write_text(PROGRAM)
     (tmp_path / "beside.py").write_text("NUMBER = 3\n")
     with Hosts("head", "a", "b", "driver") as hosts:

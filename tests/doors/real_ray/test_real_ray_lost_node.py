@@ -19,6 +19,7 @@ pytestmark = [needs_ray, pytest.mark.long]
 
 
 def _cluster(home: Home) -> None:
+    os.environ["TMPDIR"] = os.environ["XDG_RUNTIME_DIR"]  # the home's own
     head = home.json("start", "--head", "--no-worker", "--port", "0")
     for name in ("a", "b"):
         home.run("start", "--address", head["address"], "--token-file", home.token(), "--node-name", name, "--num-cpus", "4", "--force-tcp")

@@ -110,7 +110,7 @@ def build(runtime_env: Mapping[str, Any] | None, inherit_env: Iterable[str] = ()
     given = dict(env["env_vars"])
     choice = variables.travelling(inherit_env)
     if ray_compat is False:
-        env.pop(_runtime_env.RAY_COMPAT, None)
+        env[_runtime_env.RAY_COMPAT] = _runtime_env.INSTALLED
     elif _job.follows_ray() or ray_compat:
         env[_runtime_env.RAY_COMPAT] = True if _job.follows_ray() else ray_compat
     if "pip" in env and "digest" not in env["pip"]:
@@ -118,8 +118,9 @@ def build(runtime_env: Mapping[str, Any] | None, inherit_env: Iterable[str] = ()
 
         env["pip"] = {**env["pip"], "digest": requirements.digest(env["pip"], {**choice.taken, **given})}
     others = [each for each in stand_ins.installed() if each != stand_ins.RAY]
-    if others or stand_ins.passed_on():
-        env[_runtime_env.STAND_INS] = {"here": others, "below": stand_ins.passed_on()}
+    below = [each for each in stand_ins.passed_on() if ray_compat is not False or each != stand_ins.RAY]
+    if others or below:
+        env[_runtime_env.STAND_INS] = {"here": others, "below": below}
     if any(env.values()):
         _count(session, json.dumps(env, sort_keys=True))
     env[_runtime_env.PROGRAM] = {"script": _runtime_env.script(session) if arguments is None else {},

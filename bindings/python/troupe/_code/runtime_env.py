@@ -27,6 +27,7 @@ from troupe._code import user_main
 VARIABLE = "TROUPE_RUNTIME_ENV"
 RAY_COMPAT = "ray_compat"
 WHEN_IMPORTED = "when imported"  # its value where `import ray` is what makes a program one for Ray
+INSTALLED = "installed"  # where it is to be Ray itself, whatever it is where this comes from
 """A key of the form that travels, not of the users': `import ray` means Troupe."""
 STAND_INS = "stand_ins"
 """Another one: other packages that mean Troupe here, and in every Python below, by their names (`troupe.stand_ins`)."""
@@ -262,7 +263,11 @@ def enter(session: Any) -> None:
     program = env.get(PROGRAM, {})
     session.store["infeasible"] = program.get("infeasible")
     user_main.enter(_script_here(program.get("script", {}), session), program.get("arguments"))
-    if env.get(RAY_COMPAT):
+    if env.get(RAY_COMPAT) == INSTALLED:
+        from troupe import ray_compat
+
+        ray_compat.give_way()
+    elif env.get(RAY_COMPAT):
         from troupe import ray_compat
 
         ray_compat.install(starts=False, when_imported=env[RAY_COMPAT] == WHEN_IMPORTED)

@@ -24,6 +24,7 @@ from troupe._cluster.logs import last_lines
 from troupe._code import environment
 from troupe._process import os_calls, stopping
 from troupe._ray_cluster import words
+from troupe.launch import _over_ray
 
 _FOLDER = "troupe-raynode-"
 _TOKEN, _OUTPUT, _FILES, _SOCKETS, _BIN = "token", "start.log", "r", "s", "bin"
@@ -76,7 +77,7 @@ class RayNode:
         if self._share.api == words.TROUPE:
             return {"RAY_ADDRESS": address, "TROUPE_HOME": str(path / _FILES), "XDG_RUNTIME_DIR": str(path / _SOCKETS),
                     "PATH": os.pathsep.join([str(path / _BIN), *filter(None, [os.environ.get("PATH")])])}
-        return {"RAY_ADDRESS": address, "RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN_PATH": str(path / _TOKEN), "RAY_USAGE_STATS_ENABLED": "0"}
+        return {"RAY_ADDRESS": address, "RAY_AUTH_TOKEN_PATH": str(path / _TOKEN), **_over_ray.VARIABLES}
 
     def start(self, wishes: words.Wishes, address: str, token: str) -> tuple[str, str]:
         """Starts the head, or with an address a node that joins it; blocks until it is in the cluster. The head's address, and the token to join it by.
@@ -125,8 +126,9 @@ class RayNode:
                 raise exceptions.TroupeError(f"the cluster's node on {self._share.name} was told to stop before it was started")
             self._keeper = subprocess.Popen([sys.executable, "-m", "troupe._ray_cluster.keeper"], env=now, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         assert self._keeper.stdin is not None
-        path = str(self._folder.path)
-        print(json.dumps({"line": line, "folder": path, "output": os.path.join(path, _OUTPUT)}), file=self._keeper.stdin, flush=True)
+        path = self._folder.path
+        order = {"line": line, "folder": str(path), "output": str(path / _OUTPUT), "files": str(path / _FILES), "slow": words.TOO_SLOW}
+        print(json.dumps(order), file=self._keeper.stdin, flush=True)
         said = self._heard()
         if said is None:
             raise exceptions.TroupeError(f"what keeps Ray's processes on {self._share.name} ended while it started them")

@@ -12,6 +12,8 @@ OLDEST = (2, 60)
 """The oldest Ray that is started: it has token authentication, and each node of it a folder for temporary files of its own."""
 FOLDER_CHARS_MAX = 43
 """Of the folder for temporary files: paths of sockets are limited to 107 characters, and Ray's are up to 64 longer than its folder's."""
+TOO_SLOW = "timed out during startup"
+"""What `ray start` says where its processes needed more than its 30 seconds, on a machine that is busy or reads Ray from disk for the first time."""
 RAY, TROUPE = "ray", "troupe"
 APIS = (TROUPE, RAY)
 """Whose cluster it is: Ray's own, or Troupe's by Ray's names."""

@@ -9,7 +9,7 @@ from troupe._cluster import infeasible, resources, session as _session, status_l
 from troupe._code import capture, environment, runtime_env, travelled
 from troupe._identity import new_id
 from troupe._tracking import begin
-from troupe.launch import _context, _hints
+from troupe.launch import _context, _hints, _over_ray
 from troupe.launch._handle import LaunchHandle
 
 INLINE_BYTES_MAX = 64 << 10
@@ -54,14 +54,11 @@ def submit(function: Any, args: tuple, kwargs: dict, options: Any, *, as_called:
     if options.mode == "driver" and options.api is None and not _job.follows_ray() and _hints.imports_ray(function):
         status_lines.say(f"troupe: {getattr(function, '__name__', 'the driver')} imports ray, which is Ray itself, beside this cluster: {_hints.RAY}",
                     quiet=options.quiet)
-    runs = function
-    if options.api == "ray":
-        from troupe.launch import _over_ray
-
-        runs = _over_ray.OverRay(function)
-    payload = capture.dumps(runs, args, kwargs, what="the function")
+    payload = capture.dumps(_over_ray.OverRay(function) if options.api == "ray" else function, args, kwargs, what="the function")
     travels = environment.build(options.runtime_env, options.inherit_env, session=session, ray_compat=_MEANS_TROUPE.get(options.api),
                                 preimport=options.preimport, as_now=True)
+    if options.api == "ray":
+        travels["env"] = _over_ray.settled(travels["env"])
     spec = spec_of(options, getattr(function, "__name__", "launch"), travels)
     spec["function_name"] = f"{function.__module__}.{getattr(function, '__qualname__', 'function')}"
     return send(session, spec, payload, options, without_place)

@@ -56,6 +56,16 @@ def install(*, starts: bool = True, when_imported: bool = False) -> None:
         sys.path.insert(0, FOLDER)
 
 
+def give_way() -> None:
+    """From now on `import ray` gives what is installed here, and in what this process starts: for a process that has imported none yet, below one in
+    which it is Troupe. Idempotent."""
+    sys.meta_path[:] = [each for each in sys.meta_path if not type(each).__module__.startswith(__name__)]
+    sys.path[:] = [each for each in sys.path if each != FOLDER]
+    for name, separator, gone in (("PYTHONPATH", os.pathsep, FOLDER), ("TROUPE_STAND_INS", ",", "ray")):
+        if gone in os.environ.get(name, "").split(separator):
+            os.environ[name] = separator.join(each for each in os.environ[name].split(separator) if each != gone)
+
+
 class _WhenImported:
     """An import hook that installs at the first import of ray, or of a module of it."""
 
@@ -79,4 +89,4 @@ def is_installed() -> bool:
     return any(type(each).__module__ == "troupe.ray_compat._finder" for each in sys.meta_path)
 
 
-__all__ = ["install", "is_installed"]
+__all__ = ["give_way", "install", "is_installed"]
