@@ -313,3 +313,30 @@ def test_errors_have_the_words_that_programs_look_for(home: Home, tmp_path: Path
             (f"ActorDiedError | {died} The actor is dead because it was killed by `ray.kill`: ", ""),
             (f"ActorDiedError | {died} The actor is dead because its placement group was removed: ", "")), strict=True):
         assert line.startswith(words[0]) and words[1] in line, line
+
+
+def test_import_ray_is_what_makes_a_program_one_for_ray() -> None:
+    """In a process of its own: what was imported stays."""
+    code = """
+import sys
+from troupe import ray_compat
+ray_compat.install(when_imported=True)
+assert not ray_compat.is_installed() and "troupe.ray_compat._finder" not in sys.modules
+import ray.util
+assert ray_compat.is_installed() and type(ray).__name__ == type(ray.util).__name__ == "RayModule"
+"""
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=TIMEOUT_S)
+
+
+def test_what_is_installed_again_below_a_program_for_ray(tmp_path: Path) -> None:
+    """A package `ray` stands for the installed one; the process is below one that runs as `run-as-ray` has it."""
+    (tmp_path / "ray.py").write_text("REAL = True\n")
+    code = """
+from troupe import ray_compat
+ray_compat.give_way()
+import os, ray, subprocess, sys
+assert ray.REAL and not ray_compat.is_installed()
+subprocess.run([sys.executable, "-c", "import ray; assert ray.REAL"], check=True)
+"""
+    environment = {**os.environ, "TROUPE_STAND_INS": "ray", "PYTHONPATH": os.pathsep.join([ray_compat.FOLDER, str(tmp_path), os.environ.get("PYTHONPATH", "")])}
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=TIMEOUT_S, env=environment)
