@@ -9,7 +9,7 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from types import SimpleNamespace
-from typing import Any, NoReturn
+from typing import NoReturn
 
 from troupe import _pickled, ray_compat, stand_ins
 from troupe._cluster import session as _session
