@@ -13,7 +13,8 @@ from conftest import Home
 
 from troupe.azure import MLClient, command
 
-pytestmark = [pytest.mark.gpu, pytest.mark.skipif(importlib.util.find_spec("deepspeed") is None, reason="needs DeepSpeed: the extra deepspeed")]
+pytestmark = [pytest.mark.gpu, pytest.mark.skipif(
+    not all(importlib.util.find_spec(name) for name in ("deepspeed", "tabulate")), reason="needs DeepSpeed with its autotuning: deepspeed[autotuning]")]
 LIMIT_S = 1500.0
 TRAIN = """
 import argparse

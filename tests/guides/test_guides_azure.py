@@ -39,6 +39,8 @@ def changed(name: str) -> list[str]:
 def test_what_differs_is_the_device() -> None:
     for guide in ("pytorch", "mpi"):
         assert len(changed(guide + "_{}.py")) == 2 and all("train_" in line for line in changed(guide + "_{}.py"))
+    assert len(changed("deepspeed_{}.py")) == 3 and all("deepspeed_" in line or "DS_ACCELERATOR" in line for line in changed("deepspeed_{}.py"))
+    assert len(changed("tensorflow_{}.py")) == 2 == len(changed("src/tensorflow_{}.py")) == len(changed("src/deepspeed_{}.py"))
     assert len(changed("src/train_{}.py")) == 4 and all("init_process_group" in line or "torch.device" in line for line in changed("src/train_{}.py"))
 
 

@@ -26,7 +26,7 @@ def address(shared_home: Home) -> Iterator[str]:
     yield shared_home.json("start", "--head", "--port", "0", "--num-cpus", "4", "--num-gpus", "0")["address"]
 
 
-@pytest.mark.parametrize("guide", GUIDES)
+@pytest.mark.parametrize("guide", [*GUIDES, "torch_distributor/deepspeed"])
 def test_the_launchers_lines_are_the_guides(guide: str) -> None:
     guides.check_pair(guide, LAUNCHER)
 

@@ -21,6 +21,7 @@ from troupe.azure import MLClient, TensorFlowDistribution, command
 
 LIMIT_S = 900.0
 HERE = Path(__file__).parent
+GUIDES = HERE.parents[1] / "guides"
 QUIET = {"TF_CPP_MIN_LOG_LEVEL": "2", "OMP_NUM_THREADS": "1", "CUDA_VISIBLE_DEVICES": ""}
 
 pytestmark = [pytest.mark.long, pytest.mark.skipif(importlib.util.find_spec("tensorflow") is None, reason="needs tensorflow: ./test long tensorflow")]
@@ -88,3 +89,10 @@ while True:
         jobs.handle(jobs.info(job.name)).result(timeout=LIMIT_S)
     assert (failed.value.rank, failed.value.signal) == (1, signal.SIGKILL), failed.value
     eventually(lambda: not [each for each in nodes.processes().values() if "train.py" in each], what="the end of all processes")
+
+
+def test_c4_the_guides_job(nodes: Home) -> None:
+    """As the guide submits it, by `troupe run-as`."""
+    done = nodes.run("run-as", str(GUIDES / "azure/tensorflow_cpu.py"), timeout=LIMIT_S, env={"TROUPE_ADDRESS": troupe.get_runtime_context().gcs_address})
+    found = re.findall(r"accuracy ([\d.]+) of worker (\d)$", done.stdout, re.MULTILINE)
+    assert sorted(each[1] for each in found) == ["0", "1"] and len({each[0] for each in found}) == 1 and float(found[0][0]) > 0.9, done.stdout + done.stderr
