@@ -47,8 +47,12 @@ def test_c5_the_autotuning_finds_a_configuration(node: Home, tmp_path: Path) -> 
     source.mkdir()
     (source / "train.py").write_text(TRAIN)
     (source / "ds_config.json").write_text(json.dumps(config))
+    hidden = tmp_path / "hidden"
+    hidden.mkdir()
+    (hidden / "mlflow.py").write_text("raise ImportError('the tuner wants a run of it, where it is installed')\n")
     jobs = MLClient().jobs
     job = jobs.create_or_update(command(code=str(source), command="deepspeed --autotuning tune train.py --deepspeed --deepspeed_config ds_config.json",
+                                        environment_variables={"PYTHONPATH": str(hidden)},
                                         distribution={"type": "pytorch", "launcher": "deepspeed", "process_count_per_instance": 1}))
     handle = jobs.handle(jobs.info(job.name))
     handle.result(timeout=LIMIT_S)

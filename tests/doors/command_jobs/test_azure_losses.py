@@ -16,14 +16,21 @@ from troupe import exceptions
 from troupe.azure import MLClient, command
 
 
-@pytest.mark.parametrize("kind", ["pytorch", "tensorflow", pytest.param("mpi", marks=needs_mpirun)])
+LINE = "echo begins; exec sleep 1000"
+OTHERS = {
+    "launcher": (f"pdsh -w a,b '{LINE}'", {"type": "pytorch", "launcher": "deepspeed"}),
+}
+
+
+@pytest.mark.parametrize("kind", ["pytorch", "tensorflow", "launcher", pytest.param("mpi", marks=needs_mpirun)])
 def test_a_lost_node_ends_the_job(home: Home, kind: str) -> None:
     head = home.json("start", "--head", "--no-worker", "--port", "0")
     for name in ("a", "b"):
         home.run("start", "--address", head["address"], "--token-file", home.token(), "--node-name", name, "--num-cpus", "4", "--force-tcp")
     troupe.init(head["address"])
     jobs = MLClient().jobs
-    job = jobs.create_or_update(command(command="echo begins; exec sleep 1000", instance_count=2, distribution={"type": kind}))
+    line, distribution = OTHERS.get(kind, (LINE, {"type": kind}))
+    job = jobs.create_or_update(command(command=line, instance_count=2, distribution=distribution))
     handle = jobs.handle(jobs.info(job.name))
     eventually(lambda: sum("begins" in each for each in handle.logs()) == 2, what="both processes", timeout=LIMIT_S)
     (pid,) = [each["pid"] for each in handle.session.request("GetStatus", {})[1]["nodes"] if each["name"] == "b"]

@@ -6,6 +6,17 @@ import glob
 import os
 import signal
 import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+_GUARD = Path(__file__).with_name("_guard.py")
+
+
+def guarded(words: Sequence[str], **more: Any) -> subprocess.Popen:
+    """The command line, started: it ends when this process has ended, however, with all that it has started itself."""
+    return subprocess.Popen([sys.executable, "-S", "-E", str(_GUARD), *words], stdin=subprocess.PIPE, **more)
 
 
 def below(pid: int) -> list[int]:

@@ -55,8 +55,8 @@ class NodeShell:
         """Runs `text` in a shell, in the job's code; gives (1 or 2, what it printed there) as it comes, and (0, its code as text) at last."""
         if key in self._ended:
             return
-        with subprocess.Popen([_rank.SHELL, "-c", text], cwd=os.path.join(self._folder, "code"), env=self._environment, stdin=subprocess.DEVNULL,
-                              stdout=subprocess.PIPE, stderr=subprocess.PIPE) as child, selectors.DefaultSelector() as ready:
+        with _processes.guarded([_rank.SHELL, "-c", text], cwd=os.path.join(self._folder, "code"), env=self._environment, stdout=subprocess.PIPE,
+                                stderr=subprocess.PIPE) as child, selectors.DefaultSelector() as ready:
             self._running[key] = child
             try:
                 for number, pipe in ((1, child.stdout), (2, child.stderr)):
