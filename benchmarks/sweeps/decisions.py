@@ -3,7 +3,9 @@
 A trace ends at the first difference: from there on the two have seen other things. Both sides are asked in one process, so the interpreter given
 has Ray and can load this checkout's package.
 
-    python benchmarks/sweeps/decisions.py --ray PYTHON [--traces 1000] [--keep]
+    python benchmarks/sweeps/decisions.py --ray PYTHON [--traces 200] [--keep]
+
+and what a decision costs when 10,000 trials are recorded: --costs, without Ray.
 """
 import argparse
 import collections
@@ -15,6 +17,7 @@ import pathlib
 import random
 import subprocess
 import sys
+import time
 from typing import Any
 
 sys.path.insert(0, str(pathlib.Path(__file__).parents[1]))
@@ -328,10 +331,42 @@ def compare(name: str, traces: int) -> dict[str, Any]:
     return found
 
 
+def costs(trials: int = 10_000, reports: int = 10) -> dict[str, dict[str, float]]:
+    """Microseconds of a decision of each scheduler, once so many trials have reported: of 1,000 more reports."""
+    from troupe.tune import schedulers
+    from troupe.tune._core.deciding import End, Mode, Report
+
+    made = {
+        "asha, stopping": schedulers.ASHAScheduler(max_t=100), "asha, promotion": schedulers.ASHAScheduler(max_t=100, type="promotion"),
+        "median, iterations": schedulers.MedianStoppingRule("training_iteration", grace_period=1),
+        "median, wall time": schedulers.MedianStoppingRule(grace_period=1), "bandit": schedulers.BanditPolicy(slack_factor=0.1),
+        "median policy": schedulers.MedianStoppingPolicy(), "truncation": schedulers.TruncationSelectionPolicy(truncation_percentage=20)}
+    found = {}
+    for name, scheduler in made.items():
+        scheduler.begin("m", Mode.MAX)
+        generator, taken = random.Random(1), []
+        for trial in range(trials + 1000 // reports):
+            scheduler.added(str(trial), {})
+            wall, actions = 0.0, ()
+            for number in range(1, reports + 1):
+                wall += 10 + generator.random()
+                report = Report(str(trial), number, {"training_iteration": number, "time_total_s": wall}, generator.random() + number / 100)
+                begin = time.perf_counter_ns()
+                actions = scheduler.reported(report)
+                taken.append((time.perf_counter_ns() - begin) / 1000)
+                if actions:
+                    break
+            scheduler.ended(str(trial), End.STOPPED if actions else End.COMPLETED)
+        last = sorted(taken[-1000:])
+        found[name] = {"trials": trials, "reports": len(taken), "p50_us": round(last[500], 2), "p90_us": round(last[900], 2)}
+    return found
+
+
 def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--ray", help="an interpreter with ray[tune], cloudpickle and rich")
-    parser.add_argument("--traces", type=int, default=1000)
+    parser.add_argument("--traces", type=int, default=200, help="of each scheduler")
+    parser.add_argument("--costs", action="store_true", help="what a decision costs, and nothing else")
     parser.add_argument("--keep", action="store_true")
     parser.add_argument("--inside", action="store_true", help=argparse.SUPPRESS)
     asked = parser.parse_args()
@@ -346,6 +381,11 @@ def main() -> None:
         with contextlib.redirect_stdout(sys.stderr):
             found = {name: compare(name, asked.traces) for name in NAMES}
         print(json.dumps({"ray": ray.__version__, **found}))
+        return
+    if asked.costs:
+        import report
+
+        report.keep("sweep_decision_costs", costs(), asked.keep)
         return
     if asked.ray is None:
         parser.error("--ray PYTHON: an interpreter that has ray[tune]")

@@ -4,6 +4,7 @@ Method: the pure adapter, case by case.
 """
 from __future__ import annotations
 
+import pickle
 import random
 from typing import Any
 
@@ -129,6 +130,14 @@ class Told(Drawn):
         return True
 
 
+def test_what_is_drawn_beside_it_is_the_same_after_a_restart() -> None:
+    kept = pickle.dumps(Told())
+    one, other = (adapted(pickle.loads(kept), {"noise": tune.randn()}) for _ in range(2))
+    first = one.propose("a")
+    other.proposed("a", first)
+    assert one.propose("b").config["noise"] == other.propose("b").config["noise"]
+
+
 def test_repeats_are_averaged() -> None:
     search = Told()
     made = adapted(Repeater(search, 2), samples=6)
@@ -174,6 +183,7 @@ def test_state_in_a_file(tmp_path: Any) -> None:
 def test_what_is_optimized_is_said_once() -> None:
     assert objective([("TuneConfig", None, None), ("ASHAScheduler", "acc", "max"), ("OptunaSearch", "acc", None)]) == ("acc", Mode.MAX)
     assert objective([("TuneConfig", None, None)]) == (None, None)
+    assert objective([("FIFOScheduler", None, None), ("OptunaSearch", ["a", "b"], ["min", "max"])]) == (None, None)
     with pytest.raises(ValueError, match="TuneConfig has metric='acc' and ASHAScheduler has metric='loss': say it once"):
         objective([("TuneConfig", "acc", "max"), ("ASHAScheduler", "loss", "max")])
     with pytest.raises(ValueError, match="TuneConfig: mode must be"):

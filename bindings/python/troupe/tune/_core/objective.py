@@ -14,14 +14,17 @@ def mode_of(what: str, mode: object) -> Mode:
     return Mode(mode)
 
 
-def objective(said: Sequence[tuple[str, str | None, str | None]]) -> tuple[str | None, Mode | None]:
+def objective(said: Sequence[tuple[str, Any, Any]]) -> tuple[str | None, Mode | None]:
     """The metric and the mode of a sweep; None: nobody says it.
 
-    `said`: of each that may say so, what it is called, its metric and its mode. Two may say the same. Raises ValueError for two that do not
+    `said`: of each that may say so, what it is called, its metric and its mode. Two may say the same. Lists, a searcher's several objectives, are
+    its own and none of the sweep's. Raises ValueError for two that do not
     agree, and for a mode that is none.
     """
     found: dict[str, tuple[str, str]] = {}
     for who, metric, mode in said:
+        if isinstance(metric, (list, tuple)) or isinstance(mode, (list, tuple)):
+            continue
         if mode is not None:
             mode_of(who, mode)
         for name, value in (("metric", metric), ("mode", mode)):

@@ -7,7 +7,7 @@ from typing import Any
 
 from troupe.tune._core.deciding import End, Proposal, Report, Searcher
 from troupe.tune._search import space_tree
-from troupe.tune._search.domains import Domain, Function, grid_values, seed_of
+from troupe.tune._search.domains import Domain, Function, grid_values
 from troupe.tune._search.told import suggestion_again
 
 
@@ -33,7 +33,7 @@ class Adapted(Searcher):
                 raise ValueError(f"{name} has a space of its own, and param_space says what {', '.join(left)} may be: say it in one of the two")
         self.where = search.where
         self._search, self._space, self._samples = search, space, num_samples
-        self._seed = seed_of(None)
+        self._seed = getattr(search, "seed_of_the_rest", 0)
         self._count = 0
         self._finished = False
         self._own: set[str] = set()  # trials that are not over

@@ -7,6 +7,7 @@ from typing import Any
 
 from troupe.tune._core.deciding import Where
 from troupe.tune._core.objective import mode_of
+from troupe.tune._search.domains import seed_of
 
 
 class Searcher:
@@ -34,6 +35,7 @@ class Searcher:
         for each in modes:
             mode_of(type(self).__name__, each)
         self._metric, self._mode = metric, mode
+        self.seed_of_the_rest = seed_of(None)  # of what is drawn beside its suggestions, kept with it so that a resumed sweep draws the same
 
     @property
     def metric(self) -> str | list[str] | None:
