@@ -142,7 +142,9 @@ def stopping(trace: Trace) -> str | None:
 
 def cause(trace: Trace, controller: RayController, theirs: Any, trial: RayTrial, mine: bool) -> str:
     """Why two rules that are to be the same have decided otherwise."""
-    if trace.kind in ("NaN", "None", "infinite"):
+    if trace.kind == "infinite":
+        return "an infinite score counts as it is here, and makes a percentile or an average NaN, or is left out, there"
+    if trace.kind in ("NaN", "None"):
         return f"{trace.kind} is worse than all here, and compared with nothing, or left out, there"
     if trace.name != "asha" and any(len(results) > 1 and results[-1] is results[-2] or results[-1] == results[-2]
                                     for results in theirs._results.values() if len(results) > 1):
@@ -299,7 +301,7 @@ def pbt(trace: Trace) -> str | None:
 
 
 def cause_of_copies(trace: Trace, ours: Any, theirs: Any, mine: dict, other: dict) -> str:
-    if trace.kind in ("NaN", "None", "infinite"):
+    if trace.kind in ("NaN", "None"):
         return f"{trace.kind} is worse than all here, and is left out there"
     if set(other) < set(mine):
         return "Ray draws a donor that has no checkpoint, since it was not among the best when it reported, and copies nothing"
