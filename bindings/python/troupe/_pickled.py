@@ -18,6 +18,7 @@ from typing import Any
 
 _NATIVE = ("_borrowed_ref", "_ref_by_hand")  # of the extension: what refs in values, and refs pickled by a program, name
 _CLASSES = {"Meeting": "_collective", "Member": "_collective", "TaskHost": "_tasks.host",
+            "ByKeyword": "tune._decorator", "SweepHost": "tune._run.served",
             "NodeSampler": "serverless_gpu._node_samples", "TrainWorker": "train._worker", "TrainAttempt": "train._worker",
             "TrainReport": "train._reports", "JobFiles": "azure._files", "NodeShell": "azure._shells", "RayNode": "_ray_cluster.node",
             "Tracker": "_tracking.tracker", "NodeTracker": "_tracking.node", "MapWorker": "data._tasks", "DealingActor": "data._dealing",
@@ -160,6 +161,21 @@ def serverless_function(function: Callable[..., Any], options: Any) -> Any:
     from troupe.serverless_gpu._decorators import ServerlessFunction
 
     return ServerlessFunction(function, options)
+
+
+def sweep_function(function: Callable[..., Any], options: Mapping[str, Any]) -> Any:
+    """A function of `@tune.sweep` with its options."""
+    from troupe.tune._decorator import SweepFunction
+    from troupe.tune._sweep_options import SweepOptions
+
+    return SweepFunction(function, _of_fields(SweepOptions, options))
+
+
+def sweep_handle(name: str, path: str) -> Any:
+    """The handle of a submitted sweep."""
+    from troupe.tune._handle import SweepHandle
+
+    return SweepHandle(name, path)
 
 
 def launch_handle(launch: str) -> Any:

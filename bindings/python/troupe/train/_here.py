@@ -101,6 +101,11 @@ def device_index() -> int | None:
     return _loop.device_index if _loop is not None and _pid == os.getpid() else None
 
 
+def is_entered() -> bool:
+    """Whether this process trains."""
+    return _loop is not None and _pid == os.getpid()
+
+
 def current(what: str) -> Loop:
     """The loop's. Raises RuntimeError where nothing trains; `what` is asked for."""
     if _loop is None:

@@ -19,7 +19,9 @@ if TYPE_CHECKING:
     from troupe.tune._callback import Callback
     from troupe.tune._config import CheckpointConfig, FailureConfig, RunConfig, TuneConfig
     from troupe.tune._context import TuneContext, get_context
+    from troupe.tune._decorator import SweepFunction, sweep
     from troupe.tune._errors import TrialFailedError, TrialStopped, TuneError
+    from troupe.tune._handle import SweepHandle, attach
     from troupe.tune._resources import PlacementGroupFactory
     from troupe.tune._older import ExperimentAnalysis, register_trainable, run
     from troupe.tune._results import Result, ResultGrid
@@ -53,8 +55,10 @@ _WHERE = {
     **dict.fromkeys(("Checkpoint", "get_checkpoint", "report"), "train"),
     **dict.fromkeys(("CheckpointConfig", "FailureConfig", "RunConfig", "TuneConfig"), "tune._config"),
     **dict.fromkeys(("TuneContext", "get_context"), "tune._context"),
+    **dict.fromkeys(("SweepFunction", "sweep"), "tune._decorator"),
     **dict.fromkeys(("TrialFailedError", "TrialStopped", "TuneError"), "tune._errors"),
     **dict.fromkeys(("ExperimentAnalysis", "register_trainable", "run"), "tune._older"),
+    **dict.fromkeys(("SweepHandle", "attach"), "tune._handle"),
     **dict.fromkeys(("Result", "ResultGrid"), "tune._results"),
     **dict.fromkeys(("with_parameters", "with_resources"), "tune._trainable"),
     "Callback": "tune._callback", "PlacementGroupFactory": "tune._resources", "Trainable": "tune._trainable_class", "Tuner": "tune._tuner", "create_scheduler": "tune.schedulers",
@@ -80,4 +84,5 @@ __all__ = ["Callback", "Checkpoint", "CheckpointConfig", "ExperimentAnalysis", "
            "ResultGrid", "RunConfig", "Stopper", "Trainable", "TrialFailedError", "TrialStopped", "TuneConfig", "TuneContext", "TuneError", "Tuner",
            "choice", "create_scheduler", "create_searcher", "get_checkpoint", "get_context", "grid_search", "lograndint", "loguniform",
            "qlograndint", "qloguniform", "qrandint", "qrandn", "quniform", "randint", "randn", "register_trainable", "report", "run", "sample_from",
-           "uniform", "with_parameters", "with_resources"]
+           "uniform", "with_parameters", "with_resources",
+           "SweepFunction", "SweepHandle", "attach", "sweep"]

@@ -6,9 +6,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from troupe import _pickled, _strategies
+from troupe._cluster import selectors
 
 DEFAULT = {"CPU": 1.0}
 _NAMES = {"cpu": "CPU", "gpu": "GPU"}
+_OF_GROUP = ("priority", "infeasible", "label_selector", "accelerator_type")
 _OPTIONS = {"CPU": "num_cpus", "GPU": "num_gpus", "memory": "memory"}
 
 
@@ -73,12 +75,22 @@ def held_by(shape: str) -> dict[str, float]:
     return bundles_of(shape)[0][0]
 
 
-def options_of(shape: str) -> dict[str, Any]:
-    """Of the actor that is the trial's process."""
+def options_of(shape: str, given: Mapping[str, Any]) -> dict[str, Any]:
+    """Of the actor that is the trial's process; `given`: what is asked for beside what it holds, which of several bundles is their group's."""
     held = held_by(shape)
-    options: dict[str, Any] = {"num_cpus": 0, **{_OPTIONS[each]: amount for each, amount in held.items() if each in _OPTIONS}}
+    own = {name: value for name, value in given.items() if not bundles_of(shape)[1] or name not in _OF_GROUP}
+    options: dict[str, Any] = {**own, "num_cpus": 0, **{_OPTIONS[each]: amount for each, amount in held.items() if each in _OPTIONS}}
     options["resources"] = {each: amount for each, amount in held.items() if each not in _OPTIONS}
     return options
+
+
+def group_options(bundles: Sequence[Mapping[str, float]], given: Mapping[str, Any]) -> dict[str, Any]:
+    """Of the placement group of several bundles."""
+    labels = dict(given.get("label_selector") or {})
+    wanted = [{**labels, **({selectors.GPU_TYPE: given["accelerator_type"]} if given.get("accelerator_type") and bundle.get("GPU") else {})}
+              for bundle in bundles]
+    found: dict[str, Any] = {name: given[name] for name in ("priority", "infeasible") if name in given}
+    return {**found, "bundle_label_selector": wanted} if any(wanted) else found
 
 
 _pickled.named_in("troupe.tune", PlacementGroupFactory)

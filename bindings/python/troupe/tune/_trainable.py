@@ -14,7 +14,8 @@ from troupe.tune._trainable_class import ClassRun, Trainable
 
 @dataclass(frozen=True)
 class Given:
-    """A trainable with what was said of it: large values that its trials share, and what each holds. Call it to run it here.
+    """A trainable with what was said of it: large values that its trials share, what each holds, and other options of their processes. Call it to
+    run it here.
 
     `with_resources` and `with_parameters` make it; Tuner takes it in place of the function itself.
     """
@@ -22,6 +23,8 @@ class Given:
     function: Any
     parameters: Mapping[str, Any] = field(default_factory=dict)
     resources: Any = None
+    options: Mapping[str, Any] = field(default_factory=dict)
+    """Of the actors that its trials run in, beside their resources: `runtime_env`, `priority`, `accelerator_type` and the like."""
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         return self.function(*args, **{**self.parameters, **kwargs})

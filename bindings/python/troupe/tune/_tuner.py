@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import contextlib
 import copy
+import dataclasses
 import os
 import time
 from collections.abc import Mapping
@@ -40,7 +41,20 @@ class Tuner:
         self._trial_name = _trainable.name_of(self._trainable.function)
         self._sweep_id = new_id()[:5]
         self._resume = (True, "")
+        self._asks: Any = None
         self._grid: ResultGrid | None = None
+
+    @property
+    def _path(self) -> Path:
+        """The sweep's folder; where nobody has named it, by the time at which this was first asked for."""
+        from troupe.tune._run.folder import absolute
+
+        if self._folder is not None:
+            return self._folder
+        if self._run.name is None:
+            name = f"{self._trial_name}_{time.strftime('%Y-%m-%d_%H-%M-%S')}_{self._sweep_id}"
+            self._run = dataclasses.replace(self._run, name=name)
+        return absolute(self._run.storage_path or DEFAULT_STORAGE) / str(self._run.name)
 
     def fit(self) -> ResultGrid:
         """Runs the sweep to its end and returns its ResultGrid. Blocks.
@@ -51,22 +65,22 @@ class Tuner:
         BlockingIOError where another process is at the sweep, OSError where its folder cannot be written.
         """
         from troupe.tune._run import deciders, fit
-        from troupe.tune._run.folder import SweepFolder, absolute
+        from troupe.tune._run.folder import SweepFolder
 
         _connect(quiet=self._run.verbose == 0)
-        new = self._folder is None
-        name = self._run.name or f"{self._trial_name}_{time.strftime('%Y-%m-%d_%H-%M-%S')}_{self._sweep_id}"
-        path = self._folder or absolute(self._run.storage_path or DEFAULT_STORAGE) / name
+        new, path = self._folder is None, self._path
         tune = deciders.complete(self._tune) if new else self._tune
         decide = deciders.of(tune, self._space, self._run.stop)
         plan = fit.plan_of(path.name, self._trial_name, self._sweep_id, self._trainable, tune, self._run, decide)
         folder = SweepFolder(path, new=new)
         with contextlib.closing(folder):
             if new:
+                folder.keep_trainable(self._trainable)
+                folder.keep_about(fit.about(plan, tune))
                 folder.keep_tuner({"space": self._space, "tune": tune, "run": _without_what_cannot_be_kept(self._run), "sweep_id": self._sweep_id,
                                    "trial_name": self._trial_name})
                 self._folder, self._tune = path, tune
-            self._grid = fit.run(plan, folder, self._run, decide, fit.Resumption(*self._resume))
+            self._grid = fit.run(plan, folder, self._run, decide, fit.Resumption(*self._resume), self._asks)
         return self._grid
 
     def get_results(self) -> ResultGrid:
@@ -96,6 +110,15 @@ class Tuner:
         found._resume = (resume_unfinished, "restart" if restart_errored else "resume" if resume_errored else "")
         found._folder, found._sweep_id, found._trial_name = absolute(path), kept["sweep_id"], kept["trial_name"]
         return found
+
+    def _served(self, asks: Any, resume: tuple[bool, str] | None) -> ResultGrid:
+        """`fit` where others ask for things meanwhile; `resume`: see restore, of a sweep that was begun in the folder of this one."""
+        self._asks = asks
+        if resume is None:
+            return self.fit()
+        again = Tuner.restore(self._path, self._trainable)
+        again._asks, again._resume = asks, resume
+        return again.fit()
 
     @classmethod
     def can_restore(cls, path: str | os.PathLike, storage_filesystem: Any = None) -> bool:

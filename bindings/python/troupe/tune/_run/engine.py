@@ -11,7 +11,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +25,7 @@ from troupe.tune._core.rules import Conditions, Rules, lookup
 from troupe.tune._core.sweep import SweepCore
 from troupe.tune._results import shown
 from troupe.tune._run import asking
+from troupe.tune._run.asks import Asks
 from troupe.tune._run.audience import Audience, News
 from troupe.tune._run.folder import SweepFolder
 from troupe.tune._run.places import TrialPlaces
@@ -52,6 +53,8 @@ class Plan:
     sweep_id: str
     audience: Audience | None = None
     shown: Shown | None = None
+    options: Mapping[str, Any] = field(default_factory=dict)
+    """Of the trials' processes, beside what they hold."""
 
 
 class Engine:
@@ -62,7 +65,7 @@ class Engine:
         self.core = SweepCore(plan.rules, plan.scheduler, plan.conditions, name_of=lambda number: f"{plan.sweep_id}_{number:05d}",
                               uniform_shape=plan.shape if plan.shape_of is None else None)
         self._waits = Waits()
-        self._places = TrialPlaces(plan.trial_name, plan.function, plan.parameters, self._waits)
+        self._places = TrialPlaces(plan.trial_name, plan.function, plan.parameters, self._waits, plan.options)
         self._searcher = asking.asked(plan.searcher, self._waits)
         self._news: deque[ev.Event] = deque()
         self.where: dict[str, Mapping[str, Any]] = {}
@@ -94,6 +97,10 @@ class Engine:
     def stop(self, why: str, *, resumable: bool = True) -> None:
         """Asks the sweep to end; from the thread of `run`, or a signal's handler on it."""
         self._news.append(ev.StopAsked(why, resumable))
+
+    def listen(self, asks: Asks) -> None:
+        """Takes what others ask for, from any thread, as events of its own."""
+        asks.arm(self._waits)
 
     @contextlib.contextmanager
     def _interrupts(self) -> Iterator[None]:

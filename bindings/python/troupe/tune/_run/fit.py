@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -14,15 +15,19 @@ from troupe.tune import _resources, _trainable
 from troupe.tune._config import RunConfig, TuneConfig
 from troupe.tune._core import events as ev
 from troupe.tune._core.deciding import End
-from troupe.tune._core.rules import Rules
+from troupe.tune._core.ledger import Ledger
+from troupe.tune._core.rules import Conditions, Rules
 from troupe.tune._core.trial import Trial
 from troupe.tune._errors import TrialFailedError, TuneError
+from troupe.tune._journal import view
 from troupe.tune._results import Result, ResultGrid, shown
+from troupe.tune._run.asks import Asks
 from troupe.tune._run.audience import Audience
 from troupe.tune._run.deciders import Deciders
 from troupe.tune._run.engine import Engine, Plan, say
 from troupe.tune._run.folder import SweepFolder
 from troupe.tune._run.shown import Shown
+from troupe.tune.schedulers.trial_scheduler import FIFOScheduler
 
 @dataclasses.dataclass(frozen=True)
 class Resumption:
@@ -60,17 +65,29 @@ def plan_of(name: str, trial_name: str, sweep_id: str, trainable: _trainable.Giv
             return _resources.shape_of(by_config(dict(config)))
 
     return Plan(name=name, function=function, parameters=trainable.parameters, rules=rules_of(tune, run, decide),
-                scheduler=decide.scheduler, searcher=decide.searcher, conditions=decide.conditions, shape_of=shape_of, shape=_resources.shape_of(None if by_config else trainable.resources), trial_name=trial_name, sweep_id=sweep_id)
+                scheduler=decide.scheduler, searcher=decide.searcher, conditions=decide.conditions, shape_of=shape_of, shape=_resources.shape_of(None if by_config else trainable.resources), trial_name=trial_name, sweep_id=sweep_id,
+                options=trainable.options)
 
 
-def run(plan: Plan, folder: SweepFolder, run_config: RunConfig, decide: Deciders, resume: Resumption) -> ResultGrid:
-    """Runs the sweep in its folder, which is opened and closed by who calls this. Blocks. Raises what Tuner.fit does."""
+def about(plan: Plan, tune: TuneConfig) -> dict[str, Any]:
+    """What whoever looks at the sweep's folder needs to know of it; JSON."""
+    total = plan.searcher.total()
+    return {"name": plan.name, "sweep_id": plan.sweep_id, "trial_name": plan.trial_name, "metric": plan.rules.metric, "mode": plan.rules.mode.value,
+            "trials": plan.rules.trials_max if total is None else total, "scheduler": plan.rules.scheduler_name,
+            "searcher": type(tune.search_alg).__name__, "began": time.time()}
+
+
+def run(plan: Plan, folder: SweepFolder, run_config: RunConfig, decide: Deciders, resume: Resumption, asks: Asks | None = None) -> ResultGrid:
+    """Runs the sweep in its folder, which is opened and closed by who calls this. Blocks. `asks`: where others say what it is to do. Raises what
+    Tuner.fit does."""
     plan = _seen(plan, folder.path, run_config, decide)
     engine = Engine(plan, folder)
     how = "not ended well"
     if plan.shown is not None:
         plan.shown.begin()
     try:
+        if asks is not None:
+            engine.listen(asks)
         done = engine.run(unfinished=resume.unfinished, errored=resume.errored)
         how = done.error.partition("\n")[0]
         if engine.interrupted and done.resumable:
@@ -91,8 +108,19 @@ def run(plan: Plan, folder: SweepFolder, run_config: RunConfig, decide: Deciders
         for trial in engine.core.ledger.trials.values():
             if trial.end is End.FAILED:
                 raise _error_of(trial, folder) or TuneError(f"trial {trial.id} failed")
-    return ResultGrid([_result(trial, engine, folder) for trial in engine.core.ledger.trials.values() if not trial.replaced_by], str(folder.path),
-                      plan.rules.metric, plan.rules.mode.value)
+    return ResultGrid([_result(trial, engine.folder_of(trial.id), engine.where.get(trial.id, {}), folder)
+                       for trial in engine.core.ledger.trials.values() if not trial.replaced_by], str(folder.path), plan.rules.metric, plan.rules.mode.value)
+
+
+def results_of(path: Path) -> ResultGrid:
+    """Of a sweep that nobody runs, from its journal. Raises BlockingIOError where an engine is at it, FileNotFoundError where there is no sweep."""
+    ledger = Ledger(Rules(), FIFOScheduler(), Conditions(), lambda told: None)
+    with contextlib.closing(SweepFolder(path, new=False)) as folder:
+        for row in folder.journal.read():
+            ledger.apply(row)
+        known = view.about_of(path)
+        return ResultGrid([_result(trial, path / f"{known['trial_name']}_{trial.id}", {}, folder)
+                           for trial in ledger.trials.values() if not trial.replaced_by], str(path), known["metric"], known["mode"])
 
 
 def _seen(plan: Plan, path: Path, run_config: RunConfig, decide: Deciders) -> Plan:
@@ -110,10 +138,7 @@ def _failed(error: str, plan: Plan, path: Path) -> Exception:
     return exceptions.with_type_of(TuneError, kind(error), text) if kind is not None else TuneError(text)
 
 
-def _result(trial: Trial, engine: Engine, folder: SweepFolder) -> Result:
-    path = engine.folder_of(trial.id)
-    where = engine.where.get(trial.id, {})
-
+def _result(trial: Trial, path: Path, where: Mapping[str, Any], folder: SweepFolder) -> Result:
     def as_shown(metrics: Mapping[str, Any], done: bool) -> dict[str, Any]:
         return shown(metrics, trial=trial.id, config=trial.config, where=where, done=done)
 

@@ -2,24 +2,30 @@
 
     sweep.db           the journal
     tuner.pkl          what Tuner was given: how to go on with it
+    trainable.pkl      what its trials run, where that can be kept: how a command goes on with it
+    sweep.json         what is compared, and how trials are called: for whoever looks at it without unpickling anything
     .engine            who is at it; locked as long as that process lives
     NAME_OF_A_TRIAL/   checkpoints, and whatever the trial writes there; made when there is something to write
 """
 from __future__ import annotations
 
+import contextlib
+import json
 import os
 import shutil
 import threading
+from collections.abc import Mapping
 from pathlib import Path
 from queue import Queue
 from typing import Any
 
+from troupe import exceptions
 from troupe._code import capture
 from troupe.train._run_folder import synced
 from troupe.tune._journal.journal import FILE, Journal
 from troupe.tune._journal.owner import Owner
 
-TUNER = "tuner.pkl"
+TUNER, TRAINABLE, ABOUT = "tuner.pkl", "trainable.pkl", "sweep.json"
 _DROPPED = ".dropped-"
 _DROPS_MAX = 10_000
 
@@ -58,12 +64,23 @@ class SweepFolder:
 
     def keep_tuner(self, tuner: Any) -> None:
         """Writes down what the sweep was asked for, whole or not at all. Raises LaunchError for what cannot be pickled."""
-        data = capture.dumps(None, (tuner,), {}, what="Tuner")
-        beside = self.path / f"{TUNER}.new"
+        self._keep(TUNER, capture.dumps(None, (tuner,), {}, what="Tuner"))
+        synced(self.path)
+
+    def keep_trainable(self, trainable: Any) -> None:
+        """Writes down what the trials run; nothing where that is too large or cannot be pickled: then whoever goes on with the sweep has to give it."""
+        with contextlib.suppress(exceptions.TroupeError, TypeError):
+            self._keep(TRAINABLE, capture.dumps(None, (trainable,), {}, what="the trials' function"))
+
+    def keep_about(self, about: Mapping[str, Any]) -> None:
+        """Writes down what those need who look at the sweep."""
+        self._keep(ABOUT, json.dumps(about).encode())
+
+    def _keep(self, name: str, data: bytes) -> None:
+        beside = self.path / f"{name}.new"
         beside.write_bytes(data)
         synced(beside)
-        beside.replace(self.path / TUNER)
-        synced(self.path)
+        beside.replace(self.path / name)
 
     def drop(self, trial_folder: str, checkpoint: str) -> None:
         """Removes a checkpoint: its name is free at once, its files go on a thread of their own."""
@@ -98,6 +115,16 @@ def tuner_of(folder: Path) -> Any:
     if not is_sweep(folder):
         raise FileNotFoundError(f"there is no sweep in {folder}: RunConfig's storage_path and name, joined, are the folder of one")
     return cloudpickle.loads((folder / TUNER).read_bytes())[1][0]
+
+
+def trainable_of(folder: Path) -> Any:
+    """What the trials of a sweep run. Raises FileNotFoundError where it could not be kept, what unpickling raises."""
+    from troupe._code import user_main
+
+    if not (folder / TRAINABLE).exists():
+        raise FileNotFoundError(f"the sweep in {folder} has not kept what its trials run, which was too large or could not be pickled: "
+                                f"Tuner.restore({str(folder)!r}, trainable).fit() goes on with it")
+    return user_main.loads((folder / TRAINABLE).read_bytes())[1][0]
 
 
 def absolute(path: str | os.PathLike) -> Path:

@@ -35,14 +35,15 @@ class Held:
 
 
 class TrialPlaces:
-    """Of one engine. `pickled`: the function, as it travels; `parameters`: what goes with it."""
+    """Of one engine. `pickled`: the function, as it travels; `parameters`: what goes with it; `options`: of the actors, beside what they hold."""
 
-    def __init__(self, name: str, pickled: bytes, parameters: Mapping[str, Any], waits: Waits) -> None:
+    def __init__(self, name: str, pickled: bytes, parameters: Mapping[str, Any], waits: Waits, options: Mapping[str, Any]) -> None:
         self._name = name
         self._pickled: Any = pickled if len(pickled) <= FUNCTION_INLINE_BYTES_MAX else troupe.put(pickled)
         self._parameters = {name: troupe.put(value) for name, value in parameters.items()}
         self._options: dict[str, Mapping[str, Any]] = {}
-        self._environment = environment.build(None, session=session.current())
+        self._given = options
+        self._environment = environment.build(options.get("runtime_env"), session=session.current(), preimport=options.get("preimport") or ())
         self._held: dict[int, Held] = {}
         self._waits = waits
         self._refs: dict[int, Any] = {}
@@ -52,12 +53,12 @@ class TrialPlaces:
         """Asks for a process; what happened at once, if it did."""
         options = self._options.get(shape)
         if options is None:
-            options = self._options[shape] = troupe.remote(TrialHost).options(**_resources.options_of(shape))._options
+            options = self._options[shape] = troupe.remote(TrialHost).options(**_resources.options_of(shape, self._given))._options
         bundles, strategy = _resources.bundles_of(shape)
         group = None
         try:
             if strategy:
-                group = placement_group(bundles, strategy=strategy)
+                group = placement_group(bundles, strategy=strategy, **_resources.group_options(bundles, self._given))
                 options = {**options, "scheduling_strategy": PlacementGroupSchedulingStrategy(group, 0, placement_group_capture_child_tasks=True)}
             actor = classes.create(TrialHost, (self._name, self._pickled, self._parameters), {}, options, environment=self._environment)
         except exceptions.PlacementError as error:

@@ -1,0 +1,209 @@
+"""The handle of a submitted sweep: what it does, its result, its end; from any program of the cluster."""
+from __future__ import annotations
+
+import socket
+from pathlib import Path
+from typing import Any
+
+from troupe import _pickled, exceptions
+from troupe._actors import classes
+from troupe._cluster import session as _session, status_lines, workers
+from troupe._code import capture
+from troupe._identity import boot_id
+from troupe._strategies import NodeAffinitySchedulingStrategy
+from troupe.tune._errors import TuneError
+from troupe.tune._journal import view
+from troupe.tune._results import ResultGrid
+
+NAMESPACE = "troupe.tune"
+"""Of the actors that run submitted sweeps, each by the sweep's name."""
+ANSWER_S = 30.0
+
+
+class SweepHandle:
+    """A submitted sweep, whoever runs it by now. `name`; `path`: its folder. It can be pickled, and asked from any thread."""
+
+    def __init__(self, name: str, path: str | Path) -> None:
+        self.name, self.path = name, Path(path)
+
+    def __repr__(self) -> str:
+        return f"<sweep {self.name} in {self.path}>"
+
+    def __reduce__(self) -> tuple:
+        return _pickled.sweep_handle, (self.name, str(self.path))
+
+    def status(self) -> dict[str, Any]:
+        """`state` ("starting", "running", "finished", "stopped", "dead"), `trials` (how many wait, run, are paused, and have ended how), `best`
+        (`trial_id`, `config`, `value` of the metric in its last report), `engine` (host and pid), `path`.
+
+        Read from the sweep's folder. Raises FileNotFoundError where this host does not see it.
+        """
+        try:
+            return status_of(view.of(self.path))
+        except FileNotFoundError:
+            about = self._about()
+            if about is None or about["over"]:
+                raise
+            return status_of(view.SweepView(self.path, "starting", {}, {"host": about["host"], "pid": about["pid"]}))
+
+    def _about(self) -> dict[str, Any] | None:
+        import troupe
+
+        actor = _actor(self.name)
+        return None if actor is None else troupe.get(actor.about.remote(), timeout=ANSWER_S)
+
+    def done(self) -> bool:
+        """Whether it is over, for good or until somebody goes on with it. Raises as `status`."""
+        return self.status()["state"] not in ("starting", "running")
+
+    def result(self, timeout: float | None = None) -> ResultGrid:
+        """Waits for the sweep's end and returns its ResultGrid.
+
+        Blocks. Raises GetTimeoutError after `timeout` seconds (the sweep goes on), TuneError where it was stopped, or has ended without a word, and
+        what `Tuner.fit` raises.
+        """
+        import troupe
+
+        actor = _actor(self.name)
+        if actor is not None:
+            try:
+                grid = troupe.get(actor.result.remote(), timeout=timeout)
+            except exceptions.GetTimeoutError:
+                raise exceptions.GetTimeoutError(f"sweep {self.name} has not ended after {timeout:g} s; it goes on: call result() again, or stop()") from None
+            except exceptions.ActorError:
+                grid = None  # it has been over for long, or is lost: the folder tells
+            if grid is not None:
+                self._refuse_stopped(view.of(self.path).state if self.path.is_dir() else "finished")
+                return grid
+        state = view.of(self.path).state
+        self._refuse_stopped(state)
+        from troupe.tune._run import looking
+
+        return looking.results_of(self.path)
+
+    def _refuse_stopped(self, state: str) -> None:
+        if state in ("stopped", "dead"):
+            how = "was stopped" if state == "stopped" else "has no engine: its process was lost"
+            raise TuneError(f"sweep {self.name} {how}, and has no result yet\n  what it has done so far is in {self.path}; `troupe sweep resume "
+                            f"{self.name}` goes on with it")
+
+    def stop(self) -> None:
+        """Ends the sweep here: its trials have 5 s for their `finally` blocks. It can be gone on with: `troupe sweep resume NAME`.
+
+        Blocks until it has ended. Nothing where it is over. Raises TuneError where its engine runs elsewhere than in the cluster.
+        """
+        import troupe
+
+        actor = _actor(self.name)
+        if actor is None:
+            if view.of(self.path).state == "running":
+                raise TuneError(running_elsewhere(self.path))
+            return
+        troupe.get(actor.stop.remote(f"stopped from {socket.gethostname()}"), timeout=ANSWER_S)
+        try:
+            troupe.get(actor.result.remote())
+        except exceptions.ActorError:
+            return
+        except exceptions.TroupeError:
+            return  # what it failed of, result() raises
+
+
+def status_of(seen: view.SweepView) -> dict[str, Any]:
+    """See SweepHandle.status."""
+    best = seen.best()
+    return {"name": seen.name, "state": seen.state, "path": str(seen.path), "metric": seen.metric, "mode": seen.about.get("mode"), "trials": seen.counts(),
+            "trials_planned": seen.about.get("trials"), "engine": dict(seen.engine), "over": seen.over, "began": seen.began,
+            "best": None if best is None else {"trial_id": best.id, "config": dict(best.config), "value": seen.value_of(best)}}
+
+
+def running_elsewhere(path: Path) -> str:
+    """That a sweep is a program's own."""
+    _, engine = view.engine_of(path)
+    return (f"the sweep in {path} runs in a program, pid {engine.get('pid')} on {engine.get('host')}, and not as one that was submitted: Ctrl-C there "
+            "ends it, or `troupe sweep stop` on that host")
+
+
+def submit(tuner: Any, resume: tuple[bool, str] | None = None) -> SweepHandle:
+    """Starts an engine that outlives this process. `resume`: of a sweep that was begun: see Tuner.restore. Raises what `Tuner.fit` does before it
+    starts, FileExistsError for a name that is taken."""
+    from troupe.tune._run import deciders
+    from troupe.tune._run.folder import is_sweep
+    from troupe.tune._run.served import SweepHost
+
+    session = _session.current()
+    if session.launch:
+        raise TuneError("this is a part of a launch, with which all that it makes ends: sweep(...) runs the sweep here, in this launch's nodes")
+    deciders.of(deciders.complete(tuner._tune), tuner._space, tuner._run.stop)
+    path = tuner._path
+    if resume is None and is_sweep(path):
+        raise FileExistsError(f"there is a sweep in {path} already: `troupe sweep resume {path.name}` goes on with it, and name= with another name "
+                              "begins a new one")
+    pickled = capture.dumps(None, (tuner,), {}, what="the sweep")
+    options = {"name": path.name, "namespace": NAMESPACE, "lifetime": "detached", "num_cpus": 0, "max_restarts": -1, "max_task_retries": -1, "concurrency_groups": {"waits": 64},
+               "scheduling_strategy": _beside(session)}
+    _let_go_of_the_name(path.name)
+    import troupe
+
+    made = troupe.remote(SweepHost).options(**options)
+    try:
+        actor = made.remote(path.name, pickled, str(path), resume)
+        troupe.get(actor.about.remote())
+    except exceptions.AlreadyExistsError:
+        raise FileExistsError(f"a sweep called {path.name} runs in this cluster: name= with another name begins one beside it") from None
+    if session.embedded is not None:
+        status_lines.say(f"troupe.tune: sweep {path.name} runs in a cluster of this program, and ends with it: with remote=True a cluster of `troupe start --head` "
+                         "keeps it")
+    return SweepHandle(path.name, path)
+
+
+def _beside(session: _session.Session) -> Any:
+    """A node of this host, where there is one: the sweep's folder is there."""
+    here = boot_id()
+    nodes = [each["node"] for each in workers.node_infos(session) if each["boot_id"] == here and each["state"] == "alive"]
+    return NodeAffinitySchedulingStrategy(nodes[0], soft=True) if nodes else None
+
+
+def _actor(name: str) -> Any:
+    """The process of a submitted sweep; None: there is none any more, or this process is connected to no cluster."""
+    if _session.current_or_none() is None:
+        return None
+    try:
+        return classes.get_actor(name, NAMESPACE)
+    except ValueError:
+        return None
+
+
+def _let_go_of_the_name(name: str) -> None:
+    """Where a sweep of that name is over, its process is not waited for any longer."""
+    import troupe
+
+    actor = _actor(name)
+    if actor is None:
+        return
+    try:
+        if troupe.get(actor.about.remote(), timeout=ANSWER_S)["over"]:
+            troupe.kill(actor)
+    except exceptions.TroupeError:
+        return
+
+
+def attach(name: str, storage: Any = None) -> SweepHandle:
+    """The handle of a sweep that was submitted, by another program perhaps, by its name: it runs in this program's cluster, or is found in `storage`
+    (~/troupe_results unless given), over or not.
+
+    Blocks for the answer. Raises ValueError, with the nearest, for a name that no sweep has.
+
+        tune.attach("digits").result()
+    """
+    import troupe
+    from troupe.tune._run import looking
+
+    if not isinstance(name, str) or not name:
+        raise TypeError(f"attach takes the name of a sweep, not {name!r}")
+    actor = _actor(name)
+    if actor is not None:
+        return SweepHandle(name, troupe.get(actor.about.remote(), timeout=ANSWER_S)["path"])
+    return SweepHandle(name, looking.folder_of(name, storage))
+
+
+_pickled.named_in("troupe.tune", SweepHandle, attach)
