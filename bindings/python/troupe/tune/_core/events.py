@@ -42,9 +42,10 @@ class Proposed:
 
 @dataclass(frozen=True, slots=True)
 class Granted:
-    """The process of a place that was asked for is there, and idle."""
+    """The process of a place that was asked for is there, and idle. `where`: that it is, as people look for it; JSON."""
 
     place: int
+    where: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

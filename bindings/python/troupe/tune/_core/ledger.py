@@ -82,7 +82,7 @@ class Ledger:
     def _on_start(self, row: Row) -> None:
         trial = self.trials[row["trial"]]
         self._move(trial, Phase.RUNNING)
-        trial.attempt, trial.sequence, trial.why = row["attempt"], 0, ""
+        trial.attempt, trial.sequence, trial.why, trial.where = row["attempt"], 0, "", row.get("where", {})
         if trial.again:
             trial.again = False
             self.scheduler.resumed(trial.id, trial.config)

@@ -2,7 +2,9 @@
 from __future__ import annotations
 
 import enum
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
 
 
 class State(enum.Enum):
@@ -27,6 +29,7 @@ class Place:
     trial: str = ""
     attempt: int = 0
     deadline: float = 0.0
+    where: Mapping[str, Any] = field(default_factory=dict)
 
 
 class Places:
@@ -69,8 +72,9 @@ class Places:
         """Those that are not there yet."""
         return self._in(State.ASKED) if self._count[State.ASKED] else []
 
-    def granted(self, place: Place) -> None:
+    def granted(self, place: Place, where: Mapping[str, Any]) -> None:
         """Its process is there."""
+        place.where = where
         self._set(place, State.IDLE)
 
     def occupy(self, place: Place, trial: str, attempt: int) -> None:

@@ -128,7 +128,7 @@ class SweepCore:
         self._lost = 0
         place = self.places.get(event.place)
         if place is not None and place.state is State.ASKED:
-            self.places.granted(place)
+            self.places.granted(place, event.where)
 
     def _on_placelost(self, event: ev.PlaceLost) -> None:
         place = self.places.get(event.place)
@@ -324,7 +324,7 @@ class SweepCore:
 
     def _start(self, trial: Trial, place: Place) -> None:
         attempt = trial.attempt + 1
-        self._record({"kind": "start", "trial": trial.id, "attempt": attempt, "number": trial.number,
+        self._record({"kind": "start", "trial": trial.id, "attempt": attempt, "number": trial.number, "where": place.where,
                       "base": None if trial.base is None else [trial.base.trial, trial.base.checkpoint]})
         self.places.occupy(place, trial.id, attempt)
         self._effect(ev.Start(place.number, trial.id, attempt, trial.config, trial.base, trial.number, trial.checkpoints,

@@ -53,6 +53,8 @@ class Trial:
     end: End | None = None
     failure: Failure | None = None
     why: str = ""
+    where: Mapping[str, Any] = field(default_factory=dict)
+    """Where it runs, or ran last: hostname, node_ip, pid, node, actor."""
     again: bool = False
     """Whether it goes on because its scheduler said so: it exploits, or has been wanted again after a pause."""
     replaced_by: str = ""

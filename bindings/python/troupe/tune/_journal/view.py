@@ -18,12 +18,14 @@ from troupe.tune._core.deciding import End, Mode
 from troupe.tune._core.ledger import Ledger
 from troupe.tune._core.rules import Conditions, Rules, lookup
 from troupe.tune._core.trial import Phase, Trial
-from troupe.tune._journal import owner
-from troupe.tune._journal.journal import FILE, JournalError, rows_of
+from troupe.tune._journal import owner, values
+from troupe.tune._journal.journal import FILE, WITH_CONFIG, JournalError, rows_of
 from troupe.tune.schedulers.trial_scheduler import FIFOScheduler
 
 ABOUT = "sweep.json"
 COPIES_MAX = 20
+NOT_LOADED = "<object>"
+"""In place of what a configuration has that is no JSON."""
 _WAL_HEADER_BYTES = 32
 
 
@@ -88,6 +90,8 @@ def of(folder: Path) -> SweepView:
     began, last, number = 0.0, "", 0
     with snapshot(folder) as db:
         for number, row in rows_of(db, folder / FILE):
+            if row["kind"] in WITH_CONFIG:
+                row["config"] = values.decoded(row["config"], lambda key: NOT_LOADED)
             ledger.apply(row)
             last = row["kind"]
             if last == "begin" and not began:

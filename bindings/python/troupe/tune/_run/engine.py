@@ -68,8 +68,6 @@ class Engine:
         self._places = TrialPlaces(plan.trial_name, plan.function, plan.parameters, self._waits, plan.options)
         self._searcher = asking.asked(plan.searcher, self._waits)
         self._news: deque[ev.Event] = deque()
-        self.where: dict[str, Mapping[str, Any]] = {}
-        """trial -> where it ran last."""
         self.done: ev.Done | None = None
         self.interrupted = False
 
@@ -193,7 +191,7 @@ class Engine:
         if plan.audience is not None:
             metrics, checkpoint = None, ""
             if told.what == "result" and told.report is not None:
-                metrics = shown(told.report.metrics, trial=trial.id, config=trial.config, where=self.where.get(trial.id, {}), done=told.end is not None)
+                metrics = shown(told.report.metrics, trial=trial.id, config=trial.config, where=trial.where, done=told.end is not None)
                 checkpoint = str(self.folder_of(trial.id) / trial.kept[-1].name) if told.report.checkpoint and trial.kept else ""
             elif told.what == "started" and trial.base is not None:
                 checkpoint = trial.base.checkpoint
@@ -202,7 +200,6 @@ class Engine:
 
     def _start(self, start: ev.Start) -> None:
         plan, trial = self._plan, start.trial
-        self.where[trial] = self._places.about(start.place)
         context = TuneContext(name=plan.name, path=str(self.folder_of(trial)), trial_id=trial, trial_name=self.name_of(trial),
                               resources=_resources.held_by(self.core.ledger.trials[trial].shape))
         config = capture.dumps(None, (dict(start.config),), {}, what=f"the configuration of trial {trial}")

@@ -108,7 +108,7 @@ def run(plan: Plan, folder: SweepFolder, run_config: RunConfig, decide: Deciders
         for trial in engine.core.ledger.trials.values():
             if trial.end is End.FAILED:
                 raise _error_of(trial, folder) or TuneError(f"trial {trial.id} failed")
-    return ResultGrid([_result(trial, engine.folder_of(trial.id), engine.where.get(trial.id, {}), folder)
+    return ResultGrid([_result(trial, engine.folder_of(trial.id), folder)
                        for trial in engine.core.ledger.trials.values() if not trial.replaced_by], str(folder.path), plan.rules.metric, plan.rules.mode.value)
 
 
@@ -119,7 +119,7 @@ def results_of(path: Path) -> ResultGrid:
         for row in folder.journal.read():
             ledger.apply(row)
         known = view.about_of(path)
-        return ResultGrid([_result(trial, path / f"{known['trial_name']}_{trial.id}", {}, folder)
+        return ResultGrid([_result(trial, path / f"{known['trial_name']}_{trial.id}", folder)
                            for trial in ledger.trials.values() if not trial.replaced_by], str(path), known["metric"], known["mode"])
 
 
@@ -138,9 +138,9 @@ def _failed(error: str, plan: Plan, path: Path) -> Exception:
     return exceptions.with_type_of(TuneError, kind(error), text) if kind is not None else TuneError(text)
 
 
-def _result(trial: Trial, path: Path, where: Mapping[str, Any], folder: SweepFolder) -> Result:
+def _result(trial: Trial, path: Path, folder: SweepFolder) -> Result:
     def as_shown(metrics: Mapping[str, Any], done: bool) -> dict[str, Any]:
-        return shown(metrics, trial=trial.id, config=trial.config, where=where, done=done)
+        return shown(metrics, trial=trial.id, config=trial.config, where=trial.where, done=done)
 
     kept = [(Checkpoint(path / one.name), as_shown(one.metrics, False)) for one in trial.kept]
     metrics = as_shown(trial.last.metrics, trial.end is not None) if trial.last is not None else {}

@@ -49,7 +49,8 @@ class TrialHost(_here.Loop):
     def about(self) -> dict[str, Any]:
         """Where it runs."""
         here = troupe.get_runtime_context()
-        return {"hostname": socket.gethostname(), "node_ip": troupe.util.get_node_ip_address(), "pid": os.getpid(), "node": here.get_node_id()}
+        return {"hostname": socket.gethostname(), "node_ip": troupe.util.get_node_ip_address(), "pid": os.getpid(), "node": here.get_node_id(),
+                "actor": here.get_actor_id()}
 
     def begin(self, config: bytes, context: TuneContext, base: str, checkpoints: int, kept: tuple[str, ...]) -> tuple | bool:
         """Starts the trial's function, and returns as `next` does. `base`: the folder of the checkpoint to go on from, "": none; `checkpoints`: how

@@ -80,10 +80,6 @@ class TrialPlaces:
         if place is not None:
             self._wait(place, self._held[place].actor.next.remote(words))
 
-    def about(self, place: int) -> Mapping[str, Any]:
-        """Where the process is."""
-        return self._held[place].about or {}
-
     def give_up(self, place: int) -> None:
         """Ends the process, whatever it does."""
         held = self._held.pop(place, None)
@@ -115,7 +111,7 @@ class TrialPlaces:
             return self._failed(place, held, error)
         if held.about is None:
             held.about = value
-            return ev.Granted(place)
+            return ev.Granted(place, value)
         trial, attempt = held.trial, held.attempt
         if isinstance(value, bool):
             self._left(held)
