@@ -19,7 +19,7 @@ from troupe import __version__, exceptions
 _WHERE = {"azure": ("_azure", "azure"), "cancel": ("_cancel", "cancel"), "explain": ("_show", "explain"), "journal": ("_journal", "journal"), "list": ("_show", "list_"),
           "logs": ("_logs", "logs"),
           "run": ("_run", "run"), "run-as": ("_run_as", "run_as"), "run-as-ray": ("_run_as", "run_as_ray"), "start": ("_start", "start"), "stack": ("_stack", "stack"),
-          "status": ("_show", "status"), "stop": ("_stop", "stop"), "submit": ("_submit", "submit"), "token": ("_token", "token"),
+          "status": ("_show", "status"), "stop": ("_stop", "stop"), "submit": ("_submit", "submit"), "sweep": ("_sweep", "sweep"), "token": ("_token", "token"),
           "torchrun": ("_submit", "torchrun")}
 _RUN_PROGRAMS = ("run", "run-as", "run-as-ray", "submit", "torchrun")
 """Whose line is a program's too: --json there is not for us."""

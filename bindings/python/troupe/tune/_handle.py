@@ -1,6 +1,7 @@
 """The handle of a submitted sweep: what it does, its result, its end; from any program of the cluster."""
 from __future__ import annotations
 
+import contextlib
 import socket
 from pathlib import Path
 from typing import Any
@@ -39,12 +40,12 @@ class SweepHandle:
         Read from the sweep's folder. Raises FileNotFoundError where this host does not see it.
         """
         try:
-            return status_of(view.of(self.path))
+            return view.status_of(view.of(self.path))
         except FileNotFoundError:
             about = self._about()
             if about is None or about["over"]:
                 raise
-            return status_of(view.SweepView(self.path, "starting", {}, {"host": about["host"], "pid": about["pid"]}))
+            return view.status_of(view.SweepView(self.path, "starting", {}, {"host": about["host"], "pid": about["pid"]}))
 
     def _about(self) -> dict[str, Any] | None:
         import troupe
@@ -94,26 +95,43 @@ class SweepHandle:
         """
         import troupe
 
-        actor = _actor(self.name)
+        actor = self._engine()
         if actor is None:
-            if view.of(self.path).state == "running":
-                raise TuneError(running_elsewhere(self.path))
             return
         troupe.get(actor.stop.remote(f"stopped from {socket.gethostname()}"), timeout=ANSWER_S)
-        try:
+        with contextlib.suppress(exceptions.TroupeError):  # what it failed of, result() raises
             troupe.get(actor.result.remote())
-        except exceptions.ActorError:
-            return
-        except exceptions.TroupeError:
-            return  # what it failed of, result() raises
 
+    def pause(self) -> None:
+        """From now on no trial is started; what runs goes on. Raises TuneError where the sweep does not run, or elsewhere than in the cluster."""
+        self._hold(True)
 
-def status_of(seen: view.SweepView) -> dict[str, Any]:
-    """See SweepHandle.status."""
-    best = seen.best()
-    return {"name": seen.name, "state": seen.state, "path": str(seen.path), "metric": seen.metric, "mode": seen.about.get("mode"), "trials": seen.counts(),
-            "trials_planned": seen.about.get("trials"), "engine": dict(seen.engine), "over": seen.over, "began": seen.began,
-            "best": None if best is None else {"trial_id": best.id, "config": dict(best.config), "value": seen.value_of(best)}}
+    def resume(self) -> None:
+        """Trials are started again after `pause`; a sweep that was stopped, or whose engine has died, is gone on with, each trial from its latest
+        checkpoint. Raises TuneError where it is over."""
+        if view.of(self.path).state == "running":
+            self._hold(False)
+        else:
+            go_on(self.path)
+
+    def _hold(self, held: bool) -> None:
+        import troupe
+
+        actor = self._engine()
+        if actor is None:
+            raise TuneError(f"sweep {self.name} does not run: it is {view.of(self.path).state}")
+        troupe.get(actor.hold.remote(held), timeout=ANSWER_S)
+
+    def _engine(self) -> Any:
+        """The process that runs it; None: nobody does. Raises TuneError where another program does."""
+        import troupe
+
+        actor = _actor(self.name)
+        if actor is not None and not troupe.get(actor.about.remote(), timeout=ANSWER_S)["over"]:
+            return actor
+        if view.of(self.path).state == "running":
+            raise TuneError(running_elsewhere(self.path))
+        return None
 
 
 def running_elsewhere(path: Path) -> str:
@@ -128,7 +146,6 @@ def submit(tuner: Any, resume: tuple[bool, str] | None = None) -> SweepHandle:
     starts, FileExistsError for a name that is taken."""
     from troupe.tune._run import deciders
     from troupe.tune._run.folder import is_sweep
-    from troupe.tune._run.served import SweepHost
 
     session = _session.current()
     if session.launch:
@@ -138,21 +155,48 @@ def submit(tuner: Any, resume: tuple[bool, str] | None = None) -> SweepHandle:
     if resume is None and is_sweep(path):
         raise FileExistsError(f"there is a sweep in {path} already: `troupe sweep resume {path.name}` goes on with it, and name= with another name "
                               "begins a new one")
-    pickled = capture.dumps(None, (tuner,), {}, what="the sweep")
-    options = {"name": path.name, "namespace": NAMESPACE, "lifetime": "detached", "num_cpus": 0, "max_restarts": -1, "max_task_retries": -1, "concurrency_groups": {"waits": 64},
-               "scheduling_strategy": _beside(session)}
-    _let_go_of_the_name(path.name)
-    import troupe
+    handle = _start(path, capture.dumps(None, (tuner,), {}, what="the sweep"), resume)
+    if session.embedded is not None:
+        status_lines.say(f"troupe.tune: sweep {path.name} runs in a cluster of this program, and ends with it: with remote=True a cluster of "
+                         "`troupe start --head` keeps it")
+    return handle
 
-    made = troupe.remote(SweepHost).options(**options)
+
+def go_on(path: Path, errored: str = "") -> SweepHandle:
+    """Has a process of the cluster go on with a sweep that nobody runs, by what its folder has. `errored`: see Begun. Raises FileNotFoundError where
+    that does not have what the trials run, TuneError for a sweep that runs, or is over and is not to try what failed again."""
+    check_can_go_on(path, errored)
+    return _start(path, b"", (True, errored))
+
+
+def check_can_go_on(path: Path, errored: str = "") -> None:
+    """Raises what `go_on` does."""
+    from troupe.tune._run.folder import TRAINABLE, trainable_of
+
+    seen = view.of(path)
+    if seen.state == "running":
+        raise TuneError(f"sweep {path.name} runs: pid {seen.engine.get('pid')} on {seen.engine.get('host')}" + (
+            "; what failed is tried again once it is over, or stopped" if errored else ""))
+    failed = seen.counts()["failed"]
+    if seen.state == "finished" and not (errored and failed):
+        again = f"; `troupe sweep retry-failed {path.name}` tries the {failed} trials again that failed" if failed else ""
+        raise TuneError(f"sweep {path.name} is over: {seen.over}{again if not errored else ', and no trial of it has failed'}")
+    if not (path / TRAINABLE).exists():
+        trainable_of(path)
+
+
+def _start(path: Path, pickled: bytes, resume: tuple | None) -> SweepHandle:
+    import troupe
+    from troupe.tune._run.served import SweepHost
+
+    _let_go_of_the_name(path)
+    made = troupe.remote(SweepHost).options(
+        name=path.name, namespace=NAMESPACE, lifetime="detached", num_cpus=0, max_restarts=-1, max_task_retries=-1, concurrency_groups={"waits": 64},
+        scheduling_strategy=_beside(_session.current()))
     try:
-        actor = made.remote(path.name, pickled, str(path), resume)
-        troupe.get(actor.about.remote())
+        troupe.get(made.remote(path.name, pickled, str(path), resume).about.remote())
     except exceptions.AlreadyExistsError:
         raise FileExistsError(f"a sweep called {path.name} runs in this cluster: name= with another name begins one beside it") from None
-    if session.embedded is not None:
-        status_lines.say(f"troupe.tune: sweep {path.name} runs in a cluster of this program, and ends with it: with remote=True a cluster of `troupe start --head` "
-                         "keeps it")
     return SweepHandle(path.name, path)
 
 
@@ -173,11 +217,11 @@ def _actor(name: str) -> Any:
         return None
 
 
-def _let_go_of_the_name(name: str) -> None:
+def _let_go_of_the_name(path: Path) -> None:
     """Where a sweep of that name is over, its process is not waited for any longer."""
     import troupe
 
-    actor = _actor(name)
+    actor = _actor(path.name)
     if actor is None:
         return
     try:

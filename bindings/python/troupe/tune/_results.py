@@ -48,8 +48,8 @@ class Result:
     @property
     def metrics_dataframe(self) -> Any:
         """The history as a DataFrame of pandas, configuration and all. Raises ImportError where pandas is not installed."""
-        config = {f"config/{name}": value for name, value in _flat(self.config)}
-        return _pandas("metrics_dataframe").DataFrame([{**dict(_flat(each)), **config} for each in self.metrics_history])
+        config = {f"config/{name}": value for name, value in flat(self.config)}
+        return _pandas("metrics_dataframe").DataFrame([{**dict(flat(each)), **config} for each in self.metrics_history])
 
     @property
     def filesystem(self) -> None:
@@ -182,8 +182,8 @@ class ResultGrid:
                 _check_mode("get_dataframe", filter_mode)
                 scored = [one for one in each.metrics_history if isinstance(lookup(one, filter_metric), (int, float))]
                 metrics = max(scored, key=lambda one: Mode(filter_mode).score(lookup(one, filter_metric)), default=metrics)
-            rows.append({**dict(_flat({name: value for name, value in metrics.items() if name != "config"})), "trial_id": each.trial_id,
-                         "logdir": each.path, **{f"config/{name}": value for name, value in _flat(each.config)}})
+            rows.append({**dict(flat({name: value for name, value in metrics.items() if name != "config"})), "trial_id": each.trial_id,
+                         "logdir": each.path, **{f"config/{name}": value for name, value in flat(each.config)}})
         return _pandas("get_dataframe()").DataFrame(rows)
 
 
@@ -195,10 +195,11 @@ def shown(metrics: Mapping[str, Any], *, trial: str, config: Mapping[str, Any], 
             "done": done, "config": dict(config)}
 
 
-def _flat(metrics: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+def flat(metrics: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+    """What is inside dicts as "a/b"."""
     for name, value in metrics.items():
         if isinstance(value, Mapping):
-            yield from _flat(value, f"{prefix}{name}/")
+            yield from flat(value, f"{prefix}{name}/")
         else:
             yield f"{prefix}{name}", value
 

@@ -72,7 +72,7 @@ class Tuner:
         tune = deciders.complete(self._tune) if new else self._tune
         decide = deciders.of(tune, self._space, self._run.stop)
         plan = fit.plan_of(path.name, self._trial_name, self._sweep_id, self._trainable, tune, self._run, decide)
-        folder = SweepFolder(path, new=new)
+        folder = SweepFolder(path, new=new, served=self._asks is not None)
         with contextlib.closing(folder):
             if new:
                 folder.keep_trainable(self._trainable)
@@ -111,7 +111,7 @@ class Tuner:
         found._folder, found._sweep_id, found._trial_name = absolute(path), kept["sweep_id"], kept["trial_name"]
         return found
 
-    def _served(self, asks: Any, resume: tuple[bool, str] | None) -> ResultGrid:
+    def _served(self, asks: Any, resume: tuple | None) -> ResultGrid:
         """`fit` where others ask for things meanwhile; `resume`: see restore, of a sweep that was begun in the folder of this one."""
         self._asks = asks
         if resume is None:

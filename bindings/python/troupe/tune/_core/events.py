@@ -28,6 +28,8 @@ class Begun:
     wall: float
     unfinished: bool = True
     errored: str = ""
+    lets_go: bool = True
+    """Whether a sweep that was held starts trials again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +108,14 @@ class StopAsked:
     resumable: bool = True
 
 
-Event = Begun | Proposed | Granted | PlaceLost | Reported | Exited | Tick | StopAsked
+@dataclass(frozen=True, slots=True)
+class HoldAsked:
+    """Somebody wants the sweep to start nothing more, while what runs goes on; or, without `held`, to start trials again."""
+
+    held: bool
+
+
+Event = HoldAsked | Begun | Proposed | Granted | PlaceLost | Reported | Exited | Tick | StopAsked
 
 
 @dataclass(frozen=True, slots=True)

@@ -55,6 +55,8 @@ class Ledger:
         self.seconds = 0.0
         """Of all engines before this one."""
         self.over = ""
+        self.held = False
+        """Whether nothing is started, as a person wants it."""
 
     def apply(self, row: Row) -> Came:
         """Makes the row's change. Raises what the scheduler's or a condition's own code raises."""
@@ -75,6 +77,9 @@ class Ledger:
             self.proposed += 1
         self.scheduler.added(trial.id, trial.config)
         self._told(TellSearcher("proposed", (trial.id, Proposal(trial.config, row["extra"]))))
+
+    def _on_hold(self, row: Row) -> None:
+        self.held = row["held"]
 
     def _on_exhausted(self, row: Row) -> None:
         self.exhausted = True

@@ -30,7 +30,7 @@ from troupe.tune._core.places import Place, Places, State
 from troupe.tune._core.rules import Conditions, Rules
 from troupe.tune._core.trial import Phase, Trial, filled
 
-DURABLE = frozenset({"begin", "end", "want", "exploit", "pause", "fail", "leave"})
+DURABLE = frozenset({"begin", "end", "want", "exploit", "pause", "fail", "hold", "leave"})
 """Kinds of rows that a power loss must not take; so is a report with a checkpoint."""
 ALL_ALIKE = 3
 """After so many trials without the sweep's metric, and none with it, all others are taken to be like them."""
@@ -106,6 +106,8 @@ class SweepCore:
         self._record({"kind": "begin", "epoch": event.epoch, "host": event.host, "pid": event.pid, "wall": event.wall})
         for name in list(self.ledger.running):
             self._record({"kind": "interrupt", "trial": name})
+        if event.lets_go:
+            self._on_holdasked(ev.HoldAsked(False))
         if not event.unfinished:
             self._end_unstarted("its sweep was resumed without its unfinished trials")
         if event.errored:
@@ -187,6 +189,10 @@ class SweepCore:
         budget = self.rules.time_budget_s
         if budget is not None and self._halt is None and self._now - self._began + self.ledger.seconds >= budget:
             self._stop_all(Halt(f"time_budget_s={budget:g} is over", False))
+
+    def _on_holdasked(self, event: ev.HoldAsked) -> None:
+        if event.held != self.ledger.held:
+            self._record({"kind": "hold", "held": event.held})
 
     def _on_stopasked(self, event: ev.StopAsked) -> None:
         self._stop_all(Halt(event.why, event.resumable))
@@ -298,8 +304,11 @@ class SweepCore:
             self._give_up(place)
         while self.ledger.unpinned:
             self._retain(self.ledger.trials[self.ledger.unpinned.pop()])
-        if self._halt is None:
+        if self._halt is None and not self.ledger.held:
             self._use_places()
+        if self.ledger.held:
+            for place in [*self.places.asked(), *self.places.idle()]:
+                self._give_up(place)
         if self._halt is not None:  # a scheduler's own demand may have ended it just now
             self._wind_down()
             for place in [*self.places.asked(), *self.places.idle()]:
@@ -334,6 +343,8 @@ class SweepCore:
     def _finish_if_over(self) -> None:
         ledger, halt = self.ledger, self._halt
         if halt is None:
+            if ledger.held:
+                return
             if ledger.paused and not ledger.running and not ledger.waiting and not self.demand.can_add():
                 self._end_stall()
             if ledger.running or ledger.waiting or ledger.paused or self.demand.asked or self.demand.can_propose():

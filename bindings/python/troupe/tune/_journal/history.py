@@ -1,4 +1,4 @@
-"""Reports of a sweep's trials, read from its journal while no engine has it: nothing is unpickled."""
+"""Reports of a sweep's trials, read from its journal: nothing is unpickled."""
 from __future__ import annotations
 
 import contextlib
@@ -8,12 +8,13 @@ from pathlib import Path
 from typing import Any
 
 from troupe.tune._core.rules import lookup
+from troupe.tune._journal import view
 from troupe.tune._journal.journal import FILE, rows_of
 
 
 @contextlib.contextmanager
 def opened(folder: Path) -> Iterator[sqlite3.Connection]:
-    """The journal's file, to be read. Raises FileNotFoundError where there is none."""
+    """The journal's file, to be read while no engine has it. Raises FileNotFoundError where there is none."""
     path = folder / FILE
     if not path.exists():
         raise FileNotFoundError(f"{path}: there is no journal of a sweep")
@@ -39,7 +40,12 @@ def values(folder: Path, metric: str) -> dict[str, list[float]]:
     return found
 
 
-def _histories(folder: Path, only: str | None = None) -> dict[str, list[tuple[int, dict[str, Any]]]]:
+def all_reports(folder: Path) -> dict[str, list[tuple[int, dict[str, Any]]]]:
+    """trial -> (number, metrics) of its reports that count, also while an engine is at the sweep."""
+    return _histories(folder, opened=view.snapshot)
+
+
+def _histories(folder: Path, only: str | None = None, *, opened: Any = opened) -> dict[str, list[tuple[int, dict[str, Any]]]]:
     found: dict[str, list[tuple[int, dict[str, Any]]]] = {}
     with opened(folder) as db:
         for _, row in rows_of(db, folder / FILE):

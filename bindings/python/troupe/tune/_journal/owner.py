@@ -11,9 +11,9 @@ FILE = ".engine"
 
 
 class Owner:
-    """Holds the sweep's folder until `close`, or until this process ends. Raises BlockingIOError, with host and pid, where another one has it."""
+    """Holds the sweep's folder until `close`, or until this process ends. `served`: whether it is a process of its own. Raises BlockingIOError, with host and pid, where another one has it."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, *, served: bool = False) -> None:
         self._number = os.open(folder / FILE, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
         try:
             fcntl.flock(self._number, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -24,7 +24,7 @@ class Owner:
             raise BlockingIOError(f"another process runs the sweep in {folder}: pid {owner.get('pid')} on {owner.get('host')}\n  wait for its end, "
                                   "or stop it by Ctrl-C there; a sweep of another RunConfig(name=...) runs beside it") from None
         os.ftruncate(self._number, 0)
-        os.pwrite(self._number, json.dumps({"pid": os.getpid(), "host": socket.gethostname()}).encode(), 0)
+        os.pwrite(self._number, json.dumps({"pid": os.getpid(), "host": socket.gethostname(), "served": served}).encode(), 0)
 
     def close(self) -> None:
         """Another process may have it."""

@@ -44,7 +44,7 @@ class SweepView:
     over: str = ""
     began: float = 0.0
     seconds: float = 0.0
-    rows: int = 0
+    held: bool = False
 
     @property
     def name(self) -> str:
@@ -87,9 +87,9 @@ def of(folder: Path) -> SweepView:
     """What is known of the sweep there. Raises FileNotFoundError where there is none, JournalError for a file that is damaged."""
     held, engine = engine_of(folder)
     ledger = Ledger(Rules(), FIFOScheduler(), Conditions(), lambda told: None)
-    began, last, number = 0.0, "", 0
+    began, last = 0.0, ""
     with snapshot(folder) as db:
-        for number, row in rows_of(db, folder / FILE):
+        for _, row in rows_of(db, folder / FILE):
             if row["kind"] in WITH_CONFIG:
                 row["config"] = values.decoded(row["config"], lambda key: NOT_LOADED)
             ledger.apply(row)
@@ -97,7 +97,15 @@ def of(folder: Path) -> SweepView:
             if last == "begin" and not began:
                 began = row["wall"]
     state = "running" if held else "finished" if ledger.over else "stopped" if last == "leave" else "dead"
-    return SweepView(folder, state, about_of(folder), engine, ledger.trials, ledger.over, began, ledger.seconds, number)
+    return SweepView(folder, state, about_of(folder), engine, ledger.trials, ledger.over, began, ledger.seconds, ledger.held)
+
+
+def status_of(seen: SweepView) -> dict[str, Any]:
+    """As a program reads it: see SweepHandle.status."""
+    best = seen.best()
+    return {"name": seen.name, "state": seen.state, "held": seen.held, "path": str(seen.path), "metric": seen.metric, "mode": seen.about.get("mode"), "trials": seen.counts(),
+            "trials_planned": seen.about.get("trials"), "engine": dict(seen.engine), "over": seen.over, "began": seen.began,
+            "best": None if best is None else {"trial_id": best.id, "config": dict(best.config), "value": seen.value_of(best)}}
 
 
 def was_left(folder: Path) -> bool:
@@ -133,6 +141,12 @@ def engine_of(folder: Path) -> tuple[bool, dict[str, Any]]:
         except BlockingIOError:
             return True, who
     return False, who
+
+
+def wait_for_end(folder: Path) -> None:
+    """Blocks until no engine is at the sweep."""
+    with (folder / owner.FILE).open() as file:
+        fcntl.flock(file, fcntl.LOCK_SH)  # which an engine holds exclusively as long as it lives
 
 
 def _has_open(pid: Any, path: Path) -> bool:

@@ -71,20 +71,20 @@ class Engine:
         self.done: ev.Done | None = None
         self.interrupted = False
 
-    def run(self, *, unfinished: bool = True, errored: str = "") -> ev.Done:
+    def run(self, *, unfinished: bool = True, errored: str = "", lets_go: bool = True) -> ev.Done:
         """Runs the sweep to its end. Blocks. Raises what the scheduler's, the searcher's or a stop condition's own code raises, OSError where
         the journal cannot be written; KeyboardInterrupt at once where Ctrl-C comes a second time. No trial is left then."""
         with self._interrupts():
-            return self._run(unfinished, errored)
+            return self._run(unfinished, errored, lets_go)
 
-    def _run(self, unfinished: bool, errored: str) -> ev.Done:
+    def _run(self, unfinished: bool, errored: str, lets_go: bool) -> ev.Done:
         try:
             with _without_collection():
                 for told in self.core.replay(self._folder.journal.read()):
                     self._searcher.tell(told)
             if self._plan.shown is not None:
                 self._plan.shown.know(self.core.ledger.trials.values())
-            self._take([ev.Begun(self.core.ledger.epoch + 1, socket.gethostname(), os.getpid(), time.time(), unfinished, errored)])
+            self._take([ev.Begun(self.core.ledger.epoch + 1, socket.gethostname(), os.getpid(), time.time(), unfinished, errored, lets_go)])
             while self.done is None:
                 self._take(self._wait())
             return self.done

@@ -35,6 +35,7 @@ class Resumption:
 
     unfinished: bool = True
     errored: str = ""
+    lets_go: bool = True
 
 
 def rules_of(tune: TuneConfig, run: RunConfig, decide: Deciders) -> Rules:
@@ -88,7 +89,7 @@ def run(plan: Plan, folder: SweepFolder, run_config: RunConfig, decide: Deciders
     try:
         if asks is not None:
             engine.listen(asks)
-        done = engine.run(unfinished=resume.unfinished, errored=resume.errored)
+        done = engine.run(unfinished=resume.unfinished, errored=resume.errored, lets_go=resume.lets_go)
         how = done.error.partition("\n")[0]
         if engine.interrupted and done.resumable:
             raise KeyboardInterrupt

@@ -39,7 +39,7 @@ class SweepFolder:
     """Opened by an engine. Raises FileExistsError for a new sweep where there is one, FileNotFoundError for an old one where there is none,
     BlockingIOError where another process is at it, another OSError where the folder cannot be written."""
 
-    def __init__(self, path: Path, *, new: bool) -> None:
+    def __init__(self, path: Path, *, new: bool, served: bool = False) -> None:
         self.path = path
         if new and is_sweep(path):
             raise FileExistsError(f"there is a sweep in {path} already: Tuner.restore({str(path)!r}, trainable).fit() goes on with it, and "
@@ -48,7 +48,7 @@ class SweepFolder:
             raise FileNotFoundError(f"there is no sweep in {path}: RunConfig's storage_path and name, joined, are the folder of one")
         try:
             path.mkdir(parents=True, exist_ok=True)
-            self._owner = Owner(path)
+            self._owner = Owner(path, served=served)
         except BlockingIOError:
             raise
         except OSError as error:

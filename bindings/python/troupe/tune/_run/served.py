@@ -14,16 +14,16 @@ from troupe._code import user_main
 from troupe.tune._core import events as ev
 from troupe.tune._journal import view
 from troupe.tune._run.asks import Asks
-from troupe.tune._run.folder import is_sweep
+from troupe.tune._run.folder import is_sweep, trainable_of
 
 LINGER_S = 600.0
 """How long what is over can still be asked for its results, by who does not see its folder."""
 
 
 class SweepHost:
-    """`pickled`: the Tuner; of a sweep that was begun `resume` says what goes on: see Tuner.restore. `path`: the sweep's folder."""
+    """`pickled`: the Tuner; b"": that of the sweep in its folder. Of one that was begun `resume` says what goes on: see Tuner.restore. `path`: the sweep's folder."""
 
-    def __init__(self, name: str, pickled: bytes, path: str, resume: tuple[bool, str] | None) -> None:
+    def __init__(self, name: str, pickled: bytes, path: str, resume: tuple | None) -> None:
         self._name, self._path = name, Path(path)
         self._asks = Asks()
         self._over = threading.Event()
@@ -36,17 +36,16 @@ class SweepHost:
     def __repr__(self) -> str:
         return f"sweep {self._name}"
 
-    def _run(self, pickled: bytes, resume: tuple[bool, str] | None) -> None:
+    def _run(self, pickled: bytes, resume: tuple | None) -> None:
         try:
-            tuner = user_main.loads(pickled)[1][0]
             begun = is_sweep(self._path)
             if self._again:
-                resume = (True, "")  # what failed was tried again by the first process
+                resume = (True, "", False)  # what failed was tried again by the first process
                 if not begun:
                     raise FileNotFoundError(f"the process that ran the sweep was lost, and on {socket.gethostname()} there is no sweep in {self._path}: "
                                             "storage= has to be a folder that all hosts see; it is as that process left it")
             if not (self._again and view.was_left(self._path)):
-                self._grid = tuner._served(self._asks, resume)
+                self._grid = _tuner_of(pickled, self._path)._served(self._asks, resume)
         except BaseException as error:
             traceback.print_exception(error)
             self._error = error
@@ -63,6 +62,10 @@ class SweepHost:
         """The trials end; the sweep can be gone on with."""
         self._asks.put(ev.StopAsked(why))
 
+    def hold(self, held: bool) -> None:
+        """Nothing more is started; or again."""
+        self._asks.put(ev.HoldAsked(held))
+
     @troupe.method(concurrency_group="waits")
     def result(self) -> Any:
         """Once it is over: its ResultGrid, or None where the folder has it. Raises what `fit` raised."""
@@ -76,6 +79,15 @@ class SweepHost:
         """Once it is over, its process ends: another engine is to have the sweep, or its name."""
         self._over.wait()
         self._left.set()
+
+
+def _tuner_of(pickled: bytes, path: Path) -> Any:
+    """What is to run; without a pickle the sweep's in that folder. Raises what unpickling raises, FileNotFoundError."""
+    if pickled:
+        return user_main.loads(pickled)[1][0]
+    from troupe.tune._tuner import Tuner
+
+    return Tuner.restore(path, trainable_of(path))
 
 
 _pickled.named_in("troupe._pickled", SweepHost)
