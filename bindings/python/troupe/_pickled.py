@@ -19,6 +19,7 @@ from typing import Any
 _NATIVE = ("_borrowed_ref", "_ref_by_hand")  # of the extension: what refs in values, and refs pickled by a program, name
 _CLASSES = {"Meeting": "_collective", "Member": "_collective", "TaskHost": "_tasks.host",
             "ByKeyword": "tune._decorator", "SweepHost": "tune._run.served",
+            "GangRank": "tune._gang", "GangTrial": "tune._gang", "RankPlan": "tune._gang",
             "NodeSampler": "serverless_gpu._node_samples", "TrainWorker": "train._worker", "TrainAttempt": "train._worker",
             "TrainReport": "train._reports", "JobFiles": "azure._files", "NodeShell": "azure._shells", "RayNode": "_ray_cluster.node",
             "Tracker": "_tracking.tracker", "NodeTracker": "_tracking.node", "MapWorker": "data._tasks", "DealingActor": "data._dealing",

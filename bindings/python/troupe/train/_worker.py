@@ -67,15 +67,7 @@ class TrainWorker(_here.Loop):
 
     def serve_store(self, address: str) -> int:
         """Serves the store where all ranks meet, on that address alone; its port. Rank 0's, in a thread of torch's, as long as the process lives."""
-        from torch.distributed import TCPStore
-
-        family = socket.AF_INET6 if ":" in address else socket.AF_INET
-        listener = socket.socket(family, socket.SOCK_STREAM)
-        listener.bind((address, 0))
-        listener.listen(1024)
-        port = listener.getsockname()[1]
-        self._store = TCPStore(address, port, None, True, datetime.timedelta(seconds=STORE_TIMEOUT_S), wait_for_workers=False,
-                               master_listen_fd=listener.detach())
+        self._store, port = serve_store(address)
         return port
 
     def run(self, payload: bytes, attempt: TrainAttempt, own_address: str, shards: Mapping[str, Any]) -> Any:
@@ -156,6 +148,19 @@ class TrainWorker(_here.Loop):
             self._changed.wait_for(lambda: self._said is not None or self._over)
             said, self._said = self._said, None
             return said
+
+
+def serve_store(address: str) -> tuple[Any, int]:
+    """A store of torch's where ranks meet, served by a thread of its on that address alone as long as the object lives; its port."""
+    from torch.distributed import TCPStore
+
+    family = socket.AF_INET6 if ":" in address else socket.AF_INET
+    listener = socket.socket(family, socket.SOCK_STREAM)
+    listener.bind((address, 0))
+    listener.listen(1024)
+    port = listener.getsockname()[1]
+    return TCPStore(address, port, None, True, datetime.timedelta(seconds=STORE_TIMEOUT_S), wait_for_workers=False,
+                    master_listen_fd=listener.detach()), port
 
 
 def interface_of(address: str) -> str:

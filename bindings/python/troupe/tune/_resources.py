@@ -79,7 +79,12 @@ def options_of(shape: str, given: Mapping[str, Any]) -> dict[str, Any]:
     """Of the actor that is the trial's process; `given`: what is asked for beside what it holds, which of several bundles is their group's."""
     held = held_by(shape)
     own = {name: value for name, value in given.items() if not bundles_of(shape)[1] or name not in _OF_GROUP}
-    options: dict[str, Any] = {**own, "num_cpus": 0, **{_OPTIONS[each]: amount for each, amount in held.items() if each in _OPTIONS}}
+    return {**own, **amounts_as_options(held)}
+
+
+def amounts_as_options(held: Mapping[str, float]) -> dict[str, Any]:
+    """Of an actor that holds so much."""
+    options: dict[str, Any] = {"num_cpus": 0, **{_OPTIONS[each]: amount for each, amount in held.items() if each in _OPTIONS}}
     options["resources"] = {each: amount for each, amount in held.items() if each not in _OPTIONS}
     return options
 

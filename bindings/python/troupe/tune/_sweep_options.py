@@ -10,7 +10,7 @@ from troupe import _checks, _strategies
 from troupe._cluster import infeasible as _infeasible, resources as _resources, selectors
 from troupe._code import runtime_env as _runtime_env
 from troupe.train._config import is_count
-from troupe.tune import _trainable
+from troupe.tune import _resources as _resources_of_trials, _trainable
 from troupe.tune._config import CheckpointConfig, FailureConfig, RunConfig, TuneConfig
 
 _OF_SCHEDULERS = ("max_t", "grace_period", "reduction_factor")
@@ -114,10 +114,15 @@ class SweepOptions:
 
     def given(self, function: Any, parameters: Mapping[str, Any]) -> _trainable.Given:
         """What a trial runs, and what it holds."""
-        held: dict[str, Any] = {"CPU": self.cpus, "GPU": self.gpus, "memory": _resources.bytes_of(self.memory or 0)}
+        held: Any = {"CPU": self.cpus, "GPU": self.gpus, "memory": _resources.bytes_of(self.memory or 0)}
         options: dict[str, Any] = {
             "runtime_env": self.runtime_env, "priority": self.priority, "accelerator_type": self.gpu_type, "label_selector": self.label_selector,
             "infeasible": self.infeasible, "preimport": tuple(self.preimport)}
+        if self.ranks > 1:
+            from troupe.tune import _gang
+
+            bundle = _resources_of_trials.amounts(held)
+            function, held = _gang.GangTrial(function, self.ranks, bundle), _resources_of_trials.PlacementGroupFactory([bundle] * self.ranks, self.strategy)
         return _trainable.Given(function, parameters, held, {name: value for name, value in options.items() if value})
 
     def changed(self, given: Mapping[str, Any]) -> SweepOptions:

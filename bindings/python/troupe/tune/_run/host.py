@@ -141,6 +141,10 @@ class TrialHost(_here.Loop):
         beside.rename(target)
         _run_folder.synced(self._folder)
 
+    def fail(self, error: Exception) -> None:
+        """From another thread: the trial has failed of this, whatever its function still does."""
+        self._said.put(("raised", error))
+
     def latest(self) -> Checkpoint | None:
         """See Loop."""
         return self._latest

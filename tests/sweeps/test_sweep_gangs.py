@@ -1,0 +1,54 @@
+"""Trials that are gangs: a process group over their ranks, rank 0's reports, stops that reach all, a failure by its cause.
+
+Method: sweeps of two ranks on CPUs, with torch's gloo.
+"""
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import cloudpickle
+from e2e_conftest import Home
+
+from troupe import tune
+
+cloudpickle.register_pickle_by_value(sys.modules[__name__])
+
+
+@tune.sweep(remote=True, metric="x", mode="max", ranks=2, cpus=0.5, space={"a": tune.grid_search([1, 2])}, max_t=3)
+def train(a: int, folder: str, how: str = "") -> None:
+    """What the ranks sum, all of them or rank 0 reports; each writes down its end."""
+    import torch
+    import torch.distributed as dist
+
+    dist.init_process_group("gloo")
+    rank, context = dist.get_rank(), tune.get_context()
+    assert (context.get_world_rank(), context.get_world_size(), context.get_local_rank()) == (rank, 2, rank)
+    try:
+        for step in range(5):
+            total = torch.tensor([float(a * (rank + 1))])
+            dist.all_reduce(total)
+            if how == "fails" and rank == 1 and step == 1:
+                raise KeyError("rank one's own")
+            if how != "rank 0 alone" or rank == 0:
+                tune.report({"x": total.item() + step, "name": context.get_trial_name()})
+    finally:
+        Path(folder, f"{a}-{rank}").write_text("finally")
+
+
+def test_ranks_have_a_group_and_a_stop_reaches_all_of_them(idle: Home, tmp_path: Path) -> None:
+    grid = train.options(storage=tmp_path, name="all").sweep(folder=str(tmp_path))
+    assert [(each.metrics["x"], each.metrics["training_iteration"]) for each in grid] == [(5.0, 3), (8.0, 3)], grid.errors
+    assert sorted(path.name for path in tmp_path.glob("?-?")) == ["1-0", "1-1", "2-0", "2-1"]
+    assert all(each.metrics["name"] == f"train_{each.trial_id}" for each in grid)
+
+
+def test_rank_0_alone_may_report(idle: Home, tmp_path: Path) -> None:
+    grid = train.options(storage=tmp_path, name="one", max_t=None).sweep(folder=str(tmp_path), how="rank 0 alone")
+    assert [each.metrics["training_iteration"] for each in grid] == [5, 5] and not grid.errors
+
+
+def test_what_another_rank_fails_of_is_the_trials_failure(idle: Home, tmp_path: Path) -> None:
+    grid = train.options(storage=tmp_path, name="fails").sweep(folder=str(tmp_path), how="fails")
+    assert [type(each.error) is not None and isinstance(each.error, KeyError) for each in grid] == [True, True], grid.errors
+    assert all("rank one's own" in str(each.error) for each in grid)
