@@ -199,7 +199,7 @@ def sweep(fn: Callable[..., Any] | None = None, /, **options: Any) -> Any:
 
     What is tried: `space`: a dict of parameters and what each may be; `trials`: how many configurations, of a grid how many times each, -1: until
     something stops the sweep; `search`: who proposes them, random and grid without one; `seed`: of the random search. What is
-    compared: `metric`, `mode` ("max" or "min"). Who stops early: `stop_early`: "asha", "median", "hyperband", "pbt" or a scheduler, with `max_t`,
+    compared: `metric`, `mode` ("max" or "min"). Who stops early: `stop_early`: "asha", "median", "hyperband" or a scheduler, with `max_t`,
     `grace_period` and `reduction_factor` for those by name; `max_t` alone: a trial is done after so many reports; `stop`: as RunConfig's; `timeout`:
     seconds of the whole sweep. What a trial holds: `cpus`, `gpus` (0.5: two share one), `memory`, `gpu_type`; `ranks=N`: each trial is a gang of
     N processes that hold as much each, placed by `strategy`, with a process group as in `@distributed`; rank 0's reports count.
