@@ -47,12 +47,11 @@ class GangTrial:
             store, plans = _plans(about, loop)
             payload = troupe.put(capture.dumps(self.function, (dict(config),), parameters, what="the trial's function"))
             running = [other.run.remote(payload, plan) for other, plan in zip(others, plans[1:], strict=True)]
-            return _as_rank_zero(RankZero(loop, plans[0].context, others, running), plans[0], self.function, config, parameters)
+            return _as_rank_zero(RankZero(loop, plans[0].context, others, running, store), plans[0], self.function, config, parameters)
         finally:
             for other in others:
                 with contextlib.suppress(exceptions.TroupeError):
                     troupe.kill(other)
-            store = None
 
     @property
     def __name__(self) -> str:
@@ -149,9 +148,10 @@ def _as_rank_zero(own: RankZero, plan: RankPlan, function: Callable[..., Any], c
 class RankZero(_here.Loop):
     """The trial's own loop, whose decisions the other ranks get too."""
 
-    def __init__(self, inner: _here.Loop, context: TuneContext, others: list[Any], running: list[Any]) -> None:
+    def __init__(self, inner: _here.Loop, context: TuneContext, others: list[Any], running: list[Any], store: Any) -> None:
         self.inner, self.context, self.running = inner, context, running
         self._others = others
+        self._store = store  # which serves as long as it is held
         self._number = 0
         self._reporting: list[Any] = []
 
