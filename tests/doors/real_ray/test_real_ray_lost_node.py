@@ -1,6 +1,6 @@
-"""A real Ray cluster of a launch, one of whose nodes is lost: nothing of Ray is left there, and another attempt has a cluster of its own.
+"""A real Ray cluster of a launch, one of whose nodes is lost: nothing of Ray is left there.
 
-Method: two workers of a cluster of the test's own; one is killed, a head of Ray's is killed.
+Method: two workers of a cluster of the test's own; one is killed.
 """
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from e2e_conftest import Home, eventually
-from real_rays import LIMIT_S, folders, lives, needs_ray, up
+from real_rays import LIMIT_S, needs_ray, up
 
 import troupe
 from troupe import exceptions
@@ -41,20 +41,3 @@ def test_a13_a_worker_that_is_killed_leaves_nothing_of_ray(home: Home, tmp_path:
     with pytest.raises(exceptions.NodeDiedError, match="rank 1 was lost with its node"):
         cluster.handle.result(timeout=LIMIT_S)
     eventually(cluster.is_gone, what="the end of all that Ray had there")
-
-
-def test_a13_another_attempt_has_a_cluster_of_its_own(home: Home, tmp_path: Path) -> None:
-    _cluster(home)
-    file = tmp_path / "up"
-    handle = lives.options(max_attempts=2).submit(str(file))
-    eventually(file.exists, timeout=LIMIT_S, what="the first cluster")
-    first = file.read_text()
-    file.unlink()
-    (head,) = [pid for pid, line in home.processes().items() if "gcs_server --" in line]
-    os.kill(head, signal.SIGKILL)
-    eventually(file.exists, timeout=LIMIT_S, what="the second cluster")
-    assert file.read_text() != first and len(folders()) == 2
-    handle.cancel()
-    with pytest.raises(exceptions.LaunchCancelledError):
-        handle.result(timeout=LIMIT_S)
-    eventually(lambda: not folders(), what="the end of all that Ray had there")
