@@ -107,6 +107,10 @@ void Zygote::SendWaiting() {
         });
         return;
       }
+      if (!sent.ok() && (errno == EPIPE || errno == ECONNRESET)) {
+        blocked_ = true;  // until its end is heard of: the next one has what waits
+        return;
+      }
       if (!sent.ok()) problem = MessageOf(sent);
     }
     ++order.tries;

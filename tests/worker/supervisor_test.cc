@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 #include <signal.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <boost/asio/io_context.hpp>
@@ -236,6 +237,21 @@ TEST_F(SupervisorTest, AStartThatNoZygoteGivesIsExecuted) {
     EXPECT_EQ(exit_.exit_code, 3);
     EXPECT_EQ(failed_, "");
   }
+}
+
+TEST_F(SupervisorTest, AStartThatMeetsAZygoteThatIsGoneIsForkedByTheNext) {
+  supervisor_->StartZygote();
+  Start("exit3");
+  ASSERT_TRUE(Until([&] { return gone_ == 1; })) << order_;
+  const std::vector<int> zygote = os::Children();
+  ASSERT_EQ(zygote.size(), 1u);
+  kill(zygote[0], SIGKILL);
+  siginfo_t ended;
+  ASSERT_EQ(waitid(P_PID, static_cast<id_t>(zygote[0]), &ended, WEXITED | WNOWAIT), 0);
+  Start("exit3");  // nobody has heard of that end yet
+  ASSERT_TRUE(Until([&] { return gone_ == 2; })) << failed_;
+  EXPECT_EQ(exit_.exit_code, 3);
+  EXPECT_EQ(failed_, "");
 }
 
 TEST_F(SupervisorTest, WhatEndsByThatCodeOfItselfIsNotStartedAgain) {
