@@ -136,7 +136,7 @@ def test_without_it_ray_is_what_is_installed(home: Home, tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize(("statement", "error", "words"), [
-    ("import ray.tune", "ModuleNotFoundError", "ray.tune is not a part of Troupe, which stands in for ray here; use actors"),
+    ("import ray.serve", "ModuleNotFoundError", "ray.serve is not a part of Troupe, which stands in for ray here; use an actor behind a web server"),
     ("from ray.data import Preprocessor", "ModuleNotFoundError", "use functions for map_batches() and collate_fn="),
     ("from ray.train import TRAIN_DATASET_KEY", "ModuleNotFoundError", 'use "train", the name that ray.train.get_dataset_shard() takes'),
     ("from ray.train.lightning import RayDDPStrategy", "ModuleNotFoundError", "use that library itself in the loop of ray.train.torch.TorchTrainer"),
@@ -152,7 +152,7 @@ def test_what_is_missing_is_named_with_what_to_use(home: Home, statement: str, e
 
 
 @pytest.mark.parametrize(("expression", "words"), [
-    ("ray.tune", "no attribute 'tune'; for ray.tune, use actors for the trials and troupe.util.ActorPool for the sweep"),
+    ("ray.serve", "no attribute 'serve'; for ray.serve, use an actor behind a web server of one's own"),
     ("ray.client()", "no attribute 'client'; for ray.client, use ray.init('host:port', token_file=...)"),
     ("ray.util.joblib", "no attribute 'joblib'; for ray.util.joblib, use ray.util.ActorPool"),
     ("ray.nonsense", "module 'troupe' has no attribute 'nonsense'"),
