@@ -19,6 +19,7 @@ from troupe._code import capture, program
 from troupe._ray_cluster.driver import RayDriver
 from troupe.azure._mpi import MpiStart
 from troupe.azure._rank import JobStart
+from troupe.azure._trials.trial import JobTrial
 from troupe.launch import _function, _large_result, distributed
 from troupe.launch._over_ray import OverRay
 from troupe.spark._rank_zero import RankZero
@@ -97,7 +98,8 @@ def test_values_arrive_as_they_were() -> None:
                   _large_result.KeptValue("n", b"digest", 7), constructor._Place(3), _identity.HexID("ab"),
                   program.Program(program.SCRIPT, "train.py", ("--lr", "1"), file="/w/train.py", max_restarts=2, option_files=(("--c", "{}"),)),
                   JobStart("job", {"": "echo ${{inputs.n}}"}, {"n": {"how": "text", "value": "3"}}, tasks=(("worker", 2),)),
-                  MpiStart(JobStart("job", {"": "echo"}), 2)):
+                  JobStart("job", {"": "echo"}, trial={"reports": "job", "namespace": "troupe.azure", "metric": "loss"}),
+                  JobTrial("sweep", {"command": "echo"}, "/", "loss"), MpiStart(JobStart("job", {"": "echo"}), 2)):
         arrived = travelled(value)
         assert arrived == value and type(arrived) is type(value)
 

@@ -12,6 +12,7 @@ from troupe import _visible, exceptions
 from troupe._cluster import connect, home, session as _session, status_lines
 from troupe.azure import _schema, _start
 from troupe.azure._command import Command, Job
+from troupe.azure._sweep_job import Sweep
 from troupe.launch import _progress, _submit
 from troupe.launch._handle import LaunchHandle
 
@@ -74,6 +75,7 @@ class JobOperations:
     def __init__(self, session: _session.Session | None = None) -> None:
         self._session = session
         self._own: list[str] = []  # names of those on a cluster that ends with this process
+        self._own_sweeps: list[str] = []
 
     def _cluster(self) -> _session.Session:
         if self._session is not None:
@@ -97,9 +99,8 @@ class JobOperations:
 
             job = ml_client.jobs.create_or_update(command(command="python train.py", code="./src"))
         """
-        if getattr(job, "type", "") == "sweep":
-            raise NotImplementedError("a sweep of command jobs is not submitted as a whole here: each of its trials is a job, for trial in "
-                                      "sweep.plan().jobs(): ml_client.create_or_update(trial)")
+        if isinstance(job, Sweep):
+            return self._begin(job, experiment_name)
         if not isinstance(job, Command):
             raise TypeError(f"a job is what command() or load_job() makes, not {type(job).__name__}")
         if job.swept:
@@ -118,6 +119,42 @@ class JobOperations:
                 atexit.register(self._finish)
             self._own.append(str(job.name))
         return job
+
+    def _begin(self, sweep: Sweep, experiment_name: str | None) -> Any:
+        from troupe.azure._trials import runs
+
+        if experiment_name is not None:
+            sweep.experiment_name = experiment_name
+        _submit.refuse_inside_a_rank()
+        session = self._cluster()
+        if session.embedded is not None and not self._own_sweeps:
+            atexit.register(self._finish_sweeps)
+        runs.submit(sweep, session)
+        if session.embedded is not None:
+            self._own_sweeps.append(str(sweep.name))
+        return sweep
+
+    def _finish_sweeps(self) -> None:
+        from troupe.azure._trials import runs
+
+        for name in self._own_sweeps:
+            seen = self._sweep(name)
+            if seen is None or seen.state not in ("starting", "running"):
+                continue
+            status_lines.say(f"troupe: sweep {name} runs on a cluster of this program, which waits for it; Ctrl-C cancels it")
+            try:
+                runs.follow(name, self._cluster())
+            except KeyboardInterrupt:
+                runs.stop(name, self._cluster())
+            except exceptions.TroupeError as error:
+                status_lines.say(f"troupe: {error}")
+
+    @staticmethod
+    def _sweep(name: str) -> Any:
+        """The sweep with that name, as it is now; None: there is none."""
+        from troupe.azure._trials import runs
+
+        return runs.found(name) if isinstance(name, str) else None
 
     def _finish(self) -> None:
         """A program that ends does not end its jobs: those of its own cluster are waited for."""
@@ -151,13 +188,20 @@ class JobOperations:
         return LaunchHandle(session, info["launch"])
 
     def get(self, name: str) -> Job:
-        """A job by its name, as the cluster knows it: name, id and status. Raises NotFoundError."""
+        """A job by its name, as the cluster knows it: name, id and status; of a sweep also its best child. Raises NotFoundError."""
+        seen = self._sweep(name)
+        if seen is not None:
+            from troupe.azure._trials import runs
+
+            return runs.SweepState(seen)
         return _job_of(self.info(name))
 
     def list(self, **_: Any) -> Iterator[Job]:
-        """All jobs and other launches that the cluster knows, the latest first."""
+        """All jobs and other launches that the cluster knows, the latest first; then this user's sweeps of jobs."""
+        from troupe.azure._trials import runs
+
         infos = self._cluster().request("ListLaunches", {})[1]["launches"]
-        return iter([_job_of(each) for each in sorted(infos, key=lambda each: -each["submitted_us"])])
+        return iter([*(_job_of(each) for each in sorted(infos, key=lambda each: -each["submitted_us"])), *reversed(runs.known())])
 
     def stream(self, name: str) -> None:
         """Prints the output of a job's processes until it has ended, each line with its rank; then fetches outputs that are to be here.
@@ -166,7 +210,21 @@ class JobOperations:
         timeout ended it, NotFoundError; of a job that succeeded OutOfDiskError, or another OSError, where an output cannot be written here: nothing
         of that output is then. Ctrl-C ends the printing, not the job.
         """
+        if self._sweep(name) is not None:
+            self.follow_sweep(name)
+            return
         self.follow(self.handle(self.info(name)))
+
+    def follow_sweep(self, name: str, *, cancels: bool = False) -> None:
+        """What `stream` does, of a sweep: says what it came to once it has ended. `cancels`: Ctrl-C cancels it."""
+        from troupe.azure._trials import runs
+
+        try:
+            runs.follow(name, self._cluster())
+        except KeyboardInterrupt:
+            if cancels:
+                runs.stop(name, self._cluster())
+            raise
 
     def follow(self, handle: LaunchHandle, *, quiet: bool = False, cancels: bool = False) -> None:
         """What `stream` does, of a launch. `cancels`: Ctrl-C, and what else raises KeyboardInterrupt, cancels it; Ctrl-C again ends it now."""
@@ -195,19 +253,29 @@ class JobOperations:
 
     def cancel(self, name: str) -> None:
         """Cancels a job and returns when it has ended; its processes have 10 s from SIGTERM on. One that is over stays as it is."""
+        if self._sweep(name) is not None:
+            from troupe.azure._trials import runs
+
+            runs.stop(name, self._cluster())
+            return
         self.handle(self.info(name)).cancel("cancelled by jobs.cancel")
 
     begin_cancel = cancel
 
     def download(self, name: str, *, download_path: Any = ".", output_name: str | None = None, all: bool = False) -> None:
         """Brings what a job that is over has written: `artifacts/` (its outputs/ and logs/, and what its processes printed), with
-        `output_name` `named-outputs/NAME/`, with `all` both.
+        `output_name` `named-outputs/NAME/`, with `all` both. Of a sweep: what its best child has written.
 
         Each output comes whole or not at all. Blocks. Raises NotFoundError, ValueError for a job that is not over or an output that it has
         not, ObjectLostError where its nodes are gone, OutOfDiskError, an OSError, with the bytes that are needed and free, OSError.
         """
         from troupe.azure import _files
 
+        seen = self._sweep(name)
+        if seen is not None:
+            from troupe.azure._trials import runs
+
+            name = runs.best_child(seen)
         info = self.info(name)
         status = status_of(info)
         if status not in TERMINAL:

@@ -43,6 +43,7 @@ class JobStart:
     experiment: str = ""
     tasks: tuple[tuple[str, int], ...] = ()  # of TensorFlow: (type, how many), in the order of the ranks
     serving: tuple[str, ...] = ("ps",)  # types of these that are ended once all that train have
+    trial: Mapping[str, str] | None = None  # of a sweep: `reports` and `namespace`, of the actor that its reports go to, and `metric`
 
     def __reduce__(self) -> tuple:
         return _pickled.azure_job, (_pickled.fields_of(self),)
@@ -69,7 +70,12 @@ class JobStart:
                     code = _tensorflow.serve(session, context, _tensorflow.training_ranks(self.tasks, self.serving), line, _tensorflow.waiting_ranks(
                         self.tasks, self.serving, context.rank))
                     leave_as("the parameter server" if kind == _tensorflow.PS else f"the {kind}", code)
-            return "-c", self.settle(folder, context)
+            text = self.settle(folder, context)
+            if self.trial is not None and context.rank == 0:
+                from troupe.azure._trials import door
+
+                leave_as("the command", door.run((SHELL, "-c", text)))
+            return "-c", text
 
         return begin
 
@@ -88,6 +94,12 @@ class JobStart:
         os.environ.update(AZUREML_RUN_ID=self.name, AZUREML_ROOT_RUN_ID=self.name, AZUREML_NODE_COUNT=str(context.node_count))
         if self.experiment:
             os.environ["AZUREML_EXPERIMENT_NAME"] = self.experiment
+        if self.trial is not None:
+            from troupe.azure._trials import door
+
+            if getattr(context, "rank", None) == 0:
+                door.open_to(folder, self.trial)
+            os.environ.update(door.variables(folder, self.trial))
         return self._text("", folder)
 
     def _text(self, name: str, folder: Path) -> str:

@@ -23,25 +23,24 @@ _REMEDY = "put it where all nodes read it, and give file:///PATH, its path there
 _SAID_ONLY = {"identity": "identity", "services": "services", "parent_job_name": "parent_job_name"}
 
 
-def start(job: Command, session: Any, *, quiet: bool = False, detach: bool = True) -> LaunchHandle:
-    """Submits it; sets the job's name where it has none. What is said of its parts that mean nothing here is said once, on stderr.
+def start(job: Command, session: Any, *, quiet: bool = False, detach: bool = True,
+          trial: Mapping[str, str] | None = None) -> LaunchHandle:
+    """Submits it; sets the job's name where it has none. What is said of its parts that mean nothing here is said once, on stderr. `trial`: of a
+    sweep's: see JobStart.
 
     Raises FileNotFoundError, TypeError, ValueError, TooLargeError, PlacementError.
     """
     job.check()
-    job.name = _name(job, session)
+    job.name = name_of(job, session)
     kind, unknown = _instances.meant({"compute": job.compute, "instance_type": job.resources.instance_type})
-    nodes = [resources.from_wire(node["resources"]) for node in workers.node_infos(session) if node["state"] == "alive"]
-    if session.embedded is not None:  # it offers more CPUs than there are
-        nodes = [{**each, "CPU": float(len(os.sched_getaffinity(0)))} for each in nodes]
-    plan = _plan.of(job, nodes, kind)
+    plan = _plan.of(job, nodes_of(session), kind)
     code = _code_folder.check(job.code, job.base_path)
     start = _rank.JobStart(
         job.name, {"": job.command, **job.environment_variables},
         {name: _input(name, value, job.base_path, session) for name, value in job.inputs.items()},
         {name: _output(name, value, job.base_path) for name, value in job.outputs.items()},
         code=_code_folder.package(code, session) if code else None, experiment=job.experiment_name or "",
-        tasks=tuple(_plan.tasks(job.distribution, plan.nodes)) if plan.kind == _plan.TENSORFLOW else (),
+        tasks=tuple(_plan.tasks(job.distribution, plan.nodes)) if plan.kind == _plan.TENSORFLOW else (), trial=trial,
         serving=("ps", "worker") if getattr(job.distribution, "chief_ends_job", False) else ("ps",))
     _say_what_means_nothing(job, unknown, quiet=quiet)
     options = _options(job, plan, session, detach=detach, quiet=quiet)
@@ -54,6 +53,14 @@ def start(job: Command, session: Any, *, quiet: bool = False, detach: bool = Tru
         return _start_driver("ray", _ray.RayStart(start, plan.threads, job.distribution.wishes(), job.distribution.to_dict()["api"]), plan, options, session)
     line = _program.Line(COMMAND, _rank.SHELL, (), plan.nodes if plan.per_node else 0, {"setup": start}, plan.gpus or 1)
     return _program.start(line, options, session)
+
+
+def nodes_of(session: Any) -> list[Mapping[str, float]]:
+    """What each node that is alive has."""
+    nodes = [resources.from_wire(node["resources"]) for node in workers.node_infos(session) if node["state"] == "alive"]
+    if session.embedded is not None:  # it offers more CPUs than there are
+        nodes = [{**each, "CPU": float(len(os.sched_getaffinity(0)))} for each in nodes]
+    return nodes
 
 
 def _options(job: Command, plan: _plan.Plan, session: Any, *, detach: bool, quiet: bool) -> Any:
@@ -86,7 +93,7 @@ def _start_driver(
     return _submit.send(session, spec, pickle.dumps((driver, (), {}), protocol=5), options)
 
 
-def _name(job: Command, session: Any) -> str:
+def name_of(job: Command, session: Any) -> str:
     """The job's own, which no other has, or a new one. What other jobs that are over have left at the head is taken away."""
     told = _ports.told_by_all(session)
     launches = session.request("ListLaunches", {})[1]["launches"]

@@ -225,7 +225,9 @@ class Sweep:
                 return OptunaSearch(sampler=samplers.QMCSampler(qmc_type="sobol", seed=seed, warn_independent_sampling=False))
         from troupe.tune.search.basic_variant import BasicVariantGenerator
 
-        return BasicVariantGenerator(random_state=seed)
+        found = BasicVariantGenerator(random_state=seed)
+        found.most = self.limits.max_total_trials or TOTAL_OTHERWISE
+        return found
 
     def to_dict(self) -> dict[str, Any]:
         """What is set of it, as it would stand in a file."""
@@ -233,7 +235,7 @@ class Sweep:
                  "objective": self.objective.to_dict(), "limits": self.limits.to_dict(), "sampling_algorithm": self.sampling_algorithm.to_dict(),
                  "queue_settings": self.queue_settings.to_dict()}
         about = {name: getattr(self, name) for name in ("name", "display_name", "description", "experiment_name", "compute", "tags", "properties")}
-        return {**found, **{name: value for name, value in about.items() if value}}
+        return {**found, **{name: value for name, value in about.items() if value}, **({"status": self.status, "id": self.id} if self.status else {})}
 
 
 def of_command(job: Command, *, primary_metric: Any, goal: Any, sampling_algorithm: Any, search_space: Any, early_termination_policy: Any,

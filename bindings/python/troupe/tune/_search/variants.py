@@ -74,6 +74,11 @@ class VariantSearcher(Searcher):
     def total(self) -> int | None:
         return self._variants.total
 
+    def limit(self, most: int) -> None:
+        """Proposes the first of them alone, so many at most."""
+        total = self._variants.total
+        self._variants.total = most if total is None else min(most, total)
+
     def propose(self, trial: str) -> Proposal | None:
         if self.finished() or 0 < self._max_concurrent <= len(self._running):
             return None

@@ -29,8 +29,12 @@ class BasicVariantGenerator:
         self.max_concurrent = max_concurrent
         self.constant_grid_search = constant_grid_search
         self.seed = seed_of(random_state)
+        self.most: int | None = None  # configurations, of a grid too; None: all
 
     def searcher(self, space: Mapping[str, Any], num_samples: int) -> variants.VariantSearcher:
         """What the engine asks. Raises TypeError or ValueError for a space, or points, that are none."""
-        return variants.searcher(space, num_samples, points_to_evaluate=self.points_to_evaluate, max_concurrent=self.max_concurrent,
-                                 constant_grid_search=self.constant_grid_search, seed=self.seed)
+        found = variants.searcher(space, num_samples, points_to_evaluate=self.points_to_evaluate, max_concurrent=self.max_concurrent,
+                                  constant_grid_search=self.constant_grid_search, seed=self.seed)
+        if self.most is not None:
+            found.limit(self.most)
+        return found

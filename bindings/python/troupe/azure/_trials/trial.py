@@ -1,0 +1,131 @@
+"""A trial of a sweep of command jobs: a job of its own, whose metrics are the trial's reports.
+
+    process of the user's -> socket of rank 0's node -> TrialReports, an actor -> the trial's process -> the sweep's engine
+View: the trial's process, which holds nothing; what the job needs, its launch holds, and that ends with this process.
+"""
+from __future__ import annotations
+
+import queue
+import threading
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import troupe
+from troupe import _pickled, exceptions
+from troupe._cluster import session as _session
+from troupe.tune._errors import TrialStopped
+
+NAMESPACE = "troupe.azure"
+JOB = "job_name"
+"""In each report: which job it is of."""
+_END_GRACE_S = 4.0  # of the 5 s that a trial has once it is stopped
+_WAITING_MAX = 64
+
+
+class TrialReports:
+    """Reports of one job on their way to its trial, one at a time. A report's asker waits for the decision."""
+
+    def __init__(self) -> None:
+        self._said: queue.Queue[tuple[dict, queue.SimpleQueue[str]] | None] = queue.Queue(_WAITING_MAX)
+        self._waits: queue.SimpleQueue[str] | None = None
+
+    @troupe.method(concurrency_group="jobs")
+    def tell(self, metrics: dict[str, Any]) -> str:
+        """What a process of the job reports; why the job is to end, "": it goes on."""
+        decided: queue.SimpleQueue[str] = queue.SimpleQueue()
+        self._said.put((metrics, decided))
+        return decided.get()
+
+    @troupe.method(concurrency_group="ends")
+    def end(self) -> None:
+        """The job has ended: nothing more comes."""
+        self._said.put(None)
+
+    def next(self, answer: str) -> dict[str, Any] | None:
+        """Answers the last report, and waits for the next one; None: the job has ended."""
+        self.decide(answer)
+        said = self._said.get()
+        if said is None:
+            return None
+        metrics, self._waits = said
+        return metrics
+
+    def decide(self, answer: str) -> None:
+        """Answers the last report."""
+        if self._waits is not None:
+            self._waits.put(answer)
+            self._waits = None
+
+
+@dataclass(frozen=True)
+class JobTrial:
+    """A trial's function. `job`: the command job, as it stands in a file in the folder `base`; `metric`: what is compared."""
+
+    sweep: str
+    job: Mapping[str, Any]
+    base: str
+    metric: str
+    timeout_s: float | None = None
+
+    __name__ = "job"
+
+    def __reduce__(self) -> tuple:
+        return _pickled.azure_job_trial, (_pickled.fields_of(self),)
+
+    def __call__(self, config: Mapping[str, Any]) -> None:
+        """Runs the job to its end, and reports what it does. Raises what a job raises that has failed."""
+        from troupe import tune
+
+        session = _session.current()
+        name = self._free_name(session, tune.get_context().get_trial_id())
+        reports = troupe.remote(TrialReports).options(
+            name=name, namespace=NAMESPACE, num_cpus=0, concurrency_groups={"jobs": _WAITING_MAX, "ends": 1}).remote()
+        handle = self._start(name, config, session)
+        threading.Thread(target=_tell_end, args=(handle, reports), name="troupe-job-end", daemon=True).start()
+        said = troupe.get(reports.next.remote(""))
+        while said is not None:
+            try:
+                tune.report({**said, JOB: name})
+            except TrialStopped as stopped:
+                troupe.get(reports.decide.remote(str(stopped) or "stopped"))
+                handle.cancel(f"the sweep {self.sweep} ended it: {stopped}", grace=_END_GRACE_S)
+                raise
+            said = troupe.get(reports.next.remote(""))
+        handle.succeeded()
+
+    def _start(self, name: str, config: Mapping[str, Any], session: Any) -> Any:
+        from troupe.azure import _start
+
+        job = made(self.job, self.base, config)
+        job.name = name
+        if self.timeout_s is not None:
+            job.set_limits(timeout=self.timeout_s)
+        return _start.start(job, session, quiet=True, detach=False, trial={"reports": name, "namespace": NAMESPACE, "metric": self.metric})
+
+    def _free_name(self, session: Any, trial: str) -> str:
+        """SWEEP_TRIAL; of a trial that is run again, with a number."""
+        taken = {each["name"] for each in session.request("ListLaunches", {})[1]["launches"]}
+        first = f"{self.sweep}_{trial.rpartition('_')[2]}"
+        return next(each for number in range(1, len(taken) + 2) if (each := first if number == 1 else f"{first}_{number}") not in taken)
+
+
+def made(job: Mapping[str, Any], base: str, config: Mapping[str, Any]) -> Any:
+    """The job of one configuration, of what `Command.to_dict` gave. Its processes have the values as `AZUREML_SWEEP_<name>` too. Pure."""
+    from troupe.azure._command import Command
+
+    fields = {name: value for name, value in job.items() if name not in ("type", "status", "id")}
+    given = Command(base, **{**fields, "inputs": {**dict.fromkeys(config, ""), **fields.get("inputs", {})}})(**config)
+    given.environment_variables.update({f"AZUREML_SWEEP_{name}": str(value) for name, value in config.items()})
+    return given
+
+
+def _tell_end(handle: Any, reports: Any) -> None:
+    handle.wait_state(lambda info: info["state"] == "terminal")
+    try:
+        troupe.get(reports.end.remote())
+    except exceptions.TroupeError:
+        return  # the trial is over
+
+
+_pickled.named_in("troupe._pickled", TrialReports, JobTrial)
