@@ -15,6 +15,7 @@ from e2e_conftest import Home, eventually
 
 from troupe import exceptions
 from troupe.azure import MLClient, command, load_job as azure_file, sweep
+from troupe.tune._journal import view
 
 MLFLOW = "def log_metric(key, value, step=None): print('logged', key, value)\ndef log_metrics(metrics): print(metrics)\n"
 TRAIN = """
@@ -103,6 +104,16 @@ def test_c8_what_trials_fail_of_is_told(idle: Home, tmp_path: Path) -> None:
         jobs.download(made.name, download_path=tmp_path)
 
 
+def test_c8_a_job_without_code_that_logs_nothing_has_no_best_trial(idle: Home, capsys: pytest.CaptureFixture) -> None:
+    jobs = MLClient().jobs
+    job = command(command="echo ${{inputs.level}}", inputs={"level": 0.0}, environment="any")
+    made = jobs.create_or_update(job(level=sweep.Choice([1, 2])).sweep(primary_metric="accuracy", goal="maximize", sampling_algorithm="grid"))
+    assert jobs.get(made.name).status in ("Preparing", "Running", "Completed")
+    jobs.stream(made.name)
+    assert (jobs.get(made.name).status, jobs.get(made.name).best_child_run_id) == ("Completed", None)
+    assert "no trial has reported accuracy: mlflow.log_metric('accuracy', ...)" in capsys.readouterr().err
+
+
 def test_c8_cancel_ends_the_trials_jobs(idle: Home, tmp_path: Path) -> None:
     jobs = MLClient().jobs
     (tmp_path / "began").mkdir()
@@ -118,14 +129,15 @@ def test_c8_cancel_ends_the_trials_jobs(idle: Home, tmp_path: Path) -> None:
 
 
 @needs_mpirun
-def test_c8_processes_that_mpirun_starts_report_by_the_first(idle: Home, tmp_path: Path) -> None:
+def test_c8_processes_that_mpirun_starts_report_by_the_first(idle: Home, tmp_path: Path, storage: Path) -> None:
     jobs = MLClient().jobs
     train = "import os, sys, mlflow\nmlflow.log_metric('accuracy', float(sys.argv[1]) + 10 * int(os.environ['OMPI_COMM_WORLD_RANK']))\n"
     made = a_sweep(code_of(tmp_path, train), [0.5])
     made.trial.distribution = {"type": "mpi", "process_count_per_instance": 2}
     jobs.create_or_update(made)
     jobs.stream(made.name)
-    assert jobs.get(made.name).best_value == 0.5
+    (trial,) = view.of(storage / made.name).trials.values()
+    assert trial.last is not None and (trial.last.metrics["accuracy"], trial.last.metrics["training_iteration"]) == (0.5, 1)
 
 
 @needs_yaml

@@ -71,18 +71,18 @@ def submit(sweep: Sweep, session: _session.Session) -> _handle.SweepHandle:
         raise ValueError(f"name: {sweep.name!r}: a sweep's name is of letters, digits, '_', '-' and '.'")
     if path.exists():
         raise ValueError(f"there is a sweep with the name {sweep.name!r} already, in {path}: give another name, or none for a new one")
-    job = trial.to_dict()
-    if code is not None:
-        job["code"] = str(_kept(code, path / "code"))
-    run = trial_of.JobTrial(sweep.name, job, trial.base_path, plan.metric, plan.trial_timeout_s)
-    tuner = Tuner(
-        Given(run, {}, {"CPU": 0}, _here(session)), param_space=plan.space,
-        tune_config=TuneConfig(metric=plan.metric, mode=plan.mode, search_alg=plan.search_alg, scheduler=plan.scheduler, num_samples=plan.num_samples,
-                               max_concurrent_trials=min(plan.max_concurrent, room), time_budget_s=plan.timeout_s),
-        run_config=RunConfig(name=sweep.name, storage_path=str(path.parent), verbose=0))
+    path.mkdir(parents=True)  # by which the sweep is found from now on
     before = _session.set_current(session)
     try:
-        handle = _handle.submit(tuner)
+        job = trial.to_dict()
+        if code is not None:
+            job["code"] = str(_kept(code, path / "code"))
+        run = trial_of.JobTrial(sweep.name, job, trial.base_path, plan.metric, plan.trial_timeout_s)
+        handle = _handle.submit(Tuner(
+            Given(run, {}, {"CPU": 0}, _here(session)), param_space=plan.space, run_config=RunConfig(name=sweep.name, storage_path=str(path.parent), verbose=0),
+            tune_config=TuneConfig(
+                metric=plan.metric, mode=plan.mode, search_alg=plan.search_alg, scheduler=plan.scheduler, num_samples=plan.num_samples,
+                max_concurrent_trials=min(plan.max_concurrent, room), time_budget_s=plan.timeout_s)))
     except BaseException:
         shutil.rmtree(path, ignore_errors=True)
         raise
@@ -116,8 +116,8 @@ def _here(session: _session.Session) -> dict[str, Any]:
 
 def _kept(code: str, target: Path) -> Path:
     """A copy of the code for trials that begin later. Raises TooLargeError, OutOfDiskError, an OSError."""
-    with disk.writing("the code of the sweep", target, remedy="make room there"):
-        target.mkdir(parents=True)
+    with disk.writing("the code of the sweep", target.parent, remedy="make room there"):
+        target.mkdir()
         if os.path.isfile(code):
             return Path(shutil.copy2(code, target))
         for name in listing.files_of(code, (), what="code", ignored=_code_folder.rules(code)):
@@ -151,7 +151,8 @@ def follow(name: str, session: _session.Session) -> None:
     if state.status == "Failed":
         error = exceptions.LaunchError(f"sweep {name}: all of its {len(grid)} trials have failed; the first of this:\n{grid.errors[0]}")
         raise error
-    best = f"; best {seen.metric}={state.best_value:.6g} of {state.best_child_run_id} {state.best_parameters}" if state.best_child_run_id else ""
+    best = f"; best {seen.metric}={state.best_value:.6g} of {state.best_child_run_id} {state.best_parameters}" if state.best_child_run_id else (
+        f"; no trial has reported {seen.metric}: mlflow.log_metric({seen.metric!r}, ...) in the job's script does")
     status_lines.say(f"sweep {name} · {counted}{best}")
 
 
