@@ -48,6 +48,7 @@ def data(rank):
 
 def project(folder: Path, **files: str) -> Path:
     """A folder with these files, by their names without `.py`."""
+    folder.mkdir(parents=True, exist_ok=True)
     for name, text in files.items():
         path = folder / (name if "." in name else f"{name}.py")
         path.parent.mkdir(parents=True, exist_ok=True)
