@@ -144,7 +144,7 @@ def counting(config: dict) -> int:
             if config["what"] == "kill":
                 os.kill(os.getpid(), 9)
             elif config["what"] == "kill in a write":
-                train._run_folder._copy_to_disk = lambda source, target: os.kill(os.getpid(), 9)  # of this process
+                train._run_folder.copy_to_disk = lambda *_: os.kill(os.getpid(), 9)  # of this process
             else:
                 raise LookupError("batch 7 is not there")
         dist.all_reduce(torch.ones(1))
@@ -191,7 +191,7 @@ def test_a_killed_worker_is_the_cause_and_not_who_missed_it(idle: Home, tmp_path
     ("exit", "the training loop of rank 1 called sys.exit(3)"),
     ("metrics", "takes a dict of metrics"), ("checkpoint", "a Checkpoint, as Checkpoint.from_directory(folder) makes one"),
     ("no folder", "there is no such folder on"), ("name", "the name of a folder, without '/'"), ("taken", "there is a 'same' in"),
-    ("forked", "which the worker (process"),
+    ("forked", "which the process that trains ("),
 ])
 def test_what_a_loop_does_wrong_is_said(idle: Home, tmp_path: Path, how: str, words: str) -> None:
     def loop(config: dict) -> None:
@@ -224,10 +224,10 @@ def test_a_loop_may_go_on_after_a_checkpoint_that_could_not_be_kept(idle: Home, 
         rank = train.get_context().get_world_rank()
         mine = checkpoint_of(Path(config["path"]) / f"mine-{rank}", a=f"{rank}")
         if rank == 1:
-            real, train._run_folder._copy_to_disk = train._run_folder._copy_to_disk, lambda source, target: os.truncate("/nowhere", 0)
+            real, train._run_folder.copy_to_disk = train._run_folder.copy_to_disk, lambda *_: os.truncate("/nowhere", 0)
             with pytest.raises(OSError):
                 train.report({}, mine)
-            train._run_folder._copy_to_disk = real
+            train._run_folder.copy_to_disk = real
         train.report({"n": 1}, mine, "same")
         with pytest.raises(FileExistsError):
             train.report({"n": 2}, mine, "same")
