@@ -41,7 +41,7 @@ ROWS = {
     "whose GPU": [f"{GPUS}::test_b3_what_one_run_has_no_other_is_given"],
     "CPUs": [f"{GPUS}::test_more_ranks_than_the_machine_has_cpus_share_them"],
     "backend": [f"{ALL}::test_b1_a_function_returns_rank_0s_output"],
-    "NCCL's interface": ["test_interface_words.py::test_b5_nccl_names_hosts_interfaces_and_the_remedy"],
+    "NCCL's interface": ["networks/test_interface_words.py::test_b5_nccl_names_hosts_interfaces_and_the_remedy"],
     "logs": [f"{HERE}::test_row_logs"],
     "errors": [f"{ALL}::test_b2_a_failure_has_the_last_100_lines", f"{ALL}::test_a_functions_exception_is_a_runtime_error_and_its_own_type"],
     "the caller dies": [f"{ALONE}::test_a_caller_that_is_killed_takes_its_ranks_along", f"{ALONE}::test_a_caller_that_is_killed_takes_its_ranks_of_a_cluster_along"],

@@ -23,7 +23,7 @@ from troupe import _visible
 from troupe._cluster import cell_output, output_rows, terminal_text
 
 REDRAW_S = 0.2
-TICK_S = 0.3  # beside REDRAW_S, of rows that change with time
+TICK_S = 0.3  # beside REDRAW_S: of rows that change with time, and of what the program may have written over in a terminal
 BARS_MAX = 20
 CELLS_MAX = 8  # of a notebook, that are written to at the same time
 _ERASE_BELOW, _SAVE, _BACK, _DOWN = "\x1b[J", "\x1b7", "\x1b8", "\x1bD"
@@ -40,7 +40,6 @@ class Live:
         self._changed = threading.Event()
         self._thread: threading.Thread | None = None
         self._drawn = 0
-        self._seen = ""  # what was drawn last
         self._notebook: Any = None
         self._cells: OrderedDict[str, tuple[cell_output.Cell, contextvars.Context]] = OrderedDict()  # with what says whose cell it is
         self._context: contextvars.Context | None = None
@@ -176,7 +175,7 @@ class Live:
                 except Exception:  # of the user's stderr, which may be gone: bars are an extra
                     self._bars.clear()
                     self._rows.clear()
-                moves, tick = bool(self._bars or self._rows), TICK_S if self._rows else None
+                moves, tick = bool(self._bars or self._rows), TICK_S if self._rows or _is_terminal(self._place()) else None
             pause.wait(REDRAW_S)
             if moves:
                 self._changed.wait(tick)
@@ -216,12 +215,12 @@ class Live:
             self._erase()
             return
         drawn = "".join(f"\r\n{terminal_text.cut(bar, columns - 1)}\x1b[K" for bar in bars)
-        # Room is made first by steps down that scroll at the bottom and keep the column; then the place is saved, and come back to.
-        drawn = f"{_DOWN * len(bars)}\x1b[{len(bars)}A{_SAVE}{drawn}{_ERASE_BELOW}{_BACK}"
-        if drawn != self._seen:
-            place.write(drawn)
-            place.flush()
-        self._drawn, self._seen = len(bars), drawn
+        # Room is made first by steps down that scroll at the bottom and keep the column; then the place is saved, and come back to. What
+        # lies to its right is of a row that was drawn before the program wrote a line of its own.
+        drawn = f"{_DOWN * len(bars)}\x1b[{len(bars)}A\x1b[K{_SAVE}{drawn}{_ERASE_BELOW}{_BACK}"
+        place.write(drawn)  # also where it is as before: the program may have written lines of its own over it
+        place.flush()
+        self._drawn = len(bars)
 
     def _made_rows(self) -> list[str]:
         return [row for make in self._rows.values() if (row := _visible.name(make()))]
@@ -233,7 +232,7 @@ class Live:
         elif self._drawn and place is not None:
             place.write(_ERASE_BELOW)
             place.flush()
-        self._drawn, self._seen = 0, ""
+        self._drawn = 0
 
     def _draw_as_rows(self, place: Any, bars: list[str]) -> None:
         """The rows below, and those of them that were bars before and are none now; the row that the program writes stays as it is."""
