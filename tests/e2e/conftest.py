@@ -103,7 +103,7 @@ class Home:
         """Living processes of this test."""
         return processes_of(self.test_id)
 
-    def python(self, code: str, *, timeout: float = TIMEOUT_S, cwd: Path | None = None,
+    def python(self, code: str, *, timeout: float = 3 * TIMEOUT_S, cwd: Path | None = None,
                env: dict[str, str] | None = None) -> subprocess.CompletedProcess:
         """Runs a program in a process of its own."""
         return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=timeout,

@@ -154,7 +154,7 @@ def whole():
 
 print(*{CALLS[call]})
 """
-    assert "[2, 2] 1" in lines(home, code, cwd=tmp_path, timeout=120)
+    assert "[2, 2] 1" in lines(home, code, cwd=tmp_path, timeout=300)
 
 
 @pytest.fixture

@@ -153,7 +153,7 @@ LIBRARY = os.path.dirname(os.__file__)
 
 
 def looked(home: Home, folder: Path, init: str) -> list:
-    done = home.python(AHEAD.replace("{init}", init), cwd=folder, timeout=120)
+    done = home.python(AHEAD.replace("{init}", init), cwd=folder, timeout=300)
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)
 
@@ -219,7 +219,7 @@ def test_an_environment_of_its_own_shares_no_zygote(imports, tmp_path: Path, kin
 
     def looked(runtime_env: dict) -> tuple[str, str]:
         handle = distributed(processes=1, remote=True, preimport=["tiny_thing"], runtime_env=runtime_env, quiet=True)(value).submit()
-        ((loaded, found),) = handle.result(timeout=120)
+        ((loaded, found),) = handle.result(timeout=300)
         started = handle.status()["started_from"]
         assert loaded == started.startswith("forked from a "), started
         return found, started
