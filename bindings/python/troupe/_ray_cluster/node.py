@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from troupe import __version__, _pickled, exceptions
-from troupe._cluster import scratch, session as _session
+from troupe._cluster import home, scratch, session as _session
 from troupe._cluster.logs import last_lines
 from troupe._code import environment
 from troupe._process import os_calls, stopping
@@ -162,7 +162,7 @@ class RayNode:
 
     def look(self) -> dict[str, Any] | None:
         """What `ended` says, or None where all processes live now: what has just ended is waited for."""
-        if any(words.ends_the_cluster(name, 1) and not _lives(pid) for pid, name in list(self._names.items())):
+        if any(words.ends_the_cluster(name, 1) and not home.is_running(pid) for pid, name in list(self._names.items())):
             with self._changed:
                 self._changed.wait_for(lambda: self._death is not None or self._stopping, _SEEN_S)
         return self._death
@@ -209,13 +209,6 @@ def _installed(host: str) -> str:
             f"Ray {version} on {host} is not started: before {wanted} it has no token authentication, or puts files of all nodes where the head has its own\n"
             f"  pip install 'ray>={wanted}' there; api='troupe' needs none")
     return version
-
-
-def _lives(pid: int) -> bool:
-    try:
-        return Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()[0] not in "ZX"
-    except OSError:
-        return False
 
 
 def _end_of(path: Path) -> str:

@@ -27,6 +27,10 @@ class Kind:
     more: tuple[str, ...]
 
 
+_ANOTHER_INTERFACE = "another interface, where {library} could not connect these hosts: {hosts}"
+_WHICH_INTERFACE = (
+    'os.environ["{name}"] = "NAME" before the launch, which takes it along, of one that every host has and that leads to the others',
+    "(the note above has the host's where it failed; `ip addr` there all of it), and a firewall that lets the hosts' ports through to each other")
 _KINDS = (
     Kind("shared memory", re.compile(r"shared memory segment|/dev/shm/nccl|posix_fallocate|shm_open|failed to extend /dev/shm"),
          "more shared memory where {library} shares it between the ranks of a host, of {hosts}",
@@ -45,13 +49,9 @@ _KINDS = (
          "one version of NCCL and equal NCCL_* variables on these hosts: {hosts}",
          ("the note of each rank that failed has its versions; `troupe submit --pip` or runtime_env={{\"pip\": [...]}} gives all ranks the same torch",)),
     Kind("interface", re.compile(r"no socket interface found|neither AF_INET\(2\) nor AF_INET6\(10\)|Unable to find (?:interface|address) for|[Bb]ootstrap ?:(?! Using)"),
-         "another interface, where {library} could not connect these hosts: {hosts}",
-         ('os.environ["{name}"] = "NAME" before the launch, which takes it along, of one that every host has and that leads to the others',
-          "(the note above has the host's where it failed; `ip addr` there all of it), and a firewall that lets the hosts' ports through to each other")),
+         _ANOTHER_INTERFACE, _WHICH_INTERFACE),
     Kind("connection", re.compile(r"socketStartConnect|socketPollConnect|ncclSocketConnect|Connect to \S+ failed|No route to host|Network is unreachable|Connection (?:refused|timed out)|connectFullMesh failed"),
-         "another interface, where {library} could not connect these hosts: {hosts}",
-         ('os.environ["{name}"] = "NAME" before the launch, which takes it along, of one that every host has and that leads to the others',
-          "(the note above has the host's where it failed; `ip addr` there all of it), and a firewall that lets the hosts' ports through to each other")),
+         _ANOTHER_INTERFACE, _WHICH_INTERFACE),
     Kind("remote end", re.compile(r"\bncclRemoteError\b|Connection (?:closed by|reset by) (?:remote )?peer|Broken pipe|remote process exited|Socket recv failed"),
          "the output of the other ranks, one of which may have ended first, of these hosts: {hosts}",
          ("`troupe logs LAUNCH` has it; where none has, a network that drops connections between the hosts: a firewall's idle timeout, a port that goes down",)),

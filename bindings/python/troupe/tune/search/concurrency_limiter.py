@@ -5,10 +5,11 @@ from collections.abc import Mapping
 from typing import Any
 
 from troupe.tune._search.told import suggestion_again
+from troupe.tune.search._wrapping import WrappingSearcher
 from troupe.tune.search.searcher import Searcher
 
 
-class ConcurrencyLimiter(Searcher):
+class ConcurrencyLimiter(WrappingSearcher):
     """At most `max_concurrent` trials of `searcher` run at a time; with `batch` the next ones are suggested when all of these have ended.
 
     Fewer at a time mean more results to learn from for each suggestion. Raises TypeError or ValueError.
@@ -21,23 +22,11 @@ class ConcurrencyLimiter(Searcher):
             raise TypeError(f"ConcurrencyLimiter takes a Searcher, not {searcher!r}; BasicVariantGenerator has max_concurrent= of its own")
         if isinstance(max_concurrent, bool) or not isinstance(max_concurrent, int) or max_concurrent < 1:
             raise ValueError(f"max_concurrent must be a whole number of at least 1, not {max_concurrent!r}")
-        super().__init__(searcher.metric, searcher.mode)
-        self.searcher, self.max_concurrent, self.batch = searcher, max_concurrent, batch
-        self.where = searcher.where
+        super().__init__(searcher)
+        self.max_concurrent, self.batch = max_concurrent, batch
         self._limits_itself = searcher.set_max_concurrency(max_concurrent)
         self._live: set[str] = set()
         self._ended: dict[str, tuple[dict[str, Any] | None, bool]] = {}  # of a batch that is not over
-
-    @property
-    def metric(self) -> Any:
-        return self.searcher.metric
-
-    @property
-    def mode(self) -> Any:
-        return self.searcher.mode
-
-    def set_search_properties(self, metric: str | None, mode: str | None, config: Mapping[str, Any], **spec: Any) -> bool:
-        return self.searcher.set_search_properties(metric, mode, config, **spec)
 
     def suggest(self, trial_id: str) -> dict[str, Any] | str | None:
         if not self._limits_itself and len(self._live) >= self.max_concurrent:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from troupe.tune._search.told import suggestion_again
+from troupe.tune.search._wrapping import WrappingSearcher
 from troupe.tune.search.searcher import Searcher
 
 TRIAL_INDEX = "__trial_index__"
@@ -21,7 +22,7 @@ class _Group:
     trials: dict[str, float | None] = field(default_factory=dict)
 
 
-class Repeater(Searcher):
+class Repeater(WrappingSearcher):
     """Each suggestion of `searcher` is tried by `repeat` trials; the searcher is told the average of their last results, without those that are none.
 
     `num_samples` counts trials, repeats too. `set_index`: each configuration has `__trial_index__`, 0 to repeat - 1. A scheduler that stops trials
@@ -37,23 +38,11 @@ class Repeater(Searcher):
             raise ValueError(f"repeat must be a whole number of at least 1, not {repeat!r}")
         if isinstance(searcher.metric, (list, tuple)):
             raise TypeError(f"Repeater averages one metric, and {type(searcher).__name__} has {searcher.metric!r}")
-        super().__init__(searcher.metric, searcher.mode)
-        self.searcher, self.repeat = searcher, repeat
-        self.where = searcher.where
+        super().__init__(searcher)
+        self.repeat = repeat
         self._set_index = set_index
         self._current: _Group | None = None
         self._groups: dict[str, _Group] = {}  # of trials that are not over
-
-    @property
-    def metric(self) -> Any:
-        return self.searcher.metric
-
-    @property
-    def mode(self) -> Any:
-        return self.searcher.mode
-
-    def set_search_properties(self, metric: str | None, mode: str | None, config: Mapping[str, Any], **spec: Any) -> bool:
-        return self.searcher.set_search_properties(metric, mode, config, **spec)
 
     def suggest(self, trial_id: str) -> dict[str, Any] | str | None:
         if self._current is None or len(self._current.trials) == self.repeat:
