@@ -69,7 +69,10 @@ class Worker:
 
     def children(self) -> set[int]:
         """Living children that this zygote has forked; each is a child of ours, and was announced."""
-        ours = {int(each) for task in Path("/proc/self/task").iterdir() for each in (task / "children").read_text().split()}
+        ours: set[int] = set()
+        for task in Path("/proc/self/task").iterdir():
+            with contextlib.suppress(FileNotFoundError, ProcessLookupError):  # a thread that has ended since
+                ours.update(map(int, (task / "children").read_text().split()))
         while self.process.poll() is None and select.select([self.socket], [], [], 0)[0]:
             self.read()
         return {pid for pid in ours & self.announced if state_of(pid) not in "ZX"}

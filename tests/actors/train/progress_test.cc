@@ -9,7 +9,7 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
-Instant At(double s) {
+Instant AtSeconds(double s) {
   return Instant(std::chrono::duration_cast<Duration>(std::chrono::duration<double>(s)));
 }
 
@@ -36,32 +36,32 @@ TEST(Progress, PR2_AMinuteWhileFewAreKnownThenThreeMediansTenSecondsAtLeast) {
 
 TEST(Progress, PR3_AnOverdueOperationIsToldOfOnce) {
   ProgressWatch watch;
-  watch.OnEntered(1, At(100));
-  EXPECT_FALSE(watch.OnTick(At(159)));
-  const auto overdue = watch.OnTick(At(161));
+  watch.OnEntered(1, AtSeconds(100));
+  EXPECT_FALSE(watch.OnTick(AtSeconds(159)));
+  const auto overdue = watch.OnTick(AtSeconds(161));
   ASSERT_TRUE(overdue);
   EXPECT_EQ(overdue->seq, 1u);
   EXPECT_EQ(overdue->since, seconds(61));
   EXPECT_EQ(overdue->most, seconds(60));
-  EXPECT_FALSE(watch.OnTick(At(1000)));
-  watch.OnFinished(1, At(1000));
-  watch.OnEntered(2, At(1001));
-  EXPECT_TRUE(watch.OnTick(At(1061)));
+  EXPECT_FALSE(watch.OnTick(AtSeconds(1000)));
+  watch.OnFinished(1, AtSeconds(1000));
+  watch.OnEntered(2, AtSeconds(1001));
+  EXPECT_TRUE(watch.OnTick(AtSeconds(1061)));
 }
 
 TEST(Progress, AnOperationBehindAnotherBeginsWhenThatOneEnds) {
   ProgressWatch watch;
-  for (std::uint64_t seq = 1; seq <= 20; ++seq) watch.OnEntered(seq, At(0));
-  for (std::uint64_t seq = 1; seq <= 12; ++seq) watch.OnFinished(seq, At(static_cast<double>(seq)));
-  EXPECT_EQ(watch.next(), At(12 + 10)) << "each took a second";
+  for (std::uint64_t seq = 1; seq <= 20; ++seq) watch.OnEntered(seq, AtSeconds(0));
+  for (std::uint64_t seq = 1; seq <= 12; ++seq) watch.OnFinished(seq, AtSeconds(static_cast<double>(seq)));
+  EXPECT_EQ(watch.next(), AtSeconds(12 + 10)) << "each took a second";
 }
 
 TEST(Progress, PR4_NumbersNeverGoBackAndWhatIsFinishedWasEntered) {
   ProgressWatch watch;
-  watch.OnEntered(5, At(1));
-  watch.OnEntered(4, At(2));
-  watch.OnFinished(9, At(3));
-  watch.OnFinished(2, At(4));
+  watch.OnEntered(5, AtSeconds(1));
+  watch.OnEntered(4, AtSeconds(2));
+  watch.OnFinished(9, AtSeconds(3));
+  watch.OnFinished(2, AtSeconds(4));
   EXPECT_EQ(watch.progress(3).entered, 5u);
   EXPECT_EQ(watch.progress(3).finished, 5u);
   EXPECT_EQ(watch.progress(3).rank, 3);
