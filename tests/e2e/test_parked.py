@@ -3,11 +3,14 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
+import sys
+from pathlib import Path
 
 from conftest import Home, eventually, parked
 
 import troupe
-from troupe.launch import distributed
+from troupe.launch import distributed, ray_launch
 
 PARKED_MIN = 6
 
@@ -97,3 +100,37 @@ def test_parked_processes_end_with_their_node(home: Home) -> None:
     all_parked(home)
     home.run("stop", "--all")
     assert not home.processes()
+
+
+LOADED_BEFORE = ("import sys; from troupe._process import zygote; zygote.preimport(zygote.OWN_MODULES); "
+                 "print(*(each for each in sys.modules if each.startswith('troupe')))")
+
+
+def own_modules() -> list[str]:
+    return [each for each in sys.modules if each.startswith("troupe")]
+
+
+class Usual:
+    """Does what most actors do: asks where it is, keeps a value, calls a task."""
+
+    def loaded(self) -> list[str]:
+        troupe.get_runtime_context().get_node_id()
+        return troupe.get([troupe.put(None), troupe.remote(own_modules).remote()])[1] + own_modules()
+
+
+def trial(config: dict) -> None:
+    from troupe import tune
+
+    tune.report({"loaded": own_modules()})
+
+
+def test_what_usual_processes_load_of_the_runtime_the_zygote_has_loaded(idle: Home, tmp_path: Path) -> None:
+    """Else each process pays for it anew: an import of 20 ms halved the rate of trials."""
+    from troupe import tune
+
+    done = subprocess.run([sys.executable, "-c", LOADED_BEFORE], capture_output=True, text=True, check=True)
+    before = set(done.stdout.split())
+    grid = tune.Tuner(trial, run_config=tune.RunConfig(storage_path=str(tmp_path), verbose=0)).fit()
+    loaded = {"actor": troupe.get(troupe.remote(Usual).remote().loaded.remote()), "rank": distributed(processes=1, remote=True)(own_modules).distributed()[0],
+              "driver": ray_launch(processes=1, remote=True)(own_modules).distributed()[0], "trial": grid[0].metrics["loaded"]}
+    assert {kind: sorted({*modules} - before) for kind, modules in loaded.items()} == dict.fromkeys(loaded, [])

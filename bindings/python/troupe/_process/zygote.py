@@ -49,7 +49,10 @@ OFTEN_UNUSED = ("torch._dynamo",)
 """Two fifths of the time that all imports take, for what a rank without an optimizer or a compiler never asks for."""
 OWN_MODULES = ("troupe._bridge", "troupe._calls", "troupe._process.channel", "troupe._process.rank", "troupe._process.actor",
                "troupe._process.store_host", "troupe._process.driver", "troupe.launch", "troupe._api", "troupe._code.capture", "troupe._code.cloudpickle", "troupe._code.program",
-               "troupe._code.environment", "troupe._code.trees", "troupe.tune._run.host", "traceback", "json", "logging", "selectors", "concurrent.futures", "inspect", "hashlib")
+               "troupe._code.environment", "troupe._code.trees", "troupe._runtime_context", "troupe.state", "troupe.util",
+               "troupe._actors.classes", "troupe._actors.constructor", "troupe._tasks.functions", "troupe._tasks.host", "troupe._tasks.interrupts", "troupe._tasks.leases",
+               "troupe._cluster.connect", "troupe.launch._plain", "troupe.tune._run.host", "traceback", "json", "logging", "selectors", "concurrent.futures", "inspect", "hashlib")
+"""What ranks, actors, tasks and trials usually load: what is missing here each process would load anew."""
 
 
 def preimport(names: tuple[str, ...]) -> list[str]:
