@@ -52,7 +52,8 @@ TEST(Progress, PR3_AnOverdueOperationIsToldOfOnce) {
 TEST(Progress, AnOperationBehindAnotherBeginsWhenThatOneEnds) {
   ProgressWatch watch;
   for (std::uint64_t seq = 1; seq <= 20; ++seq) watch.OnEntered(seq, AtSeconds(0));
-  for (std::uint64_t seq = 1; seq <= 12; ++seq) watch.OnFinished(seq, AtSeconds(static_cast<double>(seq)));
+  for (std::uint64_t seq = 1; seq <= 12; ++seq)
+    watch.OnFinished(seq, AtSeconds(static_cast<double>(seq)));
   EXPECT_EQ(watch.next(), AtSeconds(12 + 10)) << "each took a second";
 }
 
