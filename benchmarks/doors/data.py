@@ -8,7 +8,7 @@ all once. Rows:
   split   an epoch of four processes that go through streaming_split(4, equal=True) like that, from the call to the last one's end
 
 Of each side: seconds, the processors' seconds of those of its processes that are there at the end (which others on the machine change less), and by how much the memory of all its
-processes (their proportional shares) grew at most beyond what it was after imports. `--large` reads that many MiB too, for memory alone.
+processes (their proportional shares) grew at most beyond what it was after imports, for which a few numbers go through both sides' processes first. `--large` reads that many MiB too, for memory alone.
 
     python benchmarks/doors/data.py --ray PYTHON [--mib 1024] [--large 4096] [--rounds 5] [--rows read,map,split] [--folder DIR] [--keep]
 
@@ -80,7 +80,11 @@ readers = []
 
 
 def go(what):
-    ds = data.read_parquet(large if what == "large" else folder)
+    if what == "imports":  # a little through tasks that run side by side: all processes are there afterwards, with what they import
+        for _ in data.range(4096, override_num_blocks=16).map_batches(double).iter_torch_batches():
+            pass
+        return 0, 0.0
+    ds = data.read_parquet(large if what.startswith("large") else folder)
     if what == "split":
         if not readers:
             readers.extend(Reader.remote() for _ in range(4))
@@ -88,7 +92,7 @@ def go(what):
             runtime.get([each.epoch.remote() for each in readers])
         begin = time.perf_counter()
         return sum(runtime.get([each.epoch.remote() for each in readers])), time.perf_counter() - begin
-    return epoch(ds.map_batches(double) if what == "map" else ds)
+    return epoch(ds.map_batches(double) if what.endswith("map") else ds)
 
 
 print("ready", file=told, flush=True)
@@ -130,6 +134,7 @@ class Side:
         self._mark = f"{MARK}={name}-{uuid.uuid4().hex}"
         os.environ.update([self._mark.split("=")])
         self._contender = Contender(python, SCRIPT, name, *arguments)
+        self._imported_mib = 0.0
         os.environ.pop(MARK)
 
     def _processes(self) -> list[str]:
@@ -162,9 +167,14 @@ class Side:
         seconds = self._contender.round(what)
         return seconds, self.cpu_s() - before
 
+    def import_all(self) -> None:
+        """Memory is counted from here."""
+        self._contender.round("imports")
+        self._imported_mib = self.memory_mib()
+
     def growth_mib(self, what: str) -> float:
-        """Memory's most in a round, beyond what it is before."""
-        before, most, over = self.memory_mib(), [0.0], threading.Event()
+        """Memory's most in a round, beyond what it was after imports."""
+        most, over = [0.0], threading.Event()
 
         def watch() -> None:
             while not over.wait(0.1):
@@ -175,7 +185,7 @@ class Side:
         self._contender.round(what)
         over.set()
         watching.join()
-        return most[0] - before
+        return most[0] - self._imported_mib
 
     def end(self) -> None:
         self._contender.end()
@@ -221,6 +231,8 @@ def main() -> None:
             if options.ray:
                 sides["ray"] = Side("ray", options.ray, folder, large)
             await_rest()
+            for side in sides.values():
+                side.import_all()
             wanted = options.rows.split(",")
             memory = {f"{name}_memory_mib": round(side.growth_mib("read")) for name, side in sides.items()}
             for what in wanted:
@@ -229,7 +241,8 @@ def main() -> None:
                 memory |= {f"{name}_map_memory_mib": round(side.growth_mib("map")) for name, side in sides.items()}
             rows[f"memory, {options.mib} MiB"] = memory
             if large:
-                rows[f"memory, {options.large} MiB"] = {"troupe_memory_mib": round(sides["troupe"].growth_mib("large"))}
+                rows[f"memory, {options.large} MiB"] = {"troupe_memory_mib": round(sides["troupe"].growth_mib("large")),
+                                                        "troupe_map_memory_mib": round(sides["troupe"].growth_mib("large map"))}
         finally:
             for side in sides.values():
                 side.end()

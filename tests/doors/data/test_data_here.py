@@ -5,6 +5,8 @@ Method: small files whose rows are known. With a cluster: test_data_cluster.py; 
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -12,6 +14,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from troupe import data
@@ -207,3 +210,27 @@ def test_what_is_not_asked_for_is_not_read(numbers: Path, monkeypatch: pytest.Mo
     rows = iter(read(numbers).iter_rows())
     assert next(rows)["id"] == 0 and len(seen) <= 1 + 2
     rows.close()
+
+
+PEAK_OF_A_ROW_GROUP = """
+import sys
+import pyarrow as pa
+import pyarrow.parquet as pq
+from troupe import data
+
+for _ in data.read_parquet(sys.argv[1]).iter_batches():
+    pass
+print(pa.default_memory_pool().max_memory())
+"""
+
+
+def test_a_row_group_is_decoded_a_few_columns_at_a_time(tmp_path: Path) -> None:
+    """All at once take four times the block: encoded, unpacked and as values."""
+    random = np.random.default_rng(0)
+    table = pa.table({f"c{index}": random.random((16 << 20) // 40, dtype=np.float32) for index in range(10)})
+    pq.write_table(table, tmp_path / "one.parquet", compression="snappy")
+    names = ["c7", "c1", *(f"c{index}" for index in range(9, 1, -1) if index != 7)]
+    (block,) = data.read_parquet(str(tmp_path), columns=names).iter_batches(batch_size=None, batch_format="pyarrow")
+    assert block.equals(table.select(names)), "the columns that were asked for, in that order"
+    done = subprocess.run([sys.executable, "-c", PEAK_OF_A_ROW_GROUP, str(tmp_path)], capture_output=True, text=True, check=True)
+    assert int(done.stdout) < 2 * table.nbytes, f"bytes, of a block of {table.nbytes}"

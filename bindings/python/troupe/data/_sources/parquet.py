@@ -19,6 +19,8 @@ from troupe.data._sources.pieces import FilePiece, grouped
 
 BLOCK_BYTES = 16 << 20
 """What a block is to have about: small row groups are read several at a time."""
+AT_ONCE_BYTES = 4 << 20
+"""Columns of so many bytes are decoded at once: decoding holds them encoded, unpacked and as values, which of all columns is four times a block."""
 _DAMAGED = "the file is damaged or no Parquet file: write it again, or leave it out (skip_paths=)"
 _FOOTERS_AT_ONCE = 8
 
@@ -47,7 +49,7 @@ class ParquetReader(Travels):
         try:
             with pq.ParquetFile(piece.path, filesystem=self.filesystem) as file:
                 in_file = None if self.columns is None else [name for name in self.columns if name in file.schema_arrow.names]
-                table = file.read_row_groups(list(piece.groups), columns=in_file, use_threads=False)
+                table = _read(file, list(piece.groups), in_file)
         except (pa.ArrowException, OSError) as error:
             raise _errors.of_reading(piece.path, error, _DAMAGED) from None
         table = with_folder_columns(table.replace_schema_metadata(None), piece.path, self.partitioning, include_paths=self.include_paths)
@@ -56,6 +58,25 @@ class ParquetReader(Travels):
         if self.schema is not None:
             table = table.cast(self.schema)
         return table if self.filter is None else table.filter(self.filter)
+
+
+def _read(file: pq.ParquetFile, groups: list[int], columns: list[str] | None) -> pa.Table:
+    """The row groups, some columns after the others. What decoding took goes back to the system: an allocator would keep it for ever."""
+    footer, names = file.metadata, file.schema_arrow.names
+    sizes = dict.fromkeys(names, 0)
+    for group in map(footer.row_group, groups):
+        for column in map(group.column, range(group.num_columns)):
+            name = column.path_in_schema.partition(".")[0]
+            if name in sizes:
+                sizes[name] += column.total_uncompressed_size
+    wanted = names if columns is None else columns
+    runs = grouped([sizes[name] for name in wanted], AT_ONCE_BYTES)
+    if len(runs) < 2 or len(sizes) < len(names):  # a name twice cannot be asked for
+        return file.read_row_groups(groups, columns=columns, use_threads=False)
+    parts = [file.read_row_groups(groups, columns=wanted[first:end], use_threads=False) for first, end in runs]
+    pa.default_memory_pool().release_unused()
+    found = {field.name: (part.column(field.name), field) for part in parts for field in part.schema}
+    return pa.Table.from_arrays([found[name][0] for name in wanted], schema=pa.schema([found[name][1] for name in wanted]))
 
 
 def with_folder_columns(table: pa.Table, path: str, partitioning: Any, *, include_paths: bool) -> pa.Table:
