@@ -169,13 +169,20 @@ class World:
         event = self.news.pop(0) if self.news else self._happens()
         self.now += self.draw.random()
         decided = self.core.handle(event, self.now)
+        at_once = [each for each in decided.effects if isinstance(each, ev.Answer) and each.at_once]
+        for effect in at_once:
+            if effect.stop or any(row.get("checkpoint") for row in decided.rows if row["kind"] == "report"):
+                raise Broken(f"G7, seed {self.seed}: {effect} before {decided.rows} are written")
+            self._passes()
+            self._carry_out(effect)
         self._passes()  # before the commit
         before = len(self.journal)
         self.journal += copy.deepcopy(decided.rows)
         self._check_rows(before)
         for effect in decided.effects:
-            self._passes()
-            self._carry_out(effect)
+            if effect not in at_once:
+                self._passes()
+                self._carry_out(effect)
         self._check_bases()
 
     def _happens(self) -> ev.Event:

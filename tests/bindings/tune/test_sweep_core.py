@@ -104,9 +104,9 @@ def test_g1_a_report_that_is_sent_again_is_answered_and_not_counted() -> None:
     feed(made, searcher, ev.Begun(1, "h", 1, 0.0))
     feed(made, searcher, ev.Granted(1))
     first = ev.Reported("t0", 1, 1, {"m": 1.0})
-    assert ev.Answer("t0", 1) in feed(made, searcher, first)
+    assert ev.Answer("t0", 1, at_once=True) in feed(made, searcher, first)
     decided = made.handle(first, 1.0)
-    assert not decided.rows and decided.effects == [ev.Answer("t0", 1)] and made.ledger.trials["t0"].number == 1
+    assert not decided.rows and decided.effects == [ev.Answer("t0", 1, at_once=True)] and made.ledger.trials["t0"].number == 1
 
 
 def test_g4_a_report_of_an_earlier_attempt_ends_who_made_it() -> None:

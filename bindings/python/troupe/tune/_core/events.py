@@ -158,11 +158,13 @@ class Start:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """Lets the trial's report return, or, with a reason in `stop`, raise TrialStopped."""
+    """Lets the trial's report return, or, with a reason in `stop`, raise TrialStopped. `at_once`: before the rows are committed, which a trial that
+    only goes on need not wait for (G7)."""
 
     trial: str
     attempt: int
     stop: str = ""
+    at_once: bool = False
 
 
 @dataclass(frozen=True, slots=True)

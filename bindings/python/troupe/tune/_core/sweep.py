@@ -6,7 +6,8 @@
     G4 A row of the journal begins each engine's epoch; trials of an older epoch are in no table of this one.
     G5 A report and its checkpoint are one row.
     G6 A checkpoint from which a trial would go on stays, whoever's it is; one is dropped by a row, and deleted after that.
-    G7 A report is answered with the decision.
+    G7 A report is answered with the decision, once that is in the journal. Where the trial only goes on, and no checkpoint is in it, the answer need not
+       wait for that: were the row lost with the engine, so would be the trial's process, and the next engine knows of neither.
 """
 from __future__ import annotations
 
@@ -148,7 +149,7 @@ class SweepCore:
             self._leave(event.trial, event.attempt, why)
             return
         if event.sequence <= trial.sequence:  # it was counted, and what was decided holds
-            self._effect(ev.Answer(event.trial, event.attempt))
+            self._effect(ev.Answer(event.trial, event.attempt, at_once=True))
             return
         if missing := self.rules.missing(event.metrics):
             self._failed(trial, ev.Failure(MISSING, missing, final=True))
@@ -164,7 +165,7 @@ class SweepCore:
         self._act(came.actions)
         self._retain(trial)
         if trial.phase is Phase.RUNNING:
-            self._effect(ev.Answer(trial.id, event.attempt))
+            self._effect(ev.Answer(trial.id, event.attempt, at_once=not event.checkpoint))
         else:
             self._leave(trial.id, event.attempt, trial.why or trial.phase.value)
         if came.stops_all:

@@ -151,10 +151,14 @@ class Engine:
                 rows += decided.rows
                 effects += decided.effects
                 durable = durable or decided.durable
+            at_once = [each for each in effects if isinstance(each, ev.Answer) and each.at_once]
+            for answer in at_once:
+                self._carry_out(answer)
             if rows:
                 self._folder.journal.append(rows, durable=durable)
             for effect in effects:
-                self._carry_out(effect)
+                if effect not in at_once:
+                    self._carry_out(effect)
 
     def _carry_out(self, effect: ev.Effect) -> None:
         match effect:
