@@ -58,6 +58,7 @@ void Zygote::Start() {
   if (!options_.working_directory.empty()) {
     spawn.argv.insert(spawn.argv.end(), {"--directory", options_.working_directory});
   }
+  if (options_.light) spawn.argv.push_back("--light");
   if (!options_.setup.empty()) spawn.argv.insert(spawn.argv.end(), {"--setup", options_.setup});
   spawn.environment = options_.environment;
   for (const char* variable :

@@ -33,7 +33,8 @@ struct ZygoteOptions {
   std::vector<std::string> preimport;
   std::vector<std::string> import_path;  // where they are found
   std::string working_directory;
-  std::string setup;  // see RuntimeEnvironment; "": nothing
+  std::string setup;   // see RuntimeEnvironment; "": nothing
+  bool light = false;  // without what only some processes need: soon ready
   // lists of modules, each with a zygote before anybody asks (`zygotes.h`)
   std::vector<std::vector<std::string>> ahead;
 };

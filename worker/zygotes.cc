@@ -12,6 +12,9 @@ namespace {
 constexpr char kParkedVariable[] = "TROUPE_PARKED_PROCESSES";
 // that keyed zygotes keep forked ahead: there may be four of them, with large libraries
 constexpr char kParkedOfKeyed[] = "2";
+constexpr char kNone[] = "0";  // of the light one, which lives for seconds
+
+constexpr char kOneLaunch[] = "TROUPE_ONE_LAUNCH=1";  // its ranks wait for the node's own
 
 constexpr std::string_view kFresh = "in fresh interpreters";
 constexpr char kBeingMade[] = "its zygote is being made";
@@ -24,6 +27,14 @@ bool Sets(const std::string& entry, const std::string& name) {
   return entry.rfind(name + "=", 0) == 0;
 }
 
+/// So many are kept forked ahead, unless the node's own environment says how many.
+void Park(const char* count, std::vector<std::string>* environment) {
+  const bool said =
+      std::any_of(environment->begin(), environment->end(),
+                  [](const std::string& entry) { return Sets(entry, kParkedVariable); });
+  if (!said) environment->push_back(std::string(kParkedVariable) + "=" + count);
+}
+
 }  // namespace
 
 Zygotes::Zygotes(async::Executor executor, const Clock& clock, ZygoteOptions options, Events events)
@@ -32,6 +43,43 @@ Zygotes::Zygotes(async::Executor executor, const Clock& clock, ZygoteOptions opt
       options_(std::move(options)),
       events_(std::move(events)),
       own_(std::make_unique<Zygote>(executor, clock, options_, OwnEvents())) {}
+
+void Zygotes::Start() {
+  own_->Start();
+  const std::vector<std::string>& environment = options_.environment;
+  if (std::find(environment.begin(), environment.end(), kOneLaunch) != environment.end()) return;
+  ZygoteOptions light = options_;
+  light.light = true;
+  Park(kNone, &light.environment);
+  first_ = std::make_unique<Zygote>(executor_, clock_, std::move(light), FirstEvents());
+  first_->Start();
+}
+
+Zygote::Events Zygotes::FirstEvents() {
+  Zygote::Events events;
+  events.ready = [](const wire::ZygoteReady&) {};
+  events.forked = [this](ProcessId id, int pid, UniqueFd pidfd) {
+    events_.forked(id, pid, std::move(pidfd), "");
+    RetireFirst();
+  };
+  events.refused = [this](ProcessId id, const std::string& error) {
+    events_.refused(id, error);
+    RetireFirst();
+  };
+  events.unanswered = [this](ProcessId id) {
+    events_.unanswered(id);
+    RetireFirst();
+  };
+  events.given_up = [this](const std::string&) { events_.given_up(first_->WithdrawAll()); };
+  return events;
+}
+
+void Zygotes::RetireFirst() {
+  if (!first_ || !first_->idle() || !(own_->is_ready() || own_->unusable())) return;
+  first_->Stop();
+  // One that has just ended stays, for it may be what calls this: it is never ready again.
+  if (const int pid = first_->pid(); pid != 0) ending_.emplace(pid, std::move(first_));
+}
 
 Zygote::Events Zygotes::SharedEvents() {
   Zygote::Events events;
@@ -48,11 +96,13 @@ Zygote::Events Zygotes::OwnEvents() {
   events.ready = [this](const wire::ZygoteReady& ready) {
     events_.ready(ready.usable, ready.python_version);
     if (ready.usable) StartAhead();
+    RetireFirst();
   };
   events.given_up = [this](const std::string&) {
     Log(LogLevel::kWarning, "no zygote: every process is executed instead", {});
     events_.given_up(own_->WithdrawAll());
     StartAhead();
+    RetireFirst();
   };
   return events;
 }
@@ -134,6 +184,7 @@ Zygotes::Choice Zygotes::Choose(const StartProcess& plan) {
   if (plan.fresh_interpreter && plan.zygote.setup.empty()) return {nullptr, std::string(kFresh)};
   if (keyed) return ChooseKeyed(plan);
   if (own_->unusable()) return {nullptr, std::string(kFresh) + ": the node has no zygote"};
+  if (plan.may_exec && !own_->is_ready() && first_ && first_->is_ready()) return {first_.get(), ""};
   if (plan.may_exec && !own_->is_ready())
     return {nullptr, std::string(kFresh) + ": the node's zygote is not ready"};
   return {own_.get(), ""};
@@ -173,10 +224,7 @@ void Zygotes::StartKeyed(const ZygoteKey& key) {
         options.environment.end());
     options.environment.push_back(each.name + "=" + each.value);
   }
-  const bool said =
-      std::any_of(options.environment.begin(), options.environment.end(),
-                  [&](const std::string& entry) { return Sets(entry, kParkedVariable); });
-  if (!said) options.environment.push_back(std::string(kParkedVariable) + "=" + kParkedOfKeyed);
+  Park(kParkedOfKeyed, &options.environment);
   options.preimport = key.preimport;
   options.import_path = key.import_path;
   options.working_directory = key.working_directory;
@@ -205,6 +253,7 @@ void Zygotes::EndKeyed(const std::string& key) {
 
 std::vector<Zygote*> Zygotes::All() const {
   std::vector<Zygote*> all = {own_.get()};
+  if (first_) all.push_back(first_.get());
   for (const auto& [key, keyed] : keyed_) all.push_back(keyed.zygote.get());
   for (const auto& [pid, zygote] : ending_) all.push_back(zygote.get());
   return all;

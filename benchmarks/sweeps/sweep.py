@@ -1,6 +1,6 @@
 """Sweeps: trials a second, the way of a report, an early stop, ten thousand trials, a journal that is opened.
 
-With --ray PYTHON (an interpreter that has ray[tune] 2.60) both sides run 32 trials of 5 reports, in turn, each with its cluster up, a trial run before, and the machine at rest since,
+With --ray PYTHON (an interpreter that has ray[tune] 2.60) both sides run 32 trials of 5 reports, in turn, each with its cluster up and a trial run before,
 two at a time: (a) by their defaults; (b) Tune with reuse_actors=True and without its loggers, Troupe with reuse_actors=True.
 
     python benchmarks/sweeps/sweep.py [--pairs 3] [--trials 10000] [--only NAME] [--ray /path/to/python] [--keep]
@@ -15,15 +15,12 @@ import sys
 import tempfile
 import time
 
-BENCHMARKS = pathlib.Path(__file__).parents[1]
-sys.path.insert(0, str(BENCHMARKS))
+sys.path.insert(0, str(pathlib.Path(__file__).parents[1]))
 from report import await_rest, keep, settle  # noqa: E402
 
 SIDE = """
 import json, os, sys, time
 which, folder, reuse = sys.argv[1], sys.argv[2], sys.argv[3] == "reuse"
-sys.path.append(sys.argv[4])
-from report import await_rest
 if which == "ray":
     os.environ["RAY_AIR_NEW_OUTPUT"] = "0"
     if reuse:
@@ -48,7 +45,6 @@ def sweep(trials, name):
     return time.perf_counter() - begin
 
 sweep(1, "warm")
-await_rest()  # both clusters go on with their own start behind init(): prestarted workers there, imports of torch here
 print("SECONDS", json.dumps(sweep(32, "measured")), flush=True)
 if which == "ray":
     ray.shutdown()  # its own cluster alone: `ray stop` would end all clusters of the machine

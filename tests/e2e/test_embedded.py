@@ -27,7 +27,7 @@ def test_init_first_actor_shutdown(home: Home) -> None:
         assert context.address and context.dashboard_url == "" and troupe.is_initialized()
         assert context.address_info["node_ip_address"] == "127.0.0.1" and context["gcs_address"] == context.address
         assert context.python_version == platform.python_version() and context.ray_version.startswith("2.")
-        actor = troupe.remote(Where).remote()  # the zygote is not ready yet: by exec
+        actor = troupe.remote(Where).remote()  # no zygote is ready yet: by exec, or by the light one
         assert troupe.get(actor.pid.remote(), timeout=30) > 0
         assert troupe.cluster_resources() == {"CPU": 2, "license": 1, "memory": 4e9, "node:127.0.0.1": 1}
     assert not troupe.is_initialized()

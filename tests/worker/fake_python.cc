@@ -179,6 +179,13 @@ pid_t EndedChild(int fd, pid_t worker) {
   return child;
 }
 
+// The node's own zygote is ready once the file that FAKE_IMPORTS names is there, if it names one.
+void AwaitImports() {
+  const char* file = getenv("FAKE_IMPORTS");
+  while (file != nullptr && access(file, F_OK) != 0)
+    usleep(1000);  // lint-ok: until the test lets it go on, or ends with it
+}
+
 [[noreturn]] void RunZygote(int fd) {
   Send(fd, [] {
     wire::ZygoteReady ready;
@@ -229,10 +236,13 @@ pid_t EndedChild(int fd, pid_t worker) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  if (argc != 5) return 2;
+  if (argc < 5) return 2;
   const int fd = std::atoi(argv[4]);
   prctl(PR_SET_PDEATHSIG, SIGKILL);
-  if (std::strcmp(argv[2], "troupe._process.zygote") == 0) RunZygote(fd);
+  if (std::strcmp(argv[2], "troupe._process.zygote") == 0) {
+    if (argc == 5) AwaitImports();
+    RunZygote(fd);
+  }
   Next(fd);  // the ForkRequest; the environment is already as it says
   Serve(fd);
 }

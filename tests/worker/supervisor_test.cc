@@ -9,6 +9,7 @@
 
 #include <boost/asio/io_context.hpp>
 #include <cstdlib>
+#include <fstream>
 #include <functional>
 
 #include "runtime/async/fd_watch.h"
@@ -33,9 +34,13 @@ class SupervisorTest : public ::testing::Test {
     watch_ = std::make_unique<async::FdWatch>(context_.get_executor(), signals_->fd(), [this] {
       while (signals_->Next()) supervisor_->OnChildren();
     });
+    Make({});
+  }
+  void Make(std::vector<std::string> environment) {
     ZygoteOptions zygote;
     zygote.python = FAKE_PYTHON;
     zygote.log_path = folder_ + "/zygote.log";
+    zygote.environment = std::move(environment);
     supervisor_ =
         std::make_unique<Supervisor>(context_.get_executor(), clock_, zygote, *logs_, Events());
   }
@@ -79,8 +84,10 @@ class SupervisorTest : public ::testing::Test {
     }
     return done();
   }
-  ProcessId Start(const std::string& script, bool execute = false, const std::string& title = "") {
+  ProcessId Start(const std::string& script, bool execute = false, const std::string& title = "",
+                  bool may_exec = false) {
     StartProcess effect;
+    effect.may_exec = may_exec;
     effect.request.process = ProcessId::Random(random_);
     effect.request.title = title;
     wire::EnvVar mark;
@@ -123,6 +130,26 @@ TEST_F(SupervisorTest, W1_ForkedProcessIsSeenToItsEndInOrder) {
   EXPECT_EQ(logs_->Read("launch/epoch-1/rank-0.out", 0, 0)->text, "hello\n");
   EXPECT_LT(order_.find("RankResult"), order_.find("gone"));
   EXPECT_NE(order_.find("drained"), std::string::npos);
+}
+
+TEST_F(SupervisorTest, WhatNeedNotWaitIsForkedByALightZygoteUntilTheNodesOwnIsReady) {
+  const std::string imports = folder_ + "/imports";
+  Make({"FAKE_IMPORTS=" + imports});
+  supervisor_->StartZygote();
+  for (int tries = 1; tries == 1 || !from_.empty(); ++tries) {  // it is executed until one is ready
+    ASSERT_LE(tries, 1000) << from_;
+    Start("print error value", false, "", true);
+    ASSERT_TRUE(Until([&] { return gone_ == tries; })) << order_;
+  }
+  EXPECT_FALSE(zygote_ready_);
+  EXPECT_EQ(os::Children().size(), 2U) << "both zygotes";
+  std::ofstream(imports).close();
+  ASSERT_TRUE(Until([&] { return zygote_ready_; }));
+  ASSERT_TRUE(Until([] { return os::Children().size() == 1; })) << "the light one has ended";
+  const int before = gone_;
+  Start("print error value", false, "", true);
+  ASSERT_TRUE(Until([&] { return gone_ == before + 1; })) << order_;
+  EXPECT_EQ(from_, "");
 }
 
 TEST_F(SupervisorTest, ExecutedProcessBehavesAlike) {
