@@ -142,3 +142,38 @@ def test_all_ranks_leave_a_collective_with_one_that_is_lost(cluster: Home, tmp_p
     ends = {each["rank"]: each["outcome"] for each in handle.status()["rank_infos"]}
     if how == "raises":  # of a killed one its neighbours hear by themselves, perhaps before they are told
         assert ends == {0: "cancelled", 1: "cancelled", 2: "cancelled", 3: "failed"}, "what a stop did is no failure of theirs"
+
+
+def test_the_rank_whose_parameters_have_diverged_is_named(cluster: Home) -> None:
+    @distributed(processes=3, remote=True)
+    def job() -> list:
+        import torch
+        import torch.distributed as dist
+
+        from troupe import train
+
+        dist.init_process_group("gloo")
+        torch.manual_seed(0)
+        model = torch.nn.Sequential(torch.nn.Linear(4, 4), torch.nn.BatchNorm1d(4))
+        train.check_equal(model)
+        said = []
+        with torch.no_grad():
+            if dist.get_rank() == 1:
+                model[0].weight[2, 3] += 1e-6
+                model[1].running_mean.add_(1.0)
+            wrong = {0: torch.ones(3), 1: torch.ones(3), 2: torch.ones(4)}[dist.get_rank()]
+        for what in (model, {"x": wrong}):
+            try:
+                train.check_equal(what)
+            except train.DivergedError as error:
+                said.append((dict(error.tensors), str(error)))
+        train.check_equal({})
+        return said
+
+    first, *others = job.submit().result(180)
+    assert others == [first, first], "all ranks are told the same"
+    (tensors, text), (_, of_shape) = first
+    assert tensors == {"0.weight": [1], "1.running_mean": [1]}
+    assert text.startswith("rank 1 (") and "has other values than most of 3 ranks, in 2 of 7 tensors:\n  0.weight: on 1\n  1.running_mean: on 1" in text
+    assert of_shape.startswith("the ranks have different tensors\n  rank 2 (")
+    assert of_shape.endswith("x is torch.float32 (4,); on rank 0 it is torch.float32 (3,)")

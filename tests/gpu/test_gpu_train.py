@@ -27,6 +27,7 @@ def test_a_worker_trains_on_its_gpu(idle: Home, tmp_path: Path) -> None:
         import torch.distributed as dist
         from torch.utils.data import DataLoader, TensorDataset
 
+        from troupe.train import _digest
         from troupe.train.torch import get_device, get_devices, prepare_data_loader, prepare_model
 
         assert dist.get_backend() == "nccl" and get_devices() == [get_device()] == [torch.device("cuda", 0)]
@@ -40,6 +41,9 @@ def test_a_worker_trains_on_its_gpu(idle: Home, tmp_path: Path) -> None:
             loss = model(batch).pow(2).mean()
             loss.backward()
             optimizer.step()
+        train.check_equal(model)  # over NCCL
+        on_card = torch.arange(10_000_001, dtype=torch.float16, device=get_device())
+        assert int(_digest.of(on_card)) == int(_digest.of(on_card.cpu())), "the same bytes have the same digest on either side"
         total = torch.ones(1, device=get_device())
         dist.all_reduce(total)
         marker = Path(config["path"]) / "happened"

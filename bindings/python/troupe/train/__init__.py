@@ -24,9 +24,10 @@ from troupe.train._config import (
            ScalingConfig,
 )
 from troupe.train._datasets import DataConfig
+from troupe.train._equal import DivergedError, check_equal
 from troupe.train._errors import ControllerError, TrainingFailedError, WorkerGroupError
 from troupe.train._here import TrainContext, get_checkpoint, get_context, get_dataset_shard, report
 from troupe.train._result import Result
 
-__all__ = ["Checkpoint", "CheckpointConfig", "ControllerError", "DataConfig", "FailureConfig", "Result", "RunConfig", "ScalingConfig", "TrainContext",
-           "TrainingFailedError", "WorkerGroupError", "get_checkpoint", "get_context", "get_dataset_shard", "report"]
+__all__ = ["Checkpoint", "CheckpointConfig", "ControllerError", "DataConfig", "DivergedError", "FailureConfig", "Result", "RunConfig", "ScalingConfig", "TrainContext",
+           "TrainingFailedError", "WorkerGroupError", "check_equal", "get_checkpoint", "get_context", "get_dataset_shard", "report"]
