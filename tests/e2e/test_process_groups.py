@@ -11,7 +11,7 @@ import signal
 from pathlib import Path
 
 import pytest
-from conftest import Home
+from conftest import Home, eventually
 
 from troupe import exceptions
 from troupe.launch import distributed
@@ -177,3 +177,36 @@ def test_the_rank_whose_parameters_have_diverged_is_named(cluster: Home) -> None
     assert text.startswith("rank 1 (") and "has other values than most of 3 ranks, in 2 of 7 tensors:\n  0.weight: on 1\n  1.running_mean: on 1" in text
     assert of_shape.startswith("the ranks have different tensors\n  rank 2 (")
     assert of_shape.endswith("x is torch.float32 (4,); on rank 0 it is torch.float32 (3,)")
+
+
+def test_a_rank_that_others_wait_for_is_named_with_where_it_is_and_nothing_ends(cluster: Home, tmp_path: Path) -> None:
+    @distributed(processes=3, remote=True, runtime_env={"env_vars": {"TROUPE_LATE_RANK_S": "2"}})
+    def job() -> None:
+        import torch
+        import torch.distributed as dist
+
+        def evaluates_alone() -> None:
+            (tmp_path / "go on").read_text()  # somebody opens it for writing
+
+        dist.init_process_group("gloo")
+        goes_on, step = torch.ones(1), 0
+        while goes_on.item():
+            step += 1
+            if step == 3 and dist.get_rank() == 1:
+                evaluates_alone()
+            goes_on = torch.tensor([0.0 if (tmp_path / "end").exists() else 1.0])
+            dist.all_reduce(goes_on, dist.ReduceOp.MIN)
+
+    os.mkfifo(tmp_path / "go on")
+    handle = job.submit()
+
+    def said(words: str) -> bool:
+        return words in "\n".join(handle.logs())
+
+    eventually(lambda: said("evaluates_alone()"), timeout=180, what="the warning")
+    (tmp_path / "go on").write_text("")
+    eventually(lambda: said("troupe: process group 0 goes on, after "), timeout=180, what="the word that it goes on")
+    (tmp_path / "end").write_text("")
+    assert handle.result(180) == [None] * 3
+    assert said("troupe: rank 1 has not come to operation 3 of process group 0, in which ranks 0 and 2 wait, for ")
+    assert said("rank 1 (host ") and said("has begun 2 operations, and is here:")

@@ -18,7 +18,7 @@ from typing import Any
 
 from troupe import _rendezvous
 from troupe._after_import import after_import
-from troupe._process import gloo_sockets
+from troupe._process import gloo_sockets, group_watch
 
 _MODULE = "torch.distributed.distributed_c10d"
 _PARALLEL = "torch.nn.parallel.distributed"
@@ -34,6 +34,7 @@ def prepare() -> None:
 
 def _wrap_groups(module: Any) -> None:
     gloo_sockets.note(module)
+    group_watch.wrap(module)
     _wrap(module)
 
 

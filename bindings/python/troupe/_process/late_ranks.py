@@ -1,0 +1,85 @@
+"""Which ranks have not come to a collective that others wait in, from what each says of itself. Pure.
+
+Ranks count the operations of a group that they have begun, all in the same order, so whoever has begun fewer is late (L1). A rank that
+says nothing while all were asked is late too: it is stopped, or in code that keeps Python's lock (L2). Where all have begun the same one,
+nobody is (L3). How long one may wait before that is looked at: three times what usually lies between two operations, 10 s at least; 60 s while
+fewer than ten are known (L4).
+"""
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+LEAST_S, UNKNOWN_S, KNOWN_MIN = 10.0, 60.0, 10
+_KEPT = 64
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What a rank says of itself: how many operations of the group it has begun, whether it waits in the last one, where it runs and is."""
+
+    begun: int
+    waits: bool
+    host: str = ""
+    pid: int = 0
+    where: str = ""
+
+
+def late(answers: Sequence[Answer | None]) -> list[int]:
+    """The ranks of the group that others wait for, by their answers; None: it gave none."""
+    most = max((each.begun for each in answers if each is not None and each.waits), default=0)
+    return [rank for rank, each in enumerate(answers) if each is None or each.begun < most] if most else []
+
+
+def told(answers: Sequence[Answer | None], ranks: Sequence[int], group: str, waited_s: float, name_of: Mapping[int, int]) -> str:
+    """The warning about these late ranks. `name_of`: a rank of the group -> its rank in the launch."""
+    most = max(each.begun for each in answers if each is not None and each.waits)
+    waiting = [name_of[rank] for rank, each in enumerate(answers) if each is not None and each.waits and each.begun == most]
+    one = len(ranks) == 1
+    lines = [f"{'rank' if one else 'ranks'} {listed([name_of[rank] for rank in ranks])} {'has' if one else 'have'} not come to operation {most} of process group "
+             f"{group}, in which {'rank' if len(waiting) == 1 else 'ranks'} {listed(waiting)} {'waits' if len(waiting) == 1 else 'wait'}, for {waited_s:.0f} s by now. "
+             "Nothing is ended because of that"]
+    for rank in ranks[:_SHOWN_MAX]:
+        lines.append(_of_one(name_of[rank], answers[rank]))
+    if len(ranks) > _SHOWN_MAX:
+        lines.append(f"and {len(ranks) - _SHOWN_MAX} more")
+    return "\n".join(lines)
+
+
+_SHOWN_MAX = 4
+
+
+def _of_one(rank: int, answer: Answer | None) -> str:
+    if answer is None:
+        return (f"rank {rank} says nothing: it is stopped, or in code that keeps Python's lock; `troupe stack` shows where")
+    where = f"rank {rank} (host {answer.host}, pid {answer.pid}) "
+    if answer.waits:
+        where += f"waits in operation {answer.begun} itself, perhaps because the ranks' programs differ; it is here:"
+    else:
+        where += f"has begun {answer.begun} operations, and is here:"
+    return f"{where}\n{answer.where.rstrip()}"
+
+
+def listed(ranks: Sequence[int]) -> str:
+    """1, 2 and 5; of many the first ones and how many."""
+    if len(ranks) > 8:
+        return f"{', '.join(map(str, ranks[:8]))} and {len(ranks) - 8} more"
+    return " and ".join(filter(None, [", ".join(map(str, ranks[:-1])), str(ranks[-1])]))
+
+
+class Pace:
+    """How far apart a group's operations usually are, of the last 64, as far as looks a second apart tell."""
+
+    def __init__(self) -> None:
+        self._gaps: deque[float] = deque(maxlen=_KEPT)
+
+    def add(self, count: int, seconds: float) -> None:
+        """So many operations were begun in that time."""
+        self._gaps.extend([seconds / count] * min(count, _KEPT))
+
+    def patience_s(self) -> float:
+        """L4."""
+        if len(self._gaps) < KNOWN_MIN:
+            return UNKNOWN_S
+        return max(LEAST_S, 3 * sorted(self._gaps)[len(self._gaps) // 2])
