@@ -26,6 +26,7 @@ FILE = "sweep.db"
 FORMAT = 1
 WITH_CONFIG = frozenset({"trial", "exploit"})
 OBJECT_BYTES_MAX = 100 << 20
+DECODED_AT_ONCE = 256  # rows, as one JSON text: in half the time that they take one by one
 
 
 class JournalError(TroupeError):
@@ -154,13 +155,15 @@ class Journal:
 
 def rows_of(db: sqlite3.Connection, path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
     """(number, row) of all rows as they are written. Raises JournalError where one is missing or is not what was written."""
-    expected = 1
-    for number, crc, text in db.execute("SELECT number, crc, row FROM rows ORDER BY number"):
-        if number != expected or crc != _crc(number, text):
-            what = f"row {expected} is missing" if number != expected else f"row {number} is not what was written"
-            raise JournalError(f"{path}: {what}: the file is damaged\n  start the sweep anew under another name, or restore the file from a copy")
-        expected += 1
-        yield number, json.loads(text)
+    found, expected = db.execute("SELECT number, crc, row FROM rows ORDER BY number"), 1
+    while some := found.fetchmany(DECODED_AT_ONCE):
+        for number, crc, text in some:
+            if number != expected or crc != _crc(number, text):
+                what = f"row {expected} is missing" if number != expected else f"row {number} is not what was written"
+                raise JournalError(f"{path}: {what}: the file is damaged\n  start the sweep anew under another name, or restore the file from a copy")
+            expected += 1
+        rows = json.loads(f"[{','.join(text for _, _, text in some)}]")
+        yield from zip((number for number, _, _ in some), rows, strict=True)
 
 
 def _refusal(path: Path, error: sqlite3.Error) -> Exception:

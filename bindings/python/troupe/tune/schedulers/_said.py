@@ -47,7 +47,7 @@ def progress(what: str, time_attr: str, report: Report) -> float | None:
         if report.number == 1:
             raise ReportError(f"{what} asks for {time_attr!r} (time_attr), which is not reported{nearest(time_attr, report.metrics)}")
         return None
-    if hasattr(value, "item"):
+    if type(value) is not int and hasattr(value, "item"):
         value = value.item()
     if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value):
         raise ReportError(f"{what} asks for {time_attr!r} (time_attr), which is reported as {value!r} and must be a finite number")
