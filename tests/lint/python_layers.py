@@ -51,6 +51,7 @@ BY_NAME = {
     "stand_ins": "the package that stands on the import path, by the hook",
     "stand_ins._finder": "names of packages that Troupe stands in for, of what is its own",
     "tune": "its names and modules, when they are asked for",
+    "tune.logger": "its names, of the module that has them",
     "tune.schedulers": "its names, of the module that has them",
     "tune.search": "its names, of the module that has them",
     "_code.runtime_env": "a function of the user's",

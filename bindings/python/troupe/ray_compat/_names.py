@@ -61,6 +61,7 @@ _DAG = dict.fromkeys(("ClassMethodNode", "ClassNode", "DAGNode", "FunctionNode",
 _TRAIN = dict.fromkeys((
     "Checkpoint", "CheckpointConfig", "ControllerError", "DataConfig", "FailureConfig", "Result", "RunConfig", "ScalingConfig", "TrainContext",
     "TrainingFailedError", "WorkerGroupError", "get_checkpoint", "get_context", "get_dataset_shard", "report"), "train")
+_AIR = dict.fromkeys(("CheckpointConfig", "FailureConfig", "RunConfig", "ScalingConfig"), "train")
 _TRAIN_TORCH = dict.fromkeys(("TorchConfig", "TorchTrainer", "enable_reproducibility", "get_device", "get_devices", "prepare_data_loader",
                               "prepare_model"), "train.torch")
 
@@ -72,6 +73,7 @@ _TUNE = {**dict.fromkeys((
     "TuneError", "Tuner", "choice", "create_scheduler", "create_searcher", "get_context", "grid_search", "lograndint", "loguniform", "qlograndint",
     "qloguniform", "qrandint", "qrandn", "quniform", "randint", "randn", "register_trainable", "run", "sample_from", "uniform", "with_parameters",
     "with_resources"), "tune"), "Checkpoint": "train", "TuneContext": "tune", "Stopper": "tune", "get_checkpoint": "train", "report": "train"}
+_TUNE_LOGGERS = dict.fromkeys(("CSVLoggerCallback", "JsonLoggerCallback", "TBXLoggerCallback"), "tune.logger")
 _TUNE_SCHEDULERS = dict.fromkeys((
     "ASHAScheduler", "AsyncHyperBandScheduler", "FIFOScheduler", "HyperBandForBOHB", "HyperBandScheduler", "MedianStoppingRule", "PB2",
     "PopulationBasedTraining", "PopulationBasedTrainingReplay", "ResourceChangingScheduler", "TrialScheduler", "create_scheduler"), "tune.schedulers")
@@ -92,6 +94,10 @@ MODULES: dict[str, dict[str, str]] = {
     "ray._private.state": _PER_NODE,
     "ray._raylet": {**dict.fromkeys(("DynamicObjectRefGenerator", "ObjectRef", "ObjectRefGenerator"), ""), **_IDS},
     "ray.actor": {**dict.fromkeys(("ActorClass", "ActorHandle", "ActorMethod", "ActorProxy", "exit_actor"), "actor"), "method": ""},
+    "ray.air": {**_AIR, "Result": "train"},
+    "ray.air.config": _AIR,
+    "ray.air.result": {"Result": "train"},
+    "ray.air.integrations": {},
     "ray.cloudpickle": dict.fromkeys(("CloudPickler", "dump", "dumps", "load", "loads", "register_pickle_by_value",
                                       "unregister_pickle_by_value"), "=cloudpickle"),
     "ray.cluster_utils": {"Cluster": "cluster_utils"},
@@ -130,6 +136,11 @@ MODULES: dict[str, dict[str, str]] = {
     "ray.train.torch.train_loop_utils": {name: home for name, home in _TRAIN_TORCH.items() if not name.startswith("Torch")},
     "ray.tune": _TUNE,
     "ray.tune.callback": {"Callback": "tune"},
+    "ray.tune.logger": {**_TUNE_LOGGERS, "LoggerCallback": "tune.logger", "pretty_print": "tune.logger"},
+    "ray.tune.logger.csv": {"CSVLoggerCallback": "tune.logger"},
+    "ray.tune.logger.json": {"JsonLoggerCallback": "tune.logger"},
+    "ray.tune.logger.logger": {"LoggerCallback": "tune.logger", "pretty_print": "tune.logger"},
+    "ray.tune.logger.tensorboardx": {"TBXLoggerCallback": "tune.logger"},
     "ray.tune.result_grid": {"ResultGrid": "tune"},
     "ray.tune.schedulers": _TUNE_SCHEDULERS,
     "ray.tune.schedulers.async_hyperband": dict.fromkeys(("ASHAScheduler", "AsyncHyperBandScheduler"), "tune.schedulers"),

@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     from troupe.tune.search import create_searcher
     from troupe.tune.stopper import Stopper
 
-_MODULES = ("schedulers", "search", "stopper")
+_MODULES = ("logger", "schedulers", "search", "stopper")
 _SPACES = ("choice", "grid_search", "lograndint", "loguniform", "qlograndint", "qloguniform", "qrandint", "qrandn", "quniform", "randint",
            "randn", "sample_from", "uniform")
 _WHERE = {

@@ -1,6 +1,7 @@
 """Callbacks: what hears of a sweep while it runs."""
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -11,7 +12,7 @@ from troupe.train._checkpoint import Checkpoint
 
 @dataclass(eq=False)
 class TrialView:
-    """A trial as callbacks see it. `status`: PENDING, RUNNING, PAUSED, TERMINATED or ERROR, as in Ray."""
+    """A trial as callbacks see it. `status`: PENDING, RUNNING, PAUSED, TERMINATED or ERROR, as in Ray; `stopped`: why it was ended early, if it was."""
 
     trial_id: str
     trial_name: str
@@ -21,6 +22,7 @@ class TrialView:
     last_result: dict[str, Any] = field(default_factory=dict)
     checkpoint: Checkpoint | None = None
     error: str = ""
+    stopped: str = ""
 
     @property
     def local_path(self) -> str:
@@ -29,6 +31,15 @@ class TrialView:
 
     logdir = local_path
 
+    @property
+    def evaluated_params(self) -> Mapping[str, Any]:
+        """The configuration, as Ray's loggers ask for it."""
+        return self.config
+
+    def init_local_path(self) -> None:
+        """Makes the trial's folder. Raises OSError where that cannot be."""
+        os.makedirs(self.path, exist_ok=True)
+
     def __str__(self) -> str:
         return self.trial_name
 
@@ -36,8 +47,9 @@ class TrialView:
 class Callback:
     """Hears of a sweep: override what matters. For `RunConfig(callbacks=[...])`. As Ray's `tune.Callback`.
 
-    It is called on a thread of its own, one call at a time, after what it hears of is in the journal. What it raises is said on stderr and ends
-    nothing. A callback that is 10,000 calls behind misses some, and how many is said. `trials`: all that have been made, the same list each time.
+    It is called on a thread of its own, one call at a time, after what it hears of is in the journal. What it raises is said on stderr, the first
+    time, and ends nothing. A callback that is 10,000 calls behind misses some, and how many is said. `trials`: all that have been made, the same list
+    each time.
 
         class Prints(tune.Callback):
             def on_trial_result(self, iteration, trials, trial, result, **info):
@@ -86,6 +98,29 @@ class Callback:
 
     def set_state(self, state: dict[str, Any]) -> None:
         """Ray's; see get_state."""
+
+
+@dataclass
+class SweepSeen:
+    """The sweep that callbacks hear of. `outcome`: once it is over: "finished", "failed", or "stopped": it can be gone on with."""
+
+    name: str
+    path: str
+    metric: str | None = None
+    mode: str | None = None
+    total: int | None = None
+    quiet: bool = False
+    outcome: str = ""
+
+
+class SweepLogger(Callback):
+    """A callback that knows which sweep it is of, and has a thread of its own, for it may wait for a server."""
+
+    def belongs_to(self, sweep: SweepSeen) -> None:
+        """Before all other calls, on the thread of `fit`, which must not wait."""
+
+    def caught_up(self) -> None:
+        """Nothing more waits to be heard now: what was put aside can be written together."""
 
 
 _pickled.named_in("troupe.tune", Callback, TrialView)

@@ -1,8 +1,10 @@
-"""Who hears of a sweep beside its engine: callbacks, on a thread of their own, which no trial waits for (G11)."""
+"""Who hears of a sweep beside its engine: callbacks, on threads of their own, which no trial waits for (G11)."""
 from __future__ import annotations
 
+import collections
 import queue
 import threading
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -10,7 +12,7 @@ from typing import Any
 from troupe import _callbacks
 from troupe._cluster import status_lines
 from troupe.train._checkpoint import Checkpoint
-from troupe.tune._callback import TrialView
+from troupe.tune._callback import SweepLogger, SweepSeen, TrialView
 from troupe.tune._core.deciding import End
 
 CALLS_MAX = 10_000
@@ -34,41 +36,90 @@ class News:
 
 
 class Audience:
-    """The callbacks of a sweep, `name`. `hear` never blocks; `close` waits for what was heard, DRAIN_S at most."""
+    """The callbacks of a sweep: those of the user's on one thread, in their order, and each SweepLogger, which may wait for a server, on one of its own.
+    `setup`: arguments of their `setup`."""
 
-    def __init__(self, name: str, callbacks: Sequence[Any], **setup: Any) -> None:
-        self._name, self._callbacks = name, list(callbacks)
+    def __init__(self, sweep: SweepSeen, callbacks: Sequence[Any], **setup: Any) -> None:
+        self._sweep = sweep
+        loggers = [each for each in callbacks if isinstance(each, SweepLogger)]
+        others = [each for each in callbacks if each not in loggers]
+        self._threads = [Listeners(sweep, group, setup) for group in ([others] if others else []) + [[each] for each in loggers]]
+        for each in loggers:
+            each.belongs_to(sweep)
+
+    def begin(self) -> None:
+        """From now on they hear."""
+        for each in self._threads:
+            each.begin()
+
+    def hear(self, news: News) -> None:
+        """It is told to the callbacks, in its turn. Never blocks."""
+        for each in self._threads:
+            each.hear(news)
+
+    def close(self, outcome: str) -> None:
+        """The sweep is over, or is left: waits until all has been told, DRAIN_S at most."""
+        self._sweep.outcome = outcome
+        deadline = time.monotonic() + DRAIN_S
+        for each in self._threads:
+            each.end(deadline)
+        for each in self._threads:
+            each.close(deadline)
+
+
+class Listeners:
+    """Callbacks on one thread. What one of them raises is said once for each of its methods, and counted from then on."""
+
+    def __init__(self, sweep: SweepSeen, callbacks: Sequence[Any], setup: dict[str, Any]) -> None:
+        self._sweep, self._callbacks, self._setup = sweep, list(callbacks), setup
         self._news: queue.Queue[News | None] = queue.Queue(CALLS_MAX)
         self._missed = self._iteration = 0
+        self._raised: collections.Counter[str] = collections.Counter()  # by callback and method
         self._trials: list[TrialView] = []
         self._by_id: dict[str, TrialView] = {}
-        self._setup = setup
         self._thread = threading.Thread(target=self._run, name="troupe-callbacks", daemon=True)
+
+    def begin(self) -> None:
+        """See Audience."""
         self._thread.start()
 
     def hear(self, news: News) -> None:
-        """It is told to the callbacks, in its turn."""
+        """See Audience."""
         try:
             self._news.put_nowait(news)
         except queue.Full:
             self._missed += 1
 
-    def close(self) -> None:
-        """The sweep is over."""
+    def end(self, deadline: float) -> None:
+        """Nothing more comes."""
         try:
-            self._news.put(None, timeout=DRAIN_S)
-            self._thread.join(DRAIN_S)
+            self._news.put(None, timeout=max(0.0, deadline - time.monotonic()))
         except queue.Full:
             pass
+
+    def close(self, deadline: float) -> None:
+        """Waits for the end of what was told, and says what of it did not arrive."""
+        self._thread.join(max(0.0, deadline - time.monotonic()))
+        who = ", ".join(sorted({type(each).__name__ for each in self._callbacks}))
+        for what, count in self._raised.items():
+            if count > 1:
+                self._say(f"{what} raised {count:,} times in all")
         if self._missed:
-            status_lines.say(f"troupe.tune: sweep {self._name}: callbacks were {CALLS_MAX:,} calls behind and missed {self._missed:,}")
+            self._say(f"callbacks ({who}) were {CALLS_MAX:,} calls behind and missed {self._missed:,}")
         if self._thread.is_alive():
-            status_lines.say(f"troupe.tune: sweep {self._name}: callbacks have not come to an end within {DRAIN_S:g} s, with about "
-                             f"{self._news.qsize():,} calls to come: they are left")
+            self._say(f"callbacks ({who}) have not come to an end within {DRAIN_S:g} s, with about {self._news.qsize():,} calls to come: they are left")
+
+    def _say(self, text: str) -> None:
+        status_lines.say(f"troupe.tune: sweep {self._sweep.name}: {text}")
 
     def _run(self) -> None:
         self._each("setup", **self._setup)
-        while (news := self._news.get()) is not None:
+        loggers = [each for each in self._callbacks if isinstance(each, SweepLogger)]
+        while True:
+            if loggers and self._news.empty():
+                self._each("caught_up")
+            if (news := self._news.get()) is None:
+                break
             self._tell(news)
         self._each("on_experiment_end", trials=self._trials)
 
@@ -92,9 +143,11 @@ class Audience:
             trial.status, trial.error = "PENDING", news.detail
             self._each("on_trial_recover", **common, trial=trial)
         elif news.what == "ended":
-            trial.status = "ERROR" if news.end is End.FAILED else "TERMINATED"
-            trial.error = news.detail if news.end is End.FAILED else ""
-            self._each("on_trial_error" if news.end is End.FAILED else "on_trial_complete", **common, trial=trial)
+            failed = news.end is End.FAILED
+            trial.status = "ERROR" if failed else "TERMINATED"
+            trial.error = news.detail if failed else ""
+            trial.stopped = news.detail if news.end is End.STOPPED else ""
+            self._each("on_trial_error" if failed else "on_trial_complete", **common, trial=trial)
 
     def _result(self, trial: TrialView, news: News, common: dict[str, Any]) -> None:
         trial.last_result = news.metrics or {}
@@ -109,5 +162,12 @@ class Audience:
 
     def _each(self, method: str, **arguments: Any) -> None:
         for callback in self._callbacks:
-            if (call := getattr(callback, method, None)) is not None:
-                _callbacks.run(f"{type(callback).__name__}.{method}()", lambda call=call: call(**arguments))
+            if (call := getattr(callback, method, None)) is None:
+                continue
+            try:
+                call(**arguments)
+            except BaseException as error:  # of the user's
+                what = f"{type(callback).__name__}.{method}()"
+                self._raised[what] += 1
+                if self._raised[what] == 1:
+                    _callbacks.report(what, error)

@@ -12,6 +12,7 @@ from troupe import exceptions
 from troupe._code import capture
 from troupe.train._checkpoint import Checkpoint
 from troupe.tune import _resources, _trainable
+from troupe.tune._callback import SweepSeen
 from troupe.tune._config import RunConfig, TuneConfig
 from troupe.tune._core import events as ev
 from troupe.tune._core.deciding import End
@@ -83,7 +84,9 @@ def run(plan: Plan, folder: SweepFolder, run_config: RunConfig, decide: Deciders
     Tuner.fit does."""
     plan = _seen(plan, folder.path, run_config, decide)
     engine = Engine(plan, folder)
-    how = "not ended well"
+    how, outcome = "not ended well", "failed"
+    if plan.audience is not None:
+        plan.audience.begin()
     if plan.shown is not None:
         plan.shown.begin()
     try:
@@ -91,15 +94,16 @@ def run(plan: Plan, folder: SweepFolder, run_config: RunConfig, decide: Deciders
             engine.listen(asks)
         done = engine.run(unfinished=resume.unfinished, errored=resume.errored, lets_go=resume.lets_go)
         how = done.error.partition("\n")[0]
+        outcome = "stopped" if done.resumable else "failed" if done.error else "finished"
         if engine.interrupted and done.resumable:
             raise KeyboardInterrupt
     except KeyboardInterrupt:
-        how = "stopped by Ctrl-C"
+        how, outcome = "stopped by Ctrl-C", "stopped"
         say(plan.name, f"stopped by Ctrl-C; Tuner.restore({str(folder.path)!r}, trainable).fit() goes on with it")
         raise
     finally:
         if plan.audience is not None:
-            plan.audience.close()
+            plan.audience.close(outcome)
         if plan.shown is not None:
             plan.shown.end(how)
     if done.error:
@@ -130,7 +134,8 @@ def _seen(plan: Plan, path: Path, run_config: RunConfig, decide: Deciders) -> Pl
     callbacks = run_config.callbacks or ()
     return dataclasses.replace(
         plan, shown=None if run_config.verbose == 0 else Shown(plan.name, str(path), plan.rules.metric, total),
-        audience=Audience(plan.name, callbacks, stop=run_config.stop, num_samples=decide.samples, total_num_samples=total) if callbacks else None)
+        audience=Audience(SweepSeen(plan.name, str(path), plan.rules.metric, plan.rules.mode.value, total, run_config.verbose == 0), callbacks,
+                          stop=run_config.stop, num_samples=decide.samples, total_num_samples=total) if callbacks else None)
 
 
 def _failed(error: str, plan: Plan, path: Path) -> Exception:
