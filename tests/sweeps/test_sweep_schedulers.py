@@ -23,7 +23,8 @@ def sweep(function: Any, folder: Path, space: dict[str, Any], keep: CheckpointCo
                  run_config=RunConfig(name="sweep", storage_path=folder, checkpoint_config=keep)).fit()
 
 
-def with_checkpoints(config: dict) -> None:
+def with_checkpoints(config: dict) -> dict | None:
+    """A copy of a donor that has finished has nothing left to do: what it is at is what it returns."""
     done, total = 0, 0.0
     if checkpoint := tune.get_checkpoint():
         done, total = (kind(each) for kind, each in zip((int, float), Path(checkpoint.path, "state").read_text().split(), strict=True))
@@ -33,6 +34,7 @@ def with_checkpoints(config: dict) -> None:
         total += config["lr"]
         (own / "state").write_text(f"{step} {total}")
         tune.report({"acc": total, "step": step}, checkpoint=tune.Checkpoint(own))
+    return {"acc": total, "step": done} if done == 20 else None
 
 
 def test_asha_stops_the_worse_ones_early(idle: Home, tmp_path: Path) -> None:
@@ -68,12 +70,31 @@ def test_a_pause_without_a_checkpoint_is_an_error_that_names_the_scheduler(idle:
 
 
 def test_g6_population_based_training_exploits_with_one_checkpoint_kept(idle: Home, tmp_path: Path) -> None:
-    """A copier goes on from its donor's step, with another rate, though each trial keeps one checkpoint alone."""
+    """A copier goes on from its donor's step, with another rate, though each trial keeps one checkpoint alone: whichever trial is the first to
+    get anywhere, as its first report after that shows."""
+    rates = [0.1, 0.2, 0.9, 1.0]
     scheduler = tune.schedulers.PopulationBasedTraining(time_attr="training_iteration", perturbation_interval=4, quantile_fraction=0.5,
                                                         hyperparam_mutations={"lr": tune.uniform(0.1, 1.0)})
-    grid = sweep(with_checkpoints, tmp_path, {"lr": tune.grid_search([0.1, 0.2, 0.9, 1.0]), "path": str(tmp_path)}, scheduler=scheduler,
+    grid = sweep(with_checkpoints, tmp_path, {"lr": tune.grid_search(rates), "path": str(tmp_path)}, scheduler=scheduler,
                  keep=CheckpointConfig(num_to_keep=1))
     assert not grid.errors and [each.metrics["step"] for each in grid] == [20] * 4
-    exploited = [each for each in grid if each.config["lr"] != [0.1, 0.2, 0.9, 1.0][list(grid).index(each)]]
-    assert exploited and all(each.metrics["acc"] > 0.2 * 20 for each in exploited)
+    reports = [[(each["step"], each["acc"]) for each in result.metrics_history] for result in grid]
+    exploited = [number for number, result in enumerate(grid) if result.config["lr"] != rates[number]]
+    assert exploited
+    for number in exploited:
+        before, after = first_copied(reports[number], rates[number])
+        others = [each for other, own in enumerate(reports) if other != number for each in own]
+        from_donor = [total for step, total in others if step == after[0] - 1 and 0.1 - 1e-9 <= after[1] - total <= 1.0 + 1e-9]
+        finished = after[0] == 20 and after in others
+        assert (from_donor and max(from_donor) > before[1]) or finished, (reports[number], rates[number])
     assert all(len(list(Path(each.path).iterdir())) == 1 for each in grid)
+
+
+def first_copied(reports: list[tuple[int, float]], rate: float) -> tuple[tuple[int, float], tuple[int, float]]:
+    """The last report of a trial that is its own training's, and the first that is not."""
+    total = 0.0
+    for place, (step, reported) in enumerate(reports):
+        total += rate
+        if step != place + 1 or abs(reported - total) > 1e-9:
+            return reports[place - 1], reports[place]
+    raise AssertionError(f"{reports} are all by the rate {rate}")
