@@ -13,10 +13,11 @@ import uuid
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 from conftest import Home, eventually, stand_still
-from gangs import Gang, running
+from gangs import Gang, live, running
 
 import troupe
 from troupe import exceptions
@@ -112,6 +113,32 @@ def test_a_worker_is_killed(second: Node, tmp_path: Path) -> None:
                          "  try: max_attempts=2, which starts the launch again on the nodes that are left"]
     eventually(lambda: not gang.alive(), what="the end of both ranks")
     eventually(lambda: gang.ends() == {there: ("failed", 1), 1 - there: ("cancelled", 1)}, what="the ranks' ends")
+
+
+def starts_others(folder: str) -> Any:
+    """A rank's life, with processes below it: executed in a session of their own, by a shell that goes on, forked alone."""
+    import signal
+    import subprocess
+
+    shell = subprocess.Popen("sleep 1000 & echo $!; exec sleep 1000", shell=True, stdout=subprocess.PIPE)
+    assert shell.stdout is not None
+    pids = [subprocess.Popen(["sleep", "1000"], start_new_session=True).pid, shell.pid, int(shell.stdout.readline())]
+    pids.append(os.fork())
+    if pids[-1] == 0:
+        signal.pause()
+    Path(folder, f"below-{os.environ['RANK']}").write_text(" ".join(map(str, pids)))
+    return live(folder)
+
+
+def test_a_killed_worker_takes_along_what_its_ranks_have_started(second: Node, tmp_path: Path) -> None:
+    gang = spread(tmp_path, function=starts_others)
+    there = rank_on(gang, second)
+    below = [int(each) for each in (tmp_path / f"gang/below-{there}").read_text().split()]
+    assert len(below) == 4 and all(map(running, below))
+    zygote = second.zygote()
+    os.kill(second.pid, signal.SIGKILL)
+    gang.failure(exceptions.NodeDiedError)
+    eventually(lambda: not [pid for pid in (*below, *gang.pids, zygote) if running(pid)], what="the end of all that was below the worker")
 
 
 def test_a_zygote_is_killed_and_what_it_forked_goes_on(second: Node, tmp_path: Path) -> None:

@@ -1,6 +1,7 @@
-"""Command jobs that lose a node, by distribution: all ends, with the node's name.
+"""Command jobs that lose a node, by distribution: all ends, with the node's name, and nothing of what a process has started stays on either node.
 
-Method: two workers in a home of their own; that of the second node is killed while the job's processes wait.
+Method: two workers in a home of their own; that of one node is killed while the job's processes wait for others that they have started, one of them in a
+session of its own.
 """
 from __future__ import annotations
 
@@ -15,26 +16,33 @@ import troupe
 from troupe import exceptions
 from troupe.azure import MLClient, command
 
-
-LINE = "echo begins; exec sleep 1000"
-OTHERS = {
-    "launcher": (f"pdsh -w a,b '{LINE}'", {"type": "pytorch", "launcher": "deepspeed"}),
+LINE = "echo begins; sleep 1000 & setsid sleep 1000 & wait; echo over"
+KINDS = {
+    "pytorch": (LINE, {"type": "pytorch"}, 2),
+    "tensorflow": (LINE, {"type": "tensorflow", "worker_count": 1, "parameter_server_count": 1}, 2),
+    "mpi": (LINE, {"type": "mpi"}, 2),
+    "launcher": (f"pdsh -w a,b '{LINE}'", {"type": "pytorch", "launcher": "deepspeed"}, 2),
+    "ray": (LINE, {"type": "ray"}, 1),
 }
 
 
-@pytest.mark.parametrize("kind", ["pytorch", "tensorflow", "launcher", pytest.param("mpi", marks=needs_mpirun)])
-def test_a_lost_node_ends_the_job(home: Home, kind: str) -> None:
+@pytest.mark.parametrize("lost", ["a", "b"])
+@pytest.mark.parametrize("kind", [pytest.param(each, marks=needs_mpirun if each == "mpi" else ()) for each in KINDS])
+def test_a_lost_node_ends_the_job(home: Home, kind: str, lost: str) -> None:
+    """Of the first node, which drives the job, and of the other; with TensorFlow that is a worker's, and a parameter server's."""
     head = home.json("start", "--head", "--no-worker", "--port", "0")
     for name in ("a", "b"):
         home.run("start", "--address", head["address"], "--token-file", home.token(), "--node-name", name, "--num-cpus", "4", "--force-tcp")
     troupe.init(head["address"])
     jobs = MLClient().jobs
-    line, distribution = OTHERS.get(kind, (LINE, {"type": kind}))
+    line, distribution, processes = KINDS[kind]
     job = jobs.create_or_update(command(command=line, instance_count=2, distribution=distribution))
     handle = jobs.handle(jobs.info(job.name))
-    eventually(lambda: sum("begins" in each for each in handle.logs()) == 2, what="both processes", timeout=LIMIT_S)
-    (pid,) = [each["pid"] for each in handle.session.request("GetStatus", {})[1]["nodes"] if each["name"] == "b"]
+    eventually(lambda: sum("begins" in each for each in handle.logs()) == processes, what="the processes", timeout=LIMIT_S)
+    (pid,) = [each["pid"] for each in handle.session.request("GetStatus", {})[1]["nodes"] if each["name"] == lost]
     os.kill(pid, signal.SIGKILL)
-    with pytest.raises(exceptions.LaunchError, match=r"rank 1 was lost with its node on b"):
+    with pytest.raises(exceptions.LaunchError, match=rf"rank {'ab'.index(lost)} was lost with its node on {lost}") as failed:
         handle.result(timeout=LIMIT_S)
-    eventually(lambda: not [each for each in home.processes().values() if "sleep 1000" in each or "orted" in each], what="the end of all processes")
+    assert isinstance(failed.value, exceptions.NodeDiedError)
+    words = ("sleep 1000", "orted", "mpirun", "_guard.py", "raynode")
+    eventually(lambda: not [each for each in home.processes().values() if any(word in each for word in words)], what="the end of all processes")

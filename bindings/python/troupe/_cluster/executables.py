@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
-from troupe import exceptions
+from troupe import _identity, exceptions
 from troupe._cluster import folders, variables
 
 READY_TIMEOUT_S = 30.0
@@ -71,12 +71,13 @@ def start(name: str, args: Sequence[str], *, log: Path, lifeline: int | None = N
     command = [find(name), *args, f"--ready_fd={write_end}"]
     if lifeline is not None:
         command.append(f"--lifeline_fd={lifeline}")
+    more = variables.under(_identity.new_id(), os.environ) if name == "troupe-worker" else {}
     folders.private(log.parent, remedy="name another folder for its state", keep_readable=True)
     with open(log, "ab") as output:
         start_of_log = output.tell()
         try:
             process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=output, stderr=output,
-                                       pass_fds=passed, start_new_session=True, env=environment())
+                                       pass_fds=passed, start_new_session=True, env={**environment(), **more})
         finally:
             os.close(write_end)
     with os.fdopen(read_end, "rb") as pipe:

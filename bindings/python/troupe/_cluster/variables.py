@@ -40,6 +40,10 @@ NEVER = (
 ONE_LAUNCH = "TROUPE_ONE_LAUNCH"
 """Set for a cluster that is started for one launch and ends with it: what its processes might need later is not prepared."""
 
+UNDER_WORKERS = "TROUPE_UNDER_WORKERS"
+"""Which workers a process is below, by the ids that they were started with, the nearest last: by it is found what outlives a worker that was killed
+(`_process.survivors`). All that a worker's processes start inherits it."""
+
 began_with: dict[str, str] | None = None
 """Of a process of the runtime: its environment when it began."""
 carried: frozenset[str] = frozenset()
@@ -124,6 +128,15 @@ def at_start() -> dict[str, str]:
         parsed = {os.fsdecode(name): os.fsdecode(value) for name, equals, value in pairs if equals and name}
         _parsed = raw, parsed
     return parsed
+
+
+def under(worker: str, now: Mapping[str, str]) -> dict[str, str]:
+    """For the environment of a worker with this id, started where `now` is the environment. Pure.
+
+        >>> under("7f", {"TROUPE_UNDER_WORKERS": "5c"})
+        {'TROUPE_UNDER_WORKERS': '5c,7f'}
+    """
+    return {UNDER_WORKERS: ",".join([*filter(None, [now.get(UNDER_WORKERS)]), worker])}
 
 
 def of_a_node() -> dict[str, str]:

@@ -10,9 +10,9 @@ _PR_SET_PTRACER = 0x59616D61
 _SIGKILL = 9
 
 
-def die_with_parent() -> None:
-    """Makes the kernel kill this process when the thread that started it ends."""
-    _prctl(_PR_SET_PDEATHSIG, _SIGKILL)
+def die_with_parent(whether: bool = True) -> None:
+    """Makes the kernel kill this process when the thread that started it ends, or no longer."""
+    _prctl(_PR_SET_PDEATHSIG, _SIGKILL if whether else 0)
 
 
 def let_read(reader: int) -> None:

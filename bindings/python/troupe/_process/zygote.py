@@ -3,7 +3,8 @@
 Started by a worker as `python -m troupe._process.zygote --fd N`, N being a SEQPACKET socket. It never runs
 user code, never touches CUDA and has one thread; it forks from its main thread only. What it forks are
 the worker's children: the worker reaps them, and the end of the zygote is not theirs. The end of its
-socket is its own end.
+socket is its own end. Where the worker itself has ended, what its processes have started is ended first
+(`_process.survivors`).
 
 `--module NAME`, any number of times, adds modules that its processes have loaded, from `--path FOLDER`s before its own and
 with `--directory FOLDER` as its directory: one that cannot be imported makes it unusable. `--setup JSON` comes before all that: what
@@ -38,8 +39,9 @@ from troupe import exceptions
 from troupe._cluster import variables
 from troupe._code import packages, runtime_env
 from troupe._identity import PYTHON_VERSION
-from troupe._process import bootstrap, os_calls, prefork, threads as _threads
+from troupe._process import bootstrap, os_calls, prefork, survivors, threads as _threads
 
+WORKER_ENDS_S = 10.0     # once its socket is closed; one that runs on has let go of this zygote alone
 START_S = 1.0            # from its request on, a rank's start counts as under way for this long at most
 LOST_IN_A_ROW_MAX = 3
 PROBE_DEADLINE_S = 20.0
@@ -138,13 +140,15 @@ class Zygote:
         self._base_path = base_path
         self._open = True
         self._watch(sock.fileno(), self._receive)
+        self._worker_end = os.pidfd_open(self._worker)
+        self._watch(self._worker_end, self._close)
 
     def send(self, kind: str, fields: dict) -> None:
         """Tells the worker."""
         self._socket.send(self._native.encode_message(kind, fields, b""))
 
     def run(self) -> None:
-        """Serves until the worker's end of the socket is closed.
+        """Serves until the worker's end of the socket is closed, or the worker has ended.
 
         While nothing is asked, it compacts its memory, then parks children: in that order, for pages
         that a child shares cannot be compacted without leaving it the old ones.
@@ -162,6 +166,15 @@ class Zygote:
                 action = self._actions.get(descriptor)
                 if action is not None:
                     action()
+
+    def worker_has_ended(self) -> bool:
+        """Whether what the worker has left behind is all that this process is still there for. A worker that ends has closed its socket before."""
+        ending = select.poll()
+        ending.register(self._worker_end, select.POLLIN)
+        return bool(ending.poll(WORKER_ENDS_S * 1000))
+
+    def _close(self) -> None:
+        self._open = False
 
     def _watch(self, descriptor: int, action: Callable[[], None]) -> None:
         self._actions[descriptor] = action
@@ -283,6 +296,7 @@ def main() -> None:
     gc.freeze()
     reason = failed or probe()
     zygote = Zygote(sock, 0 if reason else prefork.default_count(), base_path)
+    os_calls.die_with_parent(False)
     try:
         zygote.send("ZygoteReady", {
             "pid": os.getpid(), "import_ms": int((time.monotonic() - started) * 1000),
@@ -290,7 +304,10 @@ def main() -> None:
             "python_version": PYTHON_VERSION, "modules": modules})
         zygote.run()
     except (BrokenPipeError, ConnectionResetError):
-        return  # the worker is gone
+        pass  # the worker is gone
+    if zygote.worker_has_ended():
+        survivors.end_of(os.environ.get(variables.UNDER_WORKERS, "").rpartition(",")[2])
+    os._exit(0)  # nothing of its own is left to do, and of what it has imported no handler is to run
 
 
 if __name__ == "__main__":
