@@ -1,4 +1,4 @@
-"""What runs next in a stream of blocks (troupe/data/_flow.py), by its numbers F1 to F4.
+"""What runs next in a stream of blocks (troupe/data/_flow.py), by its numbers F1 to F5.
 
 Method: streams of random sizes, stages and orders of ends, driven by hypothesis; the flow is told, and its orders are checked.
 """
@@ -16,8 +16,10 @@ from troupe.data._flow import Flow
 class Driver:
     """Carries out what a flow orders, in whichever order `choose` says, and checks it at each step."""
 
-    def __init__(self, sizes: list[int], limits: list[int], budget: int, window: int) -> None:
-        self.sizes, self.limits, self.budget, self.window = sizes, limits, budget, window
+    def __init__(self, sizes: list[int], limits: list[int], budget: int, window: int, fails: dict[int, int] | None = None) -> None:
+        """`fails`: of blocks that fail, at which stage."""
+        self.sizes, self.limits, self.budget, self.window, self.fails = sizes, limits, budget, window, fails or {}
+        self.failed: set[int] = set()
         self.flow = Flow(limits, budget, window)
         self.offered = 0
         self.running: list[tuple[int, int]] = []
@@ -38,6 +40,7 @@ class Driver:
     def start(self) -> None:
         for stage, number in self.flow.starts():
             self.running.append((stage, number))
+            assert number < min(self.failed, default=len(self.sizes)), "F5"
             mine = sum(1 for each, _ in self.running if each == stage)
             assert mine <= self.limits[stage], "F4"
             expected = sum(self.sizes[each] for _, each in self.running) + sum(self.held.values())
@@ -51,6 +54,8 @@ class Driver:
         if number is not None:
             assert number == len(self.taken), "F1"
             self.taken.append(number)
+            if number in self.failed:
+                return False
             self.flow.released()
             self.held.pop(number)
             self.under_way -= 1
@@ -59,6 +64,11 @@ class Driver:
             return False
         assert self.running, "F2: nothing runs, and nothing is there"
         stage, number = self.running.pop(choose % len(self.running))
+        if self.fails.get(number) == stage:
+            self.failed.add(number)
+            self.held.pop(number, None)
+            self.flow.failed(number)
+            return True
         self.held[number] = self.sizes[number]
         self.flow.finished(number, self.sizes[number])
         return True
@@ -74,6 +84,21 @@ def test_f1_to_f4_blocks_come_in_order_within_budget_window_and_limits(sizes: li
         steps += 1
         assert steps < 10_000
     assert driver.taken == list(range(len(sizes)))
+
+
+@given(sizes=st.lists(st.integers(0, 100), min_size=1, max_size=30), limits=st.lists(st.integers(1, 4), min_size=1, max_size=3),
+       budget=st.integers(0, 300), window=st.integers(1, 12), choices=st.lists(st.integers(0, 100), min_size=1, max_size=50),
+       fails=st.dictionaries(st.integers(0, 29), st.integers(0, 2), min_size=1, max_size=4))
+def test_f5_blocks_before_the_first_that_fails_come_and_then_its_failure(sizes: list[int], limits: list[int], budget: int, window: int, choices: list[int],
+                                                                         fails: dict[int, int]) -> None:
+    """Whichever failed first, and whatever the others had yet to go through then."""
+    driver = Driver(sizes, limits, budget, window, fails)
+    steps = 0
+    while driver.step(choices[steps % len(choices)]):
+        steps += 1
+        assert steps < 10_000
+    first = min((number for number, stage in fails.items() if number < len(sizes) and stage < len(limits)), default=None)
+    assert driver.taken == list(range(len(sizes) if first is None else first + 1))
 
 
 def test_f1_a_failure_has_its_place_in_the_order() -> None:

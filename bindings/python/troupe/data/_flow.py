@@ -8,6 +8,8 @@ F2  What is held and what running work is expected to give stays within the budg
     through all the same, so that a budget smaller than a block slows a stream and never stops it.
 F3  No more items than the window are under way, however small they are.
 F4  A stage never runs more than its limit at once.
+F5  Where blocks fail, all before the first of them in the order are delivered, then its failure: nothing behind one that failed is started any more, what
+    is before it goes on.
 """
 from __future__ import annotations
 
@@ -42,11 +44,11 @@ class Flow:
         self._offered = 0
         self._ended = False
         self._taken: int | None = None
-        self._failed = False
+        self._failed: int | None = None  # the first in the order
 
     def may_pull(self) -> bool:
         """Whether the source is to be asked for its next item."""
-        if self._ended or self._failed or len(self._blocks) >= self._window:
+        if self._ended or self._failed is not None or len(self._blocks) >= self._window:
             return False
         return not any(block.done == 0 and not block.running for block in self._blocks.values())
 
@@ -63,11 +65,9 @@ class Flow:
     def starts(self) -> list[tuple[int, int]]:
         """(stage, number) of what is to be started now. What is nearer to the consumer goes first, as that is what frees memory."""
         orders: list[tuple[int, int]] = []
-        if self._failed:
-            return orders
         for stage in reversed(range(len(self._limits))):
             for number, block in self._blocks.items():
-                if self._running[stage] >= self._limits[stage]:
+                if self._running[stage] >= self._limits[stage] or self._failed is not None and number >= self._failed:
                     break
                 if block.running or block.done != stage or number == self._taken:
                     continue
@@ -90,12 +90,12 @@ class Flow:
         block.done, block.running, block.size, block.expected = block.done + 1, False, size, 0
 
     def failed(self, number: int) -> None:
-        """What ran of that block failed: nothing more is started, and the failure has the block's place in the order."""
+        """What ran of that block failed: nothing behind it is started any more, and the failure has the block's place in the order."""
         block = self._blocks[number]
         self._running[block.done] -= 1
         self._load -= block.expected
         block.running, block.failed, block.expected = False, True, 0
-        self._failed = True
+        self._failed = number if self._failed is None else min(number, self._failed)
 
     def take(self) -> int | None:
         """The number of the next block for the consumer, whole or failed; None: it is not there yet. It counts until `released`."""
