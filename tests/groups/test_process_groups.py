@@ -11,7 +11,7 @@ import signal
 from pathlib import Path
 
 import pytest
-from conftest import Home, eventually
+from e2e_conftest import Home, eventually
 
 from troupe import exceptions
 from troupe.launch import distributed

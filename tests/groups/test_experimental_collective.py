@@ -9,7 +9,7 @@ from typing import Any
 
 import cloudpickle
 import pytest
-from conftest import Home
+from e2e_conftest import Home
 
 import troupe
 from troupe import dag
