@@ -1,6 +1,7 @@
 """Modules of others that are changed right after they are imported, whenever that is."""
 from __future__ import annotations
 
+import functools
 import sys
 from collections.abc import Callable
 from typing import Any
@@ -52,3 +53,15 @@ def after_import(changes: dict[str, Callable[[Any], None]]) -> AfterImport:
     if later.waits():
         sys.meta_path.insert(0, later)
     return later
+
+
+def replace(name: str, made_of: Callable[[Any], Any], module: Any, *others: Any) -> None:
+    """Puts what `made_of` makes of this function of the module in its place, there and in the `others` that have it too; once."""
+    original = getattr(module, name, None)
+    if original is None or hasattr(original, "_troupe_original"):
+        return
+    made = functools.wraps(original)(made_of(original))
+    made._troupe_original = original
+    for each in (module, *others):
+        if hasattr(each, name):
+            setattr(each, name, made)

@@ -5,14 +5,13 @@ group's store; those whose count stands still, for whatever reason, answer there
 is late (`late_ranks`). Nothing is ended by it.
 
 A thread without Python's object for it: it looks once a second, for neither torch nor the store has an event for what does not happen. It begins with the
-first group of this process and ends with the last. In a group in which no rank waits for long, nothing is written to the store. Not in
-groups that use send and recv between some ranks alone, whose counts say nothing: they answer, and nobody asks.
+first group of this process and ends with the last. In a group in which no rank waits for long, nothing is written to the store. Ranks of a pipeline, which
+send and receive in pairs, count unlike each other: what is said of them is where each one is, and only perhaps who is late.
 """
 from __future__ import annotations
 
 import _thread
 import contextlib
-import functools
 import json
 import os
 import socket
@@ -21,6 +20,7 @@ import threading
 import time
 from typing import Any
 
+from troupe._after_import import replace
 from troupe._code import failures
 from troupe._process.late_ranks import Answer, Pace, late, told
 
@@ -35,21 +35,15 @@ _running = False
 
 def wrap(module: Any) -> None:
     """Groups that are made from now on are watched. `module`: torch.distributed.distributed_c10d, once it was imported."""
-    make = getattr(module, "init_process_group", None)
-    if make is None or hasattr(make, "_troupe_original"):
-        return
+    def watching(make: Any) -> Any:
+        def init_process_group(*args: Any, **kwargs: Any) -> Any:
+            made = make(*args, **kwargs)
+            _begin(module)
+            return made
 
-    @functools.wraps(make)
-    def init_process_group(*args: Any, **kwargs: Any) -> Any:
-        made = make(*args, **kwargs)
-        _begin(module)
-        return made
+        return init_process_group
 
-    init_process_group._troupe_original = make  # type: ignore[attr-defined]
-    module.init_process_group = init_process_group
-    package = sys.modules.get("torch.distributed")
-    if package is not None and hasattr(package, "init_process_group"):
-        package.init_process_group = init_process_group  # type: ignore[attr-defined]
+    replace("init_process_group", watching, module, sys.modules.get("torch.distributed"))
 
 
 def _begin(module: Any) -> None:

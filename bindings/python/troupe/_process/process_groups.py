@@ -17,7 +17,7 @@ from collections import Counter
 from typing import Any
 
 from troupe import _rendezvous
-from troupe._after_import import after_import
+from troupe._after_import import after_import, replace
 from troupe._process import gloo_sockets, group_watch
 
 _MODULE = "torch.distributed.distributed_c10d"
@@ -39,26 +39,21 @@ def _wrap_groups(module: Any) -> None:
 
 
 def _wrap(module: Any) -> None:
-    destroy = module.destroy_process_group
-    if hasattr(destroy, "_troupe_original"):
-        return
+    def counting(destroy: Any) -> Any:
+        def destroy_process_group(group: Any = None) -> Any:
+            global _worlds
+            there = module.is_initialized()
+            done = destroy(group)
+            if there and not module.is_initialized():
+                _worlds += 1
+                module._world.group_count = _worlds * GROUPS_OF_A_WORLD
+            return done
 
-    def destroy_process_group(group: Any = None) -> Any:
-        global _worlds
-        there = module.is_initialized()
-        done = destroy(group)
-        if there and not module.is_initialized():
-            _worlds += 1
-            module._world.group_count = _worlds * GROUPS_OF_A_WORLD
-        return done
+        return destroy_process_group
 
-    _name_once(module)
-    destroy_process_group.__doc__ = destroy.__doc__
-    destroy_process_group._troupe_original = destroy  # type: ignore[attr-defined]
-    module.destroy_process_group = destroy_process_group
-    package = sys.modules.get("torch.distributed")
-    if package is not None and hasattr(package, "destroy_process_group"):
-        package.destroy_process_group = destroy_process_group  # type: ignore[attr-defined]
+    if not hasattr(module.destroy_process_group, "_troupe_original"):
+        _name_once(module)
+    replace("destroy_process_group", counting, module, sys.modules.get("torch.distributed"))
 
 
 def _name_once(module: Any) -> None:
