@@ -62,6 +62,12 @@ class Server:
         experiments = [each["experiment_id"] for each in self.ask("experiments/search", max_results=100)["experiments"]]
         return [_plain(each) for each in self.ask("runs/search", experiment_ids=experiments, filter=only).get("runs", ())]
 
+    def runs_of_sweep(self, name: str) -> tuple[dict[str, Any], dict[str, dict[str, Any]]]:
+        """The sweep's run, and those of its trials by their names."""
+        found = self.runs()
+        (own,) = [each for each in found if each["tags"].get("troupe.sweep") == name]
+        return own, {each["name"]: each for each in found if each["tags"].get("mlflow.parentRunId") == own["id"]}
+
     def ended(self, launch: str) -> dict[str, Any]:
         """The only run of a launch, once it has ended."""
         def found() -> dict[str, Any] | None:

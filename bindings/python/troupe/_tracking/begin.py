@@ -31,7 +31,7 @@ def tracked(session: Any, spec: dict[str, Any], options: Any, source: str = "") 
     if rule.says_no(options.tracking, given):
         return None
     try:
-        program = _of_this_program()
+        program = of_this_program()
         if not rule.wanted(options.tracking, given, active=bool(program["run"]), uri_is_set=program["is_set"]):
             return None
         if importlib.util.find_spec("mlflow") is None:
@@ -48,7 +48,7 @@ def _say(options: Any, text: str) -> None:
     status_lines.say(f"troupe: the launch is not tracked: {text}", quiet=options.quiet)
 
 
-def _of_this_program() -> dict[str, Any]:
+def of_this_program() -> dict[str, Any]:
     """What the program has said to MLflow, if it has imported it: its active run and address."""
     mlflow = sys.modules.get("mlflow")
     active = getattr(mlflow, "active_run", None)
@@ -73,7 +73,7 @@ def _begun(session: Any, spec: dict[str, Any], options: Any, given: Mapping[str,
     wish = rule.Wish(
         local=local, store=rule.shown(uri), name=spec["name"], run="" if program["run"] else given.get(rule.RUN, ""), parent=program["run"],
         experiment=program["experiment"] or given.get(rule.EXPERIMENT, ""), experiment_name=given.get(rule.EXPERIMENT_NAME, ""),
-        tags={"troupe.ranks": str(spec["ranks"]), "mlflow.user": _user(), "mlflow.source.name": source, "mlflow.source.type": "LOCAL"},
+        tags={"troupe.ranks": str(spec["ranks"]), "mlflow.user": user_name(), "mlflow.source.name": source, "mlflow.source.type": "LOCAL"},
         system_metrics=given.get(rule.SYSTEM_METRICS, "").lower() not in ("0", "false"), detached=options.detach)
     env = {key: value for key, value in options.runtime_env.items() if key in _TRAVELS}
     if not local:
@@ -96,7 +96,8 @@ def _travels_on(variables: list[dict[str, str]], tracker: str) -> None:
             each["value"] = json.dumps(env, sort_keys=True)
 
 
-def _user() -> str:
+def user_name() -> str:
+    """Who runs this process, as MLflow's tags have it."""
     import getpass
 
     with contextlib.suppress(Exception):

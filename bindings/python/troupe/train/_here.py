@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import os
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from troupe import _pickled
+from troupe import _callbacks, _pickled
 from troupe.train import _metrics
 from troupe.train._checkpoint import Checkpoint
 
@@ -88,12 +88,23 @@ class Loop(ABC):
 
 _loop: Loop | None = None
 _pid = 0
+_at_its_end: list[Callable[[], Any]] = []
 
 
 def enter(loop: Loop | None) -> None:
-    """From now on this process trains, and reports there; None: not any more."""
+    """From now on this process trains, and reports there; None: not any more. What was to be done at the end of the one before is done."""
     global _loop, _pid
+    actions = _at_its_end[:]
+    _at_its_end.clear()
+    if _pid == os.getpid():
+        for action in actions:
+            _callbacks.run("the end of a training", action)
     _loop, _pid = loop, os.getpid()
+
+
+def at_its_end(action: Callable[[], Any]) -> None:
+    """Calls it on the thread of what trains in this process now, once that has returned or raised."""
+    _at_its_end.append(action)
 
 
 def device_index() -> int | None:

@@ -206,7 +206,8 @@ def sweep(fn: Callable[..., Any] | None = None, /, **options: Any) -> Any:
     `max_concurrent`: at most so many trials at once. `max_failures`: how often a trial is started again, from its latest checkpoint; `keep`: how many
     checkpoints of each stay; `reuse`: a process takes one trial after the other. `remote=True`: on the cluster of `troupe.init()` or
     TROUPE_ADDRESS, else on this machine. `runtime_env`, `priority`, `label_selector`, `infeasible`, `preimport`: as of `@distributed`. `name`,
-    `storage`: the sweep's folder is `storage/name`, ~/troupe_results unless given. `callbacks`: told of what happens. `quiet`: no status lines.
+    `storage`: the sweep's folder is `storage/name`, ~/troupe_results unless given. `callbacks`: told of what happens. `tracking=True`: runs in MLflow, as MLflowLoggerCallback
+    writes them.  `quiet`: no status lines.
 
     Does not block. Raises TypeError or ValueError for what can never be right.
 

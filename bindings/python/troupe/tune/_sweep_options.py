@@ -61,6 +61,7 @@ class SweepOptions:
     name: str | None = None
     storage: str | os.PathLike | None = None
     callbacks: Sequence[Any] | None = None
+    tracking: bool = False
     quiet: bool = False
 
     def __post_init__(self) -> None:
@@ -109,8 +110,17 @@ class SweepOptions:
                 raise TypeError("@sweep(max_t=...) is a number of reports after which a trial has done enough, and so is stop=: give one of them")
             stop = {**(stop or {}), "training_iteration": self.max_t}
         return RunConfig(name=self.name, storage_path=self.storage, failure_config=FailureConfig(max_failures=self.max_failures),
-                         checkpoint_config=CheckpointConfig(num_to_keep=self.keep), stop=stop, callbacks=self.callbacks,
+                         checkpoint_config=CheckpointConfig(num_to_keep=self.keep), stop=stop, callbacks=self._callbacks() or None,
                          verbose=0 if self.quiet else None)
+
+    def _callbacks(self) -> list[Any]:
+        """Raises ImportError where MLflow is asked for and is not installed."""
+        found = list(self.callbacks or ())
+        if self.tracking:
+            from troupe.tune.logger import MLflowLoggerCallback
+
+            found += [] if any(isinstance(each, MLflowLoggerCallback) for each in found) else [MLflowLoggerCallback()]
+        return found
 
     def given(self, function: Any, parameters: Mapping[str, Any]) -> _trainable.Given:
         """What a trial runs, and what it holds."""
@@ -157,6 +167,6 @@ def _check_amounts(options: SweepOptions) -> None:
         raise ValueError(f"@sweep(trials={options.trials!r}): a whole number of at least 1, or -1: until something stops the sweep")
     if options.keep is not None and not is_count(options.keep, 1):
         raise ValueError(f"@sweep(keep={options.keep!r}): a whole number of at least 1, the checkpoints of each trial that stay")
-    for what in ("remote", "reuse", "quiet"):
+    for what in ("remote", "reuse", "tracking", "quiet"):
         if not isinstance(getattr(options, what), bool):
             raise TypeError(f"@sweep({what}={getattr(options, what)!r}): True or False")

@@ -11,9 +11,11 @@ if TYPE_CHECKING:
     from troupe.tune.logger.csv import CSVLoggerCallback
     from troupe.tune.logger.json import JsonLoggerCallback
     from troupe.tune.logger.logger import LoggerCallback, pretty_print
+    from troupe.tune.logger.mlflow import MLflowLoggerCallback
     from troupe.tune.logger.tensorboardx import TBXLoggerCallback
 
-_WHERE = {"CSVLoggerCallback": "csv", "JsonLoggerCallback": "json", "LoggerCallback": "logger", "TBXLoggerCallback": "tensorboardx", "pretty_print": "logger"}
+_WHERE = {"CSVLoggerCallback": "csv", "JsonLoggerCallback": "json", "LoggerCallback": "logger", "MLflowLoggerCallback": "mlflow",
+          "TBXLoggerCallback": "tensorboardx", "pretty_print": "logger"}
 
 
 def __getattr__(name: str) -> Any:
@@ -28,4 +30,4 @@ def __dir__() -> list[str]:
     return sorted({*globals(), *_WHERE})
 
 
-__all__ = ["CSVLoggerCallback", "JsonLoggerCallback", "LoggerCallback", "TBXLoggerCallback", "pretty_print"]
+__all__ = ["CSVLoggerCallback", "JsonLoggerCallback", "LoggerCallback", "MLflowLoggerCallback", "TBXLoggerCallback", "pretty_print"]
