@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import cloudpickle
+import pytest
 from e2e_conftest import Home
 
 from troupe import tune
@@ -52,3 +53,25 @@ def test_what_another_rank_fails_of_is_the_trials_failure(idle: Home, tmp_path: 
     grid = train.options(storage=tmp_path, name="fails").sweep(folder=str(tmp_path), how="fails")
     assert [type(each.error) is not None and isinstance(each.error, KeyError) for each in grid] == [True, True], grid.errors
     assert all("rank one's own" in str(each.error) for each in grid)
+
+
+def test_every_rank_has_imported_already_what_is_preimported(idle: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A module of the program's own, which writes down in which process it was imported: not in the ranks', but where they are forked from."""
+    (tmp_path / "imported_before.py").write_text("import os\nPID = os.getpid()\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+
+    @tune.sweep(remote=True, ranks=2, cpus=0.5, preimport=["imported_before"], storage=tmp_path, name="early", quiet=True)
+    def early() -> None:
+        import os
+
+        import torch
+        import torch.distributed as dist
+
+        loaded = "imported_before" in sys.modules and sys.modules["imported_before"].PID != os.getpid()
+        dist.init_process_group("gloo")
+        total = torch.tensor([int(loaded)])
+        dist.all_reduce(total)
+        tune.report({"loaded": total.item()})
+
+    grid = early.sweep()
+    assert not grid.errors and grid[0].metrics["loaded"] == 2, grid.errors

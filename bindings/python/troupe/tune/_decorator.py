@@ -207,7 +207,7 @@ def sweep(fn: Callable[..., Any] | None = None, /, **options: Any) -> Any:
     checkpoints of each stay; `reuse`: a process takes one trial after the other. `remote=True`: on the cluster of `troupe.init()` or
     TROUPE_ADDRESS, else on this machine. `runtime_env`, `priority`, `label_selector`, `infeasible`, `preimport`: as of `@distributed`. `name`,
     `storage`: the sweep's folder is `storage/name`, ~/troupe_results unless given. `callbacks`: told of what happens. `tracking=True`: runs in MLflow, as MLflowLoggerCallback
-    writes them.  `quiet`: no status lines.
+    writes them. `gpu_memory_fraction=True`: of trials that share a GPU, torch in each keeps to its part of the memory. `quiet`: no status lines.
 
     Does not block. Raises TypeError or ValueError for what can never be right.
 

@@ -33,11 +33,12 @@ LAST_WORD_S = 4.0
 
 @dataclasses.dataclass(frozen=True)
 class GangTrial:
-    """A trial's function that is run by all ranks of a gang. `bundle`: what each holds."""
+    """A trial's function that is run by all ranks of a gang. `bundle`: what each holds; `preimport`: what their processes have imported already."""
 
     function: Callable[..., Any]
     ranks: int
     bundle: Mapping[str, float]
+    preimport: tuple[str, ...] = ()
 
     def __call__(self, config: Mapping[str, Any], **parameters: Any) -> Any:
         loop = _here.current("a gang's trial")
@@ -60,7 +61,8 @@ class GangTrial:
     def _others(self, name: str) -> list[Any]:
         here = ActorContext.current
         assert here is not None
-        made = troupe.remote(GangRank).options(**_resources.amounts_as_options(self.bundle), concurrency_groups={"control": 1})
+        made = troupe.remote(GangRank).options(**_resources.amounts_as_options(self.bundle), concurrency_groups={"control": 1},
+                                                preimport=self.preimport)
         group = PlacementGroup(here.group, [dict(self.bundle)] * self.ranks)
         return [made.options(scheduling_strategy=PlacementGroupSchedulingStrategy(group, rank)).remote(f"{name} rank {rank}")
                 for rank in range(1, self.ranks)]

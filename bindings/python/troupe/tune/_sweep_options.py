@@ -10,7 +10,7 @@ from troupe import _checks, _strategies
 from troupe._cluster import infeasible as _infeasible, resources as _resources, selectors
 from troupe._code import runtime_env as _runtime_env
 from troupe.train._config import is_count
-from troupe.tune import _resources as _resources_of_trials, _trainable
+from troupe.tune import _gpu_share, _resources as _resources_of_trials, _trainable
 from troupe.tune._config import CheckpointConfig, FailureConfig, RunConfig, TuneConfig
 
 _OF_SCHEDULERS = ("max_t", "grace_period", "reduction_factor")
@@ -50,6 +50,7 @@ class SweepOptions:
     gpus: float = 0
     memory: float | str | None = None
     gpu_type: str | None = None
+    gpu_memory_fraction: bool = False
     ranks: int = 1
     strategy: str = "PACK"
     remote: bool = False
@@ -132,8 +133,10 @@ class SweepOptions:
             from troupe.tune import _gang
 
             bundle = _resources_of_trials.amounts(held)
-            function, held = _gang.GangTrial(function, self.ranks, bundle), _resources_of_trials.PlacementGroupFactory([bundle] * self.ranks, self.strategy)
-        return _trainable.Given(function, parameters, held, {name: value for name, value in options.items() if value})
+            function = _gpu_share.Capped(function) if self.gpu_memory_fraction else function
+            function, held = _gang.GangTrial(function, self.ranks, bundle, tuple(self.preimport)), _resources_of_trials.PlacementGroupFactory([bundle] * self.ranks, self.strategy)
+        return _trainable.Given(function, parameters, held, {name: value for name, value in options.items() if value},
+                                gpu_memory_fraction=self.gpu_memory_fraction and self.ranks == 1)
 
     def changed(self, given: Mapping[str, Any]) -> SweepOptions:
         """With these in the place of its own. Raises TypeError or ValueError."""
@@ -158,6 +161,7 @@ def _check_amounts(options: SweepOptions) -> None:
         if isinstance(amount, bool) or not isinstance(amount, (int, float)) or not amount >= 0:
             raise ValueError(f"@sweep({what}={amount!r}): a number of at least 0, for each rank of a trial")
     _resources.check_gpus(options.gpus)
+    _gpu_share.check(options.gpu_memory_fraction, "@sweep", options.gpus)
     if options.gpu_type is not None and not options.gpus:
         raise TypeError("@sweep: gpu_type= goes with gpus=")
     if not is_count(options.ranks, 1):

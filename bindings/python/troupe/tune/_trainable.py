@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from troupe import _pickled
-from troupe.tune import _resources
+from troupe.tune import _gpu_share, _resources
 from troupe.tune._trainable_class import ClassRun, Trainable
 
 
@@ -25,6 +25,8 @@ class Given:
     resources: Any = None
     options: Mapping[str, Any] = field(default_factory=dict)
     """Of the actors that its trials run in, beside their resources: `runtime_env`, `priority`, `accelerator_type` and the like."""
+    gpu_memory_fraction: bool = False
+    """Whether torch in each of them keeps to the part of a GPU that it holds."""
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         return self.function(*args, **{**self.parameters, **kwargs})
@@ -43,18 +45,21 @@ def given(trainable: Any) -> Given:
     return Given(trainable)
 
 
-def with_resources(trainable: Any, resources: Any) -> Any:
+def with_resources(trainable: Any, resources: Any, *, gpu_memory_fraction: bool = False) -> Any:
     """The trainable, each trial of which holds that much.
 
     `resources`: amounts, `{"cpu": 2, "gpu": 0.5}`, other names as they are; a PlacementGroupFactory; or a function of the
     configuration that gives one of these. Without
-    this a trial holds one CPU. Raises ValueError for what is no amount. As Ray's `tune.with_resources`.
+    this a trial holds one CPU. `gpu_memory_fraction`: of trials that share a GPU, torch in each takes no more of its memory than its part. Raises
+    ValueError for what is no amount, TypeError. As Ray's `tune.with_resources`.
 
         Tuner(tune.with_resources(train, {"gpu": 0.5}), param_space=...)
     """
+    gpus = None
     if not callable(resources):
-        _resources.shape_of(resources)
-    return replace(given(trainable), resources=resources)
+        gpus = _resources.held_by(_resources.shape_of(resources)).get("GPU", 0.0)
+    _gpu_share.check(gpu_memory_fraction, "with_resources", gpus)
+    return replace(given(trainable), resources=resources, gpu_memory_fraction=gpu_memory_fraction)
 
 
 def with_parameters(trainable: Any, **parameters: Any) -> Any:

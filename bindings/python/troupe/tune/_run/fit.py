@@ -11,7 +11,7 @@ from typing import Any
 from troupe import exceptions
 from troupe._code import capture
 from troupe.train._checkpoint import Checkpoint
-from troupe.tune import _resources, _trainable
+from troupe.tune import _gpu_share, _resources, _trainable
 from troupe.tune._callback import SweepSeen
 from troupe.tune._config import RunConfig, TuneConfig
 from troupe.tune._core import events as ev
@@ -57,7 +57,8 @@ def plan_of(name: str, trial_name: str, sweep_id: str, trainable: _trainable.Giv
     at_end = bool(checkpoints.checkpoint_at_end)
     # What ends or pauses a trial from outside comes as the answer to its report, when it is too late for a checkpoint of that report.
     every = checkpoints.checkpoint_frequency or int(at_end or decide.scheduler.needs_checkpoints)
-    function = capture.dumps(_trainable.as_function(trainable, every=every, at_end=at_end), (), {}, what=f"the trials' function {trial_name}")
+    runs = _trainable.as_function(trainable, every=every, at_end=at_end)
+    function = capture.dumps(_gpu_share.Capped(runs) if trainable.gpu_memory_fraction else runs, (), {}, what=f"the trials' function {trial_name}")
     by_config = trainable.resources if callable(trainable.resources) else None
     if trainable.resources is None and _trainable.says_resources(trainable):
         by_config = trainable.function.default_resource_request
