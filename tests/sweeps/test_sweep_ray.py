@@ -56,11 +56,39 @@ try:
 except AttributeError as error:
     print(str(error).partition("; ")[2])
 """
+LOGGERS = """
+import csv, os, sys
+from ray import air, tune
+from ray.tune.logger import CSVLoggerCallback, JsonLoggerCallback, LoggerCallback
+from ray.tune.logger.json import JsonLoggerCallback as same
+
+class Own(LoggerCallback):
+    def log_trial_end(self, trial, failed=False):
+        trial.init_local_path()
+        open(os.path.join(trial.local_path, "own"), "w").write(str(failed))
+
+def objective(config):
+    for step in range(5):
+        tune.report({"score": step, "by": {"a": step}})
+
+assert same is JsonLoggerCallback
+tune.Tuner(objective, run_config=air.RunConfig(name="exp", storage_path=sys.argv[1], stop={"score": 2}, callbacks=[
+    CSVLoggerCallback(), JsonLoggerCallback(), Own()])).fit()
+(folder,) = (each.path for each in os.scandir(os.path.join(sys.argv[1], "exp")) if each.is_dir())
+print(sorted(os.listdir(folder)), [row["by/a"] for row in csv.DictReader(open(os.path.join(folder, "progress.csv")))])
+for name in ("ray.tune.logger.aim", "ray.air.integrations.wandb"):
+    try:
+        __import__(name)
+    except ImportError as error:
+        print(str(error).rpartition("; ")[2])
+"""
 
 
 @pytest.mark.parametrize("script, says", [
     (TUNER, "4 0 1.0 8 True\n4 0\n"),
-    (OLDER, "{'by': 3} 12 [4, 8, 12]\nuse the rows that a sweep shows by itself, or a ray.tune.Callback\n")], ids=["tuner", "run"])
+    (OLDER, "{'by': 3} 12 [4, 8, 12]\nuse the rows that a sweep shows by itself, or a ray.tune.Callback\n"),
+    (LOGGERS, "['own', 'params.json', 'params.pkl', 'progress.csv', 'result.json'] ['0', '1', '2']\n"
+     + 2 * "use that library's own calls in the trial's function, or a ray.tune.logger.LoggerCallback of one's own\n")], ids=["tuner", "run", "loggers"])
 def test_a_script_for_ray_tune_runs_unchanged(home: Home, tmp_path: Path, script: str, says: str) -> None:
     (tmp_path / "script.py").write_text(script)
     done = home.run("run-as", str(tmp_path / "script.py"), str(tmp_path), timeout=4 * TIMEOUT_S)

@@ -5,11 +5,12 @@ Method: the pure modules, case by case.
 from __future__ import annotations
 
 import math
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from troupe import exceptions
+from troupe import exceptions, tune
 from troupe.train import (
     CheckpointConfig,
     DataConfig,
@@ -161,6 +162,8 @@ def test_tensors_are_for_checkpoints() -> None:
     (lambda: TorchTrainer(lambda a, b: None), ValueError, "takes one argument, its config, or none"),
     (lambda: TorchTrainer(lambda: None, train_loop_config=3), TypeError, "a dict"),
     (lambda: TorchTrainer(lambda: None, scaling_config=4), TypeError, "a ScalingConfig"),
+    (lambda: TorchTrainer(lambda: None, run_config=4), TypeError, "a RunConfig"),
+    (lambda: TorchTrainer(lambda: None, run_config=tune.RunConfig(stop={"x": 1})), ValueError, "the training loop ends when it returns"),
     (lambda: TorchTrainer(lambda: None, datasets={"train": [1]}), TypeError, "a troupe.data.Dataset, as troupe.data.read_parquet"),
     (lambda: TorchTrainer(lambda: None, dataset_config=DataConfig(["x"])), ValueError, "the trainer's datasets are none"),
     (lambda: DataConfig("train"), TypeError, "'all', or a list of datasets' names"),
@@ -183,3 +186,12 @@ def test_a_loop_takes_its_config_or_nothing() -> None:
     assert _trainer._arguments(lambda config: None, None) == ({},)
     assert _trainer._arguments(lambda: None, {"lr": 1}) == ()
     assert _trainer._arguments(lambda config, more=1: None, None) == ({},)
+
+
+def test_a_run_config_of_sweeps_is_one_of_trainings_where_it_says_nothing_else(tmp_path: Path) -> None:
+    """As programs have it that take both from `ray.air`."""
+    given = tune.RunConfig(name="both", storage_path=tmp_path, failure_config=tune.FailureConfig(max_failures=2),
+                           checkpoint_config=tune.CheckpointConfig(num_to_keep=1), verbose=1)
+    run = TorchTrainer(lambda: None, run_config=given).run_config
+    assert type(run) is RunConfig and (run.name, run.storage_path, run.verbose) == ("both", tmp_path, 1)
+    assert run.failure_config == FailureConfig(max_failures=2) and run.checkpoint_config.num_to_keep == 1

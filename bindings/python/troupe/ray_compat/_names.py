@@ -61,7 +61,7 @@ _DAG = dict.fromkeys(("ClassMethodNode", "ClassNode", "DAGNode", "FunctionNode",
 _TRAIN = dict.fromkeys((
     "Checkpoint", "CheckpointConfig", "ControllerError", "DataConfig", "FailureConfig", "Result", "RunConfig", "ScalingConfig", "TrainContext",
     "TrainingFailedError", "WorkerGroupError", "get_checkpoint", "get_context", "get_dataset_shard", "report"), "train")
-_AIR = dict.fromkeys(("CheckpointConfig", "FailureConfig", "RunConfig", "ScalingConfig"), "train")
+_AIR = {**dict.fromkeys(("CheckpointConfig", "FailureConfig", "ScalingConfig"), "train"), "RunConfig": "tune"}  # of Tuner and of trainers
 _TRAIN_TORCH = dict.fromkeys(("TorchConfig", "TorchTrainer", "enable_reproducibility", "get_device", "get_devices", "prepare_data_loader",
                               "prepare_model"), "train.torch")
 

@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any
 
 from troupe import _pickled, _strategies
@@ -176,6 +176,17 @@ class RunConfig:
         if given is not None and not isinstance(given, cls):
             raise TypeError(f"RunConfig({name}={given!r}): a {cls.__name__}")
         return cls() if given is None else given
+
+
+def of_training(given: Any) -> Any:
+    """A RunConfig of sweeps, which programs have that take it from `ray.air`, as the one of trainings; all else as it is. Raises ValueError where it says
+    what is of sweeps alone."""
+    kind = type(given)
+    if (kind.__module__, kind.__qualname__) != ("troupe.tune", "RunConfig"):
+        return given
+    known = {each.name for each in fields(RunConfig)}
+    said = {each.name: value for each in fields(given) if each.name in known and (value := getattr(given, each.name)) not in (None, False)}
+    return RunConfig(**{**said, "failure_config": FailureConfig(**vars(given.failure_config))})
 
 
 _pickled.named_in("troupe.train", ScalingConfig, FailureConfig, CheckpointConfig, RunConfig)

@@ -11,7 +11,7 @@ from troupe import _pickled
 from troupe._identity import new_id
 from troupe.train import _config, _datasets
 from troupe.train._checkpoint import Checkpoint
-from troupe.train._config import RunConfig, ScalingConfig
+from troupe.train._config import RunConfig, ScalingConfig, of_training
 from troupe.train._datasets import DataConfig
 from troupe.train._result import Result
 
@@ -55,7 +55,7 @@ class TorchTrainer:
                 ("metadata", metadata, "Checkpoint.set_metadata keeps it with a checkpoint")):
             if given:
                 raise ValueError(f"TorchTrainer({name}=...) is not a part of Troupe: {instead}")
-        self.run_config = _of(RunConfig, "run_config", run_config)
+        self.run_config = _of(RunConfig, "run_config", of_training(run_config))
         self.scaling_config = _of(ScalingConfig, "scaling_config", scaling_config)
         self._torch_config = _of(TorchConfig, "torch_config", torch_config)
         if resume_from_checkpoint is not None and not isinstance(resume_from_checkpoint, Checkpoint):
