@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import contextlib
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -20,6 +21,7 @@ from troupe.util import placement_group, remove_placement_group
 from troupe.util.scheduling_strategies import PlacementGroupSchedulingStrategy
 
 FUNCTION_INLINE_BYTES_MAX = 64 << 10
+_WITH_NODE = re.compile(r"\bnode \S+ is lost: |\bits node leaves: ")
 
 
 @dataclass
@@ -120,24 +122,32 @@ class TrialPlaces:
         return ev.Reported(trial, attempt, sequence, metrics, checkpoint, seconds)
 
     def _failed(self, place: int, held: Held, error: exceptions.TroupeError) -> ev.Event:
-        lost = not isinstance(error, exceptions.TaskError) and self._node_is_lost(held)
         if not held.trial:
             return ev.PlaceLost(place, str(error))
         cause = error.cause if isinstance(error, exceptions.TaskError) and isinstance(error.cause, BaseException) else error
+        lost = went_with_a_node(cause) or (cause is error and self._node_is_gone(held))
+        # Nobody knows what became of the process; it is ended, and what it did with its connection is not the trial's doing.
+        counts = not lost and not (cause is error and isinstance(error, exceptions.ActorUnavailableError))
         kind = type(cause).__name__
         trial, attempt = held.trial, held.attempt
         self._left(held)
         words = cause if cause is error else "\n  ".join([failures.first_line(cause), *getattr(error, "remote_traceback", "").rstrip().splitlines()])
         raised = exceptions.with_type_of(TrialFailedError, cause, f"trial {trial}: {words}")
-        return ev.Exited(trial, attempt, ev.Failure("NodeLost" if lost else kind, str(words), counts=not lost, raised=raised))
+        return ev.Exited(trial, attempt, ev.Failure("NodeLost" if lost else kind, str(words), counts=counts, raised=raised))
 
     def _left(self, held: Held) -> None:
         del self._by_trial[held.trial, held.attempt]
         held.trial, held.attempt = "", 0
 
-    def _node_is_lost(self, held: Held) -> bool:
+    def _node_is_gone(self, held: Held) -> bool:
         if held.about is None:
             return False
         with contextlib.suppress(exceptions.TroupeError):
-            return not any(each["alive"] for each in state.list_nodes() if each["node_id"] == held.about["node"])
+            return not any(each["alive"] and each["state"] != "draining" for each in state.list_nodes() if each["node_id"] == held.about["node"])
         return False
+
+
+def went_with_a_node(error: BaseException) -> bool:
+    """Whether a process that is named there ended with its node: the trial's own, or another one of its gang. By the words of the head about a node
+    that is lost (`Turn::LossOf`), and of a worker that leaves (`WorkerCore::Leave`)."""
+    return isinstance(error, exceptions.NodeDiedError) or (isinstance(error, exceptions.ActorError) and bool(_WITH_NODE.search(str(error))))
