@@ -183,3 +183,40 @@ def test_two_heads_on_one_state_are_refused(home: Home) -> None:
     assert second.returncode == 1
     assert f"another head (pid {head['pid']}) runs on" in second.stderr
     assert home.json("status")["pid"] == head["pid"]
+
+
+NESTED = """
+import pathlib, time, troupe
+troupe.init({address!r})
+@troupe.remote
+class Held:
+    def ping(self):
+        return "pong"
+@troupe.remote
+class Maker:
+    def make(self):
+        self.first = Held.options(num_cpus=8).remote()
+        troupe.get(self.first.ping.remote())
+        self.second = Held.options(num_cpus=8).remote()
+        self.answer = self.second.ping.remote()
+    def end(self):
+        troupe.kill(self.first)
+        return troupe.get(self.answer, timeout=60)
+maker = Maker.options(num_cpus=0).remote()
+troupe.get(maker.make.remote())
+print("made", flush=True)
+while not pathlib.Path({gate!r}).exists():
+    time.sleep(0.01)  # lint-ok: a program that waits for the test
+print(troupe.get(maker.end.remote()), flush=True)
+"""
+
+
+def test_an_actor_hears_of_the_actors_that_it_has_made_from_the_head_that_comes_back(home: Home, tmp_path: Path) -> None:
+    """One has no room before the head is killed, and begins after it came back."""
+    head = start(home)
+    driver = Driver(NESTED.format(address=head["address"], gate=str(tmp_path / "go")))
+    assert driver.line() == "made"
+    restart(home, head)
+    (tmp_path / "go").touch()
+    code, lines, err = driver.end()
+    assert (code, lines) == (0, ["pong"]), err

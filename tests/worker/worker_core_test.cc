@@ -343,6 +343,22 @@ TEST_F(WorkerCoreTest, RequestsOfProcessesAreRelayedAndRepeatedToALaterHead) {
   EXPECT_EQ(Sent<wire::Relay>().size(), 2u) << "answered ones are not repeated";
 }
 
+TEST_F(WorkerCoreTest, ProcessesHearOfAHeadThatHasForgottenWhatTheyWatch) {
+  Join();
+  const ProcessId id = StartActor();
+  EXPECT_TRUE(SentToProcesses<wire::Welcome>().empty()) << "it began under this head";
+  Take(core_->OnHeadDown(now_));
+  Join();
+  EXPECT_TRUE(SentToProcesses<wire::Welcome>().empty()) << "this one still knows";
+  Take(core_->OnHeadDown(now_));
+  Join(2);
+  EXPECT_EQ(SentToProcesses<wire::Welcome>(), std::vector<ProcessId>{id});
+  Exit(id);
+  Take(core_->OnHeadDown(now_));
+  Join(3);
+  EXPECT_EQ(SentToProcesses<wire::Welcome>().size(), 1u) << "nobody hears it";
+}
+
 TEST_F(WorkerCoreTest, ARequestThatMayNotBeRepeatedEndsAsUnknown) {
   Join();
   const ProcessId id = StartActor();

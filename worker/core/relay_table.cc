@@ -67,8 +67,14 @@ bool RelayTable::Down(ProcessId process, const std::string& frame, Effects* effe
   return true;
 }
 
-void RelayTable::OnRegistered(const Outbox& outbox, Effects* effects) {
+void RelayTable::OnRegistered(const Outbox& outbox, const wire::Welcome& head,
+                              const ProcessTable& processes, Effects* effects) {
   for (const auto& [order, pending] : pending_) outbox.SendNow(pending.relay, effects);
+  if (std::exchange(head_incarnation_, head.head_incarnation) == head.head_incarnation) return;
+  for (const auto& [id, process] : processes.all()) {
+    if (process.pid != 0 && !process.exited && !process.is_program)
+      effects->push_back(ToProcess{id, wire::Message{0, 0, head, {}}});
+  }
 }
 
 void RelayTable::OnDisconnected(Effects* effects) {

@@ -26,7 +26,10 @@ class RelayTable {
   /// An answer or push of the head, passed on verbatim. False when `frame` is not a message.
   bool Down(ProcessId process, const std::string& frame, Effects* effects);
 
-  void OnRegistered(const Outbox& outbox, Effects* effects);
+  /// The head knows this node. One that was started again has forgotten who watches what: processes
+  /// are told of it, and ask anew.
+  void OnRegistered(const Outbox& outbox, const wire::Welcome& head, const ProcessTable& processes,
+                    Effects* effects);
   void OnDisconnected(Effects* effects);
   void OnGone(ProcessId process);
   std::size_t size() const { return pending_.size(); }
@@ -44,6 +47,7 @@ class RelayTable {
   const std::size_t bytes_max_;
   std::size_t bytes_ = 0;
   Order next_ = 1;
+  std::uint64_t head_incarnation_ = 0;  // the one that processes were told of
   std::map<Order, Pending> pending_;
   std::map<std::pair<ProcessId, std::uint64_t>, Order> by_id_;
 };

@@ -84,7 +84,9 @@ void WorkerCore::OnNodeRegistered(const wire::NodeRegistered& message, Instant n
   if (leaving_) SayLeaving(out);
   launches_.OnRegistered(now, out);
   actors_.OnRegistered(out);
-  relays_.OnRegistered(context_.outbox, out);
+  wire::Welcome head;
+  head.head_incarnation = head_incarnation_;
+  relays_.OnRegistered(context_.outbox, head, context_.processes, out);
   beat_due_ = now + heartbeat_every_;
 }
 

@@ -5,7 +5,8 @@ actor, whose worker relays (`Session.over_process`). At most one session is the 
 (`current`, `set_current`); it belongs to the process that made it, not to its forked children.
 
 A driver's session outlives its head: the native client comes back to a head that was started again and
-repeats what was not answered; what the board follows is then asked for anew. See `Session._resume`.
+repeats what was not answered; what the board follows is then asked for anew. See `Session._resume`. Of a process the worker does the
+repeating, and says when there is a head that has forgotten who follows what.
 """
 from __future__ import annotations
 
@@ -138,6 +139,11 @@ class Session:
         elif kind == "Welcome" and self.return_timeout:
             _callbacks.say(f"troupe: the head at {self.address} is back after {time.monotonic() - self._lost_at:.1f} s")
             self._resume()
+        elif kind == "Welcome" and self.in_process:  # of the worker: another head knows this node now
+            from troupe import _background
+
+            _background.begin()
+            _background.later(self._resume)  # this thread hears of the process's end, and does not wait for answers
 
     def follow(self, noun: str, identity: str, returns: int) -> None:
         """Keeps the board's state of an object current over returns of the session.
