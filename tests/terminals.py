@@ -16,7 +16,7 @@ import sys
 import time
 from collections.abc import Callable
 from fcntl import ioctl
-from termios import TIOCSWINSZ
+from termios import TIOCSCTTY, TIOCSWINSZ
 
 COLUMNS, HEIGHT = 100, 24
 LIMIT_S = 240.0  # for what is waited for: a program that starts a cluster on a busy machine
@@ -74,15 +74,20 @@ class Screen:
 
 
 class Terminal:
-    """A program in a terminal."""
+    """A program in a terminal, which is its own: what is typed there as Ctrl-C interrupts it, and all of its process group."""
 
     def __init__(self, code: str, **env: str) -> None:
         self.main, side = pty.openpty()
         ioctl(side, TIOCSWINSZ, struct.pack("HHHH", HEIGHT, COLUMNS, 0, 0))
         self.process = subprocess.Popen([sys.executable, "-c", code], stdin=side, stdout=side, stderr=side,
+                                        start_new_session=True, preexec_fn=lambda: ioctl(0, TIOCSCTTY, 0) and None,
                                         env={**os.environ, "TERM": "xterm", "CI": "", **env})
         os.close(side)
         self.screen, self.written = Screen(), ""
+
+    def type(self, keys: str) -> None:
+        """As a person does; "\\x03" is Ctrl-C."""
+        os.write(self.main, keys.encode())
 
     def resize(self, columns: int) -> None:
         """As a person does with the window's border."""

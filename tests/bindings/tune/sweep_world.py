@@ -127,7 +127,7 @@ class World:
                  shapes: Sequence[str] = ("",)) -> None:
         self.draw = random.Random(seed)
         self.seed, self.trials, self.slots, self.steps = seed, trials, slots, steps
-        self.rules = rules or Rules(metric="m", max_failures=3, num_to_keep=1, scheduler_name="Moody")
+        self.rules = rules or Rules(metric="m", max_failures=3, num_to_keep=1, scheduler_name="Moody", may_be_silent=True)
         self.crashes, self.shapes = set(crashes), list(shapes)
         self.count = 0
         self.journal: list[ev.Row] = []

@@ -44,6 +44,14 @@ def test_rows_come_back_as_they_were_and_objects_lie_apart(tmp_path: Path) -> No
         assert b"KeyError" not in b"".join(text.encode() for text, in db.execute("SELECT row FROM rows WHERE number=2"))
 
 
+def test_a_journal_needs_no_memory_that_processes_share(tmp_path: Path) -> None:
+    """Which a network file system does not have: SQLite would keep it in a file beside."""
+    journal = Journal(tmp_path, create=True)
+    journal.append(rows({}), durable=False)
+    assert sorted(each.name for each in tmp_path.iterdir()) == [FILE, f"{FILE}-wal"]
+    journal.close()
+
+
 @pytest.mark.parametrize("change, says", [
     ("UPDATE rows SET row=replace(row, '\"epoch\":1', '\"epoch\":2') WHERE number=1", "row 1 is not what was written"),
     ("DELETE FROM rows WHERE number=2", "row 2 is missing"), ("UPDATE rows SET number=9 WHERE number=3", "row 3 is missing")],

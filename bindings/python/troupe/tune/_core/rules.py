@@ -29,6 +29,8 @@ class Rules:
     ahead: int = 3
     grace_s: float = 5.0
     scheduler_name: str = "FIFOScheduler"
+    may_be_silent: bool = False
+    """Whether a trial that ends without a report has ended well, although there is a metric."""
 
     def score(self, metrics: Mapping[str, Any]) -> float:
         """Of a report: larger is better; WORST where the metric is not a number."""
@@ -36,6 +38,13 @@ class Rules:
             return WORST
         found = lookup(metrics, self.metric)
         return self.mode.score(found) if isinstance(found, (int, float, type(None))) else WORST
+
+    def silent(self, has_reported: bool) -> str:
+        """Why a trial that ends now can never be judged; "": it can, or need not be."""
+        if self.metric is None or has_reported or self.may_be_silent:
+            return ""
+        return (f"the trial has ended without a report, and {self.metric!r} is the metric of this sweep (TuneConfig(metric=...)): its function calls "
+                f"tune.report({{{self.metric!r}: ...}}), or returns such a dict")
 
     def missing(self, metrics: Mapping[str, Any]) -> str:
         """Why this report cannot be judged; "": it can."""

@@ -181,7 +181,9 @@ class SweepCore:
             self._give_up(place)
         if trial.phase is not Phase.RUNNING or trial.attempt != event.attempt:
             return
-        if event.failure is None:
+        if event.failure is None and (silent := self.rules.silent(trial.last is not None)):
+            self._failed(trial, ev.Failure(MISSING, silent, final=True))
+        elif event.failure is None:
             self._end(trial, End.COMPLETED, "its function returned")
         else:
             self._failed(trial, event.failure)

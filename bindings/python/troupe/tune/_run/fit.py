@@ -39,7 +39,7 @@ class Resumption:
     lets_go: bool = True
 
 
-def rules_of(tune: TuneConfig, run: RunConfig, decide: Deciders) -> Rules:
+def rules_of(trainable: _trainable.Given, tune: TuneConfig, run: RunConfig, decide: Deciders) -> Rules:
     """What the core is to keep to."""
     failures, checkpoints = run.failure_config, run.checkpoint_config
     assert failures is not None and checkpoints is not None
@@ -47,7 +47,7 @@ def rules_of(tune: TuneConfig, run: RunConfig, decide: Deciders) -> Rules:
                  concurrent_max=tune.max_concurrent_trials, max_failures=failures.max_failures, fail_fast=bool(failures.fail_fast),
                  num_to_keep=checkpoints.num_to_keep, keep_attribute=checkpoints.checkpoint_score_attribute,
                  keep_order=checkpoints.checkpoint_score_order, time_budget_s=decide.time_s, reuse=tune.reuse_actors,
-                 scheduler_name=type(decide.scheduler).__name__)
+                 scheduler_name=type(decide.scheduler).__name__, may_be_silent=getattr(trainable.function, "may_be_silent", False))
 
 
 def plan_of(name: str, trial_name: str, sweep_id: str, trainable: _trainable.Given, tune: TuneConfig, run: RunConfig, decide: Deciders) -> Plan:
@@ -67,7 +67,7 @@ def plan_of(name: str, trial_name: str, sweep_id: str, trainable: _trainable.Giv
         def shape_of(config: Mapping[str, Any]) -> str:
             return _resources.shape_of(by_config(dict(config)))
 
-    return Plan(name=name, function=function, parameters=trainable.parameters, rules=rules_of(tune, run, decide),
+    return Plan(name=name, function=function, parameters=trainable.parameters, rules=rules_of(trainable, tune, run, decide),
                 scheduler=decide.scheduler, searcher=decide.searcher, conditions=decide.conditions, shape_of=shape_of, shape=_resources.shape_of(None if by_config else trainable.resources), trial_name=trial_name, sweep_id=sweep_id,
                 options=trainable.options)
 
