@@ -31,8 +31,7 @@ def is_left(environment: Iterable[bytes], command: bytes, worker: str) -> bool:
 
 
 def end_of(worker: str) -> None:
-    """Kills all that is left of it, and returns once nothing is; what the kernel does not let go of within a minute is said. Of a worker without an
-    id, which nothing of ours has started, nothing is known."""
+    """Kills all that is left of it, and returns once nothing is; what the kernel does not let go of within a minute is said."""
     began = time.monotonic()
     while found := _left(worker):
         waiting = select.poll()

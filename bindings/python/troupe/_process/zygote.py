@@ -305,8 +305,9 @@ def main() -> None:
         zygote.run()
     except (BrokenPipeError, ConnectionResetError):
         pass  # the worker is gone
-    if zygote.worker_has_ended():
-        survivors.end_of(os.environ.get(variables.UNDER_WORKERS, "").rpartition(",")[2])
+    below = os.environ.get(variables.UNDER_WORKERS, "").rpartition(",")[2]
+    if below and zygote.worker_has_ended():
+        survivors.end_of(below)
     os._exit(0)  # nothing of its own is left to do, and of what it has imported no handler is to run
 
 
