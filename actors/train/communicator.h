@@ -15,7 +15,7 @@
 #include <span>
 #include <string>
 
-#include "actors/train/nccl_types.h"
+#include "actors/train/core/data_types.h"
 #include "runtime/base/status.h"
 #include "runtime/base/time.h"
 
@@ -29,19 +29,28 @@ enum class Collective {
   kReduceScatter,
   kAllToAll,
   kSend,
-  kRecv
+  kRecv,
+  kGather,
+  kScatter,
+  kBarrier
 };
 const char* NameOf(Collective kind);
 
-/// One operation; `count` is as in NCCL: of what one rank contributes, or gets of a reduce-scatter.
+/// One operation; `count` is as in NCCL: of what one rank contributes, or gets of a reduce-scatter
+/// or scatter, or exchanges with each rank of an all-to-all. Gather, scatter, barrier, types and
+/// operations without NCCL's numbers, tags and unequal counts are of communicators over memory.
 struct Operation {
   Collective kind = Collective::kAllReduce;
   const void* send = nullptr;
   void* recv = nullptr;
   std::size_t count = 0;
-  NcclType type = NcclType::kFloat32;
-  NcclOp op = NcclOp::kSum;
+  DataType type = DataType::kFloat32;
+  ReduceOp op = ReduceOp::kSum;
   int root = 0;  // or the peer
+  int tag = 0;   // which a send and its receive have in common
+  // An all-to-all whose ranks exchange unequal counts has one for each rank, in its order; read
+  // before Start returns.
+  std::span<const std::size_t> send_counts = {}, recv_counts = {};
 };
 
 /// Operations that were started, until they are done or their group is stopped. Outlives the

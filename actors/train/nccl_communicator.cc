@@ -15,7 +15,8 @@ constexpr Duration kFirstAsk = std::chrono::microseconds(50), kAsk = std::chrono
 
 const char* NameOf(Collective kind) {
   constexpr const char* names[] = {"all-reduce",     "broadcast",  "reduce", "all-gather",
-                                   "reduce-scatter", "all-to-all", "send",   "receive"};
+                                   "reduce-scatter", "all-to-all", "send",   "receive",
+                                   "gather",         "scatter",    "barrier"};
   return names[static_cast<int>(kind)];
 }
 

@@ -17,7 +17,13 @@ bool IsCallersFault(const Status& status) { return ErrorCodeOf(status) == ErrorC
 
 NcclResult NcclCommunicator::CallOne(const Operation& operation) {
   const auto& call = nccl_.call;
-  const auto& [kind, send, recv, count, type, op, root] = operation;
+  const auto& [kind, send, recv, count, data, reduce, root, tag, send_counts, recv_counts] =
+      operation;
+  const int type_number = static_cast<int>(data), op_number = static_cast<int>(reduce);
+  if (type_number >= kNcclTypes || op_number >= kNcclOps || !send_counts.empty())
+    return NcclResult::kInvalidArgument;
+  const NcclType type{type_number};
+  const NcclOp op{op_number};
   switch (kind) {
     case Collective::kAllReduce:
       return call.all_reduce(send, recv, count, type, op, comm_, stream_);
@@ -33,6 +39,10 @@ NcclResult NcclCommunicator::CallOne(const Operation& operation) {
       return call.send(send, count, type, root, comm_, stream_);
     case Collective::kRecv:
       return call.recv(recv, count, type, root, comm_, stream_);
+    case Collective::kGather:
+    case Collective::kScatter:
+    case Collective::kBarrier:
+      return NcclResult::kInvalidArgument;
     case Collective::kAllToAll:
       break;
   }

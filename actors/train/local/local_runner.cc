@@ -1,0 +1,65 @@
+#include "actors/train/local/local_runner.h"
+
+#include <utility>
+
+#include "runtime/base/signals_blocked.h"
+
+namespace troupe::train {
+
+LocalRunner::LocalRunner(SharedArea& area, std::function<Status(const Status&)> ended)
+    : area_(area), ended_(std::move(ended)), pieces_(area) {
+  const SignalsBlocked blocked;
+  thread_ = std::thread([this] { Run(); });
+}
+
+LocalRunner::~LocalRunner() {
+  {
+    MutexLock lock(mutex_);
+    ending_ = true;
+    changed_.NotifyAll();
+  }
+  thread_.join();
+}
+
+void LocalRunner::Start(std::shared_ptr<LocalWork> work, std::vector<Operation> operations) {
+  Started started{std::move(work), std::move(operations), {}};
+  for (auto& operation : started.operations)
+    for (auto* counts : {&operation.send_counts, &operation.recv_counts})
+      if (!counts->empty()) *counts = started.counts.emplace_back(counts->begin(), counts->end());
+  MutexLock lock(mutex_);
+  while (started_.size() >= kStartedMax) changed_.Wait(mutex_);
+  started_.push_back(std::move(started));
+  changed_.NotifyAll();
+}
+
+void LocalRunner::Drain() {
+  MutexLock lock(mutex_);
+  while (!started_.empty()) changed_.Wait(mutex_);
+}
+
+void LocalRunner::Run() {
+  for (;;) {
+    Started* next = nullptr;
+    {
+      MutexLock lock(mutex_);
+      while (started_.empty() && !ending_) changed_.Wait(mutex_);
+      if (started_.empty()) return;
+      next = &started_.front();  // stays where it is while others come behind it
+    }
+    Status status;
+    if (area_.stopped()) status = MakeError(ErrorCode::kCancelled, "stopped");
+    for (const auto& operation : next->operations)
+      if (status.ok()) status = pieces_.Run(operation, next->work->seq());
+    const auto work = next->work;
+    // What it says of its end may depend on what is still to be heard.
+    const Status told = status.ok() ? status : ended_(status);
+    {
+      MutexLock lock(mutex_);
+      started_.pop_front();
+      changed_.NotifyAll();
+    }
+    work->Finish(told);
+  }
+}
+
+}  // namespace troupe::train

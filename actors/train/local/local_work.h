@@ -1,0 +1,41 @@
+// Operations of a communicator over memory, and their end.
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "actors/train/communicator.h"
+#include "runtime/base/mutex.h"
+
+namespace troupe::train {
+
+/// "0.25 s".
+std::string SecondsText(Duration duration);
+
+class LocalWork final : public Work {
+ public:
+  LocalWork(const Clock& clock, std::string name, std::uint64_t seq)
+      : clock_(clock), name_(std::move(name)), seq_(seq) {}
+
+  bool Done() override;
+  Status Wait(Duration most) override;
+  std::uint64_t seq() const override { return seq_; }
+
+  /// Calls `then` at the end, on the thread that ends it; at once where it has ended. Once.
+  void Then(std::function<void(const Status&)> then);
+  /// Its end, after which no buffer of it is touched. The first one counts.
+  void Finish(const Status& status);
+
+ private:
+  const Clock& clock_;
+  const std::string name_;  // its group and rank
+  const std::uint64_t seq_;
+  Mutex mutex_;
+  CondVar changed_;
+  std::optional<Status> ended_ ABSL_GUARDED_BY(mutex_);
+  std::function<void(const Status&)> then_ ABSL_GUARDED_BY(mutex_);
+};
+
+}  // namespace troupe::train

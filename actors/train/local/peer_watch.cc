@@ -1,0 +1,59 @@
+#include "actors/train/local/peer_watch.h"
+
+#include <poll.h>
+#include <sys/eventfd.h>
+
+#include <cstdint>
+#include <utility>
+
+#include "runtime/base/signals_blocked.h"
+
+namespace troupe::train {
+
+PeerWatch::PeerWatch(std::vector<PeerLink> links, Hooks hooks)
+    : links_(std::move(links)), hooks_(std::move(hooks)), end_(eventfd(0, EFD_CLOEXEC)) {
+  const SignalsBlocked blocked;
+  thread_ = std::thread([this] { Run(); });
+}
+
+PeerWatch::~PeerWatch() {
+  const std::uint64_t one = 1;
+  while (write(end_.get(), &one, sizeof one) < 0) continue;
+  thread_.join();
+}
+
+void PeerWatch::TellAll(FrameKind kind, std::string_view text) {
+  for (auto& link : links_) link.Tell(kind, text);
+}
+
+void PeerWatch::Run() {
+  std::vector<bool> heard_all(links_.size());
+  for (;;) {
+    std::vector<pollfd> fds = {{end_.get(), POLLIN, 0}};
+    for (std::size_t i = 0; i < links_.size(); ++i)
+      fds.push_back({heard_all[i] ? -1 : links_[i].fd(), POLLIN, 0});
+    if (poll(fds.data(), fds.size(), -1) < 0) continue;
+    if (fds[0].revents != 0) return;
+    for (std::size_t i = 0; i < links_.size(); ++i)
+      if (fds[i + 1].revents != 0) heard_all[i] = !Hear(links_[i]);
+  }
+}
+
+bool PeerWatch::Hear(PeerLink& link) {
+  for (;;) {
+    const auto frame = link.Next();
+    if (frame.ok() && frame->kind == FrameKind::kLeaves) {
+      hooks_.on_gone(link, true);
+      return false;
+    }
+    if (frame.ok()) {
+      hooks_.on_stopped(link.peer(), frame->text);
+      return false;
+    }
+    if (ErrorCodeOf(frame.status()) == ErrorCode::kNotFound) return true;
+    hooks_.on_gone(link, false);
+    return false;
+  }
+}
+
+}  // namespace troupe::train

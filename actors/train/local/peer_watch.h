@@ -1,0 +1,47 @@
+// One thread per group that hears the ends of its peers, by event: a connection that ended, or a
+// word of a peer that leaves or has stopped.
+//
+// What it hears is told on its thread. Told once of each peer.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <string_view>
+#include <thread>
+#include <vector>
+
+#include "actors/train/local/peer_link.h"
+#include "runtime/base/unique_fd.h"
+
+namespace troupe::train {
+
+class PeerWatch {
+ public:
+  struct Hooks {
+    /// The peer counts on no more: it has left in order, or its process is gone.
+    std::function<void(const PeerLink& peer, bool in_order)> on_gone;
+    /// The peer has stopped the group, and why.
+    std::function<void(int peer, const std::string& reason)> on_stopped;
+  };
+  /// Begins to hear.
+  PeerWatch(std::vector<PeerLink> links, Hooks hooks);
+  /// No hook is called once it returns; the connections end.
+  ~PeerWatch();
+  PeerWatch(const PeerWatch&) = delete;
+  PeerWatch& operator=(const PeerWatch&) = delete;
+
+  /// Tells all peers; whoever takes no word sees the connection's end. Any thread; returns at once.
+  void TellAll(FrameKind kind, std::string_view text);
+
+ private:
+  void Run();
+  /// False: nothing more will come of it.
+  bool Hear(PeerLink& link);
+
+  std::vector<PeerLink> links_;
+  const Hooks hooks_;
+  const UniqueFd end_;
+  std::thread thread_;
+};
+
+}  // namespace troupe::train

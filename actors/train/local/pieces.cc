@@ -1,0 +1,369 @@
+#include "actors/train/local/pieces.h"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "actors/train/core/reduce.h"
+
+namespace troupe::train {
+namespace {
+
+constexpr std::size_t kOneRoundBytes = 32 << 10;  // of all ranks together
+
+std::uint64_t PiecesOf(std::size_t bytes, std::size_t each) {
+  return std::max<std::size_t>((bytes + each - 1) / each, 1);
+}
+
+void Copy(void* to, const void* from, std::size_t bytes) {
+  if (bytes > 0 && to != from) std::memcpy(to, from, bytes);
+}
+
+const std::byte* In(const Operation& operation) {
+  return static_cast<const std::byte*>(operation.send);
+}
+std::byte* Out(const Operation& operation) { return static_cast<std::byte*>(operation.recv); }
+
+bool Reduces(Collective kind) {
+  return kind == Collective::kAllReduce || kind == Collective::kReduce ||
+         kind == Collective::kReduceScatter;
+}
+
+std::string Words(const PieceNote& note) {
+  if (note.kind < 0 || note.kind > static_cast<int>(Collective::kBarrier))
+    return "what is no operation";
+  const auto kind = static_cast<Collective>(note.kind);
+  std::string text = std::string(NameOf(kind)) + " of " + std::to_string(note.count) + " " +
+                     NameOf(DataType{note.type});
+  if (Reduces(kind)) text += std::string(" (") + NameOf(ReduceOp{note.op}) + ")";
+  return text + ", root " + std::to_string(note.root) + ", operation " + std::to_string(note.seq);
+}
+
+bool SameWork(const PieceNote& a, const PieceNote& b) {
+  return a.piece == b.piece && a.seq == b.seq && a.count == b.count && a.kind == b.kind &&
+         a.type == b.type && a.op == b.op && a.root == b.root;
+}
+
+Status Stopped() { return MakeError(ErrorCode::kCancelled, "stopped"); }
+Status PeerGone(int peer) { return MakeError(ErrorCode::kConnection, std::to_string(peer)); }
+
+}  // namespace
+
+Status CheckOperation(const Operation& operation, int size) {
+  const std::string name = NameOf(operation.kind);
+  if (WidthOf(operation.type) == 0)
+    return MakeError(ErrorCode::kInvalid, name + ": " + NameOf(operation.type));
+  if (operation.root < (operation.kind == Collective::kRecv ? -1 : 0) || operation.root >= size)
+    return MakeError(ErrorCode::kInvalid, name + ": rank " + std::to_string(operation.root) +
+                                              " of a group of " + std::to_string(size));
+  if (Reduces(operation.kind) && ReducerOf(operation.type, operation.op) == nullptr)
+    return MakeError(ErrorCode::kInvalid, name + ": " + NameOf(operation.op) + " of " +
+                                              NameOf(operation.type) + " is not defined");
+  const auto ranks = static_cast<std::size_t>(size);
+  const bool uneven = !operation.send_counts.empty() || !operation.recv_counts.empty();
+  if (uneven && (operation.kind != Collective::kAllToAll || operation.send_counts.size() != ranks ||
+                 operation.recv_counts.size() != ranks))
+    return MakeError(ErrorCode::kInvalid, name +
+                                              ": unequal counts are of an all-to-all, one for "
+                                              "each of the " +
+                                              std::to_string(size) + " ranks");
+  return absl::OkStatus();
+}
+
+Status Pieces::Run(const Operation& operation, std::uint64_t seq) {
+  note_ = {0,
+           seq,
+           operation.count,
+           static_cast<std::int32_t>(operation.kind),
+           static_cast<std::int32_t>(operation.type),
+           static_cast<std::int32_t>(operation.op),
+           operation.root};
+  const std::size_t all = operation.count * WidthOf(operation.type) * ranks();
+  switch (operation.kind) {
+    case Collective::kAllReduce:
+    case Collective::kReduce:
+      return all <= kOneRoundBytes ? ReduceInOneRound(operation) : Reduce(operation);
+    case Collective::kReduceScatter:
+      return ReduceScatter(operation);
+    case Collective::kAllGather:
+    case Collective::kGather:
+      return Gather(operation);
+    case Collective::kBroadcast:
+      return Broadcast(operation);
+    case Collective::kScatter:
+      return Scatter(operation);
+    case Collective::kAllToAll:
+      return AllToAll(operation);
+    case Collective::kBarrier:
+      return Go({});
+    case Collective::kSend:
+    case Collective::kRecv:
+      break;
+  }
+  return MakeError(ErrorCode::kInternal, "a send or receive among the collectives");
+}
+
+Status Pieces::AwaitPeers(std::atomic<std::uint64_t> RankLine::* counter, std::uint64_t least) {
+  for (int peer = 0; peer < area_.size(); ++peer) {
+    if (peer == area_.rank()) continue;
+    const auto& value = area_.line(peer).*counter;
+    // A peer that is gone has counted what it has counted: who needs no more of it goes on.
+    if (!area_.Await([&] { return value.load() >= least || area_.gone(peer); })) return Stopped();
+    if (value.load() < least) return PeerGone(peer);
+  }
+  return absl::OkStatus();
+}
+
+Status Pieces::CheckPeers(std::uint64_t number) const {
+  for (int peer = 0; peer < area_.size(); ++peer) {
+    if (peer == area_.rank()) continue;
+    const PieceNote theirs = area_.line(peer).notes[number % kSlots];
+    if (SameWork(theirs, note_)) continue;
+    return MakeError(ErrorCode::kInvalid, "rank " + std::to_string(area_.rank()) + " is in " +
+                                              Words(note_) + ", its node's rank " +
+                                              std::to_string(peer) + " in " + Words(theirs) +
+                                              ": all ranks start the same operations in the same "
+                                              "order");
+  }
+  return absl::OkStatus();
+}
+
+Status Pieces::Post(const Plan& plan, std::uint64_t piece) {
+  const std::uint64_t number = next_ + piece;
+  if (number >= kSlots) TROUPE_TRY(AwaitPeers(&RankLine::reduced, number + 1 - kSlots));  // PI2
+  if (plan.post) plan.post(piece, number);
+  note_.piece = number;
+  area_.mine().notes[number % kSlots] = note_;
+  area_.mine().posted.store(number + 1);
+  area_.Ring();
+  return absl::OkStatus();
+}
+
+Status Pieces::Combine(const Plan& plan, std::uint64_t piece) {
+  const std::uint64_t number = next_ + piece;
+  TROUPE_TRY(AwaitPeers(&RankLine::posted, number + 1));
+  note_.piece = number;
+  TROUPE_TRY(CheckPeers(number));  // PI1
+  if (plan.take && number >= kSlots) TROUPE_TRY(AwaitPeers(&RankLine::taken, number + 1 - kSlots));
+  if (plan.combine) plan.combine(piece, number);
+  if (!plan.take) area_.mine().taken.store(number + 1);
+  area_.mine().reduced.store(number + 1);
+  area_.Ring();
+  return absl::OkStatus();
+}
+
+Status Pieces::Take(const Plan& plan, std::uint64_t piece) {
+  const std::uint64_t number = next_ + piece;
+  TROUPE_TRY(AwaitPeers(&RankLine::reduced, number + 1));
+  plan.take(piece, number);
+  area_.mine().taken.store(number + 1);
+  area_.Ring();
+  return absl::OkStatus();
+}
+
+/// The next piece is posted before this one is combined, and the one before is taken after it, so
+/// that ranks which are a little apart do not wait.
+Status Pieces::Go(const Plan& plan) {
+  TROUPE_TRY(Post(plan, 0));
+  for (std::uint64_t piece = 0; piece < plan.pieces; ++piece) {
+    if (piece + 1 < plan.pieces) TROUPE_TRY(Post(plan, piece + 1));
+    TROUPE_TRY(Combine(plan, piece));
+    if (plan.take && piece > 0) TROUPE_TRY(Take(plan, piece - 1));
+  }
+  if (plan.take) TROUPE_TRY(Take(plan, plan.pieces - 1));
+  next_ += plan.pieces;
+  return absl::OkStatus();
+}
+
+Status Pieces::ReduceInOneRound(const Operation& operation) {
+  const std::size_t bytes = operation.count * WidthOf(operation.type);
+  const bool gets = operation.kind == Collective::kAllReduce || operation.root == area_.rank();
+  Plan plan;
+  plan.post = [&](std::uint64_t, std::uint64_t number) {
+    Copy(Mine(number), operation.send, bytes);
+  };
+  plan.combine = [&](std::uint64_t, std::uint64_t number) {
+    if (!gets) return;
+    std::vector<const void*> sources;
+    for (std::size_t rank = 0; rank < ranks(); ++rank) sources.push_back(Peer(rank, number));
+    ReducerOf(operation.type, operation.op)(operation.recv, sources.data(), ranks(),
+                                            operation.count, ranks());
+  };
+  return Go(plan);
+}
+
+Status Pieces::Reduce(const Operation& operation) {
+  const std::size_t width = WidthOf(operation.type), total = operation.count * width;
+  const bool gets = operation.kind == Collective::kAllReduce || operation.root == area_.rank();
+  const Reducer reduce = ReducerOf(operation.type, operation.op);
+  const std::size_t section = area_.section_bytes();
+  /// Where a rank's share of a piece begins in the whole, and its bytes.
+  const auto share = [&](std::uint64_t piece, std::size_t rank) {
+    const std::size_t begin = piece * area_.slot_bytes();
+    const std::size_t bytes = std::min(area_.slot_bytes(), total - begin);
+    const std::size_t each = std::min(section, (bytes / ranks() + 64) / 64 * 64);
+    const std::size_t from = std::min(each * rank, bytes);
+    return std::pair(begin + from, std::min(each, bytes - from));
+  };
+  std::vector<const void*> sources(ranks());
+  Plan plan;
+  plan.pieces = PiecesOf(total, area_.slot_bytes());
+  plan.post = [&](std::uint64_t piece, std::uint64_t number) {
+    for (std::size_t rank = 0; rank < ranks(); ++rank) {
+      const auto [at, bytes] = share(piece, rank);
+      if (rank != me()) Copy(Mine(number) + section * rank, In(operation) + at, bytes);
+    }
+  };
+  plan.combine = [&](std::uint64_t piece, std::uint64_t number) {
+    const auto [at, bytes] = share(piece, me());
+    for (std::size_t rank = 0; rank < ranks(); ++rank)
+      sources[rank] = Peer(rank, number) + section * me();
+    sources[me()] = In(operation) + at;
+    std::byte* const result = area_.Reduced(area_.rank(), number);
+    reduce(result, sources.data(), ranks(), bytes / width, ranks());
+    if (gets) Copy(Out(operation) + at, result, bytes);
+  };
+  plan.take = [&](std::uint64_t piece, std::uint64_t number) {
+    for (std::size_t rank = 0; gets && rank < ranks(); ++rank) {
+      const auto [at, bytes] = share(piece, rank);
+      if (rank != me())
+        Copy(Out(operation) + at, area_.Reduced(static_cast<int>(rank), number), bytes);
+    }
+  };
+  return Go(plan);
+}
+
+Status Pieces::ReduceScatter(const Operation& operation) {
+  const std::size_t width = WidthOf(operation.type), block = operation.count * width;
+  const std::size_t section = area_.section_bytes();
+  const Reducer reduce = ReducerOf(operation.type, operation.op);
+  std::vector<const void*> sources(ranks());
+  Plan plan;
+  plan.pieces = PiecesOf(block, section);
+  plan.post = [&](std::uint64_t piece, std::uint64_t number) {
+    const std::size_t at = piece * section, bytes = std::min(section, block - at);
+    for (std::size_t rank = 0; rank < ranks(); ++rank)
+      if (rank != me())
+        Copy(Mine(number) + section * rank, In(operation) + block * rank + at, bytes);
+  };
+  plan.combine = [&](std::uint64_t piece, std::uint64_t number) {
+    const std::size_t at = piece * section, bytes = std::min(section, block - at);
+    for (std::size_t rank = 0; rank < ranks(); ++rank)
+      sources[rank] = Peer(rank, number) + section * me();
+    sources[me()] = In(operation) + block * me() + at;
+    reduce(Out(operation) + at, sources.data(), ranks(), bytes / width, ranks());
+  };
+  return Go(plan);
+}
+
+Status Pieces::Gather(const Operation& operation) {
+  const std::size_t block = operation.count * WidthOf(operation.type), slot = area_.slot_bytes();
+  const bool gets = operation.kind == Collective::kAllGather || operation.root == area_.rank();
+  const bool gives = operation.kind == Collective::kAllGather || operation.root != area_.rank();
+  Plan plan;
+  plan.pieces = PiecesOf(block, slot);
+  plan.post = [&](std::uint64_t piece, std::uint64_t number) {
+    const std::size_t at = piece * slot, bytes = std::min(slot, block - at);
+    if (gives && ranks() > 1) Copy(Mine(number), In(operation) + at, bytes);
+    if (gets) Copy(Out(operation) + block * me() + at, In(operation) + at, bytes);
+  };
+  plan.combine = [&](std::uint64_t piece, std::uint64_t number) {
+    const std::size_t at = piece * slot, bytes = std::min(slot, block - at);
+    for (std::size_t rank = 0; gets && rank < ranks(); ++rank)
+      if (rank != me()) Copy(Out(operation) + block * rank + at, Peer(rank, number), bytes);
+  };
+  return Go(plan);
+}
+
+Status Pieces::Broadcast(const Operation& operation) {
+  const std::size_t total = operation.count * WidthOf(operation.type), slot = area_.slot_bytes();
+  const auto root = static_cast<std::size_t>(operation.root);
+  Plan plan;
+  plan.pieces = PiecesOf(total, slot);
+  plan.post = [&](std::uint64_t piece, std::uint64_t number) {
+    const std::size_t at = piece * slot, bytes = std::min(slot, total - at);
+    if (me() != root) return;
+    if (ranks() > 1) Copy(Mine(number), In(operation) + at, bytes);
+    Copy(Out(operation) + at, In(operation) + at, bytes);
+  };
+  plan.combine = [&](std::uint64_t piece, std::uint64_t number) {
+    const std::size_t at = piece * slot, bytes = std::min(slot, total - at);
+    if (me() != root) Copy(Out(operation) + at, Peer(root, number), bytes);
+  };
+  return Go(plan);
+}
+
+Status Pieces::Scatter(const Operation& operation) {
+  const std::size_t block = operation.count * WidthOf(operation.type);
+  const std::size_t section = area_.section_bytes();
+  const auto root = static_cast<std::size_t>(operation.root);
+  Plan plan;
+  plan.pieces = PiecesOf(block, section);
+  plan.post = [&](std::uint64_t piece, std::uint64_t number) {
+    const std::size_t at = piece * section, bytes = std::min(section, block - at);
+    for (std::size_t rank = 0; me() == root && rank < ranks(); ++rank)
+      Copy(rank == root ? Out(operation) + at : Mine(number) + section * rank,
+           In(operation) + block * rank + at, bytes);
+  };
+  plan.combine = [&](std::uint64_t piece, std::uint64_t number) {
+    const std::size_t at = piece * section, bytes = std::min(section, block - at);
+    if (me() != root) Copy(Out(operation) + at, Peer(root, number) + section * me(), bytes);
+  };
+  return Go(plan);
+}
+
+Status Pieces::AllToAll(const Operation& operation) {
+  const std::size_t width = WidthOf(operation.type), section = area_.section_bytes();
+  std::vector<std::size_t> send(ranks(), operation.count * width);
+  std::vector<std::size_t> recv(send);
+  if (operation.send_counts.empty())
+    return Exchange(operation, send, recv, PiecesOf(send[0], section));
+  for (std::size_t rank = 0; rank < ranks(); ++rank) {
+    send[rank] = operation.send_counts[rank] * width;
+    recv[rank] = operation.recv_counts[rank] * width;
+  }
+  // All ranks' tables first: they tell how many pieces there are, and that both ends agree.
+  std::vector<std::uint64_t> table(ranks() * ranks());
+  const Operation tables{.kind = Collective::kAllGather,
+                         .send = send.data(),
+                         .recv = table.data(),
+                         .count = ranks(),
+                         .type = DataType::kUint64};
+  TROUPE_TRY(Gather(tables));
+  for (std::size_t rank = 0; rank < ranks(); ++rank)
+    if (table[rank * ranks() + me()] != recv[rank])
+      return MakeError(ErrorCode::kInvalid,
+                       "all-to-all: rank " + std::to_string(rank) + " of the node sends " +
+                           std::to_string(table[rank * ranks() + me()]) + " bytes to rank " +
+                           std::to_string(me()) + ", which takes " + std::to_string(recv[rank]));
+  return Exchange(operation, send, recv,
+                  PiecesOf(*std::max_element(table.begin(), table.end()), section));
+}
+
+Status Pieces::Exchange(const Operation& operation, const std::vector<std::size_t>& send,
+                        const std::vector<std::size_t>& recv, std::size_t pieces) {
+  const std::size_t section = area_.section_bytes();
+  const auto part = [&](std::uint64_t piece, std::size_t bytes) {
+    const std::size_t at = std::min(piece * section, bytes);
+    return std::pair(at, std::min(section, bytes - at));
+  };
+  Plan plan;
+  plan.pieces = pieces;
+  plan.post = [&](std::uint64_t piece, std::uint64_t number) {
+    const std::byte* from = In(operation);
+    for (std::size_t rank = 0; rank < ranks(); from += send[rank++]) {
+      const auto [at, bytes] = part(piece, send[rank]);
+      Copy(Mine(number) + section * rank, from + at, bytes);
+    }
+  };
+  plan.combine = [&](std::uint64_t piece, std::uint64_t number) {
+    std::byte* to = Out(operation);
+    for (std::size_t rank = 0; rank < ranks(); to += recv[rank++]) {
+      const auto [at, bytes] = part(piece, recv[rank]);
+      Copy(to + at, Peer(rank, number) + section * me(), bytes);
+    }
+  };
+  return Go(plan);
+}
+
+}  // namespace troupe::train

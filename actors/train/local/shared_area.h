@@ -1,0 +1,136 @@
+// Memory that the ranks of one node share, and how they wait in it for each other.
+//
+// A memfd: no name anywhere, nothing of /dev/shm's limits, and gone with the last process that has
+// it, however that ended. Its size is sealed, so that no peer can take pages away from under
+// another, and the pages that collectives use are reserved when it is made.
+//
+//   +--------+----------------------+---------------------------------+---------------------------+
+//   | header | a line per rank      | what ranks contribute           | what they have reduced    |
+//   |        | counters, bell       | kSlots pieces for each rank     | kSlots parts for each     |
+//   +--------+----------------------+---------------------------------+---------------------------+
+//   | mailboxes: a ring of bytes for each ordered pair of ranks, paged in by their first use
+//
+// A rank writes its own line, slots, results and outgoing mailboxes and reads all others'. Counters
+// only grow; nothing read from a peer is used as a length or an address before it was compared.
+// Waiting: a rank sleeps on the bell of its own line, which peers ring after they have counted on
+// (they see that it sleeps), and which Stop rings from any thread. A killed peer leaves nothing
+// locked.
+//
+// Thread-safe as said at each function.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+
+#include "runtime/base/status.h"
+#include "runtime/base/unique_fd.h"
+
+namespace troupe::train {
+
+inline constexpr std::size_t kSlots = 2;  // pieces of a rank that are under way
+inline constexpr std::size_t kPieceBytes = 512 << 10;
+inline constexpr int kRanksOfNodeMax = 512;
+
+/// What a rank does in one piece, which its peers compare with what they do.
+struct PieceNote {
+  std::uint64_t piece = 0;  // its number in the group's life
+  std::uint64_t seq = 0;    // the operation's
+  std::uint64_t count = 0;
+  std::int32_t kind = 0, type = 0, op = 0, root = 0;
+};
+
+/// What a rank shows; what others wait for is on cache lines of its own.
+struct RankLine {
+  alignas(64) std::atomic<std::uint64_t> posted;   // pieces contributed
+  alignas(64) std::atomic<std::uint64_t> reduced;  // pieces read of all, and their results written
+  alignas(64) std::atomic<std::uint64_t> taken;    // results read of all
+  alignas(64) std::atomic<std::uint32_t> bell;
+  std::atomic<std::uint32_t> sleepers;
+  alignas(64) PieceNote notes[kSlots];
+};
+
+/// A ring of bytes from one rank to another: the sender counts `written`, the receiver `read`.
+struct Mailbox {
+  alignas(64) std::atomic<std::uint64_t> written;
+  alignas(64) std::atomic<std::uint64_t> read;
+  alignas(64) std::byte bytes[1];
+};
+
+class SharedArea {
+ public:
+  /// A new one. kTooLarge: no memory for it. Blocks while its pages are reserved.
+  static StatusOr<std::unique_ptr<SharedArea>> Make(int rank, int size);
+  /// The area behind a descriptor that a peer has sent. kInvalid: it is none of this size, or its
+  /// size could change.
+  static StatusOr<std::unique_ptr<SharedArea>> Map(UniqueFd memory, int rank, int size);
+  ~SharedArea();
+  SharedArea(const SharedArea&) = delete;
+  SharedArea& operator=(const SharedArea&) = delete;
+
+  int rank() const { return rank_; }
+  int size() const { return size_; }
+  /// To be sent to the other ranks of the node.
+  int memory() const { return memory_.get(); }
+
+  RankLine& line(int rank) const { return lines_[rank]; }
+  RankLine& mine() const { return lines_[rank_]; }
+  /// A slot has a section for each rank, each of so many bytes; a multiple of 64.
+  std::size_t section_bytes() const { return section_bytes_; }
+  std::size_t slot_bytes() const { return section_bytes_ * static_cast<std::size_t>(size_); }
+  std::byte* Contributed(int rank, std::uint64_t piece) const;
+  /// One section.
+  std::byte* Reduced(int rank, std::uint64_t piece) const;
+  Mailbox& mailbox(int from, int to) const;
+  std::size_t mailbox_bytes() const { return mailbox_bytes_; }
+
+  /// Wakes the peers that sleep: something of mine has changed. Any thread.
+  void Ring();
+  /// Wakes one.
+  void Ring(int peer);
+  /// Blocks until `ready()`; false: stopped. `ready` only reads. Any thread.
+  template <class Ready>
+  bool Await(const Ready& ready) {
+    for (int look = 0; look < kLooks; ++look) {
+      if (stopped()) return false;
+      if (ready()) return true;
+      Pause();
+    }
+    for (;;) {
+      const std::uint32_t heard = mine().bell.load();
+      mine().sleepers.fetch_add(1);
+      const bool is_ready = ready();
+      if (!is_ready && !stopped()) Sleep(heard);
+      mine().sleepers.fetch_sub(1);
+      if (stopped()) return false;
+      if (is_ready) return true;
+    }
+  }
+  /// Ends all waits of this process in it, for ever; returns at once. Any thread.
+  void Stop();
+  bool stopped() const { return stopped_.load(std::memory_order_acquire); }
+  /// Notes that the peer's process counts on no more; wakes who waits for it. Any thread.
+  void MarkGone(int peer);
+  bool gone(int peer) const { return gone_[static_cast<std::size_t>(peer)].load(); }
+
+ private:
+  SharedArea(UniqueFd memory, int rank, int size);
+  Status MapAll();
+  void Sleep(std::uint32_t heard);
+  void WakeMine();
+  static void Pause();
+  static constexpr int kLooks = 200;  // some microseconds: most peers are as far as this one
+
+  const UniqueFd memory_;
+  const int rank_, size_;
+  const std::size_t section_bytes_, mailbox_bytes_;
+  std::size_t bytes_ = 0, contributed_ = 0, reduced_ = 0,
+              mailboxes_ = 0;  // all, and where they begin
+  std::byte* base_ = nullptr;
+  RankLine* lines_ = nullptr;
+  std::atomic<bool> stopped_{false};
+  const std::unique_ptr<std::atomic<bool>[]> gone_;
+};
+
+}  // namespace troupe::train

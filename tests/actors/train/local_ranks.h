@@ -1,0 +1,57 @@
+// A rank of a group over memory in a process of its own: forms it with the others of the test.
+//
+//   LocalTest test(3);                                // before the ranks are forked
+//   ExpectSuccess(RunRanks(3, {}, [&](Rank& rank) {
+//     LocalMember member(rank, test);
+//     member.Run({.kind = Collective::kBarrier});
+//   }));
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "actors/train/local/local_communicator.h"
+#include "tests/actors/train/ranks.h"
+
+namespace troupe::train {
+
+/// What the ranks of one test share: their cards, by a page that they inherit, and the secret.
+class LocalTest {
+ public:
+  explicit LocalTest(int size);
+  ~LocalTest();
+  LocalTest(const LocalTest&) = delete;
+  LocalTest& operator=(const LocalTest&) = delete;
+
+  int size() const { return size_; }
+  const Secret& secret() const { return secret_; }
+  void Publish(Rank& rank, const Card& card);
+  /// Blocks until all have published.
+  std::vector<Card> Cards(Rank& rank) const;
+
+ private:
+  struct Page;
+  const int size_;
+  const Secret secret_{"what only the ranks of this test know"};
+  Page* page_;
+};
+
+class LocalMember {
+ public:
+  /// Forms the group; ends the process where that fails. `adapt` may change its specification.
+  LocalMember(Rank& rank, LocalTest& test, const std::function<void(LocalSpec&)>& adapt = {});
+  LocalCommunicator& group() { return *group_; }
+  Supervisor& supervisor() { return *supervisor_; }
+  /// Starts and waits for a minute.
+  Status Try(const Operation& operation);
+  /// Ends the process where the operation fails.
+  void Run(const Operation& operation);
+
+ private:
+  Rank& rank_;
+  std::unique_ptr<Supervisor> supervisor_;
+  std::shared_ptr<LocalCommunicator> group_;
+};
+
+}  // namespace troupe::train
