@@ -48,6 +48,7 @@ struct Operation {
   ReduceOp op = ReduceOp::kSum;
   int root = 0;  // or the peer
   int tag = 0;   // which a send and its receive have in common
+  Duration most{};  // how long it may take, counted from its beginning here; 0: as it does
   // An all-to-all whose ranks exchange unequal counts has one for each rank, in its order; read
   // before Start returns.
   std::span<const std::size_t> send_counts = {}, recv_counts = {};

@@ -17,7 +17,7 @@ bool IsCallersFault(const Status& status) { return ErrorCodeOf(status) == ErrorC
 
 NcclResult NcclCommunicator::CallOne(const Operation& operation) {
   const auto& call = nccl_.call;
-  const auto& [kind, send, recv, count, data, reduce, root, tag, send_counts, recv_counts] =
+  const auto& [kind, send, recv, count, data, reduce, root, tag, most, send_counts, recv_counts] =
       operation;
   const int type_number = static_cast<int>(data), op_number = static_cast<int>(reduce);
   if (type_number >= kNcclTypes || op_number >= kNcclOps || !send_counts.empty())

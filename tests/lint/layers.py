@@ -35,6 +35,8 @@ EDGES |= {
     "bindings/values": ["bindings/support"] + ACTORS + RUNTIME,
     "bindings/control": ["bindings/support", "bindings/values"] + ACTORS + RUNTIME,
     "bindings/caller": ["bindings/support", "bindings/values", "bindings/control"] + ACTORS + RUNTIME,
+    "bindings/python": [],  # a header of plain C that the package carries
+    "bindings/train": ["bindings/support", "bindings/control", "bindings/python"] + ACTORS + RUNTIME,
     "bindings/actor": ["bindings/support", "bindings/values", "bindings/control"] + ACTORS + RUNTIME,
 }
 EDGES["bindings"] = list(EDGES)  # what registers all of them

@@ -35,6 +35,7 @@ LocalCommunicator::LocalCommunicator(Supervisor& supervisor, LocalSpec spec, Doo
 
 LocalCommunicator::~LocalCommunicator() {
   if (area_) area_->Stop();
+  mail_.reset();
   runner_.reset();
   watch_.reset();
 }
@@ -82,7 +83,9 @@ Status LocalCommunicator::Init() {
   if (stopped_) return StoppedError();
   area_ = std::move(area);
   watch_ = std::make_unique<PeerWatch>(std::move(links), std::move(hooks));
-  runner_ = std::make_unique<LocalRunner>(*area_, [this](const Status& why) { return Ended(why); });
+  const auto ended = [this](const Status& why) { return Ended(why); };
+  runner_ = std::make_unique<LocalRunner>(*area_, supervisor_.clock(), ended);
+  mail_ = std::make_unique<Mail>(*area_, supervisor_.clock(), ended);
   return absl::OkStatus();
 }
 
@@ -119,9 +122,15 @@ StatusOr<std::unique_ptr<SharedArea>> LocalCommunicator::Share(std::vector<PeerL
 
 StatusOr<std::shared_ptr<LocalWork>> LocalCommunicator::StartLocal(
     std::span<const Operation> operations) {
-  for (const auto& operation : operations)
+  std::size_t messages = 0;
+  for (const auto& operation : operations) {
     if (const Status status = CheckOperation(operation, spec_.size); !status.ok())
       return MakeError(ErrorCode::kInvalid, Name() + ": " + MessageOf(status));
+    if (operation.kind == Collective::kSend || operation.kind == Collective::kRecv) ++messages;
+  }
+  if (operations.empty() || (messages != 0 && messages != operations.size()))
+    return MakeError(ErrorCode::kInvalid,
+                     Name() + ": one work is of collectives, or of sends and receives");
   MutexLock one(start_mutex_);
   {
     MutexLock lock(mutex_);
@@ -130,8 +139,13 @@ StatusOr<std::shared_ptr<LocalWork>> LocalCommunicator::StartLocal(
       return MakeError(ErrorCode::kFenced, Name() + ": no operation can be started while it is " +
                                                std::string(NameOf(state_)));
   }
-  auto work = std::make_shared<LocalWork>(supervisor_.clock(), Name(), ++seq_);
-  runner_->Start(work, {operations.begin(), operations.end()});
+  // Ranks count the collectives alike, and each its messages.
+  auto work = std::make_shared<LocalWork>(supervisor_.clock(), Name(),
+                                          messages == 0 ? ++seq_ : ++messages_);
+  if (messages == 0)
+    runner_->Start(work, {operations.begin(), operations.end()});
+  else
+    mail_->Start(work, {operations.begin(), operations.end()});
   return work;
 }
 
@@ -224,6 +238,7 @@ Status LocalCommunicator::Revoke() {
 
 Status LocalCommunicator::Finalize() {
   runner_->Drain();
+  mail_->Drain();
   watch_->TellAll(FrameKind::kLeaves, {});
   return absl::OkStatus();
 }
@@ -242,8 +257,10 @@ void LocalCommunicator::AbortTogether(std::span<Supervised* const>) {
   if (watch != nullptr) watch->TellAll(FrameKind::kStopped, reason);  // LC2
 }
 
+void LocalCommunicator::Leave() { supervisor_.Release(id_); }
+
 Status LocalCommunicator::Release() {
-  supervisor_.Release(id_);
+  Leave();
   AwaitReleased();
   MutexLock lock(mutex_);
   return *stopped_ == kReleased ? absl::OkStatus() : StoppedError();

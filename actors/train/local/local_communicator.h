@@ -30,6 +30,7 @@
 
 #include "actors/train/communicator.h"
 #include "actors/train/local/local_runner.h"
+#include "actors/train/local/mail.h"
 #include "actors/train/local/peer_watch.h"
 #include "actors/train/local/shared_area.h"
 #include "actors/train/supervisor.h"
@@ -73,6 +74,8 @@ class LocalCommunicator final : public Communicator,
   StatusOr<std::shared_ptr<LocalWork>> StartLocal(std::span<const Operation> operations);
   void Stop(const std::string& reason) override;
   Status Release() override;
+  /// Begins the release; returns at once. It may be dropped then.
+  void Leave();
   std::uint64_t seq() const override { return seq_; }
   int rank() const override { return spec_.rank; }
   int size() const override { return spec_.size; }
@@ -117,7 +120,7 @@ class LocalCommunicator final : public Communicator,
   std::atomic<Supervisor::Id> id_{0};
 
   Mutex start_mutex_;  // one caller starts at a time; before mutex_
-  std::atomic<std::uint64_t> seq_{0};
+  std::atomic<std::uint64_t> seq_{0}, messages_{0};
   Mutex mutex_;
   CondVar changed_;
   GroupState state_ ABSL_GUARDED_BY(mutex_) = GroupState::kForming;
@@ -127,6 +130,7 @@ class LocalCommunicator final : public Communicator,
   std::unique_ptr<SharedArea> area_;
   std::unique_ptr<PeerWatch> watch_;
   std::unique_ptr<LocalRunner> runner_;
+  std::unique_ptr<Mail> mail_;
 };
 
 }  // namespace troupe::train

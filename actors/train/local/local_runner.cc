@@ -6,8 +6,9 @@
 
 namespace troupe::train {
 
-LocalRunner::LocalRunner(SharedArea& area, std::function<Status(const Status&)> ended)
-    : area_(area), ended_(std::move(ended)), pieces_(area) {
+LocalRunner::LocalRunner(SharedArea& area, const Clock& clock,
+                         std::function<Status(const Status&)> ended)
+    : area_(area), ended_(std::move(ended)), pieces_(area, clock) {
   const SignalsBlocked blocked;
   thread_ = std::thread([this] { Run(); });
 }

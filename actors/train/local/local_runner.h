@@ -20,8 +20,8 @@ inline constexpr std::size_t kStartedMax = 4096;
 
 class LocalRunner {
  public:
-  /// `ended` makes what a caller is told of what went wrong in a piece. Both must outlive it.
-  LocalRunner(SharedArea& area, std::function<Status(const Status&)> ended);
+  /// `ended` makes what a caller is told of what went wrong in a piece. All must outlive it.
+  LocalRunner(SharedArea& area, const Clock& clock, std::function<Status(const Status&)> ended);
   /// The area must be stopped, or nothing outstanding. Blocks until the thread has ended.
   ~LocalRunner();
   LocalRunner(const LocalRunner&) = delete;

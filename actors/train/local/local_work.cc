@@ -37,18 +37,18 @@ Status LocalWork::Wait(Duration most) {
   return *ended_;
 }
 
-void LocalWork::Then(std::function<void(const Status&)> then) {
+void LocalWork::Then(std::function<void(const LocalWork&, const Status&)> then) {
   std::optional<Status> ended;
   {
     MutexLock lock(mutex_);
     ended = ended_;
     if (!ended) then_ = std::move(then);
   }
-  if (ended) then(*ended);
+  if (ended) then(*this, *ended);
 }
 
 void LocalWork::Finish(const Status& status) {
-  std::function<void(const Status&)> then;
+  std::function<void(const LocalWork&, const Status&)> then;
   {
     MutexLock lock(mutex_);
     if (ended_) return;
@@ -56,7 +56,7 @@ void LocalWork::Finish(const Status& status) {
     then = std::exchange(then_, nullptr);
     changed_.NotifyAll();
   }
-  if (then) then(status);
+  if (then) then(*this, status);
 }
 
 }  // namespace troupe::train

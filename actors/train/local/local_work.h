@@ -1,6 +1,7 @@
 // Operations of a communicator over memory, and their end.
 #pragma once
 
+#include <atomic>
 #include <functional>
 #include <optional>
 #include <string>
@@ -24,7 +25,10 @@ class LocalWork final : public Work {
   std::uint64_t seq() const override { return seq_; }
 
   /// Calls `then` at the end, on the thread that ends it; at once where it has ended. Once.
-  void Then(std::function<void(const Status&)> then);
+  void Then(std::function<void(const LocalWork&, const Status&)> then);
+  /// Whom a message came from that was taken from anybody; -1 where it is none.
+  int source() const { return source_; }
+  void set_source(int rank) { source_ = rank; }
   /// Its end, after which no buffer of it is touched. The first one counts.
   void Finish(const Status& status);
 
@@ -32,10 +36,11 @@ class LocalWork final : public Work {
   const Clock& clock_;
   const std::string name_;  // its group and rank
   const std::uint64_t seq_;
+  std::atomic<int> source_{-1};
   Mutex mutex_;
   CondVar changed_;
   std::optional<Status> ended_ ABSL_GUARDED_BY(mutex_);
-  std::function<void(const Status&)> then_ ABSL_GUARDED_BY(mutex_);
+  std::function<void(const LocalWork&, const Status&)> then_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace troupe::train

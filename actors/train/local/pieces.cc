@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "actors/train/core/reduce.h"
+#include "actors/train/local/local_work.h"
 
 namespace troupe::train {
 namespace {
@@ -78,6 +79,8 @@ Status Pieces::Run(const Operation& operation, std::uint64_t seq) {
            static_cast<std::int32_t>(operation.type),
            static_cast<std::int32_t>(operation.op),
            operation.root};
+  most_ = operation.most;
+  until_ = most_ > Duration::zero() ? clock_.Now() + most_ : Instant::max();
   const std::size_t all = operation.count * WidthOf(operation.type) * ranks();
   switch (operation.kind) {
     case Collective::kAllReduce:
@@ -108,10 +111,25 @@ Status Pieces::AwaitPeers(std::atomic<std::uint64_t> RankLine::* counter, std::u
     if (peer == area_.rank()) continue;
     const auto& value = area_.line(peer).*counter;
     // A peer that is gone has counted what it has counted: who needs no more of it goes on.
-    if (!area_.Await([&] { return value.load() >= least || area_.gone(peer); })) return Stopped();
+    const auto woken =
+        area_.Await([&] { return value.load() >= least || area_.gone(peer); }, clock_, until_);
+    if (woken == Woken::kStopped) return Stopped();
+    if (woken == Woken::kLate) return Late(peer);
     if (value.load() < least) return PeerGone(peer);
   }
   return absl::OkStatus();
+}
+
+Status Pieces::Late(int peer) const {
+  std::string absent;
+  for (int each = 0; each < area_.size(); ++each)
+    if (each != area_.rank() && area_.line(each).posted.load() <= next_)
+      absent += (absent.empty() ? "" : ", ") + std::to_string(each);
+  return MakeError(ErrorCode::kTimeout,
+                   Words(note_) + " was not done after " + SecondsText(most_) +
+                       ", counted from its beginning on rank " + std::to_string(area_.rank()) +
+                       (absent.empty() ? ": rank " + std::to_string(peer) + " is behind in it"
+                                       : ": rank " + absent + " has not come to it"));
 }
 
 Status Pieces::CheckPeers(std::uint64_t number) const {

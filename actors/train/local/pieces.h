@@ -28,12 +28,12 @@ Status CheckOperation(const Operation& operation, int size);
 
 class Pieces {
  public:
-  /// The area must outlive it.
-  explicit Pieces(SharedArea& area) : area_(area) {}
+  /// Both must outlive it.
+  Pieces(SharedArea& area, const Clock& clock) : area_(area), clock_(clock) {}
 
   /// Runs a collective with all ranks; blocks. kCancelled: the area was stopped. kConnection:
   /// a peer is gone that it needs; the text is its number. kInvalid: a peer is in another
-  /// operation. Sends and receives are not its.
+  /// operation. kTimeout: it took longer than it may, and who is late. Sends and receives are not its.
   Status Run(const Operation& operation, std::uint64_t seq);
 
  private:
@@ -51,6 +51,7 @@ class Pieces {
   Status Combine(const Plan& plan, std::uint64_t piece);
   Status Take(const Plan& plan, std::uint64_t piece);
   Status AwaitPeers(std::atomic<std::uint64_t> RankLine::* counter, std::uint64_t least);
+  Status Late(int peer) const;
   Status CheckPeers(std::uint64_t number) const;
 
   Status ReduceInOneRound(const Operation& operation);
@@ -71,6 +72,9 @@ class Pieces {
   std::byte* Mine(std::uint64_t number) const { return area_.Contributed(area_.rank(), number); }
 
   SharedArea& area_;
+  const Clock& clock_;
+  Instant until_ = Instant::max();  // the operation's time is over then
+  Duration most_{};
   std::uint64_t next_ = 0;  // the number of the next piece
   PieceNote note_;          // the operation that runs
 };

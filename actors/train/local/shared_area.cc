@@ -124,8 +124,12 @@ void SharedArea::Ring() {
     if (peer != rank_) Ring(peer);
 }
 
-void SharedArea::Sleep(std::uint32_t heard) {
-  syscall(SYS_futex, &mine().bell, FUTEX_WAIT, heard, nullptr, nullptr, 0);
+void SharedArea::Sleep(std::uint32_t heard, Duration most) {
+  const auto whole = std::chrono::duration_cast<std::chrono::seconds>(most);
+  const timespec left{static_cast<time_t>(whole.count()),
+                      static_cast<long>((most - whole).count())};
+  syscall(SYS_futex, &mine().bell, FUTEX_WAIT, heard, most == Duration::max() ? nullptr : &left,
+          nullptr, 0);
 }
 
 void SharedArea::Pause() {

@@ -25,6 +25,7 @@
 #include <memory>
 
 #include "runtime/base/status.h"
+#include "runtime/base/time.h"
 #include "runtime/base/unique_fd.h"
 
 namespace troupe::train {
@@ -58,6 +59,8 @@ struct Mailbox {
   alignas(64) std::byte bytes[1];
 };
 
+enum class Woken { kReady, kStopped, kLate };
+
 class SharedArea {
  public:
   /// A new one. kTooLarge: no memory for it. Blocks while its pages are reserved.
@@ -89,22 +92,26 @@ class SharedArea {
   void Ring();
   /// Wakes one.
   void Ring(int peer);
-  /// Blocks until `ready()`; false: stopped. `ready` only reads. Any thread.
+  /// Has the waits of this process look again. Any thread.
+  void Nudge() { WakeMine(); }
+  /// Blocks until `ready()`, which only reads. Any thread.
   template <class Ready>
-  bool Await(const Ready& ready) {
+  Woken Await(const Ready& ready, const Clock& clock, Instant until) {
     for (int look = 0; look < kLooks; ++look) {
-      if (stopped()) return false;
-      if (ready()) return true;
+      if (stopped()) return Woken::kStopped;
+      if (ready()) return Woken::kReady;
       Pause();
     }
     for (;;) {
       const std::uint32_t heard = mine().bell.load();
       mine().sleepers.fetch_add(1);
       const bool is_ready = ready();
-      if (!is_ready && !stopped()) Sleep(heard);
+      const Duration left = until == Instant::max() ? Duration::max() : until - clock.Now();
+      if (!is_ready && !stopped() && left > Duration::zero()) Sleep(heard, left);
       mine().sleepers.fetch_sub(1);
-      if (stopped()) return false;
-      if (is_ready) return true;
+      if (stopped()) return Woken::kStopped;
+      if (is_ready) return Woken::kReady;
+      if (left <= Duration::zero()) return Woken::kLate;
     }
   }
   /// Ends all waits of this process in it, for ever; returns at once. Any thread.
@@ -117,7 +124,7 @@ class SharedArea {
  private:
   SharedArea(UniqueFd memory, int rank, int size);
   Status MapAll();
-  void Sleep(std::uint32_t heard);
+  void Sleep(std::uint32_t heard, Duration most);
   void WakeMine();
   static void Pause();
   static constexpr int kLooks = 200;  // some microseconds: most peers are as far as this one

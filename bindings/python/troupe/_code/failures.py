@@ -74,6 +74,7 @@ def fields_of(error: BaseException, *, rank: int = -1, exit_code: int = 1, cause
 
 _COLLECTIVES = ("DistBackendError", "DistNetworkError", "DistStoreError")
 _LOST = re.compile(r"closed|reset by peer|broken pipe|timeout|timed out|remote process exited|network error|got 0 bytes", re.I)
+_STOPPED = re.compile(r"group .*, rank \d+ of \d+: stopped: (?!rank \d+ (is in|has aborted) )")  # by the backend troupe, whose words are actors/train's
 _CHAIN_MAX = 32
 
 
@@ -88,7 +89,7 @@ def is_symptom(error: BaseException) -> bool:
             return False
         text = words_of(link)
         of_collective = type(link).__name__ in _COLLECTIVES or isinstance(link, RuntimeError) and "gloo/" in text
-        if of_collective and _LOST.search(text):
+        if of_collective and (_LOST.search(text) or _STOPPED.match(text)):
             return True
         link = link.__cause__ or link.__context__
     return False

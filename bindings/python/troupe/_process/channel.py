@@ -15,7 +15,7 @@ from typing import Any
 
 from troupe import _callbacks
 from troupe._code import failures
-from troupe._process import exit as _leave, gloo_sockets, stopping
+from troupe._process import exit as _leave, stopping
 
 Message = tuple[str, dict, bytes]
 EXIT_WORKER_LOST = 75
@@ -122,7 +122,7 @@ class ProcessChannel:
                 _callbacks.run("what tells the program to stop", stopping.tell, fields)
                 self._release()
             elif fields["peer_lost"]:  # it serves the driver, whose calls end when their collectives do
-                _callbacks.run("what ends the connections of its groups", gloo_sockets.end_all)
+                _callbacks.run("what ends the connections of its groups", stopping.end_collectives, fields)
         elif kind == "ProcessEnd":
             if fields["own_time"]:
                 self._release()

@@ -18,7 +18,7 @@ from typing import Any
 
 from troupe import _rendezvous
 from troupe._after_import import after_import, replace
-from troupe._process import gloo_sockets, group_watch
+from troupe._process import gloo_sockets, group_watch, torch_backend
 
 _MODULE = "torch.distributed.distributed_c10d"
 _PARALLEL = "torch.nn.parallel.distributed"
@@ -35,6 +35,7 @@ def prepare() -> None:
 def _wrap_groups(module: Any) -> None:
     gloo_sockets.note(module)
     group_watch.wrap(module)
+    torch_backend.register(module)
     _wrap(module)
 
 

@@ -15,7 +15,7 @@ from typing import Any
 
 from troupe._cluster import status_lines
 from troupe._code import failures
-from troupe._process import gloo_sockets
+from troupe._process import gloo_sockets, torch_backend
 
 EXIT_TERMINATED = 128 + signal.SIGTERM
 _CHAIN_MAX = 32  # exceptions that an exception came from
@@ -71,7 +71,13 @@ def tell(fields: dict[str, Any]) -> None:
     if _State.runs and _State.owner == os.getpid():
         signal.pthread_kill(threading.main_thread().ident, fields["signal"])
         if fields["peer_lost"]:  # who waits in a collective returns to Python, which raises the signal's exception
-            gloo_sockets.end_all()
+            end_collectives(fields)
+
+
+def end_collectives(fields: dict[str, Any]) -> None:
+    """Another rank has failed, as ProcessStop says: nobody waits for it in a collective any longer."""
+    torch_backend.stop_all(fields["reason"])
+    gloo_sockets.end_all()
 
 
 def told() -> dict[str, Any] | None:

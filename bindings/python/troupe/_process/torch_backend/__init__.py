@@ -1,0 +1,44 @@
+"""torch's backend `troupe`: groups of tensors on CPUs over the memory that the ranks of a node share.
+
+`register` makes `init_process_group("troupe")` work in this process. The library that is built against torch is loaded by the first group,
+and built then if this machine has none for this torch (`build`).
+"""
+from __future__ import annotations
+
+import os
+from typing import Any
+
+from troupe._bridge import native
+
+NAME = "troupe"
+VERDICT_S = 2.0  # how long an operation that lost a peer waits for the word of what killed it
+_SECRET_BYTES = 32
+
+
+def register(module: Any) -> None:
+    """`module`: torch.distributed.distributed_c10d, once it was imported."""
+    module.Backend.register_backend(NAME, _create, extended_api=True, devices=["cpu"])
+
+
+def make_default(module: Any) -> None:
+    """Groups that name no backend are of this one, where their tensors are on CPUs."""
+    module.Backend.default_device_backend_map["cpu"] = NAME
+
+
+def stop_all(reason: str) -> int:
+    """Ends what runs in all such groups of this process with a RuntimeError that says the reason, from any thread, at once. How many there are."""
+    return native.stop_groups(reason)
+
+
+def _create(options: Any, _: Any) -> Any:
+    """The backend of one group: torch calls it on all of its ranks."""
+    from troupe._process.torch_backend import build
+    from troupe._process.torch_backend.meeting import meet
+
+    library = build.load()
+    rank, size = options.group_rank, options.group_size
+    door = native.GroupDoor()
+    secret, cards = meet(options.store, rank, size, bytes(door.card), os.urandom(_SECRET_BYTES))
+    timeout_s = options.timeout.total_seconds()
+    group = native.form_group(door, options.group_id or "default", rank, secret, cards, timeout_s, VERDICT_S)
+    return library.create(native.group_api(), group, rank, size, int(timeout_s * 1000))

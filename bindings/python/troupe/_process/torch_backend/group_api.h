@@ -1,0 +1,45 @@
+// What a library that is built against torch asks of the extension that knows nothing of torch:
+// plain C, so that both may come of different compilers.
+//
+//   const TroupeGroupApi* api = ...;            // its address is _native.group_api()
+//   api->start(group, &operation, done, context, error, sizeof error);
+//
+// Grows at its end only; `version` says how far it goes. Functions may be called from any thread,
+// without the GIL.
+#pragma once
+
+#include <stddef.h>
+#include <stdint.h>
+
+#define TROUPE_GROUP_API_VERSION 1
+
+typedef struct TroupeGroup TroupeGroup;
+
+/// Numbers are those of troupe::train::Collective, DataType and ReduceOp.
+typedef struct TroupeOperation {
+  int32_t kind, type, op, root, tag;
+  const void* send;
+  void* recv;
+  uint64_t count;
+  const size_t* send_counts;  // one for each rank, or NULL; read before `start` returns
+  const size_t* recv_counts;
+  uint64_t most_ms;  // how long it may take, 0: as long as it does; then the group is stopped
+} TroupeOperation;
+
+/// The end of what was started: `error` is NULL where all went well, else a text. On a thread of
+/// the group's, or on that of `start`. `source`: whom a message came from that was taken from
+/// anybody, else -1.
+typedef void (*TroupeDone)(void* context, const char* error, int source);
+
+typedef struct TroupeGroupApi {
+  uint32_t version;
+  /// One more, or one less, who uses the group; the last one leaves it in order, and does not wait.
+  void (*retain)(TroupeGroup* group);
+  void (*release)(TroupeGroup* group);
+  /// Starts one operation. 0: `done` will be called, once. Else nothing was started, and `error`
+  /// says why.
+  int (*start)(TroupeGroup* group, const TroupeOperation* operation, TroupeDone done, void* context,
+               char* error, size_t error_bytes);
+  /// Ends what runs, here and on the other ranks. The first reason stays.
+  void (*stop)(TroupeGroup* group, const char* reason);
+} TroupeGroupApi;

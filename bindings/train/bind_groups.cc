@@ -1,0 +1,95 @@
+#include "bindings/train/bind_groups.h"
+
+#include <chrono>
+#include <utility>
+
+#include "bindings/control/control_convert.h"
+#include "bindings/support/gil.h"
+#include "bindings/train/groups.h"
+
+namespace nb = nanobind;
+using namespace nb::literals;
+
+namespace troupe::bindings {
+namespace {
+
+/// What a group's other ranks find this one by.
+class GroupDoor {
+ public:
+  GroupDoor() {
+    auto door = train::Door::Open();
+    if (!door.ok()) ThrowStatus(door.status());
+    door_.emplace(*std::move(door));
+    card_ = door_->card().Text();
+  }
+  nb::bytes card() const { return nb::bytes(card_.data(), card_.size()); }
+  train::Door Take() {
+    if (!door_) throw nb::value_error("a door is one group's, and this one has been used");
+    train::Door door = std::move(*door_);
+    door_.reset();
+    return door;
+  }
+
+ private:
+  std::optional<train::Door> door_;
+  std::string card_;
+};
+
+Duration OfSeconds(double seconds) {
+  return std::chrono::duration_cast<Duration>(std::chrono::duration<double>(seconds));
+}
+
+std::vector<train::Card> CardsOf(const std::vector<nb::bytes>& texts) {
+  std::vector<train::Card> cards;
+  for (const auto& text : texts) {
+    auto card = train::Card::Parse({text.c_str(), text.size()});
+    if (!card.ok()) ThrowStatus(card.status());
+    cards.push_back(*std::move(card));
+  }
+  return cards;
+}
+
+/// The address of the group's handle, which the library built against torch takes.
+std::uintptr_t Form(GroupDoor& door, const std::string& name, int rank, nb::bytes secret,
+                    const std::vector<nb::bytes>& cards, double form_s, double verdict_s) {
+  train::LocalSpec spec;
+  spec.name = name;
+  spec.rank = rank;
+  spec.size = static_cast<int>(cards.size());
+  spec.secret = Secret(std::string(secret.c_str(), secret.size()));
+  spec.cards = CardsOf(cards);
+  spec.times.form_max = OfSeconds(form_s);
+  spec.verdict_within = OfSeconds(verdict_s);
+  auto group = FormGroup(std::move(spec), door.Take());
+  Status status;
+  {
+    const GilReleased released;
+    status = group->AwaitReady();
+  }
+  if (!status.ok()) {
+    LeaveGroup(std::move(group));
+    ThrowStatus(status);
+  }
+  return reinterpret_cast<std::uintptr_t>(NewGroupHandle(std::move(group)));
+}
+
+}  // namespace
+
+void bind_groups(nb::module_& m) {
+  nb::class_<GroupDoor>(m, "GroupDoor", "Where the other ranks of a group find this one, once.")
+      .def(nb::init<>())
+      .def_prop_ro("card", &GroupDoor::card, "What the other ranks are told.");
+  m.def("form_group", &Form, "door"_a, "name"_a, "rank"_a, "secret"_a, "cards"_a, "form_s"_a,
+        "verdict_s"_a,
+        "Forms a group over the memory of one node with the ranks of these cards; blocks without "
+        "the GIL. The address of its handle, for the functions of group_api(), which let go of it. "
+        "Raises where it does not form in `form_s`.");
+  m.def("stop_groups", &StopGroups, "reason"_a,
+        "Ends what runs in all such groups of this process, with the reason: any thread, at once. "
+        "How many there are.");
+  m.def(
+      "group_api", [] { return reinterpret_cast<std::uintptr_t>(GroupApi()); },
+      "The address of the functions of group_api.h.");
+}
+
+}  // namespace troupe::bindings
