@@ -33,7 +33,7 @@ def loaded() -> None:
 
 def train(config: dict) -> None:
     for step in range(1, 4):
-        tune.report({"loss": config["lr"] / step, "by": {"class": step}, "text": "no number"})
+        tune.report({"loss": config["lr"] / step, "by": {"class": step}, "text": "no number", "odd/": float("nan")})
         if config["lr"] == 4 and step == 2:
             raise KeyError("four")
         if config.get("go"):
@@ -58,7 +58,7 @@ def test_a_run_for_the_sweep_and_one_below_it_for_each_trial(idle: Home, server:
     by_rate = {each["params"]["lr"]: each for each in trials.values()}
     assert {rate: each["status"] for rate, each in by_rate.items()} == {"1": "FINISHED", "2": "FINISHED", "4": "FAILED"}
     first = by_rate["1"]
-    assert first["params"] == {"lr": "1", "opt/name": "adam"} and first["metrics"]["by/class"] == 3.0 and first["metrics"]["loss"] == 1 / 3
+    assert first["params"] == {"lr": "1", "opt/name": "adam"} and first["metrics"]["by/class"] == 3.0 and first["metrics"]["loss"] == 1 / 3 and "odd" in first["metrics"]
     assert first["tags"]["team"] == "a" and first["tags"]["trial_name"] == first["name"] and "KeyError: 'four'" in by_rate["4"]["tags"]["troupe.error"]
     assert not {"pid", "text", "config/lr"} & set(first["metrics"])
     history = server_get(server, f"metrics/get-history?run_id={first['id']}&metric_key=loss")["metrics"]

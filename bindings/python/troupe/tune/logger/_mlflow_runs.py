@@ -44,10 +44,12 @@ class Aside:
 
 
 class SweepRuns:
-    """Of one sweep, all on one thread. `wish`: what its own run is to be; `client`: makes MLflow's; `say`: what a person is to know."""
+    """Of one sweep, all on one thread. `wish`: what its own run is to be; `client`: makes MLflow's; `say`: what a person is to know; `tags`: of the
+    trials' runs; `late`: their parameters are written when they are over."""
 
-    def __init__(self, sweep: SweepSeen, wish: rule.Wish, client: Callable[[], Any], say: Callable[[str], None], tags: Mapping[str, str]) -> None:
-        self._sweep, self._wish, self._client, self._say, self._tags = sweep, wish, client, say, dict(tags)
+    def __init__(self, sweep: SweepSeen, wish: rule.Wish, client: Callable[[], Any], say: Callable[[str], None], tags: Mapping[str, str], *,
+                 late: bool = False) -> None:
+        self._sweep, self._wish, self._client, self._say, self._tags, self._late = sweep, wish, client, say, dict(tags), late
         self._run = self._experiment = ""
         self._runs: dict[str, str] = {}  # of trials that are not over
         self._first: dict[str, dict[str, str]] = {}  # their parameters
@@ -60,12 +62,10 @@ class SweepRuns:
 
     # What happens.
 
-    def started(self, trial: TrialView, *, parameters: bool) -> None:
+    def started(self, trial: TrialView) -> None:
         """It runs, for the first time or again."""
-        aside = self._of(trial)
-        if trial.trial_id not in self._first:
-            self._first[trial.trial_id] = _values.parameters_of(trial.config)
-            aside.parameters = dict(self._first[trial.trial_id]) if parameters else {}
+        self._of(trial)
+        self._first.setdefault(trial.trial_id, _values.parameters_of(trial.config))
 
     def reported(self, trial: TrialView, result: Mapping[str, Any]) -> None:
         """Its metrics are put aside; many of them are written."""
@@ -79,16 +79,15 @@ class SweepRuns:
         if self._many >= PUT_ASIDE_MAX:
             self.write()
 
-    def ended(self, trial: TrialView, status: str, *, parameters: bool, artifacts: bool) -> None:
+    def ended(self, trial: TrialView, status: str, *, artifacts: bool) -> None:
         """It is over."""
         aside = self._of(trial)
         aside.status, aside.ended_ms = status, _now_ms()
         if trial.stopped or trial.error:
             aside.tags["troupe.stopped" if trial.stopped else "troupe.error"] = (trial.stopped or trial.error)[:_values.TAG_CHARS_MAX]
-        if parameters:
-            aside.parameters = _values.parameters_of(trial.config)
+        first = self._first.pop(trial.trial_id, None)
+        aside.parameters = _values.parameters_of(trial.config) if self._late or first is None else first
         aside.artifacts = trial.path if artifacts else ""
-        self._first.pop(trial.trial_id, None)
         self._many += 1
         if self._many >= PUT_ASIDE_MAX:
             self.write()
@@ -149,12 +148,18 @@ class SweepRuns:
     def _call(self, action: Callable[[], Any], seconds: float = CALL_S) -> Any:
         """What the store gives; None where it refuses, which is said once for each kind. Raises what says that it is away."""
         try:
-            return self._breaker.call(lambda: _away_if_late(lambda: runs.within(seconds, self._where, action)))
+            return self._breaker.call(lambda: self._within(seconds, action))
         except Exception as error:
             if guard.is_away(error):
                 raise
             self._once(type(error).__name__, f"MLflow: {self._wish.store} has refused something: {runs.words_of(error)}")
             return None
+
+    def _within(self, seconds: float, action: Callable[[], Any]) -> Any:
+        try:
+            return runs.within(seconds, self._where, action)
+        except runs.Late as late:
+            raise guard.Away(str(late)) from late
 
     def _end(self, run: str, status: str, ended_ms: int | None) -> None:
         self._call(lambda: self._client().set_terminated(run, status, ended_ms))
@@ -168,6 +173,7 @@ class SweepRuns:
             self._best = value, trial.trial_id
 
     def _is_away(self, why: str) -> None:
+        why = why.removeprefix(f"{guard.Away.__name__}: ")
         if not self._run:
             self._once("away", f"MLflow: no run in {self._wish.store}: {why}\n  the sweep goes on without it; is the server there, and may this client write to it?")
         else:
@@ -179,13 +185,16 @@ class SweepRuns:
             self._say(text)
 
     def _opened(self) -> None:
-        """Raises Away."""
-        try:
-            self._breaker.call(lambda: _away_if_late(lambda: runs.within(OPEN_S, self._where, self._open)))
-        except Exception as error:
-            if not guard.is_away(error):
-                self._is_away(runs.words_of(error))
-            raise guard.Away from error
+        """Raises Away, also where the store refuses: it is asked as seldom then."""
+        def open_or_away() -> None:
+            try:
+                runs.within(OPEN_S, self._where, self._open)
+            except runs.Late as late:
+                raise guard.Away(str(late)) from late
+            except Exception as error:
+                raise guard.Away(runs.words_of(error)) from error
+
+        self._breaker.call(open_or_away)
 
     def _open(self) -> None:
         """Makes the sweep's run, or goes on with the one that it has."""
@@ -244,8 +253,10 @@ class SweepRuns:
             if made is None:
                 return
             run = self._runs[trial.trial_id] = made.info.run_id
-            if not aside.parameters and trial.trial_id in self._first:
-                aside.parameters = dict(self._first[trial.trial_id])
+            if not self._late:
+                aside.parameters = aside.parameters or self._first.get(trial.trial_id) or _values.parameters_of(trial.config)
+        elif not self._late:
+            aside.parameters = {}  # it has them since it was made
         metrics = [Metric(*each) for each in aside.metrics]
         parameters = [Param(*each) for each in aside.parameters.items()]
         tags = [RunTag(*each) for each in aside.tags.items()]
@@ -255,13 +266,6 @@ class SweepRuns:
             self._call(lambda batch=batch: self._client().log_batch(run, *batch))
         if aside.artifacts and os.path.isdir(aside.artifacts):
             self._call(lambda: self._client().log_artifacts(run, aside.artifacts), ARTIFACTS_S)
-
-
-def _away_if_late(action: Callable[[], Any]) -> Any:
-    try:
-        return action()
-    except runs.Late as late:
-        raise guard.Away(str(late)) from late
 
 
 def _now_ms() -> int:

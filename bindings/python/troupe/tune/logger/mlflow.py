@@ -71,7 +71,7 @@ class MLflowLoggerCallback(LoggerCallback, SweepLogger):
     def log_trial_start(self, trial: TrialView) -> None:
         """See LoggerCallback."""
         if (runs := self._runs) is not None:
-            runs.started(trial, parameters=not self.log_params_on_trial_end)
+            runs.started(trial)
 
     def log_trial_result(self, iteration: int, trial: TrialView, result: dict[str, Any]) -> None:
         """See LoggerCallback."""
@@ -81,7 +81,7 @@ class MLflowLoggerCallback(LoggerCallback, SweepLogger):
     def log_trial_end(self, trial: TrialView, failed: bool = False) -> None:
         """See LoggerCallback."""
         if (runs := self._runs) is not None:
-            runs.ended(trial, "FAILED" if failed else "FINISHED", parameters=self.log_params_on_trial_end, artifacts=self.should_save_artifact)
+            runs.ended(trial, "FAILED" if failed else "FINISHED", artifacts=self.should_save_artifact)
 
     def on_experiment_end(self, trials: Any, **info: Any) -> None:
         """See Callback."""
@@ -120,7 +120,8 @@ class _Live:
             return
         self._stack.enter_context(variables({rule.TOKEN: self._given.tracking_token} if self._given.tracking_token else {}))
         importlib.import_module("mlflow")  # which takes seconds: no server is waited for yet
-        self.runs = SweepRuns(self._sweep, self._wish, self._made_client, self._say, self._given.tags)
+        self.runs = SweepRuns(self._sweep, self._wish, self._made_client, self._say, self._given.tags,
+                              late=self._given.log_params_on_trial_end)
         self.runs.write()
 
     def end(self) -> None:
