@@ -179,6 +179,9 @@ class Tracked:
                 if text and (kind, text) not in told:
                     told.add((kind, text))
                     self._warn(text)
+        if over:
+            with contextlib.suppress(exceptions.TroupeError):
+                self._actor.heard.remote()
         self._heard.set()
         self._ended.set()
         if self._relay is not None:

@@ -102,9 +102,11 @@ class Tracker:
         while len(self._said) <= seen and not self._over:
             self._said_more.clear()
             await self._said_more.wait()
-        if self._over:
-            self._heard.set()
         return self._said[seen:], self._over
+
+    async def heard(self) -> None:
+        """The caller has the last word: nobody waits for anything of this one."""
+        self._heard.set()
 
     async def exchange(self, answers: list[tuple[int, int, str, bytes]]) -> list[tuple[int, str, str, str, bytes]]:
         """For the caller whose store it is: brings answers, and takes what the ranks ask, or nothing after EXCHANGE_S."""
@@ -224,7 +226,6 @@ class Tracker:
             _session.current().request("KvDelete", {"scope": rule.SCOPE, "key": self._me()})
         self._loop.call_soon_threadsafe(self._finish, ended)
         self._heard.wait(HEARD_S)
-        threading.Event().wait(0.2)  # the answer that tells it is on its way
         self._leave()
 
     def _leave(self) -> None:
