@@ -31,6 +31,8 @@ NAMES = {
                    ".venv-frameworks/bin/python -m pytest -v -rs -o addopts=--strict-markers tests/frameworks"),
     "tensorflow": ("trainings of TensorFlow as command jobs: MultiWorkerMirroredStrategy, a parameter server, a killed worker",
                    ".venv-tensorflow/bin/python -m pytest -v -rs -o addopts=--strict-markers tests/frameworks/tensorflow"),
+    "doors": ("what of the front doors takes long and is shown by another test too: other distributions, hosts, guides, losses",
+              f"{PYTHON} -m pytest -v -rs -o addopts=--strict-markers -m long tests/doors tests/guides --ignore=tests/doors/real_ray"),
     "real_ray": ("real Ray clusters in launches: each process of theirs killed, two at once",
                  ".venv-frameworks/bin/python -m pytest -v -rs -o addopts=--strict-markers tests/doors/real_ray"),
     "failure": ("how launches end, each way 40 times, beside torchrun", f"{PYTHON} benchmarks/failure.py --blame 40 --ends 200"),

@@ -98,7 +98,7 @@ def test_output_does_not_pass_the_head(cluster: Home, tmp_path: Path) -> None:
     assert process.returncode == 0 and rest == "", errors
 
 
-@pytest.mark.parametrize("follow", ["handle.watch()", "for line in handle.logs(follow=True): print(line)"], ids=["watch", "logs"])
+@pytest.mark.parametrize("follow", ["handle.watch()", pytest.param("for line in handle.logs(follow=True): print(line)", marks=pytest.mark.long)], ids=["watch", "logs"])
 def test_a_reader_that_reads_nothing_slows_no_rank_and_grows_no_memory(cluster: Home, follow: str) -> None:
     lines, name = 150_000, f"slow {follow[:6]}"  # 60 MB of all ranks
     process = started(program(name, lines=lines, follow=follow), subprocess.PIPE)

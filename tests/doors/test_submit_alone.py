@@ -7,6 +7,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
+import pytest
 from e2e_conftest import Home
 from submits import SAYS, printed, project, torchrun_in, troupe_in, two
 
@@ -15,6 +16,7 @@ WHERE = "import os\nprint(os.environ['RANK'])\n"
 THREADS = "import sys, torch\nsys.stdout.write(f'{torch.get_num_threads()}\\n')\n"
 
 
+@pytest.mark.long
 def test_ranks_that_share_a_node_have_one_thread_and_a_lone_one_those_of_the_node_as_under_torchrun(home: Home, tmp_path: Path) -> None:
     folder = project(tmp_path / "w", threads=THREADS)
     for ranks in ("1", "2"):

@@ -27,6 +27,7 @@ def test_a_command_is_executed_by_each_rank_with_its_variables(idle: Home, tmp_p
     assert printed(troupe_in(folder, *two("--no-python", SHELL, "-c", line, "me", "x"))) == expected
 
 
+@pytest.mark.long
 def test_a_training_in_interpreters_of_their_own_computes_the_same(idle: Home, tmp_path: Path) -> None:
     folder = training(tmp_path / "w")
     forked = printed(troupe_in(folder, *two("train.py", "--lr", "0.01")))

@@ -21,6 +21,7 @@ def folder(tmp_path: Path) -> Path:
     return project(tmp_path / "w", where=WHERE, beside="X = 3\n", **{"data.txt": "text"})
 
 
+@pytest.mark.long
 def test_b7_the_folder_travels_and_the_training_is_the_same(hosts: dict[str, str], tmp_path: Path) -> None:
     here = training(tmp_path / "repository")
     torchrun = torchrun_in(here, "--standalone", "--nproc_per_node=2", "train.py", "--lr", "0.01")

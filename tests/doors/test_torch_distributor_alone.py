@@ -45,7 +45,7 @@ def ranks(home: Home) -> list[str]:
     return [command for command in home.processes().values() if command.startswith("troupe: rank ")]
 
 
-@pytest.mark.parametrize("what", ["train", "'script.py'"], ids=["function", "file"])
+@pytest.mark.parametrize("what", ["train", pytest.param("'script.py'", marks=pytest.mark.long)], ids=["function", "file"])
 def test_a_caller_that_is_killed_takes_its_ranks_along(home: Home, tmp_path: Path, what: str) -> None:
     """kill -9, on this machine: with the ranks the cluster that was started for the caller ends."""
     process = caller(tmp_path / "w", local=True, what=what)

@@ -153,7 +153,7 @@ def counting(config: dict) -> int:
     return start
 
 
-@pytest.mark.parametrize(("what", "rank"), [("kill", 1), ("kill", 0), ("kill in a write", 0), ("raise", 1)])
+@pytest.mark.parametrize(("what", "rank"), [("kill", 1), pytest.param("kill", 0, marks=pytest.mark.long), ("kill in a write", 0), pytest.param("raise", 1, marks=pytest.mark.long)])
 def test_a_failure_starts_all_again_from_the_checkpoint(idle: Home, tmp_path: Path, what: str, rank: int, capfd: pytest.CaptureFixture[str]) -> None:
     result = trainer(counting, tmp_path, failures=1, path=str(tmp_path), what=what, rank=rank).fit()
     assert result.return_value == 2 and result.metrics == {"step": 3}

@@ -87,7 +87,7 @@ def run(home: Home, script: Path, address: str, *args: str) -> subprocess.Comple
                     env={"TROUPE_ADDRESS": address, "RAY_ADDRESS": address, "TROUPE_CPU_RANKS": "1"})
 
 
-@pytest.mark.parametrize("where", ["launch", "program"])
+@pytest.mark.parametrize("where", ["launch", pytest.param("program", marks=pytest.mark.long)])
 def test_a_killed_worker_costs_what_came_after_its_checkpoint(shared_home: Home, address: str, tmp_path: Path, where: str) -> None:
     """A13: `import ray` is Troupe in the driver and in the workers."""
     done = run(shared_home, tmp_path / "script.py", address, where, "kill")
@@ -100,7 +100,7 @@ def test_a_killed_worker_costs_what_came_after_its_checkpoint(shared_home: Home,
     assert "rank 1: " in both and "all 2 workers are started again from checkpoint_000001 (failure 1 of 1)" in both, both
 
 
-@pytest.mark.parametrize("where", ["launch", "program"])
+@pytest.mark.parametrize("where", ["launch", pytest.param("program", marks=pytest.mark.long)])
 def test_a_workers_exception_is_the_callers(shared_home: Home, address: str, tmp_path: Path, where: str) -> None:
     """Through the driver of a launch too, whose error has the training's as its cause, and its text."""
     done = run(shared_home, tmp_path / "script.py", address, where, "raise")

@@ -13,6 +13,7 @@ import re
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -44,9 +45,13 @@ def test_what_differs_is_the_device() -> None:
     assert len(changed("src/train_{}.py")) == 4 and all("init_process_group" in line or "torch.device" in line for line in changed("src/train_{}.py"))
 
 
-@pytest.mark.parametrize("guide", ["pytorch", pytest.param("mpi", marks=needs_mpirun)])
-def test_c1_c2_c3_c6_training_with_each_distribution(home: Home, tmp_path: Path, guide: str) -> None:
-    address = home.json("start", "--head", "--port", "0", "--num-cpus", "8", "--num-gpus", "0")["address"]
+@pytest.fixture(scope="module")
+def address(shared_home: Home) -> Iterator[str]:
+    yield shared_home.json("start", "--head", "--port", "0", "--num-cpus", "8", "--num-gpus", "0")["address"]
+
+
+@pytest.mark.parametrize("guide", ["pytorch", pytest.param("mpi", marks=[needs_mpirun, pytest.mark.long])])
+def test_c1_c2_c3_c6_training_with_each_distribution(address: str, tmp_path: Path, guide: str) -> None:
     done = run(tmp_path, f"{guide}_cpu", address)
     assert done.returncode == 0, done.stdout + done.stderr
     said = re.search(r"^\[0\] accuracy ([\d.]+) of 2 processes$", done.stdout, re.M)
@@ -57,8 +62,8 @@ def test_c1_c2_c3_c6_training_with_each_distribution(home: Home, tmp_path: Path,
     assert any("accuracy" in each.read_text() for each in (files / "artifacts/user_logs").iterdir())
 
 
-def test_verbatim_without_gpus_is_one_error_and_the_device_line_is_shown(home: Home, tmp_path: Path) -> None:
-    address = home.json("start", "--head", "--port", "0", "--num-cpus", "8", "--num-gpus", "0")["address"]
+@pytest.mark.long
+def test_verbatim_without_gpus_is_one_error_and_the_device_line_is_shown(address: str, tmp_path: Path) -> None:
     done = run(tmp_path, "pytorch_verbatim", address)
     assert done.returncode == 1 and done.stderr.count("troupe.exceptions.LaunchError") == 1, done.stderr
     assert "no GPUs found" in done.stderr[done.stderr.index("troupe.exceptions.LaunchError"):], done.stderr

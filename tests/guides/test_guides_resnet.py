@@ -58,6 +58,7 @@ def test_it_is_a_resnet_18() -> None:
     assert sum(each.numel() for each in resnet18(num_classes=10).parameters()) == PARAMETERS
 
 
+@pytest.mark.long
 def test_resnet_by_actors(shared_home: Home, address: str) -> None:
     """Four actors in a placement group add up their gradients; all have one model after it."""
     done = run(shared_home, "resnet_actors_cpu", address, TROUPE_CPU_RANKS="1")
@@ -76,6 +77,7 @@ def test_resnet_by_ray_train(shared_home: Home, address: str) -> None:
     assert all(f"epoch {epoch} loss " in done.stdout for epoch in range(4)), done.stdout
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("guide", GUIDES)
 def test_verbatim_without_gpus_is_one_error(shared_home: Home, address: str, guide: str) -> None:
     """It names the decorator's line and what to do."""
@@ -85,6 +87,7 @@ def test_verbatim_without_gpus_is_one_error(shared_home: Home, address: str, gui
     assert f"{guide}_verbatim.py, line" in text and "TROUPE_CPU_RANKS=1 makes gpus=N mean N processes without GPUs" in text, text
 
 
+@pytest.mark.long
 def test_ray_train_asks_for_gpus_that_a_launch_has_not(shared_home: Home, address: str) -> None:
     """On ranks without GPUs use_gpu=True is refused, not waited for."""
     done = run(shared_home, "resnet_train_verbatim", address, TROUPE_CPU_RANKS="1")

@@ -55,7 +55,7 @@ def test_actors_of_ray_launch(shared_home: Home, address: str) -> None:
     assert "results 16 ranks; first True" in done.stdout and "with 4 actors on 1 nodes" in done.stdout, done.stdout
 
 
-@pytest.mark.parametrize("guide", GUIDES)
+@pytest.mark.parametrize("guide", ["mlp", pytest.param("actors", marks=pytest.mark.long)])
 def test_verbatim_without_gpus_is_one_error(shared_home: Home, address: str, guide: str) -> None:
     """It names the decorator's line, the device's lines and what to do."""
     done = run(shared_home, f"{guide}_verbatim", address)
@@ -66,6 +66,7 @@ def test_verbatim_without_gpus_is_one_error(shared_home: Home, address: str, gui
     assert re.search(rf"{guide}_verbatim\.py, line \d+: .*{re.escape(device)}", text), text
 
 
+@pytest.mark.long
 def test_verbatim_on_cpu_ranks_names_the_device_line(shared_home: Home, address: str) -> None:
     done = run(shared_home, "mlp_verbatim", address, TROUPE_CPU_RANKS="1")
     assert done.returncode == 1 and done.stderr.count("troupe.exceptions.LaunchError(ValueError): ") == 1, done.stderr

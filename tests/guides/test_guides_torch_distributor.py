@@ -50,7 +50,7 @@ def test_b2_digits_in_file_mode(shared_home: Home, address: str) -> None:
     assert float(found[0][1]) >= 0.9 and done.stdout.endswith("output None\n"), done.stdout
 
 
-@pytest.mark.parametrize("guide", GUIDES)
+@pytest.mark.parametrize("guide", [GUIDES[0], pytest.param(GUIDES[1], marks=pytest.mark.long)])
 def test_verbatim_without_gpus_is_one_error(shared_home: Home, address: str, guide: str) -> None:
     """It says which cluster has none, and what to do."""
     done = guides.run(shared_home, f"{guide}_verbatim", address)
@@ -59,6 +59,7 @@ def test_verbatim_without_gpus_is_one_error(shared_home: Home, address: str, gui
     assert f"TorchDistributor was given use_gpu=True, and no node of the cluster at {address} has a GPU" in text and "use_gpu=False" in text, text
 
 
+@pytest.mark.long
 def test_verbatim_on_cpu_ranks_names_the_device_line(shared_home: Home, address: str) -> None:
     done = guides.run(shared_home, "torch_distributor/file_verbatim", address, TROUPE_CPU_RANKS="1")
     assert done.returncode == 1 and "troupe.spark.DistributorError(ValueError): " in done.stderr, done.stderr

@@ -25,9 +25,15 @@ KINDS = {
     "ray": (LINE, {"type": "ray"}, 1),
 }
 
+OFTEN = {("tensorflow", "b"), ("mpi", "a")}
+"""Of these two each run of the tests has the loss; of the others `./test long doors`."""
 
-@pytest.mark.parametrize("lost", ["a", "b"])
-@pytest.mark.parametrize("kind", [pytest.param(each, marks=needs_mpirun if each == "mpi" else ()) for each in KINDS])
+
+def marks(kind: str, lost: str) -> list[pytest.MarkDecorator]:
+    return [*([needs_mpirun] if kind == "mpi" else []), *([] if (kind, lost) in OFTEN else [pytest.mark.long])]
+
+
+@pytest.mark.parametrize(("kind", "lost"), [pytest.param(kind, lost, marks=marks(kind, lost)) for kind in KINDS for lost in "ab"])
 def test_a_lost_node_ends_the_job(home: Home, kind: str, lost: str) -> None:
     """Of the first node, which drives the job, and of the other; with TensorFlow that is a worker's, and a parameter server's."""
     head = home.json("start", "--head", "--no-worker", "--port", "0")

@@ -128,6 +128,7 @@ def test_c8_cancel_ends_the_trials_jobs(idle: Home, tmp_path: Path) -> None:
         jobs.stream(made.name)
 
 
+@pytest.mark.long
 @needs_mpirun
 def test_c8_processes_that_mpirun_starts_report_by_the_first(idle: Home, tmp_path: Path, storage: Path) -> None:
     jobs = MLClient().jobs
@@ -140,6 +141,7 @@ def test_c8_processes_that_mpirun_starts_report_by_the_first(idle: Home, tmp_pat
     assert trial.last is not None and (trial.last.metrics["accuracy"], trial.last.metrics["training_iteration"]) == (0.5, 1)
 
 
+@pytest.mark.long
 @needs_yaml
 def test_c8_a_file_of_the_service_by_its_command_with_two_processes_a_trial(idle: Home, tmp_path: Path, storage: Path) -> None:
     """Rank 0's metric is the trial's."""

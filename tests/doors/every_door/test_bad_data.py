@@ -73,7 +73,7 @@ def said(tmp_path: Path, script: str, folder: Path) -> str:
     return "\n".join(done.stderr[done.stderr.rindex("\ntroupe."):].splitlines())
 
 
-@pytest.mark.parametrize("script", SCRIPTS)
+@pytest.mark.parametrize("script", ["a loop", *(pytest.param(each, marks=pytest.mark.long) for each in ("a training", "ranks"))])
 def test_a13_a_damaged_file_is_named(cluster: Home, tmp_path: Path, script: str) -> None:
     folder = files(tmp_path / "data")
     damaged = folder / "part-1.parquet"

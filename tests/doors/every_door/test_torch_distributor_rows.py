@@ -89,6 +89,7 @@ def test_row_address_and_port(hosts: dict[str, str]) -> None:
     assert len({(each["MASTER_ADDR"], each["MASTER_PORT"]) for each in found}) == 1 and {each["WORLD_SIZE"] for each in found} == {"4"}
 
 
+@pytest.mark.long
 def test_row_ranks(hosts: dict[str, str], tmp_path: Path, capfd: pytest.CaptureFixture) -> None:
     """Of functions and of files over two nodes the numbers that torchrun over two nodes gives."""
     numbers = ("RANK", "LOCAL_RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE", "GROUP_RANK")

@@ -67,7 +67,7 @@ def test_a9_ranks_of_a_program_log_to_the_launchs_run_with_the_callers_credentia
     assert logs and not any(SECRET.encode() in path.read_bytes() for path in logs)
 
 
-@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM], ids=lambda each: each.name)
+@pytest.mark.parametrize("how", [signal.SIGKILL, pytest.param(signal.SIGTERM, marks=pytest.mark.long)], ids=lambda each: each.name)
 def test_a_caller_that_dies_leaves_no_run_open(cluster: Home, server: Server, tmp_path: Path, how: signal.Signals) -> None:
     """The launch ends with it, and the run with the launch."""
     caller = subprocess.Popen([sys.executable, "-c", CALLER, troupe.get_runtime_context().gcs_address, str(tmp_path / "begun")], text=True,

@@ -78,7 +78,7 @@ def runs_in(store: str, folder: Path) -> list[dict]:
     return list(json.loads(done.stdout))
 
 
-@pytest.mark.parametrize("kind", ["sqlite", "folder"])
+@pytest.mark.parametrize("kind", ["sqlite", pytest.param("folder", marks=pytest.mark.long)])
 def test_a9_ranks_on_every_node_log_to_the_callers_own_store(hosts: dict[str, str], kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     store = f"sqlite:///{tmp_path}/own.db" if kind == "sqlite" else str(tmp_path / "runs")
@@ -95,6 +95,7 @@ def test_a9_ranks_on_every_node_log_to_the_callers_own_store(hosts: dict[str, st
     assert not (tmp_path / "mlflow.db").exists()
 
 
+@pytest.mark.long
 def test_a_caller_that_is_killed_leaves_no_run_open(hosts: dict[str, str], tmp_path: Path) -> None:
     """The process that has the store notices, and closes what was open; then it ends too."""
     store = f"sqlite:///{tmp_path}/own.db"

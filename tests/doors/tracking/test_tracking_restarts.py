@@ -81,6 +81,7 @@ assert open("gate").read() == "begun"
 """
 
 
+@pytest.mark.long
 def test_a9_a_program_that_takes_its_cluster_along_leaves_no_run_open(home: Home, server: Server, tmp_path: Path) -> None:
     before = {each["id"] for each in server.runs()}
     done = home.python(EMBEDDED, cwd=tmp_path, timeout=LIMIT_S, env={"MLFLOW_TRACKING_URI": server.uri, "TROUPE_QUIET": "1",
