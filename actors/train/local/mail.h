@@ -8,7 +8,7 @@
 //        group; with more, the group stops and says so.
 //   MA3  What has come from a rank that is gone is still received.
 //
-// A send is done when all of it is in the ring: small ones at once, large ones as they are received.
+// A send is done when all of it is in the ring: a small one at once, a large one as it is taken.
 #pragma once
 
 #include <atomic>

@@ -33,7 +33,7 @@ class Pieces {
 
   /// Runs a collective with all ranks; blocks. kCancelled: the area was stopped. kConnection:
   /// a peer is gone that it needs; the text is its number. kInvalid: a peer is in another
-  /// operation. kTimeout: it took longer than it may, and who is late. Sends and receives are not its.
+  /// operation. kTimeout: it took longer than it may, and who is late. Not for sends and receives.
   Status Run(const Operation& operation, std::uint64_t seq);
 
  private:

@@ -6,6 +6,8 @@ from collections.abc import Iterable
 EXIT_GRACE_S = 60.0
 """How long a rank's or an actor's end may take, where nobody says so."""
 GRACE_MAX_S = 86_400.0
+TORCH_BACKEND = "TROUPE_TORCH_BACKEND"
+"""The variable that tells ranks which backend torch's groups have that name none."""
 
 
 def check_grace(what: str, seconds: object) -> None:

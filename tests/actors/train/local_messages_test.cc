@@ -38,7 +38,7 @@ std::shared_ptr<LocalWork> Begin(Rank& rank, LocalMember& member, const Operatio
 void Require(Rank& rank, const Status& status) { rank.Require(status.ok(), MessageOf(status)); }
 
 TEST(LocalMessages, MA1_InTheirOrderLargeAndSmallBothWaysAtOnce) {
-  // All ranks send to all before they receive: larger than a mailbox, so nobody may wait for a send.
+  // All ranks send to all before they receive, more than a mailbox holds.
   LocalTest test(3);
   ExpectSuccess(RunRanks(3, {}, [&](Rank& rank) {
     LocalMember member(rank, test);

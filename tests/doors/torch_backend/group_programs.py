@@ -151,11 +151,6 @@ def _movements(name: str) -> list[Any]:
         dist.broadcast(tensor, 1, group=group)
         return [tensor]
 
-    def broadcast_of_every_second(group: Any) -> Any:
-        tensor = values(12)[::2]
-        dist.broadcast(tensor, 0, group=group)
-        return [tensor]
-
     def all_gather(group: Any) -> Any:
         outputs = [torch.zeros(2, 3, dtype=kind) for _ in range(size)]
         dist.all_gather(outputs, values().view(2, 3), group=group)
@@ -194,12 +189,12 @@ def _movements(name: str) -> list[Any]:
         sent.wait()
         return [got]
 
-    return [broadcast, broadcast_of_every_second, all_gather, all_gather_into_tensor, gather, scatter, all_to_all_single, all_to_all_of_unequal,
-            send_and_recv]
+    return [broadcast, all_gather, all_gather_into_tensor, gather, scatter, all_to_all_single, all_to_all_of_unequal, send_and_recv]
 
 
 def lists_and_objects() -> Any:
-    """What has no counterpart over Gloo, or goes through pickles: (all_to_all's lists, an object gathered, whom a message came from)."""
+    """What has no counterpart over Gloo, or goes through pickles: (all_to_all's lists, objects gathered, whom a message came from, what tensors
+    hold that are not in one piece, which Gloo takes as if they were, a sum in a group made anew)."""
     import torch
     import torch.distributed as dist
 
@@ -209,6 +204,9 @@ def lists_and_objects() -> Any:
     dist.all_to_all(outputs, [torch.full((2,), 10.0 * rank + each) for each in range(size)])
     objects: list[Any] = [None] * size
     dist.all_gather_object(objects, {"rank": rank})
+    apart = torch.arange(6.0) + 10 * rank
+    dist.broadcast(apart[::2], 0)
+    dist.all_reduce(apart.view(2, 3).t(), dist.ReduceOp.MAX)
     source = -1
     if rank == 0:
         dist.send(torch.ones(1), 1)
@@ -218,7 +216,7 @@ def lists_and_objects() -> Any:
     dist.init_process_group("troupe")  # made anew, in the same store
     again = torch.ones(1)
     dist.all_reduce(again)
-    return [each.tolist() for each in outputs], objects, source, again.item()
+    return [each.tolist() for each in outputs], objects, source, apart.tolist(), again.item()
 
 
 def waits_in_vain() -> str:

@@ -11,12 +11,13 @@ GIL: the group's destructor joins a thread that may wait for the GIL (pytorch#56
 """
 from __future__ import annotations
 
+import os
 import sys
 import weakref
 from collections import Counter
 from typing import Any
 
-from troupe import _rendezvous
+from troupe import _checks, _rendezvous
 from troupe._after_import import after_import, replace
 from troupe._process import gloo_sockets, group_watch, torch_backend
 
@@ -36,6 +37,8 @@ def _wrap_groups(module: Any) -> None:
     gloo_sockets.note(module)
     group_watch.wrap(module)
     torch_backend.register(module)
+    if os.environ.get(_checks.TORCH_BACKEND) == torch_backend.NAME:
+        torch_backend.make_default(module)
     _wrap(module)
 
 

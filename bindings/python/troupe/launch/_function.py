@@ -15,6 +15,7 @@ from troupe.launch import _arguments, _hints
 
 STOP_GRACE_S = 10.0
 _APIS = (None, "troupe", "ray")
+_BACKENDS = (None, "troupe")
 
 
 @dataclass(frozen=True)
@@ -45,6 +46,7 @@ class LaunchOptions:
     preimport: tuple[str, ...] = ()
     ranks_per_node: int = 0
     tracking: bool | None = None
+    backend: str | None = None
     door: str = "launch"  # what it came from, for people: troupe.launch, or which front door
 
     def __reduce__(self) -> tuple:
@@ -65,7 +67,8 @@ def _options(mode: str, *, gpus: int | None, processes: int | None, gpu_type: st
              memory: float | str | None, remote: bool, max_attempts: int, timeout: float | None, runtime_env: Mapping[str, Any] | None,
              inherit_env: Iterable[str], name: str | None, strategy: str, priority: int, stop_grace: float,
              exit_grace: float, api: str | None = None, quiet: bool = False, infeasible: str | None = None,
-             preimport: Iterable[str] = (), tracking: bool | None = None, called: str = "", **where: Any) -> LaunchOptions:
+             preimport: Iterable[str] = (), tracking: bool | None = None, backend: str | None = None, called: str = "",
+             **where: Any) -> LaunchOptions:
     asked = called or f"@{_decorator(mode)}"
     if (gpus is None) == (processes is None):
         given = "neither" if gpus is None else "both"
@@ -83,6 +86,9 @@ def _options(mode: str, *, gpus: int | None, processes: int | None, gpu_type: st
     _strategies.check(strategy)
     if tracking not in (None, True, False):
         raise TypeError(f"tracking must be True, False, or None for the rule of docs/mlflow.md, not {tracking!r}")
+    if backend not in _BACKENDS:
+        raise ValueError(f"backend must be 'troupe' (process groups that name no backend are Troupe's, on CPUs) or None (torch chooses), not {backend!r}; "
+                         "init_process_group() takes any by name")
     if api not in _APIS:
         raise ValueError(f"api must be 'troupe' (`import ray` is Troupe), 'ray' (a real Ray cluster is started on the launch's nodes) or None, not {api!r}")
     return LaunchOptions(
@@ -93,7 +99,7 @@ def _options(mode: str, *, gpus: int | None, processes: int | None, gpu_type: st
         runtime_env=_runtime_env.check(runtime_env), inherit_env=tuple(inherit_env), name=name or "",
         strategy=strategy, priority=resources.check_priority(priority), where=selectors.where(**where), api=api,
         stop_grace=stop_grace, exit_grace=exit_grace, quiet=bool(quiet), infeasible=_infeasible.check(infeasible),
-        preimport=_checks.check_preimport(preimport), tracking=tracking)
+        preimport=_checks.check_preimport(preimport), tracking=tracking, backend=backend)
 
 
 def _option_names(mode: str) -> dict[str, Any]:
@@ -237,7 +243,8 @@ def distributed(fn: Callable[..., Any] | None = None, *, gpus: int | None = None
                 name: str | None = None, strategy: str = "PACK", priority: int = 0,
                 label_selector: Mapping[str, str] | None = None, within: str | None = None,
                 near: str | None = None, stop_grace: float = STOP_GRACE_S, exit_grace: float = _checks.EXIT_GRACE_S,
-                quiet: bool = False, infeasible: str | None = None, preimport: Iterable[str] = (), tracking: bool | None = None) -> Any:
+                quiet: bool = False, infeasible: str | None = None, preimport: Iterable[str] = (), tracking: bool | None = None,
+                backend: str | None = None) -> Any:
     """Makes a function that every rank of a launch runs with the same arguments.
 
     Exactly one of `gpus` (one GPU and `cpus_per_rank` CPUs for each rank) and `processes` (CPUs only) is
@@ -252,7 +259,8 @@ def distributed(fn: Callable[..., Any] | None = None, *, gpus: int | None = None
     is first; whether it also ends what runs is the cluster's policy. `label_selector`, `within`, `near`: which
     nodes, and how near to each other (docs/placement.md). `quiet`: no status lines (nor with TROUPE_QUIET=1); they go to stderr.
     `infeasible="wait"`: what no node can hold waits for one that joins, instead of being refused. `tracking=False`: no run in MLflow
-    where its address is set (docs/mlflow.md); True: one in any case.
+    where its address is set (docs/mlflow.md); True: one in any case. `backend="troupe"`: groups of torch that name no backend are of
+    Troupe's own, where their tensors are on CPUs (docs/collectives.md); None: torch chooses.
 
         @distributed(processes=4)
         def train(epochs): ...
@@ -261,7 +269,8 @@ def distributed(fn: Callable[..., Any] | None = None, *, gpus: int | None = None
                        cpus_per_rank=cpus_per_rank, memory=memory, remote=remote, max_attempts=max_attempts, timeout=timeout,
                        runtime_env=runtime_env, inherit_env=inherit_env, name=name, strategy=strategy, priority=priority,
                        label_selector=label_selector, within=within, near=near, stop_grace=stop_grace,
-                       exit_grace=exit_grace, quiet=quiet, infeasible=infeasible, preimport=preimport, tracking=tracking)
+                       exit_grace=exit_grace, quiet=quiet, infeasible=infeasible, preimport=preimport, tracking=tracking,
+                       backend=backend)
     if fn is not None:
         return DistributedFunction(fn, options)
     return lambda function: DistributedFunction(function, options)
@@ -275,7 +284,8 @@ def ray_launch(fn: Callable[..., Any] | None = None, *, gpus: int | None = None,
                name: str | None = None, strategy: str = "PACK", priority: int = 0,
                label_selector: Mapping[str, str] | None = None, within: str | None = None,
                near: str | None = None, stop_grace: float = STOP_GRACE_S, exit_grace: float = _checks.EXIT_GRACE_S,
-               api: str | None = "troupe", quiet: bool = False, infeasible: str | None = None, preimport: Iterable[str] = (), tracking: bool | None = None) -> Any:
+               api: str | None = "troupe", quiet: bool = False, infeasible: str | None = None, preimport: Iterable[str] = (), tracking: bool | None = None,
+               backend: str | None = None) -> Any:
     """Makes a function that rank 0 of a launch runs as the driver; parameters as `distributed`.
 
     The driver is connected to exactly the launch's nodes and may use what the launch reserved there for
@@ -293,7 +303,8 @@ def ray_launch(fn: Callable[..., Any] | None = None, *, gpus: int | None = None,
                        cpus_per_rank=cpus_per_rank, memory=memory, remote=remote, max_attempts=max_attempts, timeout=timeout,
                        runtime_env=runtime_env, inherit_env=inherit_env, name=name, strategy=strategy, priority=priority,
                        label_selector=label_selector, within=within, near=near, stop_grace=stop_grace,
-                       exit_grace=exit_grace, api=api, quiet=quiet, infeasible=infeasible, preimport=preimport, tracking=tracking)
+                       exit_grace=exit_grace, api=api, quiet=quiet, infeasible=infeasible, preimport=preimport, tracking=tracking,
+                       backend=backend)
     if fn is not None:
         return DistributedFunction(fn, options)
     return lambda function: DistributedFunction(function, options)

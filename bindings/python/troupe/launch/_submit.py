@@ -4,7 +4,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from troupe import _job, _strategies, exceptions
+from troupe import _checks, _job, _strategies, exceptions
 from troupe._cluster import infeasible, resources, session as _session, status_lines
 from troupe._code import capture, environment, runtime_env, travelled
 from troupe._identity import new_id
@@ -80,6 +80,8 @@ def spec_of(options: Any, name: str, travels: dict[str, Any]) -> dict[str, Any]:
     travels["travelled"].append(travelled.of_door(options.door))
     if options.ranks_per_node:
         spec["ranks_per_node"] = options.ranks_per_node
+    if options.backend:
+        travels["env"].append({"name": _checks.TORCH_BACKEND, "value": options.backend})
     if status_lines.is_quiet(options.quiet):  # rank 0's marker line too
         travels["env"].append({"name": status_lines.QUIET, "value": "1"})
     return spec
