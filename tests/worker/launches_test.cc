@@ -314,6 +314,25 @@ TEST_F(LaunchesTest, AStoppedRankHasItsGraceAndIsCancelledWhateverItReturns) {
   EXPECT_EQ(Last<wire::RankDone>().outcome, wire::Outcome::kCancelled);
 }
 
+TEST_F(LaunchesTest, ACollectiveThatFailsOnceAPeersLossWasToldIsNoFailureOfItsRank) {
+  for (const bool told : {true, false}) {
+    Restart();
+    Join();
+    StartLaunch(2);
+    MakeReady();
+    Roster();
+    if (told) Stop(SIGTERM, 2000, wire::Outcome::kFailed);
+    wire::RankResult result;
+    result.outcome = wire::Outcome::kFailed;
+    result.failure.cause = "RuntimeError: Connection closed by peer";
+    result.failure.symptom = true;
+    FromProcess(ranks_[0], result);
+    Over(ranks_[0], 1);
+    EXPECT_EQ(Last<wire::RankDone>().outcome,
+              told ? wire::Outcome::kCancelled : wire::Outcome::kFailed);
+  }
+}
+
 TEST_F(LaunchesTest, ASecondStopOnlyTakesTimeAway) {
   Join();
   StartLaunch(1);

@@ -184,7 +184,9 @@ void Launches::Finish(Run& run, Rank& rank, const Process& process, Instant now,
     done.size_bytes = result.size_bytes;
     done.kept_by_worker = result.kept;
     attachment = std::move(result.attachment);
-    if (process.ordered && done.outcome == wire::Outcome::kSucceeded)
+    // So is a collective that failed once the ranks were told to stop: a neighbour has heard that
+    // before this one.
+    if (process.ordered && (done.outcome == wire::Outcome::kSucceeded || done.failure.symptom))
       done.outcome = wire::Outcome::kCancelled;
     if (done.outcome == wire::Outcome::kCancelled) {
       done.failure.cause = process.end.reason;
