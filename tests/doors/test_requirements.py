@@ -87,6 +87,7 @@ def test_lines_with_credentials_are_in_no_command_line(idle: Home, tmp_path: Pat
     assert not [command for command in idle.processes().values() if "s3cr3t" in command], "nor in that of its zygote"
 
 
+@pytest.mark.long
 def test_submit_installs_what_it_is_told_and_nothing_else(idle: Home, tmp_path: Path) -> None:
     folder = project(tmp_path / "w", look=LOOK, **{"requirements.txt": wheel(tmp_path, version="2.0", command="tiny-command") + "\n"})
     assert "No module named 'tiny_thing'" in troupe_in(folder, "submit", "look.py").stderr

@@ -22,6 +22,7 @@ pytestmark = pytest.mark.skipif(not importlib.util.find_spec("torch"), reason="n
 cloudpickle.register_pickle_by_value(sys.modules[__name__])
 
 
+@pytest.mark.long
 def test_workers_of_a_node_see_the_gpus_of_all_and_hold_their_own(home: Home, tmp_path: Path) -> None:
     """Two workers on each of two nodes; a runtime_env of the workers reaches them."""
     def loop() -> list:

@@ -41,6 +41,7 @@ def test_b1_digits_in_function_mode(shared_home: Home, address: str) -> None:
     assert done.stderr.count("TROUPE_CPU_RANKS is set: use_gpu=True of TorchDistributor means 2 processes without GPUs") == 1
 
 
+@pytest.mark.long
 def test_b2_digits_in_file_mode(shared_home: Home, address: str) -> None:
     """B2: the script on both ranks, one model in the end; None for the caller."""
     done = guides.run(shared_home, "torch_distributor/file_cpu", address, TROUPE_CPU_RANKS="1")

@@ -79,6 +79,7 @@ def test_ctrl_c_of_what_is_streamed_cancels_the_job(cluster_here: Home, tmp_path
     assert json.loads(troupe_in(tmp_path, "azure", "job", "show", "-n", "mine").stdout)["status"] == "Canceled"
 
 
+@pytest.mark.long
 def test_an_unchanged_script_leaves_its_job_to_the_cluster(cluster_here: Home, tmp_path: Path) -> None:
     (tmp_path / "script.py").write_text(SCRIPT)
     done = troupe_in(tmp_path, "run-as", "script.py", "0")

@@ -78,6 +78,7 @@ def test_c4_workers_that_serve_a_chief_end_with_it(hosts: dict[str, str]) -> Non
     assert lines == ["chief", "ps", "told", "told", "told", "worker", "worker"]
 
 
+@pytest.mark.long
 def test_c4_a_worker_that_outlives_its_chief_is_named_with_what_to_do(hosts: dict[str, str], tmp_path: Path) -> None:
     """The job goes on: it may be a worker that still trains."""
     line = TYPED + f'test $kind != worker || cat {tmp_path / "go"}; test $kind != ps || sleep 1000'

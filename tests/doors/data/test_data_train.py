@@ -72,6 +72,7 @@ def test_a_share_that_is_dealt_without_a_cluster_stays_here(home: Home) -> None:
     assert done.returncode == 1 and "call troupe.init() before streaming_split()" in done.stderr.splitlines()[-1], done.stderr
 
 
+@pytest.mark.long
 def test_the_example_deals_files_to_ranks_that_learn(home: Home) -> None:
     pytest.importorskip("sklearn")
     example = Path(__file__).resolve().parents[3] / "examples" / "dataset_ddp.py"

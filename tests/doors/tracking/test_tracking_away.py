@@ -70,6 +70,7 @@ def nobody() -> str:
         return f"http://127.0.0.1:{closed.getsockname()[1]}"
 
 
+@pytest.mark.long
 def test_a_server_that_is_not_there_is_said_once_and_the_training_succeeds(cluster: Home, server: Server, monkeypatch: pytest.MonkeyPatch,
                                                                          capfd: pytest.CaptureFixture[str]) -> None:
     """One that is down, one that accepts and never answers, and addresses that lead nowhere; at the same time, for they are waited for."""

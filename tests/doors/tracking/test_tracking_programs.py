@@ -45,6 +45,7 @@ signal.pause()
 """
 
 
+@pytest.mark.long
 def test_a9_ranks_of_a_program_log_to_the_launchs_run_with_the_callers_credentials(cluster: Home, server: Server, tmp_path: Path) -> None:
     """Forked ones and executed ones; the token is theirs, and in no status, list, log or command line."""
     (tmp_path / "train.py").write_text(TRAIN)

@@ -38,6 +38,7 @@ def trackers(home: Home) -> set[int]:
     return {pid for pid, command in home.processes().items() if "actor Tracker" in command}
 
 
+@pytest.mark.long
 def test_a9_a_head_and_a_tracker_that_are_killed_cost_the_run_nothing(home: Home, server: Server, tmp_path: Path,
                                                                      monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MLFLOW_TRACKING_URI", server.uri)

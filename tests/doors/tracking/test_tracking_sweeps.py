@@ -124,6 +124,7 @@ def test_a_server_that_goes_away_in_the_middle_costs_what_was_reported_meanwhile
     assert len(lines) == 3 and f"{before.uri} is away" in lines[1] and "2 reports are not there" in lines[2] and "2 runs stay RUNNING" in lines[2], lines
 
 
+@pytest.mark.long
 def test_a_sweep_that_is_restored_goes_on_with_its_runs(idle: Home, server: Server, tmp_path: Path) -> None:
     """Killed in the middle, with one trial running: the same run for the sweep, and the same for the trial."""
     script = tmp_path / "script.py"

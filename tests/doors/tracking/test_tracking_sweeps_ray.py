@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
 from e2e_conftest import TIMEOUT_S, Home
 from servers import Server, needs_mlflow
 
@@ -34,6 +35,7 @@ except ImportError as error:
 """
 
 
+@pytest.mark.long
 def test_a_script_of_rays_with_its_callback_and_runs_of_the_trials_own(home: Home, server: Server, tmp_path: Path) -> None:
     script = tmp_path / "script.py"
     script.write_text(SCRIPT)
