@@ -17,7 +17,8 @@ _SECRET_BYTES = 32
 
 def register(module: Any) -> None:
     """`module`: torch.distributed.distributed_c10d, once it was imported."""
-    module.Backend.register_backend(NAME, _create, extended_api=True, devices=["cpu"])
+    if hasattr(module, "Backend"):  # a torch with groups
+        module.Backend.register_backend(NAME, _create, extended_api=True, devices=["cpu"])
 
 
 def make_default(module: Any) -> None:
