@@ -178,6 +178,7 @@ class Folder {
       launch->ranks[place.rank].node = place.node;
       launch->ranks[place.rank].local_rank = place.local_rank;
     }
+    launch->regroup = Regroup();
   }
   void operator()(const wire::RosterPublished& e) {
     Launch* launch = FindLaunch(e.launch);
@@ -196,6 +197,25 @@ class Folder {
     if (e.done.rank >= launch->ranks.size()) return;
     launch->ranks[e.done.rank].done = e.done;
     launch->ranks[e.done.rank].value = attachment_;
+  }
+  void operator()(const wire::GroupReformed& e) {
+    Launch* launch = FindLaunch(e.launch);
+    if (launch == nullptr || launch->epoch != e.epoch) return;
+    launch->regroup.formed = e;
+    for (Rank& rank : launch->ranks)
+      rank.absorbed = rank.absorbed || rank.done.outcome == wire::Outcome::kFailed;
+  }
+  void operator()(const wire::RankReplaced& e) {
+    Launch* launch = FindLaunch(e.launch);
+    if (launch == nullptr || launch->epoch != e.epoch || e.rank >= launch->ranks.size()) return;
+    Rank& rank = launch->ranks[e.rank];
+    s_.rank_processes.erase(rank.process);
+    Rank next;
+    next.node = rank.node;
+    next.local_rank = rank.local_rank;
+    next.life = e.group_epoch;
+    next.deaths = rank.deaths + 1;
+    rank = std::move(next);
   }
   void operator()(const wire::EpochFailed& e) {
     Launch* launch = FindLaunch(e.launch);

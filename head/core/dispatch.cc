@@ -9,6 +9,7 @@
 #include "head/core/certificates.h"
 #include "head/core/ending.h"
 #include "head/core/epochs.h"
+#include "head/core/gang/regroup.h"
 #include "head/core/groups.h"
 #include "head/core/launches.h"
 #include "head/core/markers.h"
@@ -36,6 +37,7 @@ class NodeMessages {
   bool operator()(const wire::RankDone& m) { return OnRankDone(t_, node_, m, attachment_), true; }
   bool operator()(const wire::RanksSeen& m) { return OnRanksSeen(t_, node_, m), true; }
   bool operator()(const wire::RankWhere& m) { return OnRankWhere(t_, node_, m), true; }
+  bool operator()(const wire::GroupJoined& m) { return OnGroupJoined(t_, node_, m), true; }
   bool operator()(const wire::RankLeft& m) { return OnRankLeft(t_, node_, m), true; }
   bool operator()(const wire::EpochEnded&) { return true; }  // Released says the same, and more
   bool operator()(const wire::PeerProbed& m) { return OnPeerProbed(t_, node_, m), true; }
@@ -242,6 +244,9 @@ void OnTick(Turn& turn) {
         break;
       case TimerKind::kEnding:
         OnEndingTimer(turn, LaunchId(id));
+        break;
+      case TimerKind::kReform:
+        OnReformTimer(turn, LaunchId(id));
         break;
     }
   }

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "head/core/epochs.h"
+#include "head/core/gang/regroup.h"
 #include "head/core/launches.h"
 #include "head/core/markers.h"
 #include "head/core/reconcile.h"
@@ -168,7 +169,8 @@ void OnRankEnded(Turn& turn, Launch& launch) {
     if (MayFinish(turn, launch)) Finish(turn, launch);
     return;
   }
-  if (Failing(launch)) Consider(turn, launch);
+  if (Failing(launch)) return Consider(turn, launch);
+  RegroupAfter(turn, launch);
 }
 
 void FailEpoch(Turn& turn, Launch& launch, wire::Failure failure) {

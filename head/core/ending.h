@@ -4,7 +4,8 @@
 //   cancel, timeout, the caller's end ──────────────────────────┴──> STOPPING: StopRanks
 //   every rank has ended, or the grace is over ──> the marker; or EpochFailed, and another epoch
 //
-// E1 From the first durable failure of a rank on, the epoch does not succeed.
+// E1 From the first durable failure of a rank on, the epoch does not succeed; the death of one that
+//    its launch may go on without is none (R1 in gang/regroup.h).
 // E2 The verdict closes at a failure that is no symptom; or when every node of the epoch has said
 //    what it knows (RanksSeen) or is lost; or at a cancel, a timeout, the loss of the caller. It
 //    names the cause by verdict.h, whoever was heard first.

@@ -7,9 +7,11 @@
 
 #include "head/core/actor_losses.h"
 #include "head/core/ending.h"
+#include "head/core/gang/regroup.h"
 #include "head/core/groups.h"
 #include "head/core/launches.h"
 #include "head/core/markers.h"
+#include "head/core/verdict.h"
 #include "head/core/views.h"
 #include "head/core/wire_convert.h"
 #include "placement/fabric.h"
@@ -256,7 +258,8 @@ void OnRankDone(Turn& turn, Node& node, const wire::RankDone& message, const std
   Launch* launch = turn.FindLaunch(message.launch);
   const bool current = launch != nullptr && launch->on_nodes() && launch->epoch == message.epoch &&
                        message.generation == kGeneration && message.rank < launch->ranks.size() &&
-                       launch->ranks[message.rank].node == node.id;
+                       launch->ranks[message.rank].node == node.id &&
+                       launch->ranks[message.rank].life == message.life;
   // A repeat, a fenced epoch, a launch with its marker: nothing changes, and the worker may forget
   // it.
   if (!current || launch->ranks[message.rank].done.outcome != wire::Outcome::kNone) {
@@ -316,6 +319,7 @@ void FinishRank(Turn& turn, Launch& launch, std::size_t rank, wire::RankDone don
   done.generation = kGeneration;
   done.rank = static_cast<std::uint32_t>(rank);
   done.order = NextInLog(launch);
+  done.life = launch.ranks[rank].life;
   done.failure = std::move(failure);
   turn.Append(wire::RankFinished{std::move(done)}, value);
 }
@@ -365,6 +369,10 @@ bool FailEpochOfGroup(Turn& turn, const GroupId& gang, const std::string& why) {
   const Group* group = turn.FindGroup(gang);
   Launch* launch = group == nullptr ? nullptr : turn.FindLaunch(group->spec.launch);
   if (launch == nullptr || !launch->on_nodes()) return false;
+  // It goes on without the ranks that were there: they are known to have died.
+  const bool goes_on = launch->spec.on_rank_death != wire::RankDeath::kFail &&
+                       launch->phase == wire::LaunchState::kRunning && !Failing(*launch);
+  if (goes_on) return true;
   FailEpoch(turn, *launch, FailureOn(turn, *launch, -1, why));
   return true;
 }
@@ -398,7 +406,10 @@ void ResumeLaunchesOn(Turn& turn, const NodeId& node) {
       if (launch.phase == wire::LaunchState::kStarting) {
         SendStartRanks(turn, launch, i, RdmaPortsOf(turn, launch)[i]);
       }
-      if (launch.phase == wire::LaunchState::kRunning) SendRoster(turn, launch, node);
+      if (launch.phase == wire::LaunchState::kRunning) {
+        SendRoster(turn, launch, node);
+        ResumeRegroupOn(turn, launch, node);
+      }
       ResumeEndingOn(turn, launch, node);
     }
   }

@@ -6,6 +6,7 @@
 #include "head/core/apply.h"
 #include "head/core/dispatch.h"
 #include "head/core/ending.h"
+#include "head/core/gang/regroup.h"
 #include "head/core/launches.h"
 #include "head/core/lived_time.h"
 #include "head/core/owners.h"
@@ -59,6 +60,7 @@ Effects HeadCore::Start(Instant now, std::uint64_t wall_us) {
   AwaitOwners(turn);
   ResumeLaunchTimers(turn);
   ResumeEndings(turn);
+  ResumeRegroups(turn);
   ResumeActorTimers(turn);
   state_.dirty = true;
   return Finish(turn);

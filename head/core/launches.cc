@@ -7,6 +7,7 @@
 
 #include "head/core/ending.h"
 #include "head/core/epochs.h"
+#include "head/core/gang/regroup.h"
 #include "head/core/groups.h"
 #include "head/core/lived_time.h"
 #include "head/core/markers.h"
@@ -32,6 +33,16 @@ std::string Objection(const Turn& turn, const Request& request, const wire::Laun
   if (command && spec.attempts_max != 1) return "a run has one attempt";
   if (command && !spec.per_rank.empty()) return "a run reserves nothing: what it drives does";
   if (spec.attempts_max == 0) return "max_attempts must be at least 1";
+  if (spec.on_rank_death != wire::RankDeath::kFail) {
+    if (spec.mode != wire::LaunchMode::kDistributed)
+      return "on_rank_death is for launches whose function every rank runs: the end of a driver's "
+             "ranks is the driver's failure";
+    if (spec.ranks_min > spec.ranks) {
+      return "min_processes=" + std::to_string(spec.ranks_min) + " of a launch of " +
+             std::to_string(spec.ranks) + " ranks";
+    }
+    if (spec.reform_ms == 0) return "reform_timeout must be more than 0 seconds";
+  }
   if (spec.ranks_per_node != 0 && spec.ranks % spec.ranks_per_node != 0) {
     return std::to_string(spec.ranks) + " ranks are not " + std::to_string(spec.ranks_per_node) +
            " on each of some nodes";
@@ -345,6 +356,8 @@ wire::LaunchInfo InfoOf(Turn& turn, const Launch& launch) {
     info.duration_ms =
         turn.wall_us > launch.submitted_us ? (turn.wall_us - launch.submitted_us) / 1000 : 0;
   }
+  info.group_epoch = GroupEpochOf(launch);
+  info.on_rank_death = launch.spec.on_rank_death;
   info.watchers = static_cast<std::uint32_t>(launch.watchers.size());
   if (launch.spec.mode == wire::LaunchMode::kCommand) info.waiting_for = NodesAwaited(turn, launch);
   const Group* gang = turn.FindGroup(launch.group);

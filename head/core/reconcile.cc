@@ -11,10 +11,19 @@
 #include "head/core/epochs.h"
 #include "head/core/former_lives.h"
 #include "head/core/groups.h"
+#include "head/core/verdict.h"
 #include "head/core/wire_convert.h"
 
 namespace troupe::head {
 namespace {
+
+// Whether all of the launch's ranks that were on this node have died, and it goes on without them.
+bool AllDiedOn(const Launch& launch, const NodeId& node) {
+  for (std::size_t r = 0; r < launch.ranks.size(); ++r) {
+    if (launch.ranks[r].node == node && !Died(launch, r)) return false;
+  }
+  return true;
+}
 
 // Ranks the node reports and nobody wants end; ranks it should have and does not report are
 // missing.
@@ -26,7 +35,7 @@ void ReconcileRanks(Turn& turn, Node& node, const wire::RegisterNode& report) {
     const Launch* launch = turn.FindLaunch(held.launch);
     const bool current = launch != nullptr && launch->on_nodes() && launch->epoch == held.epoch &&
                          held.rank < launch->ranks.size() &&
-                         launch->ranks[held.rank].node == node.id;
+                         launch->ranks[held.rank].node == node.id && !AllDiedOn(*launch, node.id);
     if (!current) stale.emplace(held.launch, held.epoch);
   }
   for (const auto& [launch, epoch] : stale) TellEpochEnded(turn, node.id, launch, epoch);

@@ -90,6 +90,7 @@ inline constexpr RoleRow kRoles[] = {
     OfNode<wire::RankLeft>(),
     OfNode<wire::ActorLends>(),
     OfNode<wire::RankWhere>(),
+    OfNode<wire::GroupJoined>(),
 
     Look<wire::WatchLaunch>(),
     Look<wire::GetLaunch>(),
@@ -167,6 +168,9 @@ inline constexpr RoleRow kRoles[] = {
     NotToTheHead<wire::TellTasks>(),
     NotToTheHead<wire::AskRanks>(),
     NotToTheHead<wire::StopRanks>(),
+    NotToTheHead<wire::PeersLost>(),
+    NotToTheHead<wire::FormGroup>(),
+    NotToTheHead<wire::ReplaceRanks>(),
     // What a worker is asked (worker/peer_server.cc), and what it says to its processes and they to
     // it.
     NotToTheHead<wire::ReadLog>(),
@@ -194,6 +198,8 @@ inline constexpr RoleRow kRoles[] = {
     NotToTheHead<wire::ProcessStop>(),
     NotToTheHead<wire::CpuLent>(),
     NotToTheHead<wire::ProcessWhere>(),
+    NotToTheHead<wire::GroupJoin>(),
+    NotToTheHead<wire::GroupFormed>(),
     NotToTheHead<wire::RankProgram>(),
 };
 

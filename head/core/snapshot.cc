@@ -77,10 +77,14 @@ void WriteLaunch(Writer& out, const Launch& launch) {
     item.node = rank.node;
     item.local_rank = rank.local_rank;
     item.done = rank.done;
+    item.absorbed = rank.absorbed;
+    item.life = rank.life;
+    item.deaths = rank.deaths;
     kept.ranks.push_back(std::move(item));
   }
   kept.nodes = launch.nodes;
   kept.roster = launch.roster;
+  kept.reformed = launch.regroup.formed;
   kept.driver = launch.driver;
   kept.cancel_requested = launch.cancel_requested;
   kept.cancel_reason = launch.cancel_reason;
@@ -245,9 +249,13 @@ void Restore(State& state, const wire::LaunchKept& event, const std::string& att
     launch.ranks[r].node = event.ranks[r].node;
     launch.ranks[r].local_rank = event.ranks[r].local_rank;
     launch.ranks[r].done = event.ranks[r].done;
+    launch.ranks[r].absorbed = event.ranks[r].absorbed;
+    launch.ranks[r].life = event.ranks[r].life;
+    launch.ranks[r].deaths = event.ranks[r].deaths;
   }
   launch.nodes = event.nodes;
   launch.roster = event.roster;
+  launch.regroup.formed = event.reformed;
   launch.driver = event.driver;
   launch.cancel_requested = event.cancel_requested;
   launch.cancel_reason = event.cancel_reason;

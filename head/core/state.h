@@ -97,6 +97,9 @@ struct Rank {
   std::uint32_t local_rank = 0;
   wire::RankDone done;  // outcome kNone until it finished
   std::string value;
+  bool absorbed = false;     // it died, and the ranks' group has been formed without it since
+  std::uint64_t life = 0;    // the group's epoch that its process was started in; 0: the first
+  std::uint32_t deaths = 0;  // so many processes died in whose place others came
   // volatile
   ProcessId process;     // that has asked for something as this rank; nil: none yet
   bool missing = false;  // its re-joined node did not report it
@@ -123,6 +126,18 @@ struct Ending {
   RequestId complete;              // the last of their requests
 };
 
+/// The group of a launch's ranks, of which some may die (gang/regroup.h).
+struct Regroup {
+  wire::GroupReformed formed;  // durable: the latest; epoch 0: the gang as it began
+  // volatile
+  std::uint64_t epoch = 0;              // the one that nodes were told of; 0: none
+  std::set<std::uint32_t> joined;       // ranks that have come to it
+  std::vector<wire::Failure> replaced;  // in whose places others come to it
+  std::string store_host;               // where they will meet, once its node has said so
+  std::uint16_t store_port = 0;
+  Instant due{};  // who has not come then is a death
+};
+
 struct Launch {
   // durable
   LaunchId id;
@@ -141,6 +156,7 @@ struct Launch {
   std::vector<Rank> ranks;
   std::vector<NodeId> nodes;  // by node rank
   wire::RosterPublished roster;
+  Regroup regroup;
   RequestId driver;               // nonce of the current epoch's driver; nil: not acquired
   bool cancel_requested = false;  // softly: the driver is asked
   std::string cancel_reason;

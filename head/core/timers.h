@@ -22,6 +22,7 @@ enum class TimerKind : std::uint8_t {
   kActorRecreate,  // silence long enough to re-create an actor
   kRetention,
   kEnding,  // grace of ranks that were told to stop
+  kReform,  // ranks that have not come to the re-form of their group
 };
 
 class Timers {

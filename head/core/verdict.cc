@@ -50,11 +50,29 @@ bool EndedBadly(const Launch& launch, std::size_t rank) {
   return outcome != wire::Outcome::kSucceeded || Served(launch, rank);
 }
 
+bool Died(const Launch& launch, std::size_t rank) {
+  if (launch.spec.on_rank_death == wire::RankDeath::kFail) return false;
+  const wire::RankDone& done = launch.ranks[rank].done;
+  return done.outcome == wire::Outcome::kFailed && !done.drivers_word &&
+         GradeOf(done, false) <= Grade::kNoValue;
+}
+
+std::size_t LeftOf(const Launch& launch) {
+  std::size_t left = launch.ranks.size();
+  for (std::size_t r = 0; r < launch.ranks.size(); ++r) left -= Died(launch, r) ? 1 : 0;
+  return left;
+}
+
 bool Failing(const Launch& launch) {
+  std::size_t died = 0;
   for (std::size_t r = 0; r < launch.ranks.size(); ++r) {
-    if (EndedBadly(launch, r)) return true;
+    if (!EndedBadly(launch, r)) continue;
+    if (!Died(launch, r)) return true;
+    ++died;
   }
-  return false;
+  if (died == 0) return false;
+  return launch.phase != wire::LaunchState::kRunning ||
+         launch.ranks.size() - died < std::max(1u, launch.spec.ranks_min);
 }
 
 bool AllEnded(const Launch& launch) {
@@ -105,18 +123,27 @@ Cause CauseOf(const Launch& launch) {
     const wire::RankDone& done = launch.ranks[r].done;
     return std::make_tuple(GradeOf(done, Served(launch, r)), done.order, r);
   };
-  std::size_t bad = launch.ranks.size();
-  std::size_t early = launch.ranks.size();
+  const std::size_t none = launch.ranks.size();
+  std::size_t bad = none;
+  std::size_t early = none;
+  std::size_t died = none;
   for (std::size_t r = 0; r < launch.ranks.size(); ++r) {
-    if (launch.ranks[r].done.outcome == wire::Outcome::kNone) continue;
-    std::size_t& best = EndedBadly(launch, r) ? bad : early;
-    if (best == launch.ranks.size() || key(r) < key(best)) best = r;
+    if (launch.ranks[r].done.outcome == wire::Outcome::kNone || launch.ranks[r].absorbed) continue;
+    std::size_t& best = !EndedBadly(launch, r) ? early : Died(launch, r) ? died : bad;
+    if (best == none || key(r) < key(best)) best = r;
   }
-  TROUPE_CHECK(bad < launch.ranks.size(), launch.id.Hex());
+  const bool too_few = bad == none;
+  if (died != none && (too_few || std::get<0>(key(bad)) >= Grade::kSymptom)) bad = died;
+  TROUPE_CHECK(bad < none, launch.id.Hex());
   Cause cause;
   cause.grade = std::get<0>(key(bad));
   cause.failure = launch.ranks[bad].done.failure;
   cause.drivers_word = launch.ranks[bad].done.drivers_word;
+  if (too_few && launch.phase == wire::LaunchState::kRunning) {
+    cause.failure.cause += "; of " + std::to_string(none) + " ranks " +
+                           std::to_string(LeftOf(launch)) + " are left, and min_processes is " +
+                           std::to_string(std::max(1u, launch.spec.ranks_min));
+  }
   if (cause.grade == Grade::kSymptom && early < launch.ranks.size()) {
     cause.grade = Grade::kEarlyReturn;
     cause.failure = EarlyReturn(launch.ranks[early].done, launch.ranks[bad].done.failure);

@@ -26,10 +26,19 @@ enum class Grade : std::uint8_t {
 /// `served`: it only serves the driver, so that any end before the marker is a failure.
 Grade GradeOf(const wire::RankDone& done, bool served);
 
-/// Whether this rank's end makes its epoch fail.
+/// Whether this rank died and its launch may go on without it (R1, gang/regroup.h): it was killed,
+/// lost with its node or ended without a value, of a launch that was submitted so. Never one whose
+/// code raised, or that was told to stop.
+bool Died(const Launch& launch, std::size_t rank);
+
+/// So many ranks have not died, of which there must be `ranks_min`.
+std::size_t LeftOf(const Launch& launch);
+
+/// Whether this rank's end makes its epoch fail, unless it died and enough are left.
 bool EndedBadly(const Launch& launch, std::size_t rank);
 
-/// Whether a rank of the current epoch has failed: it cannot succeed any more.
+/// Whether a rank of the current epoch has failed, or too many have died: it cannot succeed any
+/// more.
 bool Failing(const Launch& launch);
 
 /// Whether no rank has code that still runs (of a driver launch: the driver).
@@ -41,7 +50,8 @@ struct Cause {
   bool drivers_word = false;  // the driver said it itself
 };
 
-/// The cause as far as it is known; the launch must be Failing.
+/// The cause as far as it is known; the launch must be Failing. A death that the ranks' group has
+/// been formed without since is none.
 Cause CauseOf(const Launch& launch);
 
 /// What one rank says of where it was is cut to this.

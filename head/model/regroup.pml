@@ -1,4 +1,4 @@
-/* The group directory (R1-R5 of the group directory) and what the marker says of a launch that lost ranks.  Spin 6.5 model.
+/* The group directory (rules R1-R5) and what the marker says of a launch that lost ranks.  Spin 6.5 model.
  * Three ranks, of which LEAST must not have died. A rank may return, raise, die, or stand still at any moment, also while the group is formed anew.
  * Actors: 3 ranks, 3 workers that report ends and who has come (again after each start of the head), the head (one event-loop turn each:
  *         atomic) with its pushes and its limit, a crasher of the head.

@@ -1,5 +1,6 @@
 #include "tests/sim/checkers.h"
 
+#include <algorithm>
 #include <cstdio>
 #include <variant>
 
@@ -77,10 +78,21 @@ void Checker::OnDurable(const head::Row& row) {
     epochs_[begun->launch] = begun->epoch;
   } else if (const auto* finished = wire::GetIf<wire::RankFinished>(&body)) {
     const wire::RankDone& done = finished->done;
-    if (done.outcome == wire::Outcome::kFailed) failed_[done.launch] = done.epoch;
+    if (MayDie(done)) {
+      groups_.died[{done.launch, done.epoch}].insert(done.rank);
+    } else if (done.outcome == wire::Outcome::kFailed) {
+      failed_[done.launch] = done.epoch;
+    }
     Expect(done.epoch == epochs_[done.launch] && done.epoch > over_[done.launch],
            "S3: a rank's end of an epoch that is over was counted");
     Expect(markers_.count(done.launch) == 0, "S4: a rank's end was counted after the marker");
+  } else if (const auto* roster = wire::GetIf<wire::RosterPublished>(&body)) {
+    groups_.rosters.insert({roster->launch, roster->epoch});
+  } else if (const auto* formed = wire::GetIf<wire::GroupReformed>(&body)) {
+    OnReformed(*formed);
+  } else if (const auto* replaced = wire::GetIf<wire::RankReplaced>(&body)) {
+    Expect(groups_.died[{replaced->launch, replaced->epoch}].erase(replaced->rank) == 1,
+           "R6: a process took the place of a rank that had not died");
   } else if (const auto* acquired = wire::GetIf<wire::DriverAcquired>(&body)) {
     Expect(
         acquired->epoch == epochs_[acquired->launch] && acquired->epoch > over_[acquired->launch],
@@ -110,11 +122,54 @@ void Checker::OnDurable(const head::Row& row) {
     }
     if (marker.outcome == wire::Outcome::kSucceeded) {
       Expect(failed_[marker.launch] != marker.epoch, "E1: success after the failure of a rank");
+      const std::size_t died = groups_.died[{marker.launch, marker.epoch}].size();
+      const wire::LaunchSpec& spec = specs_[marker.launch];
+      Expect(died == 0 || spec.ranks - died >= std::max(1u, spec.ranks_min),
+             "R5: success with fewer ranks than there must be");
+      groups_.outlived += died > 0 ? 1 : 0;
       Expect(marker.epoch == epochs_[marker.launch] && marker.epoch > over_[marker.launch],
              "S2: success by an epoch that is not the current one");
     }
     markers_.emplace(marker.launch, marker);
   }
+}
+
+// As the protocol says it, told here from the journal alone: a death, of a launch that goes on.
+bool Checker::MayDie(const wire::RankDone& done) const {
+  const auto spec = specs_.find(done.launch);
+  if (spec == specs_.end() || spec->second.on_rank_death == wire::RankDeath::kFail) return false;
+  if (groups_.rosters.count({done.launch, done.epoch}) == 0) return false;
+  const std::string& type = done.failure.exception_type;
+  const bool lost =
+      type == "troupe.exceptions.NodeDiedError" || type == "troupe.exceptions.NodeUnreachableError";
+  return done.outcome == wire::Outcome::kFailed && !done.failure.symptom &&
+         (lost || done.failure.signal != 0 || type.empty());
+}
+
+void Checker::OnReformed(const wire::GroupReformed& formed) {
+  const EpochKey key{formed.launch, formed.epoch};
+  ++groups_.reforms;
+  Expect(formed.epoch == epochs_[formed.launch] && formed.epoch > over_[formed.launch],
+         "R2: a group of an epoch of its launch that is over was formed");
+  Expect(markers_.count(formed.launch) == 0, "S4: a group was formed after the marker");
+  Expect(formed.group_epoch > std::max<std::uint64_t>(groups_.formed[key].group_epoch, 1),
+         "R2: an epoch of a group was formed twice, or after a later one");
+  const std::set<std::uint32_t>& came = groups_.joined[key][formed.group_epoch];
+  for (const std::uint32_t rank : formed.members) {
+    Expect(came.count(rank) > 0, "R3: a group was formed with a rank that had not come to it");
+    Expect(groups_.died[key].count(rank) == 0, "R3: a group was formed with a rank that had died");
+  }
+  groups_.formed[key] = formed;
+}
+
+void Checker::OnFormed(const LaunchId& launch, std::uint64_t epoch, std::uint32_t rank,
+                       const wire::GroupFormed& told) {
+  const wire::GroupReformed& formed = groups_.formed[{launch, epoch}];
+  if (told.group_epoch < formed.group_epoch) return;  // late: another death was journaled since
+  Expect(told.group_epoch == formed.group_epoch, "S5: a group was told before it was durable");
+  Expect(told.world_size == formed.members.size() && told.rank < formed.members.size() &&
+             formed.members[told.rank] == rank && told.master_port == formed.store_port,
+         "R3: two ranks of a group were told different things of it");
 }
 
 std::uint64_t Checker::preemptions() const {

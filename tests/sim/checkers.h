@@ -48,6 +48,15 @@ class Checker {
   void OnActorProcessGone(const ProcessId& process);
   /// Whether it runs, as this life of the actor.
   bool Runs(const ActorId& actor, std::uint64_t incarnation, const ProcessId& process) const;
+  /// A process comes to this epoch of its launch's group; is told what it is in one.
+  void OnJoining(const LaunchId& launch, std::uint64_t epoch, std::uint32_t rank,
+                 std::uint64_t group_epoch) {
+    groups_.joined[{launch, epoch}][group_epoch].insert(rank);
+  }
+  void OnFormed(const LaunchId& launch, std::uint64_t epoch, std::uint32_t rank,
+                const wire::GroupFormed& formed);
+  std::uint64_t reforms() const { return groups_.reforms; }
+  std::uint64_t outlived() const { return groups_.outlived; }
   /// The head crashed while so many actors were being started again.
   void OnCrashWhileStarting(std::uint64_t actors) { cut_starts_ += actors; }
   std::uint64_t cut_starts() const { return cut_starts_; }
@@ -85,6 +94,17 @@ class Checker {
   std::map<LaunchId, std::uint64_t> over_;         // last one that failed
   std::map<LaunchId, std::uint64_t> failed_;       // last one of which a rank failed
   std::map<RequestId, std::uint64_t> completing_;  // a driver's Complete -> its epoch
+  using EpochKey = std::pair<LaunchId, std::uint64_t>;
+  void OnReformed(const wire::GroupReformed& formed);
+  bool MayDie(const wire::RankDone& done) const;
+  struct RankGroups {  // launches that go on without ranks that died (head/core/gang/regroup.h)
+    std::map<EpochKey, std::map<std::uint64_t, std::set<std::uint32_t>>> joined;
+    std::map<EpochKey, wire::GroupReformed> formed;  // the latest
+    std::map<EpochKey, std::set<std::uint32_t>> died;
+    std::set<EpochKey> rosters;
+    std::uint64_t reforms = 0;
+    std::uint64_t outlived = 0;  // launches that succeeded without some rank
+  } groups_;
   struct Life {
     ActorId actor;
     std::uint64_t incarnation = 0;

@@ -172,6 +172,7 @@ class Run {
   void PlanLaunches() {
     Prng& random = loop_.random();
     Prng others(seed_ ^ 0x6f72646572);
+    Prng deaths(seed_ ^ 0x646561746873);  // beside the draws of older seeds
     for (std::size_t i = 0; i < work_.launches; ++i) {
       wire::LaunchSpec spec;
       spec.function_name = "train";
@@ -193,6 +194,13 @@ class Run {
       if (random.Chance(150)) spec.timeout_ms = 500 + random.Below(20000);
       spec.detached = random.Chance(200);
       spec.priority = static_cast<std::int32_t>(others.Below(work_.priorities));
+      if (spec.mode == wire::LaunchMode::kDistributed && deaths.Chance(500)) {
+        spec.function_name = kLivesOn;
+        spec.on_rank_death =
+            deaths.Chance(500) ? wire::RankDeath::kShrink : wire::RankDeath::kReplace;
+        spec.ranks_min = static_cast<std::uint32_t>(deaths.Below(spec.ranks + 1));
+        spec.reform_ms = 1000 + static_cast<std::uint32_t>(deaths.Below(4000));
+      }
       ClientHost* client = clients_[random.Below(clients_.size())].get();
       loop_.In(Ms(random.Below(15000)), "submit", [client, spec] { client->Submit(spec); });
     }
@@ -305,6 +313,8 @@ class Run {
     result.preemptions = checker_.preemptions();
     result.lives = checker_.lives();
     result.cut_starts = checker_.cut_starts();
+    result.reforms = checker_.reforms();
+    result.outlived = checker_.outlived();
     for (const auto& [id, marker] : checker_.all_markers()) {
       result.succeeded += marker.outcome == wire::Outcome::kSucceeded ? 1 : 0;
     }

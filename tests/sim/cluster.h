@@ -19,6 +19,8 @@ struct RunResult {
   std::uint64_t succeeded = 0;
   std::uint64_t preemptions = 0;
   std::uint64_t lives = 0;       // the actors'
+  std::uint64_t reforms = 0;     // groups formed after a death
+  std::uint64_t outlived = 0;    // launches that succeeded without some rank
   std::uint64_t cut_starts = 0;  // actors that were being started again when the head crashed
   std::string plan;
   std::string failure;  // empty: all held

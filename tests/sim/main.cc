@@ -26,6 +26,29 @@ std::vector<std::uint64_t> SeedsOf(const char* path) {
   return seeds;
 }
 
+void Add(troupe::sim::RunResult* sum, const troupe::sim::RunResult& result, unsigned runs) {
+  sum->events += result.events * runs;
+  sum->markers += result.markers;
+  sum->succeeded += result.succeeded;
+  sum->preemptions += result.preemptions;
+  sum->lives += result.lives;
+  sum->cut_starts += result.cut_starts;
+  sum->reforms += result.reforms;
+  sum->outlived += result.outlived;
+}
+
+void PrintSum(const troupe::sim::RunResult& sum, std::uint64_t seeds, double seconds) {
+  const auto number = [](std::uint64_t value) { return static_cast<unsigned long long>(value); };
+  std::printf(
+      "%llu seeds, %llu events, %llu launches ended (%llu succeeded, %llu of them without some "
+      "rank), %llu groups formed after a death, %llu preemptions, %llu lives of actors, %llu "
+      "starts "
+      "cut by the head's end, %.2f s, %.0f events/s\n",
+      number(seeds), number(sum.events), number(sum.markers), number(sum.succeeded),
+      number(sum.outlived), number(sum.reforms), number(sum.preemptions), number(sum.lives),
+      number(sum.cut_starts), seconds, static_cast<double>(sum.events) / seconds);
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -52,12 +75,7 @@ int main(int argc, char** argv) {
       return 2;
     }
   }
-  std::uint64_t events = 0;
-  std::uint64_t markers = 0;
-  std::uint64_t succeeded = 0;
-  std::uint64_t preemptions = 0;
-  std::uint64_t lives = 0;
-  std::uint64_t cut_starts = 0;
+  troupe::sim::RunResult sum;
   std::uint64_t failures = 0;
   const auto begin = std::chrono::steady_clock::now();
   std::vector<std::uint64_t> listed;
@@ -69,12 +87,7 @@ int main(int argc, char** argv) {
     const std::uint64_t seed = file == nullptr ? first + n : listed[n];
     const auto result =
         once || trace ? troupe::sim::RunSeed(seed, trace) : troupe::sim::CheckDeterminism(seed);
-    events += result.events * (once || trace ? 1 : 2);
-    markers += result.markers;
-    succeeded += result.succeeded;
-    preemptions += result.preemptions;
-    lives += result.lives;
-    cut_starts += result.cut_starts;
+    Add(&sum, result, once || trace ? 1 : 2);
     if (trace) {
       std::printf("seed %llu: %llu events, trace %016llx, %llu markers\n%s",
                   static_cast<unsigned long long>(seed),
@@ -88,13 +101,6 @@ int main(int argc, char** argv) {
   }
   const double seconds =
       std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
-  std::printf(
-      "%llu seeds, %llu events, %llu launches ended (%llu succeeded), %llu preemptions, %llu lives "
-      "of actors, "
-      "%llu starts cut by the head's end, %.2f s, %.0f events/s\n",
-      static_cast<unsigned long long>(seeds), static_cast<unsigned long long>(events),
-      static_cast<unsigned long long>(markers), static_cast<unsigned long long>(succeeded),
-      static_cast<unsigned long long>(preemptions), static_cast<unsigned long long>(lives),
-      static_cast<unsigned long long>(cut_starts), seconds, static_cast<double>(events) / seconds);
+  PrintSum(sum, seeds, seconds);
   return failures == 0 ? 0 : 1;
 }

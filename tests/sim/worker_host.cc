@@ -244,6 +244,8 @@ void WorkerHost::StartOne(const worker::StartProcess& start) {
   if (const auto* rank = wire::GetIf<wire::RankBegin>(&start.begin.body)) {
     process.rank = *rank;
     process.is_rank = true;
+    process.lives_on = rank->name == kLivesOn;
+    process.group_epoch = rank->life;
   }
   if (const auto* actor = wire::GetIf<wire::ActorBegin>(&start.begin.body)) {
     process.actor = *actor;
@@ -335,7 +337,33 @@ void WorkerHost::FromWorker(ProcessId id, const wire::Message& message) {
     if (stop->signal != 0) OnStop(id);
   } else if (wire::Holds<wire::RankRun>(message.body)) {
     Run(id);
+    const auto process = processes_.find(id);
+    if (process != processes_.end() && process->second.rank.life != 0)
+      OnPeersLost(id, process->second.group_epoch);
+  } else if (const auto* lost = wire::GetIf<wire::PeersLost>(&message.body)) {
+    OnPeersLost(id, lost->group_epoch);
+  } else if (const auto* formed = wire::GetIf<wire::GroupFormed>(&message.body)) {
+    const auto process = processes_.find(id);
+    if (process == processes_.end()) return;
+    const wire::RankBegin& rank = process->second.rank;
+    checker_.OnFormed(rank.launch, rank.epoch, rank.rank, *formed);
   }
+}
+
+void WorkerHost::OnPeersLost(ProcessId id, std::uint64_t group_epoch) {
+  const auto process = processes_.find(id);
+  if (process == processes_.end()) return;
+  process->second.group_epoch = std::max(process->second.group_epoch, group_epoch);
+  if (!process->second.running || loop_.random().Chance(healed_ ? 0 : 50)) return;
+  Later(loop_.Between(Ms(1), Ms(500)), "joins", [this, id] {
+    const auto known = processes_.find(id);
+    if (known == processes_.end() || known->second.ending || known->second.returned) return;
+    wire::GroupJoin join;
+    join.group_epoch = known->second.group_epoch;
+    const wire::RankBegin& rank = known->second.rank;
+    checker_.OnJoining(rank.launch, rank.epoch, rank.rank, join.group_epoch);
+    Say(id, join);
+  });
 }
 
 // It may say its last word, which may be a value, or not; or be stuck.
@@ -360,6 +388,7 @@ void WorkerHost::Disturb(const LaunchId& launch, std::uint64_t epoch) {
         process.is_rank && process.rank.launch == launch && process.rank.epoch == epoch;
     if (!peer || !process.running || process.ending || process.returned || healed_) continue;
     if (process.rank.mode == wire::LaunchMode::kDriver || !loop_.random().Chance(500)) continue;
+    if (process.lives_on && !loop_.random().Chance(100)) continue;  // it would go on
     Later(loop_.Between(Ms(0), Ms(5)), "collective fails", [this, id = id] {
       const auto entry = processes_.find(id);
       if (entry == processes_.end() || entry->second.ending || entry->second.returned) return;

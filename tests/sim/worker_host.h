@@ -15,6 +15,9 @@
 
 namespace troupe::sim {
 
+/// The name of launches that go on without ranks that died.
+inline constexpr char kLivesOn[] = "lives on";
+
 class WorkerHost {
  public:
   /// `local`: on the head's host.
@@ -79,8 +82,10 @@ class WorkerHost {
     bool leased = false;
     bool awaits = false;
     bool completing = false;
-    bool running = false;   // its code
-    bool returned = false;  // it has sent its result, and waits to be told to leave
+    bool running = false;           // its code
+    bool returned = false;          // it has sent its result, and waits to be told to leave
+    std::uint64_t group_epoch = 0;  // its group's, as far as it was told
+    bool lives_on = false;          // its launch goes on without ranks that die
   };
   using ProcessMap = std::map<ProcessId, Process>;
 
@@ -101,6 +106,8 @@ class WorkerHost {
   void FromWorker(ProcessId id, const wire::Message& message);
   void Run(ProcessId id);
   void OnStop(ProcessId id);
+  /// It comes to the re-form of its group, late perhaps, or never.
+  void OnPeersLost(ProcessId id, std::uint64_t group_epoch);
   void Drive(ProcessId id);
   void LeaseShares(ProcessId id);
   void OnShare(ProcessId id, const wire::GroupInfo& info);

@@ -134,6 +134,7 @@ wire::Message Launches::BeginOf(const Run& run, const std::string& payload,
 void Launches::Fork(Run& run, const std::string& payload, const std::string& payload_path,
                     Instant now, Effects* out) {
   if (run.start.hosts_store) ForkStore(run, out);
+  run.payload_path = payload_path;
   const wire::Message begin = BeginOf(run, payload, payload_path);
   for (Rank& rank : run.ranks) {
     if (ForkOne(run, rank, begin, out)) continue;
@@ -176,6 +177,7 @@ bool Launches::ForkOne(Run& run, Rank& rank, const wire::Message& begin, Effects
   body.local_rank = rank.place.local_rank;
   body.socket_path = process.socket_path;
   body.actor = rank.actor;
+  body.life = rank.life;
   body.result_path = context_.facts.result_dir + "/" + id.Hex();
   effect.socket_path = process.socket_path;
   effect.log = LogPlace{start.launch.Hex() + "/epoch-" + std::to_string(start.epoch),
@@ -280,27 +282,31 @@ void Launches::Publish(const wire::PublishRoster& roster, Instant now, Effects* 
   if (found == runs_.end() || found->second.roster || !found->second.ready) return;
   Run& run = found->second;
   run.roster = true;
-  for (Rank& rank : run.ranks) {
-    if (rank.done) continue;
-    wire::RankRun go;
-    go.master_host = roster.store_host;
-    go.master_port = roster.store_port;
-    if (rank.place.rank == 0) go.rank_actors = roster.rank_actors;
-    go.nodes = roster.nodes;
-    wire::EnvVar host;
-    host.name = "MASTER_ADDR";
-    host.value = roster.store_host;
-    go.env.push_back(std::move(host));
-    if (roster.store_port != 0) {
-      wire::EnvVar port;
-      port.name = "MASTER_PORT";
-      port.value = std::to_string(roster.store_port);
-      go.env.push_back(std::move(port));
-    }
-    wire::Message message;
-    message.body = std::move(go);
-    out->push_back(ToProcess{rank.process, std::move(message)});
+  run.go.master_host = roster.store_host;
+  run.go.master_port = roster.store_port;
+  run.go.rank_actors = roster.rank_actors;
+  run.go.nodes = roster.nodes;
+  wire::EnvVar host;
+  host.name = "MASTER_ADDR";
+  host.value = roster.store_host;
+  run.go.env.push_back(std::move(host));
+  if (roster.store_port != 0) {
+    wire::EnvVar port;
+    port.name = "MASTER_PORT";
+    port.value = std::to_string(roster.store_port);
+    run.go.env.push_back(std::move(port));
   }
+  for (const Rank& rank : run.ranks) {
+    if (!rank.done) LetRun(run, rank, out);
+  }
+}
+
+void Launches::LetRun(const Run& run, const Rank& rank, Effects* out) const {
+  wire::RankRun go = run.go;
+  if (rank.place.rank != 0) go.rank_actors.clear();
+  wire::Message message;
+  message.body = std::move(go);
+  out->push_back(ToProcess{rank.process, std::move(message)});
 }
 
 std::vector<wire::HeldRank> Launches::Held() const {

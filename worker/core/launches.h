@@ -8,6 +8,9 @@
 //     failed; then it leaves
 //   StopRanks -> code that still runs is told to stop -> exit seen and channel drained -> RankDone
 //   AskRanks -> all that sockets and exits have to tell now is told -> RanksSeen
+//   PeersLost -> told to ranks whose code runs -> GroupJoin of each -> GroupJoined -> FormGroup
+//     -> GroupFormed to each (head/core/gang/regroup.h)
+//   ReplaceRanks -> forked in a dead one's place
 //   EndEpoch at any time -> every process of it and of older ones ends -> EpochEnded
 //
 // Invariants (tests carry the numbers):
@@ -22,6 +25,8 @@
 // W8 A rank that is done ends no connection before it may: see above.
 // W9 RanksSeen follows the RankDone of every rank whose exit had begun, or whose result had been
 //    sent, at the question.
+// W11 GroupJoined is sent when every rank here whose code runs has come to that epoch of the group,
+//    and the store is there where this node hosts it; again when the head asks again.
 // W10 A rank that runs a program, itself or by exec, has succeeded if that ended with 0, with no
 //     other word and not told to stop.
 #pragma once
@@ -55,6 +60,10 @@ class Launches {
   void End(const wire::EndEpoch& end, Instant now, Effects* out);
   void Stop(const wire::StopRanks& stop, Instant now, Effects* out);
   void Ask(const wire::AskRanks& ask, Effects* out);
+  void LosePeers(const wire::PeersLost& word, Instant now, Effects* out);
+  void FormGroup(const wire::FormGroup& group, Effects* out);
+  void Replace(const wire::ReplaceRanks& order, const std::string& payload, Instant now,
+               Effects* out);
   /// The node leaves: code of a rank that still runs is told to stop, and has drain_grace. False:
   /// there is none to tell.
   bool Drain(Process& process, const std::string& reason, Instant now, Effects* out);
@@ -105,6 +114,8 @@ class Launches {
     std::optional<Result> result;
     // it runs a program, whose value this is should it end with 0
     std::optional<std::string> program_value;
+    std::uint64_t life = 0;         // as in NewRank
+    std::uint64_t group_epoch = 0;  // to which it has come
   };
   struct Run {
     wire::StartRanks start;
@@ -116,6 +127,10 @@ class Launches {
     bool roster = false;                      // PublishRoster came
     std::uint64_t ticket = 0;
     bool fetching = false;
+    std::string payload_path;       // the payload is this file
+    wire::RankRun go;               // what ranks run by
+    std::uint64_t group_epoch = 0;  // that its ranks were told of; 0: of none
+    bool hosts_group_store = false;
   };
   struct Question {
     wire::RanksSeen answer;
@@ -136,6 +151,9 @@ class Launches {
                         const std::string& payload_path) const;
   void FailAll(Run& run, const std::string& cause, Instant now, Effects* out);
   void CheckReady(Run& run, Effects* out);
+  /// W11
+  void CheckJoined(const Run& run, Effects* out);
+  void LetRun(const Run& run, const Rank& rank, Effects* out) const;
   /// For people; "": all from the node's own zygote.
   std::string StartedFrom(const Run& run) const;
   void PostReady(const Run& run, Effects* out);

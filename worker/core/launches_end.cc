@@ -34,6 +34,14 @@ bool Launches::OnMessage(Process& process, wire::Message message, Instant now, E
     if (run == nullptr || run->store != process.id) return true;
     run->store_port = ready->port;
     CheckReady(*run, out);
+    CheckJoined(*run, out);
+    return true;
+  }
+  if (const auto* join = wire::GetIf<wire::GroupJoin>(&message.body)) {
+    Rank* joins = run == nullptr ? nullptr : FindRank(*run, process.id);
+    if (joins == nullptr || joins->done) return true;
+    joins->group_epoch = join->group_epoch;
+    CheckJoined(*run, out);
     return true;
   }
   if (auto* where = wire::GetIf<wire::ProcessWhere>(&message.body)) {
@@ -63,6 +71,7 @@ void Launches::TakePrepared(Run& run, Rank& rank, Process& process,
                             Effects* out) {
   if (prepared.failure.cause.empty() && prepared.failure.exception_type.empty()) {
     rank.prepared = true;
+    if (rank.life != 0 && run.roster) return LetRun(run, rank, out);
     CheckReady(run, out);
     return;
   }
@@ -231,6 +240,7 @@ void Launches::Report(const Run& run, Rank& rank, wire::RankDone done, std::stri
   done.epoch = run.start.epoch;
   done.generation = run.start.generation;
   done.rank = rank.place.rank;
+  done.life = rank.life;
   done.failure.rank = static_cast<std::int32_t>(rank.place.rank);
   done.failure.node = context_.node;
   wire::Message message;
@@ -240,6 +250,7 @@ void Launches::Report(const Run& run, Rank& rank, wire::RankDone done, std::stri
   unacknowledged_[{run.start.launch, run.start.epoch, rank.place.rank}] = std::move(message);
   if (!repeat_due_) repeat_due_ = now + context_.limits.repeat_every;
   AnswerWithout(rank.process, out);  // W9
+  CheckJoined(run, out);
 }
 
 void Launches::Acknowledge(const wire::RankDoneAck& ack, Instant now, Effects* out) {

@@ -160,6 +160,12 @@ void WorkerCore::DispatchToParts(wire::Message& message, Instant now, Effects* o
     launches_.Stop(*stop, now, out);
   } else if (const auto* ask = wire::GetIf<wire::AskRanks>(&body)) {
     launches_.Ask(*ask, out);
+  } else if (const auto* lost = wire::GetIf<wire::PeersLost>(&body)) {
+    launches_.LosePeers(*lost, now, out);
+  } else if (const auto* group = wire::GetIf<wire::FormGroup>(&body)) {
+    launches_.FormGroup(*group, out);
+  } else if (const auto* replace = wire::GetIf<wire::ReplaceRanks>(&body)) {
+    if (!leaving_) launches_.Replace(*replace, message.attachment, now, out);
   } else if (const auto* end = wire::GetIf<wire::EndEpoch>(&body)) {
     launches_.End(*end, now, out);
   } else if (const auto* actor = wire::GetIf<wire::StartActor>(&body)) {

@@ -87,6 +87,11 @@ def enter_rank(*, alone: bool) -> None:
         os.environ.pop(CLIENT_ONLY, None)
 
 
+def moved() -> None:
+    """The variables name another store from now on: the launch's ranks that live meet there."""
+    _of_launch.update({name: os.environ[name] for name in _NAMES if name in os.environ})
+
+
 @contextlib.contextmanager
 def with_all_ranks() -> Iterator[None]:
     """For a driver's part of a run: meanwhile the variables are those by which the launch's ranks meet. From any thread."""

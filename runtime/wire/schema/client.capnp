@@ -19,6 +19,7 @@ using import "types.capnp".Failure;
 using import "types.capnp".Outcome;
 using import "types.capnp".Strategy;
 using import "types.capnp".LaunchMode;
+using import "types.capnp".RankDeath;
 using import "types.capnp".LaunchState;
 using import "types.capnp".ActorState;
 using import "types.capnp".GroupState;
@@ -48,6 +49,9 @@ struct LaunchSpec {
   exitGraceMs @15 :UInt32 = 60000;   # from a rank's result to the end of its process
   infeasibleWaits @16 :Bool;   # what no node can hold waits for one that joins, instead of being refused
   ranksPerNode @17 :UInt32;    # that many on each of as many nodes; 0: as they fit
+  onRankDeath @18 :RankDeath;
+  ranksMin @19 :UInt32;        # so many ranks have not died, or the launch fails; 0: one
+  reformMs @20 :UInt32 = 300000;     # from a death until every rank has come to the re-form; who has not is a death too
 }
 # Answer: LaunchAccepted, or ErrorReply (infeasible: reason per node). The submitting session then
 # receives LaunchUpdate pushes until TERMINAL.
@@ -74,6 +78,8 @@ struct LaunchInfo {
   notTaken @25 :List(Text);    # as in RuntimeEnvironment
   startedFrom @26 :Text;       # what the ranks were started from, for people; empty: forked from their node's own zygote
   readyRanks @27 :UInt32;      # while it is STARTING: of the nodes that have said so
+  groupEpoch @28 :UInt64;      # of its ranks' group: 1, and one more for each rank that died
+  onRankDeath @29 :RankDeath;
 }
 struct LaunchUpdate { info @0 :LaunchInfo; }
 struct WatchLaunch { launch @0 :LaunchId; }        # answer: LaunchUpdate now, pushes follow

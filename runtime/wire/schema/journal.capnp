@@ -69,6 +69,9 @@ struct EpochBegun { launch @0 :LaunchId; epoch @1 :UInt64; attempt @2 :UInt64; r
 struct RosterPublished { launch @0 :LaunchId; epoch @1 :UInt64; storeHost @2 :Text; storePort @3 :UInt16; rankActors @4 :List(ActorAddress); readyMs @5 :UInt64; startedFrom @6 :Text; }
 struct DriverAcquired { launch @0 :LaunchId; epoch @1 :UInt64; nonce @2 :RequestId; }
 struct RankFinished { done @0 :RankDone; }                       # attachment: the value
+# The ranks' group of this epoch: `members` by rank of the group. What died before is no part of it.
+struct GroupReformed { launch @0 :LaunchId; epoch @1 :UInt64; groupEpoch @2 :UInt64; members @3 :List(UInt32); storeHost @4 :Text; storePort @5 :UInt16; }
+struct RankReplaced { launch @0 :LaunchId; epoch @1 :UInt64; groupEpoch @2 :UInt64; rank @3 :UInt32; }    # another process takes its place
 struct EpochFailed { launch @0 :LaunchId; epoch @1 :UInt64; failure @2 :Failure; preempted @3 :Bool; }
 # Hard: CANCELLED is what its marker will say. `timedOut`: the launch's own time was over.
 struct CancelRequested { launch @0 :LaunchId; reason @1 :Text; hard @2 :Bool; graceMs @3 :UInt32; signal @4 :Int32; timedOut @5 :Bool; }
@@ -106,7 +109,7 @@ struct GroupKept {
   spec @0 :GroupSubmitted; order @1 :UInt64; state @2 :GroupState; attempt @3 :UInt64; attempting @4 :Bool;
   places @5 :List(BundlePlace); reason @6 :Text; waitsSinceUs @7 :UInt64;
 }
-struct RankKept { node @0 :NodeId; localRank @1 :UInt32; done @2 :RankDone; }
+struct RankKept { node @0 :NodeId; localRank @1 :UInt32; done @2 :RankDone; absorbed @3 :Bool; life @4 :UInt64; deaths @5 :UInt32; }   # the latter as in Rank (head/core/state.h)
 struct LaunchKept {              # attachment: the payload while it is open, the driver's value after
   submitted @0 :LaunchSubmitted; order @1 :UInt64; phase @2 :LaunchState; epoch @3 :UInt64; attempt @4 :UInt64;
   ranks @5 :List(RankKept); nodes @6 :List(NodeId); roster @7 :RosterPublished; driver @8 :RequestId;
@@ -114,6 +117,7 @@ struct LaunchKept {              # attachment: the payload while it is open, the
   preemptions @14 :UInt32;
   cancel @15 :CancelRequested;
   markerLivedUs @16 :UInt64;
+  reformed @17 :GroupReformed;
 }
 struct RankValueKept { launch @0 :LaunchId; rank @1 :UInt32; }   # attachment: the value
 struct ActorKept {               # attachment: the payload while it lives, the pickled exception after
@@ -163,5 +167,7 @@ struct Event {
     recentWritesKept @35 :RecentWritesKept;
     actorHandles @36 :ActorHandles;
     timePassed @37 :TimePassed;
+    groupReformed @38 :GroupReformed;
+    rankReplaced @39 :RankReplaced;
   }
 }

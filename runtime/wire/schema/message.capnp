@@ -129,5 +129,11 @@ struct Message {
     tellTasks @116 :Client.TellTasks;
     tasksTold @117 :Client.TasksTold;
     rankProgram @118 :Process.RankProgram;
+    peersLost @119 :Node.PeersLost;
+    groupJoined @120 :Node.GroupJoined;
+    formGroup @121 :Node.FormGroup;
+    replaceRanks @122 :Node.ReplaceRanks;
+    groupJoin @123 :Process.GroupJoin;
+    groupFormed @124 :Process.GroupFormed;
   }
 }

@@ -120,6 +120,7 @@ struct RankDone {
   sizeBytes @8 :UInt64;
   order @9 :UInt64;            # in the head's log; a worker leaves it 0
   driversWord @10 :Bool;       # the driver said itself that it failed: no other attempt follows
+  life @11 :UInt64;            # as in NewRank; 0: the rank's first process
 }
 struct RankDoneAck { launch @0 :LaunchId; epoch @1 :UInt64; rank @2 :UInt32; }
 # head -> worker: this epoch is over (a marker, or a newer epoch): every rank process of it and of
@@ -137,6 +138,23 @@ struct StopRanks { launch @0 :LaunchId; epoch @1 :UInt64; signal @2 :Int32; grac
 struct RankWhere { launch @0 :LaunchId; epoch @1 :UInt64; rank @2 :UInt32; text @3 :Text; }
 # worker -> head: how a rank left after its result, where that was not well. It changes no outcome.
 struct RankLeft { launch @0 :LaunchId; epoch @1 :UInt64; rank @2 :UInt32; warning @3 :Text; }
+# head -> worker -> its ranks, of a launch that goes on without ranks that died (LaunchSpec.onRankDeath): the epoch of the ranks' group is
+# `groupEpoch` now. Ranks end the connections of their former group and come to the next one (GroupJoin). Of `lost` a worker kills what still runs
+# here; in the places of `replaced` others are started. `hostsStore`: it forks a rendezvous store unless it has one. May come again, after a reconnect.
+struct PeersLost {
+  launch @0 :LaunchId; epoch @1 :UInt64; groupEpoch @2 :UInt64; lost @3 :List(Failure); hostsStore @4 :Bool; limitMs @5 :UInt32;
+  replaced @6 :List(Failure);
+}
+# worker -> head: all its ranks whose code runs have come to this epoch of the group; the store's address, where the node has one.
+struct GroupJoined { launch @0 :LaunchId; epoch @1 :UInt64; groupEpoch @2 :UInt64; ranks @3 :List(UInt32); storeHost @4 :Text; storePort @5 :UInt16; }
+struct GroupPlace { rank @0 :UInt32; groupRank @1 :UInt32; }
+# head -> worker: all have come; who is which rank of the group, of the ranks there. May come again, after a reconnect.
+struct FormGroup { launch @0 :LaunchId; epoch @1 :UInt64; groupEpoch @2 :UInt64; places @3 :List(GroupPlace); worldSize @4 :UInt32; storeHost @5 :Text; storePort @6 :UInt16; }
+# `life`: the epoch of the ranks' group in which the process was started.
+struct NewRank { rank @0 :UInt32; life @1 :UInt64; }
+# head -> worker: fork these ranks anew, in the place of processes that died; they come to the group's next epoch. Attachment: the payload, unless it
+# is a blob, which the worker has. May come again, after a reconnect.
+struct ReplaceRanks { launch @0 :LaunchId; epoch @1 :UInt64; ranks @2 :List(NewRank); }
 struct EpochEnded { launch @0 :LaunchId; epoch @1 :UInt64; }   # worker -> head: nothing of it is left here
 
 # Attachment: pickled class and arguments. May come again after a reconnect: ActorStarted or ActorEnded

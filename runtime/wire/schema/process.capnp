@@ -48,6 +48,7 @@ struct RankBegin {               # attachment: the payload
   resultPath @19 :Text;          # where to write a value over 8 MiB (RankResult.inFile)
   actor @20 :ActorId;            # the rank as an actor (driver mode): its address names this id
   exitGraceMs @21 :UInt32 = 60000;
+  life @22 :UInt64;              # not 0: it is in the place of a process that died, and its group is formed by GroupJoin and GroupFormed
 }
 struct RankPrepared { serving @0 :Bool; failure @1 :Failure; }   # process -> worker: unpickled and waiting. Attachment: pickled exception if it failed
 struct RankRun {                 # worker -> process: go
@@ -69,6 +70,9 @@ struct ProcessEnd { exitCode @0 :Int32; outcome @1 :Outcome; reason @2 :Text; ow
 # end: it ends their connections.
 struct ProcessStop { signal @0 :Int32; graceMs @1 :UInt32; reason @2 :Text; exitCode @3 :Int32; where @4 :Bool; peerLost @5 :Bool; }
 struct ProcessWhere { text @0 :Text; }
+struct GroupJoin { groupEpoch @0 :UInt64; }    # rank -> worker, after PeersLost: it has left its former group, and waits for the next one
+# worker -> rank: who it is in the group of this epoch, and where that meets.
+struct GroupFormed { groupEpoch @0 :UInt64; rank @1 :UInt32; worldSize @2 :UInt32; masterHost @3 :Text; masterPort @4 :UInt16; }
 
 struct ActorBegin {              # attachment: pickled class and arguments
   actor @0 :ActorId; incarnation @1 :UInt64; name @2 :Text; className @3 :Text; namespace @4 :Text;

@@ -18,6 +18,9 @@ enum Role { none @0; worker @1; client @2; observer @3; process @4; head @5; }
 enum Strategy { pack @0; spread @1; strictPack @2; strictSpread @3; }
 enum Outcome { none @0; succeeded @1; failed @2; cancelled @3; }
 # command: the record of a `troupe run`: no ranks; `ranks` nodes are waited for, its driver is a client.
+# What the death of a rank means to its launch, which goes on without it (`shrink`) or with another process in its place (`replace`) while enough
+# ranks are left; not of one whose code raised.
+enum RankDeath { fail @0; shrink @1; replace @2; }
 enum LaunchMode { distributed @0; driver @1; command @2; }
 enum LaunchState { queued @0; reserving @1; starting @2; running @3; terminal @4; stopping @5; }   # stopping: its ranks have been told to end, its marker follows
 enum ActorState { pending @0; starting @1; alive @2; dead @3; unavailable @4; }   # unavailable: its node is lost without a verdict, it may still run

@@ -2,7 +2,7 @@
 
 `first()` reads what the process is to be, on the thread that asks; `read_on` starts the thread that reads
 from then on. It dispatches: RankRun to `wait_run()`, pushes to the session (`troupe._cluster.session`) once one
-is attached, ProcessStop to `_process.stopping`, ProcessEnd to `released()` where the process may take its own time, else to
+is attached, ProcessStop to `_process.stopping`, what befalls the ranks' group to `_process.group_epochs`, ProcessEnd to `released()` where the process may take its own time, else to
 the end of the process. It answers nothing itself. When the channel ends, the
 worker is gone and so is this process.
 """
@@ -15,7 +15,7 @@ from typing import Any
 
 from troupe import _callbacks
 from troupe._code import failures
-from troupe._process import exit as _leave, stopping
+from troupe._process import exit as _leave, group_epochs, stopping
 
 Message = tuple[str, dict, bytes]
 EXIT_WORKER_LOST = 75
@@ -123,6 +123,10 @@ class ProcessChannel:
                 self._release()
             elif fields["peer_lost"]:  # it serves the driver, whose calls end when their collectives do
                 _callbacks.run("what ends the connections of its groups", stopping.end_collectives, fields)
+        elif kind == "PeersLost":
+            _callbacks.run("what ends the groups of ranks that died", group_epochs.on_lost, fields)
+        elif kind == "GroupFormed":
+            group_epochs.on_formed(fields)
         elif kind == "ProcessEnd":
             if fields["own_time"]:
                 self._release()

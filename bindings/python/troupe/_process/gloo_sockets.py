@@ -23,22 +23,34 @@ _lock = threading.Lock()
 _Address = tuple[str, int]
 _listening: dict[_Address, int] = {}  # where a group listens -> inode of that socket
 _opened: set[int] = set()        # inodes of connections that groups have opened
+_making: set[int] | None = None  # inodes of the sockets that were there when a group began to be made that is not done yet
 _ended = False
 
 
 def end_all() -> int:
     """Ends the connections of all groups that are there, from any thread: who waits in one of their collectives gets torch's RuntimeError, and
-    so does who begins another one. How many there were. Does not block.
+    so does who begins another one. How many there were. Does not block. This process is to stop: what its collectives raise is that word's doing.
     """
     global _ended
+    _ended = True
+    return cut()
+
+
+def cut(meets: _Address | None = None) -> int:
+    """What `end_all` does, in a process that goes on with other groups. Of a group that is being made the connections end too that are there
+    already, and `meets`, those to the store at this address, where it waits for the others. Does not block.
+    """
     count = 0
     with _lock:
-        _ended = True
-        listening, opened = dict(_listening), set(_opened)
+        listening, opened, before = dict(_listening), set(_opened), _making
+    if before is not None:
+        fresh, connected = _since(before)
+        listening.update(fresh)
+        opened.update(inode for address, inode in connected if address[0] in {host for host, _ in fresh})
     for inode, each in _sockets():
         with contextlib.suppress(OSError):  # it listens, or has ended
-            each.getpeername()
-            if inode in opened or each.getsockname()[:2] in listening:
+            peer = each.getpeername()[:2]
+            if inode in opened or each.getsockname()[:2] in listening or peer == meets:
                 each.shutdown(socket.SHUT_RDWR)
                 count += 1
     return count
@@ -57,21 +69,24 @@ def note(module: Any) -> None:
     make = cls.__init__
 
     def __init__(self: Any, *args: Any, **kwargs: Any) -> None:  # noqa: N807  (in place of the class's own: torch asks for objects of this very class)
+        global _making
         before = {inode for inode, _ in _sockets()}
-        make(self, *args, **kwargs)
-        _note(before)
+        with _lock:
+            _making = before
+        try:
+            make(self, *args, **kwargs)
+        finally:
+            _note(before)
 
     __init__._troupe_original = make  # type: ignore[attr-defined]
     cls.__init__ = __init__
 
 
-def _note(before: set[int]) -> None:
-    """A group was made, since there were these sockets."""
+def _since(before: set[int]) -> tuple[dict[_Address, int], list[tuple[_Address, int]]]:
+    """(those that listen, those that are connected) of the sockets that were not there before, each by its own address."""
     listening: dict[_Address, int] = {}
     connected: list[tuple[_Address, int]] = []
-    there = set()
     for inode, each in _sockets():
-        there.add(inode)
         if inode in before:
             continue
         if each.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN):
@@ -80,8 +95,17 @@ def _note(before: set[int]) -> None:
             with contextlib.suppress(OSError):
                 each.getpeername()
                 connected.append((each.getsockname()[:2], inode))
+    return listening, connected
+
+
+def _note(before: set[int]) -> None:
+    """A group was made, or could not be, since there were these sockets."""
+    global _making
+    listening, connected = _since(before)
+    there = {inode for inode, _ in _sockets()}
     hosts = {host for host, _ in listening}
     with _lock:
+        _making = None
         for address in [address for address, inode in _listening.items() if inode not in there]:
             del _listening[address]
         _listening.update(listening)

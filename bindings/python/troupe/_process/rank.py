@@ -16,7 +16,7 @@ from typing import Any, NoReturn
 from troupe import _rendezvous
 from troupe._cluster import session as _session
 from troupe._code import failures
-from troupe._process import exit as _leave, finish, notes, process_groups, stopping
+from troupe._process import exit as _leave, finish, group_epochs, notes, process_groups, stopping
 from troupe._process.channel import ProcessChannel
 
 RESULT_INLINE_BYTES_MAX = 8 << 20
@@ -52,6 +52,7 @@ def run(channel: ProcessChannel, begin: dict, attachment: bytes) -> NoReturn:
     context = enter(begin)
     if begin["mode"] == "driver":
         _serve(channel, begin, context)
+    group_epochs.begin(channel.send, begin["life"])
     session = _session.Session.over_process(channel, launch=begin["launch"], epoch=begin["epoch"])
     _session.set_current(session)
     track(session, begin)

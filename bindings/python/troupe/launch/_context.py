@@ -16,7 +16,8 @@ class LaunchContext:
 
     Attributes are plain numbers and texts: `launch` (id), `name`, `epoch`, `rank`, `local_rank`,
     `world_size`, `local_world_size`, `node_rank`, `node_count`, `node_name`, `mode`; and the dict
-    `resources_per_rank`.
+    `resources_per_rank`. Where the launch goes on without ranks that died (docs/recovery.md), `rank` and `world_size` are those
+    in the group of `group_epoch`, and `launch_rank` stays.
     """
 
     launch: str
@@ -35,6 +36,8 @@ class LaunchContext:
     resources_per_rank: dict[str, float] = field(default_factory=dict)
     nodes: list[str] = field(default_factory=list)
     rank_actors: list[dict] = field(default_factory=list)
+    group_epoch: int = 1
+    launch_rank: int = 0
     _gang: Any = None
     _abort: Callable[[BaseException], None] | None = None
 
@@ -77,6 +80,13 @@ class LaunchContext:
         self.nodes = roster["nodes"]
 
 
+    def regrouped(self, formed: dict) -> None:
+        """This rank is in another group: what it is there, here and in the environment. Its place on the node and its devices stay."""
+        self.group_epoch, self.rank, self.world_size = formed["group_epoch"], formed["rank"], formed["world_size"]
+        os.environ.update(RANK=str(self.rank), ROLE_RANK=str(self.rank), WORLD_SIZE=str(self.world_size), ROLE_WORLD_SIZE=str(self.world_size),
+                          TROUPE_GROUP_EPOCH=str(self.group_epoch), MASTER_ADDR=formed["master_host"], MASTER_PORT=str(formed["master_port"]))
+
+
 _current: LaunchContext | None = None
 
 
@@ -99,7 +109,7 @@ def enter(begin: dict) -> LaunchContext:
     names = ("launch", "name", "epoch", "rank", "local_rank", "world_size", "local_world_size", "node_rank",
              "node_count", "node", "node_name", "mode", "group")
     _current = LaunchContext(**{name: begin[name] for name in names},
-                             resources_per_rank=resources.from_wire(begin["per_rank"]))
+                             resources_per_rank=resources.from_wire(begin["per_rank"]), launch_rank=begin["rank"])
     for variable, name in (("RANK", "rank"), ("LOCAL_RANK", "local_rank"), ("WORLD_SIZE", "world_size"),
                            ("LOCAL_WORLD_SIZE", "local_world_size"), ("NODE_RANK", "node_rank"),
                            ("GROUP_RANK", "node_rank"), ("TROUPE_EPOCH", "epoch")):

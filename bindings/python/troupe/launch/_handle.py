@@ -48,7 +48,7 @@ class LaunchHandle:
         return self.session.board.wait("launch", self.id, accept, timeout)[0]
 
     def result(self, timeout: float | None = None) -> list[Any]:
-        """Waits for the marker and returns the results by rank.
+        """Waits for the marker and returns the results by rank; of one that died, and that the launch went on without, a troupe.train.RankLost.
 
         Raises LaunchError (also an instance of the failing rank's exception type),
         LaunchCancelledError, GetTimeoutError when `timeout` seconds pass first (the launch goes on)
@@ -89,7 +89,12 @@ class LaunchHandle:
             if isinstance(first, KeptValue):
                 first = cloudpickle.loads(first.fetch(self.session))
             return [first] + [None] * (info["ranks"] - 1)
-        return [cloudpickle.loads(self.raw_result(rank)) for rank in range(info["ranks"])]
+        lost: dict[int, Any] = {}
+        if info["on_rank_death"] != "fail":
+            from troupe.launch import _lost
+
+            lost = {each["rank"]: _lost.of_info(each) for each in info["rank_infos"]}
+        return [lost.get(rank) or cloudpickle.loads(self.raw_result(rank)) for rank in range(info["ranks"])]
 
     def raw_result(self, rank: int) -> bytes:
         """A rank's pickled value or exception; b"" where it left none."""

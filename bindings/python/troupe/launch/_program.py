@@ -62,6 +62,9 @@ def start(line: Line, options: Any, session: _session.Session) -> LaunchHandle:
     inside, folder = _program.folder_of(file, session) if file else ("", {})
     program = Program(line.kind, line.target, line.arguments, file=file, inside=inside, folder=folder, host=_identity.boot_id(),
                       python_path=_python_path(), **line.traits)
+    if options.on_rank_death != "fail" and program.executes:
+        raise ValueError(f"on_rank_death={options.on_rank_death!r} is for scripts and modules, which call troupe.train.attempts(): {program.name} is "
+                         "executed in the rank's place, and hears nothing of the others" + (": leave out fresh" if program.fresh else ""))
     runtime_env = dict(options.runtime_env)
     inherit = options.inherit_env
     if not same_host:

@@ -12,10 +12,15 @@
     result = TorchTrainer(loop, scaling_config=train.ScalingConfig(num_workers=4, use_gpu=True),
                           run_config=train.RunConfig(name="digits", storage_path="/shared/runs")).fit()
 
+    for attempt in train.attempts("gloo"):        # in the ranks of a launch that goes on without some (docs/recovery.md)
+        with attempt: ...
+
 View: `fit()` is called by any process of a cluster, by the driver of a `@ray_launch` too; the rest by the code that it runs on workers.
 """
 from __future__ import annotations
 
+from troupe.launch._lost import RankLost
+from troupe.train._attempts import Attempt, GroupPlace, attempts, reform
 from troupe.train._checkpoint import Checkpoint
 from troupe.train._config import (
            CheckpointConfig,
@@ -25,9 +30,10 @@ from troupe.train._config import (
 )
 from troupe.train._datasets import DataConfig
 from troupe.train._equal import DivergedError, check_equal
-from troupe.train._errors import ControllerError, TrainingFailedError, WorkerGroupError
+from troupe.train._errors import ControllerError, GroupAborted, TrainingFailedError, WorkerGroupError
 from troupe.train._here import TrainContext, get_checkpoint, get_context, get_dataset_shard, report
 from troupe.train._result import Result
 
-__all__ = ["Checkpoint", "CheckpointConfig", "ControllerError", "DataConfig", "DivergedError", "FailureConfig", "Result", "RunConfig", "ScalingConfig", "TrainContext",
-           "TrainingFailedError", "WorkerGroupError", "check_equal", "get_checkpoint", "get_context", "get_dataset_shard", "report"]
+__all__ = ["Attempt", "Checkpoint", "CheckpointConfig", "ControllerError", "DataConfig", "DivergedError", "FailureConfig", "GroupAborted", "GroupPlace",
+           "RankLost", "Result", "RunConfig", "ScalingConfig", "TrainContext", "TrainingFailedError", "WorkerGroupError", "attempts", "check_equal",
+           "get_checkpoint", "get_context", "get_dataset_shard", "reform", "report"]

@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 from troupe import _pickled
 from troupe.exceptions import TroupeError
@@ -28,4 +29,34 @@ class ControllerError(TrainingFailedError):
     controller_failure: Exception | None = None
 
 
-_pickled.named_in("troupe.train", TrainingFailedError, WorkerGroupError, ControllerError)
+class GroupAborted(TroupeError, RuntimeError):
+    """The ranks' group of a launch ended since a rank died: what was under way in it has no result.
+
+    Fields: `group` (the launch's name), `epoch` (of the group that ended), `dead` (rank of the launch -> dict with `cause`, `host`, `exit_code`,
+    `signal`), `op` (the operation of torch's that was under way here, "" where none was).
+    """
+
+    group: str = ""
+    epoch: int = 0
+    dead: Mapping[int, Mapping[str, Any]] = {}
+    op: str = ""
+
+    @classmethod
+    def of(cls, group: str, epoch: int, dead: Mapping[int, Mapping[str, Any]], op: str) -> GroupAborted:
+        """With its text, of Failures by rank."""
+        told = {rank: {"cause": each["cause"], "host": each["node_name"] or each["host"], "exit_code": each["exit_code"], "signal": each["signal"]}
+                for rank, each in sorted(dead.items())}
+        deaths = "; ".join(_death(rank, each) for rank, each in told.items()) or "a rank died"
+        made = cls(f"the group of {group}, epoch {epoch}, was aborted{f' in {op}' if op else ''}: {deaths}")
+        made.group, made.epoch, made.dead, made.op = group, epoch, told, op
+        return made
+
+
+def _death(rank: int, each: Mapping[str, Any]) -> str:
+    where = f" on {each['host']}" if each["host"] and each["host"] not in each["cause"] else ""
+    code = f" (exit code {each['exit_code']})" if each["exit_code"] else ""
+    named = each["cause"] if each["cause"].startswith(f"rank {rank} ") else f"rank {rank}: {each['cause']}"
+    return f"{named}{where}{code}"
+
+
+_pickled.named_in("troupe.train", TrainingFailedError, WorkerGroupError, ControllerError, GroupAborted)

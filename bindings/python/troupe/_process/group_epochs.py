@@ -1,0 +1,138 @@
+"""The epochs of the ranks' group of this process's launch, where that goes on without ranks that died (head/core/gang/regroup.h).
+
+The control thread writes here: `on_lost`, the word that ranks died and which epoch the group has now, upon which this process's groups end at
+once, so that who waits in a collective raises; and `on_formed`, who this rank is in the group of an epoch. The program's thread waits here:
+`wait_lost` for the word, once a collective has failed, and `join` for the next group. An epoch that was told while another one was
+formed is simply the next one.
+"""
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from typing import Any
+
+from troupe._process import gloo_sockets, nccl_groups, torch_backend
+
+_changed = threading.Condition()
+
+
+class _State:
+    send: Callable[[str, dict], None] | None = None  # to this process's worker; None: no rank
+    told = 1                      # the epoch that the group has now
+    joined = 1                    # the latest that this process has said it comes to
+    within = 1                    # of the group that this process is in
+    formed: dict[str, Any] | None = None  # GroupFormed's fields, of the latest group
+    dead: dict[int, dict]         # rank of the launch -> how it died, of all that the word named
+    outlived: dict[int, dict]     # of those, the ones that this process knew of when its group was formed
+    limit_s = 0.0                 # for all to come to a re-form
+    meets: tuple[str, int] | None = None  # where a group is being made just now
+
+
+_State.dead = {}
+_State.outlived = {}
+
+
+def begin(send: Callable[[str, dict], None], life: int) -> None:
+    """This process is a rank. `life`: the group's epoch in which it takes the place of one that died; 0: it takes nobody's."""
+    _State.send = send
+    if life:
+        _State.told = max(_State.told, life)
+
+
+def on_lost(fields: dict[str, Any]) -> None:
+    """PeersLost, for the control thread."""
+    with _changed:
+        if fields["group_epoch"] <= _State.told and _State.dead:
+            return
+        _State.told = max(_State.told, fields["group_epoch"])
+        _State.limit_s = fields["limit_ms"] / 1000
+        _State.dead = {**_State.dead, **{each["rank"]: each for each in [*fields["lost"], *fields["replaced"]]}}
+        meets = _State.meets
+        _changed.notify_all()
+    _end_groups(meets, "; ".join(f"rank {each['rank']} on {each['host'] or 'its node'} died: {each['cause']}" for each in fields["lost"]))
+
+
+def on_formed(fields: dict[str, Any]) -> None:
+    """GroupFormed, for the control thread."""
+    with _changed:
+        if _State.formed is None or fields["group_epoch"] > _State.formed["group_epoch"]:
+            _State.formed = fields
+            _changed.notify_all()
+
+
+def of_rank() -> bool:
+    """Whether this process is a rank of a launch."""
+    return _State.send is not None
+
+
+def epoch() -> int:
+    """The epoch of the group that this process is in."""
+    return _State.within
+
+
+def is_over() -> bool:
+    """Whether the group that this process is in has lost a rank since it was formed, or was never this process's."""
+    return _State.told > _State.within
+
+
+def outlived() -> dict[int, dict]:
+    """The deaths that this process knew of when its group was formed: Failures by rank of the launch."""
+    with _changed:
+        return dict(_State.outlived)
+
+
+def dead_since(before: dict[int, dict]) -> dict[int, dict]:
+    """The deaths that this process was told of beside those."""
+    with _changed:
+        return {rank: each for rank, each in _State.dead.items() if before.get(rank) != each}
+
+
+def limit_s() -> float:
+    """How long all have for a re-form."""
+    return _State.limit_s
+
+
+def wait_lost(timeout: float) -> bool:
+    """Waits until the group that this process is in is over; False when it is not after `timeout` seconds."""
+    with _changed:
+        return _changed.wait_for(is_over, timeout)
+
+
+def join() -> dict[str, Any]:
+    """Comes to the group's next epoch and returns GroupFormed's fields once all ranks that live have. Blocks; the head bounds it: who does not
+    come within the launch's limit is a death, after which the others form the group of the epoch that follows."""
+    assert _State.send is not None
+    with _changed:
+        while True:
+            if _State.joined < _State.told:
+                _State.joined = _State.told
+                _State.send("GroupJoin", {"group_epoch": _State.joined})
+            formed = _State.formed
+            if formed is not None and formed["group_epoch"] == _State.told:
+                _State.within = _State.told
+                _State.outlived = dict(_State.dead)
+                return formed
+            _changed.wait()
+
+
+class making:
+    """While a group is made that meets at (host, port): the word of a death ends these connections too."""
+
+    def __init__(self, host: str, port: int) -> None:
+        self._address = (host, port)
+
+    def __enter__(self) -> None:
+        with _changed:
+            _State.meets = self._address
+
+    def __exit__(self, *_: object) -> None:
+        with _changed:
+            _State.meets = None
+
+
+def _end_groups(meets: tuple[str, int] | None, reason: str) -> None:
+    """Ends what this process waits in: Gloo's groups by their connections, Troupe's with the reason, NCCL's by an abort on a thread of its own; a
+    group that is being made by its connection to the store as well."""
+    torch_backend.stop_all(reason)
+    gloo_sockets.cut(meets)
+    nccl_groups.abort_all()

@@ -1,0 +1,28 @@
+"""What stands in a launch's results where a rank died that it went on without."""
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from troupe import _pickled
+
+
+@dataclass(frozen=True)
+class RankLost:
+    """The place of a rank that died, in the results of a launch with `on_rank_death="shrink"` that succeeded without it.
+
+    `rank` is the launch's; `exit_code` is 128 and the signal for one that was killed.
+    """
+
+    rank: int
+    host: str
+    cause: str
+    exit_code: int
+
+
+def of_info(each: dict[str, Any]) -> RankLost | None:
+    """Of a RankInfo of a launch that succeeded; None where the rank returned a value."""
+    return RankLost(each["rank"], each["node_name"] or each["host"], each["cause"], each["exit_code"]) if each["outcome"] == "failed" else None
+
+
+_pickled.named_in("troupe.train", RankLost)

@@ -1,0 +1,244 @@
+#include "head/core/gang/regroup.h"
+
+#include <algorithm>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "head/core/ending.h"
+#include "head/core/epochs.h"
+#include "head/core/launches.h"
+#include "head/core/markers.h"
+#include "head/core/verdict.h"
+#include "head/core/wire_convert.h"
+
+namespace troupe::head {
+namespace {
+
+bool Runs(const Rank& rank) { return rank.done.outcome == wire::Outcome::kNone; }
+
+// Whether a group that is to be formed is waited for.
+bool Forming(const Launch& launch) {
+  return launch.on_nodes() && launch.ending.step == Ending::Step::kNo &&
+         launch.regroup.epoch > launch.regroup.formed.group_epoch;
+}
+
+// What nodes and ranks are told of one that died: not what only the marker has room for.
+wire::Failure DeathOf(const Launch& launch, std::size_t rank) {
+  wire::Failure failure = launch.ranks[rank].done.failure;
+  failure.rank = static_cast<std::int32_t>(rank);
+  failure.exit_code = ExitCodeOf(failure);
+  failure.traceback.clear();
+  failure.log_tail.clear();
+  return failure;
+}
+
+// By node rank; the first of them hosts the store.
+std::vector<NodeId> NodesThatRun(const Launch& launch) {
+  std::set<NodeId> with_ranks;
+  for (const Rank& rank : launch.ranks) {
+    if (Runs(rank)) with_ranks.insert(rank.node);
+  }
+  std::vector<NodeId> nodes;
+  for (const NodeId& node : launch.nodes) {
+    if (with_ranks.count(node) > 0) nodes.push_back(node);
+  }
+  return nodes;
+}
+
+wire::PeersLost WordOf(const Launch& launch) {
+  wire::PeersLost word;
+  word.launch = launch.id;
+  word.epoch = launch.epoch;
+  word.group_epoch = launch.regroup.epoch;
+  for (std::size_t r = 0; r < launch.ranks.size(); ++r) {
+    if (Died(launch, r)) word.lost.push_back(DeathOf(launch, r));
+  }
+  word.replaced = launch.regroup.replaced;
+  word.limit_ms = launch.spec.reform_ms;
+  return word;
+}
+
+void SendLost(Turn& turn, const Launch& launch) {
+  wire::PeersLost word = WordOf(launch);
+  word.hosts_store = true;
+  for (const NodeId& node : NodesThatRun(launch)) {
+    turn.ToNode(node, word);
+    word.hosts_store = false;
+  }
+}
+
+void SendFormed(Turn& turn, const Launch& launch, const NodeId& node) {
+  const wire::GroupReformed& formed = launch.regroup.formed;
+  wire::FormGroup form;
+  form.launch = launch.id;
+  form.epoch = launch.epoch;
+  form.group_epoch = formed.group_epoch;
+  form.world_size = static_cast<std::uint32_t>(formed.members.size());
+  form.store_host = formed.store_host;
+  form.store_port = formed.store_port;
+  for (std::uint32_t place = 0; place < formed.members.size(); ++place) {
+    const std::uint32_t rank = formed.members[place];
+    if (rank >= launch.ranks.size() || launch.ranks[rank].node != node) continue;
+    wire::GroupPlace member;
+    member.rank = rank;
+    member.group_rank = place;
+    form.places.push_back(member);
+  }
+  if (!form.places.empty()) turn.ToNode(node, std::move(form));
+}
+
+// R3: all that run have come.
+void FormIfComplete(Turn& turn, Launch& launch) {
+  if (!Forming(launch)) return;
+  wire::GroupReformed formed;
+  for (std::uint32_t r = 0; r < launch.ranks.size(); ++r) {
+    if (!Runs(launch.ranks[r])) continue;
+    if (launch.regroup.joined.count(r) == 0) return;
+    formed.members.push_back(r);
+  }
+  if (formed.members.empty()) return;
+  formed.launch = launch.id;
+  formed.epoch = launch.epoch;
+  formed.group_epoch = launch.regroup.epoch;
+  formed.store_host = launch.regroup.store_host;
+  formed.store_port = launch.regroup.store_port;
+  turn.Append(std::move(formed));
+  launch.regroup.replaced.clear();
+  for (const NodeId& node : NodesThatRun(launch)) SendFormed(turn, launch, node);
+  PushLaunch(turn, launch);
+}
+
+void Await(Turn& turn, Launch& launch) {
+  launch.regroup.epoch = GroupEpochOf(launch);
+  launch.regroup.joined.clear();
+  launch.regroup.store_host.clear();
+  launch.regroup.store_port = 0;
+  launch.regroup.due = turn.now + std::chrono::milliseconds(launch.spec.reform_ms);
+  turn.Arm(launch.regroup.due, TimerKind::kReform, launch.id);
+}
+
+// Of processes that are to be started on this node, those since this epoch.
+void SendReplacements(Turn& turn, const Launch& launch, const NodeId& node, std::uint64_t since) {
+  wire::ReplaceRanks order;
+  order.launch = launch.id;
+  order.epoch = launch.epoch;
+  for (std::uint32_t r = 0; r < launch.ranks.size(); ++r) {
+    const Rank& rank = launch.ranks[r];
+    if (rank.node == node && Runs(rank) && rank.life >= since)
+      order.ranks.push_back({r, rank.life});
+  }
+  if (!order.ranks.empty()) turn.ToNode(node, std::move(order), launch.payload);
+}
+
+// R6
+void Replace(Turn& turn, Launch& launch) {
+  if (launch.spec.on_rank_death != wire::RankDeath::kReplace) return;
+  const std::uint64_t epoch = GroupEpochOf(launch);
+  for (std::uint32_t r = 0; r < launch.ranks.size(); ++r) {
+    const Rank& rank = launch.ranks[r];
+    if (!Died(launch, r) || rank.absorbed || rank.deaths >= kReplacementsMax) continue;
+    const Node* node = turn.SeeNode(rank.node);
+    if (node == nullptr || node->dead || node->leaving || node->draining) continue;
+    wire::RankReplaced replaced;
+    replaced.launch = launch.id;
+    replaced.epoch = launch.epoch;
+    replaced.group_epoch = epoch;
+    replaced.rank = r;
+    launch.regroup.replaced.push_back(DeathOf(launch, r));
+    turn.Append(replaced);
+  }
+}
+
+bool Settled(const Launch& launch) {
+  return std::none_of(launch.ranks.begin(), launch.ranks.end(), Runs);
+}
+
+}  // namespace
+
+std::uint64_t GroupEpochOf(const Launch& launch) {
+  std::uint64_t epoch = 1;
+  for (std::size_t r = 0; r < launch.ranks.size(); ++r)
+    epoch += launch.ranks[r].deaths + (Died(launch, r) ? 1 : 0);
+  return epoch;
+}
+
+void RegroupAfter(Turn& turn, Launch& launch) {
+  if (launch.spec.on_rank_death == wire::RankDeath::kFail || !launch.on_nodes()) return;
+  if (GroupEpochOf(launch) > std::max<std::uint64_t>(launch.regroup.epoch, 1)) {
+    Replace(turn, launch);
+    if (!Settled(launch)) {
+      Await(turn, launch);
+      SendLost(turn, launch);
+      for (const NodeId& node : NodesThatRun(launch))
+        SendReplacements(turn, launch, node, launch.regroup.epoch);
+      PushLaunch(turn, launch);
+    }
+  }
+  if (Settled(launch)) {  // R5: and the launch is not failing
+    Verdict verdict;
+    verdict.outcome = wire::Outcome::kSucceeded;
+    return WriteMarker(turn, launch, std::move(verdict));
+  }
+  FormIfComplete(turn, launch);
+}
+
+void OnGroupJoined(Turn& turn, Node& node, const wire::GroupJoined& message) {
+  Launch* launch = turn.FindLaunch(message.launch);
+  if (launch == nullptr || !launch->on_nodes() || launch->epoch != message.epoch) return;
+  if (!Forming(*launch) || message.group_epoch != launch->regroup.epoch) {
+    if (launch->ending.step == Ending::Step::kNo) ResumeRegroupOn(turn, *launch, node.id);
+    return;
+  }
+  for (const std::uint32_t r : message.ranks) {
+    if (r >= launch->ranks.size() || launch->ranks[r].node != node.id) continue;
+    if (Runs(launch->ranks[r])) launch->regroup.joined.insert(r);
+  }
+  const std::vector<NodeId> nodes = NodesThatRun(*launch);
+  if (!nodes.empty() && nodes[0] == node.id) {
+    launch->regroup.store_host = message.store_host;
+    launch->regroup.store_port = message.store_port;
+  }
+  FormIfComplete(turn, *launch);
+}
+
+void ResumeRegroupOn(Turn& turn, const Launch& launch, const NodeId& node) {
+  if (launch.regroup.epoch <= launch.regroup.formed.group_epoch) {
+    if (launch.regroup.formed.group_epoch > 0) SendFormed(turn, launch, node);
+    return;
+  }
+  const std::vector<NodeId> nodes = NodesThatRun(launch);
+  if (std::find(nodes.begin(), nodes.end(), node) == nodes.end()) return;
+  wire::PeersLost word = WordOf(launch);
+  word.hosts_store = nodes[0] == node;
+  turn.ToNode(node, std::move(word));
+  SendReplacements(turn, launch, node, launch.regroup.formed.group_epoch + 1);
+}
+
+void OnReformTimer(Turn& turn, const LaunchId& id) {
+  Launch* launch = turn.FindLaunch(id);
+  if (launch == nullptr || !Forming(*launch) || turn.now < launch->regroup.due) return;
+  const std::string cause =
+      "it did not come to the re-form of the ranks' group (epoch " +
+      std::to_string(launch->regroup.epoch) + ") within " +
+      std::to_string(launch->spec.reform_ms / 1000) +
+      " s of another rank's death: reform_timeout= says how long that may take";
+  const std::set<std::uint32_t> joined = launch->regroup.joined;
+  for (std::uint32_t r = 0; r < launch->ranks.size(); ++r) {
+    if (!Runs(launch->ranks[r]) || joined.count(r) > 0) continue;
+    FinishRank(turn, *launch, r, FailedRank(),
+               FailureOn(turn, *launch, static_cast<std::int32_t>(r), cause), {});
+  }
+  OnRankEnded(turn, *launch);  // R4
+}
+
+void ResumeRegroups(Turn& turn) {
+  for (auto& [id, launch] : turn.state.launches) {
+    if (!launch.on_nodes() || launch.spec.on_rank_death == wire::RankDeath::kFail) continue;
+    const std::uint64_t epoch = GroupEpochOf(launch);
+    launch.regroup.epoch = launch.regroup.formed.group_epoch;
+    if (epoch > std::max<std::uint64_t>(launch.regroup.formed.group_epoch, 1)) Await(turn, launch);
+  }
+}
+
+}  // namespace troupe::head

@@ -1,0 +1,41 @@
+// The group directory: the ranks' group of a launch that goes on without ranks that died.
+//
+//   a rank died, the launch does not fail ──> the group's epoch rises ──> PeersLost to each node
+//     that has ranks ──> GroupJoined of each ──> GroupReformed journaled ──> FormGroup to each
+//
+// One message per node and step, whatever the number of ranks. The group's epoch is 1 and one more
+// for each death (GroupEpochOf): the journal has it, so a head that was started again counts on.
+//
+// R1 A death (verdict.h) is no failure of its launch while enough ranks have not died: never one of
+//    code that raised, never while the launch starts.
+// R2 The group's epoch only grows, and the launch's does not with it.
+// R3 A group is formed of all ranks that run, once all of them have come, and never of one that
+//    died; it is formed once for an epoch, and all hear the same of it.
+// R4 Who has not come when the time for it is over is a death: no re-form lasts for ever.
+// R5 Success is when every rank has succeeded or died, and enough have not died.
+// R6 Under `replace` another process takes the place of one that died on a node that is there, a
+//    limited number of times; what the process before it said last is not its word.
+#pragma once
+
+#include "head/core/turn.h"
+
+namespace troupe::head {
+
+/// Processes that may follow each other in one rank's place.
+inline constexpr std::uint32_t kReplacementsMax = 16;
+
+/// The epoch of the ranks' group, from the durable state alone (R2).
+std::uint64_t GroupEpochOf(const Launch& launch);
+
+/// A rank of a launch that is not failing has ended: the next group, or the launch's success. The
+/// end is in the journal.
+void RegroupAfter(Turn& turn, Launch& launch);
+
+void OnGroupJoined(Turn& turn, Node& node, const wire::GroupJoined& message);
+/// A node is back: what it may not have heard.
+void ResumeRegroupOn(Turn& turn, const Launch& launch, const NodeId& node);
+void OnReformTimer(Turn& turn, const LaunchId& id);
+/// After replay: groups that were not formed are waited for anew.
+void ResumeRegroups(Turn& turn);
+
+}  // namespace troupe::head

@@ -1,0 +1,360 @@
+// Method: a launch of four ranks on two nodes is brought to RUNNING; ranks die and come to the
+// re-form in every order, the head forgets all but its journal and goes on. Names carry the
+// invariants of head/core/gang/regroup.h.
+#include "head/core/gang/regroup.h"
+
+#include <csignal>
+
+#include "tests/head/head_fixture.h"
+
+namespace troupe::head {
+namespace {
+
+class Regroups : public HeadFixture {
+ protected:
+  void Run(wire::RankDeath policy = wire::RankDeath::kShrink, std::uint32_t least = 2,
+           std::uint32_t attempts = 1) {
+    a_ = Join(1, 2);
+    b_ = Join(2, 2);
+    client_ = Open(wire::Role::kClient, Id128{9, 1});
+    wire::SubmitLaunch submit = Wanted(policy, least, attempts);
+    Say(client_, submit, 70);
+    launch_ = Last<wire::LaunchAccepted>(client_).launch;
+    for (int i = 0; i < 2; ++i) {
+      Serve(a_);
+      Serve(b_);
+    }
+    ASSERT_EQ(LaunchOf(launch_).phase, wire::LaunchState::kRunning);
+  }
+  static wire::SubmitLaunch Wanted(wire::RankDeath policy, std::uint32_t least,
+                                   std::uint32_t attempts) {
+    wire::SubmitLaunch submit;
+    submit.spec.ranks = 4;
+    submit.spec.mode = wire::LaunchMode::kDistributed;
+    submit.spec.per_rank = Amounts(1);
+    submit.spec.attempts_max = attempts;
+    submit.spec.on_rank_death = policy;
+    submit.spec.ranks_min = least;
+    submit.request = RequestId(11, 70);
+    return submit;
+  }
+  const FakeNode& NodeOf(std::uint32_t rank) {
+    return LaunchOf(launch_).ranks[rank].node == a_.id ? a_ : b_;
+  }
+  wire::RankDone DoneOf(std::uint32_t rank, wire::Outcome outcome) {
+    wire::RankDone done;
+    done.launch = launch_;
+    done.epoch = LaunchOf(launch_).epoch;
+    done.generation = 1;
+    done.rank = rank;
+    done.outcome = outcome;
+    done.life = LaunchOf(launch_).ranks[rank].life;
+    return done;
+  }
+  void Kill(std::uint32_t rank) {
+    wire::RankDone done = DoneOf(rank, wire::Outcome::kFailed);
+    done.failure.signal = SIGKILL;
+    done.failure.cause = "rank " + std::to_string(rank) + " was killed by SIGKILL";
+    Say(NodeOf(rank).session, done);
+  }
+  void Raise(std::uint32_t rank, const std::string& type, bool symptom = false) {
+    wire::RankDone done = DoneOf(rank, wire::Outcome::kFailed);
+    done.failure.exception_type = type;
+    done.failure.cause = type;
+    done.failure.symptom = symptom;
+    Say(NodeOf(rank).session, done);
+  }
+  void Return(std::uint32_t rank) {
+    Say(NodeOf(rank).session, DoneOf(rank, wire::Outcome::kSucceeded), 0, "value");
+  }
+  /// The node says that these of its ranks have come.
+  void Come(const FakeNode& node, std::uint64_t group_epoch, std::vector<std::uint32_t> ranks) {
+    wire::GroupJoined joined;
+    joined.launch = launch_;
+    joined.epoch = LaunchOf(launch_).epoch;
+    joined.group_epoch = group_epoch;
+    joined.ranks = std::move(ranks);
+    joined.store_host = node.id == a_.id ? "10.0.0.1" : "10.0.0.2";
+    joined.store_port = static_cast<std::uint16_t>(4000 + group_epoch);
+    Say(node.session, joined);
+  }
+  static std::vector<std::uint32_t> RanksOf(const wire::PeersLost& word) {
+    std::vector<std::uint32_t> ranks;
+    for (const wire::Failure& each : word.lost)
+      ranks.push_back(static_cast<std::uint32_t>(each.rank));
+    return ranks;
+  }
+  void Restart() {
+    Boot();
+    sent_.clear();
+    for (FakeNode* node : {&a_, &b_}) Back(*node);
+  }
+  void Back(FakeNode& node) {
+    wire::RegisterNode report;
+    report.incarnation = node.incarnation;
+    for (std::uint32_t rank = 0; rank < 4; ++rank) {
+      if (LaunchOf(launch_).ranks[rank].node != node.id) continue;
+      wire::HeldRank held;
+      held.launch = launch_;
+      held.epoch = LaunchOf(launch_).epoch;
+      held.generation = 1;
+      held.rank = rank;
+      report.ranks.push_back(held);
+    }
+    wire::Holding holding;
+    holding.group = LaunchOf(launch_).group;
+    holding.attempt = LaunchOf(launch_).attempt;
+    report.holdings.push_back(holding);
+    node = Join(node.id.lo, 2, 0, report);
+  }
+  void Pass(std::chrono::seconds time, bool b_too = true) {
+    for (auto i = std::chrono::seconds(0); i < time; ++i) {
+      Say(a_.session, wire::Heartbeat());
+      if (b_too) Say(b_.session, wire::Heartbeat());
+      Advance(std::chrono::seconds(1));
+    }
+  }
+  bool Open() { return !LaunchOf(launch_).marker.has_value(); }
+  const wire::Marker& Marker() { return *LaunchOf(launch_).marker; }
+  using HeadFixture::Open;
+
+  FakeNode a_, b_;
+  SessionId client_;
+  LaunchId launch_;
+};
+
+TEST_F(Regroups, R1_ADeathIsNoFailureWhileEnoughAreLeft) {
+  Run();
+  Kill(3);
+  ASSERT_TRUE(Open());
+  EXPECT_EQ(Count<wire::StopRanks>(a_.session) + Count<wire::StopRanks>(b_.session), 0u);
+  const auto told = Last<wire::PeersLost>(a_.session);
+  EXPECT_EQ(told.group_epoch, 2u);
+  EXPECT_EQ(RanksOf(told), (std::vector<std::uint32_t>{3}));
+  EXPECT_EQ(told.lost[0].cause, "rank 3 was killed by SIGKILL");
+  EXPECT_TRUE(told.hosts_store) << "the first node that has ranks";
+  EXPECT_FALSE(Last<wire::PeersLost>(b_.session).hosts_store);
+  EXPECT_EQ(LaunchOf(launch_).epoch, 1u) << "R2: the launch's does not rise";
+}
+
+TEST_F(Regroups, R1_ByDefaultItIsOne) {
+  Run(wire::RankDeath::kFail);
+  Kill(3);
+  EXPECT_EQ(Count<wire::PeersLost>(a_.session), 0u);
+  EXPECT_EQ(Last<wire::StopRanks>(a_.session).outcome, wire::Outcome::kFailed);
+}
+
+TEST_F(Regroups, R1_TooFewLeftIsAFailureThatSaysSo) {
+  Run(wire::RankDeath::kShrink, 3);
+  Kill(3);
+  Come(a_, 2, {0, 1});
+  Come(b_, 2, {2});
+  Kill(2);
+  for (std::uint32_t rank : {0u, 1u}) Say(a_.session, DoneOf(rank, wire::Outcome::kCancelled));
+  ASSERT_FALSE(Open());
+  EXPECT_EQ(Marker().outcome, wire::Outcome::kFailed);
+  EXPECT_EQ(Marker().failure.rank, 2) << "the death that was one too many";
+  EXPECT_EQ(Marker().failure.cause,
+            "rank 2 was killed by SIGKILL; of 4 ranks 2 are left, and min_processes is 3");
+}
+
+TEST_F(Regroups, R1_WhatCodeRaisesIsAFailure) {
+  Run();
+  Kill(3);
+  Come(a_, 2, {0, 1});
+  Come(b_, 2, {2});
+  Raise(1, "builtins.KeyError");
+  EXPECT_EQ(Last<wire::StopRanks>(a_.session).reason, "builtins.KeyError")
+      << "not the death that they outlived";
+}
+
+TEST_F(Regroups, R1_ACollectiveThatNobodyCatchesIsBlamedOnTheDeath) {
+  Run();
+  Kill(3);
+  Raise(1, "builtins.RuntimeError", true);
+  EXPECT_EQ(Last<wire::StopRanks>(a_.session).reason, "rank 3 was killed by SIGKILL");
+}
+
+TEST_F(Regroups, R1_ADeathWhileTheLaunchStartsIsAFailure) {
+  a_ = Join(1, 2);
+  b_ = Join(2, 2);
+  client_ = Open(wire::Role::kClient, Id128{9, 1});
+  Say(client_, Wanted(wire::RankDeath::kShrink, 1, 1), 70);
+  launch_ = Last<wire::LaunchAccepted>(client_).launch;
+  Serve(a_);
+  Serve(b_);
+  ASSERT_EQ(LaunchOf(launch_).phase, wire::LaunchState::kStarting);
+  Kill(0);
+  EXPECT_EQ(Count<wire::PeersLost>(b_.session), 0u);
+  EXPECT_NE(LaunchOf(launch_).ending.step, Ending::Step::kNo);
+}
+
+TEST_F(Regroups, R3_AGroupIsFormedOnceAllThatRunHaveCome) {
+  Run();
+  Kill(1);
+  Come(a_, 2, {0});
+  EXPECT_EQ(Count<wire::FormGroup>(a_.session), 0u) << "2 and 3 have not come";
+  Come(b_, 2, {2, 3});
+  const auto a = Last<wire::FormGroup>(a_.session);
+  const auto b = Last<wire::FormGroup>(b_.session);
+  EXPECT_EQ(a.world_size, 3u);
+  EXPECT_EQ(b.world_size, 3u);
+  EXPECT_EQ(a.store_host, "10.0.0.1");
+  EXPECT_EQ(b.store_port, 4002u) << "where the first node's store is";
+  ASSERT_EQ(b.places.size(), 2u);
+  EXPECT_EQ(b.places[0].rank, 2u);
+  EXPECT_EQ(b.places[0].group_rank, 1u) << "dense, in the old order";
+  EXPECT_EQ(b.places[1].group_rank, 2u);
+}
+
+TEST_F(Regroups, R3_OneMessagePerNodeAndStep) {
+  Run();
+  Kill(1);
+  Come(a_, 2, {0});
+  Come(b_, 2, {2, 3});
+  for (const FakeNode& node : {a_, b_}) {
+    EXPECT_EQ(Count<wire::PeersLost>(node.session), 1u);
+    EXPECT_EQ(Count<wire::FormGroup>(node.session), 1u);
+  }
+}
+
+TEST_F(Regroups, R3_WhoReturnsMeanwhileIsNotWaitedFor) {
+  Run();
+  Kill(1);
+  Come(b_, 2, {2, 3});
+  Return(0);
+  const auto formed = Last<wire::FormGroup>(b_.session);
+  EXPECT_EQ(formed.world_size, 2u);
+  EXPECT_EQ(Count<wire::FormGroup>(a_.session), 0u);
+}
+
+TEST_F(Regroups, R2_ASecondDeathWhileReformingIsTheNextEpoch) {
+  Run();
+  Kill(3);
+  Come(a_, 2, {0, 1});
+  Kill(2);
+  EXPECT_EQ(Count<wire::FormGroup>(a_.session), 0u) << "those two came to epoch 2, which is over";
+  EXPECT_EQ(Last<wire::PeersLost>(a_.session).group_epoch, 3u);
+  EXPECT_EQ(RanksOf(Last<wire::PeersLost>(a_.session)), (std::vector<std::uint32_t>{2, 3}));
+  Come(a_, 2, {0, 1});
+  EXPECT_EQ(Count<wire::FormGroup>(a_.session), 0u) << "a late word is answered by the present one";
+  EXPECT_EQ(Count<wire::PeersLost>(a_.session), 3u);
+  Come(a_, 3, {0, 1});
+  EXPECT_EQ(Last<wire::FormGroup>(a_.session).world_size, 2u);
+}
+
+TEST_F(Regroups, R4_WhoDoesNotComeIsADeath) {
+  Run();
+  Kill(3);
+  Come(a_, 2, {0, 1});
+  Pass(std::chrono::seconds(301));
+  const wire::RankDone& late = LaunchOf(launch_).ranks[2].done;
+  EXPECT_EQ(late.outcome, wire::Outcome::kFailed);
+  EXPECT_NE(late.failure.cause.find("within 300 s of another rank's death"), std::string::npos)
+      << late.failure.cause;
+  ASSERT_TRUE(Open());
+  EXPECT_EQ(Last<wire::PeersLost>(a_.session).group_epoch, 3u);
+  Come(a_, 3, {0, 1});
+  EXPECT_EQ(Last<wire::FormGroup>(a_.session).world_size, 2u);
+}
+
+TEST_F(Regroups, R5_SuccessWhenAllHaveReturnedOrDied) {
+  Run();
+  Return(0);
+  Return(1);
+  Kill(3);
+  ASSERT_TRUE(Open());
+  Return(2);
+  ASSERT_FALSE(Open());
+  EXPECT_EQ(Marker().outcome, wire::Outcome::kSucceeded);
+  Say(client_, wire::GetResult{launch_, 3}, 90);
+  EXPECT_EQ(Last<wire::ResultValue>(client_).outcome, wire::Outcome::kFailed);
+}
+
+TEST_F(Regroups, R5_TheLastOneMayDieToo) {
+  Run();
+  for (std::uint32_t rank : {0u, 1u, 2u}) Return(rank);
+  Kill(3);
+  ASSERT_FALSE(Open());
+  EXPECT_EQ(Marker().outcome, wire::Outcome::kSucceeded);
+}
+
+TEST_F(Regroups, R1_ALostNodeIsDeathsOfItsRanks) {
+  Run();
+  Pass(std::chrono::seconds(20), false);
+  ASSERT_TRUE(Open());
+  EXPECT_EQ(LaunchOf(launch_).ranks[2].done.failure.exception_type,
+            "troupe.exceptions.NodeUnreachableError");
+  const auto told = Last<wire::PeersLost>(a_.session);
+  EXPECT_EQ(RanksOf(told), (std::vector<std::uint32_t>{2, 3}));
+  Come(a_, told.group_epoch, {0, 1});
+  EXPECT_EQ(Last<wire::FormGroup>(a_.session).world_size, 2u);
+  Back(b_);
+  EXPECT_EQ(Last<wire::EndEpoch>(b_.session).launch, launch_) << "what still runs there ends";
+}
+
+TEST_F(Regroups, R2_AHeadThatWasStartedAgainGoesOnFromTheJournal) {
+  Run();
+  Kill(3);
+  Come(a_, 2, {0, 1});
+  Restart();
+  EXPECT_EQ(Last<wire::PeersLost>(a_.session).group_epoch, 2u);
+  Come(a_, 2, {0, 1});
+  Come(b_, 2, {2});
+  ASSERT_EQ(Last<wire::FormGroup>(b_.session).world_size, 3u);
+  Restart();
+  EXPECT_EQ(Count<wire::PeersLost>(a_.session), 0u) << "that epoch is formed";
+  EXPECT_EQ(Last<wire::FormGroup>(b_.session).places[0].group_rank, 2u)
+      << "who did not hear it hears it again";
+  Kill(2);
+  EXPECT_EQ(Last<wire::PeersLost>(a_.session).group_epoch, 3u);
+}
+
+TEST_F(Regroups, R2_TheDeadRanksOfAnAttemptAreNotTheNextOnes) {
+  Run(wire::RankDeath::kShrink, 4, 2);
+  Kill(3);
+  for (std::uint32_t rank : {0u, 1u}) Say(a_.session, DoneOf(rank, wire::Outcome::kCancelled));
+  Say(b_.session, DoneOf(2, wire::Outcome::kCancelled));
+  for (int i = 0; i < 3; ++i) {
+    Serve(a_);
+    Serve(b_);
+  }
+  ASSERT_EQ(LaunchOf(launch_).epoch, 2u) << "below the minimum: the whole gang again";
+  EXPECT_EQ(GroupEpochOf(LaunchOf(launch_)), 1u);
+}
+
+TEST_F(Regroups, R6_ItsLifeIsToldFromTheFormerOne) {
+  Run(wire::RankDeath::kReplace, 3);
+  Kill(3);
+  const auto order = Last<wire::ReplaceRanks>(b_.session);
+  ASSERT_EQ(order.ranks.size(), 1u);
+  EXPECT_EQ(order.ranks[0].rank, 3u);
+  EXPECT_EQ(order.ranks[0].life, 2u);
+  EXPECT_TRUE(Last<wire::PeersLost>(a_.session).lost.empty()) << "it is replaced";
+  ASSERT_EQ(Last<wire::PeersLost>(a_.session).replaced.size(), 1u);
+  EXPECT_EQ(Last<wire::PeersLost>(a_.session).replaced[0].cause, "rank 3 was killed by SIGKILL");
+  wire::RankDone late = DoneOf(3, wire::Outcome::kFailed);
+  late.life = 0;
+  Say(b_.session, late);
+  EXPECT_EQ(LaunchOf(launch_).ranks[3].done.outcome, wire::Outcome::kNone)
+      << "a repeat of what the former process ended with";
+  Come(a_, 2, {0, 1});
+  Come(b_, 2, {2, 3});
+  EXPECT_EQ(Last<wire::FormGroup>(b_.session).world_size, 4u);
+}
+
+TEST_F(Regroups, WhatMakesNoSenseIsRefused) {
+  client_ = Open(wire::Role::kClient, Id128{9, 1});
+  a_ = Join(1, 8);
+  wire::SubmitLaunch submit = Wanted(wire::RankDeath::kShrink, 5, 1);
+  Say(client_, submit, 70);
+  EXPECT_EQ(Last<wire::ErrorReply>(client_).text, "min_processes=5 of a launch of 4 ranks");
+  submit = Wanted(wire::RankDeath::kShrink, 1, 1);
+  submit.spec.mode = wire::LaunchMode::kDriver;
+  Say(client_, submit, 71);
+  EXPECT_NE(Last<wire::ErrorReply>(client_).text.find("on_rank_death is for launches"),
+            std::string::npos);
+}
+
+}  // namespace
+}  // namespace troupe::head

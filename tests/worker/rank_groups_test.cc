@@ -1,0 +1,155 @@
+// Method: a launch of ranks is brought to run; the head says that some died, the ranks come to the
+// group's next epoch in every order, and what the worker says and to whom is read. Names carry the
+// invariants of worker/core/launches.h.
+#include "tests/worker/core_fixture.h"
+
+namespace troupe::worker {
+namespace {
+
+class RankGroups : public CoreFixture {
+ protected:
+  void Run(std::uint32_t count) {
+    Join();
+    StartLaunch(count);
+    MakeReady();
+    wire::PublishRoster roster;
+    roster.launch = launch_;
+    roster.epoch = 1;
+    roster.store_host = "10.0.0.1";
+    roster.store_port = 4242;
+    Head(roster);
+    log_.clear();
+  }
+  void Lose(std::uint64_t group_epoch, const std::vector<std::int32_t>& ranks,
+            bool hosts_store = true) {
+    wire::PeersLost word;
+    word.launch = launch_;
+    word.epoch = 1;
+    word.group_epoch = group_epoch;
+    word.hosts_store = hosts_store;
+    for (const std::int32_t rank : ranks) {
+      wire::Failure failure;
+      failure.rank = rank;
+      word.lost.push_back(failure);
+    }
+    Head(word);
+  }
+  void Come(std::size_t rank, std::uint64_t group_epoch) {
+    FromProcess(ranks_[rank], wire::GroupJoin{group_epoch});
+  }
+};
+
+TEST_F(RankGroups, W11_AllThatLiveAreToldAndOneMessageSaysThatTheyHaveCome) {
+  Run(3);
+  Over(ranks_[1], 0, 9);
+  Lose(2, {1});
+  EXPECT_EQ(SentToProcesses<wire::PeersLost>(), (std::vector<ProcessId>{ranks_[0], ranks_[2]}));
+  Come(0, 2);
+  EXPECT_TRUE(Sent<wire::GroupJoined>().empty());
+  Come(2, 2);
+  ASSERT_EQ(Sent<wire::GroupJoined>().size(), 1u);
+  const auto joined = Last<wire::GroupJoined>();
+  EXPECT_EQ(joined.ranks, (std::vector<std::uint32_t>{0, 2}));
+  EXPECT_EQ(joined.group_epoch, 2u);
+  EXPECT_EQ(joined.store_port, 4242u);
+}
+
+TEST_F(RankGroups, W11_WhoEndsMeanwhileIsNotWaitedFor) {
+  Run(2);
+  Lose(2, {7}, false);
+  Come(0, 2);
+  FromProcess(ranks_[1], wire::RankResult{wire::Outcome::kSucceeded, {}, false});
+  const auto joined = Last<wire::GroupJoined>();
+  EXPECT_EQ(joined.ranks, (std::vector<std::uint32_t>{0}));
+  EXPECT_EQ(joined.store_port, 0u) << "another node hosts it";
+}
+
+TEST_F(RankGroups, W11_WhoCameToAnEarlierEpochHasNotComeToThisOne) {
+  Run(2);
+  Lose(2, {7});
+  Come(0, 2);
+  Lose(3, {7, 8});
+  Come(1, 3);
+  EXPECT_TRUE(Sent<wire::GroupJoined>().empty());
+  Come(0, 3);
+  EXPECT_EQ(Last<wire::GroupJoined>().group_epoch, 3u);
+  log_.clear();
+  Lose(3, {7, 8});
+  EXPECT_EQ(Sent<wire::GroupJoined>().size(), 1u) << "said again to a head that asks again";
+  EXPECT_TRUE(SentToProcesses<wire::PeersLost>().empty()) << "but to no rank";
+}
+
+TEST_F(RankGroups, W11_AStoreIsForkedWhereThereIsNone) {
+  Run(2);
+  Over(store_);
+  log_.clear();
+  Lose(2, {7});
+  const auto starts = All<StartProcess>();
+  ASSERT_EQ(starts.size(), 1u);
+  EXPECT_EQ(starts[0].request.kind, wire::ProcessKind::kStore);
+  Come(0, 2);
+  Come(1, 2);
+  EXPECT_TRUE(Sent<wire::GroupJoined>().empty()) << "the store is not there yet";
+  wire::StoreReady ready;
+  ready.port = 5555;
+  FromProcess(starts[0].request.process, ready);
+  EXPECT_EQ(Last<wire::GroupJoined>().store_port, 5555u);
+}
+
+TEST_F(RankGroups, ARankThatTheHeadCountsAsDeadIsKilled) {
+  Run(2);
+  Lose(2, {1});
+  EXPECT_EQ(SignalsTo(ranks_[1]), (std::vector<int>{9}));
+  EXPECT_EQ(SentToProcesses<wire::PeersLost>(), (std::vector<ProcessId>{ranks_[0]}));
+}
+
+TEST_F(RankGroups, EachIsToldWhoItIs) {
+  Run(2);
+  Lose(2, {7});
+  wire::FormGroup form;
+  form.launch = launch_;
+  form.epoch = 1;
+  form.group_epoch = 2;
+  form.world_size = 5;
+  form.places = {{0, 3}, {1, 4}};
+  Head(form);
+  EXPECT_EQ(SentToProcesses<wire::GroupFormed>(), ranks_);
+  form.group_epoch = 1;
+  log_.clear();
+  Head(form);
+  EXPECT_TRUE(SentToProcesses<wire::GroupFormed>().empty()) << "of an epoch that is over";
+}
+
+TEST_F(RankGroups, AnotherProcessTakesThePlaceOfOneThatDied) {
+  Run(2);
+  Over(ranks_[1], 0, 9);
+  EXPECT_EQ(Last<wire::RankDone>().life, 0u);
+  log_.clear();
+  Lose(2, {});
+  wire::ReplaceRanks order;
+  order.launch = launch_;
+  order.epoch = 1;
+  order.ranks = {{1, 2}};
+  Head(order, "payload");
+  const auto starts = All<StartProcess>();
+  ASSERT_EQ(starts.size(), 1u);
+  const auto& begin = wire::Get<wire::RankBegin>(starts[0].begin.body);
+  EXPECT_EQ(begin.rank, 1u);
+  EXPECT_EQ(begin.life, 2u);
+  EXPECT_EQ(starts[0].begin.attachment, "payload");
+  Head(order, "payload");
+  EXPECT_EQ(All<StartProcess>().size(), 1u) << "a repeat forks nothing";
+  const ProcessId fresh = starts[0].request.process;
+  Take(core_->OnForked(fresh, 999, now_));
+  FromProcess(fresh, wire::RankPrepared());
+  EXPECT_EQ(SentToProcesses<wire::RankRun>(), (std::vector<ProcessId>{fresh})) << "at once";
+  Come(0, 2);
+  EXPECT_TRUE(Sent<wire::GroupJoined>().empty());
+  FromProcess(fresh, wire::GroupJoin{2});
+  EXPECT_EQ(Last<wire::GroupJoined>().ranks, (std::vector<std::uint32_t>{0, 1}));
+  Over(fresh, 0, 9);
+  EXPECT_EQ(Last<wire::RankDone>().life, 2u) << "told from the former one's end";
+}
+
+}  // namespace
+}  // namespace troupe::worker
