@@ -39,15 +39,15 @@ class RankGroups : public CoreFixture {
   }
 };
 
-TEST_F(RankGroups, W11_AllThatLiveAreToldAndOneMessageSaysThatTheyHaveCome) {
+TEST_F(RankGroups, W11_AllThatLiveAreToldAndWhoHasComeIsSaid) {
   Run(3);
   Over(ranks_[1], 0, 9);
   Lose(2, {1});
   EXPECT_EQ(SentToProcesses<wire::PeersLost>(), (std::vector<ProcessId>{ranks_[0], ranks_[2]}));
   Come(0, 2);
-  EXPECT_TRUE(Sent<wire::GroupJoined>().empty());
+  EXPECT_EQ(Last<wire::GroupJoined>().ranks, (std::vector<std::uint32_t>{0}))
+      << "who comes late is no reason to count this one as late";
   Come(2, 2);
-  ASSERT_EQ(Sent<wire::GroupJoined>().size(), 1u);
   const auto joined = Last<wire::GroupJoined>();
   EXPECT_EQ(joined.ranks, (std::vector<std::uint32_t>{0, 2}));
   EXPECT_EQ(joined.group_epoch, 2u);
@@ -70,7 +70,7 @@ TEST_F(RankGroups, W11_WhoCameToAnEarlierEpochHasNotComeToThisOne) {
   Come(0, 2);
   Lose(3, {7, 8});
   Come(1, 3);
-  EXPECT_TRUE(Sent<wire::GroupJoined>().empty());
+  EXPECT_EQ(Last<wire::GroupJoined>().ranks, (std::vector<std::uint32_t>{1}));
   Come(0, 3);
   EXPECT_EQ(Last<wire::GroupJoined>().group_epoch, 3u);
   log_.clear();
@@ -144,7 +144,7 @@ TEST_F(RankGroups, AnotherProcessTakesThePlaceOfOneThatDied) {
   FromProcess(fresh, wire::RankPrepared());
   EXPECT_EQ(SentToProcesses<wire::RankRun>(), (std::vector<ProcessId>{fresh})) << "at once";
   Come(0, 2);
-  EXPECT_TRUE(Sent<wire::GroupJoined>().empty());
+  EXPECT_EQ(Last<wire::GroupJoined>().ranks, (std::vector<std::uint32_t>{0}));
   FromProcess(fresh, wire::GroupJoin{2});
   EXPECT_EQ(Last<wire::GroupJoined>().ranks, (std::vector<std::uint32_t>{0, 1}));
   Over(fresh, 0, 9);

@@ -25,8 +25,8 @@
 // W8 A rank that is done ends no connection before it may: see above.
 // W9 RanksSeen follows the RankDone of every rank whose exit had begun, or whose result had been
 //    sent, at the question.
-// W11 GroupJoined is sent when every rank here whose code runs has come to that epoch of the group,
-//    and the store is there where this node hosts it; again when the head asks again.
+// W11 GroupJoined names the ranks here that have come to that epoch of the group, with each that
+//    comes, once the store is there where this node hosts it; again when the head asks again.
 // W10 A rank that runs a program, itself or by exec, has succeeded if that ended with 0, with no
 //     other word and not told to stop.
 #pragma once

@@ -45,8 +45,7 @@ void Launches::CheckJoined(const Run& run, Effects* out) {
   if (run.group_epoch == 0 || (run.hosts_group_store && !run.store_port)) return;
   wire::GroupJoined joined;
   for (const Rank& rank : run.ranks) {
-    if (rank.done || rank.result) continue;
-    if (rank.group_epoch != run.group_epoch) return;
+    if (rank.done || rank.result || rank.group_epoch != run.group_epoch) continue;
     joined.ranks.push_back(rank.place.rank);
   }
   if (joined.ranks.empty()) return;

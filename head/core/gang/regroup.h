@@ -3,7 +3,8 @@
 //   a rank died, the launch does not fail ──> the group's epoch rises ──> PeersLost to each node
 //     that has ranks ──> GroupJoined of each ──> GroupReformed journaled ──> FormGroup to each
 //
-// One message per node and step, whatever the number of ranks. The group's epoch is 1 and one more
+// The head sends one message per node and step, whatever the number of ranks; a node says who has
+// come with each that comes, so that who is late makes nobody else late. The group's epoch is 1 and one more
 // for each death (GroupEpochOf): the journal has it, so a head that was started again counts on.
 //
 // R1 A death (verdict.h) is no failure of its launch while enough ranks have not died: never one of

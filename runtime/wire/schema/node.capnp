@@ -145,7 +145,7 @@ struct PeersLost {
   launch @0 :LaunchId; epoch @1 :UInt64; groupEpoch @2 :UInt64; lost @3 :List(Failure); hostsStore @4 :Bool; limitMs @5 :UInt32;
   replaced @6 :List(Failure);
 }
-# worker -> head: all its ranks whose code runs have come to this epoch of the group; the store's address, where the node has one.
+# worker -> head, with each that comes: its ranks that have come to this epoch of the group; the store's address, where the node hosts it.
 struct GroupJoined { launch @0 :LaunchId; epoch @1 :UInt64; groupEpoch @2 :UInt64; ranks @3 :List(UInt32); storeHost @4 :Text; storePort @5 :UInt16; }
 struct GroupPlace { rank @0 :UInt32; groupRank @1 :UInt32; }
 # head -> worker: all have come; who is which rank of the group, of the ranks there. May come again, after a reconnect.
