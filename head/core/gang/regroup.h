@@ -4,8 +4,9 @@
 //     that has ranks ──> GroupJoined of each ──> GroupReformed journaled ──> FormGroup to each
 //
 // The head sends one message per node and step, whatever the number of ranks; a node says who has
-// come with each that comes, so that who is late makes nobody else late. The group's epoch is 1 and one more
-// for each death (GroupEpochOf): the journal has it, so a head that was started again counts on.
+// come with each that comes, so that who is late makes nobody else late. The group's epoch is 1 and
+// one more for each death (GroupEpochOf): the journal has it, so a head that was started again
+// counts on.
 //
 // R1 A death (verdict.h) is no failure of its launch while enough ranks have not died: never one of
 //    code that raised, never while the launch starts.
