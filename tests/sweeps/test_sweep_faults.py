@@ -61,6 +61,31 @@ def test_a_checkpoint_that_vanishes_is_named_and_no_other_trial_suffers(idle: Ho
     assert re.search(r"the checkpoint \S+/checkpoint_000000, from which trial \S+ is to go on, is not there on ", str(grid[0].error)), grid[0].error
 
 
+def test_g5_what_an_attempt_had_not_reported_is_in_no_later_ones_way(idle: Home, tmp_path: Path) -> None:
+    """A folder of the next number, as a process of an earlier attempt leaves it that has not ended yet; and a named one, whose process is killed
+    between its rename and its report."""
+    def train(config: dict) -> None:
+        from troupe.tune._run import host
+
+        folder, own = Path(tune.get_context().get_trial_dir()), Path(config["path"], "own")
+        own.mkdir(exist_ok=True)
+        (own / "state").write_text("own")
+        (folder / "checkpoint_000000").mkdir(parents=True, exist_ok=True)
+        (folder / "checkpoint_000000" / "state").write_text("of another process")
+        if not tune.get_checkpoint():
+            tune.report({"x": 1}, checkpoint=tune.Checkpoint(own))
+            assert Path(tune.get_checkpoint().path, "state").read_text() == "own"
+            renamed = host._run_folder.synced
+            host._run_folder.synced = lambda path: (renamed(path), os.path.exists(folder / "named") and os.kill(os.getpid(), 9))
+        (own / "state").write_text("named")
+        tune.report({"x": 2}, checkpoint=tune.Checkpoint(own), checkpoint_dir_name="named")
+
+    grid = sweep(train, tmp_path, {"path": str(tmp_path)}, max_failures=1)
+    assert not grid.errors and [each["x"] for each in grid[0].metrics_history] == [1, 2]
+    assert Path(grid[0].checkpoint.path).name == "named" and Path(grid[0].checkpoint.path, "state").read_text() == "named"
+    assert not list(Path(grid[0].path).glob(".*"))
+
+
 def test_a_checkpoint_of_a_folder_that_is_not_there_is_an_error_in_report(idle: Home, tmp_path: Path) -> None:
     def train(config: dict) -> None:
         tune.report({"x": 1}, checkpoint=tune.Checkpoint.from_directory(Path(config["path"], "nowhere")))

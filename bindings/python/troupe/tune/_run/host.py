@@ -18,13 +18,14 @@ from typing import Any
 import troupe
 from troupe import _pickled
 from troupe._code import user_main
+from troupe._identity import new_id
 from troupe.train import _here, _metrics, _run_folder
 from troupe.train._checkpoint import Checkpoint
 from troupe.tune._context import TuneContext
 from troupe.tune._errors import TrialStopped
 from troupe.tune._run.cleanliness import Before
 
-CHECKPOINT, STAGING = "checkpoint_", ".staging-"
+CHECKPOINT, STAGING, NAMED = "checkpoint_", ".staging-", ".named-"
 
 
 class TrialHost(_here.Loop):
@@ -79,7 +80,11 @@ class TrialHost(_here.Loop):
         """Removes what former attempts had not reported: half checkpoints, and whole ones that the journal does not have."""
         with contextlib.suppress(FileNotFoundError):
             for entry in self._folder.iterdir():
-                if entry.name.startswith(STAGING) or (entry.name.startswith(CHECKPOINT) and entry.name not in kept):
+                if entry.name.startswith(NAMED):
+                    if (name := entry.name.removeprefix(NAMED)) not in kept:
+                        shutil.rmtree(self._folder / name, ignore_errors=True)
+                    entry.unlink(missing_ok=True)
+                elif entry.name.startswith(STAGING) or (entry.name.startswith(CHECKPOINT) and entry.name not in kept):
                     shutil.rmtree(entry, ignore_errors=True)
 
     def _run(self, config: bytes) -> None:
@@ -116,13 +121,15 @@ class TrialHost(_here.Loop):
         name = ""
         if checkpoint is not None:
             name = dir_name or f"{CHECKPOINT}{self._checkpoints:06d}"
-            self._keep(checkpoint, name)
+            self._keep(checkpoint, name, named=dir_name is not None)
             self._checkpoints += 1
         self._sequence += 1
         now = time.monotonic()
         metrics.setdefault("timestamp", int(time.time()))
         self._said.put(("reported", (self._sequence, _metrics.plain(metrics), name, now - self._at)))
         stop = self._answers.get()
+        if dir_name is not None and name:
+            (self._folder / f"{NAMED}{name}").unlink(missing_ok=True)
         if stop:
             self._told_to_stop = stop
             raise TrialStopped(stop)
@@ -130,14 +137,21 @@ class TrialHost(_here.Loop):
         if name:
             self._latest = Checkpoint(self._folder / name)
 
-    def _keep(self, checkpoint: Checkpoint, name: str) -> None:
-        """Writes it beside, to the disk, and renames it: what a process that is killed leaves is never taken for one (G5)."""
-        target, beside = self._folder / name, self._folder / f"{STAGING}{name}"
+    def _keep(self, checkpoint: Checkpoint, name: str, *, named: bool) -> None:
+        """Writes it beside, to the disk, and renames it: what a process that is killed leaves is never taken for one (G5). `named`: by the program; until its
+        report is answered a file says that it may be nobody's."""
+        target, beside = self._folder / name, self._folder / f"{STAGING}{new_id()[:8]}-{name}"
         with checkpoint.as_directory() as source:
             self._folder.mkdir(exist_ok=True)
-            if target.exists():
+            if named and target.exists():
                 raise FileExistsError(f"there is a {name!r} in {self._folder} already: report(checkpoint_dir_name=...) needs another name each time")
             _run_folder.copy_to_disk(Path(source), beside, f"the checkpoint of trial {self.context.get_trial_id()}")
+        if named:
+            (self._folder / f"{NAMED}{name}").touch()
+        elif target.exists():  # of a process of an earlier attempt that has not ended yet, which nobody asks any more: the number is this one's
+            stale = self._folder / f"{STAGING}{new_id()[:8]}-{name}"
+            target.rename(stale)
+            shutil.rmtree(stale, ignore_errors=True)
         beside.rename(target)
         _run_folder.synced(self._folder)
 
