@@ -35,6 +35,9 @@ class GroupDoor {
   std::string card_;
 };
 
+// Nothing of a group over memory can be stuck but on a machine that runs nothing of the process.
+constexpr Duration kStuckAfter = std::chrono::minutes(1);
+
 Duration OfSeconds(double seconds) {
   return std::chrono::duration_cast<Duration>(std::chrono::duration<double>(seconds));
 }
@@ -59,6 +62,7 @@ std::uintptr_t Form(GroupDoor& door, const std::string& name, int rank, nb::byte
   spec.secret = Secret(std::string(secret.c_str(), secret.size()));
   spec.cards = CardsOf(cards);
   spec.times.form_max = OfSeconds(form_s);
+  spec.times.call_max = kStuckAfter;
   spec.verdict_within = OfSeconds(verdict_s);
   auto group = FormGroup(std::move(spec), door.Take());
   Status status;

@@ -76,6 +76,7 @@ Status LocalCommunicator::Init() {
                           stop_.get()};
   TROUPE_ASSIGN(auto links, Meet(patience));
   TROUPE_ASSIGN(auto area, Share(links, patience));
+  door_ = Door();  // nobody else is to come
   PeerWatch::Hooks hooks;
   hooks.on_gone = [this](const PeerLink& peer, bool in_order) { OnGone(peer, in_order); };
   hooks.on_stopped = [this](int peer, const std::string& why) { Note(peer, {why, false}); };

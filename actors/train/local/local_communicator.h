@@ -114,7 +114,7 @@ class LocalCommunicator final : public Communicator,
 
   Supervisor& supervisor_;
   const LocalSpec spec_;
-  const Door door_;
+  Door door_;  // until it is formed
   const OnState on_state_;
   const UniqueFd stop_;  // readable once it is stopped
   std::atomic<Supervisor::Id> id_{0};

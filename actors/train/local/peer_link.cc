@@ -248,7 +248,11 @@ StatusOr<UniqueFd> PeerLink::ReceiveMemory(const Patience& patience) {
 }
 
 bool PeerLink::Tell(FrameKind kind, std::string_view text) {
-  text = text.substr(0, kFrameTextMax);
+  if (text.size() > kFrameTextMax) {
+    std::size_t most = kFrameTextMax;  // not within a character
+    while (most > 0 && (static_cast<unsigned char>(text[most]) & 0xc0) == 0x80) --most;
+    text = text.substr(0, most);
+  }
   std::string frame(kFrameBytes, '\0');
   frame[0] = static_cast<char>(kind);
   frame[2] = static_cast<char>(text.size() & 0xff);

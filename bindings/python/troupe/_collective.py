@@ -80,6 +80,22 @@ class Meeting:
         self.put(number, key, str(value).encode())
         return value
 
+    def append(self, number: int, key: str, value: bytes) -> None:
+        """Adds to what was said."""
+        self.put(number, key, self._said.get(key, b"") + value)
+
+    def compare_set(self, number: int, key: str, expected: bytes, value: bytes) -> bytes:
+        """Says `value` where `expected` was said, or nothing was and nothing is expected; what is said then, `expected` where still nothing is."""
+        there = self._said.get(key)
+        if there == expected or (there is None and not expected):
+            self.put(number, key, value)
+            return value
+        return expected if there is None else there
+
+    def count(self, number: int) -> int:
+        """How many keys there are."""
+        return len(self._said) if number == self._round else 0
+
     def has(self, number: int, keys: Sequence[str]) -> bool:
         """Whether all were said."""
         return number == self._round and all(key in self._said for key in keys)
@@ -132,6 +148,10 @@ def join(group: str, member: Member, timeout_s: float) -> tuple[Any, int, list[s
                 raise
 
 
+def _bytes(value: bytes | str) -> bytes:
+    return value.encode() if isinstance(value, str) else bytes(value)
+
+
 class MeetingStore(dist.Store):
     """torch's store, of one round of a meeting."""
 
@@ -143,7 +163,7 @@ class MeetingStore(dist.Store):
 
     def set(self, key: str, value: bytes | str) -> None:  # noqa: A003  (torch's name)
         """See torch.distributed.Store, as for all that follow."""
-        troupe.get(self._actor.put.remote(self._number, key, value.encode() if isinstance(value, str) else bytes(value)))
+        troupe.get(self._actor.put.remote(self._number, key, _bytes(value)))
 
     def get(self, key: str) -> bytes:
         """Waits for it."""
@@ -164,6 +184,38 @@ class MeetingStore(dist.Store):
     def delete_key(self, key: str) -> bool:
         """Forgets it."""
         return troupe.get(self._actor.drop.remote(self._number, key))
+
+    def clone(self) -> MeetingStore:
+        """One of the same keys for another thread: this one, which serves any thread, and whose Python part its owner keeps."""
+        return self
+
+    def compare_set(self, key: str, expected: bytes | str, value: bytes | str) -> bytes:
+        """Sets it where it is as expected; what it is then."""
+        return troupe.get(self._actor.compare_set.remote(self._number, key, _bytes(expected), _bytes(value)))
+
+    def append(self, key: str, value: bytes | str) -> None:
+        """Adds to it."""
+        troupe.get(self._actor.append.remote(self._number, key, _bytes(value)))
+
+    def multi_get(self, keys: list[str]) -> list[bytes]:
+        """Waits for all."""
+        return self._get(list(keys), self._timeout)
+
+    def multi_set(self, keys: list[str], values: list[bytes | str]) -> None:
+        """Sets all."""
+        troupe.get([self._actor.put.remote(self._number, key, _bytes(value)) for key, value in zip(keys, values, strict=True)])
+
+    def num_keys(self) -> int:
+        """How many there are."""
+        return troupe.get(self._actor.count.remote(self._number))
+
+    def has_extended_api(self) -> bool:
+        """Whether it has append, multi_get and multi_set."""
+        return True
+
+    # The names by which torch's C++ asks for them.
+    deleteKey = delete_key  # noqa: N815
+    getNumKeys = num_keys  # noqa: N815
 
     def _get(self, keys: list[str], timeout: datetime.timedelta) -> list[bytes]:
         return troupe.get(self._actor.get.remote(self._number, keys, timeout.total_seconds()))

@@ -10,10 +10,10 @@
 namespace troupe::train {
 namespace {
 
-using Counted = std::vector<std::int64_t>;
-constexpr auto kPatience = std::chrono::seconds(kSecondsMax);
+using Longs = std::vector<std::int64_t>;
+constexpr auto kWaitMax = std::chrono::seconds(kSecondsMax);
 
-Operation Send(const Counted& numbers, int to, int tag = 0) {
+Operation Send(const Longs& numbers, int to, int tag = 0) {
   return {.kind = Collective::kSend,
           .send = numbers.data(),
           .count = numbers.size(),
@@ -22,7 +22,7 @@ Operation Send(const Counted& numbers, int to, int tag = 0) {
           .tag = tag};
 }
 
-Operation Receive(Counted& numbers, int from, int tag = 0) {
+Operation Receive(Longs& numbers, int from, int tag = 0) {
   return {.kind = Collective::kRecv,
           .recv = numbers.data(),
           .count = numbers.size(),
@@ -43,7 +43,7 @@ TEST(LocalMessages, MA1_InTheirOrderLargeAndSmallBothWaysAtOnce) {
   ExpectSuccess(RunRanks(3, {}, [&](Rank& rank) {
     LocalMember member(rank, test);
     const std::size_t counts[] = {0, 1, 1000, 100003};
-    std::vector<Counted> sent, got;
+    std::vector<Longs> sent, got;
     std::vector<std::shared_ptr<LocalWork>> works;
     sent.reserve(100);
     got.reserve(100);
@@ -60,12 +60,12 @@ TEST(LocalMessages, MA1_InTheirOrderLargeAndSmallBothWaysAtOnce) {
         works.push_back(Begin(rank, member, Receive(got.back(), peer)));
       }
     member.Run({.kind = Collective::kBarrier});  // collectives go on meanwhile
-    for (const auto& work : works) Require(rank, work->Wait(kPatience));
+    for (const auto& work : works) Require(rank, work->Wait(kWaitMax));
     std::size_t at = 0;
     for (const std::size_t count : counts)
       for (int peer = 0; peer < 3; ++peer) {
         if (peer == rank.index()) continue;
-        rank.Require(got[at++] == Counted(count, peer * 10 + rank.index()), "what was sent");
+        rank.Require(got[at++] == Longs(count, peer * 10 + rank.index()), "what was sent");
       }
     Require(rank, member.group().Release());
   }));
@@ -76,12 +76,12 @@ TEST(LocalMessages, MA2_OneWithAnotherTagIsPutAside) {
   ExpectSuccess(RunRanks(2, {}, [&](Rank& rank) {
     LocalMember member(rank, test);
     if (rank.index() == 0) {
-      const Counted first(50000, 1), second(7, 2);
+      const Longs first(50000, 1), second(7, 2);
       const auto one = Begin(rank, member, Send(first, 1, 5));
       Require(rank, member.Try(Send(second, 1, 6)));
-      Require(rank, one->Wait(kPatience));
+      Require(rank, one->Wait(kWaitMax));
     } else {
-      Counted first(50000), second(7);
+      Longs first(50000), second(7);
       member.Run(Receive(second, 0, 6));
       member.Run(Receive(first, 0, 5));
       rank.Require(first[49999] == 1 && second[6] == 2, "by their tags");
@@ -97,15 +97,15 @@ TEST(LocalMessages, FromAnybodyTellsFromWhom) {
     if (rank.index() == 0) {
       bool seen[3] = {};
       for (int i = 0; i < 2; ++i) {
-        Counted got(3);
+        Longs got(3);
         const auto work = Begin(rank, member, Receive(got, -1));
-        Require(rank, work->Wait(kPatience));
+        Require(rank, work->Wait(kWaitMax));
         rank.Require(got[2] == work->source(), "its sender's number");
         seen[work->source()] = true;
       }
       rank.Require(seen[1] && seen[2], "of both");
     } else {
-      member.Run(Send(Counted(3, rank.index()), 0));
+      member.Run(Send(Longs(3, rank.index()), 0));
     }
     rank.Pass("done", 3);
   }));
@@ -116,9 +116,9 @@ TEST(LocalMessages, AnotherSizeThanIsAskedForIsNamed) {
   ExpectSuccess(RunRanks(2, {}, [&](Rank& rank) {
     LocalMember member(rank, test);
     if (rank.index() == 0) {
-      member.Run(Send(Counted(3), 1));
+      member.Run(Send(Longs(3), 1));
     } else {
-      Counted got(4);
+      Longs got(4);
       const Status status = member.Try(Receive(got, 0));
       rank.Require(MessageOf(status).find("a receive of 32 bytes from rank 0, tag 0: rank 0 sends "
                                           "24") != std::string::npos,
@@ -133,10 +133,10 @@ TEST(LocalMessages, MA3_WhatADeadRankHasSentStillComesAndNoMore) {
   const auto ends = RunRanks(2, {}, [&](Rank& rank) {
     LocalMember member(rank, test);
     if (rank.index() == 1) {
-      member.Run(Send(Counted(100, 7), 0));
+      member.Run(Send(Longs(100, 7), 0));
       kill(getpid(), SIGKILL);
     }
-    Counted got(100);
+    Longs got(100);
     member.Run(Receive(got, 1));
     rank.Require(got[99] == 7, "what was sent");
     const Status status = member.Try(Receive(got, 1));
@@ -150,11 +150,11 @@ TEST(LocalMessages, AStopEndsThoseThatWait) {
   LocalTest test(2);
   ExpectSuccess(RunRanks(2, {}, [&](Rank& rank) {
     LocalMember member(rank, test);
-    Counted got(10);
+    Longs got(10);
     const auto work = Begin(rank, member, Receive(got, 1 - rank.index()));
     rank.Pass("waiting", 2);
     member.group().Stop("asked by the test");
-    const Status status = work->Wait(kPatience);
+    const Status status = work->Wait(kWaitMax);
     rank.Require(MessageOf(status).find("asked by the test") != std::string::npos,
                  MessageOf(status));
   }));
@@ -165,7 +165,7 @@ TEST(LocalTimes, AnOperationsTimeIsItsOwnAndSaysWhoIsLate) {
   ExpectSuccess(RunRanks(3, {}, [&](Rank& rank) {
     LocalMember member(rank, test);
     const auto most = std::chrono::milliseconds(50);
-    Counted got(3);
+    Longs got(3);
     if (rank.index() == 0) {
       const Status late = member.Try({.kind = Collective::kBarrier, .most = most});
       rank.Require(
@@ -181,7 +181,7 @@ TEST(LocalTimes, AReceivesTimeIsItsOwn) {
   LocalTest test(2);
   ExpectSuccess(RunRanks(2, {}, [&](Rank& rank) {
     LocalMember member(rank, test);
-    Counted got(3);
+    Longs got(3);
     auto operation = Receive(got, 1 - rank.index(), 4);
     operation.most = std::chrono::milliseconds(50);
     const Status late = member.Try(operation);
