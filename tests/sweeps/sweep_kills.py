@@ -5,7 +5,7 @@ based training, by a submitted engine or by a program's `fit()` that is gone on 
 moment later, something gets SIGKILL: a trial, the engine, the head (which is started again), or a node (another one joins); sometimes two things at once. Nobody
 is told. The sweep has to come to its end; journal_checks.py says whether G1 to G6 hold, and whether its scheduler decides the same again.
 
-    python tests/sweeps/sweep_kills.py --rounds 40 [--seed 1] [--kills 6] [--output FILE]
+    python tests/sweeps/sweep_kills.py --rounds 20 [--seed 1] [--kills 6] [--output FILE]
 """
 from __future__ import annotations
 
@@ -192,7 +192,7 @@ def run_round(home: Home, folder: Path, which: str, how: str, seed: int, kills: 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--rounds", type=int, default=40)
+    parser.add_argument("--rounds", type=int, default=20)
     parser.add_argument("--kills", type=int, default=6)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--output", type=Path)
