@@ -24,7 +24,7 @@ NAMES = {
     "fuzz": ("each fuzz target for ten minutes", "scripts/fuzz 600"),
     "simulator": ("a hundred thousand seeds of the simulator", "build/dev/bin/troupe_sim --seeds 100000 --first 1 --once"),
     "kill_sweep": ("a head killed at a thousand numbered places", f"{PYTHON} tests/e2e/kill_sweep.py --kills 1000"),
-    "sweep_kills": ("sweeps whose engine, trials, nodes and head are killed, twenty rounds", f"{PYTHON} tests/sweeps/sweep_kills.py --rounds 20"),
+    "sweep_kills": ("sweeps whose engine, trials, nodes and head are killed, ten rounds", f"{PYTHON} tests/sweeps/sweep_kills.py --rounds 10"),
     "stress": ("tests through real processes, five times beside a busy loop on each core", "scripts/stress tests/e2e 5"),
     "stress_actors": ("the same of what actors are made of", "scripts/stress tests/actors 5"),
     "frameworks": ("each framework's program in each way to run it, beside torchrun",

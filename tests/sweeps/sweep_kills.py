@@ -5,7 +5,7 @@ based training, by a submitted engine or by a program's `fit()` that is gone on 
 moment later, something gets SIGKILL: a trial, the engine, the head (which is started again), or a node (another one joins); sometimes two things at once. Nobody
 is told. The sweep has to come to its end; journal_checks.py says whether G1 to G6 hold, and whether its scheduler decides the same again.
 
-    python tests/sweeps/sweep_kills.py --rounds 20 [--seed 1] [--kills 6] [--output FILE]
+    python tests/sweeps/sweep_kills.py --rounds 10 [--seed 1] [--kills 6] [--output FILE]
 """
 from __future__ import annotations
 
@@ -103,6 +103,7 @@ class Round:
         eventually(lambda: self.epochs() >= goal or self.over(), timeout=END_S, what=self.told(f"epoch {goal}"))
         threading.Event().wait(self.draw.uniform(0, PAUSE_MAX_S))  # lint-ok: the moment is random, within whatever trials and engine do
         kinds = self.draw.sample(sorted(set(KINDS)), 2) if self.draw.random() < TWO_AT_ONCE else [self.draw.choice(KINDS)]
+        kinds.sort(key=lambda kind: kind != "head")  # it is started again first: a node joins what is there
         if not self.over():
             mend = [done for kind in kinds if (done := getattr(self, f"_kill_{kind}")()) is not None]
             for each in mend:
@@ -192,7 +193,7 @@ def run_round(home: Home, folder: Path, which: str, how: str, seed: int, kills: 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--rounds", type=int, default=20)
+    parser.add_argument("--rounds", type=int, default=10)
     parser.add_argument("--kills", type=int, default=6)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--output", type=Path)
