@@ -66,8 +66,10 @@ def pairs(ray: str, count: int) -> dict:
     for how in ("defaults", "reuse"):
         ours, theirs = [], []
         for _ in range(count):
+            settle()
             ours.append(side(sys.executable, "troupe", how))
             if ray:
+                settle()
                 theirs.append(side(ray, "ray", how))
         found[how] = {"troupe_s": ours, "ray_s": theirs}
         if ray:
@@ -236,7 +238,7 @@ def main() -> None:
                "report": way_of_a_report, "early_stop": early_stop, "many": lambda: many(asked.trials)}
     found: dict = {"load": os.getloadavg()}
     if not asked.only or asked.only == "pairs":
-        settle()
+        await_rest()
         found["32_trials_of_5_reports"] = pairs(asked.ray, asked.pairs)
         print(json.dumps(found["32_trials_of_5_reports"]), flush=True)
     import troupe
@@ -248,8 +250,7 @@ def main() -> None:
                 await_rest()
             found[name] = measure()
             print(name, json.dumps(found[name]), flush=True)
-    if asked.keep:
-        keep("sweep", found)
+    keep("sweep", found, asked.keep)
 
 
 if __name__ == "__main__":
