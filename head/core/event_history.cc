@@ -6,6 +6,7 @@
 
 #include "head/core/lived_time.h"
 #include "head/core/state.h"
+#include "runtime/base/text.h"
 
 namespace troupe::head {
 namespace {
@@ -116,12 +117,7 @@ void EventHistory::Note(State& state, const wire::EventBody& event, std::uint64_
 
 void EventHistory::Add(wire::ClusterEvent note) {
   note.number = next_++;
-  if (note.message.size() > kTextMax) {
-    std::size_t end = kTextMax;
-    // a whole character
-    while (end > 0 && (static_cast<unsigned char>(note.message[end]) & 0xC0) == 0x80) --end;
-    note.message.resize(end);
-  }
+  note.message.resize(CutText(note.message, kTextMax).size());
   notes_.push_back(std::move(note));
   if (notes_.size() > kNotesMax) notes_.pop_front();
 }

@@ -87,24 +87,7 @@ class Endings : public HeadFixture {
   void Restart() {
     Boot();
     sent_.clear();
-    for (FakeNode* node : {&a_, &b_}) {
-      wire::RegisterNode report;
-      report.incarnation = node->incarnation;
-      for (std::uint32_t rank = 0; rank < 4; ++rank) {
-        if (LaunchOf(launch_).ranks[rank].node != node->id) continue;
-        wire::HeldRank held;
-        held.launch = launch_;
-        held.epoch = LaunchOf(launch_).epoch;
-        held.generation = 1;
-        held.rank = rank;
-        report.ranks.push_back(held);
-      }
-      wire::Holding holding;
-      holding.group = LaunchOf(launch_).group;
-      holding.attempt = LaunchOf(launch_).attempt;
-      report.holdings.push_back(holding);
-      *node = Join(node->id.lo, 2, 0, report);
-    }
+    for (FakeNode* node : {&a_, &b_}) *node = Join(node->id.lo, 2, 0, WhatIsOn(*node, launch_));
   }
   const wire::Marker& Marker() { return *LaunchOf(launch_).marker; }
 

@@ -257,6 +257,26 @@ class HeadFixture : public ::testing::Test {
     return state;
   }
   const Launch& LaunchOf(LaunchId id) const { return core_->state().launches.at(id); }
+  /// What a node says that comes back with all that it has of a launch.
+  wire::RegisterNode WhatIsOn(const FakeNode& node, LaunchId id) const {
+    const Launch& launch = LaunchOf(id);
+    wire::RegisterNode report;
+    report.incarnation = node.incarnation;
+    for (std::uint32_t rank = 0; rank < launch.ranks.size(); ++rank) {
+      if (launch.ranks[rank].node != node.id) continue;
+      wire::HeldRank held;
+      held.launch = id;
+      held.epoch = launch.epoch;
+      held.generation = 1;
+      held.rank = rank;
+      report.ranks.push_back(held);
+    }
+    wire::Holding holding;
+    holding.group = launch.group;
+    holding.attempt = launch.attempt;
+    report.holdings.push_back(holding);
+    return report;
+  }
   std::size_t Markers() const {
     std::size_t count = 0;
     for (const wire::Event& event : durable_) {

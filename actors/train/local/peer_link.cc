@@ -12,7 +12,9 @@
 #include <utility>
 
 #include "actors/train/local/local_work.h"
+#include "runtime/base/text.h"
 #include "runtime/net/digest.h"
+#include "runtime/net/fd_passing.h"
 #include "runtime/os/host.h"
 
 namespace troupe::train {
@@ -202,20 +204,8 @@ StatusOr<PeerLink> PeerLink::Accept(const Door& door, int me, const Secret& secr
 
 Status PeerLink::SendMemory(int memory, const Patience& patience) {
   TROUPE_TRY(Ready(fd_.get(), POLLOUT, patience, "sharing memory with the ranks of this node"));
-  char head[kFrameBytes] = {static_cast<char>(FrameKind::kMemory)};
-  iovec part{head, sizeof head};
-  alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))] = {};
-  msghdr message{};
-  message.msg_iov = &part;
-  message.msg_iovlen = 1;
-  message.msg_control = control;
-  message.msg_controllen = sizeof control;
-  cmsghdr* const rights = CMSG_FIRSTHDR(&message);
-  rights->cmsg_level = SOL_SOCKET;
-  rights->cmsg_type = SCM_RIGHTS;
-  rights->cmsg_len = CMSG_LEN(sizeof(int));
-  std::memcpy(CMSG_DATA(rights), &memory, sizeof memory);
-  if (sendmsg(fd_.get(), &message, MSG_NOSIGNAL) != static_cast<ssize_t>(sizeof head))
+  const char head[kFrameBytes] = {static_cast<char>(FrameKind::kMemory)};
+  if (!net::SendFds(fd_.get(), {head, sizeof head}, {memory}).ok())
     return MakeError(ErrorCode::kConnection,
                      Why("sharing memory with rank " + std::to_string(peer_)));
   return absl::OkStatus();
@@ -224,35 +214,15 @@ Status PeerLink::SendMemory(int memory, const Patience& patience) {
 StatusOr<UniqueFd> PeerLink::ReceiveMemory(const Patience& patience) {
   const std::string doing = "getting the node's memory from rank " + std::to_string(peer_);
   TROUPE_TRY(Ready(fd_.get(), POLLIN, patience, doing));
-  char head[kFrameBytes] = {};
-  iovec part{head, sizeof head};
-  alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))] = {};
-  msghdr message{};
-  message.msg_iov = &part;
-  message.msg_iovlen = 1;
-  message.msg_control = control;
-  message.msg_controllen = sizeof control;
-  const ssize_t got = recvmsg(fd_.get(), &message, MSG_CMSG_CLOEXEC);
-  const cmsghdr* const rights = got > 0 ? CMSG_FIRSTHDR(&message) : nullptr;
-  UniqueFd memory;
-  if (rights != nullptr && rights->cmsg_type == SCM_RIGHTS &&
-      rights->cmsg_len == CMSG_LEN(sizeof(int))) {
-    int fd = -1;
-    std::memcpy(&fd, CMSG_DATA(rights), sizeof fd);
-    memory.Reset(fd);
-  }
-  if (got != static_cast<ssize_t>(sizeof head) || !memory.valid() ||
-      head[0] != static_cast<char>(FrameKind::kMemory))
+  StatusOr<net::Received> got = net::RecvFds(fd_.get(), kFrameBytes);
+  if (!got.ok() || got->payload.size() != kFrameBytes || got->fds.size() != 1 ||
+      got->payload[0] != static_cast<char>(FrameKind::kMemory))
     return MakeError(ErrorCode::kConnection, doing + ": it sent none, for it ended or failed");
-  return memory;
+  return std::move(got->fds[0]);
 }
 
 bool PeerLink::Tell(FrameKind kind, std::string_view text) {
-  if (text.size() > kFrameTextMax) {
-    std::size_t most = kFrameTextMax;  // not within a character
-    while (most > 0 && (static_cast<unsigned char>(text[most]) & 0xc0) == 0x80) --most;
-    text = text.substr(0, most);
-  }
+  text = CutText(text, kFrameTextMax);
   std::string frame(kFrameBytes, '\0');
   frame[0] = static_cast<char>(kind);
   frame[2] = static_cast<char>(text.size() & 0xff);

@@ -89,24 +89,7 @@ class Regroups : public HeadFixture {
     sent_.clear();
     for (FakeNode* node : {&a_, &b_}) Back(*node);
   }
-  void Back(FakeNode& node) {
-    wire::RegisterNode report;
-    report.incarnation = node.incarnation;
-    for (std::uint32_t rank = 0; rank < 4; ++rank) {
-      if (LaunchOf(launch_).ranks[rank].node != node.id) continue;
-      wire::HeldRank held;
-      held.launch = launch_;
-      held.epoch = LaunchOf(launch_).epoch;
-      held.generation = 1;
-      held.rank = rank;
-      report.ranks.push_back(held);
-    }
-    wire::Holding holding;
-    holding.group = LaunchOf(launch_).group;
-    holding.attempt = LaunchOf(launch_).attempt;
-    report.holdings.push_back(holding);
-    node = Join(node.id.lo, 2, 0, report);
-  }
+  void Back(FakeNode& node) { node = Join(node.id.lo, 2, 0, WhatIsOn(node, launch_)); }
   void Pass(std::chrono::seconds time, bool b_too = true) {
     for (auto i = std::chrono::seconds(0); i < time; ++i) {
       Say(a_.session, wire::Heartbeat());
