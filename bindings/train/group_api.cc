@@ -18,6 +18,43 @@ namespace {
 
 using train::LocalWork;
 
+// A library that is built later goes by the header's numbers, and this process by its own.
+#define TROUPE_SAME(kind, name) \
+  static_assert(static_cast<int>(train::kind::k##name) == kTroupe##name, #kind "::k" #name)
+TROUPE_SAME(Collective, AllReduce);
+TROUPE_SAME(Collective, Broadcast);
+TROUPE_SAME(Collective, Reduce);
+TROUPE_SAME(Collective, AllGather);
+TROUPE_SAME(Collective, ReduceScatter);
+TROUPE_SAME(Collective, AllToAll);
+TROUPE_SAME(Collective, Send);
+TROUPE_SAME(Collective, Recv);
+TROUPE_SAME(Collective, Gather);
+TROUPE_SAME(Collective, Scatter);
+TROUPE_SAME(Collective, Barrier);
+TROUPE_SAME(DataType, Int8);
+TROUPE_SAME(DataType, Uint8);
+TROUPE_SAME(DataType, Int32);
+TROUPE_SAME(DataType, Uint32);
+TROUPE_SAME(DataType, Int64);
+TROUPE_SAME(DataType, Uint64);
+TROUPE_SAME(DataType, Float16);
+TROUPE_SAME(DataType, Float32);
+TROUPE_SAME(DataType, Float64);
+TROUPE_SAME(DataType, Bfloat16);
+TROUPE_SAME(DataType, Int16);
+TROUPE_SAME(DataType, Uint16);
+TROUPE_SAME(DataType, Bool);
+TROUPE_SAME(ReduceOp, Sum);
+TROUPE_SAME(ReduceOp, Prod);
+TROUPE_SAME(ReduceOp, Max);
+TROUPE_SAME(ReduceOp, Min);
+TROUPE_SAME(ReduceOp, Avg);
+TROUPE_SAME(ReduceOp, BitAnd);
+TROUPE_SAME(ReduceOp, BitOr);
+TROUPE_SAME(ReduceOp, BitXor);
+#undef TROUPE_SAME
+
 void Retain(TroupeGroup* handle) { ++handle->users; }
 
 void Release(TroupeGroup* handle) {

@@ -35,21 +35,23 @@ class GroupBackend : public c10d::Backend {
   uint64_t getSequenceNumberForGroup() override { return seq_; }
 
   WorkPtr allreduce(Tensors& tensors, const c10d::AllreduceOptions& options) override {
-    return reduce_each(OpType::ALLREDUCE, {one(tensors)}, kAllReduce, op_of(options.reduceOp), 0);
+    return reduce_each(OpType::ALLREDUCE, {one(tensors)}, kTroupeAllReduce, op_of(options.reduceOp),
+                       0);
   }
   WorkPtr allreduce_coalesced(Tensors& tensors,
                               const c10d::AllreduceCoalescedOptions& options) override {
-    return reduce_each(OpType::ALLREDUCE_COALESCED, tensors, kAllReduce, op_of(options.reduceOp),
-                       0);
+    return reduce_each(OpType::ALLREDUCE_COALESCED, tensors, kTroupeAllReduce,
+                       op_of(options.reduceOp), 0);
   }
   WorkPtr reduce(Tensors& tensors, const c10d::ReduceOptions& options) override {
-    return reduce_each(OpType::REDUCE, {one(tensors)}, kReduce, op_of(options.reduceOp),
+    return reduce_each(OpType::REDUCE, {one(tensors)}, kTroupeReduce, op_of(options.reduceOp),
                        static_cast<int>(options.rootRank));
   }
 
   WorkPtr broadcast(Tensors& tensors, const c10d::BroadcastOptions& options) override {
     const Tensor tensor = one(tensors), flat = tensor.contiguous();
-    TroupeOperation operation = bytes(kBroadcast, flat.data_ptr(), flat.data_ptr(), flat.nbytes());
+    TroupeOperation operation =
+        bytes(kTroupeBroadcast, flat.data_ptr(), flat.data_ptr(), flat.nbytes());
     operation.root = static_cast<int>(options.rootRank);
     return start(OpType::BROADCAST, {tensor}, {operation}, {flat}, copies_back({tensor}, {flat}));
   }
@@ -64,14 +66,14 @@ class GroupBackend : public c10d::Backend {
   WorkPtr allgather(std::vector<Tensors>& outputs, Tensors& inputs,
                     const c10d::AllgatherOptions&) override {
     TORCH_CHECK_VALUE(outputs.size() == 1, "one list of outputs for one input");
-    return gather_apart(OpType::ALLGATHER, kAllGather, 0, outputs[0], one(inputs), true);
+    return gather_apart(OpType::ALLGATHER, kTroupeAllGather, 0, outputs[0], one(inputs), true);
   }
   WorkPtr gather(std::vector<Tensors>& outputs, Tensors& inputs,
                  const c10d::GatherOptions& options) override {
     const bool gets = options.rootRank == getRank();
     TORCH_CHECK_VALUE(outputs.size() == (gets ? 1 : 0),
                       "the root of a gather, and no other rank, has one list of outputs");
-    return gather_apart(OpType::GATHER, kGather, static_cast<int>(options.rootRank),
+    return gather_apart(OpType::GATHER, kTroupeGather, static_cast<int>(options.rootRank),
                         gets ? outputs[0] : Tensors{}, one(inputs), gets);
   }
 
@@ -83,7 +85,7 @@ class GroupBackend : public c10d::Backend {
                       "the root of a scatter, and no other rank, has one list of inputs");
     const Tensor all = gives ? together(inputs[0], output) : Tensor();
     TroupeOperation operation =
-        bytes(kScatter, gives ? all.data_ptr() : nullptr, flat.data_ptr(), flat.nbytes());
+        bytes(kTroupeScatter, gives ? all.data_ptr() : nullptr, flat.data_ptr(), flat.nbytes());
     operation.root = static_cast<int>(options.rootRank);
     return start(OpType::SCATTER, {output}, {operation}, {flat, all},
                  copies_back({output}, {flat}));
@@ -112,7 +114,7 @@ class GroupBackend : public c10d::Backend {
     const auto ranks = static_cast<size_t>(getSize());
     c10d::checkSplitSizes(input_splits, input, getSize());
     c10d::checkSplitSizes(output_splits, output, getSize());
-    TroupeOperation operation = bytes(kAllToAll, from.data_ptr(), to.data_ptr(), 0);
+    TroupeOperation operation = bytes(kTroupeAllToAll, from.data_ptr(), to.data_ptr(), 0);
     // Ranks may give splits or not as long as they agree: all say what they exchange.
     std::vector<size_t> send(ranks), recv(ranks), offsets(ranks);
     c10d::computeLengthsAndOffsets(input_splits, from, &send, &offsets);
@@ -141,7 +143,7 @@ class GroupBackend : public c10d::Backend {
     const auto total = std::accumulate(recv.begin(), recv.end(), size_t{0});
     const Tensor to =
         at::empty({static_cast<int64_t>(total / from.element_size())}, from.options());
-    TroupeOperation operation = bytes(kAllToAll, from.data_ptr(), to.data_ptr(), 0);
+    TroupeOperation operation = bytes(kTroupeAllToAll, from.data_ptr(), to.data_ptr(), 0);
     operation.send_counts = send.data();
     operation.recv_counts = recv.data();
     return start(OpType::ALLTOALL, outputs, {operation}, {from, to}, [outputs, to] {
@@ -155,7 +157,7 @@ class GroupBackend : public c10d::Backend {
 
   WorkPtr send(Tensors& tensors, int to, int tag) override {
     const Tensor flat = one(tensors).contiguous();
-    TroupeOperation operation = bytes(kSend, flat.data_ptr(), nullptr, flat.nbytes());
+    TroupeOperation operation = bytes(kTroupeSend, flat.data_ptr(), nullptr, flat.nbytes());
     operation.root = to;
     operation.tag = tag;
     return start(OpType::SEND, {}, {operation}, {flat}, {});
@@ -168,12 +170,12 @@ class GroupBackend : public c10d::Backend {
   }
 
   WorkPtr barrier(const c10d::BarrierOptions&) override {
-    return start(OpType::BARRIER, {}, {bytes(kBarrier, nullptr, nullptr, 0)}, {}, {});
+    return start(OpType::BARRIER, {}, {bytes(kTroupeBarrier, nullptr, nullptr, 0)}, {}, {});
   }
 
  private:
-  static TroupeOperation bytes(Kind kind, const void* send, void* recv, size_t count) {
-    return {kind, kUint8, kSum, 0, 0, send, recv, count, nullptr, nullptr, 0};
+  static TroupeOperation bytes(TroupeKind kind, const void* send, void* recv, size_t count) {
+    return {kind, kTroupeUint8, kTroupeSum, 0, 0, send, recv, count, nullptr, nullptr, 0};
   }
 
   /// What writes results into tensors that are not in one piece; nothing where all are.
@@ -203,7 +205,7 @@ class GroupBackend : public c10d::Backend {
     return all;
   }
 
-  WorkPtr reduce_each(OpType type, const Tensors& tensors, Kind kind, int op, int root) {
+  WorkPtr reduce_each(OpType type, const Tensors& tensors, TroupeKind kind, int op, int root) {
     std::vector<TroupeOperation> operations;
     Tensors flats;
     check_tensors(tensors);
@@ -228,13 +230,13 @@ class GroupBackend : public c10d::Backend {
                         "the output of a gather has the size of all ranks' inputs");
       flats.push_back(to);
       buffers.push_back(from);
-      operations.push_back(bytes(kAllGather, from.data_ptr(), to.data_ptr(), from.nbytes()));
+      operations.push_back(bytes(kTroupeAllGather, from.data_ptr(), to.data_ptr(), from.nbytes()));
     }
     buffers.insert(buffers.end(), flats.begin(), flats.end());
     return start(type, outputs, operations, buffers, copies_back(outputs, flats));
   }
 
-  WorkPtr gather_apart(OpType type, Kind kind, int root, const Tensors& outputs,
+  WorkPtr gather_apart(OpType type, TroupeKind kind, int root, const Tensors& outputs,
                        const Tensor& input, bool gets) {
     const Tensor from = input.contiguous();
     check_tensors(outputs);
@@ -270,8 +272,8 @@ class GroupBackend : public c10d::Backend {
           "the input of a reduce-scatter has the size of all ranks' outputs, and their type");
       flats.push_back(to);
       buffers.push_back(from);
-      operations.push_back({kReduceScatter, type_of(to), op, 0, 0, from.data_ptr(), to.data_ptr(),
-                            static_cast<uint64_t>(to.numel()), nullptr, nullptr, 0});
+      operations.push_back({kTroupeReduceScatter, type_of(to), op, 0, 0, from.data_ptr(),
+                            to.data_ptr(), static_cast<uint64_t>(to.numel()), nullptr, nullptr, 0});
     }
     buffers.insert(buffers.end(), flats.begin(), flats.end());
     return start(type, outputs, operations, buffers, copies_back(outputs, flats));
@@ -279,7 +281,7 @@ class GroupBackend : public c10d::Backend {
 
   WorkPtr receive(OpType type, const Tensor& tensor, int from, int tag) {
     const Tensor flat = tensor.contiguous();
-    TroupeOperation operation = bytes(kRecv, nullptr, flat.data_ptr(), flat.nbytes());
+    TroupeOperation operation = bytes(kTroupeRecv, nullptr, flat.data_ptr(), flat.nbytes());
     operation.root = from;
     operation.tag = tag;
     return start(type, {tensor}, {operation}, {flat}, copies_back({tensor}, {flat}));

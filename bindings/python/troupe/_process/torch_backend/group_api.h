@@ -15,7 +15,47 @@
 
 typedef struct TroupeGroup TroupeGroup;
 
-/// Numbers are those of troupe::train::Collective, DataType and ReduceOp.
+/// What an operation is: the numbers of troupe::train::Collective, DataType and ReduceOp, which the
+/// extension holds them against when it is compiled.
+enum TroupeKind {
+  kTroupeAllReduce,
+  kTroupeBroadcast,
+  kTroupeReduce,
+  kTroupeAllGather,
+  kTroupeReduceScatter,
+  kTroupeAllToAll,
+  kTroupeSend,
+  kTroupeRecv,
+  kTroupeGather,
+  kTroupeScatter,
+  kTroupeBarrier
+};
+enum TroupeType {
+  kTroupeInt8 = 0,
+  kTroupeUint8 = 1,
+  kTroupeInt32 = 2,
+  kTroupeUint32 = 3,
+  kTroupeInt64 = 4,
+  kTroupeUint64 = 5,
+  kTroupeFloat16 = 6,
+  kTroupeFloat32 = 7,
+  kTroupeFloat64 = 8,
+  kTroupeBfloat16 = 9,
+  kTroupeInt16 = 64,
+  kTroupeUint16 = 65,
+  kTroupeBool = 66
+};
+enum TroupeOp {
+  kTroupeSum = 0,
+  kTroupeProd = 1,
+  kTroupeMax = 2,
+  kTroupeMin = 3,
+  kTroupeAvg = 4,
+  kTroupeBitAnd = 64,
+  kTroupeBitOr = 65,
+  kTroupeBitXor = 66
+};
+
 typedef struct TroupeOperation {
   int32_t kind, type, op, root, tag;
   const void* send;

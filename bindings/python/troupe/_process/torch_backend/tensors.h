@@ -12,59 +12,34 @@ namespace troupe_torch {
 
 using at::Tensor;
 
-enum Kind {
-  kAllReduce,
-  kBroadcast,
-  kReduce,
-  kAllGather,
-  kReduceScatter,
-  kAllToAll,
-  kSend,
-  kRecv,
-  kGather,
-  kScatter,
-  kBarrier
-};
-enum Op {
-  kSum = 0,
-  kProd = 1,
-  kMax = 2,
-  kMin = 3,
-  kAvg = 4,
-  kBitAnd = 64,
-  kBitOr = 65,
-  kBitXor = 66
-};
-constexpr int kUint8 = 1;
-
 inline int type_of(const Tensor& tensor) {
   switch (tensor.scalar_type()) {
     case at::kChar:
-      return 0;
+      return kTroupeInt8;
     case at::kByte:
-      return kUint8;
+      return kTroupeUint8;
     case at::kInt:
-      return 2;
+      return kTroupeInt32;
     case at::kUInt32:
-      return 3;
+      return kTroupeUint32;
     case at::kLong:
-      return 4;
+      return kTroupeInt64;
     case at::kUInt64:
-      return 5;
+      return kTroupeUint64;
     case at::kHalf:
-      return 6;
+      return kTroupeFloat16;
     case at::kFloat:
-      return 7;
+      return kTroupeFloat32;
     case at::kDouble:
-      return 8;
+      return kTroupeFloat64;
     case at::kBFloat16:
-      return 9;
+      return kTroupeBfloat16;
     case at::kShort:
-      return 64;
+      return kTroupeInt16;
     case at::kUInt16:
-      return 65;
+      return kTroupeUint16;
     case at::kBool:
-      return 66;
+      return kTroupeBool;
     default:
       TORCH_CHECK_TYPE(false, "the backend troupe cannot reduce tensors of ", tensor.scalar_type(),
                        "; it moves tensors of every type");
@@ -74,21 +49,21 @@ inline int type_of(const Tensor& tensor) {
 inline int op_of(const c10d::ReduceOp& op) {
   switch (op.op_) {
     case c10d::ReduceOp::SUM:
-      return kSum;
+      return kTroupeSum;
     case c10d::ReduceOp::AVG:
-      return kAvg;
+      return kTroupeAvg;
     case c10d::ReduceOp::PRODUCT:
-      return kProd;
+      return kTroupeProd;
     case c10d::ReduceOp::MIN:
-      return kMin;
+      return kTroupeMin;
     case c10d::ReduceOp::MAX:
-      return kMax;
+      return kTroupeMax;
     case c10d::ReduceOp::BAND:
-      return kBitAnd;
+      return kTroupeBitAnd;
     case c10d::ReduceOp::BOR:
-      return kBitOr;
+      return kTroupeBitOr;
     case c10d::ReduceOp::BXOR:
-      return kBitXor;
+      return kTroupeBitXor;
     default:
       TORCH_CHECK_VALUE(false,
                         "the backend troupe has SUM, AVG, PRODUCT, MIN, MAX, BAND, BOR and BXOR");
