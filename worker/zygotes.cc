@@ -184,9 +184,10 @@ Zygotes::Choice Zygotes::Choose(const StartProcess& plan) {
   if (plan.fresh_interpreter && plan.zygote.setup.empty()) return {nullptr, std::string(kFresh)};
   if (keyed) return ChooseKeyed(plan);
   if (own_->unusable()) return {nullptr, std::string(kFresh) + ": the node has no zygote"};
-  if (plan.may_exec && !own_->is_ready() && first_ && first_->is_ready()) return {first_.get(), ""};
-  if (plan.may_exec && !own_->is_ready())
+  if (plan.may_exec && !own_->is_ready()) {
+    if (first_ && first_->is_ready()) return {first_.get(), ""};
     return {nullptr, std::string(kFresh) + ": the node's zygote is not ready"};
+  }
   return {own_.get(), ""};
 }
 

@@ -62,9 +62,11 @@ class ParquetReader(Travels):
 
 def _read(file: pq.ParquetFile, groups: list[int], columns: list[str] | None) -> pa.Table:
     """The row groups, some columns after the others. What decoding took goes back to the system: an allocator would keep it for ever."""
-    footer, names = file.metadata, file.schema_arrow.names
+    names, rows = file.schema_arrow.names, [file.metadata.row_group(group) for group in groups]
+    if sum(group.total_byte_size for group in rows) <= AT_ONCE_BYTES:
+        return file.read_row_groups(groups, columns=columns, use_threads=False)
     sizes = dict.fromkeys(names, 0)
-    for group in map(footer.row_group, groups):
+    for group in rows:
         for column in map(group.column, range(group.num_columns)):
             name = column.path_in_schema.partition(".")[0]
             if name in sizes:
