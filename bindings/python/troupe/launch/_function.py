@@ -272,8 +272,8 @@ def distributed(fn: Callable[..., Any] | None = None, *, gpus: int | None = None
                 label_selector: Mapping[str, str] | None = None, within: str | None = None,
                 near: str | None = None, stop_grace: float = STOP_GRACE_S, exit_grace: float = _checks.EXIT_GRACE_S,
                 quiet: bool = False, infeasible: str | None = None, preimport: Iterable[str] = (), tracking: bool | None = None,
-                 backend: str | None = None, on_rank_death: str = "fail", min_processes: int | None = None,
-                 reform_timeout: float = REFORM_TIMEOUT_S) -> Any:
+                backend: str | None = None, on_rank_death: str = "fail", min_processes: int | None = None,
+                reform_timeout: float = REFORM_TIMEOUT_S) -> Any:
     """Makes a function that every rank of a launch runs with the same arguments.
 
     Exactly one of `gpus` (one GPU and `cpus_per_rank` CPUs for each rank) and `processes` (CPUs only) is
@@ -298,12 +298,12 @@ def distributed(fn: Callable[..., Any] | None = None, *, gpus: int | None = None
         @distributed(processes=4)
         def train(epochs): ...
     """
-    options = _options("distributed", on_rank_death=on_rank_death, min_processes=min_processes, reform_timeout=reform_timeout, gpus=gpus, processes=processes, gpu_type=gpu_type,
+    options = _options("distributed", gpus=gpus, processes=processes, gpu_type=gpu_type,
                        cpus_per_rank=cpus_per_rank, memory=memory, remote=remote, max_attempts=max_attempts, timeout=timeout,
                        runtime_env=runtime_env, inherit_env=inherit_env, name=name, strategy=strategy, priority=priority,
                        label_selector=label_selector, within=within, near=near, stop_grace=stop_grace,
                        exit_grace=exit_grace, quiet=quiet, infeasible=infeasible, preimport=preimport, tracking=tracking,
-                       backend=backend)
+                       backend=backend, on_rank_death=on_rank_death, min_processes=min_processes, reform_timeout=reform_timeout)
     if fn is not None:
         return DistributedFunction(fn, options)
     return lambda function: DistributedFunction(function, options)

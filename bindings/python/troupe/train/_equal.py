@@ -17,8 +17,8 @@ _SHOWN_MAX = 8
 
 
 class DivergedError(TroupeError):
-    """Replicas are not equal. Fields: `tensors` (name -> the ranks of the group whose values are not those of most; "" where the ranks have tensors of
-    several names, shapes or types)."""
+    """Replicas are not equal. Fields: `tensors` (name -> the ranks of the group whose values are not those of most; empty where the ranks have
+    tensors of several names, shapes or types)."""
 
     tensors: Mapping[str, Sequence[int]] = {}
 
