@@ -15,7 +15,7 @@ from troupe import _calls, exceptions
 from troupe._actors import retries as _retries
 from troupe._actors.link import ActorLink
 from troupe._actors.method_options import MethodOptions
-from troupe._actors.streams import ObjectRefGenerator
+from troupe._actors.streams import NOT_YET, ObjectRefGenerator
 
 
 class RetriedStream(ObjectRefGenerator):
@@ -97,10 +97,16 @@ class RetriedStream(ObjectRefGenerator):
 
     def take(self) -> Any:
         """See RefStream."""
+        taken = self.taken_if_there()
+        if taken is NOT_YET:
+            raise ValueError("the next item is not there yet")
+        return taken
+
+    def taken_if_there(self) -> Any:
+        """See ObjectRefGenerator."""
         with self._lock:
-            front = self.front()
-            if not front.done():
-                raise ValueError("the next item is not there yet")
+            if not self.front().done():
+                return NOT_YET
             taken = (self._ended or self._attempt).take()
             if taken is not None:
                 self._taken += 1
@@ -111,19 +117,10 @@ class RetriedStream(ObjectRefGenerator):
         return self
 
     def __next__(self) -> Any:
-        while not (front := self.front()).done():
-            _calls.wait([front], 1, None)
-        taken = self.take()
+        while (taken := self.taken_if_there()) is NOT_YET:
+            _calls.wait([self.front()], 1, None)
         if taken is None:
             raise StopIteration
-        return taken
-
-    async def __anext__(self) -> Any:
-        while not (front := self.front()).done():
-            await front._settled()
-        taken = self.take()
-        if taken is None:
-            raise StopAsyncIteration
         return taken
 
     def __repr__(self) -> str:

@@ -10,6 +10,9 @@ from troupe import _calls, _pickled, exceptions
 from troupe._bridge import native
 
 
+NOT_YET = object()  # neither a next item nor the end is there
+
+
 class ObjectRefGenerator(native.RefStream):
     """The refs of what a method yields, each when it is there; for `for` and `async for`.
 
@@ -31,14 +34,19 @@ class ObjectRefGenerator(native.RefStream):
         """Whether every ref was taken and the method is over."""
         return self.front()._is_end()
 
+    def taken_if_there(self) -> Any:
+        """The next ref, None for the end, or NOT_YET; does not wait.
+
+        One that asks `front()` and then takes may find nothing: where a call is made again, what was in front of it is gone.
+        """
+        return self.take() if self.front().done() else NOT_YET
+
     def __aiter__(self) -> AsyncIterator:
         return self
 
     async def __anext__(self) -> Any:
-        front = self.front()
-        if not front.done():
-            await front._settled()
-        taken = self.take()
+        while (taken := self.taken_if_there()) is NOT_YET:
+            await self.front()._settled()
         if taken is None:
             raise StopAsyncIteration
         return taken
@@ -98,13 +106,10 @@ def source_of(ref: Any) -> Any:
 
 def _gather(stream: ObjectRefGenerator, promise: _calls.Promise, refs: list[Any]) -> None:
     """Takes what is there; the rest on threads of the runtime as it comes, so that the method never waits for room."""
-    while (front := stream.front()).done():
-        taken = stream.take()
-        if taken is None:
-            break
+    while (taken := stream.taken_if_there()) is not None:
+        if taken is NOT_YET:
+            return _calls.when_done(stream.front(), lambda: _gather(stream, promise, refs))
         refs.append(taken)
-    else:
-        return _calls.when_done(front, lambda: _gather(stream, promise, refs))
     _sources.pop(promise.ref.hex(), None)
     error = exceptions.as_raised(stream.answer().future().exception())
     if error is not None and len(refs) < 2:  # nothing came before it
