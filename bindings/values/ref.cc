@@ -226,6 +226,11 @@ PyObject* IsEnd(PyObject* self, PyObject*) {
   return PyBool_FromLong(slot->done() && (slot->flags() & actors::kFlagEnd) != 0);
 }
 
+PyObject* IsError(PyObject* self, PyObject*) {
+  const actors::Answer* slot = AsRef(self)->slot;
+  return PyBool_FromLong(slot->done() && (slot->flags() & actors::kErrorFlags) != 0);
+}
+
 PyObject* Await(PyObject* self) {
   PyObject* wrapped = AsFuture(self, nullptr);
   PyObject* iterator =
@@ -280,6 +285,7 @@ PyMethodDef methods[] = {
      "_cancel(recursive): asks the actor not to run the call, or to end it, and what it started; "
      "of one of several answers it asks nothing."},
     {"_is_end", IsEnd, METH_NOARGS, "Whether it is what follows the last item of a stream."},
+    {"_is_error", IsError, METH_NOARGS, "Whether an error came as the answer; fetches nothing."},
     {"__copy__", Copy, METH_NOARGS, nullptr},
     {"__deepcopy__", Copy, METH_O, nullptr},
     {"__reduce__", ReduceRef, METH_NOARGS, nullptr},

@@ -86,6 +86,8 @@ class RetriedStream(ObjectRefGenerator):
                 over = source.answer().done()
                 if over:
                     self._over(source)
+                elif front._is_error() or front._is_end():  # whether it is what the caller sees, the answer tells, which comes next
+                    return source.answer()
                 ends = front._is_end() or (over and _retries.holds_error(front))
                 if ends and self._ended is source:
                     self._ended, self._skipped = None, 0
