@@ -13,7 +13,7 @@ import contextlib
 import os
 import socket
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from troupe._after_import import after_import
@@ -75,11 +75,16 @@ _of_launch: dict[str, str] = {}
 _inside = 0
 _swapped: dict[str, str | None] = {}
 _lock = threading.Lock()
+_meets: Callable[[int], None] = lambda port: None
+_met: Callable[[], None] = lambda: None
 
 
-def enter_rank(*, alone: bool) -> None:
-    """The roster's variables are there. `alone`: groups of the program's own, if any, are made here, not with other ranks."""
-    global _own
+def enter_rank(*, alone: bool, meets: Callable[[int], None] = _meets, met: Callable[[], None] = _met) -> None:
+    """The roster's variables are there. `alone`: groups of the program's own, if any, are made here, not with other ranks. `meets` is called with
+    the port before this process connects to the launch's store for a group, `met` once it is connected; what that raises, making the group raises.
+    """
+    global _own, _meets, _met
+    _meets, _met = meets, met
     _of_launch.update({name: os.environ[name] for name in _NAMES if name in os.environ})
     if alone and "MASTER_PORT" in _of_launch:  # else there is no torch
         _own = OwnAddress()
@@ -144,7 +149,12 @@ def wrap(module: Any) -> None:
         if _own is not None and rank == 0 and world_size == 1 and _own.is_here(port):
             return _own.store(timeout)
         _refuse_foreign(hostname, port)
-        return make(hostname, port, rank, world_size, timeout, *args, **kwargs)
+        if _of_launch.get("MASTER_PORT") != str(port):
+            return make(hostname, port, rank, world_size, timeout, *args, **kwargs)
+        _meets(port)
+        store = make(hostname, port, rank, world_size, timeout, *args, **kwargs)
+        _met()
+        return store
 
     _create_c10d_store._troupe_original = make  # type: ignore[attr-defined]
     module._create_c10d_store = _create_c10d_store

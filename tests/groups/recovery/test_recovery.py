@@ -106,6 +106,52 @@ def test_a_death_while_the_group_is_formed_anew_is_the_next_epoch(idle: Home) ->
     assert first["epoch"] == 3 and set(first["aborted"].dead) == {1, 3}
 
 
+@pytest.mark.parametrize("by_hand", [False, True])
+@pytest.mark.parametrize("when", ["the others wait for it", "the others have been told"])
+def test_a_rank_that_dies_before_the_group_was_ever_formed(idle: Home, tmp_path: Path, when: str, by_hand: bool) -> None:
+    @distributed(processes=3, remote=True, on_rank_death="shrink")
+    def job(folder: str, when: str, by_hand: bool) -> tuple:
+        import time
+
+        import torch
+        import torch.distributed as dist
+
+        from troupe.launch import current
+
+        def until(path: Path, there: bool) -> None:
+            while path.exists() != there:
+                time.sleep(0.01)
+
+        if current().launch_rank == 2:
+            for rank in range(2):
+                until(Path(folder, str(rank)), True)
+            die()
+        waits = when == "the others wait for it"
+        if waits:  # this one, and then the victim, which dies once the store is waited at or just before
+            Path(folder, str(current().launch_rank)).touch()
+        else:
+            from troupe._process import group_epochs
+
+            Path(folder, str(current().launch_rank)).touch()
+
+            assert group_epochs.wait_lost(LIMIT_S)
+        if by_hand:
+            try:
+                dist.init_process_group("gloo")
+            except RuntimeError:
+                place = train.reform("gloo")
+        else:
+            for attempt in train.attempts("gloo"):
+                with attempt:
+                    place = (attempt.rank, attempt.world_size)
+        one = torch.ones(1)
+        dist.all_reduce(one)
+        return (*place, int(one))
+
+    results = job.submit(str(tmp_path), when, by_hand).result(LIMIT_S)
+    assert results[:2] == [(0, 2, 2), (1, 2, 2)] and isinstance(results[2], train.RankLost), results
+
+
 def test_one_death_after_the_other(idle: Home) -> None:
     @distributed(processes=4, remote=True, on_rank_death="shrink")
     def job() -> dict:

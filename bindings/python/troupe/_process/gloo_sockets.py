@@ -36,9 +36,9 @@ def end_all() -> int:
     return cut()
 
 
-def cut(meets: _Address | None = None) -> int:
+def cut(store_port: int = 0) -> int:
     """What `end_all` does, in a process that goes on with other groups. Of a group that is being made the connections end too that are there
-    already, and `meets`, those to the store at this address, where it waits for the others. Does not block.
+    already, and those to the store at this port, where it waits for the others. Does not block.
     """
     count = 0
     with _lock:
@@ -49,8 +49,8 @@ def cut(meets: _Address | None = None) -> int:
         opened.update(inode for address, inode in connected if address[0] in {host for host, _ in fresh})
     for inode, each in _sockets():
         with contextlib.suppress(OSError):  # it listens, or has ended
-            peer = each.getpeername()[:2]
-            if inode in opened or each.getsockname()[:2] in listening or peer == meets:
+            to_store = store_port != 0 and each.getpeername()[1] == store_port  # by a name, IPv4 or IPv6: what they have in common
+            if inode in opened or each.getsockname()[:2] in listening or to_store:
                 each.shutdown(socket.SHUT_RDWR)
                 count += 1
     return count

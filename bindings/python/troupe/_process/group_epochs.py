@@ -25,7 +25,7 @@ class _State:
     dead: dict[int, dict]         # rank of the launch -> how it died, of all that the word named
     outlived: dict[int, dict]     # of those, the ones that this process knew of when its group was formed
     limit_s = 0.0                 # for all to come to a re-form
-    meets: tuple[str, int] | None = None  # where a group is being made just now
+    store_port = 0                # of the store where this process's groups meet; 0: it has met nobody
 
 
 _State.dead = {}
@@ -47,9 +47,9 @@ def on_lost(fields: dict[str, Any]) -> None:
         _State.told = max(_State.told, fields["group_epoch"])
         _State.limit_s = fields["limit_ms"] / 1000
         _State.dead = {**_State.dead, **{each["rank"]: each for each in [*fields["lost"], *fields["replaced"]]}}
-        meets = _State.meets
+        store_port = _State.store_port
         _changed.notify_all()
-    _end_groups(meets, "; ".join(f"rank {each['rank']} on {each['host'] or 'its node'} died: {each['cause']}" for each in fields["lost"]))
+    _end_groups(store_port, "; ".join(f"rank {each['rank']} on {each['host'] or 'its node'} died: {each['cause']}" for each in fields["lost"]))
 
 
 def on_formed(fields: dict[str, Any]) -> None:
@@ -115,24 +115,27 @@ def join() -> dict[str, Any]:
             _changed.wait()
 
 
-class making:
-    """While a group is made that meets at (host, port): the word of a death ends these connections too."""
+def meets(port: int) -> None:
+    """This process is about to connect to the store at that port, in which its group waits for others: word of a death ends such connections.
 
-    def __init__(self, host: str, port: int) -> None:
-        self._address = (host, port)
+    Once it is connected it asks `met()`: a word that came before ended nothing.
+    """
+    with _changed:
+        _State.store_port = port
 
-    def __enter__(self) -> None:
+
+def met() -> None:
+    """Raises RuntimeError where the group that this process is in, or is about to make, has lost a rank. Does not block."""
+    if of_rank() and is_over():
         with _changed:
-            _State.meets = self._address
-
-    def __exit__(self, *_: object) -> None:
-        with _changed:
-            _State.meets = None
+            died = "; ".join(f"rank {rank} on {each['host'] or 'its node'}: {each['cause']}" for rank, each in sorted(_State.dead.items()))
+        raise RuntimeError(f"the group of epoch {_State.within} cannot be made, for ranks have died: {died}\n"
+                           "  troupe.train.reform() makes that of the ranks that live, as the next of troupe.train.attempts() does")
 
 
-def _end_groups(meets: tuple[str, int] | None, reason: str) -> None:
-    """Ends what this process waits in: Gloo's groups by their connections, Troupe's with the reason, NCCL's by an abort on a thread of its own; a
-    group that is being made by its connection to the store as well."""
+def _end_groups(store_port: int, reason: str) -> None:
+    """Ends what this process waits in: Gloo's groups by their connections, Troupe's with the reason, NCCL's by an abort on a thread of its own; and
+    by its connections to the store a group that is being made, and whatever else waits for a key that nobody will write."""
     torch_backend.stop_all(reason)
-    gloo_sockets.cut(meets)
+    gloo_sockets.cut(store_port)
     nccl_groups.abort_all()

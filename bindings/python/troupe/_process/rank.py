@@ -108,7 +108,7 @@ def start(channel: ProcessChannel, context) -> dict:
     """Waits until all ranks are there; sets the variables known only now."""
     roster = channel.wait_run()
     os.environ.update({item["name"]: item["value"] for item in roster["env"]})
-    _rendezvous.enter_rank(alone=context.world_size == 1 or context.is_driver)
+    _rendezvous.enter_rank(alone=context.world_size == 1 or context.is_driver, meets=group_epochs.meets, met=group_epochs.met)
     context.published(roster)
     return roster
 

@@ -89,9 +89,7 @@ def form(backend: str | None, timeout: float | None) -> None:
 
     given: dict[str, Any] = {} if timeout is None else {"timeout": timedelta(seconds=timeout)}
     if not group_epochs.is_over():  # the gang as it began
-        with group_epochs.making(os.environ.get("MASTER_ADDR", ""), int(os.environ.get("MASTER_PORT", "0"))):
-            dist.init_process_group(backend, **given)
-        return
+        return dist.init_process_group(backend, **given)
     leave()
     formed = group_epochs.join()
     context = _context.current()
@@ -99,9 +97,11 @@ def form(backend: str | None, timeout: float | None) -> None:
     _rendezvous.moved()
     patience = timedelta(seconds=FORM_LIMIT_S)
     host, port = formed["master_host"], formed["master_port"]
-    with group_epochs.making(host, port):
-        store = dist.TCPStore(host, port, None, False, patience)
-        keys = dist.PrefixStore(f"troupe group {context.epoch}.{context.group_epoch}", store)
-        dist.init_process_group(backend, store=keys, rank=context.rank, world_size=context.world_size, timeout=patience)
+    group_epochs.meets(port)
+    store = dist.TCPStore(host, port, None, False, patience)
+    if group_epochs.is_over():
+        raise aborted()
+    keys = dist.PrefixStore(f"troupe group {context.epoch}.{context.group_epoch}", store)
+    dist.init_process_group(backend, store=keys, rank=context.rank, world_size=context.world_size, timeout=patience)
     usual = given.get("timeout") or dist.distributed_c10d._get_default_timeout(dist.get_backend())
     dist.distributed_c10d._set_pg_timeout(usual, dist.group.WORLD)
