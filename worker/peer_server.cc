@@ -1,5 +1,7 @@
 #include "worker/peer_server.h"
 
+#include <optional>
+#include <string_view>
 #include <utility>
 
 #include "runtime/base/log.h"
@@ -84,8 +86,10 @@ void PeerServer::Stop() {
 }
 
 void PeerServer::PassOn(const std::string& server_name, UniqueFd connection) {
-  const auto process = ProcessId::FromHex(server_name);
-  const std::string socket = process ? call_socket_of_(*process) : "";
+  const std::optional<std::string_view> aside = net::ProcessAskedAside(server_name);
+  const auto process = ProcessId::FromHex(aside ? *aside : server_name);
+  std::string socket = process ? call_socket_of_(*process) : "";
+  if (aside && !socket.empty()) socket = net::AsideSocket(socket);
   // Its caller learns of the end from the head; a connection that is closed tells it to wait for
   // that.
   const Status passed =

@@ -362,8 +362,10 @@ void Supervisor::SweepOrphans() {
     if (found == running_.end()) continue;
     const std::string& socket = found->second.plan.socket_path;
     if (!socket.empty()) {
-      unlink(socket.c_str());
-      unlink(net::HandoverPath(socket).c_str());
+      for (const std::string& each : {socket, net::AsideSocket(socket)}) {
+        unlink(each.c_str());
+        unlink(net::HandoverPath(each).c_str());
+      }
     }
     running_.erase(found);
     events_.gone(id);

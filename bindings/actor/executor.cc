@@ -45,6 +45,7 @@ struct Shape {
   Py_ssize_t keyword_count = 0;
   AnswerForm form;
   std::string asked_group;  // empty: the method's own
+  bool keeps_tensors = false;
   std::size_t group = 0;
 
   /// Without its references, which are the other's now.
@@ -60,6 +61,7 @@ struct Shape {
     keyword_count = 0;
     form = {};
     asked_group.clear();
+    keeps_tensors = false;
   }
 };
 
@@ -158,6 +160,7 @@ bool Aim(Shape& shape, std::string_view name) {
       actors::ParseCallTarget(name).value_or(actors::CallTarget{name});
   shape.form = {target.returns, target.streams, target.ahead};
   shape.asked_group = target.group;
+  shape.keeps_tensors = target.keeps_tensors;
   shape.name = NewName(target.method);
   return shape.name != nullptr;
 }
@@ -298,7 +301,8 @@ bool PySession::Prepare(const Frame& frame, actors::CallerConnection& peer) {
 bool PySession::Resolve(Shape& shape) {
   // An attribute may have appeared since the last call; if not, this raises the AttributeError.
   if (shape.method != nullptr) return true;
-  PyObject* method = executor_.Find(shape.name, &shape.group);
+  PyObject* method =
+      executor_.Find(shape.name, shape.keeps_tensors ? &shape.form : nullptr, &shape.group);
   if (method == nullptr) return false;
   if (!shape.asked_group.empty() && !executor_.FindGroup(shape.asked_group, &shape.group)) {
     Py_DECREF(method);
@@ -392,8 +396,12 @@ std::unique_ptr<actors::CallRunner> PyExecutor::Open() {
   return std::make_unique<PySession>(*this);
 }
 
-PyObject* PyExecutor::Find(PyObject* name, std::size_t* group) const {
-  PyObject* found = PyObject_CallOneArg(options_.find, name);
+PyObject* PyExecutor::Find(PyObject* name, const AnswerForm* keeping, std::size_t* group) const {
+  PyObject* found =
+      keeping == nullptr
+          ? PyObject_CallOneArg(options_.find, name)
+          : PyObject_CallFunction(options_.find, "OI", name,
+                                  keeping->streams ? 1u : static_cast<unsigned>(keeping->returns));
   *group = 0;
   if (found == nullptr || !PyTuple_CheckExact(found) || PyTuple_GET_SIZE(found) != 2) return found;
   PyObject* method = Py_NewRef(PyTuple_GET_ITEM(found, 0));

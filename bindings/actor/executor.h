@@ -25,7 +25,8 @@ namespace troupe::bindings {
 
 struct PyExecutorOptions {
   /// find(name) is what a call of that name runs, or (that, its concurrency group); AttributeError:
-  /// nothing is. A reference is held.
+  /// nothing is. find(name, returns) of a call that asks for so many values, whose tensors are to
+  /// stay here. A reference is held.
   PyObject* find = nullptr;
   /// Names of concurrency groups and how many calls of each run at a time; the first is that of
   /// methods in no other, and has no name.
@@ -55,7 +56,8 @@ class PyExecutor : public GilHostOf<actors::CallExecutor> {
                       bool /*recursive*/) {}
 
   /// What a call of `name` runs (a new reference, or nullptr with an error set), and where.
-  PyObject* Find(PyObject* name, std::size_t* group) const;
+  /// `keeping`: how it answers, of a call that leaves its tensors here; else nullptr.
+  PyObject* Find(PyObject* name, const AnswerForm* keeping, std::size_t* group) const;
   /// The group of that name; false: an error is set.
   bool FindGroup(std::string_view name, std::size_t* group) const;
   const actors::CallLimits& call_limits() const { return options_.limits; }

@@ -12,6 +12,7 @@
 #include "bindings/control/control_object.h"
 #include "bindings/support/gil.h"
 #include "bindings/values/errors.h"
+#include "runtime/net/handover.h"
 
 namespace nb = nanobind;
 
@@ -141,6 +142,7 @@ struct RemoteArguments {
   const char* process = "";
   const char* actor = "";
   PyObject* control = nullptr;
+  int aside = 0;
 };
 
 bool TakeRemote(const RemoteArguments& remote, actors::RemoteActor* target,
@@ -160,7 +162,8 @@ bool TakeRemote(const RemoteArguments& remote, actors::RemoteActor* target,
   }
   target->host = remote.host;
   target->port = static_cast<std::uint16_t>(remote.port);
-  target->process = remote.process;
+  target->process =
+      remote.aside != 0 ? net::AsideName(remote.process) : std::string(remote.process);
   target->actor = *id;
   *identity = control->identity();
   return true;
@@ -202,17 +205,17 @@ struct NewArguments {
   actors::ChannelOptions options;
 
   bool Read(PyObject* args, PyObject* kwargs) {
-    static const char* names[] = {"unix_path",   "description", "grace_s", "host",
-                                  "port",        "process",     "actor",   "control",
-                                  "pending_max", "tasks",       "ordered", nullptr};
+    static const char* names[] = {"unix_path", "description", "grace_s", "host",        "port",
+                                  "process",   "actor",       "control", "pending_max", "tasks",
+                                  "ordered",   "aside",       nullptr};
     double grace_s = 5.0;
     Py_ssize_t pending_max = -1;
     PyObject* tasks = nullptr;
     int ordered = 1;
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "z|$UdsissOnOp:CallChannel",
-                                     const_cast<char**>(names), &path, &description, &grace_s,
-                                     &remote.host, &remote.port, &remote.process, &remote.actor,
-                                     &remote.control, &pending_max, &tasks, &ordered)) {
+    if (!PyArg_ParseTupleAndKeywords(
+            args, kwargs, "z|$UdsissOnOpp:CallChannel", const_cast<char**>(names), &path,
+            &description, &grace_s, &remote.host, &remote.port, &remote.process, &remote.actor,
+            &remote.control, &pending_max, &tasks, &ordered, &remote.aside)) {
       return false;
     }
     if (tasks != nullptr && (options.observer = TaskPoolOf(tasks)) == nullptr) return false;

@@ -8,7 +8,9 @@
 // handshake.
 #pragma once
 
+#include <optional>
 #include <string>
+#include <string_view>
 
 #include "runtime/base/status.h"
 #include "runtime/base/unique_fd.h"
@@ -17,6 +19,17 @@ namespace troupe::net {
 
 /// Where the process with the call socket `call_socket` takes connections over.
 inline std::string HandoverPath(const std::string& call_socket) { return call_socket + ".tls"; }
+
+/// The second call socket of an actor, whose calls run beside its methods: it gives tensors that
+/// the actor keeps (docs/tensors.md). The process makes it when it first has some.
+inline std::string AsideSocket(const std::string& call_socket) { return call_socket + ".a"; }
+/// By which TLS server name callers of other hosts ask for that socket of a process.
+inline std::string AsideName(const std::string& process) { return process + ".a"; }
+/// The name of a process, if that asks for its second socket.
+inline std::optional<std::string_view> ProcessAskedAside(std::string_view server_name) {
+  if (!server_name.ends_with(".a")) return std::nullopt;
+  return server_name.substr(0, server_name.size() - 2);
+}
 
 /// The process: a non-blocking listening socket at `path`, of 107 bytes at most. A socket left
 /// there by a process that is gone is replaced. The file is the caller's to remove.

@@ -19,6 +19,10 @@ bool TakeOption(std::string_view option, CallTarget* target) {
   const std::string_view key = option.substr(0, equals);
   const std::string_view value = option.substr(equals + 1);
   if (key == "ahead") return ReadNumber(value, 1, &target->ahead);
+  if (key == "tensors") {
+    target->keeps_tensors = value == "1";
+    return target->keeps_tensors;
+  }
   if (key != "returns") return false;
   target->streams = value == "*";
   return target->streams || ReadNumber(value, 0, &target->returns);

@@ -32,6 +32,23 @@ def connect(address: dict, description: str, control: Any) -> Any:
     return native.CallChannel(description=description, **_to(address, control))
 
 
+def connect_aside(address: dict, description: str, control: Any) -> Any:
+    """The same to the second call socket of an actor, which answers beside its methods (`runtime/net/handover.h`); of an actor on
+    this host the address may be its `unix_path` and `boot_id` alone."""
+    if is_here(address):
+        return native.CallChannel(_aside(address["unix_path"]), description=description, grace_s=0.0)
+    return native.CallChannel(description=description, aside=True, **_to(address, control))
+
+
+def listen_aside(unix_path: str, control: Any) -> Any:
+    """What answers there, of the process with that call socket."""
+    return native.CallServer(_aside(unix_path), control)
+
+
+def _aside(unix_path: str) -> str:
+    return unix_path + ".a"  # AsideSocket in runtime/net/handover.h
+
+
 def channel_later(description: str, pending_max: int, ordered: bool) -> Any:
     """A channel to an actor that is not there yet: calls wait in it until `aim`. More than `pending_max` calls
     without an answer are refused with PendingCallsLimitExceeded (-1: none). Unless `ordered`, a call may overtake one
@@ -96,7 +113,7 @@ def when_done(ref: Any, action: Any) -> None:
 def serve(server: Any, instance: Any, *, find: Any = None, max_concurrency: int = 1,
           groups: Mapping[str, int] | None = None, loop: Any = None) -> SystemExit | None:
     """Runs calls in the calling thread until a method ends the process, and gives what it raised to that end: of a name,
-    what `find(name)` gives, by default that attribute of the instance.
+    what `find(name)` gives, by default that attribute of the instance; of a call that leaves its tensors here, `find(name, returns)`.
 
     One after the other; on threads where `max_concurrency` is above 1 or there are concurrency groups; as
     coroutines on `loop`, an asyncio event loop, where that is given.

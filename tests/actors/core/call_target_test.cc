@@ -25,7 +25,12 @@ TEST(CallTarget, ReadsWhatIsAskedFor) {
   ASSERT_TRUE(stream);
   EXPECT_TRUE(stream->streams);
   EXPECT_EQ(stream->ahead, 16u);
+  EXPECT_FALSE(stream->keeps_tensors);
   EXPECT_EQ(ParseCallTarget("step;returns=0")->returns, 0u);
+  const auto keeping = ParseCallTarget("step;returns=2;tensors=1;group=io");
+  ASSERT_TRUE(keeping);
+  EXPECT_TRUE(keeping->keeps_tensors);
+  EXPECT_EQ(keeping->group, "io");
 }
 
 TEST(CallTarget, AGroupsNameGoesToTheEnd) {
@@ -36,7 +41,7 @@ TEST(CallTarget, RefusesWhatIsNone) {
   for (const char* name :
        {"", ";returns=2", "step;", "step;returns", "step;returns=", "step;returns=-1",
         "step;returns=2x", "step;returns=65537", "step;returns=99999999999", "step;ahead=0",
-        "step;group=", "step;colour=red"}) {
+        "step;tensors=0", "step;tensors", "step;group=", "step;colour=red"}) {
     EXPECT_FALSE(ParseCallTarget(name)) << name;
   }
 }

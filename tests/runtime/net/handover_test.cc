@@ -36,6 +36,13 @@ class Handover : public ::testing::Test {
   std::string folder_, path_;
 };
 
+TEST(HandoverNames, TheSecondSocketOfAProcessIsAskedForByNameAndLiesBesideItsFirst) {
+  EXPECT_EQ(AsideSocket("/tmp/p1"), "/tmp/p1.a");
+  EXPECT_EQ(ProcessAskedAside(AsideName("00ff")), "00ff");
+  for (const char* name : {"", "00ff", "00ff.", "00ff.b", "a"})
+    EXPECT_FALSE(ProcessAskedAside(name)) << name;
+}
+
 TEST_F(Handover, AConnectionArrivesWholeThoughItsGiverHasLeft) {
   const auto listener = ListenForHandovers(path_);
   ASSERT_TRUE(listener.ok()) << listener.status();
