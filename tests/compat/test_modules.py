@@ -163,7 +163,7 @@ print(ray.get(second.take.remote(first.make.remote())), ray.get(first.other.opti
 try:
     ray.method(tensor_transport="nccl")
 except ValueError as error:
-    print(error)          # tensor_transport='nccl' is not supported: it is 'gloo' or None, and tensors go as every value does; between GPUs use troupe.util.collective
+    print(error)          # tensor_transport='nccl' is not supported: 'auto' leaves tensors in their actor and finds the way to whoever takes them, 'object_store' sends them with the value; groups over NCCL: troupe.util.collective
 """,
     "queue": """
 from ray.util.queue import Queue

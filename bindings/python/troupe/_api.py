@@ -238,19 +238,40 @@ def put(value: Any, *, _owner: Any = None, _tensor_transport: str | None = None)
     """A ref of a copy of a value, kept in this process while the ref lives.
 
     Passed as an argument it arrives as the value. With `_owner`, the handle of an actor, the value is kept in that actor and
-    outlives this process; this waits until the actor has it, in its turn behind the calls before. Raises TypeError for a ref and
-    for an owner that is no actor, what a call of the owner raises, and ValueError for Ray's `_tensor_transport`.
+    outlives this process; this waits until the actor has it, in its turn behind the calls before. With `_tensor_transport="auto"`,
+    in an actor, the tensors in the value are not copied but stay in it (docs/tensors.md). Raises TypeError for a ref and for an owner
+    that is no actor, what a call of the owner raises, and ValueError for a `_tensor_transport` that is none, or elsewhere than in an actor.
     """
-    if _tensor_transport is not None:
-        raise ValueError(f"put(_tensor_transport={_tensor_transport!r}) is not supported: tensors are put as every value is")
     from troupe import _calls
     from troupe._bridge import native
 
+    if _tensor_transport is not None:
+        value = _with_its_tensors_here(value, _tensor_transport, _owner)
     if type(value) is _calls.Ref:
         raise TypeError("put() takes a value, not a ref")
     if _owner is not None and not _is_self(_owner):
         return get(_owner.__ray_call__.remote(_put_here, [value]))[0]
     return native.completed_ref(value)
+
+
+def _with_its_tensors_here(value: Any, transport: str, owner: Any) -> Any:
+    """It as it is put where its tensors are to stay in this process."""
+    from troupe import _calls
+    from troupe._actors import method_options
+    from troupe._context import ActorContext
+    from troupe._identity import TASKS_CLASS
+
+    if not method_options.keeps_tensors(transport) or type(value) is _calls.Ref:
+        return value
+    here = ActorContext.current
+    if here is None or here.class_name == TASKS_CLASS or (owner is not None and not _is_self(owner)):
+        raise ValueError(f"put(_tensor_transport={transport!r}) keeps tensors in the actor that calls it, and this is not in an actor, or names "
+                         "another owner\n  leave _tensor_transport away: put() writes the value to shared memory, which processes of this host "
+                         "read where it lies")
+    from troupe._actors.tensors import kept
+    from troupe._actors.tensors.value import CarriedValue
+
+    return CarriedValue(value, kept.PUT)
 
 
 def _is_self(owner: Any) -> bool:

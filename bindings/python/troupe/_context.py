@@ -20,4 +20,5 @@ class ActorContext:
         self.captures = False  # whether what is made here goes into that group too
         self.resources: dict[str, float] = {}  # that it holds while it runs
         self.incarnation = begin["incarnation"]
+        self.socket_path = begin["socket_path"]
         self.traits = traits  # of its class, once that is loaded

@@ -312,6 +312,37 @@ def dynamic_refs(refs: Sequence[Any]) -> Any:
     return DynamicObjectRefGenerator(refs)
 
 
+def plain_value(value: Any) -> Any:
+    """A value of which no tensor stays where it was returned."""
+    return value
+
+
+def value_with_tensors(rest: Any, buffers: Sequence[Any], place: Sequence[Any], key: str, method: str, specs: Sequence[tuple],
+                       *life: Any) -> Any:
+    """One whose tensors stayed in an actor's process, which gives them now; `life` keeps them there meanwhile."""
+    from troupe._actors.tensors import fetch, kept, value
+    from troupe._bridge import native
+
+    held = native.borrow_life(life)
+    made = value.loaded(rest, buffers, fetch.tensors(kept.Place.of(place), key, method, specs))
+    del held
+    return made
+
+
+def tensor_place(number: int) -> Any:
+    """In the pickle of such a value: where one of its tensors belongs."""
+    from troupe._actors.tensors import value
+
+    return value.tensor_at(number)
+
+
+def whole_tensor(data: bytes) -> Any:
+    """One of its tensors that does not stay anywhere: sparse, quantized, of a class of its own."""
+    import pickle
+
+    return pickle.loads(data)
+
+
 def tensor_memory(buffer: Any) -> Any:
     """What tensors of a value lie in."""
     from troupe._code.tensors import TensorMemory

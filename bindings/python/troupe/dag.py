@@ -76,8 +76,14 @@ class DAGNode:
         return CompiledDAG(self, options)
 
     def with_tensor_transport(self, transport: Any = "auto", **_: Any) -> "DAGNode":
-        """Ray's; what the node returns travels as every result does."""
+        """"auto", of a node that is a call of an actor: its tensors stay there (docs/tensors.md). What other nodes return, and Ray's other
+        ways ask for, travels as every result does."""
+        if transport == "auto":
+            self._keep_tensors()
         return self
+
+    def _keep_tensors(self) -> None:
+        """What the node returns is to leave its tensors where they are."""
 
     def _run(self, values: Mapping[int, Any], given: "_Given") -> Any:
         raise NotImplementedError
@@ -173,6 +179,9 @@ class ClassMethodNode(_CallNode):
         args, kwargs = self._filled(values)
         return self._method.remote(*args, **kwargs)
 
+    def _keep_tensors(self) -> None:
+        self._method = self._method.options(tensor_transport="auto")
+
     def __repr__(self) -> str:
         return f"<call of {str(self._method).strip('<>')}, not made yet>"
 
@@ -187,6 +196,9 @@ class _LaterMethodNode(_CallNode):
         args, kwargs = self._filled(values)
         method = getattr(values[self._node._number], self._name)
         return (method.options(**self._options) if self._options else method).remote(*args, **kwargs)
+
+    def _keep_tensors(self) -> None:
+        self._options = {**self._options, "tensor_transport": "auto"}
 
     def __repr__(self) -> str:
         return f"<call of {self._name} of {self._node!r}>"

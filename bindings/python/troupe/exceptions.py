@@ -191,6 +191,10 @@ class OwnerDiedError(ObjectLostError):
     """The process that owned the value is gone."""
 
 
+class TensorChangedError(TroupeError, RuntimeError):
+    """A tensor that stays in its actor (`tensor_transport="auto"`) was changed there after it was returned."""
+
+
 class PendingCallsLimitExceeded(TroupeError):
     """More calls are waiting on an actor than its limit allows."""
 

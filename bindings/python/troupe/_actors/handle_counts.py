@@ -23,6 +23,8 @@ from troupe._bridge import native
 if TYPE_CHECKING:
     from troupe._actors.link import ActorLink
 
+UNWANTED = "unwanted"
+"""Why an actor is told to end: nobody has a handle of it."""
 naming = threading.RLock()
 _of_this_process = object()
 

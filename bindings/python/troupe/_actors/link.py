@@ -51,6 +51,8 @@ class ActorLink:
         self._ended: list[Any] = []         # channels that lost their connection, with calls that wait for a verdict
         self._callers: weakref.WeakSet[Caller] = weakref.WeakSet()
         self._lock = threading.RLock()
+        self._told = threading.Condition(self._lock)  # the head has said something of it
+        self._latest = (0, "")    # the latest of its lives that the head spoke of, and why one before it ended
         self.retried: Any = None  # of `retries`
         self.late: Any = None     # while it is not asked for: constructor.LateStart
         self._given: Any = None   # what its constructor is given lives while this does
@@ -111,6 +113,7 @@ class ActorLink:
             self._error = error
             self._alive = None
             self._admit()
+            self._told.notify_all()
             channels, self._ended = [*self._ended, self._bringing, self._channel], []
             self._bringing = None
         for channel in filter(None, channels):
@@ -142,6 +145,9 @@ class ActorLink:
                 gives=self._given is not None, restartable=self._restarts)
             for order in orders:
                 self._obey(order, info)
+            if address["incarnation"] > self._latest[0]:
+                self._latest = address["incarnation"], info["failure"]["cause"]
+            self._told.notify_all()
         # What is let go of, or hears of an end, may run what it likes: without the lock.
         if link_state.FREE in orders:
             self._given = self.late = None
@@ -284,7 +290,7 @@ class ActorLink:
             return
         try:
             with self._lock:
-                ended = self._open().call("__ray_terminate__")
+                ended = self._open().call("__ray_terminate__", handle_counts.UNWANTED)
         except exceptions.PendingCallsLimitExceeded:  # of handles that are not counted
             if not self.busy(lambda: _background.later(self._terminate)):
                 _background.later(self._terminate)
@@ -295,6 +301,20 @@ class ActorLink:
         if isinstance(error, exceptions.ActorUnavailableError) and not self.dead:  # its process was started again, or cut off
             self.suspect(error)
             _background.later(self._terminate)
+
+    def address(self) -> dict | None:
+        """Where it is, as far as the head has said it; None: not alive."""
+        with self._lock:
+            return None if self._alive is None else self._alive["address"]
+
+    def end_of(self, incarnation: int, within_s: float) -> str | None:
+        """Why that life of it is over, or out of reach. Blocks until the head has said so; None: it did not within so many seconds."""
+        with self._lock:
+            self._told.wait_for(lambda: self._error is not None or self._latest[0] > incarnation, within_s)
+            if self._error is not None:
+                return str(self._error)
+            latest, cause = self._latest
+        return f"its process ended{f' ({cause})' if cause else ''}, and the actor was started again without them" if latest > incarnation else None
 
     @property
     def dead(self) -> bool:

@@ -22,7 +22,8 @@ RETURNS_MAX = 1 << 16
 _ATTRIBUTE = "__troupe_method__"
 _ACCEPTED = {"name", "enable_task_events"}  # Ray's, without a meaning here
 _REFUSED = {"_num_objects_per_yield": 1}
-_TRANSPORTS = ("gloo", "object_store")  # Ray's: tensors go as every value does, which for those in a CPU's memory is what they ask for
+_TRANSPORTS = {"auto": True, "gloo": True, "cuda_ipc": True, "object_store": False, "none": None}
+"""Whether tensors stay in the actor (docs/tensors.md). Ray's names for its ways between processes mean "auto", which finds the way."""
 
 
 class Remote:
@@ -38,6 +39,7 @@ class MethodOptions:
     max_task_retries: int | None = None
     retry_exceptions: bool | tuple[type[BaseException], ...] | None = None
     backpressure: int | None = None
+    keeps_tensors: bool | None = None  # those in what it gives stay in the actor
     gathered: bool = False  # a stream whose refs are one value, there once the method is over
     parameters: Parameters | None = None  # what it may be called with, where that is known
 
@@ -53,6 +55,8 @@ class MethodOptions:
                 parts.append(f"ahead={self.backpressure}")
         elif self.num_returns != 1:
             parts.append(f"returns={self.num_returns}")
+        if self.keeps_tensors:
+            parts.append("tensors=1")
         if self.concurrency_group is not None:
             parts.append(f"group={self.concurrency_group}")
         return ";".join(parts)
@@ -78,17 +82,24 @@ def check(given: Mapping[str, Any]) -> dict[str, Any]:
         elif name == "_generator_backpressure_num_objects":
             checked["backpressure"] = _backpressure(value)
         elif name == "tensor_transport":
-            if value is not None and str(value).lower() not in _TRANSPORTS:
-                raise ValueError(f"tensor_transport={value!r} is not supported: it is 'gloo' or None, and tensors go as every value does; "
-                                 "between GPUs use troupe.util.collective")
+            checked["keeps_tensors"] = keeps_tensors(value)
         elif name in _REFUSED:
             if value != _REFUSED[name]:
                 raise ValueError(f"the method option {name}={value!r} is not supported by this version")
         elif name not in _ACCEPTED:
-            known = "num_returns, concurrency_group, max_task_retries, retry_exceptions, " \
+            known = "num_returns, concurrency_group, max_task_retries, retry_exceptions, tensor_transport, " \
                     "_generator_backpressure_num_objects"
             raise ValueError(f"{name!r} is no option of a method; there are: {known}")
     return checked
+
+
+def keeps_tensors(transport: Any) -> bool | None:
+    """What `tensor_transport=` says; None: nothing. ValueError for what is no transport."""
+    name = str(transport).lower()
+    if name not in _TRANSPORTS:
+        raise ValueError(f"tensor_transport={transport!r} is not supported: 'auto' leaves tensors in their actor and finds the way to whoever "
+                         "takes them, 'object_store' sends them with the value; groups over NCCL: troupe.util.collective")
+    return _TRANSPORTS[name]
 
 
 def _num_returns(value: Any) -> int | str:
@@ -137,7 +148,7 @@ def method(*args: Any, **options: Any) -> Callable[[Callable], Callable]:
         @troupe.method(num_returns=2)
         def halves(self, x): ...
 
-    Options: num_returns, concurrency_group, max_task_retries, retry_exceptions. Raises ValueError for others.
+    Options: num_returns, concurrency_group, max_task_retries, retry_exceptions, tensor_transport. Raises ValueError for others.
     """
     if args or not options:
         raise TypeError("@method takes keyword options, at least one, e.g. @method(num_returns=2)")

@@ -2,12 +2,14 @@
 from __future__ import annotations
 
 import inspect
+import sys
 import threading
 import traceback
 from collections.abc import Callable
 from typing import Any, NoReturn
 
 from troupe import _callbacks, exceptions
+from troupe._actors.handle_counts import UNWANTED
 from troupe._actors.method_options import Traits
 from troupe._checks import EXIT_GRACE_S
 from troupe._cluster import session as _session
@@ -36,7 +38,7 @@ def run(channel: ProcessChannel, begin: dict, attachment: bytes) -> NoReturn:
     channel.send("ActorReady", {"failed": False, "repr_name": _repr_of(living[0])})
     channel.started()
     left = _calls.serve(
-        server, living[0], find=lambda name: find(living[0], traits, name), groups=running["groups"],
+        server, living[0], find=lambda name, returns=None: find(living[0], traits, name, returns), groups=running["groups"],
         max_concurrency=running["max_concurrency"] or (1 if loop is None else ASYNC_CONCURRENCY), loop=loop)
     finish.let_go_of_all(living)
     if left is not None and left.code:
@@ -76,8 +78,19 @@ def _brought(channel: ProcessChannel, begin: dict, loaded: Callable[[], tuple]) 
     return brought.given()
 
 
-def find(instance: Any, traits: Traits, name: str) -> Any:
-    """What a call of `name` runs, and its concurrency group. Raises AttributeError."""
+def find(instance: Any, traits: Traits, name: str, returns: int | None = None) -> Any:
+    """What a call of `name` runs, and its concurrency group. Of one that asks for `returns` values and for their tensors to stay here, what
+    sees to that. Raises AttributeError."""
+    found = _find(instance, traits, name)
+    if returns is None:
+        return found
+    from troupe._actors.tensors import methods
+
+    method, group = found if isinstance(found, tuple) else (found, None)
+    return methods.keeping(method, name, returns), group
+
+
+def _find(instance: Any, traits: Traits, name: str) -> Any:
     own = getattr(type(instance), "__troupe_find__", None)
     if own is not None:
         return own(instance, name)
@@ -86,7 +99,7 @@ def find(instance: Any, traits: Traits, name: str) -> Any:
     if name == "__ray_call__":
         return lambda function, /, *args, **kwargs: function(instance, *args, **kwargs)
     if name == "__ray_terminate__":
-        return _terminate
+        return _terminate_later if traits.is_async else _terminate
     options = traits.options_of(name)
     return _method_of(instance, name), options.concurrency_group if options is not None else None
 
@@ -102,8 +115,27 @@ def _method_of(instance: Any, name: str) -> Any:
     return getattr(instance, name)
 
 
-def _terminate() -> None:
+def _terminate(why: str = "") -> None:
+    """Ends the actor; one that nobody has a handle of, once nobody has a ref of a tensor that it keeps."""
+    if why == UNWANTED:
+        _tensors_let_go()
     raise exceptions.ActorExit(0)
+
+
+async def _terminate_later(why: str = "") -> None:
+    """The same on an event loop, which goes on meanwhile."""
+    if why == UNWANTED:
+        import asyncio
+
+        await asyncio.get_running_loop().run_in_executor(None, _tensors_let_go)
+    _terminate()
+
+
+def _tensors_let_go() -> None:
+    server = sys.modules.get("troupe._actors.tensors.server")
+    table = None if server is None else server.table_or_none()
+    if table is not None:
+        table.wait_until_taken()
 
 
 def _crash(left: SystemExit) -> NoReturn:

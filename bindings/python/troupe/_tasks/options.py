@@ -43,7 +43,9 @@ class TaskOptions:
 def check(function: Callable[..., Any], options: Mapping[str, Any]) -> TaskOptions:
     """The options. Raises ValueError or TypeError naming the one that can never be right, and what may be."""
     for name in options:
-        if name not in _KNOWN | _IGNORED:
+        if name == "tensor_transport":
+            _check_transport(options[name])
+        elif name not in _KNOWN | _IGNORED:
             raise ValueError(f"{name!r} is no option of a task; there are: {', '.join(sorted(_KNOWN))}")
     options = selectors.of_node(options)
     if inspect.iscoroutinefunction(function) or inspect.isasyncgenfunction(function):
@@ -73,6 +75,12 @@ def check(function: Callable[..., Any], options: Mapping[str, Any]) -> TaskOptio
                            also="-1 for any number"),
         retry_exceptions=method_options.check({"retry_exceptions": options.get("retry_exceptions")})["retry_exceptions"],
         max_calls=_whole("max_calls", options.get("max_calls"), calls, least=0, also="0 for any number"))
+
+
+def _check_transport(value: Any) -> None:
+    if method_options.keeps_tensors(value):
+        raise ValueError(f"tensor_transport={value!r} is for methods of actors: a task's process is used again, and keeps no tensors\n"
+                         "  make it a method of an actor, or leave the option away: what a task returns is written to shared memory, and read there")
 
 
 def placing(options: Mapping[str, Any]) -> dict[str, Any]:

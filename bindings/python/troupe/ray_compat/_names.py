@@ -109,7 +109,7 @@ MODULES: dict[str, dict[str, str]] = {
     "ray.dag.function_node": {"FunctionNode": "dag"},
     "ray.dag.input_node": {"InputAttributeNode": "dag", "InputNode": "dag"},
     "ray.dag.output_node": {"MultiOutputNode": "dag"},
-    "ray.experimental": _LOCATIONS,
+    "ray.experimental": {**_LOCATIONS, "wait_tensor_freed": "experimental.tensors"},
     "ray.experimental.collective": _GROUPS_OF_ACTORS,
     "ray.experimental.collective.communicator": {"CommunicatorHandle": "experimental.collective"},
     "ray.experimental.locations": _LOCATIONS,

@@ -1,0 +1,1 @@
+"""Tensors that stay in the actor whose method returned them, while a ref of the result travels (docs/tensors.md)."""

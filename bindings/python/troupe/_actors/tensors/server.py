@@ -1,0 +1,98 @@
+"""What gives this actor's tensors to others, on a thread of its own: an actor that is busy in a method gives them all the same.
+
+It serves at the process's second call socket (`runtime/net/handover.h`), as calls are served: processes of this host come by the
+Unix socket, those of others over TLS, and what is large goes as every large result goes. The socket and the thread are there once
+the first tensor is kept.
+"""
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from troupe import _callbacks, _calls
+from troupe._actors.tensors import kept
+from troupe._cluster import session as _session
+from troupe._context import ActorContext
+
+TAKE = "take;returns=2"
+"""The call by which others ask: the tensors, and then, when these were copied, why they may not be used, or None."""
+GONE, CHANGED = "gone", "changed"
+HOST, IPC = "host", "ipc"
+_lock = threading.Lock()
+_table: kept.TensorTable | None = None
+
+
+def table() -> kept.TensorTable:
+    """This actor's; others can ask for what is in it from the first call on. Raises what listening does."""
+    global _table
+    with _lock:
+        if _table is None:
+            made = kept.TensorTable(kept.bytes_max())
+            assert ActorContext.current is not None
+            _begin(made, ActorContext.current.socket_path)
+            _table = made
+        return _table
+
+
+def table_or_none() -> kept.TensorTable | None:
+    """The same where the process has kept a tensor."""
+    return _table
+
+
+def _begin(made: kept.TensorTable, unix_path: str) -> None:
+    server = _calls.listen_aside(unix_path, _session.current().control)
+    giver = Giver(made)
+
+    def find(name: str) -> Callable[..., Any]:
+        if name != "take":
+            raise AttributeError(f"no call {name!r} is served here: only tensors are given")
+        return giver.take
+
+    threading.Thread(target=_callbacks.run, args=("giving tensors to other processes", lambda: _calls.serve(server, giver, find=find)),
+                     name="troupe-tensors", daemon=True).start()
+
+
+class Giver:
+    """Gives tensors by the key of their value."""
+
+    def __init__(self, made: kept.TensorTable) -> None:
+        self._table = made
+
+    def take(self, key: str, here: bool, devices: list[str]) -> Iterator[Any]:
+        """The tensors of a value: those of one of `devices`, by their UUIDs, to be opened there, by a process of this host; others by
+        way of the host's memory. Then why they may not be used: it is looked at before and after they are copied."""
+        value = self._table.find(key)
+        refused = (GONE,) if value is None else _changed(value)
+        if value is None or refused is not None:
+            yield None
+            yield refused
+            return
+        yield [_given(each, devices if here else []) for each in value.tensors]
+        yield _changed(value)
+
+
+def _changed(value: kept.KeptValue) -> tuple | None:
+    found = kept.changed(value)
+    return None if found is None else (CHANGED, value.method, *found)
+
+
+def _given(each: kept.Kept, devices: list[str]) -> tuple[str, Any]:
+    tensor = each.tensor.detach()
+    if tensor.device.type == "cpu":
+        return HOST, _dense(tensor)
+    import torch
+
+    torch.cuda.current_stream(tensor.device).wait_event(each.written)
+    device = str(torch.cuda.get_device_properties(tensor.device).uuid)
+    if device not in devices:
+        return HOST, _dense(tensor.cpu())
+    from torch.multiprocessing.reductions import reduce_tensor
+
+    return IPC, (device, reduce_tensor(tensor)[1])
+
+
+def _dense(tensor: Any) -> Any:
+    """It as one that fills its memory in order, which travels beside the pickle (`_code/tensors.py`) and alone."""
+    tensor = tensor.resolve_conj().resolve_neg().contiguous()
+    return tensor if tensor.untyped_storage().nbytes() == tensor.nbytes else tensor.clone()

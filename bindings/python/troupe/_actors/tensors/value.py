@@ -1,0 +1,136 @@
+"""A value whose tensors stay where they are: its pickle names them, and has everything else.
+
+Which tensors: of type Tensor or Parameter, dense, on a CPU or a CUDA device, without attributes of their own. Others go with the
+value, as they go with every value.
+
+The value is pickled by itself, with a number in each tensor's place; the tensors are put there while it is loaded. So they may be
+anywhere in it, and one that stands there twice is one where it arrives.
+"""
+from __future__ import annotations
+
+import io
+import pickle
+import threading
+from collections.abc import Sequence
+from typing import Any
+
+from troupe import _pickled, exceptions
+from troupe._actors.tensors import kept, server
+from troupe._bridge import native
+
+TENSORS_MAX = 65_536
+_PLAIN = (type(None), bool, int, float, complex, str, bytes)
+_loading = threading.local()
+
+
+class CarriedValue:
+    """What `method` returned, or was given to put(), until it is pickled: once."""
+
+    __slots__ = ("_method", "_value")
+
+    def __init__(self, value: Any, method: str) -> None:
+        self._value, self._method = value, method
+
+    def __reduce__(self) -> tuple:
+        found: list[Any] = []
+        buffers: list[pickle.PickleBuffer] = []
+        rest = _without_tensors(self._value, found, buffers)
+        if not found:
+            return _pickled.plain_value, (self._value,)
+        if len(found) > TENSORS_MAX:
+            raise exceptions.TooLargeError(f"{self._method}() returned a value with {len(found)} tensors, and one may have {TENSORS_MAX}\n"
+                                           "  return them in parts, or make one tensor of them with torch.cat")
+        life = native.new_life()
+        names = native.lend_life(life)
+        if names is None:  # what takes the value holds no refs: the tensors go with it
+            return _pickled.plain_value, (self._value,)
+        table = server.table()
+        key = table.keep(self._method, found)
+        native.when_life_over(life, lambda: table.let_go_later(key))
+        place = kept.Place.here().fields()
+        return _pickled.value_with_tensors, (rest, tuple(buffers), place, key, self._method, [kept.spec_of(each) for each in found],
+                                               *names)
+
+
+def carried(value: Any, method: str) -> Any:
+    """The value as it is to be answered; one that cannot have tensors, as it is."""
+    return value if type(value) in _PLAIN else CarriedValue(value, method)
+
+
+def loaded(rest: Any, buffers: Sequence[Any], tensors: Sequence[Any]) -> Any:
+    """The value of its pickle, with these in their places."""
+    before = getattr(_loading, "tensors", None)
+    _loading.tensors = tensors
+    try:
+        return pickle.loads(rest, buffers=buffers)
+    finally:
+        _loading.tensors = before
+
+
+def tensor_at(number: int) -> Any:
+    """What stands at a place of the value that this thread loads."""
+    return _loading.tensors[number]
+
+
+def _without_tensors(value: Any, found: list[Any], buffers: list[pickle.PickleBuffer]) -> bytes:
+    """The value's pickle, its tensors and its arrays' memory beside it. Raises what pickling does."""
+    try:
+        return _dumped(_pickler(), value, found, buffers)
+    except (KeyboardInterrupt, MemoryError, RecursionError):
+        raise
+    except BaseException:  # what C pickle refuses (a lambda, a class of the script), cloudpickle may not
+        found.clear()
+        buffers.clear()
+        return _dumped(_cloud_pickler(), value, found, buffers)
+
+
+def _dumped(kind: type, value: Any, found: list[Any], buffers: list[pickle.PickleBuffer]) -> bytes:
+    with io.BytesIO() as sink:
+        pickler = kind(sink, protocol=5, buffer_callback=buffers.append)
+        pickler.found = found
+        pickler.dump(value)
+        return sink.getvalue()
+
+
+def _whole(tensor: Any) -> bytes:
+    """One that goes with the value: what it is made of stays nowhere."""
+    with io.BytesIO() as sink:
+        native.pickler_type()(sink, protocol=5).dump(tensor)
+        return sink.getvalue()
+
+
+def _taking(base: type) -> type:
+    """A pickler that takes tensors out."""
+
+    class Taking(base):  # type: ignore[misc,valid-type]
+        found: list[Any]
+
+        def reducer_override(self, obj: Any) -> Any:
+            """See pickle.Pickler."""
+            if kept.stays(obj):
+                self.found.append(obj)
+                return _pickled.tensor_place, (len(self.found) - 1,)
+            if kept.is_tensor(obj):
+                return _pickled.whole_tensor, (_whole(obj),)
+            return super().reducer_override(obj)
+
+    return Taking
+
+
+_picklers: dict[str, type] = {}
+
+
+def _pickler() -> type:
+    made = _picklers.get("c")
+    if made is None:
+        made = _picklers["c"] = _taking(native.pickler_type())
+    return made
+
+
+def _cloud_pickler() -> type:
+    made = _picklers.get("cloud")
+    if made is None:
+        from troupe._code import cloudpickle
+
+        made = _picklers["cloud"] = _taking(cloudpickle.Pickler)
+    return made
