@@ -127,6 +127,17 @@ bool SettleFuture(RefObject*, PyObject* future) {
   return result != nullptr;
 }
 
+/// The same, but fails with the Ref's exception. The value is left alone.
+bool EndFuture(RefObject* ref, PyObject* future) {
+  PyObject* exception = ExceptionOf(ref);
+  if (exception != nullptr) exception = ForFuture(exception);
+  if (exception == nullptr) return PyErr_Occurred() == nullptr && SettleFuture(ref, future);
+  PyObject* result = PyObject_CallMethod(future, "set_exception", "O", exception);
+  Py_DECREF(exception);
+  Py_XDECREF(result);
+  return result != nullptr;
+}
+
 using Complete = bool (*)(RefObject*, PyObject*);
 
 class FutureCompletion : public actors::Completion {
@@ -186,6 +197,8 @@ PyObject* FutureOf(PyObject* self, Complete complete) {
 }
 
 PyObject* ToFuture(PyObject* self, PyObject*) { return FutureOf(self, &CompleteFuture); }
+
+PyObject* ToEnd(PyObject* self, PyObject*) { return FutureOf(self, &EndFuture); }
 
 /// Steals `future`, concurrent.futures': one of the running loop, or of the one that is set where
 /// none runs.
@@ -280,6 +293,7 @@ PyMethodDef methods[] = {
     {"as_future", AsFuture, METH_NOARGS,
      "An asyncio.Future of the running loop, or of the one that is set; to cancel it leaves the "
      "call as it is."},
+    {"_ended", ToEnd, METH_NOARGS, "The same, of None or the exception: a value is left unread."},
     {"_settled", Settled, METH_NOARGS, "To be awaited: None once there is an answer."},
     {"_cancel", Cancel, METH_O,
      "_cancel(recursive): asks the actor not to run the call, or to end it, and what it started; "

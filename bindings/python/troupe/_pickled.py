@@ -320,10 +320,13 @@ def plain_value(value: Any) -> Any:
 def value_with_tensors(rest: Any, buffers: Sequence[Any], place: Sequence[Any], key: str, method: str, specs: Sequence[tuple],
                        *life: Any) -> Any:
     """One whose tensors stayed in an actor's process, which gives them now; `life` keeps them there meanwhile."""
+    from troupe._actors import tensors
     from troupe._actors.tensors import fetch, kept, value
     from troupe._bridge import native
 
     held = native.borrow_life(life)
+    if tensors.are_left():
+        return value.PassedValue((rest, buffers, place, key, method, specs), held)
     made = value.loaded(rest, buffers, fetch.tensors(kept.Place.of(place), key, method, specs))
     del held
     return made

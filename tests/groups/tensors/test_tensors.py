@@ -69,7 +69,8 @@ def test_what_is_no_dense_tensor_goes_with_the_value(two: Any) -> None:
     tagged.tag = "it"
     values = {"none": None, "text": "é", "refs": [troupe.put(1)], "sparse": torch.eye(3).to_sparse(), "meta": torch.empty(5, device="meta"),
               "tagged": tagged, "function": lambda x: x + 1}
-    got = troupe.get(one.give.remote(values), timeout=LIMIT_S)
+    ref = one.give.remote(values)
+    got = troupe.get(ref, timeout=LIMIT_S)
     assert got["none"] is None and got["text"] == "é" and troupe.get(got["refs"][0]) == 1 and got["function"](1) == 2
     assert torch.equal(got["sparse"].to_dense(), torch.eye(3)) and got["meta"].shape == (5,) and got["tagged"].tag == "it"
     assert troupe.get(one.kept.remote(), timeout=LIMIT_S) == (0, 0)

@@ -10,6 +10,7 @@ import threading
 from typing import Any, Generic, TypeVar
 
 from troupe import _calls, exceptions
+from troupe._actors import tensors
 from troupe._actors.link import ActorLink, Caller
 from troupe._actors.method_options import MethodOptions
 from troupe._bridge import native
@@ -142,7 +143,8 @@ class RetriedCalls(Caller):
                 continue
             call.coming = len(call.attempt)
             for ref in call.attempt:
-                ref.future().add_done_callback(functools.partial(self._came, call, ref is call.attempt[-1]))
+                ended = ref._ended() if call.options.keeps_tensors else ref.future()
+                ended.add_done_callback(functools.partial(self._came, call, ref is call.attempt[-1]))
 
     def _came(self, call: _Call, is_last: bool, future: Any) -> None:
         """One of an attempt's results: the last one tells how it ended, unless another one was lost with the process."""
@@ -178,7 +180,8 @@ class RetriedCalls(Caller):
     def _answer(self, call: _Call, error: BaseException | None) -> None:
         for promise, ref in zip(call.promises, call.attempt):
             try:
-                promise.set_value(_calls.get(ref))
+                with tensors.left_where_they_are():
+                    promise.set_value(_calls.get(ref))
             except BaseException as raised:  # also of a value that cannot be loaded: whoever waits must hear of it
                 promise.set_error(raised)
         if not call.attempt:
@@ -254,7 +257,8 @@ class Frozen:
 def holds_error(ref: Any) -> bool:
     try:
         if ref.done():
-            _calls.get(ref)
+            with tensors.left_where_they_are():
+                _calls.get(ref)
     except Exception:
         return True
     return False

@@ -1,1 +1,24 @@
 """Tensors that stay in the actor whose method returned them, while a ref of the result travels (docs/tensors.md)."""
+from __future__ import annotations
+
+import contextlib
+import threading
+from collections.abc import Iterator
+
+_thread = threading.local()
+
+
+@contextlib.contextmanager
+def left_where_they_are() -> Iterator[None]:
+    """What this thread loads meanwhile is only passed on, or looked at: values that name tensors take none of them."""
+    before = are_left()
+    _thread.left = True
+    try:
+        yield
+    finally:
+        _thread.left = before
+
+
+def are_left() -> bool:
+    """Whether this thread loads values to pass them on."""
+    return getattr(_thread, "left", False)

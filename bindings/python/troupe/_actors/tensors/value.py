@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import io
 import pickle
+import sys
 import threading
 from collections.abc import Sequence
 from typing import Any
@@ -52,9 +53,26 @@ class CarriedValue:
                                                *names)
 
 
+class PassedValue:
+    """One that came, and goes on as it is: its tensors stay where they are, and are held."""
+
+    __slots__ = ("_fields", "_life")
+
+    def __init__(self, fields: tuple, life: Any) -> None:
+        self._fields, self._life = fields, life
+
+    def __reduce__(self) -> tuple:
+        names = native.lend_life(self._life)
+        if names is None:
+            raise exceptions.ObjectLostError("a value with tensors that stay in their actor cannot be passed on: nothing holds them any more, or "
+                                             "this process has no descriptor to spare (raise `ulimit -n`)")
+        rest, buffers, *more = self._fields
+        return _pickled.value_with_tensors, (rest, tuple(map(pickle.PickleBuffer, buffers)), *more, *names)
+
+
 def carried(value: Any, method: str) -> Any:
     """The value as it is to be answered; one that cannot have tensors, as it is."""
-    return value if type(value) in _PLAIN else CarriedValue(value, method)
+    return value if type(value) in _PLAIN or "torch" not in sys.modules else CarriedValue(value, method)
 
 
 def loaded(rest: Any, buffers: Sequence[Any], tensors: Sequence[Any]) -> Any:
