@@ -16,23 +16,33 @@ namespace {
 /// What a group's other ranks find this one by.
 class GroupDoor {
  public:
-  GroupDoor() {
-    auto door = train::Door::Open();
+  explicit GroupDoor(const std::string& host) {
+    auto door = train::Door::Open(host);
     if (!door.ok()) ThrowStatus(door.status());
     door_.emplace(*std::move(door));
-    card_ = door_->card().Text();
   }
-  nb::bytes card() const { return nb::bytes(card_.data(), card_.size()); }
+  void Listen(const std::string& interface, const std::string& towards) {
+    if (!door_) throw nb::value_error(kUsed);
+    const auto address = train::AddressFor(interface, towards);
+    if (!address.ok()) ThrowStatus(address.status());
+    const Status status = door_->Listen(*address);
+    if (!status.ok()) ThrowStatus(status);
+  }
+  nb::bytes card() const {
+    if (!door_) throw nb::value_error(kUsed);
+    const std::string text = door_->card().Text();
+    return nb::bytes(text.data(), text.size());
+  }
   train::Door Take() {
-    if (!door_) throw nb::value_error("a door is one group's, and this one has been used");
+    if (!door_) throw nb::value_error(kUsed);
     train::Door door = std::move(*door_);
     door_.reset();
     return door;
   }
 
  private:
+  static constexpr const char* kUsed = "a door is one group's, and this one has been used";
   std::optional<train::Door> door_;
-  std::string card_;
 };
 
 // Nothing of a group over memory can be stuck but on a machine that runs nothing of the process.
@@ -81,12 +91,17 @@ std::uintptr_t Form(GroupDoor& door, const std::string& name, int rank, nb::byte
 
 void bind_groups(nb::module_& m) {
   nb::class_<GroupDoor>(m, "GroupDoor", "Where the other ranks of a group find this one, once.")
-      .def(nb::init<>())
+      .def(nb::init<const std::string&>(), "host"_a = "",
+           "`host`: what names the node; ranks with the same one share memory.")
+      .def("listen", &GroupDoor::Listen, "interface"_a, "towards"_a,
+           "Listens to other nodes too, at the first address of an interface, or where that is "
+           "empty at the one from which packets to the address `towards` leave. The card has it "
+           "then. Raises where there is none.")
       .def_prop_ro("card", &GroupDoor::card, "What the other ranks are told.");
   m.def("form_group", &Form, "door"_a, "name"_a, "rank"_a, "secret"_a, "cards"_a, "form_s"_a,
         "verdict_s"_a,
-        "Forms a group over the memory of one node with the ranks of these cards; blocks without "
-        "the GIL. The address of its handle, for the functions of group_api(), which let go of it. "
+        "Forms a group over the memory of its nodes, and TCP between them, with the ranks of these "
+        "cards; blocks without the GIL. The address of its handle, for the functions of group_api(), which let go of it. "
         "Raises where it does not form in `form_s`.");
   m.def("stop_groups", &StopGroups, "reason"_a,
         "Ends what runs in all such groups of this process, with the reason: any thread, at once. "

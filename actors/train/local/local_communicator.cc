@@ -6,12 +6,20 @@
 #include <algorithm>
 #include <utility>
 
-#include "runtime/os/host.h"
+#include "actors/train/local/pieces.h"
+#include "actors/train/local/spanning_pieces.h"
 
 namespace troupe::train {
 namespace {
 
 constexpr const char* kReleased = "it was released";
+constexpr int kRanksMax = 4096;  // of a group over several nodes: a piece is cut into so many parts
+
+std::vector<std::string> HostsOf(const std::vector<Card>& cards) {
+  std::vector<std::string> hosts;
+  for (const auto& card : cards) hosts.push_back(card.host);
+  return hosts;
+}
 
 }  // namespace
 
@@ -28,6 +36,7 @@ LocalCommunicator::LocalCommunicator(Supervisor& supervisor, LocalSpec spec, Doo
                                      OnState on_state)
     : supervisor_(supervisor),
       spec_(std::move(spec)),
+      places_(HostsOf(spec_.cards), spec_.rank),
       door_(std::move(door)),
       on_state_(std::move(on_state)),
       stop_(eventfd(0, EFD_CLOEXEC)),
@@ -38,6 +47,7 @@ LocalCommunicator::~LocalCommunicator() {
   mail_.reset();
   runner_.reset();
   watch_.reset();
+  connections_.reset();
 }
 
 std::string LocalCommunicator::Name() const {
@@ -69,55 +79,96 @@ Status LocalCommunicator::Init() {
       spec_.rank >= spec_.size || spec_.secret.empty())
     return MakeError(ErrorCode::kInvalid, std::to_string(spec_.cards.size()) + " cards of " +
                                               std::to_string(spec_.size) + " ranks, or no secret");
-  if (spec_.size > kRanksOfNodeMax)
+  if (places_.ranks_of_a_node_max() > kRanksOfNodeMax || spec_.size > kRanksMax)
     return MakeError(ErrorCode::kTooLarge,
-                     "a node has at most " + std::to_string(kRanksOfNodeMax) + " ranks of a group");
+                     "a group has at most " + std::to_string(kRanksOfNodeMax) +
+                         " ranks on a node and " + std::to_string(kRanksMax) + " in all");
   const Patience patience{supervisor_.clock(), supervisor_.clock().Now(), spec_.times.form_max,
                           stop_.get()};
-  TROUPE_ASSIGN(auto links, Meet(patience));
+  TROUPE_ASSIGN(auto all, Meet(patience));
+  std::vector<PeerLink> links;
+  std::vector<Met> met;
+  for (auto& each : all) {
+    if (each.channel == Channel::kWatch)
+      links.emplace_back(std::move(each.fd), each.peer, each.pid);
+    else
+      met.push_back(std::move(each));
+  }
   TROUPE_ASSIGN(auto area, Share(links, patience));
   door_ = Door();  // nobody else is to come
-  PeerWatch::Hooks hooks;
-  hooks.on_gone = [this](const PeerLink& peer, bool in_order) { OnGone(peer, in_order); };
-  hooks.on_stopped = [this](int peer, const std::string& why) { Note(peer, {why, false}); };
   MutexLock lock(mutex_);
   if (stopped_) return StoppedError();
-  area_ = std::move(area);
-  watch_ = std::make_unique<PeerWatch>(std::move(links), std::move(hooks));
-  const auto ended = [this](const Status& why) { return Ended(why); };
-  runner_ = std::make_unique<LocalRunner>(*area_, supervisor_.clock(), ended);
-  mail_ = std::make_unique<Mail>(*area_, supervisor_.clock(), ended);
+  Begin(std::move(area), std::move(links), std::move(met));
   return absl::OkStatus();
 }
 
-StatusOr<std::vector<PeerLink>> LocalCommunicator::Meet(const Patience& patience) {
-  std::vector<PeerLink> links;
-  for (int peer = 0; peer < spec_.rank; ++peer) {
-    TROUPE_ASSIGN(auto link, PeerLink::Dial(spec_.cards[static_cast<std::size_t>(peer)], peer,
-                                            spec_.rank, spec_.secret, patience));
-    links.push_back(std::move(link));
+void LocalCommunicator::Begin(std::unique_ptr<SharedArea> area, std::vector<PeerLink> links,
+                              std::vector<Met> met) {
+  PeerWatch::Hooks hooks;
+  hooks.on_gone = [this](const PeerLink& peer, PeerFate fate) { OnGone(peer, fate); };
+  hooks.on_stopped = [this](int peer, const std::string& why) { Note(peer, {why, false}); };
+  const auto ended = [this](const Status& why) { return Ended(why); };
+  const Clock& clock = supervisor_.clock();
+  area_ = std::move(area);
+  std::unique_ptr<Collectives> collectives;
+  if (places_.nodes() == 1) {
+    collectives = std::make_unique<Pieces>(*area_, clock);
+  } else {
+    connections_ = std::make_unique<Connections>(std::move(met), spec_.size, *area_);
+    collectives = std::make_unique<SpanningPieces>(*area_, places_, *connections_, clock,
+                                                   [](std::uint64_t) { return std::string(); });
   }
-  while (static_cast<int>(links.size()) < spec_.size - 1) {
-    TROUPE_ASSIGN(auto link, PeerLink::Accept(door_, spec_.rank, spec_.secret, patience));
-    const int peer = link.peer();
-    const bool known = std::any_of(links.begin(), links.end(),
-                                   [peer](const PeerLink& each) { return each.peer() == peer; });
-    if (peer <= spec_.rank || peer >= spec_.size || known)
+  watch_ = std::make_unique<PeerWatch>(std::move(links), std::move(hooks));
+  runner_ = std::make_unique<LocalRunner>(*area_, std::move(collectives), ended);
+  mail_ = std::make_unique<Mail>(Mailboxes(*area_, places_, connections_.get()), clock, ended);
+}
+
+StatusOr<std::vector<Met>> LocalCommunicator::Meet(const Patience& patience) {
+  std::vector<Met> all;
+  const auto channels_of = [this](int peer) { return places_.is_here(peer) ? 1 : kChannels; };
+  int missing = 0;  // that come to this rank
+  for (int peer = 0; peer < spec_.size; ++peer) {
+    if (peer > spec_.rank) missing += channels_of(peer);
+    for (int channel = 0; peer < spec_.rank && channel < channels_of(peer); ++channel) {
+      const Dialler me{spec_.rank, static_cast<Channel>(channel)};
+      TROUPE_ASSIGN(auto met, Dial(spec_.cards[static_cast<std::size_t>(peer)],
+                                   places_.is_here(peer), peer, me, spec_.secret, patience));
+      all.push_back(std::move(met));
+    }
+  }
+  Guests guests(door_, spec_.rank, spec_.secret);
+  for (; missing > 0; --missing) {
+    TROUPE_ASSIGN(auto met, guests.Next(patience));
+    const bool is_known = std::any_of(all.begin(), all.end(), [&met](const Met& each) {
+      return each.peer == met.peer && each.channel == met.channel;
+    });
+    if (met.peer <= spec_.rank || met.peer >= spec_.size || is_known ||
+        static_cast<int>(met.channel) >= channels_of(met.peer) ||
+        (met.pid != 0) != places_.is_here(met.peer))  // DO2
       return MakeError(ErrorCode::kJoinRefused,
-                       "a second process has come as rank " + std::to_string(peer));
-    links.push_back(std::move(link));
+                       "a second process has come as rank " + std::to_string(met.peer));
+    all.push_back(std::move(met));
   }
-  return links;
+  return all;
 }
 
 StatusOr<std::unique_ptr<SharedArea>> LocalCommunicator::Share(std::vector<PeerLink>& links,
                                                                const Patience& patience) {
-  if (spec_.rank > 0) {
-    TROUPE_ASSIGN(UniqueFd memory, links.front().ReceiveMemory(patience));
-    return SharedArea::Map(std::move(memory), spec_.rank, spec_.size);
+  const auto ranks = static_cast<int>(places_.neighbours().size());
+  const AreaShape shape =
+      places_.nodes() == 1 ? AreaShape::OfOneNode(ranks)
+                           : AreaShape::OfSeveralNodes(ranks, spec_.size, ResultBytes(spec_.size));
+  const int leader = places_.leader_of(places_.node());
+  if (spec_.rank != leader) {
+    for (auto& link : links) {
+      if (link.peer() != leader) continue;
+      TROUPE_ASSIGN(UniqueFd memory, link.ReceiveMemory(patience));
+      return SharedArea::Map(std::move(memory), places_.place(), shape);
+    }
   }
-  TROUPE_ASSIGN(auto area, SharedArea::Make(spec_.rank, spec_.size));
-  for (auto& link : links) TROUPE_TRY(link.SendMemory(area->memory(), patience));
+  TROUPE_ASSIGN(auto area, SharedArea::Make(places_.place(), shape));
+  for (auto& link : links)
+    if (places_.is_here(link.peer())) TROUPE_TRY(link.SendMemory(area->memory(), patience));
   return area;
 }
 
@@ -165,20 +216,31 @@ Status LocalCommunicator::Ended(const Status& why) {
   return Fail(MessageOf(why));
 }
 
-void LocalCommunicator::OnGone(const PeerLink& peer, bool in_order) {
-  const std::string rank = "rank " + std::to_string(peer.peer()) + " on " + os::HostName();
-  if (in_order)
-    Note(peer.peer(), {rank + " has left the group and takes part in no more operations", false});
-  else
-    Note(peer.peer(), {rank + " has ended: process " + std::to_string(peer.pid()) +
-                           " closed its connection without a word",
-                       true});
+void LocalCommunicator::OnGone(const PeerLink& peer, PeerFate fate) {
+  const std::string rank = "rank " + std::to_string(peer.peer()) + " on " +
+                           spec_.cards[static_cast<std::size_t>(peer.peer())].name;
+  const std::string process =
+      peer.pid() == 0 ? "its process" : "process " + std::to_string(peer.pid());
+  switch (fate) {
+    case PeerFate::kLeft:
+      return Note(peer.peer(),
+                  {rank + " has left the group and takes part in no more operations", false});
+    case PeerFate::kEnded:
+      return Note(
+          peer.peer(),
+          {rank + " has ended: " + process + " closed its connection without a word", true});
+    case PeerFate::kSilent:
+      Note(peer.peer(),
+           {rank + " cannot be reached: nothing was heard of its node for 90 s", true});
+      connections_->End(peer.peer());  // nothing more comes that way either
+  }
 }
 
 void LocalCommunicator::Note(int peer, PeerEnd end) {
   {
     MutexLock lock(mutex_);
     ends_[static_cast<std::size_t>(peer)] = std::move(end);
+    changed_.NotifyAll();
   }
   area_->MarkGone(peer);
 }
@@ -188,14 +250,20 @@ Status LocalCommunicator::AwaitVerdict(int peer) {
   {
     const Instant until = supervisor_.clock().Now() + spec_.verdict_within;
     MutexLock lock(mutex_);
-    end = ends_[static_cast<std::size_t>(peer)];
-    while (end.is_judged && !stopped_) {
+    for (;;) {
+      end = ends_[static_cast<std::size_t>(peer)];
+      // Of another node's rank the end of what it sends may be seen before its last word.
+      const bool is_said = !end.text.empty() && !end.is_judged;
       const Duration left = until - supervisor_.clock().Now();
-      if (left <= Duration::zero()) break;
+      if (stopped_ || is_said || left <= Duration::zero()) break;
       changed_.WaitFor(mutex_, left);
     }
     if (stopped_) return StoppedError();
   }
+  if (end.text.empty())
+    end.text = "rank " + std::to_string(peer) + " on " +
+               spec_.cards[static_cast<std::size_t>(peer)].name +
+               " has ended: its connections closed without a word";
   return Fail(end.text);
 }
 
@@ -241,6 +309,7 @@ Status LocalCommunicator::Finalize() {
   runner_->Drain();
   mail_->Drain();
   watch_->TellAll(FrameKind::kLeaves, {});
+  if (connections_) connections_->EndAll();  // after all that was sent
   return absl::OkStatus();
 }
 
@@ -250,12 +319,15 @@ void LocalCommunicator::AbortTogether(std::span<Supervised* const>) {
   // Waiters are free since Wake; what is left is for the peers to know.
   std::string reason;
   PeerWatch* watch = nullptr;
+  Connections* connections = nullptr;
   {
     MutexLock lock(mutex_);
     reason = stopped_.value_or("");
     watch = watch_.get();
+    connections = connections_.get();
   }
   if (watch != nullptr) watch->TellAll(FrameKind::kStopped, reason);  // LC2
+  if (connections != nullptr) connections->EndAll();
 }
 
 void LocalCommunicator::Leave() { supervisor_.Release(id_); }

@@ -1,4 +1,5 @@
-// A group's communicator over the memory of one node: tensors on CPUs, no library beside it.
+// A group's communicator over the memory of its nodes and TCP between them: tensors on CPUs, no
+// library beside it.
 //
 //   TROUPE_ASSIGN(Door door, Door::Open());                    // its card goes to the other ranks
 //   auto group = LocalCommunicator::Form(supervisor, {.name = "dp", .rank = r, .size = n,
@@ -29,6 +30,8 @@
 #include <vector>
 
 #include "actors/train/communicator.h"
+#include "actors/train/core/places.h"
+#include "actors/train/local/connections.h"
 #include "actors/train/local/local_runner.h"
 #include "actors/train/local/mail.h"
 #include "actors/train/local/peer_watch.h"
@@ -96,15 +99,18 @@ class LocalCommunicator final : public Communicator,
 
   std::string Name() const;
   Status StoppedError() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  StatusOr<std::vector<PeerLink>> Meet(const Patience& patience);
+  /// A connection for each channel with each rank; those of this node have but one.
+  StatusOr<std::vector<Met>> Meet(const Patience& patience);
   StatusOr<std::unique_ptr<SharedArea>> Share(std::vector<PeerLink>& links,
                                               const Patience& patience);
+  void Begin(std::unique_ptr<SharedArea> area, std::vector<PeerLink> links, std::vector<Met> met)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   /// What was seen of a peer's end; `is_judged`: a verdict that knows more may follow.
   struct PeerEnd {
     std::string text;
     bool is_judged = false;
   };
-  void OnGone(const PeerLink& peer, bool in_order);
+  void OnGone(const PeerLink& peer, PeerFate fate);
   void Note(int peer, PeerEnd end);
   /// What a caller is told of an operation that did not end well.
   Status Ended(const Status& why);
@@ -114,6 +120,7 @@ class LocalCommunicator final : public Communicator,
 
   Supervisor& supervisor_;
   const LocalSpec spec_;
+  const Places places_;
   Door door_;  // until it is formed
   const OnState on_state_;
   const UniqueFd stop_;  // readable once it is stopped
@@ -128,6 +135,7 @@ class LocalCommunicator final : public Communicator,
   std::vector<PeerEnd> ends_ ABSL_GUARDED_BY(mutex_);  // every peer's
   // Made when it forms, there until it is destroyed; the later ones use the earlier ones.
   std::unique_ptr<SharedArea> area_;
+  std::unique_ptr<Connections> connections_;  // to other nodes, where the group has several
   std::unique_ptr<PeerWatch> watch_;
   std::unique_ptr<LocalRunner> runner_;
   std::unique_ptr<Mail> mail_;

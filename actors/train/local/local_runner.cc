@@ -6,9 +6,9 @@
 
 namespace troupe::train {
 
-LocalRunner::LocalRunner(SharedArea& area, const Clock& clock,
+LocalRunner::LocalRunner(SharedArea& area, std::unique_ptr<Collectives> collectives,
                          std::function<Status(const Status&)> ended)
-    : area_(area), ended_(std::move(ended)), pieces_(area, clock) {
+    : area_(area), ended_(std::move(ended)), collectives_(std::move(collectives)) {
   const SignalsBlocked blocked;
   thread_ = std::thread([this] { Run(); });
 }
@@ -50,7 +50,7 @@ void LocalRunner::Run() {
     Status status;
     if (area_.stopped()) status = MakeError(ErrorCode::kCancelled, "stopped");
     for (const auto& operation : next->operations)
-      if (status.ok()) status = pieces_.Run(operation, next->work->seq());
+      if (status.ok()) status = collectives_->Run(operation, next->work->seq());
     const auto work = next->work;
     // What it says of its end may depend on what is still to be heard.
     const Status told = status.ok() ? status : ended_(status);

@@ -10,8 +10,8 @@
 #include <thread>
 #include <vector>
 
+#include "actors/train/local/collectives.h"
 #include "actors/train/local/local_work.h"
-#include "actors/train/local/pieces.h"
 #include "runtime/base/mutex.h"
 
 namespace troupe::train {
@@ -20,8 +20,9 @@ inline constexpr std::size_t kStartedMax = 4096;
 
 class LocalRunner {
  public:
-  /// `ended` makes what a caller is told of what went wrong in a piece. All must outlive it.
-  LocalRunner(SharedArea& area, const Clock& clock, std::function<Status(const Status&)> ended);
+  /// `ended` makes what a caller is told of what went wrong in a piece. The area must outlive it.
+  LocalRunner(SharedArea& area, std::unique_ptr<Collectives> collectives,
+              std::function<Status(const Status&)> ended);
   /// The area must be stopped, or nothing outstanding. Blocks until the thread has ended.
   ~LocalRunner();
   LocalRunner(const LocalRunner&) = delete;
@@ -42,7 +43,7 @@ class LocalRunner {
 
   SharedArea& area_;
   const std::function<Status(const Status&)> ended_;
-  Pieces pieces_;  // the thread's
+  const std::unique_ptr<Collectives> collectives_;  // the thread's
   Mutex mutex_;
   CondVar changed_;
   std::deque<Started> started_ ABSL_GUARDED_BY(mutex_);  // the first one runs

@@ -46,11 +46,12 @@ void Get(const std::byte* ring, std::size_t size, std::uint64_t at, void* to, st
 
 }  // namespace
 
-Mail::Mail(SharedArea& area, const Clock& clock, std::function<Status(const Status&)> ended)
-    : area_(area),
+Mail::Mail(const Mailboxes& boxes, const Clock& clock, std::function<Status(const Status&)> ended)
+    : boxes_(boxes),
+      area_(boxes.area()),
       clock_(clock),
       ended_(std::move(ended)),
-      incoming_(static_cast<std::size_t>(area.size())) {}
+      incoming_(static_cast<std::size_t>(boxes.size())) {}
 
 Mail::~Mail() {
   std::thread thread;
@@ -77,6 +78,7 @@ void Mail::Start(const std::shared_ptr<LocalWork>& work, const std::vector<Opera
     has_new_ = true;
     if (!thread_.joinable()) {
       const SignalsBlocked blocked;
+      boxes_.Begin();
       thread_ = std::thread([this] { Run(); });
     }
     changed_.NotifyAll();
@@ -126,15 +128,19 @@ bool Mail::IsAwaited(int peer) const {
 }
 
 bool Mail::CanMove() const {
-  for (int peer = 0; peer < area_.size(); ++peer) {
-    const Mailbox& box = area_.mailbox(peer, area_.rank());
+  for (int peer = 0; peer < boxes_.size(); ++peer) {
+    const Mailbox& box = boxes_.from(peer);
     if (box.written.load() != box.read.load() && IsAwaited(peer)) return true;
   }
   for (const auto& letter : letters_) {
     if (LostPeer(letter) >= 0) return true;
     if (letter.operation.kind != Collective::kSend) continue;
-    const Mailbox& box = area_.mailbox(area_.rank(), letter.operation.root);
-    const std::uint64_t room = area_.mailbox_bytes() - (box.written.load() - box.read.load());
+    if (letter.moved == sizeof(Header) + BytesOf(letter.operation)) {
+      if (boxes_.is_kept(letter.operation.root, letter.end_at)) return true;
+      continue;
+    }
+    const Mailbox& box = boxes_.to(letter.operation.root);
+    const std::uint64_t room = boxes_.bytes() - (box.written.load() - box.read.load());
     if (room >= (letter.moved == 0 ? sizeof(Header) : 1)) return true;
   }
   return false;
@@ -143,15 +149,15 @@ bool Mail::CanMove() const {
 /// A rank that it needs and that is gone, with all that came from it before (MA3); -1: none.
 int Mail::LostPeer(const Letter& letter) const {
   const auto is_lost = [&](int peer) {
-    if (!area_.gone(peer)) return false;
-    const Mailbox& box = area_.mailbox(peer, area_.rank());
+    if (!boxes_.gone(peer)) return false;
+    const Mailbox& box = boxes_.from(peer);
     return letter.operation.kind == Collective::kSend || box.written.load() == box.read.load();
   };
   const int root = letter.operation.root;
   if (root >= 0) return is_lost(root) ? root : -1;
   int last = -1;
-  for (int peer = 0; peer < area_.size(); ++peer) {
-    if (peer == area_.rank()) continue;
+  for (int peer = 0; peer < boxes_.size(); ++peer) {
+    if (peer == boxes_.rank()) continue;
     if (!is_lost(peer)) return -1;
     last = peer;
   }
@@ -167,9 +173,9 @@ bool Mail::MoveAll() {
       const auto peer = static_cast<std::size_t>(at->operation.root);
       if (!is_behind[peer]) {
         const std::size_t whole = sizeof(Header) + BytesOf(at->operation);
-        moved = MoveSend(at) || moved;
+        if (at->moved < whole) moved = MoveSend(at) || moved;
         is_behind[peer] = at->moved < whole;
-        if (!is_behind[peer]) Done(at, -1);
+        if (!is_behind[peer] && boxes_.is_kept(at->operation.root, at->end_at)) Done(at, -1);
       }
     } else if (!at->is_bound) {
       moved = FromAside(at) || moved;
@@ -177,15 +183,15 @@ bool Mail::MoveAll() {
     if (letters_.empty()) return moved;  // done, or ended with the group
     at = next;
   }
-  for (int peer = 0; peer < area_.size() && !letters_.empty(); ++peer)
+  for (int peer = 0; peer < boxes_.size() && !letters_.empty(); ++peer)
     if (IsAwaited(peer)) moved = Receive(peer) || moved;
   return moved;
 }
 
 bool Mail::MoveSend(Letters::iterator at) {
   const Operation& operation = at->operation;
-  Mailbox& box = area_.mailbox(area_.rank(), operation.root);
-  const std::size_t size = area_.mailbox_bytes(), total = sizeof(Header) + BytesOf(operation);
+  Mailbox& box = boxes_.to(operation.root);
+  const std::size_t size = boxes_.bytes(), total = sizeof(Header) + BytesOf(operation);
   std::uint64_t written = box.written.load();
   std::size_t room = size - static_cast<std::size_t>(written - box.read.load());
   if (room > size) return false;  // the peer says what cannot be
@@ -202,9 +208,10 @@ bool Mail::MoveSend(Letters::iterator at) {
   Put(box.bytes, size, written, from, some);
   at->moved += some;
   written += some;
+  at->end_at = written;
   const bool moved = written != box.written.load();
   box.written.store(written);
-  if (moved) area_.Ring(operation.root);
+  if (moved) boxes_.Ring(operation.root);
   return moved;
 }
 
@@ -219,7 +226,7 @@ Mail::Letters::iterator Mail::Wanting(int peer, int tag) {
 /// A message that came before it was asked for.
 bool Mail::FromAside(Letters::iterator at) {
   const Operation& operation = at->operation;
-  for (int peer = 0; peer < area_.size(); ++peer) {
+  for (int peer = 0; peer < boxes_.size(); ++peer) {
     if (operation.root >= 0 && operation.root != peer) continue;
     Incoming& from = incoming_[static_cast<std::size_t>(peer)];
     for (auto aside = from.aside.begin(); aside != from.aside.end(); ++aside) {
@@ -242,13 +249,12 @@ bool Mail::FromAside(Letters::iterator at) {
 
 /// False where there is none yet, or it does not go on.
 bool Mail::BeginMessage(int peer, Incoming& from) {
-  Mailbox& box = area_.mailbox(peer, area_.rank());
+  Mailbox& box = boxes_.from(peer);
   const std::uint64_t read = box.read.load(), written = box.written.load();
   if (written - read < sizeof(Header)) return false;
   Header header;
-  Get(box.bytes, area_.mailbox_bytes(), read, &header, sizeof header);
-  if (written - read > area_.mailbox_bytes() || header.mark != kMark ||
-      header.bytes > kMessageBytesMax) {
+  Get(box.bytes, boxes_.bytes(), read, &header, sizeof header);
+  if (written - read > boxes_.bytes() || header.mark != kMark || header.bytes > kMessageBytesMax) {
     End(MakeError(ErrorCode::kInvalid,
                   "rank " + std::to_string(peer) + " sends what is no message"));
     return false;
@@ -282,19 +288,19 @@ bool Mail::BeginMessage(int peer, Incoming& from) {
 
 bool Mail::Receive(int peer) {
   Incoming& from = incoming_[static_cast<std::size_t>(peer)];
-  Mailbox& box = area_.mailbox(peer, area_.rank());
+  Mailbox& box = boxes_.from(peer);
   const bool begins = !from.begun;
   if (begins && !BeginMessage(peer, from)) return false;
   const std::uint64_t read = box.read.load();
   const std::size_t there = static_cast<std::size_t>(box.written.load() - read);
   const std::size_t some =
-      std::min({there, static_cast<std::size_t>(from.bytes - from.got), area_.mailbox_bytes()});
+      std::min({there, static_cast<std::size_t>(from.bytes - from.got), boxes_.bytes()});
   std::byte* const to = from.is_aside ? from.aside.back().bytes.data()
                                       : static_cast<std::byte*>(from.into->operation.recv);
-  if (some > 0) Get(box.bytes, area_.mailbox_bytes(), read, to + from.got, some);
+  if (some > 0) Get(box.bytes, boxes_.bytes(), read, to + from.got, some);
   from.got += some;
   box.read.store(read + some);
-  if (begins || some > 0) area_.Ring(peer);
+  if (begins || some > 0) boxes_.Ring(peer);
   if (from.got == from.bytes) {
     from.begun = false;
     if (!std::exchange(from.is_aside, false)) Done(from.into, peer);
@@ -328,7 +334,7 @@ void Mail::EndLate(Instant now) {
     return End(MakeError(ErrorCode::kTimeout, Words(letter.operation) + " was not done after " +
                                                   SecondsText(letter.operation.most) +
                                                   ", counted from its start on rank " +
-                                                  std::to_string(area_.rank())));
+                                                  std::to_string(boxes_.rank())));
   }
 }
 

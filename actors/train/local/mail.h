@@ -1,5 +1,5 @@
-// Sends and receives between two ranks of a node, beside the collectives: through a ring of bytes
-// for each ordered pair, all of a rank's at once, by one thread that begins with the first of them.
+// Sends and receives between two ranks, beside the collectives: through a ring of bytes for each
+// ordered pair, all of a rank's at once, by one thread that begins with the first of them.
 //
 //   message: bytes u64, tag i32, mark u32, the bytes; in the order of the sends to that rank
 //
@@ -8,7 +8,8 @@
 //        group; with more, the group stops and says so.
 //   MA3  What has come from a rank that is gone is still received.
 //
-// A send is done when all of it is in the ring: a small one at once, a large one as it is taken.
+// A send is done when all of it is in the ring, a small one at once, a large one as it is taken; one
+// to another node when the system has it, so that it arrives whatever becomes of this process.
 #pragma once
 
 #include <atomic>
@@ -21,7 +22,7 @@
 #include <vector>
 
 #include "actors/train/local/local_work.h"
-#include "actors/train/local/shared_area.h"
+#include "actors/train/local/mailboxes.h"
 #include "runtime/base/mutex.h"
 
 namespace troupe::train {
@@ -31,7 +32,7 @@ inline constexpr std::size_t kAsideBytesMax = 64 << 20;
 class Mail {
  public:
   /// `ended` makes what a caller is told of what went wrong. All must outlive it.
-  Mail(SharedArea& area, const Clock& clock, std::function<Status(const Status&)> ended);
+  Mail(const Mailboxes& boxes, const Clock& clock, std::function<Status(const Status&)> ended);
   /// The area must be stopped, or nothing outstanding. Blocks until the thread has ended.
   ~Mail();
   Mail(const Mail&) = delete;
@@ -50,8 +51,9 @@ class Mail {
     std::shared_ptr<std::size_t> left;  // the work's operations that are not done
     Operation operation;
     Instant until;
-    std::size_t moved = 0;  // bytes, a send's header included
-    bool is_bound = false;  // a message goes into it
+    std::size_t moved = 0;     // bytes, a send's header included
+    bool is_bound = false;     // a message goes into it
+    std::uint64_t end_at = 0;  // where a send that has moved ends in its mailbox
   };
   using Letters = std::list<Letter>;
   struct Aside {
@@ -85,6 +87,7 @@ class Mail {
   void End(const Status& why);
   Instant Earliest() const;
 
+  const Mailboxes boxes_;
   SharedArea& area_;
   const Clock& clock_;
   const std::function<Status(const Status&)> ended_;

@@ -43,7 +43,7 @@ bool PeerWatch::Hear(PeerLink& link) {
   for (;;) {
     const auto frame = link.Next();
     if (frame.ok() && frame->kind == FrameKind::kLeaves) {
-      hooks_.on_gone(link, true);
+      hooks_.on_gone(link, PeerFate::kLeft);
       return false;
     }
     if (frame.ok()) {
@@ -51,7 +51,8 @@ bool PeerWatch::Hear(PeerLink& link) {
       return false;
     }
     if (ErrorCodeOf(frame.status()) == ErrorCode::kNotFound) return true;
-    hooks_.on_gone(link, false);
+    const bool is_silent = ErrorCodeOf(frame.status()) == ErrorCode::kTimeout;
+    hooks_.on_gone(link, is_silent ? PeerFate::kSilent : PeerFate::kEnded);
     return false;
   }
 }

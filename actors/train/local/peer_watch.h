@@ -15,11 +15,17 @@
 
 namespace troupe::train {
 
+enum class PeerFate {
+  kLeft,    // in order
+  kEnded,   // its process is gone
+  kSilent,  // its node was not heard any more
+};
+
 class PeerWatch {
  public:
   struct Hooks {
-    /// The peer counts on no more: it has left in order, or its process is gone.
-    std::function<void(const PeerLink& peer, bool in_order)> on_gone;
+    /// The peer counts on no more.
+    std::function<void(const PeerLink& peer, PeerFate fate)> on_gone;
     /// The peer has stopped the group, and why.
     std::function<void(int peer, const std::string& reason)> on_stopped;
   };

@@ -1,7 +1,6 @@
 #include "actors/train/local/pieces.h"
 
 #include <algorithm>
-#include <cstring>
 #include <utility>
 
 #include "actors/train/core/reduce.h"
@@ -12,73 +11,10 @@ namespace {
 
 constexpr std::size_t kOneRoundBytes = 32 << 10;  // of all ranks together
 
-std::uint64_t PiecesOf(std::size_t bytes, std::size_t each) {
-  return std::max<std::size_t>((bytes + each - 1) / each, 1);
-}
-
-void Copy(void* to, const void* from, std::size_t bytes) {
-  if (bytes > 0 && to != from) std::memcpy(to, from, bytes);
-}
-
-const std::byte* In(const Operation& operation) {
-  return static_cast<const std::byte*>(operation.send);
-}
-std::byte* Out(const Operation& operation) { return static_cast<std::byte*>(operation.recv); }
-
-bool Reduces(Collective kind) {
-  return kind == Collective::kAllReduce || kind == Collective::kReduce ||
-         kind == Collective::kReduceScatter;
-}
-
-std::string Words(const PieceNote& note) {
-  if (note.kind < 0 || note.kind > static_cast<int>(Collective::kBarrier))
-    return "what is no operation";
-  const auto kind = static_cast<Collective>(note.kind);
-  std::string text = std::string(NameOf(kind)) + " of " + std::to_string(note.count) + " " +
-                     NameOf(DataType{note.type});
-  if (Reduces(kind)) text += std::string(" (") + NameOf(ReduceOp{note.op}) + ")";
-  return text + ", root " + std::to_string(note.root) + ", operation " + std::to_string(note.seq);
-}
-
-bool SameWork(const PieceNote& a, const PieceNote& b) {
-  return a.piece == b.piece && a.seq == b.seq && a.count == b.count && a.kind == b.kind &&
-         a.type == b.type && a.op == b.op && a.root == b.root;
-}
-
-Status Stopped() { return MakeError(ErrorCode::kCancelled, "stopped"); }
-Status PeerGone(int peer) { return MakeError(ErrorCode::kConnection, std::to_string(peer)); }
-
 }  // namespace
 
-Status CheckOperation(const Operation& operation, int size) {
-  const std::string name = NameOf(operation.kind);
-  if (WidthOf(operation.type) == 0)
-    return MakeError(ErrorCode::kInvalid, name + ": " + NameOf(operation.type));
-  if (operation.root < (operation.kind == Collective::kRecv ? -1 : 0) || operation.root >= size)
-    return MakeError(ErrorCode::kInvalid, name + ": rank " + std::to_string(operation.root) +
-                                              " of a group of " + std::to_string(size));
-  if (Reduces(operation.kind) && ReducerOf(operation.type, operation.op) == nullptr)
-    return MakeError(ErrorCode::kInvalid, name + ": " + NameOf(operation.op) + " of " +
-                                              NameOf(operation.type) + " is not defined");
-  const auto ranks = static_cast<std::size_t>(size);
-  const bool uneven = !operation.send_counts.empty() || !operation.recv_counts.empty();
-  if (uneven && (operation.kind != Collective::kAllToAll || operation.send_counts.size() != ranks ||
-                 operation.recv_counts.size() != ranks))
-    return MakeError(ErrorCode::kInvalid, name +
-                                              ": unequal counts are of an all-to-all, one for "
-                                              "each of the " +
-                                              std::to_string(size) + " ranks");
-  return absl::OkStatus();
-}
-
 Status Pieces::Run(const Operation& operation, std::uint64_t seq) {
-  note_ = {0,
-           seq,
-           operation.count,
-           static_cast<std::int32_t>(operation.kind),
-           static_cast<std::int32_t>(operation.type),
-           static_cast<std::int32_t>(operation.op),
-           operation.root};
+  note_ = NoteOf(operation, seq);
   most_ = operation.most;
   until_ = most_ > Duration::zero() ? clock_.Now() + most_ : Instant::max();
   const std::size_t all = operation.count * WidthOf(operation.type) * ranks();
@@ -135,23 +71,20 @@ Status Pieces::Late(int peer) const {
 Status Pieces::CheckPeers(std::uint64_t number) const {
   for (int peer = 0; peer < area_.size(); ++peer) {
     if (peer == area_.rank()) continue;
-    const PieceNote theirs = area_.line(peer).notes[number % kSlots];
+    const PieceNote theirs = area_.line(peer).notes[number % area_.slots()];
     if (SameWork(theirs, note_)) continue;
-    return MakeError(ErrorCode::kInvalid, "rank " + std::to_string(area_.rank()) + " is in " +
-                                              Words(note_) + ", its node's rank " +
-                                              std::to_string(peer) + " in " + Words(theirs) +
-                                              ": all ranks start the same operations in the same "
-                                              "order");
+    return Differs(area_.rank(), note_, peer, theirs);
   }
   return absl::OkStatus();
 }
 
 Status Pieces::Post(const Plan& plan, std::uint64_t piece) {
   const std::uint64_t number = next_ + piece;
-  if (number >= kSlots) TROUPE_TRY(AwaitPeers(&RankLine::reduced, number + 1 - kSlots));  // PI2
+  if (number >= area_.slots())  // PI2
+    TROUPE_TRY(AwaitPeers(&RankLine::reduced, number + 1 - area_.slots()));
   if (plan.post) plan.post(piece, number);
   note_.piece = number;
-  area_.mine().notes[number % kSlots] = note_;
+  area_.mine().notes[number % area_.slots()] = note_;
   area_.mine().posted.store(number + 1);
   area_.Ring();
   return absl::OkStatus();
@@ -162,7 +95,8 @@ Status Pieces::Combine(const Plan& plan, std::uint64_t piece) {
   TROUPE_TRY(AwaitPeers(&RankLine::posted, number + 1));
   note_.piece = number;
   TROUPE_TRY(CheckPeers(number));  // PI1
-  if (plan.take && number >= kSlots) TROUPE_TRY(AwaitPeers(&RankLine::taken, number + 1 - kSlots));
+  if (plan.take && number >= area_.slots())
+    TROUPE_TRY(AwaitPeers(&RankLine::taken, number + 1 - area_.slots()));
   if (plan.combine) plan.combine(piece, number);
   if (!plan.take) area_.mine().taken.store(number + 1);
   area_.mine().reduced.store(number + 1);
@@ -237,15 +171,14 @@ Status Pieces::Reduce(const Operation& operation) {
     for (std::size_t rank = 0; rank < ranks(); ++rank)
       sources[rank] = Peer(rank, number) + section * me();
     sources[me()] = In(operation) + at;
-    std::byte* const result = area_.Reduced(area_.rank(), number);
+    std::byte* const result = area_.Result(number) + section * me();
     reduce(result, sources.data(), ranks(), bytes / width, ranks());
     if (gets) Copy(Out(operation) + at, result, bytes);
   };
   plan.take = [&](std::uint64_t piece, std::uint64_t number) {
     for (std::size_t rank = 0; gets && rank < ranks(); ++rank) {
       const auto [at, bytes] = share(piece, rank);
-      if (rank != me())
-        Copy(Out(operation) + at, area_.Reduced(static_cast<int>(rank), number), bytes);
+      if (rank != me()) Copy(Out(operation) + at, area_.Result(number) + section * rank, bytes);
     }
   };
   return Go(plan);
@@ -348,12 +281,7 @@ Status Pieces::AllToAll(const Operation& operation) {
                          .count = ranks(),
                          .type = DataType::kUint64};
   TROUPE_TRY(Gather(tables));
-  for (std::size_t rank = 0; rank < ranks(); ++rank)
-    if (table[rank * ranks() + me()] != recv[rank])
-      return MakeError(ErrorCode::kInvalid,
-                       "all-to-all: rank " + std::to_string(rank) + " of the node sends " +
-                           std::to_string(table[rank * ranks() + me()]) + " bytes to rank " +
-                           std::to_string(me()) + ", which takes " + std::to_string(recv[rank]));
+  TROUPE_TRY(CheckCounts(table, recv, me()));
   return Exchange(operation, send, recv,
                   PiecesOf(*std::max_element(table.begin(), table.end()), section));
 }

@@ -18,23 +18,16 @@
 #include <string>
 #include <vector>
 
-#include "actors/train/communicator.h"
-#include "actors/train/local/shared_area.h"
+#include "actors/train/local/collectives.h"
 
 namespace troupe::train {
 
-/// Ok where the operation is one that a group of `size` ranks can run; else kInvalid and why.
-Status CheckOperation(const Operation& operation, int size);
-
-class Pieces {
+class Pieces final : public Collectives {
  public:
   /// Both must outlive it.
   Pieces(SharedArea& area, const Clock& clock) : area_(area), clock_(clock) {}
 
-  /// Runs a collective with all ranks; blocks. kCancelled: the area was stopped. kConnection:
-  /// a peer is gone that it needs; the text is its number. kInvalid: a peer is in another
-  /// operation. kTimeout: it took longer than it may, and who is late. Not for sends and receives.
-  Status Run(const Operation& operation, std::uint64_t seq);
+  Status Run(const Operation& operation, std::uint64_t seq) override;
 
  private:
   using Step = std::function<void(std::uint64_t piece, std::uint64_t number)>;

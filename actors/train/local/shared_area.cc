@@ -23,30 +23,36 @@ constexpr int kSeals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
 
 std::size_t Up(std::size_t bytes, std::size_t to) { return (bytes + to - 1) / to * to; }
 
-std::size_t SectionBytes(int size) {
-  return std::max<std::size_t>(kPieceBytes / static_cast<std::size_t>(size) / 64 * 64, 64);
-}
-
 std::string MemoryError(const std::string& what) { return what + ": " + std::strerror(errno); }
 
 }  // namespace
 
-SharedArea::SharedArea(UniqueFd memory, int rank, int size)
+AreaShape AreaShape::OfOneNode(int size) {
+  const auto ranks = static_cast<std::size_t>(size);
+  const std::size_t section = std::max<std::size_t>(kPieceBytes / ranks / 64 * 64, 64);
+  return {size, size, 2, section, section * ranks, section * ranks};
+}
+
+AreaShape AreaShape::OfSeveralNodes(int size, int group_size, std::size_t result_bytes) {
+  if (size == 1) return {size, group_size, kSlotsMax, 64, 64, 64};
+  return {size, group_size, kSlotsMax, kPieceBytes, kPieceBytes, result_bytes};
+}
+
+SharedArea::SharedArea(UniqueFd memory, int rank, const AreaShape& shape)
     : memory_(std::move(memory)),
       rank_(rank),
-      size_(size),
-      section_bytes_(SectionBytes(size)),
-      mailbox_bytes_(size < kManyRanks ? kMailboxBytes : kSmallMailboxBytes),
-      gone_(std::make_unique<std::atomic<bool>[]>(static_cast<std::size_t>(size))) {
-  const auto ranks = static_cast<std::size_t>(size);
+      shape_(shape),
+      mailbox_bytes_(shape.size < kManyRanks ? kMailboxBytes : kSmallMailboxBytes),
+      gone_(std::make_unique<std::atomic<bool>[]>(static_cast<std::size_t>(shape.group_size))) {
+  const auto ranks = static_cast<std::size_t>(shape.size);
   const std::size_t lines = Up(sizeof(RankLine) * ranks, kPage);
-  const std::size_t contributed = Up(slot_bytes() * kSlots * ranks, kPage);
-  const std::size_t reduced = Up(section_bytes_ * kSlots * ranks, kPage);
+  const std::size_t contributed = Up(shape.slot_bytes * shape.slots * ranks, kPage);
+  const std::size_t results = Up(shape.result_bytes * shape.slots, kPage);
   const std::size_t mailbox = Up(sizeof(Mailbox) + mailbox_bytes_, kPage);
-  bytes_ = lines + contributed + reduced + mailbox * ranks * ranks;
+  bytes_ = lines + contributed + results + mailbox * ranks * ranks;
   contributed_ = lines;
-  reduced_ = lines + contributed;
-  mailboxes_ = lines + contributed + reduced;
+  results_ = lines + contributed;
+  mailboxes_ = lines + contributed + results;
 }
 
 Status SharedArea::MapAll() {
@@ -60,12 +66,12 @@ Status SharedArea::MapAll() {
   return absl::OkStatus();
 }
 
-StatusOr<std::unique_ptr<SharedArea>> SharedArea::Make(int rank, int size) {
+StatusOr<std::unique_ptr<SharedArea>> SharedArea::Make(int rank, const AreaShape& shape) {
   UniqueFd memory(memfd_create("troupe-group", MFD_CLOEXEC | MFD_ALLOW_SEALING));
   if (!memory.valid())
     return MakeError(ErrorCode::kTooLarge,
                      MemoryError("making the memory that the ranks of a node share"));
-  std::unique_ptr<SharedArea> area(new SharedArea(std::move(memory), rank, size));
+  std::unique_ptr<SharedArea> area(new SharedArea(std::move(memory), rank, shape));
   const std::size_t reserved = area->mailboxes_;
   if (ftruncate(area->memory(), static_cast<off_t>(area->bytes_)) != 0 ||
       fallocate(area->memory(), 0, 0, static_cast<off_t>(reserved)) != 0 ||
@@ -76,15 +82,16 @@ StatusOr<std::unique_ptr<SharedArea>> SharedArea::Make(int rank, int size) {
   return area;
 }
 
-StatusOr<std::unique_ptr<SharedArea>> SharedArea::Map(UniqueFd memory, int rank, int size) {
-  std::unique_ptr<SharedArea> area(new SharedArea(std::move(memory), rank, size));
+StatusOr<std::unique_ptr<SharedArea>> SharedArea::Map(UniqueFd memory, int rank,
+                                                      const AreaShape& shape) {
+  std::unique_ptr<SharedArea> area(new SharedArea(std::move(memory), rank, shape));
   struct stat found{};
   const int seals = fcntl(area->memory(), F_GET_SEALS);
   if (fstat(area->memory(), &found) != 0 || seals < 0 || (seals & kSeals) != kSeals ||
       found.st_size != static_cast<off_t>(area->bytes_))
     return MakeError(ErrorCode::kInvalid,
                      "the memory that a peer has sent is not that of a group of " +
-                         std::to_string(size) + " ranks on this node (" +
+                         std::to_string(shape.size) + " ranks on this node (" +
                          std::to_string(found.st_size) + " bytes, seals " + std::to_string(seals) +
                          "): all ranks need the same version of troupe");
   TROUPE_TRY(area->MapAll());
@@ -97,16 +104,15 @@ SharedArea::~SharedArea() {
 
 std::byte* SharedArea::Contributed(int rank, std::uint64_t piece) const {
   return base_ + contributed_ +
-         slot_bytes() * (static_cast<std::size_t>(rank) * kSlots + piece % kSlots);
+         slot_bytes() * (static_cast<std::size_t>(rank) * slots() + piece % slots());
 }
 
-std::byte* SharedArea::Reduced(int rank, std::uint64_t piece) const {
-  return base_ + reduced_ +
-         section_bytes_ * (static_cast<std::size_t>(rank) * kSlots + piece % kSlots);
+std::byte* SharedArea::Result(std::uint64_t piece) const {
+  return base_ + results_ + shape_.result_bytes * (piece % slots());
 }
 
 Mailbox& SharedArea::mailbox(int from, int to) const {
-  const auto index = static_cast<std::size_t>(from) * static_cast<std::size_t>(size_) +
+  const auto index = static_cast<std::size_t>(from) * static_cast<std::size_t>(size()) +
                      static_cast<std::size_t>(to);
   return *reinterpret_cast<Mailbox*>(base_ + mailboxes_ +
                                      Up(sizeof(Mailbox) + mailbox_bytes_, kPage) * index);
@@ -120,7 +126,7 @@ void SharedArea::Ring(int peer) {
 }
 
 void SharedArea::Ring() {
-  for (int peer = 0; peer < size_; ++peer)
+  for (int peer = 0; peer < size(); ++peer)
     if (peer != rank_) Ring(peer);
 }
 
@@ -140,8 +146,8 @@ void SharedArea::Pause() {
 #endif
 }
 
-void SharedArea::MarkGone(int peer) {
-  gone_[static_cast<std::size_t>(peer)].store(true);
+void SharedArea::MarkGone(int rank_of_group) {
+  gone_[static_cast<std::size_t>(rank_of_group)].store(true);
   WakeMine();
 }
 

@@ -5,12 +5,13 @@
 // another, and the pages that collectives use are reserved when it is made.
 //
 //   +--------+----------------------+---------------------------------+---------------------------+
-//   | header | a line per rank      | what ranks contribute           | what they have reduced    |
-//   |        | counters, bell       | kSlots pieces for each rank     | kSlots parts for each     |
+//   | header | a line per rank      | what ranks contribute           | results of a piece        |
+//   |        | counters, bell       | `slots` pieces for each rank    | `slots` of them           |
 //   +--------+----------------------+---------------------------------+---------------------------+
 //   | mailboxes: a ring of bytes for each ordered pair of ranks, paged in by their first use
 //
-// A rank writes its own line, slots, results and outgoing mailboxes and reads all others'. Counters
+// A rank writes its own line, slots, part of the results and outgoing mailboxes and reads all
+// others'. Ranks are numbered by their places on the node here, but for `gone`. Counters
 // only grow; nothing read from a peer is used as a length or an address before it was compared.
 // Waiting: a rank sleeps on the bell of its own line, which peers ring after they have counted on
 // (they see that it sleeps), and which Stop rings from any thread. A killed peer leaves nothing
@@ -30,7 +31,7 @@
 
 namespace troupe::train {
 
-inline constexpr std::size_t kSlots = 2;  // pieces of a rank that are under way
+inline constexpr std::size_t kSlotsMax = 4;
 inline constexpr std::size_t kPieceBytes = 512 << 10;
 inline constexpr int kRanksOfNodeMax = 512;
 
@@ -49,7 +50,7 @@ struct RankLine {
   alignas(64) std::atomic<std::uint64_t> taken;    // results read of all
   alignas(64) std::atomic<std::uint32_t> bell;
   std::atomic<std::uint32_t> sleepers;
-  alignas(64) PieceNote notes[kSlots];
+  alignas(64) PieceNote notes[kSlotsMax];
 };
 
 /// A ring of bytes from one rank to another: the sender counts `written`, the receiver `read`.
@@ -61,30 +62,46 @@ struct Mailbox {
 
 enum class Woken { kReady, kStopped, kLate };
 
+/// How an area is cut, the same on all ranks of a node.
+struct AreaShape {
+  int size = 1;                   // ranks of the node
+  int group_size = 1;             // of all nodes
+  std::size_t slots = 2;          // pieces of a rank that are under way, kSlotsMax at most
+  std::size_t section_bytes = 0;  // a rank's share of a piece; a multiple of 64
+  std::size_t slot_bytes = 0;     // what a rank contributes to a piece
+  std::size_t result_bytes = 0;   // of a piece
+
+  /// Of a group on one node: a section for each rank.
+  static AreaShape OfOneNode(int size);
+  /// Of a node among several: whole pieces, which the plan divides; nothing where a rank is alone
+  /// on its node.
+  static AreaShape OfSeveralNodes(int size, int group_size, std::size_t result_bytes);
+};
+
 class SharedArea {
  public:
   /// A new one. kTooLarge: no memory for it. Blocks while its pages are reserved.
-  static StatusOr<std::unique_ptr<SharedArea>> Make(int rank, int size);
+  static StatusOr<std::unique_ptr<SharedArea>> Make(int rank, const AreaShape& shape);
   /// The area behind a descriptor that a peer has sent. kInvalid: it is none of this size, or its
   /// size could change.
-  static StatusOr<std::unique_ptr<SharedArea>> Map(UniqueFd memory, int rank, int size);
+  static StatusOr<std::unique_ptr<SharedArea>> Map(UniqueFd memory, int rank,
+                                                   const AreaShape& shape);
   ~SharedArea();
   SharedArea(const SharedArea&) = delete;
   SharedArea& operator=(const SharedArea&) = delete;
 
   int rank() const { return rank_; }
-  int size() const { return size_; }
+  int size() const { return shape_.size; }
   /// To be sent to the other ranks of the node.
   int memory() const { return memory_.get(); }
 
   RankLine& line(int rank) const { return lines_[rank]; }
   RankLine& mine() const { return lines_[rank_]; }
-  /// A slot has a section for each rank, each of so many bytes; a multiple of 64.
-  std::size_t section_bytes() const { return section_bytes_; }
-  std::size_t slot_bytes() const { return section_bytes_ * static_cast<std::size_t>(size_); }
+  std::size_t slots() const { return shape_.slots; }
+  std::size_t section_bytes() const { return shape_.section_bytes; }
+  std::size_t slot_bytes() const { return shape_.slot_bytes; }
   std::byte* Contributed(int rank, std::uint64_t piece) const;
-  /// One section.
-  std::byte* Reduced(int rank, std::uint64_t piece) const;
+  std::byte* Result(std::uint64_t piece) const;
   Mailbox& mailbox(int from, int to) const;
   std::size_t mailbox_bytes() const { return mailbox_bytes_; }
 
@@ -93,7 +110,7 @@ class SharedArea {
   /// Wakes one.
   void Ring(int peer);
   /// Has the waits of this process look again. Any thread.
-  void Nudge() { WakeMine(); }
+  void Nudge() { Ring(rank_); }
   /// Blocks until `ready()`, which only reads. Any thread.
   template <class Ready>
   Woken Await(const Ready& ready, const Clock& clock, Instant until) {
@@ -117,12 +134,15 @@ class SharedArea {
   /// Ends all waits of this process in it, for ever; returns at once. Any thread.
   void Stop();
   bool stopped() const { return stopped_.load(std::memory_order_acquire); }
-  /// Notes that the peer's process counts on no more; wakes who waits for it. Any thread.
-  void MarkGone(int peer);
-  bool gone(int peer) const { return gone_[static_cast<std::size_t>(peer)].load(); }
+  /// Notes that the process of that rank of the group counts on no more; wakes who waits for it.
+  /// Any thread.
+  void MarkGone(int rank_of_group);
+  bool gone(int rank_of_group) const {
+    return gone_[static_cast<std::size_t>(rank_of_group)].load();
+  }
 
  private:
-  SharedArea(UniqueFd memory, int rank, int size);
+  SharedArea(UniqueFd memory, int rank, const AreaShape& shape);
   Status MapAll();
   void Sleep(std::uint32_t heard, Duration most);
   void WakeMine();
@@ -130,9 +150,10 @@ class SharedArea {
   static constexpr int kLooks = 200;  // some microseconds: most peers are as far as this one
 
   const UniqueFd memory_;
-  const int rank_, size_;
-  const std::size_t section_bytes_, mailbox_bytes_;
-  std::size_t bytes_ = 0, contributed_ = 0, reduced_ = 0,
+  const int rank_;
+  const AreaShape shape_;
+  const std::size_t mailbox_bytes_;
+  std::size_t bytes_ = 0, contributed_ = 0, results_ = 0,
               mailboxes_ = 0;  // all, and where they begin
   std::byte* base_ = nullptr;
   RankLine* lines_ = nullptr;

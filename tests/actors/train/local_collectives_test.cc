@@ -1,6 +1,6 @@
-// Every collective over memory by real processes, for groups of one to five ranks and sizes from
-// nothing over one piece to several: what each rank gets against what it should, computed from the
-// ranks' numbers.
+// Every collective over memory and between nodes by real processes, for groups of one to five ranks
+// on one to three nodes and sizes from nothing over one piece to several: what each rank gets
+// against what it should, computed from the ranks' numbers.
 #include <gtest/gtest.h>
 
 #include <cstdint>
@@ -31,13 +31,13 @@ std::int64_t SumAt(int size, std::size_t at) {
   return sum;
 }
 
-class LocalCollectives : public testing::TestWithParam<int> {
+class LocalCollectives : public testing::TestWithParam<Layout> {
  protected:
-  int size() const { return GetParam(); }
-  std::size_t ranks() const { return static_cast<std::size_t>(GetParam()); }
+  int size() const { return static_cast<int>(GetParam().size()); }
+  std::size_t ranks() const { return GetParam().size(); }
   /// Each rank runs it with every count.
   void ForAll(const std::function<void(Rank&, LocalMember&, std::size_t)>& body) {
-    LocalTest test(size());
+    LocalTest test(GetParam());
     ExpectSuccess(RunRanks(size(), {}, [&](Rank& rank) {
       LocalMember member(rank, test);
       for (const std::size_t count : kCounts) body(rank, member, count);
@@ -201,7 +201,7 @@ TEST_P(LocalCollectives, AllToAllOfUnequalCounts) {
 }
 
 TEST_P(LocalCollectives, ManyOutstandingInTheirOrder) {
-  LocalTest test(size());
+  LocalTest test(GetParam());
   ExpectSuccess(RunRanks(size(), {}, [&](Rank& rank) {
     LocalMember member(rank, test);
     std::vector<Numbers> results(100, Numbers(500));
@@ -222,8 +222,22 @@ TEST_P(LocalCollectives, ManyOutstandingInTheirOrder) {
   }));
 }
 
-INSTANTIATE_TEST_SUITE_P(Sizes, LocalCollectives, testing::Values(1, 2, 3, 5),
-                         testing::PrintToStringParamName());
+/// "Nodes001": ranks 0 and 1 on one node, rank 2 on another.
+std::string NameOfLayout(const testing::TestParamInfo<Layout>& info) {
+  std::string name = "Nodes";
+  for (const int node : info.param) name += std::to_string(node);
+  return name;
+}
+
+INSTANTIATE_TEST_SUITE_P(OneNode, LocalCollectives,
+                         testing::Values(OneNode(1), OneNode(2), OneNode(3), OneNode(5)),
+                         NameOfLayout);
+// One rank on each, as many, fewer on one of them, ranks of a node that do not follow each other.
+INSTANTIATE_TEST_SUITE_P(SeveralNodes, LocalCollectives,
+                         testing::Values(Layout{0, 1}, Layout{0, 0, 1, 1}, Layout{0, 0, 0, 1},
+                                         Layout{0, 1, 0, 1, 1}, Layout{0, 1, 2},
+                                         Layout{0, 0, 1, 2, 2}),
+                         NameOfLayout);
 
 TEST(LocalFloats, AreTheSameBitsOnEveryRankAndInEveryRun) {
   // Sums that depend on their order: 1e8, -1e8 and small ones.
@@ -239,6 +253,24 @@ TEST(LocalFloats, AreTheSameBitsOnEveryRankAndInEveryRun) {
       for (std::size_t at = 0; at < count; ++at)
         rank.Require(result[at] == expected, "in the order of the ranks");
     }
+  }));
+}
+
+TEST(LocalFloats, SP2_OverNodesInTheOrderOfRanksThenOfNodes) {
+  LocalTest test(Layout{0, 1, 0, 1});
+  ExpectSuccess(RunRanks(4, {}, [&](Rank& rank) {
+    LocalMember member(rank, test);
+    constexpr std::size_t kCount = 300001;
+    const float parts[] = {1e8f, 3.14159f, -1e8f, 2.71828f};
+    std::vector<float> mine(kCount, parts[rank.index()]), result(kCount);
+    const float expected = (parts[0] + parts[2]) + (parts[1] + parts[3]);
+    for (const std::size_t count : {std::size_t{5}, kCount})
+      for (const auto op : {ReduceOp::kSum, ReduceOp::kAvg}) {
+        member.Run({.send = mine.data(), .recv = result.data(), .count = count, .op = op});
+        for (std::size_t at = 0; at < count; ++at)
+          rank.Require(result[at] == (op == ReduceOp::kSum ? expected : expected / 4),
+                       "in the order of nodes: " + std::to_string(result[at]));
+      }
   }));
 }
 

@@ -217,8 +217,7 @@ TEST(LocalDeath, WhoDoesNotKnowTheSecretIsTurnedAway) {
   LocalTest test(2);
   ExpectSuccess(RunRanks(2, {}, [&](Rank& rank) {
     Supervisor supervisor(async::RealClock::Shared(), EndThisProcess);
-    Door door = rank.Take(Door::Open());
-    test.Publish(rank, door.card());
+    Door door = test.Open(rank);
     LocalSpec spec{.name = "dp",
                    .rank = rank.index(),
                    .size = 2,
@@ -251,8 +250,7 @@ TEST(LocalDeath, StrangersDoNotKeepAGroupFromForming) {
   LocalTest test(2);
   ExpectSuccess(RunRanks(2, {}, [&](Rank& rank) {
     Supervisor supervisor(async::RealClock::Shared(), EndThisProcess);
-    Door door = rank.Take(Door::Open());
-    test.Publish(rank, door.card());
+    Door door = test.Open(rank);
     const auto cards = test.Cards(rank);
     std::vector<UniqueFd> strangers;
     if (rank.index() == 1) {  // before it comes itself: lies, and one that hangs up in the middle
@@ -269,10 +267,14 @@ TEST(LocalDeath, StrangersDoNotKeepAGroupFromForming) {
 }
 
 TEST(LocalDeath, WhatIsNoCardIsRefused) {
-  for (const std::string text : {"", "troupe-group 2\nhost\ndoor", "troupe-group 1\n"})
+  for (const std::string text :
+       {"", "troupe-group 1\nhost\ndoor", "troupe-group 2\n", "troupe-group 2\nhost\ndoor\nname",
+        "troupe-group 2\na\nb\nc\nd\ne"})
     EXPECT_EQ(ErrorCodeOf(Card::Parse(text).status()), ErrorCode::kInvalid) << text;
   EXPECT_EQ(ErrorCodeOf(Card::Parse(std::string(4096, 'x')).status()), ErrorCode::kInvalid);
-  EXPECT_EQ(Card::Parse(Card{"host", "door"}.Text())->door, "door");
+  const auto card = Card::Parse(Card{"host", "door", "name", "10.0.0.1:4711"}.Text());
+  EXPECT_EQ(card->door, "door");
+  EXPECT_EQ(card->address, "10.0.0.1:4711");
 }
 
 }  // namespace

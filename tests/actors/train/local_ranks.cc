@@ -19,12 +19,23 @@ struct LocalTest::Page {
   char cards[kCards][512];
 };
 
-LocalTest::LocalTest(int size)
-    : size_(size),
+LocalTest::LocalTest(Layout layout)
+    : layout_(std::move(layout)),
       page_(static_cast<Page*>(mmap(nullptr, sizeof(Page), PROT_READ | PROT_WRITE,
                                     MAP_SHARED | MAP_ANONYMOUS, -1, 0))) {}
 
 LocalTest::~LocalTest() { munmap(page_, sizeof(Page)); }
+
+Door LocalTest::Open(Rank& rank) {
+  const int node = layout_[static_cast<std::size_t>(rank.index())];
+  Door door = rank.Take(Door::Open("node-" + std::to_string(node)));
+  if (layout_ != OneNode(size())) {
+    const Status listens = door.Listen("127.0.0.1");
+    rank.Require(listens.ok(), MessageOf(listens));
+  }
+  Publish(rank, door.card());
+  return door;
+}
 
 void LocalTest::Publish(Rank& rank, const Card& card) {
   std::snprintf(page_->cards[rank.index()], sizeof page_->cards[0], "%s", card.Text().c_str());
@@ -32,9 +43,9 @@ void LocalTest::Publish(Rank& rank, const Card& card) {
 }
 
 std::vector<Card> LocalTest::Cards(Rank& rank) const {
-  rank.Await("published", size_);
+  rank.Await("published", size());
   std::vector<Card> cards;
-  for (int each = 0; each < size_; ++each)
+  for (int each = 0; each < size(); ++each)
     cards.push_back(rank.Take(Card::Parse(page_->cards[each])));
   return cards;
 }
@@ -42,8 +53,7 @@ std::vector<Card> LocalTest::Cards(Rank& rank) const {
 LocalMember::LocalMember(Rank& rank, LocalTest& test, const std::function<void(LocalSpec&)>& adapt)
     : rank_(rank),
       supervisor_(std::make_unique<Supervisor>(async::RealClock::Shared(), EndThisProcess)) {
-  Door door = rank.Take(Door::Open());
-  test.Publish(rank, door.card());
+  Door door = test.Open(rank);
   LocalSpec spec{.name = "dp",
                  .rank = rank.index(),
                  .size = test.size(),

@@ -16,15 +16,23 @@
 
 namespace troupe::train {
 
+/// The number of each rank's node: ranks of different ones share no memory, and meet by TCP at this
+/// machine's loopback.
+using Layout = std::vector<int>;
+inline Layout OneNode(int size) { return Layout(static_cast<std::size_t>(size)); }
+
 /// What the ranks of one test share: their cards, by a page that they inherit, and the secret.
 class LocalTest {
  public:
-  explicit LocalTest(int size);
+  explicit LocalTest(int size) : LocalTest(OneNode(size)) {}
+  explicit LocalTest(Layout layout);
   ~LocalTest();
   LocalTest(const LocalTest&) = delete;
   LocalTest& operator=(const LocalTest&) = delete;
 
-  int size() const { return size_; }
+  int size() const { return static_cast<int>(layout_.size()); }
+  /// This rank's door, open to those that may come, and published.
+  Door Open(Rank& rank);
   const Secret& secret() const { return secret_; }
   void Publish(Rank& rank, const Card& card);
   /// Blocks until all have published.
@@ -32,7 +40,7 @@ class LocalTest {
 
  private:
   struct Page;
-  const int size_;
+  const Layout layout_;
   const Secret secret_{"what only the ranks of this test know"};
   Page* page_;
 };
