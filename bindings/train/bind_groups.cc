@@ -1,11 +1,14 @@
 #include "bindings/train/bind_groups.h"
 
 #include <chrono>
+#include <optional>
+#include <string>
 #include <utility>
 
 #include "bindings/control/control_convert.h"
 #include "bindings/support/gil.h"
 #include "bindings/train/groups.h"
+#include "runtime/os/host.h"
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -23,9 +26,14 @@ class GroupDoor {
   }
   void Listen(const std::string& interface, const std::string& towards) {
     if (!door_) throw nb::value_error(kUsed);
-    const auto address = train::AddressFor(interface, towards);
-    if (!address.ok()) ThrowStatus(address.status());
-    const Status status = door_->Listen(*address);
+    const std::string address =
+        interface.empty() ? os::InterfaceTo({towards}).address : os::AddressOf(interface);
+    const Status status =
+        address.empty()
+            ? MakeError(ErrorCode::kInvalid, "the interface " + interface + " has no address on " +
+                                                 os::HostName() +
+                                                 ", where ranks of other nodes are to come")
+            : door_->Listen(address);
     if (!status.ok()) ThrowStatus(status);
   }
   nb::bytes card() const {

@@ -117,4 +117,21 @@ LocalInterface InterfaceTo(const std::vector<std::string>& hosts) {
   return {"lo", "127.0.0.1"};
 }
 
+std::string AddressOf(const std::string& interface) {
+  ifaddrs* list = nullptr;
+  if (getifaddrs(&list) != 0) return "";
+  const std::unique_ptr<ifaddrs, void (*)(ifaddrs*)> guard(list, freeifaddrs);
+  std::string second;
+  for (const ifaddrs* each = list; each != nullptr; each = each->ifa_next) {
+    if (each->ifa_addr == nullptr || interface != each->ifa_name) continue;
+    if (each->ifa_addr->sa_family == AF_INET)
+      return AddressText(each->ifa_addr, sizeof(sockaddr_in));
+    if (each->ifa_addr->sa_family != AF_INET6) continue;
+    const auto* const six = reinterpret_cast<const sockaddr_in6*>(each->ifa_addr);
+    if (second.empty() && !IN6_IS_ADDR_LINKLOCAL(&six->sin6_addr))
+      second = AddressText(each->ifa_addr, sizeof(sockaddr_in6));
+  }
+  return second;
+}
+
 }  // namespace troupe::os

@@ -24,5 +24,8 @@ struct LocalInterface {
 /// decides, but loopback is chosen only when every host is this machine's loopback (or there is
 /// none). Numeric addresses only: no name is looked up.
 LocalInterface InterfaceTo(const std::vector<std::string>& hosts);
+/// The numeric address of the interface of this name, its first of IPv4, else of IPv6 that is not
+/// of the link alone; empty where it has none.
+std::string AddressOf(const std::string& interface);
 
 }  // namespace troupe::os

@@ -1,4 +1,5 @@
-"""What is said where the backend `troupe` cannot be: no compiler, no headers, a library that others may write to, a group over two hosts.
+"""What is said where the backend `troupe` cannot be: no compiler, no headers, a library that others may write to, an interface
+without an address; where a group on several nodes listens.
 
 Method: the builder with folders and variables of the test's own; no cluster.
 """
@@ -11,8 +12,9 @@ from pathlib import Path
 import pytest
 import torch
 
+from troupe._bridge import native
 from troupe._process.torch_backend import build
-from troupe._process.torch_backend.meeting import meet
+from troupe._process.torch_backend.meeting import listen, meet
 
 
 @pytest.fixture
@@ -65,7 +67,39 @@ class _Said(dict):  # a store that knows everything
         self[key] = value.encode()
 
 
-def test_a_group_over_two_nodes_is_refused_and_gloo_named() -> None:
-    store = _Said({f"troupe/card/{rank}": f"troupe-group 1\nhost-{rank // 2}\ndoor".encode().hex().encode() for rank in range(4)})
-    with pytest.raises(RuntimeError, match=r'on 2: ranks 0, 1; ranks 2, 3\n.*init_process_group\("gloo"\)'):
-        meet(store, 0, 4, bytes.fromhex(store["troupe/card/0"].decode()), b"secret")
+class _Door:
+    """Rank 0's on host-0; it listens nowhere until it is told to."""
+
+    def __init__(self) -> None:
+        self.card, self.listens = b"troupe-group 2\nhost-0\ndoor\nnode\n", []
+
+    def listen(self, interface: str, towards: str) -> None:
+        self.listens.append((interface, towards))
+        self.card += b"10.0.0.1:4711"
+
+
+def _store(hosts: list[str]) -> _Said:
+    cards = {rank: f"troupe-group 2\n{host}\ndoor\nnode\n" for rank, host in enumerate(hosts)}
+    said = {f"troupe/card/{rank}": card for rank, card in cards.items()} | {f"troupe/address/{rank}": card + "10.0.0.1:1" for rank, card in cards.items()}
+    return _Said({key: card.encode().hex().encode() for key, card in said.items()})
+
+
+def test_a_group_on_one_node_listens_to_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    door = _Door()
+    secret, cards = meet(_store(["host-0"] * 2), 0, 2, door, b"secret")
+    assert secret == b"secret" and door.listens == [] and all(card.endswith(b"\n") for card in cards)
+
+
+def test_a_group_over_two_nodes_listens_at_the_launchs_interface(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GLOO_SOCKET_IFNAME", "eth1,eth0")
+    monkeypatch.setenv("MASTER_ADDR", "10.0.0.9")
+    door = _Door()
+    _, cards = meet(_store(["host-0", "host-0", "host-1"]), 0, 3, door, b"secret")
+    assert door.listens == [("eth1", "10.0.0.9")]
+    assert [card.rpartition(b"\n")[2] for card in cards] == [b"10.0.0.1:4711", b"10.0.0.1:1", b"10.0.0.1:1"]
+
+
+def test_an_interface_without_an_address_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GLOO_SOCKET_IFNAME", "none7")
+    with pytest.raises(RuntimeError, match=r"the interface none7 has no address on .* \(GLOO_SOCKET_IFNAME names it\)"):
+        listen(native.GroupDoor())

@@ -22,6 +22,8 @@ TEST(Host, LoopbackReachesLoopbackAndNobody) {
   EXPECT_EQ(InterfaceTo({}).name, "lo");
   EXPECT_EQ(InterfaceTo({"127.0.0.1", "127.0.0.1"}).address, "127.0.0.1");
   EXPECT_EQ(InterfaceTo({"not a number"}).name, "lo") << "no name is looked up";
+  EXPECT_EQ(AddressOf("lo"), "127.0.0.1");
+  EXPECT_EQ(AddressOf("none7"), "");
 }
 
 TEST(Cgroup, ReadsWithoutFailing) {

@@ -1,4 +1,4 @@
-"""torch's backend `troupe`: groups of tensors on CPUs over the memory that the ranks of a node share.
+"""torch's backend `troupe`: groups of tensors on CPUs over the memory that the ranks of a node share, and TCP between nodes.
 
 `register` makes `init_process_group("troupe")` work in this process. The library that is built against torch is loaded by the first group,
 and built then if this machine has none for this torch (`build`).
@@ -9,6 +9,7 @@ import os
 from typing import Any
 
 from troupe._bridge import native
+from troupe._identity import boot_id
 
 NAME = "troupe"
 VERDICT_S = 2.0  # how long an operation that lost a peer waits for the word of what killed it
@@ -38,8 +39,8 @@ def _create(options: Any, _: Any) -> Any:
 
     library = build.load()
     rank, size = options.group_rank, options.group_size
-    door = native.GroupDoor()
-    secret, cards = meet(options.store, rank, size, bytes(door.card), os.urandom(_SECRET_BYTES))
+    door = native.GroupDoor(boot_id())
+    secret, cards = meet(options.store, rank, size, door, os.urandom(_SECRET_BYTES))
     timeout_s = options.timeout.total_seconds()
     group = native.form_group(door, options.group_id or "default", rank, secret, cards, timeout_s, VERDICT_S)
     return library.create(native.group_api(), group, rank, size, int(timeout_s * 1000))

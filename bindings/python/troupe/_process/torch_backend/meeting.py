@@ -1,26 +1,41 @@
 """How the ranks of a group find each other through torch's store: each says where it is, the first one the group's secret.
 
-The store's keys are this group's own (torch gives each group a prefix). All ranks must be on one node.
+The store's keys are this group's own (torch gives each group a prefix). Where the ranks are on several nodes each listens at a port too,
+which it says once all know that; on one node nothing listens that another machine can reach.
 """
 from __future__ import annotations
 
+import os
 from typing import Any
 
+INTERFACE = "GLOO_SOCKET_IFNAME"  # the launch sets it to what reaches its other nodes, `lo` where there are none
 
-def meet(store: Any, rank: int, size: int, card: bytes, secret: bytes) -> tuple[bytes, list[bytes]]:
-    """The group's secret, which is rank 0's, and all ranks' cards. Blocks. Raises RuntimeError for a group over several nodes."""
+
+def meet(store: Any, rank: int, size: int, door: Any, secret: bytes) -> tuple[bytes, list[bytes]]:
+    """The group's secret, which is rank 0's, and all ranks' cards. Blocks. RuntimeError: this node has no address for the others."""
     if rank == 0:
         store.set("troupe/secret", secret.hex())
-    store.set(f"troupe/card/{rank}", card.hex())
-    cards = [bytes.fromhex(bytes(store.get(f"troupe/card/{each}")).decode()) for each in range(size)]
-    hosts: dict[bytes, list[int]] = {}
-    for each, found in enumerate(cards):
-        hosts.setdefault(_host_of(found), []).append(each)
-    if len(hosts) > 1:
-        places = "; ".join(f"ranks {', '.join(map(str, ranks))}" for ranks in hosts.values())
-        raise RuntimeError(f"the backend troupe serves ranks of one node, and this group is on {len(hosts)}: {places}\n"
-                           '  use init_process_group("gloo") for groups over several nodes')
+    cards = _told(store, "card", rank, size, bytes(door.card))
+    if len({_host_of(card) for card in cards}) > 1:
+        listen(door)
+        cards = _told(store, "address", rank, size, bytes(door.card))
     return bytes.fromhex(bytes(store.get("troupe/secret")).decode()), cards
+
+
+def listen(door: Any) -> None:
+    """At the interface that the environment names, the first of a list, else at the one that reaches the launch's store."""
+    interface = os.environ.get(INTERFACE, "").split(",")[0]
+    try:
+        door.listen(interface, os.environ.get("MASTER_ADDR", ""))
+    except Exception as error:
+        said = f" ({INTERFACE} names it)" if interface else ""
+        raise RuntimeError(f"a group of the backend troupe over several nodes: {error}{said}") from error
+
+
+def _told(store: Any, what: str, rank: int, size: int, card: bytes) -> list[bytes]:
+    """What each rank says, in order; blocks until all have."""
+    store.set(f"troupe/{what}/{rank}", card.hex())
+    return [bytes.fromhex(bytes(store.get(f"troupe/{what}/{each}")).decode()) for each in range(size)]
 
 
 def _host_of(card: bytes) -> bytes:
