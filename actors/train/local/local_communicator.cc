@@ -114,7 +114,7 @@ void LocalCommunicator::Begin(std::unique_ptr<SharedArea> area, std::vector<Peer
   if (places_.nodes() == 1) {
     collectives = std::make_unique<Pieces>(*area_, clock);
   } else {
-    connections_ = std::make_unique<Connections>(std::move(met), spec_.size, *area_);
+    connections_ = std::make_unique<Connections>(std::move(met), spec_.size, *area_, stop_.get());
     collectives = std::make_unique<SpanningPieces>(*area_, places_, *connections_, clock,
                                                    [](std::uint64_t) { return std::string(); });
   }

@@ -12,6 +12,8 @@ namespace troupe::train {
 namespace {
 
 constexpr std::size_t kPartsOfAWrite = 8;
+// Of a large part so much is taken at once: each waking of a thread costs as much as copying that.
+constexpr std::size_t kWakeBytesMax = 256 << 10;
 
 std::size_t WholeOf(const PartNote& note) {
   return sizeof(PartNote) + static_cast<std::size_t>(note.bytes);
@@ -44,7 +46,7 @@ PartStream::Ticket PartStream::Send(const PartNote& note, const void* from) {
   // Bytes are only read from what is sent.
   out_.push_back({note, static_cast<std::byte*>(const_cast<void*>(from))});
   if (out_.size() == 1) MoveOut();
-  if (!out_.empty() && (polled_ & POLLOUT) == 0) waker_.Wake();
+  if (waker_ && !out_.empty() && (polled_ & POLLOUT) == 0) waker_->Wake();
   return ticket;
 }
 
@@ -54,7 +56,7 @@ PartStream::Ticket PartStream::Receive(const PartNote& expected, void* to) {
   if (closed_ || ended_.load()) return ticket;
   in_.push_back({expected, static_cast<std::byte*>(to)});
   if (in_.size() == 1) MoveIn();
-  if (!in_.empty() && (polled_ & POLLIN) == 0) waker_.Wake();
+  if (waker_ && !in_.empty() && (polled_ & POLLIN) == 0) waker_->Wake();
   return ticket;
 }
 
@@ -67,8 +69,18 @@ short PartStream::Wants() {
   MutexLock lock(mutex_);
   polled_ = 0;
   if (!out_.empty()) polled_ |= POLLOUT;
-  if (!in_.empty() && !ended_.load()) polled_ |= POLLIN;
+  if (!in_.empty() && !ended_.load()) {
+    polled_ |= POLLIN;
+    WakeAt(std::min(WholeOf(in_.front().note) - in_.front().moved, kWakeBytesMax));
+  }
   return polled_;
+}
+
+void PartStream::WakeAt(std::size_t bytes) {
+  if (bytes == wakes_at_) return;
+  wakes_at_ = bytes;
+  const int least = static_cast<int>(bytes);
+  setsockopt(fd_.get(), SOL_SOCKET, SO_RCVLOWAT, &least, sizeof least);
 }
 
 void PartStream::Move() {
@@ -158,7 +170,7 @@ void PartStream::End() {
   closed_ = true;
   sent_.store(sends_);
   ended_.store(true);
-  shutdown(fd_.get(), SHUT_WR);
+  shutdown(fd_.get(), SHUT_RDWR);  // who waits for it looks again
   changed_();
 }
 

@@ -36,9 +36,10 @@ class PartStream final : public Stream {
  public:
   /// The number of a part that is sent, or received, through the stream's life.
   using Ticket = std::uint64_t;
-  /// `changed` is called when something was sent or received, or has ended. What is given must
+  /// `changed` is called when something was sent or received, or has ended. `waker`: of the thread
+  /// that moves what cannot be moved at once; null where whoever waits does. What is given must
   /// outlive it.
-  PartStream(UniqueFd fd, Waker& waker, std::function<void()> changed)
+  PartStream(UniqueFd fd, Waker* waker, std::function<void()> changed)
       : fd_(std::move(fd)), waker_(waker), changed_(std::move(changed)) {}
 
   /// The memory is read, or written, until the ticket is done or the stream ended.
@@ -64,10 +65,11 @@ class PartStream final : public Stream {
   };
   void MoveOut() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void MoveIn() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void WakeAt(std::size_t bytes) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   bool Took(std::size_t bytes) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const UniqueFd fd_;
-  Waker& waker_;
+  Waker* const waker_;
   const std::function<void()> changed_;
   std::atomic<Ticket> sent_{0}, received_{0};
   std::atomic<bool> ended_{false};
@@ -77,6 +79,8 @@ class PartStream final : public Stream {
   std::optional<PartNote> other_ ABSL_GUARDED_BY(mutex_);
   Ticket sends_ ABSL_GUARDED_BY(mutex_) = 0, receives_ ABSL_GUARDED_BY(mutex_) = 0;
   short polled_ ABSL_GUARDED_BY(mutex_) = 0;  // what the wire's thread waits for
+  std::size_t wakes_at_ ABSL_GUARDED_BY(mutex_) =
+      1;  // the socket can be read from so many bytes on
   bool closed_ ABSL_GUARDED_BY(mutex_) = false;
 };
 

@@ -35,7 +35,7 @@ AreaShape AreaShape::OfOneNode(int size) {
 
 AreaShape AreaShape::OfSeveralNodes(int size, int group_size, std::size_t result_bytes) {
   if (size == 1) return {size, group_size, kSlotsMax, 64, 64, 64};
-  return {size, group_size, kSlotsMax, kPieceBytes, kPieceBytes, result_bytes};
+  return {size, group_size, kSlotsMax, kSpanningBytes, kSpanningBytes, result_bytes};
 }
 
 SharedArea::SharedArea(UniqueFd memory, int rank, const AreaShape& shape)

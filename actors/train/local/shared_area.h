@@ -33,6 +33,7 @@ namespace troupe::train {
 
 inline constexpr std::size_t kSlotsMax = 4;
 inline constexpr std::size_t kPieceBytes = 512 << 10;
+inline constexpr std::size_t kSpanningBytes = 1 << 20;  // a piece's, of a group on several nodes
 inline constexpr int kRanksOfNodeMax = 512;
 
 /// What a rank does in one piece, which its peers compare with what they do.

@@ -14,7 +14,7 @@ constexpr std::size_t kGatherBytesMin = 4 << 10;
 }  // namespace
 
 std::size_t ResultBytes(int group_size) {
-  return std::max(kPieceBytes, kGatherBytesMin * static_cast<std::size_t>(group_size));
+  return std::max(kSpanningBytes, kGatherBytesMin * static_cast<std::size_t>(group_size));
 }
 
 SpanningPieces::SpanningPieces(SharedArea& area, const Places& places, Connections& connections,
@@ -26,7 +26,7 @@ SpanningPieces::SpanningPieces(SharedArea& area, const Places& places, Connectio
       absent_(std::move(absent)),
       slots_(area.slots()) {
   // Parts of a piece are rounded up to 64 bytes each.
-  const std::size_t bytes = kPieceBytes + 64 * static_cast<std::size_t>(places_.nodes() + 1);
+  const std::size_t bytes = kSpanningBytes + 64 * static_cast<std::size_t>(places_.nodes() + 1);
   for (auto& slot : slots_) {
     slot.heard = std::make_unique_for_overwrite<std::byte[]>(bytes);
     slot.mine = std::make_unique_for_overwrite<std::byte[]>(bytes);
@@ -59,8 +59,8 @@ Status SpanningPieces::AwaitHere(std::atomic<std::uint64_t> RankLine::* counter,
 Status SpanningPieces::AwaitReceived(std::vector<Awaited>& parts) {
   for (const auto& part : parts) {
     const PartStream& stream = connections_.parts(part.peer);
-    const auto woken =
-        area_.Await([&] { return stream.received(part.ticket) || stream.ended(); }, clock_, until_);
+    const auto woken = connections_.Await(
+        [&] { return stream.received(part.ticket) || stream.ended(); }, clock_, until_);
     if (woken == Woken::kStopped) return Stopped();
     if (woken == Woken::kLate) return Late(part.peer);
     if (stream.received(part.ticket)) continue;
@@ -75,7 +75,7 @@ Status SpanningPieces::AwaitReceived(std::vector<Awaited>& parts) {
 Status SpanningPieces::AwaitSent(std::vector<Awaited>& parts) {
   for (const auto& part : parts) {
     const PartStream& stream = connections_.parts(part.peer);
-    const auto woken = area_.Await([&] { return stream.sent(part.ticket); }, clock_, until_);
+    const auto woken = connections_.Await([&] { return stream.sent(part.ticket); }, clock_, until_);
     if (woken == Woken::kStopped) return Stopped();
     if (woken == Woken::kLate) return Late(part.peer);
   }

@@ -91,7 +91,7 @@ Status SpanningPieces::Reduce(const Operation& operation) {
   const auto node_gets = [&](int node) {
     return all_get || node == places_.node_of(operation.root);
   };
-  const std::size_t each = Down(kPieceBytes / static_cast<std::size_t>(rails)) *
+  const std::size_t each = Down(kSpanningBytes / static_cast<std::size_t>(rails)) *
                            static_cast<std::size_t>(rails);  // of a piece
   const auto rail_of = [&](int node) {
     return places_.ranks_of(node)[static_cast<std::size_t>(places_.place())];
@@ -155,7 +155,7 @@ Status SpanningPieces::Reduce(const Operation& operation) {
 
 Status SpanningPieces::ReduceScatter(const Operation& operation) {
   const std::size_t block = operation.count * WidthOf(operation.type);
-  const std::size_t section = Down(kPieceBytes / static_cast<std::size_t>(places_.size()));
+  const std::size_t section = Down(kSpanningBytes / static_cast<std::size_t>(places_.size()));
   const auto at_of = [&](int rank, std::uint64_t piece) {
     return block * static_cast<std::size_t>(rank) + piece * section;
   };
@@ -201,7 +201,7 @@ Status SpanningPieces::ReduceScatter(const Operation& operation) {
 Status SpanningPieces::AllGather(const Operation& operation) {
   const std::size_t block = operation.count * WidthOf(operation.type);
   const std::size_t each = std::min(
-      kPieceBytes, Down(ResultBytes(places_.size()) / static_cast<std::size_t>(places_.size())));
+      kSpanningBytes, Down(ResultBytes(places_.size()) / static_cast<std::size_t>(places_.size())));
   const auto bytes_of = [&](std::uint64_t piece) { return std::min(each, block - piece * each); };
   const auto out = [&](int rank, std::uint64_t piece) {
     return Out(operation) + block * static_cast<std::size_t>(rank) + piece * each;
@@ -243,15 +243,15 @@ Status SpanningPieces::Gather(const Operation& operation) {
   const std::size_t block = operation.count * WidthOf(operation.type);
   const bool gets = is_root(operation), root_is_here = places_.is_here(operation.root);
   const auto bytes_of = [&](std::uint64_t piece) {
-    return std::min(kPieceBytes, block - piece * kPieceBytes);
+    return std::min(kSpanningBytes, block - piece * kSpanningBytes);
   };
   const auto out = [&](int rank, std::uint64_t piece) {
-    return Out(operation) + block * static_cast<std::size_t>(rank) + piece * kPieceBytes;
+    return Out(operation) + block * static_cast<std::size_t>(rank) + piece * kSpanningBytes;
   };
   Plan plan;
-  plan.pieces = PiecesOf(block, kPieceBytes);
+  plan.pieces = PiecesOf(block, kSpanningBytes);
   plan.post = [&](std::uint64_t piece, std::uint64_t number) {
-    const std::byte* const mine = In(operation) + piece * kPieceBytes;
+    const std::byte* const mine = In(operation) + piece * kSpanningBytes;
     if (gets)
       Copy(out(places_.rank(), piece), mine, bytes_of(piece));
     else if (root_is_here)
@@ -282,9 +282,9 @@ Status SpanningPieces::Broadcast(const Operation& operation) {
   };
   const bool leads = leader(places_.node()) == places_.rank();
   const auto bytes_of = [&](std::uint64_t piece) {
-    return std::min(kPieceBytes, total - piece * kPieceBytes);
+    return std::min(kSpanningBytes, total - piece * kSpanningBytes);
   };
-  const auto out = [&](std::uint64_t piece) { return Out(operation) + piece * kPieceBytes; };
+  const auto out = [&](std::uint64_t piece) { return Out(operation) + piece * kSpanningBytes; };
   const auto go_on = [&](std::uint64_t piece, std::uint64_t number, const std::byte* from) {
     for (const int node : route.to)
       Send(leader(node), number, Stage::kPartial, from, bytes_of(piece));
@@ -293,9 +293,9 @@ Status SpanningPieces::Broadcast(const Operation& operation) {
     return is_alone() ? out(piece) : area_.Result(number);
   };
   Plan plan;
-  plan.pieces = PiecesOf(total, kPieceBytes);
+  plan.pieces = PiecesOf(total, kSpanningBytes);
   plan.combine = [&](std::uint64_t piece, std::uint64_t number) {
-    const std::byte* const mine = In(operation) + piece * kPieceBytes;
+    const std::byte* const mine = In(operation) + piece * kSpanningBytes;
     if (piece == 0) ShowPresence(number);
     if (gives) {
       Copy(landing(piece, number), mine, bytes_of(piece));
@@ -317,7 +317,7 @@ Status SpanningPieces::Broadcast(const Operation& operation) {
 Status SpanningPieces::Scatter(const Operation& operation) {
   const std::size_t block = operation.count * WidthOf(operation.type);
   const std::size_t section =
-      Down(kPieceBytes / static_cast<std::size_t>(places_.ranks_of_a_node_max()));
+      Down(kSpanningBytes / static_cast<std::size_t>(places_.ranks_of_a_node_max()));
   const bool gives = is_root(operation), root_is_here = places_.is_here(operation.root);
   const auto bytes_of = [&](std::uint64_t piece) {
     return std::min(section, block - piece * section);
@@ -355,7 +355,7 @@ Status SpanningPieces::AllToAll(const Operation& operation) {
   const std::size_t width = WidthOf(operation.type);
   const auto ranks = static_cast<std::size_t>(places_.size());
   const std::size_t section =
-      Down(kPieceBytes / static_cast<std::size_t>(places_.ranks_of_a_node_max()));
+      Down(kSpanningBytes / static_cast<std::size_t>(places_.ranks_of_a_node_max()));
   std::vector<std::size_t> send(ranks, operation.count * width), recv(send);
   if (operation.send_counts.empty())
     return Exchange(operation, send, recv, PiecesOf(send[0], section));
@@ -378,7 +378,7 @@ Status SpanningPieces::AllToAll(const Operation& operation) {
 Status SpanningPieces::Exchange(const Operation& operation, const std::vector<std::size_t>& send,
                                 const std::vector<std::size_t>& recv, std::size_t pieces) {
   const std::size_t section =
-      Down(kPieceBytes / static_cast<std::size_t>(places_.ranks_of_a_node_max()));
+      Down(kSpanningBytes / static_cast<std::size_t>(places_.ranks_of_a_node_max()));
   std::vector<const std::byte*> from;
   std::vector<std::byte*> to;
   std::size_t sent = 0, got = 0;

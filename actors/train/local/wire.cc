@@ -30,14 +30,9 @@ Wire::Wire(std::vector<Stream*> streams, Waker& waker)
 }
 
 Wire::~Wire() {
-  EndAll();
   ending_ = true;
   waker_.Wake();
   thread_.join();
-}
-
-void Wire::EndAll() {
-  for (Stream* const each : streams_) each->End();
 }
 
 void Wire::Run() {

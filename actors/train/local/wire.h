@@ -44,11 +44,10 @@ class Wire {
  public:
   /// Begins to move. `waker` is what the streams wake it by; both must outlive it.
   Wire(std::vector<Stream*> streams, Waker& waker);
+  /// The streams must have ended.
   ~Wire();
   Wire(const Wire&) = delete;
   Wire& operator=(const Wire&) = delete;
-
-  void EndAll();
 
  private:
   void Run();
