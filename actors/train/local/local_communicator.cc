@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <charconv>
 #include <utility>
 
 #include "actors/train/local/pieces.h"
@@ -14,6 +15,10 @@ namespace {
 
 constexpr const char* kReleased = "it was released";
 constexpr int kRanksMax = 4096;  // of a group over several nodes: a piece is cut into so many parts
+
+// How long a word of another node is waited for that is on its way, or should be.
+constexpr Duration kWordWithin = std::chrono::seconds(5);
+constexpr int kNamedMax = 100;  // ranks of a node that an error names
 
 std::vector<std::string> HostsOf(const std::vector<Card>& cards) {
   std::vector<std::string> hosts;
@@ -115,12 +120,46 @@ void LocalCommunicator::Begin(std::unique_ptr<SharedArea> area, std::vector<Peer
     collectives = std::make_unique<Pieces>(*area_, clock);
   } else {
     connections_ = std::make_unique<Connections>(std::move(met), spec_.size, *area_, stop_.get());
-    collectives = std::make_unique<SpanningPieces>(*area_, places_, *connections_, clock,
-                                                   [](std::uint64_t) { return std::string(); });
+    collectives =
+        std::make_unique<SpanningPieces>(*area_, places_, *connections_, clock,
+                                         [this](std::uint64_t number) { return Absent(number); });
   }
-  watch_ = std::make_unique<PeerWatch>(std::move(links), std::move(hooks));
+  hooks.on_asked = [this](const std::string& text) {
+    std::uint64_t number = 0;
+    std::from_chars(text.data(), text.data() + text.size(), number);
+    return AbsentHere(number);
+  };
+  watch_ = std::make_unique<PeerWatch>(std::move(links), clock, std::move(hooks));
   runner_ = std::make_unique<LocalRunner>(*area_, std::move(collectives), ended);
   mail_ = std::make_unique<Mail>(Mailboxes(*area_, places_, connections_.get()), clock, ended);
+}
+
+std::string LocalCommunicator::AbsentHere(std::uint64_t number) const {
+  std::string ranks;
+  int more = -kNamedMax;
+  for (const int rank : places_.neighbours()) {
+    if (area_->line(places_.place_of(rank)).posted.load() > number || ++more > 0) continue;
+    ranks += (ranks.empty() ? "" : ", ") + std::to_string(rank);
+  }
+  return more > 0 ? ranks + " and " + std::to_string(more) + " more" : ranks;
+}
+
+std::string LocalCommunicator::Absent(std::uint64_t number) const {
+  std::vector<int> leaders;
+  for (int node = 0; node < places_.nodes(); ++node)
+    if (node != places_.node()) leaders.push_back(places_.leader_of(node));
+  auto answers = watch_->Ask(leaders, std::to_string(number), kWordWithin);
+  answers[places_.rank()] = AbsentHere(number);
+  std::string ranks, silent;
+  for (const auto& [_, absent] : answers)
+    if (!absent.empty()) ranks += (ranks.empty() ? "rank " : ", ") + absent;
+  for (const int leader : leaders)
+    if (answers.count(leader) == 0)
+      silent += (silent.empty() ? "rank " : ", ") + std::to_string(leader) + " on " +
+                spec_.cards[static_cast<std::size_t>(leader)].name;
+  if (!ranks.empty()) ranks += " has not come to it";
+  if (!silent.empty()) silent += " does not answer";
+  return ranks + (ranks.empty() || silent.empty() ? "" : ", ") + silent;
 }
 
 StatusOr<std::vector<Met>> LocalCommunicator::Meet(const Patience& patience) {
@@ -248,14 +287,16 @@ void LocalCommunicator::Note(int peer, PeerEnd end) {
 Status LocalCommunicator::AwaitVerdict(int peer) {
   PeerEnd end;
   {
-    const Instant until = supervisor_.clock().Now() + spec_.verdict_within;
+    const Instant now = supervisor_.clock().Now();
     MutexLock lock(mutex_);
     for (;;) {
       end = ends_[static_cast<std::size_t>(peer)];
       // Of another node's rank the end of what it sends may be seen before its last word.
-      const bool is_said = !end.text.empty() && !end.is_judged;
-      const Duration left = until - supervisor_.clock().Now();
-      if (stopped_ || is_said || left <= Duration::zero()) break;
+      const Duration within = end.text.empty() ? kWordWithin
+                              : end.is_judged  ? spec_.verdict_within
+                                               : Duration::zero();
+      const Duration left = now + within - supervisor_.clock().Now();
+      if (stopped_ || left <= Duration::zero()) break;
       changed_.WaitFor(mutex_, left);
     }
     if (stopped_) return StoppedError();

@@ -110,6 +110,9 @@ class LocalCommunicator final : public Communicator,
     std::string text;
     bool is_judged = false;
   };
+  /// The ranks of this node that have not come to a piece, "1, 3".
+  std::string AbsentHere(std::uint64_t number) const;
+  std::string Absent(std::uint64_t number) const;
   void OnGone(const PeerLink& peer, PeerFate fate);
   void Note(int peer, PeerEnd end);
   /// What a caller is told of an operation that did not end well.

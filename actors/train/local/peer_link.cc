@@ -53,7 +53,7 @@ StatusOr<Frame> PeerLink::Next() {
     if (read_.size() >= kFrameBytes) {
       const auto byte = [this](std::size_t at) { return static_cast<unsigned char>(read_[at]); };
       const std::size_t text = byte(2) | static_cast<std::size_t>(byte(3)) << 8;
-      if (text > kFrameTextMax || byte(1) != 0 || byte(0) < 2 || byte(0) > 3) return invalid();
+      if (text > kFrameTextMax || byte(1) != 0 || byte(0) < 2 || byte(0) > 5) return invalid();
       whole = kFrameBytes + text;
       if (read_.size() == whole) {
         Frame frame{static_cast<FrameKind>(byte(0)), read_.substr(kFrameBytes)};

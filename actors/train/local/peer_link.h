@@ -20,7 +20,13 @@ namespace troupe::train {
 
 inline constexpr std::size_t kFrameTextMax = 2048;
 
-enum class FrameKind : std::uint8_t { kMemory = 1, kLeaves = 2, kStopped = 3 };
+enum class FrameKind : std::uint8_t {
+  kMemory = 1,
+  kLeaves = 2,
+  kStopped = 3,
+  kAsks = 4,     // who of the peer's node has not come to the piece of this number
+  kAnswers = 5,  // their ranks
+};
 struct Frame {
   FrameKind kind;
   std::string text;

@@ -3,6 +3,7 @@
 #include <poll.h>
 #include <sys/eventfd.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <utility>
 
@@ -10,8 +11,11 @@
 
 namespace troupe::train {
 
-PeerWatch::PeerWatch(std::vector<PeerLink> links, Hooks hooks)
-    : links_(std::move(links)), hooks_(std::move(hooks)), end_(eventfd(0, EFD_CLOEXEC)) {
+PeerWatch::PeerWatch(std::vector<PeerLink> links, const Clock& clock, Hooks hooks)
+    : links_(std::move(links)),
+      clock_(clock),
+      hooks_(std::move(hooks)),
+      end_(eventfd(0, EFD_CLOEXEC)) {
   const SignalsBlocked blocked;
   thread_ = std::thread([this] { Run(); });
 }
@@ -24,6 +28,26 @@ PeerWatch::~PeerWatch() {
 
 void PeerWatch::TellAll(FrameKind kind, std::string_view text) {
   for (auto& link : links_) link.Tell(kind, text);
+}
+
+std::map<int, std::string> PeerWatch::Ask(const std::vector<int>& peers, std::string_view text,
+                                          Duration most) {
+  const Instant until = clock_.Now() + most;
+  {
+    MutexLock lock(mutex_);
+    answers_.clear();
+  }
+  std::size_t asked = 0;
+  for (auto& link : links_)
+    if (std::find(peers.begin(), peers.end(), link.peer()) != peers.end())
+      asked += link.Tell(FrameKind::kAsks, text) ? 1 : 0;
+  MutexLock lock(mutex_);
+  while (answers_.size() < asked) {
+    const Duration left = until - clock_.Now();
+    if (left <= Duration::zero()) break;
+    changed_.WaitFor(mutex_, left);
+  }
+  return answers_;
 }
 
 void PeerWatch::Run() {
@@ -45,6 +69,16 @@ bool PeerWatch::Hear(PeerLink& link) {
     if (frame.ok() && frame->kind == FrameKind::kLeaves) {
       hooks_.on_gone(link, PeerFate::kLeft);
       return false;
+    }
+    if (frame.ok() && frame->kind == FrameKind::kAsks) {
+      link.Tell(FrameKind::kAnswers, hooks_.on_asked(frame->text));
+      continue;
+    }
+    if (frame.ok() && frame->kind == FrameKind::kAnswers) {
+      MutexLock lock(mutex_);
+      answers_[link.peer()] = frame->text;
+      changed_.NotifyAll();
+      continue;
     }
     if (frame.ok()) {
       hooks_.on_stopped(link.peer(), frame->text);

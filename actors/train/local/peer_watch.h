@@ -1,16 +1,20 @@
 // One thread per group that hears the ends of its peers, by event: a connection that ended, or a
-// word of a peer that leaves or has stopped.
+// word of a peer that leaves or has stopped. It also answers who of this node is absent, whatever
+// the program's threads do.
 //
-// What it hears is told on its thread. Told once of each peer.
+// What it hears is told on its thread. An end is told once of each peer.
 #pragma once
 
 #include <functional>
+#include <map>
 #include <string>
 #include <string_view>
 #include <thread>
 #include <vector>
 
 #include "actors/train/local/peer_link.h"
+#include "runtime/base/mutex.h"
+#include "runtime/base/time.h"
 #include "runtime/base/unique_fd.h"
 
 namespace troupe::train {
@@ -28,9 +32,11 @@ class PeerWatch {
     std::function<void(const PeerLink& peer, PeerFate fate)> on_gone;
     /// The peer has stopped the group, and why.
     std::function<void(int peer, const std::string& reason)> on_stopped;
+    /// A peer asks something; what it is told.
+    std::function<std::string(const std::string& text)> on_asked;
   };
   /// Begins to hear.
-  PeerWatch(std::vector<PeerLink> links, Hooks hooks);
+  PeerWatch(std::vector<PeerLink> links, const Clock& clock, Hooks hooks);
   /// No hook is called once it returns; the connections end.
   ~PeerWatch();
   PeerWatch(const PeerWatch&) = delete;
@@ -38,6 +44,10 @@ class PeerWatch {
 
   /// Tells all peers; whoever takes no word sees the connection's end. Any thread; returns at once.
   void TellAll(FrameKind kind, std::string_view text);
+  /// Asks some peers, and blocks until all have answered, or `most` is over. Who has answered, and
+  /// what. One caller at a time.
+  std::map<int, std::string> Ask(const std::vector<int>& peers, std::string_view text,
+                                 Duration most);
 
  private:
   void Run();
@@ -45,7 +55,11 @@ class PeerWatch {
   bool Hear(PeerLink& link);
 
   std::vector<PeerLink> links_;
+  const Clock& clock_;
   const Hooks hooks_;
+  Mutex mutex_;
+  CondVar changed_;
+  std::map<int, std::string> answers_ ABSL_GUARDED_BY(mutex_);
   const UniqueFd end_;
   std::thread thread_;
 };

@@ -18,7 +18,7 @@ std::size_t ResultBytes(int group_size) {
 }
 
 SpanningPieces::SpanningPieces(SharedArea& area, const Places& places, Connections& connections,
-                               const Clock& clock, AbsentElsewhere absent)
+                               const Clock& clock, Absent absent)
     : area_(area),
       places_(places),
       connections_(connections),
@@ -84,16 +84,12 @@ Status SpanningPieces::AwaitSent(std::vector<Awaited>& parts) {
 }
 
 Status SpanningPieces::Late(int peer) const {
-  std::string absent;
-  for (const int each : places_.neighbours())
-    if (each != places_.rank() && area_.line(places_.place_of(each)).posted.load() <= next_)
-      absent += (absent.empty() ? "rank " : ", ") + std::to_string(each);
-  if (absent.empty()) absent = absent_(next_);
-  return MakeError(ErrorCode::kTimeout,
-                   Words(note_) + " was not done after " + SecondsText(most_) +
-                       ", counted from its beginning on rank " + std::to_string(places_.rank()) +
-                       (absent.empty() ? ": rank " + std::to_string(peer) + " is behind in it"
-                                       : ": " + absent + " has not come to it"));
+  const std::string absent = absent_(next_);
+  return MakeError(
+      ErrorCode::kTimeout,
+      Words(note_) + " was not done after " + SecondsText(most_) +
+          ", counted from its beginning on rank " + std::to_string(places_.rank()) + ": " +
+          (absent.empty() ? "rank " + std::to_string(peer) + " is behind in it" : absent));
 }
 
 Status SpanningPieces::CheckHere(std::uint64_t number) const {

@@ -42,12 +42,11 @@ std::size_t ResultBytes(int group_size);
 
 class SpanningPieces final : public Collectives {
  public:
-  /// Who of other nodes has not come to the piece of this number, in words; "" where that is not
-  /// known.
-  using AbsentElsewhere = std::function<std::string(std::uint64_t number)>;
+  /// Who has not come to the piece of this number, on any node, in words; "" where all have.
+  using Absent = std::function<std::string(std::uint64_t number)>;
   /// All must outlive it.
   SpanningPieces(SharedArea& area, const Places& places, Connections& connections,
-                 const Clock& clock, AbsentElsewhere absent);
+                 const Clock& clock, Absent absent);
 
   Status Run(const Operation& operation, std::uint64_t seq) override;
 
@@ -120,7 +119,7 @@ class SpanningPieces final : public Collectives {
   const Places& places_;
   Connections& connections_;
   const Clock& clock_;
-  const AbsentElsewhere absent_;
+  const Absent absent_;
   std::vector<Slot> slots_;
   Instant until_ = Instant::max();  // the operation's time is over then
   Duration most_{};

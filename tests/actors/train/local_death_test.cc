@@ -46,8 +46,8 @@ void ExpectOthersSucceeded(const std::vector<RankEnd>& ends, int victim) {
   ExpectSuccess(others);
 }
 
-void KillInTheMiddle(int victim) {
-  LocalTest test(4);
+void KillInTheMiddle(int victim, int nodes) {
+  LocalTest test(InTurn(4, nodes));
   const auto ends = RunRanks(
       4, {},
       [&](Rank& rank) {
@@ -66,12 +66,15 @@ void KillInTheMiddle(int victim) {
   ExpectOthersSucceeded(ends, victim);
 }
 
-TEST(LocalDeath, LC1_ARankIsKilledInAnAllReduce) { KillInTheMiddle(2); }
-TEST(LocalDeath, LC1_TheRankThatMadeTheMemoryIsKilled) { KillInTheMiddle(0); }
+/// By the number of nodes.
+class LocalDeath : public testing::TestWithParam<int> {};
 
-TEST(LocalDeath, LC1_TheVerdictNamesTheCause) {
+TEST_P(LocalDeath, LC1_ARankIsKilledInAnAllReduce) { KillInTheMiddle(2, GetParam()); }
+TEST_P(LocalDeath, LC1_TheRankThatMadeTheMemoryIsKilled) { KillInTheMiddle(0, GetParam()); }
+
+TEST_P(LocalDeath, LC1_TheVerdictNamesTheCause) {
   // Survivors see the end of the connection first, and wait for the word that comes after it.
-  LocalTest test(3);
+  LocalTest test(InTurn(3, GetParam()));
   const auto ends = RunRanks(
       3, {},
       [&](Rank& rank) {
@@ -95,9 +98,9 @@ TEST(LocalDeath, LC1_TheVerdictNamesTheCause) {
   ExpectOthersSucceeded(ends, 2);
 }
 
-TEST(LocalDeath, LC2_AStoppedRankFreesAllThatWaitWithItsReason) {
+TEST_P(LocalDeath, LC2_AStoppedRankFreesAllThatWaitWithItsReason) {
   // Rank 1 never enters; its stop by another thread ends what the others wait in.
-  LocalTest test(3);
+  LocalTest test(InTurn(3, GetParam()));
   ExpectSuccess(RunRanks(3, {}, [&](Rank& rank) {
     LocalMember member(rank, test);
     std::vector<float> numbers(kCount, 1);
@@ -116,8 +119,8 @@ TEST(LocalDeath, LC2_AStoppedRankFreesAllThatWaitWithItsReason) {
   }));
 }
 
-TEST(LocalDeath, ARankThatIsStillThereIsWaitedForInVain) {
-  LocalTest test(2);
+TEST_P(LocalDeath, ARankThatIsStillThereIsWaitedForInVain) {
+  LocalTest test(InTurn(2, GetParam()));
   ExpectSuccess(RunRanks(2, {}, [&](Rank& rank) {
     LocalMember member(rank, test);
     std::vector<float> numbers(4, 1);
@@ -137,10 +140,10 @@ TEST(LocalDeath, ARankThatIsStillThereIsWaitedForInVain) {
   }));
 }
 
-TEST(LocalDeath, LC1_WhatNeedsADeadRankNoMoreEndsWell) {
+TEST_P(LocalDeath, LC1_WhatNeedsADeadRankNoMoreEndsWell) {
   // Rank 1 ends as soon as its part is done, without a word.
   for (int round = 0; round < 20; ++round) {
-    LocalTest test(2);
+    LocalTest test(InTurn(2, GetParam()));
     ExpectSuccess(RunRanks(2, {}, [&](Rank& rank) {
       LocalMember member(rank, test);
       std::vector<float> numbers(kCount, 1);
@@ -151,8 +154,8 @@ TEST(LocalDeath, LC1_WhatNeedsADeadRankNoMoreEndsWell) {
   }
 }
 
-TEST(LocalDeath, ARankThatHasLeftIsNamed) {
-  LocalTest test(2);
+TEST_P(LocalDeath, ARankThatHasLeftIsNamed) {
+  LocalTest test(InTurn(2, GetParam()));
   ExpectSuccess(RunRanks(2, {}, [&](Rank& rank) {
     LocalMember member(rank, test);
     member.Run({.kind = Collective::kBarrier});
@@ -165,8 +168,8 @@ TEST(LocalDeath, ARankThatHasLeftIsNamed) {
   }));
 }
 
-TEST(LocalDeath, PI1_RanksInDifferentOperationsAreToldWhich) {
-  LocalTest test(2);
+TEST_P(LocalDeath, PI1_RanksInDifferentOperationsAreToldWhich) {
+  LocalTest test(InTurn(2, GetParam()));
   ExpectSuccess(RunRanks(2, {}, [&](Rank& rank) {
     LocalMember member(rank, test);
     std::vector<float> numbers(rank.index() == 0 ? 10 : 12, 1);
@@ -177,8 +180,8 @@ TEST(LocalDeath, PI1_RanksInDifferentOperationsAreToldWhich) {
   }));
 }
 
-TEST(LocalDeath, UnequalCountsThatDisagreeAreNamed) {
-  LocalTest test(2);
+TEST_P(LocalDeath, UnequalCountsThatDisagreeAreNamed) {
+  LocalTest test(InTurn(2, GetParam()));
   ExpectSuccess(RunRanks(2, {}, [&](Rank& rank) {
     LocalMember member(rank, test);
     const std::vector<std::size_t> send = {1, 1}, recv = {1, rank.index() == 0 ? 2u : 1u};
@@ -193,8 +196,8 @@ TEST(LocalDeath, UnequalCountsThatDisagreeAreNamed) {
   }));
 }
 
-TEST(LocalDeath, ArgumentsAreTheCallersAndStopNothing) {
-  LocalTest test(2);
+TEST_P(LocalDeath, ArgumentsAreTheCallersAndStopNothing) {
+  LocalTest test(InTurn(2, GetParam()));
   ExpectSuccess(RunRanks(2, {}, [&](Rank& rank) {
     LocalMember member(rank, test);
     std::vector<float> numbers(4, 1);
@@ -212,9 +215,9 @@ TEST(LocalDeath, ArgumentsAreTheCallersAndStopNothing) {
   }));
 }
 
-TEST(LocalDeath, WhoDoesNotKnowTheSecretIsTurnedAway) {
+TEST_P(LocalDeath, WhoDoesNotKnowTheSecretIsTurnedAway) {
   // Rank 1 has another secret: it is told so, and the others' forming ends at its deadline.
-  LocalTest test(2);
+  LocalTest test(InTurn(2, GetParam()));
   ExpectSuccess(RunRanks(2, {}, [&](Rank& rank) {
     Supervisor supervisor(async::RealClock::Shared(), EndThisProcess);
     Door door = test.Open(rank);
@@ -246,8 +249,8 @@ UniqueFd Stranger(Rank& rank, const Card& card, const std::string& says) {
   return fd;
 }
 
-TEST(LocalDeath, StrangersDoNotKeepAGroupFromForming) {
-  LocalTest test(2);
+TEST_P(LocalDeath, StrangersDoNotKeepAGroupFromForming) {
+  LocalTest test(InTurn(2, GetParam()));
   ExpectSuccess(RunRanks(2, {}, [&](Rank& rank) {
     Supervisor supervisor(async::RealClock::Shared(), EndThisProcess);
     Door door = test.Open(rank);
@@ -266,7 +269,7 @@ TEST(LocalDeath, StrangersDoNotKeepAGroupFromForming) {
   }));
 }
 
-TEST(LocalDeath, WhatIsNoCardIsRefused) {
+TEST(Card, WhatIsNoneIsRefused) {
   for (const std::string text :
        {"", "troupe-group 1\nhost\ndoor", "troupe-group 2\n", "troupe-group 2\nhost\ndoor\nname",
         "troupe-group 2\na\nb\nc\nd\ne"})
@@ -276,6 +279,9 @@ TEST(LocalDeath, WhatIsNoCardIsRefused) {
   EXPECT_EQ(card->door, "door");
   EXPECT_EQ(card->address, "10.0.0.1:4711");
 }
+
+INSTANTIATE_TEST_SUITE_P(Nodes, LocalDeath, testing::Values(1, 2),
+                         testing::PrintToStringParamName());
 
 }  // namespace
 }  // namespace troupe::train

@@ -37,9 +37,13 @@ std::shared_ptr<LocalWork> Begin(Rank& rank, LocalMember& member, const Operatio
 
 void Require(Rank& rank, const Status& status) { rank.Require(status.ok(), MessageOf(status)); }
 
-TEST(LocalMessages, MA1_InTheirOrderLargeAndSmallBothWaysAtOnce) {
+/// By the number of nodes.
+class LocalMessages : public testing::TestWithParam<int> {};
+class LocalTimes : public testing::TestWithParam<int> {};
+
+TEST_P(LocalMessages, MA1_InTheirOrderLargeAndSmallBothWaysAtOnce) {
   // All ranks send to all before they receive, more than a mailbox holds.
-  LocalTest test(3);
+  LocalTest test(InTurn(3, GetParam()));
   ExpectSuccess(RunRanks(3, {}, [&](Rank& rank) {
     LocalMember member(rank, test);
     const std::size_t counts[] = {0, 1, 1000, 100003};
@@ -71,8 +75,8 @@ TEST(LocalMessages, MA1_InTheirOrderLargeAndSmallBothWaysAtOnce) {
   }));
 }
 
-TEST(LocalMessages, MA2_OneWithAnotherTagIsPutAside) {
-  LocalTest test(2);
+TEST_P(LocalMessages, MA2_OneWithAnotherTagIsPutAside) {
+  LocalTest test(InTurn(2, GetParam()));
   ExpectSuccess(RunRanks(2, {}, [&](Rank& rank) {
     LocalMember member(rank, test);
     if (rank.index() == 0) {
@@ -90,8 +94,8 @@ TEST(LocalMessages, MA2_OneWithAnotherTagIsPutAside) {
   }));
 }
 
-TEST(LocalMessages, FromAnybodyTellsFromWhom) {
-  LocalTest test(3);
+TEST_P(LocalMessages, FromAnybodyTellsFromWhom) {
+  LocalTest test(InTurn(3, GetParam()));
   ExpectSuccess(RunRanks(3, {}, [&](Rank& rank) {
     LocalMember member(rank, test);
     if (rank.index() == 0) {
@@ -111,8 +115,8 @@ TEST(LocalMessages, FromAnybodyTellsFromWhom) {
   }));
 }
 
-TEST(LocalMessages, AnotherSizeThanIsAskedForIsNamed) {
-  LocalTest test(2);
+TEST_P(LocalMessages, AnotherSizeThanIsAskedForIsNamed) {
+  LocalTest test(InTurn(2, GetParam()));
   ExpectSuccess(RunRanks(2, {}, [&](Rank& rank) {
     LocalMember member(rank, test);
     if (rank.index() == 0) {
@@ -128,8 +132,8 @@ TEST(LocalMessages, AnotherSizeThanIsAskedForIsNamed) {
   }));
 }
 
-TEST(LocalMessages, MA3_WhatADeadRankHasSentStillComesAndNoMore) {
-  LocalTest test(2);
+TEST_P(LocalMessages, MA3_WhatADeadRankHasSentStillComesAndNoMore) {
+  LocalTest test(InTurn(2, GetParam()));
   const auto ends = RunRanks(2, {}, [&](Rank& rank) {
     LocalMember member(rank, test);
     if (rank.index() == 1) {
@@ -146,8 +150,8 @@ TEST(LocalMessages, MA3_WhatADeadRankHasSentStillComesAndNoMore) {
   ExpectSuccess({ends[0]});
 }
 
-TEST(LocalMessages, AStopEndsThoseThatWait) {
-  LocalTest test(2);
+TEST_P(LocalMessages, AStopEndsThoseThatWait) {
+  LocalTest test(InTurn(2, GetParam()));
   ExpectSuccess(RunRanks(2, {}, [&](Rank& rank) {
     LocalMember member(rank, test);
     Longs got(10);
@@ -160,25 +164,26 @@ TEST(LocalMessages, AStopEndsThoseThatWait) {
   }));
 }
 
-TEST(LocalTimes, AnOperationsTimeIsItsOwnAndSaysWhoIsLate) {
-  LocalTest test(3);
+TEST_P(LocalTimes, AnOperationsTimeIsItsOwnAndSaysWhoIsLate) {
+  LocalTest test(InTurn(3, GetParam()));
   ExpectSuccess(RunRanks(3, {}, [&](Rank& rank) {
     LocalMember member(rank, test);
     const auto most = std::chrono::milliseconds(50);
     Longs got(3);
     if (rank.index() == 0) {
       const Status late = member.Try({.kind = Collective::kBarrier, .most = most});
-      rank.Require(
-          MessageOf(late).find("was not done after 0.05 s, counted from its beginning on "
-                               "rank 0: rank 1, 2 has not come to it") != std::string::npos,
-          MessageOf(late));
+      const std::string absent = GetParam() == 1 ? "rank 1, 2" : "rank 2, 1";  // its node's first
+      rank.Require(MessageOf(late).find("was not done after 0.05 s, counted from its beginning on "
+                                        "rank 0: " +
+                                        absent + " has not come to it") != std::string::npos,
+                   MessageOf(late));
     }
     rank.Pass("late", 3);
   }));
 }
 
-TEST(LocalTimes, AReceivesTimeIsItsOwn) {
-  LocalTest test(2);
+TEST_P(LocalTimes, AReceivesTimeIsItsOwn) {
+  LocalTest test(InTurn(2, GetParam()));
   ExpectSuccess(RunRanks(2, {}, [&](Rank& rank) {
     LocalMember member(rank, test);
     Longs got(3);
@@ -189,6 +194,11 @@ TEST(LocalTimes, AReceivesTimeIsItsOwn) {
     rank.Pass("late", 2);
   }));
 }
+
+INSTANTIATE_TEST_SUITE_P(Nodes, LocalMessages, testing::Values(1, 2),
+                         testing::PrintToStringParamName());
+INSTANTIATE_TEST_SUITE_P(Nodes, LocalTimes, testing::Values(1, 2),
+                         testing::PrintToStringParamName());
 
 }  // namespace
 }  // namespace troupe::train

@@ -20,6 +20,12 @@ namespace troupe::train {
 /// machine's loopback.
 using Layout = std::vector<int>;
 inline Layout OneNode(int size) { return Layout(static_cast<std::size_t>(size)); }
+/// Ranks in turn on so many nodes.
+inline Layout InTurn(int size, int nodes) {
+  Layout layout;
+  for (int rank = 0; rank < size; ++rank) layout.push_back(rank % nodes);
+  return layout;
+}
 
 /// What the ranks of one test share: their cards, by a page that they inherit, and the secret.
 class LocalTest {
