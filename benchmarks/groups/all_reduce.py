@@ -1,9 +1,12 @@
-"""all_reduce and a DDP step of two ranks on a host: the backend `troupe` against torch's Gloo, by turns in the same processes.
+"""all_reduce and a DDP step of two ranks on a host, or of one or more on each of two: the backend `troupe` against torch's Gloo, by turns in
+the same processes.
 
 Each rank has both groups. In a round each size is reduced by one, then by the other, who is first by turns; what a rank's process took of
 the CPU meanwhile is counted too. The DDP step is of a model of 8 MB, one thread each.
 
-    python benchmarks/groups/all_reduce.py [--rounds 15] [--keep]
+    python benchmarks/groups/all_reduce.py [--rounds 15] [--hosts 2] [--ranks 2] [--keep]
+
+Two hosts are network namespaces of this machine, joined by virtual cables: what its processors copy for them is what a network card would do.
 """
 import argparse
 import os
@@ -66,23 +69,47 @@ def rank(rounds: int) -> dict:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--rounds", type=int, default=15)
-    parser.add_argument("--keep", action="store_true", help="write benchmarks/results/all_reduce.json")
+    parser.add_argument("--hosts", type=int, choices=(1, 2), default=1)
+    parser.add_argument("--ranks", type=int, default=2, help="in all")
+    parser.add_argument("--keep", action="store_true", help="write benchmarks/results/all_reduce.json, or all_reduce_hosts.json")
     options = parser.parse_args()
+    os.environ.pop("TROUPE_ADDRESS", None)
+    if options.hosts == 1:
+        from troupe.launch import distributed
+
+        settle()
+        ranks = distributed(processes=options.ranks, quiet=True)(rank).distributed(options.rounds)
+    else:
+        ranks = over_hosts(options.ranks, options.rounds)
+    keep("all_reduce" if options.hosts == 1 else "all_reduce_hosts", rows(ranks), options.keep)
+
+
+def over_hosts(count: int, rounds: int) -> list[dict]:
+    """What each rank found, half of them on each host."""
+    import cloudpickle
+    from two_hosts import cluster
+
     from troupe.launch import distributed
 
-    os.environ.pop("TROUPE_ADDRESS", None)
-    settle()
-    first, second = distributed(processes=2, quiet=True)(rank).distributed(options.rounds)
-    rows = {}
-    for what, of_backend in first.items():
+    cloudpickle.register_pickle_by_value(sys.modules[__name__])
+    with cluster(count // 2):
+        settle()
+        return distributed(processes=count, remote=True, quiet=True, strategy="SPREAD")(rank).distributed(rounds)
+
+
+def rows(ranks: list[dict]) -> dict:
+    """By what was run: times of the first rank, CPU time of all, the median of the paired ratios."""
+    found = {}
+    for what, of_backend in ranks[0].items():
         row = {}
         for name, taken in of_backend.items():
             row[name] = summary([seconds for seconds, _ in taken])
-            row[f"{name}, CPU of both ranks"] = summary([a + b for (_, a), (_, b) in zip(taken, second[what][name], strict=True)])
+            cpu = zip(*([seconds for _, seconds in each[what][name]] for each in ranks), strict=True)
+            row[f"{name}, CPU of {'both' if len(ranks) == 2 else 'all'} ranks"] = summary([sum(of_turn) for of_turn in cpu])
         pairs = zip(of_backend["gloo"], of_backend["troupe"], strict=True)
         row["gloo / troupe, median of pairs"] = round(statistics.median(theirs / ours for (theirs, _), (ours, _) in pairs), 3)
-        rows[what] = row
-    keep("all_reduce", rows, options.keep)
+        found[what] = row
+    return found
 
 
 if __name__ == "__main__":

@@ -15,12 +15,37 @@ import pytest
 from e2e_conftest import Home
 
 import troupe
+from troupe import train
 from troupe._process.torch_backend import build
 from troupe.launch import distributed
 
 cloudpickle.register_pickle_by_value(group_programs)
 cloudpickle.register_pickle_by_value(sys.modules[__name__])
 NODES = ("a", "b")
+
+
+def goes_on_smaller() -> tuple[int, int, int, list[float]]:
+    """Rank 3 is killed in the middle of all-reduces, the others go on without it: (rank of the launch, rank, size, what all have gathered)."""
+    import os
+    import signal
+
+    import torch
+    import torch.distributed as dist
+
+    from troupe import train
+    from troupe.launch import current
+
+    for attempt in train.attempts("troupe"):
+        with attempt:
+            values = torch.ones(1 << 20)
+            for step in range(1 if attempt.number == 2 else 1 << 30):
+                if attempt.number == 1 and step == 3 and attempt.rank == 3:
+                    os.kill(os.getpid(), signal.SIGKILL)
+                dist.all_reduce(values, dist.ReduceOp.MAX)
+            gathered = [torch.zeros(1 << 18) for _ in range(attempt.world_size)]
+            dist.all_gather(gathered, torch.full((1 << 18,), float(attempt.rank)))
+            result = current().launch_rank, attempt.rank, attempt.world_size, [each.unique().item() for each in gathered]
+    return result
 
 
 @pytest.fixture
@@ -54,3 +79,25 @@ def test_a7_what_is_learnt_is_the_same_bits_on_every_rank(nodes: Callable[..., A
     assert len({digest for _, digest, _ in found}) == 1
     assert [loss for _, _, loss in found] == pytest.approx([loss for _, _, loss in over_gloo], rel=1e-4)
     assert nodes(group_programs.learns, "troupe", how) == found, "in every run"
+
+
+def test_d5_a_killed_rank_of_another_node_is_named_in_backward(nodes: Callable[..., Any], tmp_path: Path) -> None:
+    with pytest.raises(troupe.exceptions.LaunchError, match="rank 2 was killed by SIGKILL") as caught:
+        nodes(group_programs.loses_rank_2, str(tmp_path))
+    assert caught.value.rank == 2
+    for rank in (0, 1, 3):
+        said = (tmp_path / str(rank)).read_text()
+        assert said.startswith(f"DistBackendError: group 0, epoch 1, rank {rank} of 4: stopped: rank 2 on b"), said
+        assert "SIGKILL" in said, said
+
+
+def test_the_others_go_on_without_a_rank_in_a_group_whose_nodes_have_not_equally_many(nodes: Callable[..., Any]) -> None:
+    *others, lost = nodes(goes_on_smaller, on_rank_death="shrink", min_processes=3)
+    assert others == [(rank, rank, 3, [0.0, 1.0, 2.0]) for rank in range(3)]
+    assert isinstance(lost, train.RankLost) and "SIGKILL" in lost.cause
+
+
+def test_a_rank_of_another_node_that_does_not_come_is_named(nodes: Callable[..., Any]) -> None:
+    said = nodes(group_programs.waits_in_vain, 3)
+    assert all("was not done after 0.2 s" in each and "rank 3 has not come to it" in each for each in said[:3]), said
+    assert said[3] == ""
