@@ -1,4 +1,4 @@
-"""troupe.util.collective: actors that exchange tensors, over Gloo.
+"""troupe.util.collective: actors that exchange tensors, over Gloo and over Troupe's own backend.
 
 Method: real actors, each a rank; what every rank has afterwards is looked at. NCCL needs a GPU and is not run here.
 """
@@ -88,8 +88,9 @@ def joined(count: int, **options: Any) -> list[Any]:
     return actors
 
 
-def test_every_operation(idle: Home) -> None:
-    actors = joined(4)
+@pytest.mark.parametrize("backend", ["gloo", "troupe"])
+def test_every_operation(idle: Home, backend: str) -> None:
+    actors = joined(4, backend=backend)
     sums = troupe.get([each.allreduce.remote(np.full(3, rank + 1.0)) for rank, each in enumerate(actors)], timeout=TIMEOUT_S)
     assert [each.tolist() for each in sums] == [[10.0] * 3] * 4
     for op, wanted in (("PRODUCT", 24), ("MIN", 1), ("MAX", 4)):
@@ -118,17 +119,18 @@ def test_a_group_made_from_outside_and_several_groups_of_one_process(idle: Home)
     assert [each.item() for each in troupe.get(every, timeout=TIMEOUT_S)] == [3.0] * 3
 
 
-def test_a_group_is_made_anew_after_its_end_and_after_a_members_death(idle: Home) -> None:
-    actors = joined(2, group_name="again")
+@pytest.mark.parametrize("backend", ["gloo", "troupe"])
+def test_a_group_is_made_anew_after_its_end_and_after_a_members_death(idle: Home, backend: str) -> None:
+    actors = joined(2, group_name="again", backend=backend)
     troupe.get([each.destroy.remote("again") for each in actors], timeout=TIMEOUT_S)
-    troupe.get([each.init.remote(2, rank, group_name="again") for rank, each in enumerate(actors)], timeout=TIMEOUT_S)
+    troupe.get([each.init.remote(2, rank, group_name="again", backend=backend) for rank, each in enumerate(actors)], timeout=TIMEOUT_S)
     os.kill(troupe.get(actors[1].pid.remote(), timeout=TIMEOUT_S), signal.SIGKILL)
-    with pytest.raises(RuntimeError, match=r"allreduce of the collective group 'again' failed at rank 0 of 2 \(gloo\)") as caught:
+    with pytest.raises(RuntimeError, match=rf"allreduce of the collective group 'again' failed at rank 0 of 2 \({backend}\)") as caught:
         troupe.get(actors[0].allreduce.remote(np.ones(1), "again"), timeout=TIMEOUT_S)
     assert "destroy the group and make it anew" in str(caught.value)
     troupe.get(actors[0].destroy.remote("again"), timeout=TIMEOUT_S)
     pair = [actors[0], Member.remote()]
-    troupe.get([each.init.remote(2, rank, group_name="again") for rank, each in enumerate(pair)], timeout=TIMEOUT_S)
+    troupe.get([each.init.remote(2, rank, group_name="again", backend=backend) for rank, each in enumerate(pair)], timeout=TIMEOUT_S)
     sums = troupe.get([each.allreduce.remote(np.ones(1), "again") for each in pair], timeout=TIMEOUT_S)
     assert [each.item() for each in sums] == [2.0, 2.0]
 
@@ -158,7 +160,7 @@ def test_what_does_not_fit_is_refused(idle: Home) -> None:
                              ((2, -1), "not -1")):
         with pytest.raises(ValueError, match=words):
             collective.init_collective_group(*arguments, backend="gloo")
-    with pytest.raises(ValueError, match="backend must be 'nccl' or 'gloo', or one that .*, not 'mpi'"):
+    with pytest.raises(ValueError, match="backend must be 'nccl', 'gloo' or 'troupe', or one that .*, not 'mpi'"):
         collective.init_collective_group(1, 0, backend="mpi")
     if not collective.nccl_available():
         with pytest.raises(RuntimeError, match="backend 'nccl' cannot be used here: it needs torch with CUDA and a GPU"):

@@ -1,4 +1,4 @@
-"""Groups whose tensors torch's Gloo and NCCL move."""
+"""Groups whose tensors torch's backends move: Gloo, NCCL and Troupe's own."""
 from __future__ import annotations
 
 import datetime
@@ -14,7 +14,7 @@ from troupe.util._collective_types import Backend
 
 
 class TorchGroup(types.BaseGroup):
-    """This process's part of a group of Gloo or NCCL."""
+    """This process's part of a group of one of those backends."""
 
     def __init__(self, world_size: int, rank: int, group_name: str, backend: str, timeout_ms: int) -> None:
         super().__init__(world_size, rank, group_name)
@@ -23,11 +23,12 @@ class TorchGroup(types.BaseGroup):
         me = _collective.Member(rank, world_size, backend, boot_id())
         self._meeting, number, hosts = _collective.join(group_name, me, timeout_ms / 1000)
         store = _collective.MeetingStore(self._meeting, number, self._timeout)
-        self._torch_group = (self._nccl if backend == Backend.NCCL else self._gloo)(store, len(set(hosts)) == 1)
+        make = {Backend.NCCL: self._nccl, Backend.GLOO: self._gloo, Backend.TROUPE: self._troupe}[backend]
+        self._torch_group = make(store, len(set(hosts)) == 1)
 
     @classmethod
     def check_backend_availability(cls) -> bool:
-        """Of either."""
+        """Of any."""
         return gloo_available() or nccl_available()
 
     def destroy_group(self) -> None:
@@ -59,6 +60,11 @@ class TorchGroup(types.BaseGroup):
         made = dist.ProcessGroupNCCL(store, self.rank, self.world_size, options)
         made.eager_connect_single_device(torch.device("cuda", torch.cuda.current_device()))
         return made
+
+    def _troupe(self, store: Any, one_host: bool) -> Any:
+        from troupe._process import torch_backend
+
+        return torch_backend.make(store, self.rank, self.world_size, self.group_name, self._timeout)
 
     def _run(self, what: str, begin: Callable[[Any], Any]) -> None:
         """One operation, to its end. RuntimeError: what became of it, and where."""

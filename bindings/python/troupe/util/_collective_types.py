@@ -14,6 +14,7 @@ class Backend:
 
     NCCL = "nccl"
     GLOO = "gloo"
+    TROUPE = "troupe"
 
 
 class ReduceOp(enum.Enum):
@@ -174,7 +175,7 @@ def register_collective_backend(name: str, group_cls: type[BaseGroup]) -> None:
         raise TypeError(f"{group_cls!r} is not a subclass of BaseGroup")
     if not isinstance(name, str) or not name.isidentifier():
         raise ValueError(f"a backend's name is an identifier, not {name!r}")
-    if name.lower() in (*_registered, Backend.NCCL, Backend.GLOO, "torch_gloo"):
+    if name.lower() in (*_registered, Backend.NCCL, Backend.GLOO, Backend.TROUPE, "torch_gloo"):
         raise ValueError(f"Backend {name.upper()} already registered")
     _registered[name.lower()] = group_cls
     setattr(Backend, name.upper(), name.upper())

@@ -1,4 +1,5 @@
-"""Ray's `ray.util.collective`: collective communication between actors (or tasks) by torch's Gloo and NCCL.
+"""Ray's `ray.util.collective`: collective communication between actors (or tasks) by torch's Gloo and NCCL,
+and by Troupe's own backend.
 
     @troupe.remote
     class Worker:
@@ -10,7 +11,7 @@
             return gradient
 
 Each process is one rank of a group; a process may be in several groups. Tensors are numpy arrays and torch tensors on the CPU for
-"gloo", torch tensors on this process's GPU for "nccl"; they are changed in place. Every call blocks until this process's part is
+"gloo" and "troupe" (docs/collectives.md), torch tensors on this process's GPU for "nccl"; they are changed in place. Every call blocks until this process's part is
 done; all members make the same calls in the same order. A member that is gone ends the others' calls with RuntimeError, which
 names the group, the rank and the operation, at the latest after `gloo_timeout` milliseconds. Needs torch; a backend of one's own
 (`register_collective_backend`) needs what it needs.
@@ -63,7 +64,7 @@ def _check_available(backend: str, own: type[BaseGroup] | None) -> None:
             raise RuntimeError(f"backend {backend!r} cannot be used here: {own.__name__}.check_backend_availability() says no")
     elif not (nccl_available() if backend == Backend.NCCL else gloo_available()):
         raise RuntimeError(f"backend {backend!r} cannot be used here: it needs torch"
-                           f"{' with CUDA and a GPU (backend=gloo works without)' if backend == Backend.NCCL else ''}")
+                           f"{' with CUDA and a GPU (backend=gloo and backend=troupe work without)' if backend == Backend.NCCL else ''}")
 
 
 def create_collective_group(actors: Sequence[Any], world_size: int, ranks: Sequence[int], backend: str = Backend.NCCL,
@@ -94,10 +95,10 @@ def _checked(world_size: int, ranks: Sequence[int], backend: Any, group_name: An
     name = str(backend).lower()
     if types.registered(name) is not None:
         return name
-    if name not in (Backend.NCCL, Backend.GLOO, "torch_gloo"):
-        raise ValueError(f"backend must be 'nccl' or 'gloo', or one that register_collective_backend() was given in this process, "
+    if name not in (Backend.NCCL, Backend.GLOO, Backend.TROUPE, "torch_gloo"):
+        raise ValueError(f"backend must be 'nccl', 'gloo' or 'troupe', or one that register_collective_backend() was given in this process, "
                          f"not {backend!r}")
-    return Backend.NCCL if name == Backend.NCCL else Backend.GLOO
+    return Backend.GLOO if name == "torch_gloo" else name
 
 
 def destroy_collective_group(group_name: str = "default") -> None:

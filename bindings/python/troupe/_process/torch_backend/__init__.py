@@ -6,6 +6,7 @@ and built then if this machine has none for this torch (`build`).
 from __future__ import annotations
 
 import os
+from datetime import timedelta
 from typing import Any
 
 from troupe._bridge import native
@@ -34,13 +35,20 @@ def stop_all(reason: str) -> int:
 
 def _create(options: Any, _: Any) -> Any:
     """The backend of one group: torch calls it on all of its ranks."""
+    return make(options.store, options.group_rank, options.group_size, options.group_id or "default", options.timeout)
+
+
+def make(store: Any, rank: int, size: int, name: str, timeout: timedelta) -> Any:
+    """This process's part of a group whose ranks meet in `store`, under keys of theirs alone: a torch.distributed.Backend. Blocks until all are there.
+
+    `timeout`: of the making and of each operation. Raises RuntimeError with who did not come, or what keeps the library from being built.
+    """
     from troupe._process.torch_backend import build
     from troupe._process.torch_backend.meeting import meet
 
     library = build.load()
-    rank, size = options.group_rank, options.group_size
     door = native.GroupDoor(boot_id())
-    secret, cards = meet(options.store, rank, size, door, os.urandom(_SECRET_BYTES))
-    timeout_s = options.timeout.total_seconds()
-    group = native.form_group(door, options.group_id or "default", rank, secret, cards, timeout_s, VERDICT_S)
+    secret, cards = meet(store, rank, size, door, os.urandom(_SECRET_BYTES))
+    timeout_s = timeout.total_seconds()
+    group = native.form_group(door, name, rank, secret, cards, timeout_s, VERDICT_S)
     return library.create(native.group_api(), group, rank, size, int(timeout_s * 1000))
