@@ -5,7 +5,8 @@ the beginning. By turns, in one run:
 
 * in process: `on_rank_death="shrink"` and `troupe.train.attempts()`, the same processes in a group of three;
 * restarted processes: torchrun, `--max-restarts 1 --monitor-interval 0.1` and TORCH_DISABLE_SHARE_RDZV_TCP_STORE=1, without which torch 2.11's
-  restart meets the addresses of the former ranks and fails; and the launch's own `max_attempts=2`, all four ranks anew.
+  restart meets the addresses of the former ranks and fails; and the launch's own `max_attempts=2`, all four ranks anew;
+* torchrun by its defaults, of which is told how many of the rounds did a step after the kill at all.
 
     python benchmarks/groups/reform.py [--rounds 5] [--keep]
 """
@@ -104,11 +105,20 @@ def launched(function, **options) -> tuple[float, float]:
 
 def by_torchrun() -> tuple[float, float]:
     with tempfile.TemporaryDirectory() as folder:
-        line = [sys.executable, "-m", "torch.distributed.run", "--nnodes", "1", "--nproc-per-node", str(RANKS), "--max-restarts", "1", "--monitor-interval", "0.1",
-                "--rdzv-backend", "c10d", "--rdzv-endpoint", "127.0.0.1:0", __file__, "--as-rank", folder]
-        subprocess.run(line, check=True, timeout=LIMIT_S, capture_output=True,
-                       env={**os.environ, "TORCH_DISABLE_SHARE_RDZV_TCP_STORE": "1", "OMP_NUM_THREADS": "1"})
+        torchrun(folder, "--monitor-interval", "0.1", TORCH_DISABLE_SHARE_RDZV_TCP_STORE="1").check_returncode()
         return times(folder, RANKS)
+
+
+def torchrun_recovers() -> bool:
+    """By its defaults, but for the one restart that it is allowed."""
+    with tempfile.TemporaryDirectory() as folder:
+        return torchrun(folder).returncode == 0 and len(list(pathlib.Path(folder).glob("step.[0-9]"))) == RANKS
+
+
+def torchrun(folder: str, *more: str, **variables: str) -> subprocess.CompletedProcess:
+    line = [sys.executable, "-m", "torch.distributed.run", "--nnodes", "1", "--nproc-per-node", str(RANKS), "--max-restarts", "1", *more,
+            "--rdzv-backend", "c10d", "--rdzv-endpoint", "127.0.0.1:0", __file__, "--as-rank", folder]
+    return subprocess.run(line, timeout=LIMIT_S, capture_output=True, env={**os.environ, **variables, "OMP_NUM_THREADS": "1"})
 
 
 def main() -> None:
@@ -126,15 +136,18 @@ def main() -> None:
              "restarted processes: this launch's max_attempts": lambda: launched(restarted, max_attempts=2),
              "restarted processes: torchrun": by_torchrun}
     found: dict[str, list[tuple[float, float]]] = {name: [] for name in turns}
+    recovered = 0
     with troupe.init(num_cpus=RANKS):
         turns["in process"]()
         for _ in range(options.rounds):
             for name, turn in turns.items():
                 settle()
                 found[name].append(turn())
+            recovered += torchrun_recovers()
     rows = {name: {"survivors out": summary([out for out, _ in each]), "full step": summary([step for _, step in each])} for name, each in found.items()}
     ratio = rows["restarted processes: torchrun"]["full step"]["median_ms"] / rows["in process"]["full step"]["median_ms"]
     rows["in process against restarted processes"] = {"torchrun_times": round(ratio, 1)}
+    rows["torchrun by its defaults"] = {"recovered": recovered, "of": options.rounds}
     keep("reform", rows, options.keep)
 
 
