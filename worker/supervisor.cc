@@ -92,11 +92,7 @@ void Supervisor::Start(StartProcess effect, int tries) {
     return;
   }
   running.channel = *std::move(channel);
-  const Zygotes::Choice choice =
-      tries < kTriesMax
-          ? zygotes_.Choose(running.plan)
-          : Zygotes::Choice{nullptr,
-                            "in fresh interpreters: zygotes ended before they had forked them"};
+  const Zygotes::Choice choice = ChooseFor(running.plan, tries);
   running.from = choice.from;
   if (choice.zygote == nullptr) {
     Execute(running, std::move(order));
@@ -104,6 +100,12 @@ void Supervisor::Start(StartProcess effect, int tries) {
   }
   if (running.plan.has_begin) running.channel->Send(running.plan.begin);
   choice.zygote->Fork(std::move(order));
+}
+
+Zygotes::Choice Supervisor::ChooseFor(const StartProcess& plan, int tries) {
+  if (!plan.program.empty()) return {nullptr, "executing " + plan.program};
+  if (tries < kTriesMax) return zygotes_.Choose(plan);
+  return {nullptr, "in fresh interpreters: zygotes ended before they had forked them"};
 }
 
 void Supervisor::Execute(Running& running, ForkOrder order) {
@@ -114,8 +116,13 @@ void Supervisor::Execute(Running& running, ForkOrder order) {
   if (running.plan.has_begin) running.channel->Send(running.plan.begin);
   const UniqueFd null(open("/dev/null", O_RDONLY | O_CLOEXEC));
   os::SpawnOptions spawn;
-  spawn.argv = {python_, "-m", "troupe._process", "--fd", std::to_string(kControlFd)};
   spawn.environment = Entries(order.request.env);
+  if (running.plan.program.empty()) {
+    spawn.argv = {python_, "-m", "troupe._process", "--fd", std::to_string(kControlFd)};
+  } else {  // its first call of the library looks for the variable
+    spawn.argv = {running.plan.program};
+    spawn.environment.push_back(std::string(kControlVariable) + "=" + std::to_string(kControlFd));
+  }
   spawn.descriptors = {{null.get(), 0},
                        {order.out.get(), 1},
                        {order.err.get(), 2},

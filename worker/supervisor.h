@@ -99,6 +99,7 @@ class Supervisor {
 
   Zygotes::Events ZygoteEvents();
   void Start(StartProcess effect, int tries);
+  Zygotes::Choice ChooseFor(const StartProcess& plan, int tries);
   void Execute(Running& running, ForkOrder order);
   void OnForked(ProcessId id, int pid, UniqueFd pidfd);
   void Fail(ProcessId id, const std::string& error);

@@ -124,7 +124,9 @@ void Actors::Spawn(Actor& actor, const std::string& payload, const std::string& 
   effect.request.threads = ActorThreads(start);
   effect.memory_bytes = context_.leases.MemoryOf(lease, start.bundle);
   effect.fresh_interpreter = start.environment.fresh_interpreter;
-  effect.zygote = ZygoteKeyOf(context_.facts.base_environment, start.environment);
+  effect.program = start.environment.program;
+  if (effect.program.empty())
+    effect.zygote = ZygoteKeyOf(context_.facts.base_environment, start.environment);
   effect.may_exec = true;
   effect.has_begin = true;
   wire::ActorBegin begin;

@@ -40,6 +40,7 @@ struct FrameToProcess {
 struct StartProcess {
   wire::ForkRequest request;
   bool fresh_interpreter = false;  // exec, never fork
+  std::string program;             // not empty: this executable instead of an interpreter
   ZygoteKey zygote;                // what is to have been loaded already
   bool may_exec = false;           // exec when the zygote is not ready, rather than wait for it
   wire::Message begin;             // first message on the channel, unless has_begin is false

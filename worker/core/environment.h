@@ -36,6 +36,9 @@ std::string VisibleDevices(const NodeFacts& facts, const std::vector<std::uint32
 
 /// Marks every process of the runtime and its descendants, wherever they are re-parented to.
 inline constexpr char kProcessVariable[] = "TROUPE_PROCESS_ID";
+/// In that of a process whose executable is no interpreter (wire::RuntimeEnvironment::program): the
+/// descriptor of its control channel.
+inline constexpr char kControlVariable[] = "TROUPE_CONTROL_FD";
 /// In the environment that comes with an actor: its whole CPUs (`_process/threads.py`). Its process
 /// does not get it.
 inline constexpr char kThreadsVariable[] = "TROUPE_THREADS";

@@ -76,6 +76,7 @@ struct RuntimeEnvironment {
   preimport @7 :List(Text);    # modules that a process has imported when it is forked
   setup @8 :Text;              # with these: what else is on its import path, as JSON (`_code.runtime_env.SETUP`); empty: nothing
   preimportInstalled @9 :Bool; # the interpreter's own packages have them all, whatever `importPath` is
+  program @10 :Text;           # not empty: an actor's process is this executable, which registers its class, and no interpreter (`actors/api`)
 }
 
 struct ActorAddress {
