@@ -6,15 +6,10 @@
 #include <chrono>
 #include <utility>
 
+#include "actors/net/control_session.h"
 #include "actors/net/now.h"
-#include "actors/net/process_revocations.h"
 #include "bindings/control/control_convert.h"
 #include "bindings/support/gil.h"
-#include "runtime/base/log.h"
-#include "runtime/net/files.h"
-#include "runtime/net/token.h"
-#include "runtime/os/host.h"
-#include "runtime/os/self_fence.h"
 
 namespace nb = nanobind;
 
@@ -52,50 +47,21 @@ PollHook SignalHook() {
   ThrowStatus(status);
 }
 
-StatusOr<wire::Role> RoleOf(const std::string& name) {
-  for (const wire::Role role :
-       {wire::Role::kClient, wire::Role::kObserver, wire::Role::kWorker, wire::Role::kProcess}) {
-    if (name == wire::NameOf(role)) return role;
-  }
-  return MakeError(ErrorCode::kInvalid,
-                   "role is 'client', 'observer', 'worker' or 'process', not '" + name + "'");
-}
-
-wire::Hello HelloOf(wire::Role role, const std::string& name) {
-  wire::Hello hello;
-  hello.role = role;
-  char host[256] = "";
-  gethostname(host, sizeof host - 1);
-  hello.host = host;
-  hello.name = name.empty() ? hello.host + ":" + std::to_string(getpid()) : name;
-  hello.boot_id = os::BootId();
-  hello.pid = getpid();
-  hello.python_version = std::to_string(PY_MAJOR_VERSION) + "." + std::to_string(PY_MINOR_VERSION);
-  return hello;
-}
-
-StatusOr<std::optional<net::Token>> TokenOf(const ConnectArguments& arguments) {
-  if (arguments.token.empty() && arguments.token_file.empty()) return std::optional<net::Token>();
-  Secret text(arguments.token);
-  if (text.empty()) {
-    TROUPE_ASSIGN(text, net::ReadSecretFile(arguments.token_file));
-  }
-  StatusOr<net::Token> token = net::ParseToken(text);
-  if (token.ok()) return std::optional<net::Token>(*std::move(token));
-  const std::string where = arguments.token.empty() ? arguments.token_file + ": " : "";
-  return MakeError(ErrorCodeOf(token.status()), where + MessageOf(token.status()));
+std::string PythonVersion() {
+  return std::to_string(PY_MAJOR_VERSION) + "." + std::to_string(PY_MINOR_VERSION);
 }
 
 StatusOr<net::OpenOptions> OptionsOf(const net::Address& address,
                                      const ConnectArguments& arguments) {
-  net::OpenOptions options(address);
-  TROUPE_ASSIGN(const wire::Role role, RoleOf(arguments.role));
-  TROUPE_ASSIGN(options.token, TokenOf(arguments));
-  options.hello = HelloOf(role, arguments.name);
-  // A certificate of its own lets this client dial workers (connect_worker).
-  if (arguments.certificate) options.key = net::PrivateKey::Generate();
-  options.limit = LimitOf(arguments.timeout_s).value_or(Duration(std::chrono::hours(1)));
-  return options;
+  actors::JoinArguments join;
+  join.role = arguments.role;
+  join.name = arguments.name;
+  join.token = arguments.token;
+  join.token_file = arguments.token_file;
+  join.certificate = arguments.certificate;
+  join.python_version = PythonVersion();
+  join.limit = LimitOf(arguments.timeout_s).value_or(Duration(std::chrono::hours(1)));
+  return actors::OpenOptionsOf(address, join);
 }
 
 nb::tuple PushToPython(const client::Push& push) {
@@ -153,21 +119,10 @@ std::unique_ptr<ControlObject> ControlObject::Connect(const net::Address& addres
 }
 
 std::unique_ptr<ControlObject> ControlObject::Adopt(int fd, const std::string& peer) {
-  const auto fence = std::make_shared<os::SelfFence>();
-  client::PushCallbacks callbacks;
-  callbacks["ActorLease"] = [fence](const wire::Message& message) {
-    const auto until_ns = wire::Get<wire::ActorLease>(message.body).until_ns;
-    const Status armed = fence->Until(Instant(Duration(static_cast<std::int64_t>(until_ns))));
-    if (!armed.ok())
-      Log(LogLevel::kError, "this actor cannot fence itself", {{"reason", MessageOf(armed)}});
-  };
-  callbacks["Revoked"] = [](const wire::Message& message) {
-    actors::ProcessRevocations().Set(wire::Get<wire::Revoked>(message.body).tokens);
-  };
   StatusOr<std::shared_ptr<ControlClient>> client = MakeError(ErrorCode::kInternal, "not run");
   {
     const GilReleased released;
-    client = ControlClient::Adopt(UniqueFd(fd), peer, std::move(callbacks));
+    client = actors::AdoptProcess(UniqueFd(fd), peer);
   }
   if (!client.ok()) ThrowStatus(client.status());
   return std::make_unique<ControlObject>(*std::move(client));
@@ -198,7 +153,7 @@ std::unique_ptr<ControlObject> ControlObject::ConnectWorker(const std::string& h
     if (!id) ThrowStatus(MakeError(ErrorCode::kInvalid, "'" + node + "' is not a node id"));
     options.expected.id = *id;
   }
-  options.hello = HelloOf(credentials.certificate.identity()->role, "");
+  options.hello = actors::HelloOf(credentials.certificate.identity()->role, "", PythonVersion());
   options.limit = LimitOf(timeout_s).value_or(Duration(std::chrono::hours(1)));
   return Open(std::move(options));
 }

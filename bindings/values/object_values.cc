@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "actors/caller/reactor.h"
+#include "actors/core/call/value_form.h"
 #include "bindings/support/gil.h"
 #include "bindings/values/errors.h"
 #include "bindings/values/ref_pickle.h"
@@ -18,24 +19,15 @@
 namespace troupe::bindings {
 namespace {
 
-constexpr std::uint32_t kMagic = 0x626F5254;  // "TRob"
+using Head = actors::form::LargeHead;
+using Entry = actors::form::LargeEntry;
+using actors::form::kLargeMagic;
+
 constexpr std::uint64_t kAlignment = 64;
 constexpr std::uint64_t kReadOnly = 0;
 constexpr std::uint64_t kWritableCopy = 1;
 constexpr std::uint32_t kBuffersMax = 1u << 20;
 constexpr std::size_t kCopyWithoutGil = 1u << 20;
-
-struct Head {
-  std::uint32_t magic = kMagic;
-  std::uint32_t buffers = 0;
-  std::uint64_t head_bytes = 0;
-};
-struct Entry {
-  std::uint64_t offset = 0;
-  std::uint64_t bytes = 0;
-  std::uint64_t kind = kReadOnly;
-};
-static_assert(sizeof(Head) == 16 && sizeof(Entry) == 24);
 
 std::uint64_t Aligned(std::uint64_t at) { return (at + kAlignment - 1) & ~(kAlignment - 1); }
 
@@ -101,8 +93,8 @@ PyObject* Decode(std::string_view bytes, const std::shared_ptr<actors::ObjectVie
   if (bytes.size() < sizeof head) return nullptr;
   std::memcpy(&head, bytes.data(), sizeof head);
   const std::uint64_t table = std::uint64_t{head.buffers} * sizeof(Entry);
-  if (head.magic != kMagic || head.buffers > kBuffersMax || bytes.size() - sizeof head < table ||
-      bytes.size() - sizeof head - table < head.head_bytes) {
+  if (head.magic != kLargeMagic || head.buffers > kBuffersMax ||
+      bytes.size() - sizeof head < table || bytes.size() - sizeof head - table < head.head_bytes) {
     return nullptr;
   }
   PyObject* buffers = PyList_New(static_cast<Py_ssize_t>(head.buffers));

@@ -1,9 +1,7 @@
 // Large values: where the bytes of arrays go, and arrays over the bytes that came. Needs the GIL.
 //
 // A value's arrays (pickle protocol 5's out-of-band buffers, of kLargeBytes and more) are written
-// once, behind the rest of it, and read where they lie:
-//   u32 'TRob'   u32 buffers   u64 head bytes   per buffer: u64 offset, u64 bytes, u64 kind
-//   the head: a tagged value (values.h)   the buffers, at multiples of 64
+// once, behind the rest of it, and read where they lie (actors/core/call/value_form.h).
 // In shared memory that is an object (actors/objects/object_store.h); in a frame to another host it
 // travels as it is, and arrays are made from copies.
 #pragma once

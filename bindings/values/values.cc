@@ -6,6 +6,7 @@
 #include <string>
 #include <utility>
 
+#include "actors/core/call/value_form.h"
 #include "actors/core/remote/value_refs.h"
 #include "actors/objects/object_store.h"
 #include "bindings/values/object_values.h"
@@ -18,24 +19,10 @@ namespace {
 
 using actors::ByteBuffer;
 
-enum Tag : unsigned char {
-  kNone,
-  kTrue,
-  kFalse,
-  kInt,
-  kFloat,
-  kBytes,
-  kStr,
-  kPickle,
-  kObject,
-  kLarge,
-  kRefs
-};
+using namespace actors::form;  // the tags
 
 static_assert(kRefs == actors::kRefsTag);
 
-constexpr std::size_t kScalarBytes = 8;
-constexpr std::size_t kLengthBytes = 4;
 constexpr std::size_t kRefsMax = store::ControlLimits().contained_max;
 
 template <class T>
@@ -56,27 +43,6 @@ bool AppendBytes(ByteBuffer& out, Tag tag, const char* bytes, std::size_t size) 
   at[0] = static_cast<char>(tag);
   std::memcpy(at + 1, &length, kLengthBytes);
   if (size != 0) std::memcpy(at + 1 + kLengthBytes, bytes, size);
-  return true;
-}
-
-/// The bytes of the value behind its tag and length; false: malformed.
-bool Split(std::string_view bytes, Tag* tag, std::string_view* content, std::size_t* total) {
-  if (bytes.empty() || static_cast<unsigned char>(bytes[0]) > kRefs) return false;
-  *tag = static_cast<Tag>(bytes[0]);
-  std::size_t head = 1;
-  std::size_t size = 0;
-  if (*tag == kInt || *tag == kFloat) {
-    size = kScalarBytes;
-  } else if (*tag >= kBytes) {
-    if (bytes.size() < 1 + kLengthBytes) return false;
-    std::uint32_t length;
-    std::memcpy(&length, bytes.data() + 1, kLengthBytes);
-    head += kLengthBytes;
-    size = length;
-  }
-  if (bytes.size() - head < size) return false;
-  *content = bytes.substr(head, size);
-  *total = head + size;
   return true;
 }
 
