@@ -28,6 +28,8 @@ EDGES = {
     "actors/server": ["actors/core", "actors/slots", "actors/net", "actors/objects", "actors/bulk"] + RUNTIME,
     "actors/tasks": ["actors/core", "actors/slots", "actors/net", "actors/objects", "actors/bulk", "actors/caller"] + RUNTIME,
     "actors/train": ["actors/core"] + RUNTIME,
+    "actors/api": ["actors/core", "actors/slots", "actors/net", "actors/objects", "actors/bulk", "actors/caller", "actors/server",
+                   "actors/train"] + RUNTIME,
 }
 ACTORS = [folder for folder in EDGES if folder.startswith("actors/")]
 EDGES |= {
@@ -41,7 +43,7 @@ EDGES |= {
 }
 EDGES["bindings"] = list(EDGES)  # what registers all of them
 # Pure code: decides, and touches no loop, wire format, clock or thread.
-PURE = ["placement/", "head/core/", "worker/core/", "runtime/store/core/", "actors/core/", "actors/train/core/"]
+PURE = ["placement/", "head/core/", "worker/core/", "runtime/store/core/", "actors/core/", "actors/train/core/", "actors/api/core/"]
 IMPURE = re.compile(r"#include <(boost/|capnp/|kj/|thread|mutex|chrono_io|sys/|unistd|sqlite3|openssl/)"
                     r"|steady_clock::now|system_clock|random_device|\bgetenv\(|sleep_for")
 ASIO_ALLOWED = ("runtime/async/", "runtime/net/", "runtime/client/", "runtime/obs/", "head/", "worker/",

@@ -115,7 +115,11 @@ def create(cls: type, args: tuple, kwargs: dict, options: Mapping[str, Any], *, 
     if package.to_come and not spec["name"]:
         link.late = LateStart(package, lambda payload: _ask(session, spec, payload, link, traits, options), link.end, link.label)
         return _counted(link, traits)
-    payload = package.payload()
+    return asked_for(session, spec, package.payload(), link, traits, options)
+
+
+def asked_for(session: _session.Session, spec: dict[str, Any], payload: bytes, link: ActorLink, traits: Traits, options: Mapping[str, Any]) -> "ActorHandle":
+    """Asks the head for the actor of `spec`, to which `link` leads; its handle. Raises what ActorClass.remote does."""
     if not spec["name"]:
         _ask(session, spec, payload, link, traits, options)
         return ActorHandle(link, traits) if spec["detached"] else _counted(link, traits)

@@ -102,6 +102,7 @@ MODULES: dict[str, dict[str, str]] = {
     "ray.cloudpickle": dict.fromkeys(("CloudPickler", "dump", "dumps", "load", "loads", "register_pickle_by_value",
                                       "unregister_pickle_by_value"), "=cloudpickle"),
     "ray.cluster_utils": {"Cluster": "cluster_utils"},
+    "ray.cross_language": {"cpp_actor_class": "cross_language"},
     "ray.dag": _DAG,
     "ray.dag.class_node": {"ClassMethodNode": "dag", "ClassNode": "dag"},
     "ray.dag.compiled_dag_node": {"CompiledDAG": "dag"},

@@ -1,0 +1,20 @@
+// This program, as other processes are started from it. Throws the public headers' errors.
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "actors/api/session.h"
+
+namespace troupe::api {
+
+/// The path of its file.
+std::string OwnFile();
+/// Its current directory; "" where that is gone.
+std::string OwnDirectory();
+/// The variables of a process that it starts: `env`, its namespace and job.
+std::vector<wire::EnvVar> VariablesOf(const std::map<std::string, std::string>& env,
+                                      const SessionPlace& place);
+
+}  // namespace troupe::api
