@@ -57,6 +57,8 @@ def test_futures_and_coroutines_of_the_driver(maker: Any) -> None:
         return [float(each.sum()) for each in await asyncio.gather(ref, maker.make.remote(5), asyncio.wrap_future(ref.future()))]
 
     assert asyncio.run(asyncio.wait_for(awaited(), LIMIT_S)) == [LARGE, 5, LARGE]
+    futures = [maker.make.remote(size).future() for size in range(1, 50)]  # completed by a thread of the runtime
+    assert [float(each.result(timeout=LIMIT_S).sum()) for each in futures] == list(range(1, 50))
     ready, _ = troupe.wait([ref], timeout=LIMIT_S)
     assert [float(each.sum()) for each in troupe.get([ref, *ready], timeout=LIMIT_S)] == [LARGE, LARGE]
 

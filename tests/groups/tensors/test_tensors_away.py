@@ -17,6 +17,7 @@ from conftest import eventually
 
 import troupe
 from troupe import exceptions
+from troupe._cluster import session
 from troupe.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
 torch = pytest.importorskip("torch")
@@ -61,6 +62,15 @@ def test_a_busy_actor_gives_them_all_the_same(hosts: dict[str, str], tmp_path: P
         assert troupe.get(other.total.remote(ref), timeout=LIMIT_S) == LARGE
         end.write("go")
     assert troupe.get(busy, timeout=LIMIT_S)
+
+
+def test_a_connection_that_was_lost_is_made_anew(hosts: dict[str, str]) -> None:
+    one = on(hosts["a"])
+    ref = one.make.remote(LARGE)
+    assert float(troupe.get(ref, timeout=LIMIT_S).sum()) == LARGE
+    for channel in session.current().store["tensor_channels"].values():
+        channel.close()
+    assert float(troupe.get(ref, timeout=LIMIT_S).sum()) == LARGE
 
 
 def test_they_are_lost_with_their_owner(hosts: dict[str, str]) -> None:

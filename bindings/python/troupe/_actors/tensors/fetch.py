@@ -32,19 +32,34 @@ def tensors(place: kept.Place, key: str, method: str, specs: Sequence[kept.Spec]
     here = place.boot_id == boot_id()
     limit_s = LEAST_S + sum(_bytes_of(each) for each in specs) / SLOWEST_BYTES_S
     try:
-        channel = _channel(place, here)
-        given, refused = _calls.get(channel.method(server.TAKE)(key, here, _devices(specs) if here else []), limit_s)
+        given, refused = _asked(place, server.TAKE, (key, here, _devices(specs) if here else []), limit_s)
+        made = [] if refused else [_made(each, spec) for each, spec in zip(given, specs, strict=True)]
+        if not refused and any(how == server.IPC for how, _ in given):
+            _wait_for_copies(made)
+            refused = _asked(place, server.CHECK, (key,), limit_s)
     except exceptions.GetTimeoutError:
         raise exceptions.ObjectFetchTimedOutError(
             f"{_names(method, specs, place)} did not come within {limit_s:.0f} s, counted from when they were asked for: its process does not "
             "answer\n  `troupe stack` shows where it is") from None
     except (exceptions.ActorError, exceptions.ObjectLostError) as error:
-        _forget(place)
         raise exceptions.OwnerDiedError(f"{_names(method, specs, place)} are lost: {_cause(place, error)}\n"
                                         "  tensors live with the actor that returned them: call the method again, or without tensor_transport") from error
     if refused is not None:
         raise _refusal(refused, place, method, specs)
-    return [_made(each, spec) for each, spec in zip(given, specs, strict=True)]
+    return made
+
+
+def _asked(place: kept.Place, what: str, given: tuple, limit_s: float) -> Any:
+    """What the process answers to a call. A connection that was there before may have been lost since, and the process live: then over a new one."""
+    channel, is_new = _channel(place)
+    try:
+        return _calls.get(channel.method(what)(*given), limit_s)
+    except (exceptions.ActorError, exceptions.ObjectLostError):
+        _forget(place, channel)
+        if is_new:
+            raise
+    channel, _ = _channel(place)
+    return _calls.get(channel.method(what)(*given), limit_s)
 
 
 def _own(place: kept.Place, key: str, method: str) -> list[Any]:
@@ -105,22 +120,31 @@ def _opened(device: str, arguments: tuple) -> Any:
         return reductions.rebuild_cuda_tensor(**fields).clone()
 
 
-def _channel(place: kept.Place, here: bool) -> Any:
-    """The way to the second call socket of that process: a few of them are kept, the latest used."""
+def _wait_for_copies(made: Sequence[Any]) -> None:
+    """Until what was opened has been copied."""
+    import torch
+
+    for device in {each.device for each in made if each.device.type == "cuda"}:
+        torch.cuda.synchronize(device)
+
+
+def _channel(place: kept.Place) -> tuple[Any, bool]:
+    """The way to the second call socket of that process, and whether it was made just now: a few of them are kept, the latest used."""
     session = _session.current()
     with _opening:
         channels = session.store.setdefault("tensor_channels", OrderedDict())
         found = channels.get(place)
-        if found is None:
-            found = channels[place] = _open(session, place, here)
+        is_new = found is None
+        if is_new:
+            found = channels[place] = _open(session, place)
             while len(channels) > CHANNELS_MAX:
                 channels.popitem(last=False)
         channels.move_to_end(place)
-        return found
+        return found, is_new
 
 
-def _open(session: Any, place: kept.Place, here: bool) -> Any:
-    if here:  # where the end of a connection is the end of its process
+def _open(session: Any, place: kept.Place) -> Any:
+    if place.boot_id == boot_id():  # where the end of a connection is the end of its process
         return _calls.connect_aside({"unix_path": place.unix_path, "boot_id": place.boot_id}, str(place), session.control)
     address = handle.watched(session, place.actor, place.class_name, Traits()).address()
     if address is None or address["incarnation"] != place.incarnation:
@@ -128,9 +152,11 @@ def _open(session: Any, place: kept.Place, here: bool) -> Any:
     return _calls.connect_aside(address, str(place), session.control)
 
 
-def _forget(place: kept.Place) -> None:
+def _forget(place: kept.Place, channel: Any) -> None:
     with _opening:
-        _session.current().store.get("tensor_channels", {}).pop(place, None)
+        channels = _session.current().store["tensor_channels"]
+        if channels.get(place) is channel:
+            del channels[place]
 
 
 def _cause(place: kept.Place, error: BaseException) -> str:
@@ -149,7 +175,7 @@ def _names(method: str, specs: Sequence[kept.Spec], place: kept.Place) -> str:
 
 def _refusal(refused: tuple, place: kept.Place, method: str, specs: Sequence[kept.Spec]) -> exceptions.TroupeError:
     if refused[0] == server.CHANGED:
-        _, _, spec, before, now = refused
+        _, spec, before, now = refused
         return exceptions.TensorChangedError(
             f"the tensor ({kept.text_of(spec)}) that {method}() of {place} returned was changed in place there since: its version was {before} "
             f"then and is {now} now\n  return tensor.clone(), or do not change what was returned while refs of it are used")

@@ -17,6 +17,8 @@ from troupe._context import ActorContext
 
 TAKE = "take;returns=2"
 """The call by which others ask: the tensors, and then, when these were copied, why they may not be used, or None."""
+CHECK = "check"
+"""By which they ask for the latter again, once they have copied what was only opened."""
 GONE, CHANGED = "gone", "changed"
 HOST, IPC = "host", "ipc"
 _lock = threading.Lock()
@@ -45,9 +47,9 @@ def _begin(made: kept.TensorTable, unix_path: str) -> None:
     giver = Giver(made)
 
     def find(name: str) -> Callable[..., Any]:
-        if name != "take":
+        if name not in ("take", CHECK):
             raise AttributeError(f"no call {name!r} is served here: only tensors are given")
-        return giver.take
+        return getattr(giver, name)
 
     threading.Thread(target=_callbacks.run, args=("giving tensors to other processes", lambda: _calls.serve(server, giver, find=find)),
                      name="troupe-tensors", daemon=True).start()
@@ -62,19 +64,21 @@ class Giver:
     def take(self, key: str, here: bool, devices: list[str]) -> Iterator[Any]:
         """The tensors of a value: those of one of `devices`, by their UUIDs, to be opened there, by a process of this host; others by
         way of the host's memory. Then why they may not be used: it is looked at before and after they are copied."""
-        value = self._table.find(key)
-        refused = (GONE,) if value is None else _changed(value)
+        refused, value = self.check(key), self._table.find(key)
         if value is None or refused is not None:
             yield None
             yield refused
             return
         yield [_given(each, devices if here else []) for each in value.tensors]
-        yield _changed(value)
+        yield self.check(key)
 
-
-def _changed(value: kept.KeptValue) -> tuple | None:
-    found = kept.changed(value)
-    return None if found is None else (CHANGED, value.method, *found)
+    def check(self, key: str) -> tuple | None:
+        """Why the tensors of a value may not be used; None: they may."""
+        value = self._table.find(key)
+        if value is None:
+            return (GONE,)
+        found = kept.changed(value)
+        return None if found is None else (CHANGED, *found)
 
 
 def _given(each: kept.Kept, devices: list[str]) -> tuple[str, Any]:
