@@ -29,11 +29,10 @@ class GroupDoor {
     const std::string address =
         interface.empty() ? os::InterfaceTo({towards}).address : os::AddressOf(interface);
     const Status status =
-        address.empty()
-            ? MakeError(ErrorCode::kInvalid, "the interface " + interface + " has no address on " +
-                                                 os::HostName() +
-                                                 ", where ranks of other nodes are to come")
-            : door_->Listen(address);
+        address.empty() ? MakeError(ErrorCode::kInvalid,
+                                    "the interface " + interface + " has no address on " +
+                                        os::HostName() + ", where ranks of other nodes are to come")
+                        : door_->Listen(address);
     if (!status.ok()) ThrowStatus(status);
   }
   nb::bytes card() const {
@@ -109,8 +108,8 @@ void bind_groups(nb::module_& m) {
   m.def("form_group", &Form, "door"_a, "name"_a, "rank"_a, "secret"_a, "cards"_a, "form_s"_a,
         "verdict_s"_a,
         "Forms a group over the memory of its nodes, and TCP between them, with the ranks of these "
-        "cards; blocks without the GIL. The address of its handle, for the functions of group_api(), which let go of it. "
-        "Raises where it does not form in `form_s`.");
+        "cards; blocks without the GIL. The address of its handle, for the functions of "
+        "group_api(), which let go of it. Raises where it does not form in `form_s`.");
   m.def("stop_groups", &StopGroups, "reason"_a,
         "Ends what runs in all such groups of this process, with the reason: any thread, at once. "
         "How many there are.");

@@ -1,7 +1,8 @@
 // How two ranks of a group prove to each other who they are, and bytes with a deadline.
 //
 //   dialler:  rank and channel u32, nonce 32
-//   answerer: nonce 32, HMAC-SHA256("answers", both nonces, who dials, who answers) under the secret
+//   answerer: nonce 32, HMAC-SHA256("answers", both nonces, who dials, who answers), the key being
+//             the group's secret
 //   dialler:  HMAC-SHA256("dials", the same)
 //
 // Nothing that the other end says is acted on before its proof was compared; all of it has a fixed

@@ -8,8 +8,8 @@
 //        group; with more, the group stops and says so.
 //   MA3  What has come from a rank that is gone is still received.
 //
-// A send is done when all of it is in the ring, a small one at once, a large one as it is taken; one
-// to another node when the system has it, so that it arrives whatever becomes of this process.
+// A send is done when all of it is in the ring, a small one at once, a large one as it is taken;
+// one to another node when the system has it, so that it arrives whatever becomes of this process.
 #pragma once
 
 #include <atomic>

@@ -1,5 +1,5 @@
-// Sends and receives between two ranks on different nodes: the mailboxes between them (mail.h), each
-// end of which is in its own process, and a connection that takes bytes from one to the other.
+// Sends and receives between two ranks on different nodes: the mailboxes between them (mail.h),
+// each end of which is in its own process, and a connection that takes bytes from one to the other.
 //
 // What a mailbox holds bounds what is on its way and not asked for.
 #pragma once

@@ -75,7 +75,7 @@ class PartStream final : public Stream {
   std::atomic<bool> ended_{false};
   mutable Mutex mutex_;
   std::deque<Part> out_ ABSL_GUARDED_BY(mutex_), in_ ABSL_GUARDED_BY(mutex_);
-  PartNote heard_ ABSL_GUARDED_BY(mutex_);  // of the first of `in_`
+  PartNote heard_ ABSL_GUARDED_BY(mutex_);  // the note of `in_`'s first, as far as it has come
   std::optional<PartNote> other_ ABSL_GUARDED_BY(mutex_);
   Ticket sends_ ABSL_GUARDED_BY(mutex_) = 0, receives_ ABSL_GUARDED_BY(mutex_) = 0;
   short polled_ ABSL_GUARDED_BY(mutex_) = 0;  // what the wire's thread waits for

@@ -66,15 +66,15 @@ enum class Woken { kReady, kStopped, kLate };
 /// How an area is cut, the same on all ranks of a node.
 struct AreaShape {
   int size = 1;                   // ranks of the node
-  int group_size = 1;             // of all nodes
+  int group_size = 1;             // ranks of all nodes
   std::size_t slots = 2;          // pieces of a rank that are under way, kSlotsMax at most
   std::size_t section_bytes = 0;  // a rank's share of a piece; a multiple of 64
   std::size_t slot_bytes = 0;     // what a rank contributes to a piece
-  std::size_t result_bytes = 0;   // of a piece
+  std::size_t result_bytes = 0;   // what comes of a piece
 
-  /// Of a group on one node: a section for each rank.
+  /// A group on one node: a section for each rank.
   static AreaShape OfOneNode(int size);
-  /// Of a node among several: whole pieces, which the plan divides; nothing where a rank is alone
+  /// A node among several: whole pieces, which the plan divides; nothing where a rank is alone
   /// on its node.
   static AreaShape OfSeveralNodes(int size, int group_size, std::size_t result_bytes);
 };

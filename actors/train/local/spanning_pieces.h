@@ -17,8 +17,8 @@
 //        was sent from it has gone.
 //   SP4  Nothing of the caller's memory is touched after Run has returned; every part that is sent
 //        to a rank in an operation is received in it.
-//   SP5  Who finds a rank of any node in another operation says so: ranks of one node show what they
-//        do, and of nodes that exchange nothing the first ranks tell each other.
+//   SP5  Who finds a rank of any node in another operation says so: ranks of one node show what
+//        they do, and of nodes that exchange nothing the first ranks tell each other.
 //
 // A piece goes through five steps, each a step behind the one before, so that what waits for the
 // network is computed beside: post, combine, sum, finish, take.

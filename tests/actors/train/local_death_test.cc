@@ -280,8 +280,9 @@ TEST(Card, WhatIsNoneIsRefused) {
   EXPECT_EQ(card->address, "10.0.0.1:4711");
 }
 
+}  // namespace
+
 INSTANTIATE_TEST_SUITE_P(Nodes, LocalDeath, testing::Values(1, 2),
                          testing::PrintToStringParamName());
 
-}  // namespace
 }  // namespace troupe::train

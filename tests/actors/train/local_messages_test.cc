@@ -195,10 +195,11 @@ TEST_P(LocalTimes, AReceivesTimeIsItsOwn) {
   }));
 }
 
+}  // namespace
+
 INSTANTIATE_TEST_SUITE_P(Nodes, LocalMessages, testing::Values(1, 2),
                          testing::PrintToStringParamName());
 INSTANTIATE_TEST_SUITE_P(Nodes, LocalTimes, testing::Values(1, 2),
                          testing::PrintToStringParamName());
 
-}  // namespace
 }  // namespace troupe::train
