@@ -133,8 +133,8 @@ TEST(LocalNodes, ARankOfAnotherNodeThatDoesNotComeIsNamed) {
   // Rank 3 is waited for by its neighbour alone; rank 0 asks the neighbour.
   LocalTest test(kTwoAndTwo);
   ExpectSuccess(RunRanks(4, {}, [&](Rank& rank) {
+    std::vector<float> numbers(1 << 20, 1);  // there as long as the group: some of it never ends
     LocalMember member(rank, test);
-    std::vector<float> numbers(1 << 20, 1);
     Operation operation{.send = numbers.data(), .recv = numbers.data(), .count = numbers.size()};
     if (rank.index() == 0) operation.most = std::chrono::milliseconds(200);
     std::shared_ptr<Work> work;
