@@ -13,7 +13,7 @@
 //        waits `verdict_within` for a word that names the cause, then says what was seen; one that
 //        has all it needs ends well.
 //   LC2  Who stops tells its peers why, so that all ranks of a group give the same reason; of
-//        theirs too only what needs it ends.
+//        theirs too only what needs it ends, at once, whoever else has yet to come.
 //   LC3  A work has ended only once no thread of the group touches its buffers.
 //   LC4  Whatever kills a process, nothing of the group is left behind: memory without a name,
 //        sockets without a file.

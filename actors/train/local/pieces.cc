@@ -47,13 +47,29 @@ Status Pieces::AwaitPeers(std::atomic<std::uint64_t> RankLine::* counter, std::u
     if (peer == area_.rank()) continue;
     const auto& value = area_.line(peer).*counter;
     // A peer that is gone has counted what it has counted: who needs no more of it goes on.
-    const auto woken =
-        area_.Await([&] { return value.load() >= least || area_.gone(peer); }, clock_, until_);
+    int lost = -1;
+    const auto is_over = [&] {
+      if (value.load() >= least) return true;
+      lost = area_.gone(peer) ? peer : LostPeer();
+      return lost >= 0;
+    };
+    const auto woken = area_.Await(is_over, clock_, until_);
     if (woken == Woken::kStopped) return Stopped();
     if (woken == Woken::kLate) return Late(peer);
-    if (value.load() < least) return PeerGone(peer);
+    if (lost >= 0 && value.load() < least) return PeerGone(lost);
   }
   return absl::OkStatus();
+}
+
+int Pieces::LostPeer() const {
+  if (!area_.any_gone()) return -1;
+  for (int peer = 0; peer < area_.size(); ++peer) {
+    const RankLine& line = area_.line(peer);
+    if (peer != area_.rank() && area_.gone(peer) &&
+        (line.posted.load() < end_ || (takes_ && line.reduced.load() < end_)))
+      return peer;
+  }
+  return -1;
 }
 
 Status Pieces::Late(int peer) const {
@@ -116,6 +132,8 @@ Status Pieces::Take(const Plan& plan, std::uint64_t piece) {
 /// The next piece is posted before this one is combined, and the one before is taken after it, so
 /// that ranks which are a little apart do not wait.
 Status Pieces::Go(const Plan& plan) {
+  end_ = next_ + plan.pieces;
+  takes_ = static_cast<bool>(plan.take);
   TROUPE_TRY(Post(plan, 0));
   for (std::uint64_t piece = 0; piece < plan.pieces; ++piece) {
     if (piece + 1 < plan.pieces) TROUPE_TRY(Post(plan, piece + 1));

@@ -44,6 +44,8 @@ class Pieces final : public Collectives {
   Status Combine(const Plan& plan, std::uint64_t piece);
   Status Take(const Plan& plan, std::uint64_t piece);
   Status AwaitPeers(std::atomic<std::uint64_t> RankLine::* counter, std::uint64_t least);
+  /// A peer that is gone without what this operation will need of it; -1: none.
+  int LostPeer() const;
   Status Late(int peer) const;
   Status CheckPeers(std::uint64_t number) const;
 
@@ -69,6 +71,8 @@ class Pieces final : public Collectives {
   Instant until_ = Instant::max();  // the operation's time is over then
   Duration most_{};
   std::uint64_t next_ = 0;  // the number of the next piece
+  std::uint64_t end_ = 0;   // the number after the operation's last
+  bool takes_ = false;      // its results come of all ranks
   PieceNote note_;          // the operation that runs
 };
 

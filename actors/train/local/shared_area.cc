@@ -148,6 +148,7 @@ void SharedArea::Pause() {
 
 void SharedArea::MarkGone(int rank_of_group) {
   gone_[static_cast<std::size_t>(rank_of_group)].store(true);
+  any_gone_.store(true);
   WakeMine();
 }
 

@@ -138,6 +138,7 @@ class SharedArea {
   /// Notes that the process of that rank of the group counts on no more; wakes who waits for it.
   /// Any thread.
   void MarkGone(int rank_of_group);
+  bool any_gone() const { return any_gone_.load(); }
   bool gone(int rank_of_group) const {
     return gone_[static_cast<std::size_t>(rank_of_group)].load();
   }
@@ -159,6 +160,7 @@ class SharedArea {
   std::byte* base_ = nullptr;
   RankLine* lines_ = nullptr;
   std::atomic<bool> stopped_{false};
+  std::atomic<bool> any_gone_{false};
   const std::unique_ptr<std::atomic<bool>[]> gone_;
 };
 

@@ -47,26 +47,47 @@ Status SpanningPieces::AwaitHere(std::atomic<std::uint64_t> RankLine::* counter,
   for (const int peer : places_.neighbours()) {
     if (peer == places_.rank()) continue;
     const auto& value = area_.line(places_.place_of(peer)).*counter;
-    const auto woken =
-        area_.Await([&] { return value.load() >= least || area_.gone(peer); }, clock_, until_);
+    int lost = -1;
+    const auto is_over = [&] {
+      if (value.load() >= least) return true;
+      lost = area_.gone(peer) ? peer : LostPeer();
+      return lost >= 0;
+    };
+    const auto woken = area_.Await(is_over, clock_, until_);
     if (woken == Woken::kStopped) return Stopped();
     if (woken == Woken::kLate) return Late(peer);
-    if (value.load() < least) return PeerGone(peer);
+    if (lost >= 0 && value.load() < least) return PeerGone(lost);
   }
   return absl::OkStatus();
+}
+
+int SpanningPieces::LostPeer() const {
+  if (!area_.any_gone()) return -1;
+  for (const int peer : places_.neighbours()) {
+    const RankLine& line = area_.line(places_.place_of(peer));
+    if (peer != places_.rank() && area_.gone(peer) &&
+        (line.posted.load() < end_ || (takes_ && line.reduced.load() < end_)))
+      return peer;
+  }
+  return -1;
 }
 
 Status SpanningPieces::AwaitReceived(std::vector<Awaited>& parts) {
   for (const auto& part : parts) {
     const PartStream& stream = connections_.parts(part.peer);
-    const auto woken = connections_.Await(
-        [&] { return stream.received(part.ticket) || stream.ended(); }, clock_, until_);
+    int lost = -1;
+    const auto is_over = [&] {
+      if (stream.received(part.ticket)) return true;
+      lost = stream.ended() ? part.peer : LostPeer();
+      return lost >= 0;
+    };
+    const auto woken = connections_.Await(is_over, clock_, until_);
     if (woken == Woken::kStopped) return Stopped();
     if (woken == Woken::kLate) return Late(part.peer);
     if (stream.received(part.ticket)) continue;
     if (const auto other = stream.other())
       return Differs(places_.rank(), note_, part.peer, other->work);
-    return PeerGone(part.peer);
+    return PeerGone(lost);
   }
   parts.clear();
   return absl::OkStatus();
@@ -155,6 +176,8 @@ Status SpanningPieces::Take(const Plan& plan, std::uint64_t piece) {
 }
 
 Status SpanningPieces::Go(const Plan& plan) {
+  end_ = next_ + plan.pieces;
+  takes_ = static_cast<bool>(plan.take);
   constexpr std::uint64_t kSteps = 5;
   const auto is_due = [&plan](std::uint64_t step, std::uint64_t behind) {
     return step >= behind && step - behind < plan.pieces;

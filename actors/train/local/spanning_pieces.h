@@ -84,6 +84,8 @@ class SpanningPieces final : public Collectives {
   Status AwaitReceived(std::vector<Awaited>& parts);
   Status AwaitSent(std::vector<Awaited>& parts);
   Status CheckHere(std::uint64_t number) const;
+  /// A peer of this node that is gone without what this operation will need of it; -1: none.
+  int LostPeer() const;
   Status Late(int peer) const;
 
   void Send(int peer, std::uint64_t number, Stage stage, const void* from, std::size_t bytes);
@@ -124,6 +126,8 @@ class SpanningPieces final : public Collectives {
   Instant until_ = Instant::max();  // the operation's time is over then
   Duration most_{};
   std::uint64_t next_ = 0;  // the number of the next piece
+  std::uint64_t end_ = 0;   // the number after the operation's last
+  bool takes_ = false;      // its results come of all ranks of the node
   PieceNote note_;          // the operation that runs
 };
 

@@ -119,6 +119,23 @@ TEST_P(LocalDeath, LC2_AStoppedRankFreesAllThatWaitWithItsReason) {
   }));
 }
 
+TEST_P(LocalDeath, LC2_WhatNeedsTheStoppedRankEndsThoughAnotherHasNotComeEither) {
+  // Rank 2 enters nothing; rank 0, which has, stops, and its result will be needed on rank 1.
+  LocalTest test(InTurn(3, GetParam()));
+  ExpectSuccess(RunRanks(3, {}, [&](Rank& rank) {
+    std::vector<float> numbers(kCount, 1);
+    LocalMember member(rank, test);
+    if (rank.index() < 2) {
+      const Operation operation = AllReduceOf(numbers);
+      const auto work = rank.Take(member.group().Start({&operation, 1}));
+      rank.Pass("waiting", 2);
+      if (rank.index() == 0) member.group().Stop("asked by the test");
+      RequireFenced(rank, work->Wait(std::chrono::seconds(kSecondsMax)), "asked by the test");
+    }
+    rank.Pass("told", 3);
+  }));
+}
+
 TEST_P(LocalDeath, ARankThatIsStillThereIsWaitedForInVain) {
   LocalTest test(InTurn(2, GetParam()));
   ExpectSuccess(RunRanks(2, {}, [&](Rank& rank) {
