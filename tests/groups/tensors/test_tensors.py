@@ -63,6 +63,7 @@ def test_tensors_anywhere_in_a_value(two: Any) -> None:
         assert batch.more["part"].untyped_storage().nbytes() == 12  # not all that it is a part of
 
 
+@pytest.mark.filterwarnings("ignore:Sparse invariant checks")
 def test_what_is_no_dense_tensor_goes_with_the_value(two: Any) -> None:
     one, _ = two
     tagged = torch.ones(2)
