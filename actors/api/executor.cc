@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "actors/api/core/pickle.h"
+#include "actors/api/group_members.h"
 #include "actors/api/value_codec.h"
 #include "actors/bulk/bulk_session.h"
 #include "actors/bulk/remote_arguments.h"
@@ -154,6 +155,8 @@ StatusOr<Value::List> CppRunner::Arguments(const Frame& frame, CallerConnection&
 Value CppRunner::Invoke(const std::string& name, const Value::List& arguments) const {
   if (name == "__ray_ready__") return Value::Bool(true);
   if (name == "__ray_terminate__") throw ActorExit();
+  if (name == kGroupCard) return OpenGroupDoor(arguments);
+  if (name == kGroupForm) return FormGroupHere(arguments);
   const ClassEntry& entry = executor_.entry();
   const MethodEntry* const method = FindMethod(entry, name);
   if (method == nullptr) {

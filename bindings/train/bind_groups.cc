@@ -81,14 +81,14 @@ std::uintptr_t Form(GroupDoor& door, const std::string& name, int rank, nb::byte
   spec.times.form_max = OfSeconds(form_s);
   spec.times.call_max = kStuckAfter;
   spec.verdict_within = OfSeconds(verdict_s);
-  auto group = FormGroup(std::move(spec), door.Take());
+  auto group = train::FormInProcess(std::move(spec), door.Take());
   Status status;
   {
     const GilReleased released;
     status = group->AwaitReady();
   }
   if (!status.ok()) {
-    LeaveGroup(std::move(group));
+    train::LeaveInProcess(std::move(group));
     ThrowStatus(status);
   }
   return reinterpret_cast<std::uintptr_t>(NewGroupHandle(std::move(group)));
@@ -110,7 +110,7 @@ void bind_groups(nb::module_& m) {
         "Forms a group over the memory of its nodes, and TCP between them, with the ranks of these "
         "cards; blocks without the GIL. The address of its handle, for the functions of "
         "group_api(), which let go of it. Raises where it does not form in `form_s`.");
-  m.def("stop_groups", &StopGroups, "reason"_a,
+  m.def("stop_groups", &train::StopAllInProcess, "reason"_a,
         "Ends what runs in all such groups of this process, with the reason: any thread, at once. "
         "How many there are.");
   m.def(

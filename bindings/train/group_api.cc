@@ -63,7 +63,7 @@ void Release(TroupeGroup* handle) {
   auto group = std::move(handle->group);
   delete handle;
   group->Leave();
-  LeaveGroup(std::move(group));
+  train::LeaveInProcess(std::move(group));
 }
 
 int Start(TroupeGroup* handle, const TroupeOperation* asked, TroupeDone done, void* context,

@@ -75,6 +75,14 @@ def test_launches_of_functions_and_commands(idle: Home, programs: Path, tmp_path
         assert words in lines
 
 
+def test_training_groups_between_actors(idle: Home, programs: Path) -> None:
+    lines = run(programs / "actors", "training").stdout
+    assert lines.splitlines()[:6] == ["rank 2", *["sum 7.000000 7.000000"] * 3, "gathered 1 -1 2 -1 4 -1", "first 1.000000"]
+    for words in ("in no group other; it is in: dp", "troupe::GroupError", "rank 1"):
+        assert words in lines
+    assert lines.splitlines()[-1] == "anew 13.000000"
+
+
 def test_what_a_program_has_made_ends_with_its_handles_and_with_it(idle: Home, programs: Path) -> None:
     assert run(programs / "actors", "handles").stdout.splitlines() == ["second 2"]
     stays = troupe.get_actor("stays", namespace="cpp")

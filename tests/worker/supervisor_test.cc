@@ -85,8 +85,9 @@ class SupervisorTest : public ::testing::Test {
     return done();
   }
   ProcessId Start(const std::string& script, bool execute = false, const std::string& title = "",
-                  bool may_exec = false) {
+                  bool may_exec = false, const std::string& program = "") {
     StartProcess effect;
+    effect.program = program;
     effect.may_exec = may_exec;
     effect.request.process = ProcessId::Random(random_);
     effect.request.title = title;
@@ -130,6 +131,22 @@ TEST_F(SupervisorTest, W1_ForkedProcessIsSeenToItsEndInOrder) {
   EXPECT_EQ(logs_->Read("launch/epoch-1/rank-0.out", 0, 0)->text, "hello\n");
   EXPECT_LT(order_.find("RankResult"), order_.find("gone"));
   EXPECT_NE(order_.find("drained"), std::string::npos);
+}
+
+TEST_F(SupervisorTest, AProgramIsExecutedWhateverZygotesThereAre) {
+  supervisor_->StartZygote();
+  ASSERT_TRUE(Until([&] { return zygote_ready_; }));
+  const std::string program = folder_ + "/program";
+  std::ofstream(program) << "#!/bin/sh\necho control at $TROUPE_CONTROL_FD\nexit 5\n";
+  ASSERT_EQ(chmod(program.c_str(), 0700), 0);
+  Start("", false, "", false, program);
+  ASSERT_TRUE(Until([&] { return gone_ == 1; })) << order_;
+  EXPECT_EQ(exit_.exit_code, 5);
+  EXPECT_EQ(from_, "executing " + program);
+  EXPECT_EQ(logs_->Read("launch/epoch-1/rank-0.out", 0, 0)->text, "control at 3\n");
+  Start("", false, "", false, folder_ + "/nowhere");
+  ASSERT_TRUE(Until([&] { return !failed_.empty(); }));
+  EXPECT_NE(failed_.find(folder_ + "/nowhere"), std::string::npos) << failed_;
 }
 
 TEST_F(SupervisorTest, WhatNeedNotWaitIsForkedByALightZygoteUntilTheNodesOwnIsReady) {

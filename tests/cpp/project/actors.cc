@@ -11,6 +11,8 @@ TROUPE_ACTOR(Counter(int), &Counter::Add, &Counter::Total, &Counter::Pid, &Count
              &Counter::Variable, &Counter::Leave, &Counter::Crash, &Counter::Throw);
 TROUPE_ACTOR(Echo(), &Echo::Same, &Echo::Moved, &Echo::Sums, &Echo::Large, &Echo::SizeOf,
              &Echo::Relay);
+TROUPE_ACTOR(Member(double), &Member::Summed, &Member::Gathered, &Member::FromFirst, &Member::Rank,
+             &Member::Pid);
 TROUPE_ACTOR(Broken(const std::string&), &Broken::Never);
 
 int Counter::Pid() const { return ::getpid(); }
@@ -50,6 +52,29 @@ troupe::Value Echo::Relay(const std::string& name, const std::string& method,
                           const troupe::Value& value) {
   return troupe::GetActor(name).Call(method, value).GetValue();
 }
+
+std::vector<double> Member::Summed(const std::string& group, std::int64_t count) {
+  std::vector<double> numbers(static_cast<std::size_t>(count), number_);
+  troupe::train::GetGroup(group).AllReduce(std::span<double>(numbers));
+  return {numbers.front(), numbers.back()};
+}
+
+std::vector<std::int64_t> Member::Gathered(const std::string& group) {
+  std::vector<std::int64_t> mine{static_cast<std::int64_t>(number_), -1};
+  return troupe::train::GetGroup(group).AllGather(std::span<std::int64_t>(mine));
+}
+
+float Member::FromFirst(const std::string& group) {
+  troupe::train::Group here = troupe::train::GetGroup(group);
+  float number = static_cast<float>(number_);
+  here.Broadcast(std::span<float>(&number, 1));
+  here.Barrier();
+  return number;
+}
+
+int Member::Rank(const std::string& group) { return troupe::train::GetGroup(group).rank(); }
+
+int Member::Pid() const { return ::getpid(); }
 
 Broken::Broken(const std::string& how) {
   if (how == "throw") throw std::invalid_argument("it cannot be made");

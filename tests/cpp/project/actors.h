@@ -45,6 +45,20 @@ class Echo {
                       const troupe::Value& value);
 };
 
+/// A member of training groups, with a number of its own.
+class Member {
+ public:
+  explicit Member(double number) : number_(number) {}
+  std::vector<double> Summed(const std::string& group, std::int64_t count);
+  std::vector<std::int64_t> Gathered(const std::string& group);
+  float FromFirst(const std::string& group);
+  int Rank(const std::string& group);
+  int Pid() const;
+
+ private:
+  double number_;
+};
+
 /// Whose constructor fails as it is told: "throw", "abort", "exit".
 class Broken {
  public:

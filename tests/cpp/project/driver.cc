@@ -162,6 +162,40 @@ void Launches(const Arguments& folder) {
       [] { troupe::SubmitCommand({"/bin/true"}, {.processes = 1000}); }));
 }
 
+/// Collectives of three actors, the death of one in the midst, and the group formed again.
+void Training(const Arguments&) {
+  std::vector<troupe::Actor<Member>> members;
+  for (const double number : {1.0, 2.0, 4.0}) members.push_back(troupe::Create<Member>({}, number));
+  const auto all = [&] { return std::vector<troupe::AnyActor>(members.begin(), members.end()); };
+  const auto sums = [&] {
+    std::vector<troupe::Ref<std::vector<double>>> refs;
+    for (const auto& each : members) refs.push_back(each.Call<&Member::Summed>("dp", 300'000));
+    return refs;
+  };
+  troupe::train::FormGroup("dp", all(), 60s);
+  Say("rank " + std::to_string(members[2].Call<&Member::Rank>("dp").Get()));
+  for (const auto& sum : troupe::Get(sums(), 60s))
+    Say("sum " + std::to_string(sum[0]) + " " + std::to_string(sum[1]));
+  std::vector<troupe::Ref<std::vector<std::int64_t>>> gathers;
+  std::vector<troupe::Ref<float>> firsts;
+  for (const auto& each : members) gathers.push_back(each.Call<&Member::Gathered>("dp"));
+  for (const auto& each : members) firsts.push_back(each.Call<&Member::FromFirst>("dp"));
+  std::string line = "gathered";
+  const auto gathered = troupe::Get(gathers, 60s);
+  for (const std::int64_t each : gathered[1]) line += " " + std::to_string(each);
+  Say(line);
+  Say("first " + std::to_string(troupe::Get(firsts, 60s)[2]));
+  Say(Thrown<troupe::TaskError>([&] { members[0].Call<&Member::Rank>("other").Get(); }));
+
+  const int pid = members[1].Call<&Member::Pid>().Get();
+  const auto first = members[0].Call<&Member::Summed>("dp", 10);  // waits for the others
+  ::kill(pid, SIGKILL);
+  Say(Thrown<troupe::TaskError>([&] { first.Get(60s); }));
+  members[1] = troupe::Create<Member>({}, 8.0);
+  troupe::train::FormGroup("dp", all(), 60s);
+  Say("anew " + std::to_string(troupe::Get(sums(), 60s)[0][0]));
+}
+
 /// Dropping the last handle ends an actor; what this program has made ends with it.
 void Handles(const Arguments&) {
   {
@@ -176,7 +210,7 @@ void Handles(const Arguments&) {
 
 const std::map<std::string, void (*)(const Arguments&)> kScenarios = {
     {"calls", Calls},   {"errors", Errors},   {"restarts", Restarts}, {"names", Names},
-    {"groups", Groups}, {"handles", Handles}, {"launches", Launches}};
+    {"groups", Groups}, {"handles", Handles}, {"launches", Launches}, {"training", Training}};
 
 }  // namespace
 

@@ -8,4 +8,5 @@
 #include <troupe/placement_group.h>
 #include <troupe/ref.h>
 #include <troupe/register.h>
+#include <troupe/train.h>
 #include <troupe/value.h>

@@ -1,4 +1,4 @@
-#include "bindings/train/groups.h"
+#include "actors/train/process_groups.h"
 
 #include <unistd.h>
 
@@ -9,15 +9,13 @@
 #include "runtime/async/real_clock.h"
 #include "runtime/base/mutex.h"
 
-namespace troupe::bindings {
+namespace troupe::train {
 namespace {
-
-using train::LocalCommunicator;
 
 struct Here {
   const pid_t pid = getpid();
-  train::Supervisor supervisor{async::RealClock::Shared(), train::EndThisProcess};
-  train::Reaper reaper;
+  Supervisor supervisor{async::RealClock::Shared(), EndThisProcess};
+  Reaper reaper;
   Mutex mutex;
   std::vector<std::weak_ptr<LocalCommunicator>> groups ABSL_GUARDED_BY(mutex);
 };
@@ -33,7 +31,7 @@ Here& OfThisProcess() {
 
 }  // namespace
 
-std::shared_ptr<LocalCommunicator> FormGroup(train::LocalSpec spec, train::Door door) {
+std::shared_ptr<LocalCommunicator> FormInProcess(LocalSpec spec, Door door) {
   Here& process = OfThisProcess();
   auto group = LocalCommunicator::Form(process.supervisor, std::move(spec), std::move(door));
   MutexLock lock(process.mutex);
@@ -42,14 +40,14 @@ std::shared_ptr<LocalCommunicator> FormGroup(train::LocalSpec spec, train::Door 
   return group;
 }
 
-int StopGroups(const std::string& reason) {
+int StopAllInProcess(const std::string& reason) {
   {
     MutexLock lock(here_mutex);
     if (here == nullptr || here->pid != getpid()) return 0;
   }
   Here& process = OfThisProcess();
   std::vector<std::shared_ptr<LocalCommunicator>> groups;
-  std::vector<train::Supervisor::Id> ids;
+  std::vector<Supervisor::Id> ids;
   {
     MutexLock lock(process.mutex);
     for (const auto& each : process.groups)
@@ -58,11 +56,11 @@ int StopGroups(const std::string& reason) {
   for (const auto& group : groups) ids.push_back(group->id());
   process.supervisor.Stop(ids, reason);
   const int count = static_cast<int>(groups.size());
-  for (auto& group : groups) LeaveGroup(std::move(group));  // it may be the last to hold one
+  for (auto& group : groups) LeaveInProcess(std::move(group));  // it may be the last to hold one
   return count;
 }
 
-void LeaveGroup(std::shared_ptr<LocalCommunicator> group) {
+void LeaveInProcess(std::shared_ptr<LocalCommunicator> group) {
   Here& process = OfThisProcess();
   process.reaper.Start([group = std::move(group)]() mutable {
     group->AwaitReleased();
@@ -70,4 +68,4 @@ void LeaveGroup(std::shared_ptr<LocalCommunicator> group) {
   });
 }
 
-}  // namespace troupe::bindings
+}  // namespace troupe::train
