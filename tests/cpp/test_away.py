@@ -31,6 +31,14 @@ def test_a_program_calls_actors_of_other_hosts(hosts: dict[str, str], shared_hom
     assert done.stdout.splitlines()[0] == "last 105" and done.stdout.splitlines()[-1] == "back 20000000"
 
 
+def test_training_groups_over_two_hosts(hosts: dict[str, str], programs: Path) -> None:
+    done = subprocess.run([programs / "actors", "training", "spread"], check=False, capture_output=True, text=True, timeout=180, env=dict(os.environ))
+    assert done.returncode == 0, done.stderr
+    lines = done.stdout.splitlines()
+    assert lines[:6] == ["rank 2", *["sum 7.000000 7.000000"] * 3, "gathered 1 -1 2 -1 4 -1", "first 1.000000"]
+    assert "troupe::GroupError" in done.stdout and lines[-1] == "anew 13.000000"
+
+
 def test_an_executable_that_is_missing_on_the_node_is_told(hosts: dict[str, str]) -> None:
     lost = cpp_actor_class("/nowhere/actors", "Counter").remote(1)
     with pytest.raises(troupe.exceptions.ActorDiedError, match="/nowhere/actors") as caught:

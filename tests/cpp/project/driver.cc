@@ -162,10 +162,19 @@ void Launches(const Arguments& folder) {
       [] { troupe::SubmitCommand({"/bin/true"}, {.processes = 1000}); }));
 }
 
-/// Collectives of three actors, the death of one in the midst, and the group formed again.
-void Training(const Arguments&) {
+/// Collectives of three actors, the death of one in the midst, and the group formed again. With an
+/// argument they are on two nodes.
+void Training(const Arguments& spread) {
+  std::vector<troupe::ActorOptions> places(3);
+  if (!spread.empty()) {
+    const auto nodes =
+        troupe::CreatePlacementGroup({{{"CPU", 2}}, {{"CPU", 2}}}, {.strategy = "STRICT_SPREAD"});
+    nodes.Ready(60s);
+    for (int i = 0; i < 3; ++i)
+      places[i] = {.num_cpus = 1, .placement_group = nodes, .bundle = i % 2};
+  }
   std::vector<troupe::Actor<Member>> members;
-  for (const double number : {1.0, 2.0, 4.0}) members.push_back(troupe::Create<Member>({}, number));
+  for (int i = 0; i < 3; ++i) members.push_back(troupe::Create<Member>(places[i], double(1 << i)));
   const auto all = [&] { return std::vector<troupe::AnyActor>(members.begin(), members.end()); };
   const auto sums = [&] {
     std::vector<troupe::Ref<std::vector<double>>> refs;
@@ -191,7 +200,7 @@ void Training(const Arguments&) {
   const auto first = members[0].Call<&Member::Summed>("dp", 10);  // waits for the others
   ::kill(pid, SIGKILL);
   Say(Thrown<troupe::TaskError>([&] { first.Get(60s); }));
-  members[1] = troupe::Create<Member>({}, 8.0);
+  members[1] = troupe::Create<Member>(places[1], 8.0);
   troupe::train::FormGroup("dp", all(), 60s);
   Say("anew " + std::to_string(troupe::Get(sums(), 60s)[0][0]));
 }
