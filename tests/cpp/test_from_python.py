@@ -99,7 +99,7 @@ def test_a_wrong_creation_says_what_is_wrong(idle: Home, programs: Path, tmp_pat
     with pytest.raises(ValueError, match="working_dir"):
         cpp_actor_class(programs / "actors", "Counter").options(runtime_env={"working_dir": "."})
     wrong = cpp_actor_class(programs / "actors", "Countr").remote(1)
-    with pytest.raises(troupe.exceptions.ActorDiedError, match="registers no actor class Countr; it registers: Broken, Counter, Echo"):
+    with pytest.raises(troupe.exceptions.ActorDiedError, match="registers no actor class Countr; it registers: Broken, Counter, Echo, Member, Nest"):
         troupe.get(wrong.Add.remote(1), timeout=60)
     few = cpp_actor_class(programs / "actors", "Counter").remote()
     with pytest.raises(TypeError, match="the constructor Counter\\(\\) takes 1 argument, 0 were given"):

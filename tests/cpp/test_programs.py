@@ -83,6 +83,13 @@ def test_training_groups_between_actors(idle: Home, programs: Path) -> None:
     assert lines.splitlines()[-1] == "anew 13.000000"
 
 
+def test_sessions_one_after_the_other(idle: Home, programs: Path) -> None:
+    lines = run(programs / "actors", "sessions").stdout
+    assert "hatched 7" in lines and "kept 1" in lines and lines.splitlines()[-2:] == ["again 9", "whole 8"]
+    for words in ("was called before", "troupe::Shutdown() was called", "troupe::Init() first"):
+        assert words in lines
+
+
 def test_what_a_program_has_made_ends_with_its_handles_and_with_it(idle: Home, programs: Path) -> None:
     assert run(programs / "actors", "handles").stdout.splitlines() == ["second 2"]
     stays = troupe.get_actor("stays", namespace="cpp")

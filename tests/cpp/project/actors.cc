@@ -13,6 +13,7 @@ TROUPE_ACTOR(Echo(), &Echo::Same, &Echo::Moved, &Echo::Sums, &Echo::Large, &Echo
              &Echo::Relay);
 TROUPE_ACTOR(Member(double), &Member::Summed, &Member::Gathered, &Member::FromFirst, &Member::Rank,
              &Member::Pid);
+TROUPE_ACTOR(Nest(), &Nest::Hatch);
 TROUPE_ACTOR(Broken(const std::string&), &Broken::Never);
 
 int Counter::Pid() const { return ::getpid(); }
@@ -51,6 +52,11 @@ std::map<std::string, double> Echo::Sums(const std::map<std::string, std::vector
 troupe::Value Echo::Relay(const std::string& name, const std::string& method,
                           const troupe::Value& value) {
   return troupe::GetActor(name).Call(method, value).GetValue();
+}
+
+int Nest::Hatch(int start) {
+  const auto counter = troupe::Create<Counter>({.num_cpus = 1}, start);
+  return counter.Call<&Counter::Add>(1).Get();
 }
 
 std::vector<double> Member::Summed(const std::string& group, std::int64_t count) {

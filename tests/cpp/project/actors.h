@@ -45,6 +45,12 @@ class Echo {
                       const troupe::Value& value);
 };
 
+/// Makes actors of its own.
+class Nest {
+ public:
+  int Hatch(int start);
+};
+
 /// A member of training groups, with a number of its own.
 class Member {
  public:

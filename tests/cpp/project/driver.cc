@@ -205,6 +205,45 @@ void Training(const Arguments& spread) {
   Say("anew " + std::to_string(troupe::Get(sums(), 60s)[0][0]));
 }
 
+/// An actor makes one of its own; a session that is ended and begun anew has nothing of the former.
+void Sessions(const Arguments&) {
+  Say("hatched " + std::to_string(troupe::Create<Nest>().Call<&Nest::Hatch>(6).Get(60s)));
+  const auto counter = troupe::Create<Counter>({}, 1);
+  const auto late = counter.Call<&Counter::Total>();
+  late.Get(60s);
+  Say(Thrown<troupe::ConnectionError>([] { troupe::Init(); }));
+  troupe::Shutdown();
+  troupe::Shutdown();
+  Say(Thrown<troupe::ActorUnavailableError>([&] { counter.Call<&Counter::Total>().Get(60s); }));
+  Say(Thrown<troupe::ConnectionError>([] { troupe::Create<Counter>({}, 1); }));
+  Say("kept " + std::to_string(late.Get()));
+  troupe::Init();
+  Say("again " + std::to_string(troupe::Create<Counter>({}, 8).Call<&Counter::Add>(1).Get(60s)));
+  Say("whole " + std::to_string(int(troupe::ClusterResources().at("CPU"))));
+}
+
+/// Calls before a word on stdin, and after it; meanwhile the head is another one.
+void Returns(const Arguments&) {
+  const auto counter = troupe::Create<Counter>({.max_restarts = 1}, 1);
+  const auto group = troupe::CreatePlacementGroup({{{"CPU", 1}}});
+  group.Ready(60s);
+  Say("before " + std::to_string(counter.Call<&Counter::Add>(1).Get(60s)));
+  std::string word;
+  std::getline(std::cin, word);
+  Say("after " + std::to_string(counter.Call<&Counter::Add>(1).Get(60s)));
+  Say("new " + std::to_string(troupe::Create<Counter>({}, 5).Call<&Counter::Add>(1).Get(60s)));
+  ::kill(counter.Call<&Counter::Pid>().Get(60s), SIGKILL);  // of which the new head tells
+  int total = 0;
+  while (total == 0) {
+    try {
+      total = counter.Call<&Counter::Add>(10).Get(60s);
+    } catch (const troupe::ActorUnavailableError&) {
+    }
+  }
+  Say("anew " + std::to_string(total));
+  troupe::RemovePlacementGroup(group);
+}
+
 /// Dropping the last handle ends an actor; what this program has made ends with it.
 void Handles(const Arguments&) {
   {
@@ -218,8 +257,9 @@ void Handles(const Arguments&) {
 }
 
 const std::map<std::string, void (*)(const Arguments&)> kScenarios = {
-    {"calls", Calls},   {"errors", Errors},   {"restarts", Restarts}, {"names", Names},
-    {"groups", Groups}, {"handles", Handles}, {"launches", Launches}, {"training", Training}};
+    {"calls", Calls},       {"errors", Errors},   {"restarts", Restarts}, {"names", Names},
+    {"groups", Groups},     {"handles", Handles}, {"launches", Launches}, {"training", Training},
+    {"sessions", Sessions}, {"returns", Returns}};
 
 }  // namespace
 
