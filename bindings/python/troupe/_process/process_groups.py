@@ -24,13 +24,27 @@ from troupe._process import gloo_sockets, group_watch, torch_backend
 _MODULE = "torch.distributed.distributed_c10d"
 _PARALLEL = "torch.nn.parallel.distributed"
 GROUPS_OF_A_WORLD = 1 << 20
-_worlds = 0  # default groups that were destroyed here
+WORLDS_OF_AN_EPOCH = 1 << 20
+_worlds = 0  # default groups that were destroyed here, in this epoch of the ranks' group
 _named: Counter[str] = Counter()  # name that is a hash of ranks -> how many groups have had it
 
 
 def prepare() -> None:
     """Changes torch's modules as said above, and where its groups meet (`_rendezvous`), now or when they are imported. Once a process."""
     after_import({_MODULE: _wrap_groups, _PARALLEL: _wrap_parallel, _rendezvous.MODULE: _rendezvous.wrap})
+
+
+def begin_epoch(group_epoch: int) -> None:
+    """The groups of this epoch of the ranks' group are named alike by all ranks of it: one that has taken a dead one's place has destroyed none before."""
+    global _worlds
+    _worlds = group_epoch * WORLDS_OF_AN_EPOCH
+    _named.clear()
+    sys.modules[_MODULE]._world.group_count = _worlds * GROUPS_OF_A_WORLD
+
+
+def shown(name: str) -> str:
+    """A group's name as its program would count: "0" for the first of its world."""
+    return str(int(name) % GROUPS_OF_A_WORLD) if name.isdigit() else name or "0"
 
 
 def _wrap_groups(module: Any) -> None:

@@ -12,7 +12,7 @@ from typing import Any
 
 from troupe import _rendezvous
 from troupe._code import failures
-from troupe._process import group_epochs
+from troupe._process import group_epochs, process_groups
 from troupe.launch import _context
 from troupe.train._errors import GroupAborted
 
@@ -95,6 +95,7 @@ def form(backend: str | None, timeout: float | None) -> None:
     context = _context.current()
     context.regrouped(formed)
     _rendezvous.moved()
+    process_groups.begin_epoch(context.group_epoch)
     patience = timedelta(seconds=FORM_LIMIT_S)
     host, port = formed["master_host"], formed["master_port"]
     group_epochs.meets(port)
