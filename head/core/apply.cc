@@ -6,6 +6,7 @@
 #include <variant>
 
 #include "head/core/snapshot.h"
+#include "head/core/verdict.h"
 #include "head/core/wire_convert.h"
 
 namespace troupe::head {
@@ -202,8 +203,10 @@ class Folder {
     Launch* launch = FindLaunch(e.launch);
     if (launch == nullptr || launch->epoch != e.epoch) return;
     launch->regroup.formed = e;
-    for (Rank& rank : launch->ranks)
+    for (Rank& rank : launch->ranks) {
       rank.absorbed = rank.absorbed || rank.done.outcome == wire::Outcome::kFailed;
+      if (Replaced(rank)) rank.done = wire::RankDone();
+    }
   }
   void operator()(const wire::RankReplaced& e) {
     Launch* launch = FindLaunch(e.launch);
@@ -211,11 +214,19 @@ class Folder {
     Rank& rank = launch->ranks[e.rank];
     s_.rank_processes.erase(rank.process);
     Rank next;
-    next.node = rank.node;
-    next.local_rank = rank.local_rank;
+    const bool moves = !e.node.IsNil();
+    next.node = moves ? e.node : rank.node;
+    next.local_rank = moves ? e.local_rank : rank.local_rank;
+    next.group = moves ? e.group : rank.group;
+    next.attempt = moves ? e.attempt : rank.attempt;
     next.life = e.group_epoch;
     next.deaths = rank.deaths + 1;
+    next.unborn = UnbornOf(*launch, rank);
+    next.done = rank.done;
+    next.done.outcome = wire::Outcome::kNone;
     rank = std::move(next);
+    if (std::find(launch->nodes.begin(), launch->nodes.end(), rank.node) == launch->nodes.end())
+      launch->nodes.push_back(rank.node);
   }
   void operator()(const wire::EpochFailed& e) {
     Launch* launch = FindLaunch(e.launch);

@@ -9,7 +9,9 @@
 #include "head/core/certificates.h"
 #include "head/core/ending.h"
 #include "head/core/epochs.h"
+#include "head/core/gang/hang.h"
 #include "head/core/gang/regroup.h"
+#include "head/core/gang/replace.h"
 #include "head/core/groups.h"
 #include "head/core/launches.h"
 #include "head/core/markers.h"
@@ -38,8 +40,11 @@ class NodeMessages {
   bool operator()(const wire::RanksSeen& m) { return OnRanksSeen(t_, node_, m), true; }
   bool operator()(const wire::RankWhere& m) { return OnRankWhere(t_, node_, m), true; }
   bool operator()(const wire::GroupJoined& m) { return OnGroupJoined(t_, node_, m), true; }
+  bool operator()(const wire::RanksLate& m) { return OnRanksLate(t_, node_, m), true; }
+  bool operator()(const wire::RankBegun& m) { return OnRankBegun(t_, node_, m), true; }
   bool operator()(const wire::RankLeft& m) { return OnRankLeft(t_, node_, m), true; }
-  bool operator()(const wire::EpochEnded&) { return true; }  // Released says the same, and more
+  // Of the launch's own reservation Released says the same, and more.
+  bool operator()(const wire::EpochEnded& m) { return OnAttemptEndedOn(t_, node_, m), true; }
   bool operator()(const wire::PeerProbed& m) { return OnPeerProbed(t_, node_, m), true; }
   bool operator()(const wire::ActorStarted& m) { return OnActorStarted(t_, node_, m), true; }
   bool operator()(const wire::ActorEnded& m) {
@@ -247,6 +252,9 @@ void OnTick(Turn& turn) {
         break;
       case TimerKind::kReform:
         OnReformTimer(turn, LaunchId(id));
+        break;
+      case TimerKind::kHang:
+        OnHangTimer(turn, LaunchId(id));
         break;
     }
   }

@@ -32,8 +32,11 @@ wire::BlobRef WithHolder(Turn& turn, wire::BlobRef blob) {
   return blob;
 }
 
+// `others`: ranks that come to this node in the places of others, all in one reservation; null: the
+// attempt begins.
 void SendStartRanks(Turn& turn, const Launch& launch, std::size_t node_rank,
-                    const std::string& rdma_ports) {
+                    const std::string& rdma_ports,
+                    const std::vector<wire::NewRank>* others = nullptr) {
   const NodeId& node = launch.nodes[node_rank];
   wire::StartRanks start;
   start.launch = launch.id;
@@ -44,17 +47,25 @@ void SendStartRanks(Turn& turn, const Launch& launch, std::size_t node_rank,
   start.mode = launch.spec.mode;
   start.name = launch.spec.name.empty() ? launch.spec.function_name : launch.spec.name;
   for (std::uint32_t r = 0; r < launch.ranks.size(); ++r) {
+    const auto is_this = [r](const wire::NewRank& each) { return each.rank == r; };
     if (launch.ranks[r].node != node) continue;
+    if (others != nullptr && std::none_of(others->begin(), others->end(), is_this)) continue;
     wire::RankPlace place;
     place.rank = r;
     place.local_rank = launch.ranks[r].local_rank;
+    place.life = launch.ranks[r].life;
     start.ranks.push_back(place);
   }
   start.world_size = static_cast<std::uint32_t>(launch.ranks.size());
   start.node_rank = static_cast<std::uint32_t>(node_rank);
   start.node_count = static_cast<std::uint32_t>(launch.nodes.size());
-  start.hosts_store = node_rank == 0;
-  if (const Group* gang = turn.FindGroup(launch.group)) {
+  start.hosts_store = node_rank == 0 && others == nullptr;
+  start.hang_ms = launch.spec.hang_ms;
+  if (others != nullptr) {
+    start.group = others->front().group;
+    start.attempt = others->front().attempt;
+    start.gpu_ids = others->front().gpu_ids;
+  } else if (const Group* gang = turn.FindGroup(launch.group)) {
     for (const wire::BundlePlace& place : gang->places) {
       if (place.node == node) start.gpu_ids = place.gpu_ids;
     }
@@ -224,6 +235,7 @@ void BeginEpoch(Turn& turn, const Group& gang) {
   turn.Append(std::move(begun));
   launch->ready.clear();
   launch->ending = Ending();
+  launch->hang = HangInquiry();
   launch->started = turn.now;
   launch->driver_route = Route();
   launch->driver_renews = false;
@@ -231,6 +243,14 @@ void BeginEpoch(Turn& turn, const Group& gang) {
   for (std::size_t i = 0; i < launch->nodes.size(); ++i) {
     SendStartRanks(turn, *launch, i, ports[i]);
   }
+}
+
+void SendStartRanksOf(Turn& turn, const Launch& launch, const NodeId& node,
+                      const std::vector<wire::NewRank>& ranks) {
+  const auto place = std::find(launch.nodes.begin(), launch.nodes.end(), node);
+  if (place == launch.nodes.end() || ranks.empty()) return;
+  const auto node_rank = static_cast<std::size_t>(place - launch.nodes.begin());
+  SendStartRanks(turn, launch, node_rank, RdmaPortsOf(turn, launch)[node_rank], &ranks);
 }
 
 void OnRanksReady(Turn& turn, Node& node, const wire::RanksReady& message) {
@@ -245,6 +265,7 @@ void OnRanksReady(Turn& turn, Node& node, const wire::RanksReady& message) {
   if (message.generation != kGeneration || !ours) return;
   if (launch->phase == wire::LaunchState::kRunning) {
     SendRoster(turn, *launch, node.id);
+    ResumeRegroupOn(turn, *launch, node.id);
     return;
   }
   launch->ready[node.id] = message;
@@ -363,18 +384,6 @@ void FailLaunchesOn(Turn& turn, const NodeId& node, const std::string& why, bool
     if (Launch* launch = turn.FindLaunch(id); launch->on_nodes()) OnRankEnded(turn, *launch);
   }
   ForgetNodeInEndings(turn, node);
-}
-
-bool FailEpochOfGroup(Turn& turn, const GroupId& gang, const std::string& why) {
-  const Group* group = turn.FindGroup(gang);
-  Launch* launch = group == nullptr ? nullptr : turn.FindLaunch(group->spec.launch);
-  if (launch == nullptr || !launch->on_nodes()) return false;
-  // It goes on without the ranks that were there: they are known to have died.
-  const bool goes_on = launch->spec.on_rank_death != wire::RankDeath::kFail &&
-                       launch->phase == wire::LaunchState::kRunning && !Failing(*launch);
-  if (goes_on) return true;
-  FailEpoch(turn, *launch, FailureOn(turn, *launch, -1, why));
-  return true;
 }
 
 void FailMissingRanks(Turn& turn, const NodeId& node) {

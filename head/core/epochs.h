@@ -10,6 +10,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "head/core/turn.h"
 
@@ -19,6 +20,10 @@ namespace troupe::head {
 inline constexpr std::uint64_t kGeneration = 1;
 
 void BeginEpoch(Turn& turn, const Group& gang);
+/// Ranks in the places of others, all in one reservation, begin on a node that the attempt did not
+/// begin on.
+void SendStartRanksOf(Turn& turn, const Launch& launch, const NodeId& node,
+                      const std::vector<wire::NewRank>& ranks);
 void OnRanksReady(Turn& turn, Node& node, const wire::RanksReady& message);
 void OnRankDone(Turn& turn, Node& node, const wire::RankDone& message, const std::string& value);
 void OnRankLeft(Turn& turn, Node& node, const wire::RankLeft& message);
@@ -38,8 +43,6 @@ wire::Failure FailureOn(Turn& turn, const Launch& launch, std::int32_t rank,
 /// `verdict`: its ranks have ended; otherwise they may still run, and end when it is heard of
 /// again.
 void FailLaunchesOn(Turn& turn, const NodeId& node, const std::string& why, bool verdict);
-/// True when the group was the gang of a launch on nodes, whose epoch now failed.
-bool FailEpochOfGroup(Turn& turn, const GroupId& gang, const std::string& why);
 void FailMissingRanks(Turn& turn, const NodeId& node);
 void ResumeLaunchesOn(Turn& turn, const NodeId& node);
 /// To a node that reports ranks of an epoch that is over.

@@ -8,6 +8,8 @@
 #include "head/core/actor_views.h"
 #include "head/core/actors.h"
 #include "head/core/epochs.h"
+#include "head/core/gang/regroup.h"
+#include "head/core/gang/replace.h"
 #include "head/core/rank_shares.h"
 #include "head/core/schedule.h"
 #include "head/core/views.h"
@@ -58,6 +60,8 @@ void Placed(Turn& turn, Group& group) {
   if (group.spec.gang || !turn.state.pending_actors.empty()) turn.state.dirty = true;
   if (group.spec.gang) {
     BeginEpoch(turn, group);
+  } else if (!group.spec.replaces.empty()) {
+    OnSparePlaced(turn, group);
   } else if (!group.spec.actor.IsNil()) {
     StartActorIn(turn, group);
   } else {
@@ -287,6 +291,7 @@ void LoseBundles(Turn& turn, const GroupId& id, const std::string& why) {
   if (group == nullptr || !group->live() || group->places.empty()) return;
   if (group->spec.gang && FailEpochOfGroup(turn, id, why)) return;
   if (!group->attempting && group->state != wire::GroupState::kCreated) return;
+  if (!group->spec.replaces.empty() && !group->attempting) return LoseSpare(turn, *group, why);
   if (!group->spec.actor.IsNil() && !group->attempting) {
     const Actor* actor = turn.FindActor(group->spec.actor);
     // it may run there: nothing is reserved elsewhere for it

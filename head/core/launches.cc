@@ -33,6 +33,8 @@ std::string Objection(const Turn& turn, const Request& request, const wire::Laun
   if (command && spec.attempts_max != 1) return "a run has one attempt";
   if (command && !spec.per_rank.empty()) return "a run reserves nothing: what it drives does";
   if (spec.attempts_max == 0) return "max_attempts must be at least 1";
+  if (spec.hang_ms != 0 && spec.mode != wire::LaunchMode::kDistributed)
+    return "hang_timeout is for launches whose function every rank runs";
   if (spec.on_rank_death != wire::RankDeath::kFail) {
     if (spec.mode != wire::LaunchMode::kDistributed)
       return "on_rank_death is for launches whose function every rank runs: the end of a driver's "

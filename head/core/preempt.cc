@@ -13,7 +13,7 @@ namespace {
 
 bool CanStartAgain(Turn& turn, const Group& group) {
   if (group.attempting) return true;  // nothing runs in it yet
-  if (group.spec.gang) {
+  if (group.spec.gang || !group.spec.replaces.empty()) {
     const Launch* launch = turn.FindLaunch(group.spec.launch);
     return launch != nullptr && launch->open() && launch->spec.attempts_max > 1;
   }
@@ -31,7 +31,8 @@ std::string NameFor(Turn& turn, const GroupId& id) {
   const Group* group = turn.FindGroup(id);
   if (group == nullptr) return "a request that has ended";
   const std::string priority = " of priority " + std::to_string(group->spec.priority);
-  if (group->spec.gang) return "launch " + group->spec.launch.Short() + priority;
+  if (group->spec.gang || !group->spec.replaces.empty())
+    return "launch " + group->spec.launch.Short() + priority;
   if (!group->spec.actor.IsNil()) return "actor " + group->spec.actor.Short() + priority;
   return "placement group " +
          (group->spec.name.empty() ? id.Short() : "'" + group->spec.name + "'") + priority;
@@ -70,7 +71,8 @@ void Preempt(Turn& turn, const GroupId& victim, const GroupId& by) {
   const Group* group = turn.FindGroup(victim);
   if (group == nullptr || !group->live() || group->places.empty()) return;
   const std::string why = "preempted by " + NameFor(turn, by);
-  Launch* launch = group->spec.gang ? turn.FindLaunch(group->spec.launch) : nullptr;
+  const bool of_ranks = group->spec.gang || !group->spec.replaces.empty();
+  Launch* launch = of_ranks ? turn.FindLaunch(group->spec.launch) : nullptr;
   if (launch != nullptr && launch->on_nodes()) {
     PreemptEpoch(turn, *launch, why);
   } else {

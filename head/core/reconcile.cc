@@ -43,7 +43,10 @@ void ReconcileRanks(Turn& turn, Node& node, const wire::RegisterNode& report) {
     if (!launch.open() || launch.phase != wire::LaunchState::kRunning) continue;
     for (std::uint32_t r = 0; r < launch.ranks.size(); ++r) {
       Rank& rank = launch.ranks[r];
-      if (rank.node == node.id) rank.missing = reported.count({id, launch.epoch, r}) == 0;
+      // One that is to be started is told so again.
+      const bool awaited = rank.life > launch.regroup.formed.group_epoch;
+      if (rank.node == node.id)
+        rank.missing = !awaited && reported.count({id, launch.epoch, r}) == 0;
     }
   }
   ResumeLaunchesOn(turn, node.id);

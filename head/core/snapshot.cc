@@ -80,6 +80,9 @@ void WriteLaunch(Writer& out, const Launch& launch) {
     item.absorbed = rank.absorbed;
     item.life = rank.life;
     item.deaths = rank.deaths;
+    item.unborn = rank.unborn;
+    item.group = rank.group;
+    item.attempt = rank.attempt;
     kept.ranks.push_back(std::move(item));
   }
   kept.nodes = launch.nodes;
@@ -252,6 +255,9 @@ void Restore(State& state, const wire::LaunchKept& event, const std::string& att
     launch.ranks[r].absorbed = event.ranks[r].absorbed;
     launch.ranks[r].life = event.ranks[r].life;
     launch.ranks[r].deaths = event.ranks[r].deaths;
+    launch.ranks[r].unborn = event.ranks[r].unborn;
+    launch.ranks[r].group = event.ranks[r].group;
+    launch.ranks[r].attempt = event.ranks[r].attempt;
   }
   launch.nodes = event.nodes;
   launch.roster = event.roster;

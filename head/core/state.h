@@ -95,11 +95,14 @@ struct Group {
 struct Rank {
   NodeId node;
   std::uint32_t local_rank = 0;
-  wire::RankDone done;  // outcome kNone until it finished
+  wire::RankDone done;  // outcome kNone until it finished; as to the rest see Replaced
   std::string value;
-  bool absorbed = false;     // it died, and the ranks' group has been formed without it since
-  std::uint64_t life = 0;    // the group's epoch that its process was started in; 0: the first
-  std::uint32_t deaths = 0;  // so many processes died in whose place others came
+  bool absorbed = false;      // it died, and the ranks' group has been formed without it since
+  std::uint64_t life = 0;     // the group's epoch that its process was started in; 0: the first
+  std::uint32_t deaths = 0;   // so many processes died in whose place others came
+  std::uint32_t unborn = 0;   // the latest of them, that died before they were in a group
+  GroupId group;              // the reservation that its process lives in; nil: the launch's own
+  std::uint64_t attempt = 0;  // number of that
   // volatile
   ProcessId process;     // that has asked for something as this rank; nil: none yet
   bool missing = false;  // its re-joined node did not report it
@@ -130,12 +133,20 @@ struct Ending {
 struct Regroup {
   wire::GroupReformed formed;  // durable: the latest; epoch 0: the gang as it began
   // volatile
-  std::uint64_t epoch = 0;              // the one that nodes were told of; 0: none
-  std::set<std::uint32_t> joined;       // ranks that have come to it
-  std::vector<wire::Failure> replaced;  // in whose places others come to it
-  std::string store_host;               // where they will meet, once its node has said so
+  std::uint64_t epoch = 0;         // the one that nodes were told of; 0: none
+  std::set<std::uint32_t> joined;  // ranks that have come to it
+  NodeId store_node;               // has, or makes, the store that they meet at
+  std::string store_host;          // where that is, once the node has said so
   std::uint16_t store_port = 0;
   Instant due{};  // who has not come then is a death
+};
+
+/// What ranks are asked that others wait for (gang/hang.h); volatile.
+struct HangInquiry {
+  std::uint64_t question = 0;                                     // 0: none is under way
+  wire::RanksLate word;                                           // a waiting rank's
+  std::map<std::uint32_t, std::optional<wire::RankBegun>> asked;  // what each says of itself
+  Instant due{};  // whoever's worker has not answered then has no word
 };
 
 struct Launch {
@@ -175,6 +186,7 @@ struct Launch {
   std::set<Route> watchers;
   Instant started{};
   Ending ending;
+  HangInquiry hang;
   std::uint32_t nodes_there = 0;  // how many of a run's, when last counted
 
   bool open() const { return !marker.has_value(); }

@@ -23,6 +23,7 @@ enum class TimerKind : std::uint8_t {
   kRetention,
   kEnding,  // grace of ranks that were told to stop
   kReform,  // ranks that have not come to the re-form of their group
+  kHang,    // ranks that others wait for, and that are asked
 };
 
 class Timers {

@@ -30,6 +30,28 @@ wire::Failure EarlyReturn(const wire::RankDone& done, const wire::Failure& sympt
   return failure;
 }
 
+// RP3: the rank in whose place no other process comes any more; as many as there are: none.
+std::size_t DiedForGood(const Launch& launch) {
+  std::size_t r = 0;
+  for (; r < launch.ranks.size(); ++r) {
+    const Rank& rank = launch.ranks[r];
+    const bool often = rank.deaths >= kReplacementsMax || UnbornOf(launch, rank) >= kUnbornMax;
+    if (often && launch.spec.on_rank_death == wire::RankDeath::kReplace && Died(launch, r)) break;
+  }
+  return r;
+}
+
+// What is said with the death that was one too many.
+std::string WhyTheLast(const Launch& launch, std::size_t rank) {
+  const std::uint32_t unborn = UnbornOf(launch, launch.ranks[rank]);
+  if (unborn >= kUnbornMax) {
+    return "; it is the " + std::to_string(unborn) +
+           "rd process in a row in this rank's place that died before it was in a group";
+  }
+  return "; " + std::to_string(launch.ranks[rank].deaths) +
+         " processes have taken this rank's place before, and no more do";
+}
+
 }  // namespace
 
 Grade GradeOf(const wire::RankDone& done, bool served) {
@@ -57,6 +79,14 @@ bool Died(const Launch& launch, std::size_t rank) {
          GradeOf(done, false) <= Grade::kNoValue;
 }
 
+std::uint32_t UnbornOf(const Launch& launch, const Rank& rank) {
+  return rank.life > launch.regroup.formed.group_epoch ? rank.unborn + 1 : 0;
+}
+
+bool Replaced(const Rank& rank) {
+  return rank.done.outcome == wire::Outcome::kNone && rank.done.order != 0;
+}
+
 std::size_t LeftOf(const Launch& launch) {
   std::size_t left = launch.ranks.size();
   for (std::size_t r = 0; r < launch.ranks.size(); ++r) left -= Died(launch, r) ? 1 : 0;
@@ -71,6 +101,7 @@ bool Failing(const Launch& launch) {
     ++died;
   }
   if (died == 0) return false;
+  if (DiedForGood(launch) < launch.ranks.size()) return true;
   return launch.phase != wire::LaunchState::kRunning ||
          launch.ranks.size() - died < std::max(1u, launch.spec.ranks_min);
 }
@@ -127,19 +158,31 @@ Cause CauseOf(const Launch& launch) {
   std::size_t bad = none;
   std::size_t early = none;
   std::size_t died = none;
+  std::size_t replaced = none;
   for (std::size_t r = 0; r < launch.ranks.size(); ++r) {
-    if (launch.ranks[r].done.outcome == wire::Outcome::kNone || launch.ranks[r].absorbed) continue;
-    std::size_t& best = !EndedBadly(launch, r) ? early : Died(launch, r) ? died : bad;
+    const Rank& rank = launch.ranks[r];
+    const bool runs = rank.done.outcome == wire::Outcome::kNone;
+    if ((runs && !Replaced(rank)) || rank.absorbed) continue;
+    std::size_t& best = runs                     ? replaced
+                        : !EndedBadly(launch, r) ? early
+                        : Died(launch, r)        ? died
+                                                 : bad;
     if (best == none || key(r) < key(best)) best = r;
   }
   const bool too_few = bad == none;
+  const std::size_t for_good = too_few ? DiedForGood(launch) : none;
+  if (for_good != none) died = for_good;
   if (died != none && (too_few || std::get<0>(key(bad)) >= Grade::kSymptom)) bad = died;
+  // Its collective failed since another rank died, in whose place a process is already.
+  if (bad != none && replaced != none && std::get<0>(key(bad)) >= Grade::kSymptom) bad = replaced;
   TROUPE_CHECK(bad < none, launch.id.Hex());
   Cause cause;
   cause.grade = std::get<0>(key(bad));
   cause.failure = launch.ranks[bad].done.failure;
   cause.drivers_word = launch.ranks[bad].done.drivers_word;
-  if (too_few && launch.phase == wire::LaunchState::kRunning) {
+  if (for_good != none) {
+    cause.failure.cause += WhyTheLast(launch, for_good);
+  } else if (too_few && launch.phase == wire::LaunchState::kRunning) {
     cause.failure.cause += "; of " + std::to_string(none) + " ranks " +
                            std::to_string(LeftOf(launch)) + " are left, and min_processes is " +
                            std::to_string(std::max(1u, launch.spec.ranks_min));

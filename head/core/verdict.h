@@ -31,6 +31,19 @@ Grade GradeOf(const wire::RankDone& done, bool served);
 /// code raised, or that was told to stop.
 bool Died(const Launch& launch, std::size_t rank);
 
+/// Processes in a rank's place that may follow each other, and of these in a row before one was in
+/// a group (RP3, gang/replace.h).
+inline constexpr std::uint32_t kReplacementsMax = 16;
+inline constexpr std::uint32_t kUnbornMax = 3;
+
+/// How many processes in a row died in this rank's place before one was in a group, should the one
+/// that it has now die.
+std::uint32_t UnbornOf(const Launch& launch, const Rank& rank);
+
+/// Whether another process has taken the place of this one since a group was formed last: what it
+/// died of is then in `done`, with outcome kNone.
+bool Replaced(const Rank& rank);
+
 /// So many ranks have not died, of which there must be `ranks_min`.
 std::size_t LeftOf(const Launch& launch);
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Checks the model of the group directory: the plain model must pass, every mutant must be rejected. Exits non-zero
-# unless every verdict is the expected one. A minute.
+# unless every verdict is the expected one. Some minutes.
 set -u
 here=$(cd "$(dirname "$0")" && pwd)
 . "$here/../../scripts/spin_verdict.sh"
@@ -19,6 +19,12 @@ for mutant in BUG_STALE_JOIN BUG_VOLATILE_FORMED BUG_RAISED_IS_A_DEATH; do
   verdict reject "mutant $mutant" "$(safety "-D$mutant")"
 done
 verdict reject "mutant BUG_NO_MINIMUM" "$(safety "-DBUG_NO_MINIMUM -DLEAST=2")"
+verdict pass "safety, replaced" "$(safety "-DREPLACE -DKILLS=1 -DCRASHES=0")"
+for mutant in BUG_STALE_LIFE BUG_EMPTY_PLACE; do
+  verdict reject "mutant $mutant" "$(safety "-DREPLACE -DKILLS=2 -D$mutant")"
+done
+verdict pass "liveness, replaced" "$(liveness "-DREPLACE -DKILLS=1 -DCRASHES=0")"
+verdict reject "liveness mutant BUG_NO_ROOM_LIMIT" "$(liveness "-DREPLACE -DKILLS=1 -DCRASHES=0 -DBUG_NO_ROOM_LIMIT")"
 verdict pass "liveness" "$(liveness "")"
 verdict pass "liveness after one death" "$(liveness "-DKILLS=1")"
 for mutant in BUG_NO_LIMIT BUG_RETURNED_AWAITED; do

@@ -34,8 +34,8 @@ const std::map<std::string, std::string> kExpected = {
     {"KvList", "a-o---"},       {"CertifyProcess", "a-o---"}, {"CreateToken", "a-----"},
     {"ListTokens", "a-----"},   {"RevokeToken", "a-----"},    {"StopCluster", "a-----"},
     {"RanksSeen", "-o----"},    {"RankLeft", "-o----"},       {"ActorLends", "-o----"},
-    {"RankWhere", "-o----"},    {"GroupJoined", "-o----"},    {"ListTasks", "a-a-a-"},
-    {"TasksTold", "a-o---"},
+    {"RankWhere", "-o----"},    {"GroupJoined", "-o----"},    {"RanksLate", "-o----"},
+    {"RankBegun", "-o----"},    {"ListTasks", "a-a-a-"},      {"TasksTold", "a-o---"},
 };
 
 class Roles : public HeadFixture {

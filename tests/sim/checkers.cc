@@ -77,22 +77,13 @@ void Checker::OnDurable(const head::Row& row) {
     Expect(markers_.count(begun->launch) == 0, "S4: an epoch began after the marker");
     epochs_[begun->launch] = begun->epoch;
   } else if (const auto* finished = wire::GetIf<wire::RankFinished>(&body)) {
-    const wire::RankDone& done = finished->done;
-    if (MayDie(done)) {
-      groups_.died[{done.launch, done.epoch}].insert(done.rank);
-    } else if (done.outcome == wire::Outcome::kFailed) {
-      failed_[done.launch] = done.epoch;
-    }
-    Expect(done.epoch == epochs_[done.launch] && done.epoch > over_[done.launch],
-           "S3: a rank's end of an epoch that is over was counted");
-    Expect(markers_.count(done.launch) == 0, "S4: a rank's end was counted after the marker");
+    OnFinished(finished->done);
   } else if (const auto* roster = wire::GetIf<wire::RosterPublished>(&body)) {
     groups_.rosters.insert({roster->launch, roster->epoch});
   } else if (const auto* formed = wire::GetIf<wire::GroupReformed>(&body)) {
     OnReformed(*formed);
   } else if (const auto* replaced = wire::GetIf<wire::RankReplaced>(&body)) {
-    Expect(groups_.died[{replaced->launch, replaced->epoch}].erase(replaced->rank) == 1,
-           "R6: a process took the place of a rank that had not died");
+    OnReplaced(*replaced);
   } else if (const auto* acquired = wire::GetIf<wire::DriverAcquired>(&body)) {
     Expect(
         acquired->epoch == epochs_[acquired->launch] && acquired->epoch > over_[acquired->launch],
@@ -134,6 +125,35 @@ void Checker::OnDurable(const head::Row& row) {
   }
 }
 
+void Checker::OnFinished(const wire::RankDone& done) {
+  const bool failed = done.outcome == wire::Outcome::kFailed;
+  if (failed && done.failure.cause.rfind("hung: ", 0) == 0) {
+    ++groups_.hung;
+    Expect(specs_[done.launch].hang_ms > 0,
+           "H1: a rank of a launch without hang_timeout was ended");
+    Expect(groups_.late[{done.launch, done.epoch}].count(done.rank) > 0,
+           "H2: a rank was ended that had said that it is no later than others");
+  }
+  if (MayDie(done)) {
+    groups_.died[{done.launch, done.epoch}].insert(done.rank);
+  } else if (done.outcome == wire::Outcome::kFailed) {
+    failed_[done.launch] = done.epoch;
+  }
+  Expect(done.epoch == epochs_[done.launch] && done.epoch > over_[done.launch],
+         "S3: a rank's end of an epoch that is over was counted");
+  Expect(markers_.count(done.launch) == 0, "S4: a rank's end was counted after the marker");
+}
+
+void Checker::OnReplaced(const wire::RankReplaced& replaced) {
+  Expect(specs_[replaced.launch].on_rank_death == wire::RankDeath::kReplace,
+         "RP1: a process took the place of a rank of a launch that does not want that");
+  ++groups_.replaced;
+  groups_.moved += replaced.node.IsNil() ? 0 : 1;
+  groups_.late[{replaced.launch, replaced.epoch}].erase(replaced.rank);
+  Expect(groups_.died[{replaced.launch, replaced.epoch}].erase(replaced.rank) == 1,
+         "R6: a process took the place of a rank that had not died");
+}
+
 // As the protocol says it, told here from the journal alone: a death, of a launch that goes on.
 bool Checker::MayDie(const wire::RankDone& done) const {
   const auto spec = specs_.find(done.launch);
@@ -159,6 +179,9 @@ void Checker::OnReformed(const wire::GroupReformed& formed) {
     Expect(came.count(rank) > 0, "R3: a group was formed with a rank that had not come to it");
     Expect(groups_.died[key].count(rank) == 0, "R3: a group was formed with a rank that had died");
   }
+  if (specs_[formed.launch].on_rank_death == wire::RankDeath::kReplace)
+    Expect(groups_.died[key].empty(),
+           "RP2: a group was formed while the place of a rank was empty");
   groups_.formed[key] = formed;
 }
 

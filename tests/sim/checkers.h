@@ -57,6 +57,15 @@ class Checker {
                 const wire::GroupFormed& formed);
   std::uint64_t reforms() const { return groups_.reforms; }
   std::uint64_t outlived() const { return groups_.outlived; }
+  std::uint64_t replaced() const { return groups_.replaced; }
+  std::uint64_t moved() const { return groups_.moved; }
+  std::uint64_t hung() const { return groups_.hung; }
+  /// A rank was asked how far it is, and would say, or did say, that it is late.
+  void OnAsked(const LaunchId& launch, std::uint64_t epoch, std::uint32_t rank, bool late) {
+    std::set<std::uint32_t>& all = groups_.late[{launch, epoch}];
+    if (late) all.insert(rank);
+    if (!late) all.erase(rank);
+  }
   /// The head crashed while so many actors were being started again.
   void OnCrashWhileStarting(std::uint64_t actors) { cut_starts_ += actors; }
   std::uint64_t cut_starts() const { return cut_starts_; }
@@ -95,6 +104,8 @@ class Checker {
   std::map<LaunchId, std::uint64_t> failed_;       // last one of which a rank failed
   std::map<RequestId, std::uint64_t> completing_;  // a driver's Complete -> its epoch
   using EpochKey = std::pair<LaunchId, std::uint64_t>;
+  void OnFinished(const wire::RankDone& done);
+  void OnReplaced(const wire::RankReplaced& replaced);
   void OnReformed(const wire::GroupReformed& formed);
   bool MayDie(const wire::RankDone& done) const;
   struct RankGroups {  // launches that go on without ranks that died (head/core/gang/regroup.h)
@@ -103,7 +114,11 @@ class Checker {
     std::map<EpochKey, std::set<std::uint32_t>> died;
     std::set<EpochKey> rosters;
     std::uint64_t reforms = 0;
-    std::uint64_t outlived = 0;  // launches that succeeded without some rank
+    std::uint64_t outlived = 0;                        // launches that succeeded without some rank
+    std::map<EpochKey, std::set<std::uint32_t>> late;  // by what they said of themselves last
+    std::uint64_t replaced = 0;
+    std::uint64_t moved = 0;
+    std::uint64_t hung = 0;
   } groups_;
   struct Life {
     ActorId actor;

@@ -173,6 +173,7 @@ class Run {
     Prng& random = loop_.random();
     Prng others(seed_ ^ 0x6f72646572);
     Prng deaths(seed_ ^ 0x646561746873);  // beside the draws of older seeds
+    Prng hangs(seed_ ^ 0x68616e6773);     // and these beside those
     for (std::size_t i = 0; i < work_.launches; ++i) {
       wire::LaunchSpec spec;
       spec.function_name = "train";
@@ -201,6 +202,8 @@ class Run {
         spec.ranks_min = static_cast<std::uint32_t>(deaths.Below(spec.ranks + 1));
         spec.reform_ms = 1000 + static_cast<std::uint32_t>(deaths.Below(4000));
       }
+      if (spec.mode == wire::LaunchMode::kDistributed && hangs.Chance(500))
+        spec.hang_ms = 1000 + static_cast<std::uint32_t>(hangs.Below(2000));
       ClientHost* client = clients_[random.Below(clients_.size())].get();
       loop_.In(Ms(random.Below(15000)), "submit", [client, spec] { client->Submit(spec); });
     }
@@ -315,6 +318,9 @@ class Run {
     result.cut_starts = checker_.cut_starts();
     result.reforms = checker_.reforms();
     result.outlived = checker_.outlived();
+    result.replaced = checker_.replaced();
+    result.moved = checker_.moved();
+    result.hung = checker_.hung();
     for (const auto& [id, marker] : checker_.all_markers()) {
       result.succeeded += marker.outcome == wire::Outcome::kSucceeded ? 1 : 0;
     }

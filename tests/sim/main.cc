@@ -35,18 +35,24 @@ void Add(troupe::sim::RunResult* sum, const troupe::sim::RunResult& result, unsi
   sum->cut_starts += result.cut_starts;
   sum->reforms += result.reforms;
   sum->outlived += result.outlived;
+  sum->replaced += result.replaced;
+  sum->moved += result.moved;
+  sum->hung += result.hung;
 }
 
 void PrintSum(const troupe::sim::RunResult& sum, std::uint64_t seeds, double seconds) {
   const auto number = [](std::uint64_t value) { return static_cast<unsigned long long>(value); };
   std::printf(
       "%llu seeds, %llu events, %llu launches ended (%llu succeeded, %llu of them without some "
-      "rank), %llu groups formed after a death, %llu preemptions, %llu lives of actors, %llu "
+      "rank), %llu groups formed after a death, %llu ranks replaced (%llu on other nodes), %llu "
+      "hung, "
+      "%llu preemptions, %llu lives of actors, %llu "
       "starts "
       "cut by the head's end, %.2f s, %.0f events/s\n",
       number(seeds), number(sum.events), number(sum.markers), number(sum.succeeded),
-      number(sum.outlived), number(sum.reforms), number(sum.preemptions), number(sum.lives),
-      number(sum.cut_starts), seconds, static_cast<double>(sum.events) / seconds);
+      number(sum.outlived), number(sum.reforms), number(sum.replaced), number(sum.moved),
+      number(sum.hung), number(sum.preemptions), number(sum.lives), number(sum.cut_starts), seconds,
+      static_cast<double>(sum.events) / seconds);
 }
 
 }  // namespace

@@ -342,10 +342,13 @@ void WorkerHost::FromWorker(ProcessId id, const wire::Message& message) {
       OnPeersLost(id, process->second.group_epoch);
   } else if (const auto* lost = wire::GetIf<wire::PeersLost>(&message.body)) {
     OnPeersLost(id, lost->group_epoch);
+  } else if (const auto* ask = wire::GetIf<wire::ProcessAskBegun>(&message.body)) {
+    OnAsked(id, *ask);
   } else if (const auto* formed = wire::GetIf<wire::GroupFormed>(&message.body)) {
     const auto process = processes_.find(id);
     if (process == processes_.end()) return;
     const wire::RankBegin& rank = process->second.rank;
+    process->second.group_epoch = formed->group_epoch;
     checker_.OnFormed(rank.launch, rank.epoch, rank.rank, *formed);
   }
 }
@@ -363,6 +366,47 @@ void WorkerHost::OnPeersLost(ProcessId id, std::uint64_t group_epoch) {
     const wire::RankBegin& rank = known->second.rank;
     checker_.OnJoining(rank.launch, rank.epoch, rank.rank, join.group_epoch);
     Say(id, join);
+  });
+}
+
+void WorkerHost::MayHang(ProcessId id) {
+  Process& process = processes_.at(id);
+  const wire::RankBegin& rank = process.rank;
+  if (rank.hang_ms == 0 || healed_) return;
+  Prng chance(id.hi ^ id.lo);  // beside the draws of older seeds
+  process.stands = chance.Chance(300);
+  const auto named = static_cast<std::uint32_t>(chance.Below(rank.world_size));
+  Later(Ms(rank.hang_ms + chance.Below(1000)), "says who is late", [this, id, named] {
+    const auto known = processes_.find(id);
+    if (known == processes_.end() || known->second.ending || known->second.returned) return;
+    wire::GroupLate word;
+    word.group_epoch = std::max<std::uint64_t>(known->second.group_epoch, 1);
+    word.torch_group = "0";
+    word.operation = 2;
+    word.waited_ms = known->second.rank.hang_ms;
+    word.late.emplace_back();
+    word.late.back().rank = named;
+    Say(id, word);
+  });
+}
+
+// What it says is drawn: that it has begun the operation, or waits itself, or has not.
+void WorkerHost::OnAsked(ProcessId id, const wire::ProcessAskBegun& ask) {
+  const auto entry = processes_.find(id);
+  if (entry == processes_.end() || entry->second.ending) return;
+  const wire::RankBegin& rank = entry->second.rank;
+  Prng chance(id.hi ^ id.lo ^ ask.question);
+  wire::ProcessBegun answer;
+  answer.question = ask.question;
+  answer.begun = chance.Below(4);
+  answer.waits = chance.Chance(300);
+  const Duration after = Ms(1 + chance.Below(1500));
+  const bool late = entry->second.stands || after > Ms(400) || (answer.begun < 2 && !answer.waits);
+  checker_.OnAsked(rank.launch, rank.epoch, rank.rank, late);
+  if (entry->second.stands) return;
+  Later(after, "says how far it is", [this, id, answer] {
+    const auto known = processes_.find(id);
+    if (known != processes_.end() && !known->second.ending) Say(id, answer);
   });
 }
 
@@ -412,6 +456,7 @@ void WorkerHost::Run(ProcessId id) {
   if (entry == processes_.end() || entry->second.ending) return;
   Process& process = entry->second;
   process.running = true;
+  MayHang(id);
   const Duration work = loop_.Between(Ms(5), Ms(3000));
   if (Chance(plan_.process_crash_permille)) {
     Later(work, "rank crashes", [this, id] { Exit(id, 0, SIGKILL); });
@@ -423,7 +468,8 @@ void WorkerHost::Run(ProcessId id) {
     }
     return;  // the others serve until they are told to end
   }
-  Later(work, "rank returns", [this, id] {
+  const Duration stands = process.stands ? Ms(10000) : Ms(0);
+  Later(work + stands, "rank returns", [this, id] {
     const auto rank = processes_.find(id);
     if (rank == processes_.end() || rank->second.ending || rank->second.returned) return;
     wire::RankResult result;

@@ -86,6 +86,7 @@ class WorkerHost {
     bool returned = false;          // it has sent its result, and waits to be told to leave
     std::uint64_t group_epoch = 0;  // its group's, as far as it was told
     bool lives_on = false;          // its launch goes on without ranks that die
+    bool stands = false;            // it says nothing, for a while
   };
   using ProcessMap = std::map<ProcessId, Process>;
 
@@ -108,6 +109,10 @@ class WorkerHost {
   void OnStop(ProcessId id);
   /// It comes to the re-form of its group, late perhaps, or never.
   void OnPeersLost(ProcessId id, std::uint64_t group_epoch);
+  /// Where ranks are ended that keep others waiting: it stands still perhaps, and says of others
+  /// that they are late, be it so or not.
+  void MayHang(ProcessId id);
+  void OnAsked(ProcessId id, const wire::ProcessAskBegun& ask);
   void Drive(ProcessId id);
   void LeaseShares(ProcessId id);
   void OnShare(ProcessId id, const wire::GroupInfo& info);

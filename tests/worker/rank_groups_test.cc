@@ -151,5 +151,163 @@ TEST_F(RankGroups, AnotherProcessTakesThePlaceOfOneThatDied) {
   EXPECT_EQ(Last<wire::RankDone>().life, 2u) << "told from the former one's end";
 }
 
+TEST_F(RankGroups, OneThatComesFromAnotherNodeHasAReservationOfItsOwn) {
+  Run(2);
+  wire::Reserve reserve;
+  reserve.group = GroupId(77, 1);
+  reserve.attempt = 1;
+  reserve.bundles.emplace_back();
+  Head(reserve);
+  wire::ReplaceRanks order;
+  order.launch = launch_;
+  order.epoch = 1;
+  wire::NewRank fresh;
+  fresh.rank = 5;
+  fresh.life = 2;
+  fresh.local_rank = 2;
+  fresh.group = reserve.group;
+  fresh.attempt = 1;
+  order.ranks = {fresh};
+  log_.clear();
+  Head(order, "payload");
+  const auto starts = All<StartProcess>();
+  ASSERT_EQ(starts.size(), 1u);
+  const auto& begin = wire::Get<wire::RankBegin>(starts[0].begin.body);
+  EXPECT_EQ(begin.rank, 5u);
+  EXPECT_EQ(begin.local_rank, 2u);
+  std::string local_size;
+  for (const wire::EnvVar& each : starts[0].request.env) {
+    if (each.name == "LOCAL_WORLD_SIZE") local_size = each.value;
+  }
+  EXPECT_EQ(local_size, "3") << "beside those that are here";
+}
+
+TEST_F(RankGroups, OneWhoseReservationIsGoneHasFailed) {
+  Run(2);
+  wire::ReplaceRanks order;
+  order.launch = launch_;
+  order.epoch = 1;
+  wire::NewRank fresh;
+  fresh.rank = 5;
+  fresh.life = 2;
+  fresh.group = GroupId(77, 1);
+  order.ranks = {fresh};
+  Head(order, "payload");
+  EXPECT_EQ(Last<wire::RankDone>().rank, 5u);
+  EXPECT_EQ(Last<wire::RankDone>().life, 2u);
+}
+
+TEST_F(RankGroups, W4_RanksInThePlacesOfOthersComeToANodeThatHasEndedTheAttempt) {
+  Run(2);
+  wire::EndEpoch end;
+  end.launch = launch_;
+  end.epoch = 1;
+  Head(end);
+  wire::StartRanks start;
+  start.launch = launch_;
+  start.epoch = 1;
+  start.generation = 1;
+  start.group = GroupId(77, 1);
+  start.attempt = 1;
+  start.ranks.emplace_back();
+  start.ranks[0].rank = 0;
+  start.ranks[0].life = 2;
+  wire::Reserve reserve;
+  reserve.group = start.group;
+  reserve.attempt = 1;
+  reserve.bundles.emplace_back();
+  Head(reserve);
+  log_.clear();
+  Head(start, "payload");
+  EXPECT_TRUE(All<StartProcess>().empty()) << "what it had here is not gone";
+  for (const ProcessId& rank : ranks_) Over(rank);
+  Over(store_);
+  EXPECT_EQ(Sent<wire::EpochEnded>().size(), 1u);
+  start.ranks[0].life = 0;
+  Head(start, "payload");
+  EXPECT_TRUE(All<StartProcess>().empty()) << "of the attempt as it began";
+  start.ranks[0].life = 2;
+  Head(start, "payload");
+  EXPECT_EQ(All<StartProcess>().size(), 1u);
+}
+
+class HowFar : public RankGroups {
+ protected:
+  void Ask(std::uint32_t rank, std::uint64_t question) {
+    wire::AskBegun ask;
+    ask.launch = launch_;
+    ask.epoch = 1;
+    ask.rank = rank;
+    ask.question = question;
+    ask.torch_group = "0";
+    ask.limit_ms = 3000;
+    Head(ask);
+  }
+};
+
+TEST_F(HowFar, W12_WhatARankSaysOfOthersIsSaidAsItsWord) {
+  Run(2);
+  wire::GroupLate word;
+  word.group_epoch = 1;
+  word.torch_group = "0";
+  word.operation = 7;
+  word.waited_ms = 15000;
+  word.late.emplace_back();
+  word.late[0].rank = 1;
+  FromProcess(ranks_[0], word);
+  const auto said = Last<wire::RanksLate>();
+  EXPECT_EQ(said.launch, launch_);
+  EXPECT_EQ(said.epoch, 1u);
+  EXPECT_EQ(said.rank, 0u);
+  EXPECT_EQ(said.operation, 7u);
+  EXPECT_EQ(said.late.size(), 1u);
+}
+
+TEST_F(HowFar, W12_ARankThatIsAskedSaysIt) {
+  Run(2);
+  Ask(1, 5);
+  EXPECT_EQ(SentToProcesses<wire::ProcessAskBegun>(), (std::vector<ProcessId>{ranks_[1]}));
+  FromProcess(ranks_[1], wire::ProcessBegun{4, 9, "", false});
+  EXPECT_TRUE(Sent<wire::RankBegun>().empty()) << "the answer to another question";
+  FromProcess(ranks_[0], wire::ProcessBegun{5, 9, "", false});
+  EXPECT_TRUE(Sent<wire::RankBegun>().empty()) << "of another rank";
+  FromProcess(ranks_[1], wire::ProcessBegun{5, 6, "there", true});
+  const auto said = Last<wire::RankBegun>();
+  EXPECT_EQ(said.begun, 6u);
+  EXPECT_TRUE(said.waits);
+  EXPECT_FALSE(said.silent);
+  EXPECT_EQ(said.where, "there");
+}
+
+TEST_F(HowFar, W12_OneThatSaysNothingIsSilent) {
+  Run(2);
+  Ask(1, 5);
+  Advance(std::chrono::milliseconds(2900));
+  EXPECT_TRUE(Sent<wire::RankBegun>().empty());
+  Advance(std::chrono::milliseconds(200));
+  EXPECT_TRUE(Last<wire::RankBegun>().silent);
+  EXPECT_EQ(Last<wire::RankBegun>().question, 5u);
+  FromProcess(ranks_[1], wire::ProcessBegun{5, 6, "", false});
+  EXPECT_EQ(Sent<wire::RankBegun>().size(), 1u) << "it comes too late";
+}
+
+TEST_F(HowFar, W12_AWorkerThatStoodStillAsLongWaitsOnceMore) {
+  Run(2);
+  Ask(1, 5);
+  now_ += std::chrono::seconds(10);
+  Take(core_->OnTimer(now_));
+  EXPECT_TRUE(Sent<wire::RankBegun>().empty()) << "the answer may be there, and not be read";
+  Advance(std::chrono::milliseconds(3100));
+  EXPECT_TRUE(Last<wire::RankBegun>().silent);
+}
+
+TEST_F(HowFar, W12_WhoHasEndedIsNotSilent) {
+  Run(2);
+  Ask(1, 5);
+  Over(ranks_[1], 0, 9);
+  Advance(std::chrono::seconds(4));
+  EXPECT_TRUE(Sent<wire::RankBegun>().empty());
+}
+
 }  // namespace
 }  // namespace troupe::worker

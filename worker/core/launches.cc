@@ -1,5 +1,6 @@
 #include "worker/core/launches.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "runtime/base/rank_actor.h"
@@ -28,6 +29,15 @@ std::string Launches::Problem(const wire::StartRanks& start) const {
   return "";
 }
 
+// W4
+bool Launches::ComesAnew(const wire::StartRanks& start) const {
+  const auto ended = ended_.find(start.launch);
+  return ended != ended_.end() && ended->second == start.epoch && start.epoch > 0 &&
+         ending_.count(start.launch) == 0 && !start.ranks.empty() &&
+         std::all_of(start.ranks.begin(), start.ranks.end(),
+                     [](const wire::RankPlace& place) { return place.life > 0; });
+}
+
 void Launches::Start(const wire::StartRanks& start, const std::string& payload, Instant now,
                      Effects* out) {
   const RunKey key{start.launch, start.epoch, start.generation};
@@ -35,6 +45,7 @@ void Launches::Start(const wire::StartRanks& start, const std::string& payload, 
     if (known->second.ready && !known->second.roster) PostReady(known->second, out);
     return;
   }
+  if (ComesAnew(start)) ended_[start.launch] = start.epoch - 1;
   if (Ended(start.launch, start.epoch)) {
     CheckEnded(now, out);
     if (ending_.count(start.launch) == 0) {
@@ -70,6 +81,10 @@ void Launches::Start(const wire::StartRanks& start, const std::string& payload, 
     Rank rank;
     rank.place = place;
     rank.actor = RankActorId(start.launch, start.epoch, place.rank);
+    rank.life = place.life;
+    rank.lease = ReservationKey{start.group, start.attempt};
+    rank.gpu_ids = start.gpu_ids;
+    run.group_epoch = std::max(run.group_epoch, place.life);
     run.ranks.push_back(std::move(rank));
   }
   run.interface = context_.facts.choose_interface(start.peer_hosts);
@@ -124,6 +139,7 @@ wire::Message Launches::BeginOf(const Run& run, const std::string& payload,
   begin.boot_id = facts.boot_id;
   begin.per_rank = start.per_rank;
   begin.exit_grace_ms = start.exit_grace_ms;
+  begin.hang_ms = start.hang_ms;
   begin.payload_path = payload_path;
   wire::Message message;
   message.body = std::move(begin);
@@ -143,10 +159,20 @@ void Launches::Fork(Run& run, const std::string& payload, const std::string& pay
   }
 }
 
+std::vector<wire::EnvVar> Launches::EnvironmentOf(const Run& run, const Rank& rank,
+                                                  ProcessId process) const {
+  if (rank.lease == ReservationKey{run.start.group, run.start.attempt})
+    return RankEnvironment(context_.facts, run.start, rank.place, run.interface, process);
+  wire::StartRanks apart = run.start;  // a reservation for it alone, with devices of its own
+  apart.gpu_ids = rank.gpu_ids;
+  apart.ranks.resize(std::max<std::size_t>(apart.ranks.size(), rank.place.local_rank + 1));
+  return RankEnvironment(context_.facts, apart, rank.place, run.interface, process);
+}
+
 bool Launches::ForkOne(Run& run, Rank& rank, const wire::Message& begin, Effects* out) {
   const wire::StartRanks& start = run.start;
   const ProcessId id = ProcessId::Random(context_.random);
-  if (!context_.leases.Attach(ReservationKey{start.group, start.attempt}, id)) return false;
+  if (!context_.leases.Attach(rank.lease, id)) return false;
   rank.process = id;
   Process process;
   process.id = id;
@@ -161,7 +187,7 @@ bool Launches::ForkOne(Run& run, Rank& rank, const wire::Message& begin, Effects
   StartProcess effect;
   effect.request.process = id;
   effect.request.kind = wire::ProcessKind::kRank;
-  effect.request.env = RankEnvironment(context_.facts, start, rank.place, run.interface, id);
+  effect.request.env = EnvironmentOf(run, rank, id);
   effect.request.working_directory = start.environment.working_directory;
   effect.request.import_path = start.environment.import_path;
   effect.request.title =

@@ -18,7 +18,8 @@
 //    when its exit was seen and its channel drained, whichever is first.
 // W2 RankDone is repeated, also to a later head, until it is acknowledged.
 // W3 A rank that ends without a value is FAILED; a value that arrived counts, however it exits.
-// W4 A higher epoch or generation ends the lower one; a lower or ended one starts nothing.
+// W4 A higher epoch or generation ends the lower one; a lower or ended one starts nothing, but
+//    ranks in the places of others that died, once all that it had here is gone.
 // W5 EpochEnded is sent only when nothing of the epoch and of what its driver created is left.
 // W6 The store is forked before the ranks; RanksReady waits for all of them.
 // W7 Losing the head ends nothing; ranks that are done leave when it has been away for 60 s.
@@ -27,6 +28,8 @@
 //    sent, at the question.
 // W11 GroupJoined names the ranks here that have come to that epoch of the group, with each that
 //    comes, once the store is there where this node hosts it; again when the head asks again.
+// W12 RankBegun answers AskBegun with what the rank says of itself; where it says nothing for
+//    limit_ms, that it is silent. What a rank says of others goes to the head as that rank's word.
 // W10 A rank that runs a program, itself or by exec, has succeeded if that ended with 0, with no
 //     other word and not told to stop.
 #pragma once
@@ -62,6 +65,7 @@ class Launches {
   void Ask(const wire::AskRanks& ask, Effects* out);
   void LosePeers(const wire::PeersLost& word, Instant now, Effects* out);
   void FormGroup(const wire::FormGroup& group, Effects* out);
+  void AskHowFar(const wire::AskBegun& ask, Instant now, Effects* out);
   void Replace(const wire::ReplaceRanks& order, const std::string& payload, Instant now,
                Effects* out);
   /// The node leaves: code of a rank that still runs is told to stop, and has drain_grace. False:
@@ -114,7 +118,9 @@ class Launches {
     std::optional<Result> result;
     // it runs a program, whose value this is should it end with 0
     std::optional<std::string> program_value;
-    std::uint64_t life = 0;         // as in NewRank
+    std::uint64_t life = 0;  // as in NewRank
+    ReservationKey lease;    // that its process lives in
+    std::vector<std::uint32_t> gpu_ids;
     std::uint64_t group_epoch = 0;  // to which it has come
   };
   struct Run {
@@ -136,6 +142,11 @@ class Launches {
     wire::RanksSeen answer;
     std::set<ProcessId> awaited;
   };
+  struct HowFar {
+    wire::RankBegun answer;
+    Duration limit{};
+    Instant due{};
+  };
   using RunKey = std::tuple<LaunchId, std::uint64_t, std::uint64_t>;
   using DoneKey = std::tuple<LaunchId, std::uint64_t, std::uint32_t>;
 
@@ -143,9 +154,16 @@ class Launches {
     return {process.launch, process.epoch, process.generation};
   }
   std::string Problem(const wire::StartRanks& start) const;
+  bool ComesAnew(const wire::StartRanks& start) const;
   void Fork(Run& run, const std::string& payload, const std::string& payload_path, Instant now,
             Effects* out);
+  std::vector<wire::EnvVar> EnvironmentOf(const Run& run, const Rank& rank,
+                                          ProcessId process) const;
   bool ForkOne(Run& run, Rank& rank, const wire::Message& begin, Effects* out);
+  /// What a rank says of its group, or of where it is. False: it is none of that.
+  bool OnWordOfGroup(Run* run, Process& process, wire::Body* body, Effects* out);
+  void RepeatDone(Instant now, Effects* out);
+  static Rank NextOf(const Run& run, const wire::NewRank& order);
   void ForkStore(Run& run, Effects* out);
   wire::Message BeginOf(const Run& run, const std::string& payload,
                         const std::string& payload_path) const;
@@ -153,6 +171,9 @@ class Launches {
   void CheckReady(Run& run, Effects* out);
   /// W11
   void CheckJoined(const Run& run, Effects* out);
+  void SayLate(const Run& run, const Rank& rank, wire::GroupLate word, Effects* out) const;
+  void SayHowFar(const Rank& rank, wire::ProcessBegun word, Effects* out);
+  void SaySilent(Instant now, Effects* out);
   void LetRun(const Run& run, const Rank& rank, Effects* out) const;
   /// For people; "": all from the node's own zygote.
   std::string StartedFrom(const Run& run) const;
@@ -190,6 +211,7 @@ class Launches {
   std::map<DoneKey, wire::Message> unacknowledged_;
   std::optional<Instant> repeat_due_;
   std::map<std::uint64_t, Question> questions_;  // by ticket
+  std::map<ProcessId, HowFar> how_far_;          // W12, what is asked of each now
   std::map<LaunchId, std::uint64_t> ending_;     // EndEpoch came, EpochEnded not sent yet
   std::map<LaunchId, std::uint64_t> ended_;      // highest epoch that was ended here
   std::deque<LaunchId> ended_order_;

@@ -37,18 +37,7 @@ bool Launches::OnMessage(Process& process, wire::Message message, Instant now, E
     CheckJoined(*run, out);
     return true;
   }
-  if (const auto* join = wire::GetIf<wire::GroupJoin>(&message.body)) {
-    Rank* joins = run == nullptr ? nullptr : FindRank(*run, process.id);
-    if (joins == nullptr || joins->done) return true;
-    joins->group_epoch = join->group_epoch;
-    CheckJoined(*run, out);
-    return true;
-  }
-  if (auto* where = wire::GetIf<wire::ProcessWhere>(&message.body)) {
-    const Rank* asked = run == nullptr ? nullptr : FindRank(*run, process.id);
-    if (asked != nullptr && !asked->done) SayWhere(*run, *asked, std::move(where->text), out);
-    return true;
-  }
+  if (OnWordOfGroup(run, process, &message.body, out)) return true;
   auto* prepared = wire::GetIf<wire::RankPrepared>(&message.body);
   auto* result = wire::GetIf<wire::RankResult>(&message.body);
   auto* program = wire::GetIf<wire::RankProgram>(&message.body);
@@ -247,6 +236,7 @@ void Launches::Report(const Run& run, Rank& rank, wire::RankDone done, std::stri
   message.body = std::move(done);
   message.attachment = std::move(attachment);
   context_.outbox.SendNow(message, out);
+  how_far_.erase(rank.process);
   unacknowledged_[{run.start.launch, run.start.epoch, rank.place.rank}] = std::move(message);
   if (!repeat_due_) repeat_due_ = now + context_.limits.repeat_every;
   AnswerWithout(rank.process, out);  // W9
@@ -411,17 +401,27 @@ bool Launches::Ended(const LaunchId& launch, std::uint64_t epoch) const {
 }
 
 void Launches::OnRegistered(Instant now, Effects* out) {
+  how_far_.clear();  // another head may have asked
+  RepeatDone(now, out);
+}
+
+void Launches::RepeatDone(Instant now, Effects* out) {
   for (const auto& [key, message] : unacknowledged_) context_.outbox.SendNow(message, out);  // W2
   if (!unacknowledged_.empty()) repeat_due_ = now + context_.limits.repeat_every;
 }
 
 void Launches::OnTimer(Instant now, Effects* out) {
-  if (!repeat_due_ || *repeat_due_ > now) return;
-  OnRegistered(now, out);
+  SaySilent(now, out);
+  if (repeat_due_ && *repeat_due_ <= now) RepeatDone(now, out);
 }
 
 std::optional<Instant> Launches::NextDue() const {
-  return context_.outbox.registered() ? repeat_due_ : std::nullopt;
+  if (!context_.outbox.registered()) return std::nullopt;
+  std::optional<Instant> due = repeat_due_;
+  for (const auto& [process, asked] : how_far_) {
+    if (!due || asked.due < *due) due = asked.due;
+  }
+  return due;
 }
 
 }  // namespace troupe::worker

@@ -2,10 +2,14 @@
 #include <algorithm>
 #include <utility>
 
+#include "runtime/base/rank_actor.h"
 #include "worker/core/launches.h"
 
 namespace troupe::worker {
 namespace {
+
+// A timer that comes so much later was kept from its worker.
+constexpr Duration kLateTimer = std::chrono::milliseconds(500);
 
 bool Names(const std::vector<wire::Failure>& lost, std::uint32_t rank) {
   return std::any_of(lost.begin(), lost.end(), [rank](const wire::Failure& each) {
@@ -90,23 +94,123 @@ void Launches::Replace(const wire::ReplaceRanks& order, const std::string& paylo
     const wire::Message begin =
         BeginOf(run, run.payload_path.empty() ? payload : "", run.payload_path);
     for (const wire::NewRank& each : order.ranks) {
-      for (Rank& rank : run.ranks) {
-        if (rank.place.rank != each.rank || rank.life >= each.life) continue;
-        if (Process* old = context_.processes.Find(rank.process))
-          context_.processes.Kill(*old, now, out);
-        Rank next;
-        next.place = rank.place;
-        next.actor = rank.actor;
-        next.life = each.life;
-        run.group_epoch = std::max(run.group_epoch, each.life);
-        rank = std::move(next);
-        if (ForkOne(run, rank, begin, out)) continue;
-        wire::RankDone done;
-        done.outcome = wire::Outcome::kFailed;
-        done.failure.cause = "the reservation of this launch was released";
-        Report(run, rank, std::move(done), "", now, out);
-      }
+      auto rank = std::find_if(run.ranks.begin(), run.ranks.end(), [&each](const Rank& known) {
+        return known.place.rank == each.rank;
+      });
+      if (rank != run.ranks.end() && rank->life >= each.life) continue;
+      if (rank == run.ranks.end()) rank = run.ranks.insert(rank, Rank());
+      if (Process* old = context_.processes.Find(rank->process))
+        context_.processes.Kill(*old, now, out);
+      *rank = NextOf(run, each);
+      run.group_epoch = std::max(run.group_epoch, each.life);
+      if (ForkOne(run, *rank, begin, out)) continue;
+      wire::RankDone done;
+      done.outcome = wire::Outcome::kFailed;
+      done.failure.cause = "the reservation of this launch was released";
+      Report(run, *rank, std::move(done), "", now, out);
     }
+  }
+}
+
+Launches::Rank Launches::NextOf(const Run& run, const wire::NewRank& order) {
+  const wire::StartRanks& start = run.start;
+  Rank next;
+  next.place.rank = order.rank;
+  next.place.local_rank = order.local_rank;
+  next.place.life = order.life;
+  next.actor = RankActorId(start.launch, start.epoch, order.rank);
+  next.life = order.life;
+  next.lease = ReservationKey{start.group, start.attempt};
+  next.gpu_ids = start.gpu_ids;
+  if (order.group.IsNil()) return next;
+  next.lease = ReservationKey{order.group, order.attempt};
+  next.gpu_ids = order.gpu_ids;
+  return next;
+}
+
+bool Launches::OnWordOfGroup(Run* run, Process& process, wire::Body* body, Effects* out) {
+  auto* where = wire::GetIf<wire::ProcessWhere>(body);
+  auto* join = wire::GetIf<wire::GroupJoin>(body);
+  auto* late = wire::GetIf<wire::GroupLate>(body);
+  auto* begun = wire::GetIf<wire::ProcessBegun>(body);
+  if (where == nullptr && join == nullptr && late == nullptr && begun == nullptr) return false;
+  Rank* rank = run == nullptr ? nullptr : FindRank(*run, process.id);
+  if (rank == nullptr || rank->done) return true;
+  if (where != nullptr) SayWhere(*run, *rank, std::move(where->text), out);
+  if (join != nullptr) {
+    rank->group_epoch = join->group_epoch;
+    CheckJoined(*run, out);
+  }
+  if (late != nullptr) SayLate(*run, *rank, std::move(*late), out);
+  if (begun != nullptr) SayHowFar(*rank, std::move(*begun), out);
+  return true;
+}
+
+// Not kept for a head that is away: whoever still waits then says so again.
+void Launches::SayLate(const Run& run, const Rank& rank, wire::GroupLate word, Effects* out) const {
+  wire::RanksLate late;
+  late.launch = run.start.launch;
+  late.epoch = run.start.epoch;
+  late.group_epoch = word.group_epoch;
+  late.rank = rank.place.rank;
+  late.torch_group = std::move(word.torch_group);
+  late.operation = word.operation;
+  late.op = std::move(word.op);
+  late.waited_ms = word.waited_ms;
+  late.late = std::move(word.late);
+  late.waiting = std::move(word.waiting);
+  wire::Message message;
+  message.body = std::move(late);
+  context_.outbox.SendNow(std::move(message), out);
+}
+
+void Launches::AskHowFar(const wire::AskBegun& ask, Instant now, Effects* out) {
+  for (const auto& [key, run] : runs_) {
+    if (std::get<0>(key) != ask.launch || std::get<1>(key) != ask.epoch) continue;
+    for (const Rank& rank : run.ranks) {
+      if (rank.place.rank != ask.rank || rank.done || rank.result) continue;
+      HowFar& asked = how_far_[rank.process];
+      asked.answer.launch = ask.launch;
+      asked.answer.epoch = ask.epoch;
+      asked.answer.rank = ask.rank;
+      asked.answer.question = ask.question;
+      asked.limit = std::chrono::milliseconds(ask.limit_ms);
+      asked.due = now + asked.limit;
+      wire::Message message;
+      message.body = wire::ProcessAskBegun{ask.question, ask.torch_group};
+      out->push_back(ToProcess{rank.process, std::move(message)});
+    }
+  }
+}
+
+void Launches::SayHowFar(const Rank& rank, wire::ProcessBegun word, Effects* out) {
+  const auto asked = how_far_.find(rank.process);
+  if (asked == how_far_.end() || asked->second.answer.question != word.question) return;
+  wire::Message message;
+  wire::RankBegun answer = std::move(asked->second.answer);
+  how_far_.erase(asked);
+  answer.begun = word.begun;
+  answer.where = std::move(word.where);
+  answer.waits = word.waits;
+  message.body = std::move(answer);
+  context_.outbox.SendNow(std::move(message), out);
+}
+
+void Launches::SaySilent(Instant now, Effects* out) {
+  for (auto each = how_far_.begin(); each != how_far_.end();) {
+    HowFar& asked = each->second;
+    // This worker has stood still itself: an answer may wait to be read.
+    if (asked.due + kLateTimer < now) asked.due = now + asked.limit;
+    if (asked.due > now) {
+      ++each;
+      continue;
+    }
+    wire::Message message;
+    wire::RankBegun answer = std::move(asked.answer);
+    answer.silent = true;
+    message.body = std::move(answer);
+    context_.outbox.SendNow(std::move(message), out);
+    each = how_far_.erase(each);
   }
 }
 

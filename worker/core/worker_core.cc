@@ -164,6 +164,8 @@ void WorkerCore::DispatchToParts(wire::Message& message, Instant now, Effects* o
     launches_.LosePeers(*lost, now, out);
   } else if (const auto* group = wire::GetIf<wire::FormGroup>(&body)) {
     launches_.FormGroup(*group, out);
+  } else if (const auto* ask = wire::GetIf<wire::AskBegun>(&body)) {
+    launches_.AskHowFar(*ask, now, out);
   } else if (const auto* replace = wire::GetIf<wire::ReplaceRanks>(&body)) {
     if (!leaving_) launches_.Replace(*replace, message.attachment, now, out);
   } else if (const auto* end = wire::GetIf<wire::EndEpoch>(&body)) {

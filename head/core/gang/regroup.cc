@@ -7,6 +7,7 @@
 
 #include "head/core/ending.h"
 #include "head/core/epochs.h"
+#include "head/core/gang/replace.h"
 #include "head/core/launches.h"
 #include "head/core/markers.h"
 #include "head/core/verdict.h"
@@ -21,16 +22,6 @@ bool Runs(const Rank& rank) { return rank.done.outcome == wire::Outcome::kNone; 
 bool Forming(const Launch& launch) {
   return launch.on_nodes() && launch.ending.step == Ending::Step::kNo &&
          launch.regroup.epoch > launch.regroup.formed.group_epoch;
-}
-
-// What nodes and ranks are told of one that died: not what only the marker has room for.
-wire::Failure DeathOf(const Launch& launch, std::size_t rank) {
-  wire::Failure failure = launch.ranks[rank].done.failure;
-  failure.rank = static_cast<std::int32_t>(rank);
-  failure.exit_code = ExitCodeOf(failure);
-  failure.traceback.clear();
-  failure.log_tail.clear();
-  return failure;
 }
 
 // By node rank; the first of them hosts the store.
@@ -53,18 +44,21 @@ wire::PeersLost WordOf(const Launch& launch) {
   word.group_epoch = launch.regroup.epoch;
   for (std::size_t r = 0; r < launch.ranks.size(); ++r) {
     if (Died(launch, r)) word.lost.push_back(DeathOf(launch, r));
+    if (Replaced(launch.ranks[r])) word.replaced.push_back(DeathOf(launch, r));
   }
-  word.replaced = launch.regroup.replaced;
   word.limit_ms = launch.spec.reform_ms;
   return word;
 }
 
-void SendLost(Turn& turn, const Launch& launch) {
+void SendLost(Turn& turn, Launch& launch) {
   wire::PeersLost word = WordOf(launch);
-  word.hosts_store = true;
-  for (const NodeId& node : NodesThatRun(launch)) {
+  const std::vector<NodeId> nodes = NodesThatRun(launch);
+  const NodeId store_node = nodes.empty() ? NodeId() : nodes[0];
+  if (store_node != launch.regroup.store_node) launch.regroup.store_host.clear();
+  launch.regroup.store_node = store_node;
+  for (const NodeId& node : nodes) {
+    word.hosts_store = node == store_node;
     turn.ToNode(node, word);
-    word.hosts_store = false;
   }
 }
 
@@ -88,9 +82,10 @@ void SendFormed(Turn& turn, const Launch& launch, const NodeId& node) {
   if (!form.places.empty()) turn.ToNode(node, std::move(form));
 }
 
-// R3: all that run have come.
+// R3: all that run have come, and the store is there that they meet at. Where the node that was to
+// have it runs nothing any more, another one has it.
 void FormIfComplete(Turn& turn, Launch& launch) {
-  if (!Forming(launch)) return;
+  if (!Forming(launch) || AnyPlaceIsEmpty(launch)) return;
   wire::GroupReformed formed;
   for (std::uint32_t r = 0; r < launch.ranks.size(); ++r) {
     if (!Runs(launch.ranks[r])) continue;
@@ -98,13 +93,14 @@ void FormIfComplete(Turn& turn, Launch& launch) {
     formed.members.push_back(r);
   }
   if (formed.members.empty()) return;
+  if (NodesThatRun(launch)[0] != launch.regroup.store_node) return SendLost(turn, launch);
+  if (launch.regroup.store_host.empty()) return;
   formed.launch = launch.id;
   formed.epoch = launch.epoch;
   formed.group_epoch = launch.regroup.epoch;
   formed.store_host = launch.regroup.store_host;
   formed.store_port = launch.regroup.store_port;
   turn.Append(std::move(formed));
-  launch.regroup.replaced.clear();
   for (const NodeId& node : NodesThatRun(launch)) SendFormed(turn, launch, node);
   PushLaunch(turn, launch);
 }
@@ -112,49 +108,34 @@ void FormIfComplete(Turn& turn, Launch& launch) {
 void Await(Turn& turn, Launch& launch) {
   launch.regroup.epoch = GroupEpochOf(launch);
   launch.regroup.joined.clear();
+  launch.regroup.store_node = NodeId();
   launch.regroup.store_host.clear();
   launch.regroup.store_port = 0;
   launch.regroup.due = turn.now + std::chrono::milliseconds(launch.spec.reform_ms);
   turn.Arm(launch.regroup.due, TimerKind::kReform, launch.id);
 }
 
-// Of processes that are to be started on this node, those since this epoch.
-void SendReplacements(Turn& turn, const Launch& launch, const NodeId& node, std::uint64_t since) {
-  wire::ReplaceRanks order;
-  order.launch = launch.id;
-  order.epoch = launch.epoch;
-  for (std::uint32_t r = 0; r < launch.ranks.size(); ++r) {
-    const Rank& rank = launch.ranks[r];
-    if (rank.node == node && Runs(rank) && rank.life >= since)
-      order.ranks.push_back({r, rank.life});
-  }
-  if (!order.ranks.empty()) turn.ToNode(node, std::move(order), launch.payload);
-}
-
-// R6
-void Replace(Turn& turn, Launch& launch) {
-  if (launch.spec.on_rank_death != wire::RankDeath::kReplace) return;
-  const std::uint64_t epoch = GroupEpochOf(launch);
-  for (std::uint32_t r = 0; r < launch.ranks.size(); ++r) {
-    const Rank& rank = launch.ranks[r];
-    if (!Died(launch, r) || rank.absorbed || rank.deaths >= kReplacementsMax) continue;
-    const Node* node = turn.SeeNode(rank.node);
-    if (node == nullptr || node->dead || node->leaving || node->draining) continue;
-    wire::RankReplaced replaced;
-    replaced.launch = launch.id;
-    replaced.epoch = launch.epoch;
-    replaced.group_epoch = epoch;
-    replaced.rank = r;
-    launch.regroup.replaced.push_back(DeathOf(launch, r));
-    turn.Append(replaced);
-  }
-}
-
 bool Settled(const Launch& launch) {
-  return std::none_of(launch.ranks.begin(), launch.ranks.end(), Runs);
+  return !AnyPlaceIsEmpty(launch) && std::none_of(launch.ranks.begin(), launch.ranks.end(), Runs);
+}
+
+void Tell(Turn& turn, Launch& launch) {
+  SendLost(turn, launch);
+  for (const NodeId& node : NodesThatRun(launch))
+    SendReplacements(turn, launch, node, launch.regroup.formed.group_epoch + 1);
+  PushLaunch(turn, launch);
 }
 
 }  // namespace
+
+wire::Failure DeathOf(const Launch& launch, std::size_t rank) {
+  wire::Failure failure = launch.ranks[rank].done.failure;
+  failure.rank = static_cast<std::int32_t>(rank);
+  failure.exit_code = ExitCodeOf(failure);
+  failure.traceback.clear();
+  failure.log_tail.clear();
+  return failure;
+}
 
 std::uint64_t GroupEpochOf(const Launch& launch) {
   std::uint64_t epoch = 1;
@@ -166,13 +147,10 @@ std::uint64_t GroupEpochOf(const Launch& launch) {
 void RegroupAfter(Turn& turn, Launch& launch) {
   if (launch.spec.on_rank_death == wire::RankDeath::kFail || !launch.on_nodes()) return;
   if (GroupEpochOf(launch) > std::max<std::uint64_t>(launch.regroup.epoch, 1)) {
-    Replace(turn, launch);
+    FillPlaces(turn, launch);
     if (!Settled(launch)) {
       Await(turn, launch);
-      SendLost(turn, launch);
-      for (const NodeId& node : NodesThatRun(launch))
-        SendReplacements(turn, launch, node, launch.regroup.epoch);
-      PushLaunch(turn, launch);
+      Tell(turn, launch);
     }
   }
   if (Settled(launch)) {  // R5: and the launch is not failing
@@ -181,6 +159,11 @@ void RegroupAfter(Turn& turn, Launch& launch) {
     return WriteMarker(turn, launch, std::move(verdict));
   }
   FormIfComplete(turn, launch);
+}
+
+void RefillPlaces(Turn& turn, Launch& launch) {
+  FillPlaces(turn, launch);
+  Tell(turn, launch);
 }
 
 void OnGroupJoined(Turn& turn, Node& node, const wire::GroupJoined& message) {
@@ -194,8 +177,7 @@ void OnGroupJoined(Turn& turn, Node& node, const wire::GroupJoined& message) {
     if (r >= launch->ranks.size() || launch->ranks[r].node != node.id) continue;
     if (Runs(launch->ranks[r])) launch->regroup.joined.insert(r);
   }
-  const std::vector<NodeId> nodes = NodesThatRun(*launch);
-  if (!nodes.empty() && nodes[0] == node.id) {
+  if (launch->regroup.store_node == node.id) {
     launch->regroup.store_host = message.store_host;
     launch->regroup.store_port = message.store_port;
   }
@@ -210,7 +192,7 @@ void ResumeRegroupOn(Turn& turn, const Launch& launch, const NodeId& node) {
   const std::vector<NodeId> nodes = NodesThatRun(launch);
   if (std::find(nodes.begin(), nodes.end(), node) == nodes.end()) return;
   wire::PeersLost word = WordOf(launch);
-  word.hosts_store = nodes[0] == node;
+  word.hosts_store = launch.regroup.store_node == node;
   turn.ToNode(node, std::move(word));
   SendReplacements(turn, launch, node, launch.regroup.formed.group_epoch + 1);
 }
@@ -218,6 +200,7 @@ void ResumeRegroupOn(Turn& turn, const Launch& launch, const NodeId& node) {
 void OnReformTimer(Turn& turn, const LaunchId& id) {
   Launch* launch = turn.FindLaunch(id);
   if (launch == nullptr || !Forming(*launch) || turn.now < launch->regroup.due) return;
+  if (AnyPlaceIsEmpty(*launch)) return FailEpoch(turn, *launch, PlaceMissing(turn, *launch));
   const std::string cause =
       "it did not come to the re-form of the ranks' group (epoch " +
       std::to_string(launch->regroup.epoch) + ") within " +
@@ -232,12 +215,28 @@ void OnReformTimer(Turn& turn, const LaunchId& id) {
   OnRankEnded(turn, *launch);  // R4
 }
 
+bool FailEpochOfGroup(Turn& turn, const GroupId& gang, const std::string& why) {
+  const Group* group = turn.FindGroup(gang);
+  Launch* launch = group == nullptr ? nullptr : turn.FindLaunch(group->spec.launch);
+  if (launch == nullptr || !launch->on_nodes()) return false;
+  // It goes on without the ranks that were there: they are known to have died.
+  const bool goes_on = launch->spec.on_rank_death != wire::RankDeath::kFail &&
+                       launch->phase == wire::LaunchState::kRunning && !Failing(*launch);
+  if (goes_on) return true;
+  FailEpoch(turn, *launch, FailureOn(turn, *launch, -1, why));
+  return true;
+}
+
 void ResumeRegroups(Turn& turn) {
   for (auto& [id, launch] : turn.state.launches) {
     if (!launch.on_nodes() || launch.spec.on_rank_death == wire::RankDeath::kFail) continue;
     const std::uint64_t epoch = GroupEpochOf(launch);
     launch.regroup.epoch = launch.regroup.formed.group_epoch;
-    if (epoch > std::max<std::uint64_t>(launch.regroup.formed.group_epoch, 1)) Await(turn, launch);
+    if (epoch <= std::max<std::uint64_t>(launch.regroup.formed.group_epoch, 1)) continue;
+    FillPlaces(turn, launch);
+    Await(turn, launch);
+    const std::vector<NodeId> nodes = NodesThatRun(launch);
+    if (!nodes.empty()) launch.regroup.store_node = nodes[0];
   }
 }
 

@@ -15,16 +15,13 @@
 //    died; it is formed once for an epoch, and all hear the same of it.
 // R4 Who has not come when the time for it is over is a death: no re-form lasts for ever.
 // R5 Success is when every rank has succeeded or died, and enough have not died.
-// R6 Under `replace` another process takes the place of one that died on a node that is there, a
-//    limited number of times; what the process before it said last is not its word.
+// R6 Under `replace` the group keeps its size: another process takes the place of one that died,
+//    or the launch fails (replace.h).
 #pragma once
 
 #include "head/core/turn.h"
 
 namespace troupe::head {
-
-/// Processes that may follow each other in one rank's place.
-inline constexpr std::uint32_t kReplacementsMax = 16;
 
 /// The epoch of the ranks' group, from the durable state alone (R2).
 std::uint64_t GroupEpochOf(const Launch& launch);
@@ -33,11 +30,21 @@ std::uint64_t GroupEpochOf(const Launch& launch);
 /// end is in the journal.
 void RegroupAfter(Turn& turn, Launch& launch);
 
+/// What nodes and ranks are told of one that died: not what only the marker has room for.
+wire::Failure DeathOf(const Launch& launch, std::size_t rank);
+
+/// Room was made for ranks that died: others take their places, of the epoch that the group has
+/// now.
+void RefillPlaces(Turn& turn, Launch& launch);
+
 void OnGroupJoined(Turn& turn, Node& node, const wire::GroupJoined& message);
 /// A node is back: what it may not have heard.
 void ResumeRegroupOn(Turn& turn, const Launch& launch, const NodeId& node);
 void OnReformTimer(Turn& turn, const LaunchId& id);
 /// After replay: groups that were not formed are waited for anew.
 void ResumeRegroups(Turn& turn);
+
+/// True when the group was the gang of a launch on nodes, whose epoch now failed.
+bool FailEpochOfGroup(Turn& turn, const GroupId& gang, const std::string& why);
 
 }  // namespace troupe::head

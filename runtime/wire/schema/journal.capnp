@@ -57,6 +57,7 @@ struct GroupSubmitted {
   line @21 :ProcessId; token @22 :TokenId;
   infeasibleWaits @23 :Bool;   # as in LaunchSpec
   ranksEach @24 :UInt32;       # of a gang: ranks that one of `count` is; 0: one
+  replaces @25 :List(UInt32);  # bundle i is for a process in the place of this rank of `launch`, which died
 }
 struct GroupAttempted { group @0 :GroupId; attempt @1 :UInt64; places @2 :List(BundlePlace); }   # before Reserve is sent
 struct GroupUnplaced { group @0 :GroupId; attempt @1 :UInt64; reason @2 :Text; wallUs @3 :UInt64; }   # refused, or a node lost
@@ -71,7 +72,8 @@ struct DriverAcquired { launch @0 :LaunchId; epoch @1 :UInt64; nonce @2 :Request
 struct RankFinished { done @0 :RankDone; }                       # attachment: the value
 # The ranks' group of this epoch: `members` by rank of the group. What died before is no part of it.
 struct GroupReformed { launch @0 :LaunchId; epoch @1 :UInt64; groupEpoch @2 :UInt64; members @3 :List(UInt32); storeHost @4 :Text; storePort @5 :UInt16; }
-struct RankReplaced { launch @0 :LaunchId; epoch @1 :UInt64; groupEpoch @2 :UInt64; rank @3 :UInt32; }    # another process takes its place
+struct RankReplaced { launch @0 :LaunchId; epoch @1 :UInt64; groupEpoch @2 :UInt64; rank @3 :UInt32;      # another process takes its place
+  node @4 :NodeId; localRank @5 :UInt32; group @6 :GroupId; attempt @7 :UInt64; }    # nil: where it was
 struct EpochFailed { launch @0 :LaunchId; epoch @1 :UInt64; failure @2 :Failure; preempted @3 :Bool; }
 # Hard: CANCELLED is what its marker will say. `timedOut`: the launch's own time was over.
 struct CancelRequested { launch @0 :LaunchId; reason @1 :Text; hard @2 :Bool; graceMs @3 :UInt32; signal @4 :Int32; timedOut @5 :Bool; }
@@ -109,7 +111,7 @@ struct GroupKept {
   spec @0 :GroupSubmitted; order @1 :UInt64; state @2 :GroupState; attempt @3 :UInt64; attempting @4 :Bool;
   places @5 :List(BundlePlace); reason @6 :Text; waitsSinceUs @7 :UInt64;
 }
-struct RankKept { node @0 :NodeId; localRank @1 :UInt32; done @2 :RankDone; absorbed @3 :Bool; life @4 :UInt64; deaths @5 :UInt32; }   # the latter as in Rank (head/core/state.h)
+struct RankKept { node @0 :NodeId; localRank @1 :UInt32; done @2 :RankDone; absorbed @3 :Bool; life @4 :UInt64; deaths @5 :UInt32; group @6 :GroupId; attempt @7 :UInt64; unborn @8 :UInt32; }   # the latter as in Rank (head/core/state.h)
 struct LaunchKept {              # attachment: the payload while it is open, the driver's value after
   submitted @0 :LaunchSubmitted; order @1 :UInt64; phase @2 :LaunchState; epoch @3 :UInt64; attempt @4 :UInt64;
   ranks @5 :List(RankKept); nodes @6 :List(NodeId); roster @7 :RosterPublished; driver @8 :RequestId;

@@ -135,5 +135,11 @@ struct Message {
     replaceRanks @122 :Node.ReplaceRanks;
     groupJoin @123 :Process.GroupJoin;
     groupFormed @124 :Process.GroupFormed;
+    ranksLate @125 :Node.RanksLate;
+    askBegun @126 :Node.AskBegun;
+    rankBegun @127 :Node.RankBegun;
+    groupLate @128 :Process.GroupLate;
+    processAskBegun @129 :Process.ProcessAskBegun;
+    processBegun @130 :Process.ProcessBegun;
   }
 }

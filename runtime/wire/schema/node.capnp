@@ -14,6 +14,7 @@ using import "types.capnp".EnvVar;
 using import "types.capnp".Bundle;
 using import "types.capnp".BundleGrant;
 using import "types.capnp".Failure;
+using import "types.capnp".LateRank;
 using import "types.capnp".Outcome;
 using import "types.capnp".BlobRef;
 using import "types.capnp".RuntimeEnvironment;
@@ -73,7 +74,7 @@ struct ReserveReply {
 struct Release { group @0 :GroupId; attempt @1 :UInt64; }
 struct Released { group @0 :GroupId; attempt @1 :UInt64; free @2 :List(Resource); freeVersion @3 :UInt64; }
 
-struct RankPlace { rank @0 :UInt32; localRank @1 :UInt32; }
+struct RankPlace { rank @0 :UInt32; localRank @1 :UInt32; life @2 :UInt64; }   # `life`: as in NewRank
 # head -> worker: fork these ranks now; they prepare and wait for the roster. Attachment: the payload,
 # unless `payload` names a blob. Sent again after a reconnect: a worker that has this epoch and
 # generation forks nothing, and answers RanksReady again once they are ready.
@@ -93,6 +94,7 @@ struct StartRanks {
   peerHosts @15 :List(Text);   # listen hosts of the other nodes: the interface that reaches them is chosen
   perRank @16 :List(Resource);
   exitGraceMs @17 :UInt32 = 60000;
+  hangMs @18 :UInt32;          # as in LaunchSpec
 }
 # worker -> head, when all its ranks have reported in.
 struct RanksReady {
@@ -150,11 +152,22 @@ struct GroupJoined { launch @0 :LaunchId; epoch @1 :UInt64; groupEpoch @2 :UInt6
 struct GroupPlace { rank @0 :UInt32; groupRank @1 :UInt32; }
 # head -> worker: all have come; who is which rank of the group, of the ranks there. May come again, after a reconnect.
 struct FormGroup { launch @0 :LaunchId; epoch @1 :UInt64; groupEpoch @2 :UInt64; places @3 :List(GroupPlace); worldSize @4 :UInt32; storeHost @5 :Text; storePort @6 :UInt16; }
-# `life`: the epoch of the ranks' group in which the process was started.
-struct NewRank { rank @0 :UInt32; life @1 :UInt64; }
+# `life`: the epoch of the ranks' group in which the process was started. `group`, not nil: the reservation that it lives in, with these devices; else
+# the launch's own.
+struct NewRank { rank @0 :UInt32; life @1 :UInt64; localRank @2 :UInt32; group @3 :GroupId; attempt @4 :UInt64; gpuIds @5 :List(UInt32); }
 # head -> worker: fork these ranks anew, in the place of processes that died; they come to the group's next epoch. Attachment: the payload, unless it
 # is a blob, which the worker has. May come again, after a reconnect.
 struct ReplaceRanks { launch @0 :LaunchId; epoch @1 :UInt64; ranks @2 :List(NewRank); }
+# worker -> head, of a launch with hangMs: for so long has this rank waited in this operation of a group of torch's for those that have not come to it.
+# `waiting`: who waits there; `op`: the operation's name, as far as it is known.
+struct RanksLate {
+  launch @0 :LaunchId; epoch @1 :UInt64; groupEpoch @2 :UInt64; rank @3 :UInt32;
+  torchGroup @4 :Text; operation @5 :UInt64; op @6 :Text; waitedMs @7 :UInt32; late @8 :List(LateRank); waiting @9 :List(UInt32);
+}
+# head -> worker: how many operations of this group has that rank begun? Answer: RankBegun, within `limitMs`; `silent`: the process did not say it;
+# `waits`: it waits in a collective itself.
+struct AskBegun { launch @0 :LaunchId; epoch @1 :UInt64; rank @2 :UInt32; question @3 :UInt64; torchGroup @4 :Text; limitMs @5 :UInt32; }
+struct RankBegun { launch @0 :LaunchId; epoch @1 :UInt64; rank @2 :UInt32; question @3 :UInt64; begun @4 :UInt64; silent @5 :Bool; where @6 :Text; waits @7 :Bool; }
 struct EpochEnded { launch @0 :LaunchId; epoch @1 :UInt64; }   # worker -> head: nothing of it is left here
 
 # Attachment: pickled class and arguments. May come again after a reconnect: ActorStarted or ActorEnded

@@ -12,6 +12,7 @@ using import "types.capnp".EnvVar;
 using import "types.capnp".Resource;
 using import "types.capnp".Outcome;
 using import "types.capnp".Failure;
+using import "types.capnp".LateRank;
 using import "types.capnp".LaunchMode;
 using import "types.capnp".ActorAddress;
 
@@ -49,6 +50,7 @@ struct RankBegin {               # attachment: the payload
   actor @20 :ActorId;            # the rank as an actor (driver mode): its address names this id
   exitGraceMs @21 :UInt32 = 60000;
   life @22 :UInt64;              # not 0: it is in the place of a process that died, and its group is formed by GroupJoin and GroupFormed
+  hangMs @23 :UInt32;            # as in LaunchSpec
 }
 struct RankPrepared { serving @0 :Bool; failure @1 :Failure; }   # process -> worker: unpickled and waiting. Attachment: pickled exception if it failed
 struct RankRun {                 # worker -> process: go
@@ -73,6 +75,12 @@ struct ProcessWhere { text @0 :Text; }
 struct GroupJoin { groupEpoch @0 :UInt64; }    # rank -> worker, after PeersLost: it has left its former group, and waits for the next one
 # worker -> rank: who it is in the group of this epoch, and where that meets.
 struct GroupFormed { groupEpoch @0 :UInt64; rank @1 :UInt32; worldSize @2 :UInt32; masterHost @3 :Text; masterPort @4 :UInt16; }
+
+# rank -> worker: as RanksLate.
+struct GroupLate { groupEpoch @0 :UInt64; torchGroup @1 :Text; operation @2 :UInt64; op @3 :Text; waitedMs @4 :UInt32; late @5 :List(LateRank); waiting @6 :List(UInt32); }
+# worker -> rank: how many operations of this group have you begun? Answer: ProcessBegun, with where its main thread is, and whether that waits in a collective.
+struct ProcessAskBegun { question @0 :UInt64; torchGroup @1 :Text; }
+struct ProcessBegun { question @0 :UInt64; begun @1 :UInt64; where @2 :Text; waits @3 :Bool; }
 
 struct ActorBegin {              # attachment: pickled class and arguments
   actor @0 :ActorId; incarnation @1 :UInt64; name @2 :Text; className @3 :Text; namespace @4 :Text;

@@ -20,6 +20,8 @@ enum Outcome { none @0; succeeded @1; failed @2; cancelled @3; }
 # command: the record of a `troupe run`: no ranks; `ranks` nodes are waited for, its driver is a client.
 # What the death of a rank means to its launch, which goes on without it (`shrink`) or with another process in its place (`replace`) while enough
 # ranks are left; not of one whose code raised.
+# A rank that others wait for in a collective: where it runs, and its main thread is, as far as it says so itself.
+struct LateRank { rank @0 :UInt32; host @1 :Text; pid @2 :Int32; where @3 :Text; }
 enum RankDeath { fail @0; shrink @1; replace @2; }
 enum LaunchMode { distributed @0; driver @1; command @2; }
 enum LaunchState { queued @0; reserving @1; starting @2; running @3; terminal @4; stopping @5; }   # stopping: its ranks have been told to end, its marker follows
