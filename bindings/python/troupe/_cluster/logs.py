@@ -4,7 +4,7 @@ from __future__ import annotations
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from troupe import exceptions
@@ -28,6 +28,8 @@ class Source(NamedTuple):
     node: str
     target: dict
     """launch, rank and epoch, or actor; stderr"""
+    again: Callable[[], Source | None] | None = None
+    """Asked once its process has ended, by who follows it: waits until another one may write there, or at another node; None: none will"""
 
 
 def of_actor(actor: dict, *, stderr: bool | None = None) -> list[Source]:
@@ -59,14 +61,30 @@ def news(session: Any, source: Source, *, follow: bool, until: Callable[[], floa
 
     `until`: the time (of `time.monotonic`) from which on only what is there is read, None: there is no such time yet. `bytes_max`: of one answer.
     """
-    link = workers.link(session, source.node)
-    with link.follower():
-        yield from _chunks(link, source, follow, until, bytes_max)
-
-
-def _chunks(link: workers.Link, source: Source, follow: bool, until: Callable[[], float | None] | None,
-            bytes_max: int) -> Iterator[tuple[list[str], list[str]]]:
     offset, rows = 0, output_rows.Rows()
+    while True:
+        lost: exceptions.TroupeError | None = None
+        try:
+            link = workers.link(session, source.node)
+            with link.follower():
+                offset = yield from _chunks(link, source, follow, until, bytes_max, offset, rows)
+        except exceptions.TroupeError as error:
+            if source.again is None:
+                raise
+            lost = error  # with its node: what takes its place is elsewhere
+        following = source.again() if follow and source.again is not None else None
+        if following is None or (lost is not None and following.node == source.node):
+            if lost is not None:
+                raise lost
+            return
+        if following.node != source.node:
+            offset = 0
+        source = following
+
+
+def _chunks(link: workers.Link, source: Source, follow: bool, until: Callable[[], float | None] | None, bytes_max: int, offset: int,
+            rows: output_rows.Rows) -> Generator[tuple[list[str], list[str]], None, int]:
+    """Until its process has ended. Returns the offset of what comes next."""
     while True:
         wait_ms = LONG_POLL_MS if follow else 0
         if until is not None and (end := until()) is not None:
@@ -82,7 +100,7 @@ def _chunks(link: workers.Link, source: Source, follow: bool, until: Callable[[]
         if data or before or over:
             yield before + finished, rows.live()
         if over:
-            return
+            return offset
 
 
 class Follower:

@@ -1,6 +1,7 @@
 """Which streams the ranks of a launch write, and where they are."""
 from __future__ import annotations
 
+import functools
 from collections.abc import Hashable, Iterator
 from typing import Any
 
@@ -8,11 +9,26 @@ from troupe._cluster.logs import Follower, Source
 from troupe._cluster.logs import lines as lines_of
 
 
-def sources(info: dict, rank_infos: list[dict]) -> list[Source]:
-    """Stdout and stderr of each of these ranks, of the launch's present epoch; labelled with the rank."""
-    return [Source(each["rank"], each["node"], {"launch": info["launch"], "rank": each["rank"], "stderr": is_error,
-                                                "epoch": info["epoch"]})
-            for each in rank_infos for is_error in (False, True)]
+def sources(info: dict, rank_infos: list[dict], handle: Any = None) -> list[Source]:
+    """Stdout and stderr of each of these ranks, of the launch's present epoch; labelled with the rank. With the launch's handle, those of the processes
+    too that take the place of ranks that died."""
+    found = [Source(each["rank"], each["node"], {"launch": info["launch"], "rank": each["rank"], "stderr": is_error,
+                                                 "epoch": info["epoch"]})
+             for each in rank_infos for is_error in (False, True)]
+    if handle is None or info["on_rank_death"] != "replace":
+        return found
+    return [each._replace(again=functools.partial(_of_the_next, handle, info, each)) for each in found]
+
+
+def _of_the_next(handle: Any, seen: dict, source: Source) -> Source | None:
+    """Once there is news of the launch: where the rank's process writes then, or None where the launch was over before."""
+    if seen["state"] == "terminal":
+        return None
+    info = handle.wait_state(lambda state: state is not seen)
+    if info["epoch"] != source.target["epoch"]:
+        return None
+    node = next((each["node"] for each in info["rank_infos"] if each["rank"] == source.label), source.node)
+    return source._replace(node=node, again=functools.partial(_of_the_next, handle, info, source))
 
 
 def lines(handle: Any, rank: int | None, follow: bool) -> Iterator[str]:
@@ -22,7 +38,7 @@ def lines(handle: Any, rank: int | None, follow: bool) -> Iterator[str]:
     else:
         _, update, _ = handle.session.request("GetLaunch", {"launch": handle.id})
         info = update["info"]
-    chosen = _chosen(info, rank)
+    chosen = _chosen(handle, info, rank)
     if follow:
         for number, _, line in Follower(handle.session, chosen):
             yield line if rank is not None else f"[{number}] {line}"
@@ -34,14 +50,14 @@ def lines(handle: Any, rank: int | None, follow: bool) -> Iterator[str]:
 
 def news(handle: Any, rank: int | None) -> Iterator[tuple[Hashable, str, list[str], list[str]]]:
     """As `lines` that follow, as it comes: (which stream, whose it is, lines that are finished, rows that still change)."""
-    for number, is_error, finished, bars in Follower(handle.session, _chosen(handle.wait_state(_has_ranks), rank)).news():
+    for number, is_error, finished, bars in Follower(handle.session, _chosen(handle, handle.wait_state(_has_ranks), rank)).news():
         yield (number, is_error), "" if rank is not None else f"[{number}]", finished, bars
 
 
-def _chosen(info: dict, rank: int | None) -> list[Source]:
+def _chosen(handle: Any, info: dict, rank: int | None) -> list[Source]:
     if rank is not None and not 0 <= rank < info["ranks"]:
         raise ValueError(f"launch {info['launch'][:4]} has ranks 0 to {info['ranks'] - 1}, not {rank}")
-    return sources(info, [each for each in info["rank_infos"] if rank is None or each["rank"] == rank])
+    return sources(info, [each for each in info["rank_infos"] if rank is None or each["rank"] == rank], handle)
 
 
 def _has_ranks(info: dict) -> bool:

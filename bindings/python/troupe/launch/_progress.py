@@ -157,7 +157,7 @@ class Display:
 
     def _print_output(self, info: dict) -> None:
         local = {each["rank"]: each["local_rank"] for each in info["rank_infos"]}
-        shown = [each for each in _logs.sources(info, info["rank_infos"])
+        shown = [each for each in _logs.sources(info, info["rank_infos"], self._handle)
                  if self._label_of(each.label, local[each.label], is_error=each.target["stderr"]) is not None]
         for printer in self._printers:
             printer.end(self._patience_s)
