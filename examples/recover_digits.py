@@ -1,17 +1,20 @@
 """Trains a classifier of handwritten digits with PyTorch DDP on four ranks, of which one is killed on the way.
 
-    python examples/recover_digits.py
+    python examples/recover_digits.py              # the others go on without it
+    python examples/recover_digits.py replace      # another process takes its place
 
-The others go on in their processes, in a group of three, from the last checkpoint: with `on_rank_death="shrink"` a death is no failure of the
-launch while enough ranks live, and `troupe.train.attempts()` forms the ranks' group anew. Rank 3 kills itself once, in epoch 4.
+The others go on in their processes, from the last checkpoint, in a group of three, or of four with a process that begins anew: with
+`on_rank_death="shrink"` or "replace" a death is no failure of the launch while enough ranks live, and `troupe.train.attempts()` forms the
+ranks' group anew. Rank 3 kills itself once, in epoch 4.
 """
 import os
 import pathlib
 import signal
+import sys
 import tempfile
 
 from troupe import train
-from troupe.launch import distributed
+from troupe.launch import current, distributed
 
 RANKS, EPOCHS, FATAL_EPOCH = 4, 10, 4
 
@@ -49,10 +52,11 @@ def learn(folder: str) -> dict:
             for epoch in range(begin, EPOCHS + 1):
                 sampler.set_epoch(epoch)
                 for step, (inputs, labels) in enumerate(loader):
-                    if (attempt.number, attempt.rank, epoch, step) == (1, 3, FATAL_EPOCH, 5):
+                    if (attempt.number, attempt.rank, epoch, step) == (1, 3, FATAL_EPOCH, 5) and not current().replaces:
                         os.kill(os.getpid(), signal.SIGKILL)
                     optimizer.zero_grad()
-                    loss_of(model(inputs), labels).backward()
+                    loss = loss_of(model(inputs), labels)
+                    loss.backward()
                     optimizer.step()
                 if attempt.rank == 0:  # whole or not there: whoever reads it next finds one or the other
                     torch.save({"epoch": epoch, "net": net.state_dict(), "optimizer": optimizer.state_dict()}, f"{checkpoint}.new")
@@ -64,19 +68,24 @@ def learn(folder: str) -> dict:
             sums = torch.stack([right, torch.tensor(len(y_test[own]))])
             dist.all_reduce(sums)
             result = {"rank": attempt.rank, "of": attempt.world_size, "attempts": attempt.number, "began": begin,
-                      "accuracy": round(float(sums[0] / sums[1]), 4)}
+                      "accuracy": round(float(sums[0] / sums[1]), 4), "loss": round(float(loss), 4)}
     return result
 
 
 def main() -> None:
     """Launches it, and looks at what is left."""
+    policy = sys.argv[1] if len(sys.argv) > 1 else "shrink"
     with tempfile.TemporaryDirectory() as folder:
         job = distributed(processes=RANKS, remote=bool(os.environ.get("TROUPE_ADDRESS")), name="digits",
-                          on_rank_death="shrink", min_processes=2)(learn)
-        *left, lost = job.distributed(folder)
-    print(lost)
-    assert isinstance(lost, train.RankLost) and lost.rank == 3, lost
-    assert [(each["rank"], each["of"], each["attempts"]) for each in left] == [(0, 3, 2), (1, 3, 2), (2, 3, 2)], left
+                          on_rank_death=policy, min_processes=2)(learn)
+        *left, last = job.distributed(folder)
+    print(last)
+    if policy == "replace":
+        assert (last["rank"], last["of"], last["attempts"]) == (3, 4, 1), "the first attempt of the new process is the others' second"
+        left.append(last)
+    else:
+        assert isinstance(last, train.RankLost) and last.rank == 3, last
+    assert [(each["rank"], each["of"]) for each in left] == [(rank, len(left)) for rank in range(len(left))], left
     assert left[0]["began"] == FATAL_EPOCH, f"it went on from epoch {left[0]['began']}, not from the checkpoint of {FATAL_EPOCH - 1}"
     accuracy = left[0]["accuracy"]
     assert accuracy >= 0.95, f"test accuracy {accuracy} is below 0.95"

@@ -1,9 +1,9 @@
-"""Which ranks others wait for (L1 to L4 of `_process/late_ranks`), and the words."""
+"""Which ranks others wait for (L1 to L5 of `_process/late_ranks`), and the words."""
 from __future__ import annotations
 
 import pytest
 
-from troupe._process.late_ranks import LEAST_S, UNKNOWN_S, Answer, Pace, late, listed, told
+from troupe._process.late_ranks import LEAST_S, UNKNOWN_S, Answer, Pace, accused, late, listed, there, told
 
 
 def waits(begun: int) -> Answer:
@@ -48,3 +48,40 @@ def test_the_words_name_ranks_of_the_launch_hosts_and_where() -> None:
     assert "perhaps because the ranks' programs differ" in told([waits(9), waits(7)], [1], "0", 10, {0: 0, 1: 1})
     assert told([waits(9), *[None] * 6], [1, 2, 3, 4, 5, 6], "0", 10, dict(enumerate(range(7)))).endswith("\nand 2 more")
     assert (listed([3]), listed([3, 4]), listed(range(20))) == ("3", "3 and 4", "0, 1, 2, 3, 4, 5, 6, 7 and 12 more")
+
+
+def busy(begun: int, still_s: float = 20.0) -> Answer:
+    return Answer(begun, False, "a", 1, "  in evaluate()\n", still_s)
+
+
+def waiter(begun: int) -> Answer:
+    return Answer(begun, True, still_s=20.0)
+
+
+def test_l5_of_those_that_speak_the_ones_that_have_begun_the_fewest() -> None:
+    assert accused([waiter(7), busy(6), busy(5), busy(5)], 7, 10) == [2, 3]
+
+
+def test_l5_who_says_nothing_is_before_all_others() -> None:
+    assert accused([waiter(7), busy(1), None], 7, 10) == [2]
+
+
+def test_l5_a_rank_that_waits_itself_is_anothers_victim() -> None:
+    assert accused([waiter(7), waiter(6), busy(7)], 7, 10) == []
+
+
+def test_l5_who_has_begun_something_lately_is_slow_and_no_more() -> None:
+    assert accused([waiter(7), busy(6, still_s=3.0)], 7, 10) == []
+
+
+def test_l5_on_gpus_the_accuser_may_wait_in_any_line() -> None:
+    assert accused([busy(7), busy(6), busy(8)], 7, 10) == [1]
+
+
+def test_those_that_are_there() -> None:
+    assert there([waiter(7), busy(6), busy(8), waiter(6), None], 7) == [0, 2]
+
+
+def test_the_warning_says_what_is_to_come() -> None:
+    words = told([waiter(7), busy(6)], [1], "0", 12.0, {0: 0, 1: 1}, 60.0)
+    assert "Who keeps others waiting for 60 s is ended (hang_timeout)" in words

@@ -18,7 +18,7 @@ from troupe import _checks, exceptions
 from troupe._actors import options
 from troupe._cluster import resources, scratch, variables
 from troupe._code import capture, environment, runtime_env
-from troupe._process import process_groups
+from troupe._process import group_names, process_groups
 from troupe.launch import _errors, distributed
 
 
@@ -290,13 +290,19 @@ def test_groups_made_after_the_default_one_was_destroyed_have_names_of_their_own
     module.destroy_process_group, module.is_initialized = destroy, lambda: bool(alive)
     monkeypatch.setitem(sys.modules, module.__name__, module)
     monkeypatch.setattr(process_groups, "_worlds", 0)
+    monkeypatch.setattr(process_groups, "_epoch", 0)
     monkeypatch.setattr(sys, "meta_path", list(sys.meta_path))
     process_groups.prepare()
     process_groups.prepare()
     module.destroy_process_group("sub")
     assert module._world.group_count == 3, "the default one is there"
     module.destroy_process_group()
-    assert destroyed == ["sub", None] and module._world.group_count == process_groups.GROUPS_OF_A_WORLD
+    assert destroyed == ["sub", None] and module._world.group_count == group_names.GROUPS_OF_A_WORLD
+    process_groups.begin_epoch(2)
+    alive.append("world")
+    module.destroy_process_group()
+    assert module._world.group_count == group_names.first_of(2, 1), "whatever was destroyed before: another rank of that epoch may be new"
+    assert group_names.shown(str(module._world.group_count + 5)) == "5"
 
 
 def test_a_sound_token_s_cluster_is_read_as_the_native_module_reads_it() -> None:

@@ -84,17 +84,19 @@ def test_an_environment_variable_read_at_import_gets_a_fresh_interpreter(home: H
         assert hashes.distributed() == [int(expected)]
 
 
-@pytest.mark.parametrize("example", ["digits_ddp.py", "driver_on_rank0.py", "recover_digits.py"])
+@pytest.mark.parametrize("example", ["digits_ddp.py", "driver_on_rank0.py", "recover_digits.py", "recover_digits.py replace"])
 def test_examples(home: Home, example: str) -> None:
     pytest.importorskip("torch")
     if "digits" in example:
         pytest.importorskip("sklearn")
+    example, *arguments = example.split()
     path = os.path.join(os.path.dirname(__file__), "..", "..", "examples", example)
-    done = subprocess.run([sys.executable, path], capture_output=True, text=True, timeout=180)
+    done = subprocess.run([sys.executable, path, *arguments], capture_output=True, text=True, timeout=180)
     assert done.returncode == 0, done.stdout + done.stderr
     if example == "digits_ddp.py":
         assert "[0] epoch 10" in done.stdout and "test accuracy" in done.stdout
     elif example == "recover_digits.py":
-        assert "[0] epoch 10 on 3 ranks" in done.stdout and "test accuracy" in done.stdout and "SIGKILL" in done.stdout
+        assert f"[0] epoch 10 on {4 if arguments else 3} ranks" in done.stdout and "test accuracy" in done.stdout
+        assert arguments or "SIGKILL" in done.stdout
     else:
         assert "marker: succeeded, exit 0" in done.stderr and "results by rank: [1, None, None, None]" in done.stdout

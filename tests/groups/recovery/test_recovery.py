@@ -331,8 +331,8 @@ def test_a_plain_call_has_one_attempt() -> None:
 
 
 @pytest.mark.parametrize(("options", "kind", "words"), [
-    ({"on_rank_death": "grow"}, ValueError, "'fail' .*'shrink' "),
-    ({"on_rank_death": "replace"}, ValueError, "'replace' is not offered: with 'shrink'"),
+    ({"on_rank_death": "grow"}, ValueError, "'fail' .*'shrink' .*'replace' "),
+    ({"on_rank_death": "replace", "min_processes": 4}, ValueError, "min_processes must be 1 to 3, .*not 4"),
     ({"min_processes": 2}, TypeError, "min_processes= goes with on_rank_death="),
     ({"on_rank_death": "shrink", "min_processes": 4}, ValueError, "min_processes must be 1 to 3, .*not 4"),
     ({"on_rank_death": "shrink", "min_processes": 0}, TypeError, "min_processes must be a whole number of at least 1"),

@@ -125,6 +125,8 @@ class ProcessChannel:
                 _callbacks.run("what ends the connections of its groups", stopping.end_collectives, fields)
         elif kind == "PeersLost":
             _callbacks.run("what ends the groups of ranks that died", group_epochs.on_lost, fields)
+        elif kind == "ProcessAskBegun":
+            _callbacks.run("what says how far the program is", self._say_how_far, fields)
         elif kind == "GroupFormed":
             group_epochs.on_formed(fields)
         elif kind == "ProcessEnd":
@@ -144,6 +146,12 @@ class ProcessChannel:
 
     def _say_where(self) -> None:
         self.send("ProcessWhere", {"text": failures.where()})
+
+    def _say_how_far(self, asked: dict[str, Any]) -> None:
+        from troupe._process import group_watch  # which every rank has, and no other process
+
+        begun, waits = group_watch.how_far(asked["torch_group"])
+        self.send("ProcessBegun", {"question": asked["question"], "begun": begun, "waits": waits, "where": failures.where()})
 
     def _release(self) -> None:
         self._released.set()

@@ -26,15 +26,18 @@ class _State:
     outlived: dict[int, dict]     # of those, the ones that this process knew of when its group was formed
     limit_s = 0.0                 # for all to come to a re-form
     store_port = 0                # of the store where this process's groups meet; 0: it has met nobody
+    hang_s = 0.0                  # who has kept others waiting for so long is ended; 0: nobody is
+    life = 0                      # the epoch in which this process took the place of one that died; 0: it took nobody's
 
 
 _State.dead = {}
 _State.outlived = {}
 
 
-def begin(send: Callable[[str, dict], None], life: int) -> None:
-    """This process is a rank. `life`: the group's epoch in which it takes the place of one that died; 0: it takes nobody's."""
-    _State.send = send
+def begin(send: Callable[[str, dict], None], life: int, hang_s: float) -> None:
+    """This process is a rank. `life`: the group's epoch in which it takes the place of one that died; 0: it takes nobody's. `hang_s`: the launch's
+    hang_timeout; 0: it has none."""
+    _State.send, _State.life, _State.hang_s = send, life, hang_s
     if life:
         _State.told = max(_State.told, life)
 
@@ -92,6 +95,17 @@ def limit_s() -> float:
     return _State.limit_s
 
 
+def hang_s() -> float:
+    """The launch's hang_timeout; 0 where it has none, and elsewhere."""
+    return _State.hang_s
+
+
+def say_late(word: dict[str, Any]) -> None:
+    """GroupLate, of the group that this process is in, unless that is over. Does not block."""
+    if _State.send is not None and not is_over():
+        _State.send("GroupLate", {**word, "group_epoch": _State.within})
+
+
 def wait_lost(timeout: float) -> bool:
     """Waits until the group that this process is in is over; False when it is not after `timeout` seconds."""
     with _changed:
@@ -129,7 +143,8 @@ def met() -> None:
     if of_rank() and is_over():
         with _changed:
             died = "; ".join(f"rank {rank} on {each['host'] or 'its node'}: {each['cause']}" for rank, each in sorted(_State.dead.items()))
-        raise RuntimeError(f"the group of epoch {_State.within} cannot be made, for ranks have died: {died}\n"
+        why = f"for ranks have died: {died}" if died else "for this process has taken the place of a rank that died"
+        raise RuntimeError(f"the group of epoch {_State.within} cannot be made, {why}\n"
                            "  troupe.train.reform() makes that of the ranks that live, as the next of troupe.train.attempts() does")
 
 

@@ -1,8 +1,9 @@
 """Says which rank the others wait for, when a collective of torch takes much longer than operations of its group usually do.
 
 Each rank counts what it has begun (torch's own sequence numbers of a group: of Gloo and NCCL). One that has waited for long asks all others by the
-group's store; those whose count stands still, for whatever reason, answer there with where their main thread is; and the one that asked says who
-is late (`late_ranks`). Nothing is ended by it.
+group's store; those whose count stands still, for whatever reason, answer there with where their main thread is (`group_questions`); and the one that asked
+says who is late (`late_ranks`). Nothing is ended by it, unless the launch has a `hang_timeout`: a rank that has waited for so long asks anew, and tells the head whom
+it waits for; the head asks those, and has them ended that do not answer, or have come no further (head/core/gang/hang.h).
 
 A thread without Python's object for it: it looks once a second, for neither torch nor the store has an event for what does not happen. It begins with the
 first group of this process and ends with the last. In a group in which no rank waits for long, nothing is written to the store. Ranks of a pipeline, which
@@ -12,29 +13,35 @@ from __future__ import annotations
 
 import _thread
 import contextlib
-import json
 import os
-import socket
 import sys
 import threading
 import time
 from typing import Any
 
 from troupe._after_import import replace
-from troupe._code import failures
-from troupe._process.late_ranks import Answer, Pace, late, told
+from troupe._process import group_epochs, group_names
+from troupe._process.group_questions import Questions
+from troupe._process.late_ranks import Pace, accused, late, there, told
 
 PATIENCE_VARIABLE = "TROUPE_LATE_RANK_S"
 LOOK_S, ASKING_S = 1.0, 5.0
 """How often a rank looks at itself, and how often, while its count stands still, whether somebody asks."""
-_KEY = "troupe/late"
+ANSWERS_S = 3.0
+"""So many of those stretches the others have for an answer."""
+_KEY, _HANG_KEY = "troupe/late", "troupe/hang"
 _WAITS = ("torch/distributed/", "torch/autograd/graph.py")
+_DISTRIBUTED = "torch/distributed/"
 _lock = threading.Lock()
 _running = False
+_module: Any = None
 
 
 def wrap(module: Any) -> None:
     """Groups that are made from now on are watched. `module`: torch.distributed.distributed_c10d, once it was imported."""
+    global _module
+    _module = module
+
     def watching(make: Any) -> Any:
         def init_process_group(*args: Any, **kwargs: Any) -> Any:
             made = make(*args, **kwargs)
@@ -65,7 +72,7 @@ def _run(module: Any) -> None:
     watched: dict[str, Watched] = {}
     patience = os.environ.get(PATIENCE_VARIABLE, "")
     fixed_s = float(patience) if patience.replace(".", "", 1).isdigit() else None
-    look_s = LOOK_S if fixed_s is None else min(LOOK_S, fixed_s / 4)
+    look_s = min(LOOK_S, LOOK_S if fixed_s is None else fixed_s / 4, group_epochs.hang_s() / 16 or LOOK_S)
     try:
         while True:
             never.acquire(timeout=look_s)
@@ -86,7 +93,8 @@ def _look(module: Any, watched: dict[str, Watched], fixed_s: float | None) -> No
     for name, group, store in groups:
         if name not in watched:
             watched[name] = Watched(name, group, dict(module._world.pg_group_ranks.get(group, {})), fixed_s)
-        watched[name].look(group, store, time.monotonic())
+        if not watched[name].over:
+            watched[name].look_safely(group, store, time.monotonic())
 
 
 def _groups(module: Any) -> list[tuple[str, Any, Any]]:
@@ -105,73 +113,115 @@ class Watched:
     """One group, as this rank sees it. Of the watching thread."""
 
     def __init__(self, name: str, group: Any, ranks: dict[int, int], fixed_s: float | None) -> None:
-        self._name, self._fixed_s = name, fixed_s
-        self._rank, self._size = group.rank(), group.size()
+        self._name, self._fixed_s, self._hang_s = group_names.shown(name), fixed_s, group_epochs.hang_s()
+        rank, self._size = group.rank(), group.size()
         self._launch_rank = {mine: everywhere for everywhere, mine in ranks.items()} or {each: each for each in range(self._size)}
         self._on_gpu = "nccl" in group.name().lower()
-        self._asking_s = ASKING_S if fixed_s is None else fixed_s / 2
+        self._asking_s = min(ASKING_S if fixed_s is None else fixed_s / 2, self._hang_s / 8 or ASKING_S)
         self._pace = Pace()
         self._begun, self._since = group._get_sequence_number_for_group(), time.monotonic()
         self._next_s = self._asking_s  # of standing still, when it is looked next whether somebody asks
-        self._question = 0             # that this rank has asked for the operation that it waits in
-        self._asked_at = 0.0
+        self._of_late, self._of_hang = Questions(_KEY, rank, self._size), Questions(_HANG_KEY, rank, self._size)
+        self._question, self._asked_at = 0, 0.0  # that this rank has asked for the operation that it waits in
         self._said, self._least_s = False, 0.0
-        self._answered: tuple[int, int, bool] | None = None
+        self._turn = 0                 # how often it has waited for hang_timeout in it
+        self._accuses, self._accuses_at = 0, 0.0  # the question before the word to the head
+        self.over = False
+
+    def look_safely(self, group: Any, store: Any, now: float) -> None:
+        """Once a second or so. A store that is gone is the end of this watch, and of no other group's."""
+        try:
+            self.look(group, store, now)
+        except Exception:
+            self.over = True
 
     def look(self, group: Any, store: Any, now: float) -> None:
-        """Once a second or so."""
+        """Once. Raises what the store raises."""
         begun = group._get_sequence_number_for_group()
         if begun != self._begun:
-            if self._begun:
-                self._pace.add(begun - self._begun, now - self._since)
-            if self._said:  # what was no hang, an evaluation by one rank say, is told of again only where it takes twice as long
-                say(f"process group {self._name or '0'} goes on, after {now - self._since:.0f} s")
-                self._least_s = 2 * (now - self._since)
-            self._begun, self._since, self._next_s, self._question, self._said = begun, now, self._asking_s, 0, False
+            self._go_on(begun, now)
             return
         still_s = now - self._since
         patience_s = max(self._least_s, self._pace.patience_s() if self._fixed_s is None else self._fixed_s)
-        if self._question and not self._said and still_s >= patience_s and now - self._asked_at >= 3 * self._asking_s:
+        if self._question and not self._said and still_s >= patience_s and now - self._asked_at >= ANSWERS_S * self._asking_s:
             self._tell(store, still_s)
+        if self._accuses and now - self._accuses_at >= ANSWERS_S * self._asking_s and still_s >= self._hang_s:
+            self._accuse(store, begun, still_s)
         if still_s < self._next_s:
             return
         self._next_s = still_s + self._asking_s
         waits = self._waits()
-        if waits and not self._question and still_s >= patience_s - 3 * self._asking_s and store.add(f"{_KEY}/{begun}", 1) == 1:
-            self._question, self._asked_at = store.add(f"{_KEY}/asked", 1), now
-        self._answer(store, begun, waits)
+        if waits and not self._question and still_s >= patience_s - ANSWERS_S * self._asking_s:
+            self._question, self._asked_at = self._of_late.ask_first(store, begun), now
+        if waits and self._hang_s and not self._accuses:
+            turn = int((still_s + ANSWERS_S * self._asking_s) // self._hang_s)
+            if turn > self._turn:
+                self._turn, self._accuses, self._accuses_at = turn, self._of_hang.ask_first(store, begun, turn), now
+        self._of_late.answer(store, begun, waits, still_s)
+        if self._hang_s:
+            self._of_hang.answer(store, begun, waits_here(), still_s)
+
+    def _go_on(self, begun: int, now: float) -> None:
+        if self._begun:
+            self._pace.add(begun - self._begun, now - self._since)
+        if self._said:  # what was no hang, an evaluation by one rank say, is told of again only where it takes twice as long
+            say(f"process group {self._name} goes on, after {now - self._since:.0f} s")
+            self._least_s = 2 * (now - self._since)
+        self._begun, self._since, self._next_s, self._question, self._said = begun, now, self._asking_s, 0, False
+        self._turn = self._accuses = 0
 
     def _waits(self) -> bool:
         """For others, as far as can be told: a GPU is waited for in any line of the program."""
         return self._on_gpu or waits_here()
 
-    def _answer(self, store: Any, begun: int, waits: bool) -> None:
-        question = store.add(f"{_KEY}/asked", 0)
-        if question == 0 or self._answered == (question, begun, waits):
-            return
-        self._answered = (question, begun, waits)
-        where = "" if waits else failures.where()
-        store.set(self._key(question, self._rank), json.dumps([begun, waits, socket.gethostname(), os.getpid(), where]))
-
-    def _key(self, question: int, rank: int) -> str:
-        return f"{_KEY}/{question}/{rank}"
-
     def _tell(self, store: Any, still_s: float) -> None:
         if not self._waits():
             return
-        answers: list[Answer | None] = []
-        for rank in range(self._size):
-            there = store.check([self._key(self._question, rank)])
-            answers.append(Answer(*json.loads(store.get(self._key(self._question, rank)))) if there else None)
+        answers = self._of_late.answers(store, self._question)
         self._said = True
         if ranks := late(answers):
-            say(told(answers, ranks, self._name or "0", still_s, self._launch_rank))
+            say(told(answers, ranks, self._name, still_s, self._launch_rank, self._hang_s))
+
+    def _accuse(self, store: Any, begun: int, still_s: float) -> None:
+        """To the head, which asks those that are named."""
+        question, self._accuses = self._accuses, 0
+        if not self._waits():
+            return
+        answers = self._of_hang.answers(store, question)
+        named = []
+        for rank in accused(answers, begun, self._hang_s / 2):
+            of = answers[rank]
+            named.append({"rank": self._launch_rank[rank], "host": of.host if of else "", "pid": of.pid if of else 0, "where": of.where if of else ""})
+        if named:
+            group_epochs.say_late({"torch_group": self._name, "operation": begun, "op": op_here(), "waited_ms": int(still_s * 1000), "late": named,
+                                   "waiting": [self._launch_rank[rank] for rank in there(answers, begun)]})
+
+
+def how_far(name: str) -> tuple[int, bool]:
+    """(how many operations of the group of that name this process has begun, whether its main thread waits in torch's code). From any thread."""
+    begun = 0
+    if _module is not None and _module.is_initialized():
+        begun = max((group._get_sequence_number_for_group() for each, group, _ in _groups(_module) if group_names.shown(each) == name), default=0)
+    return begun, waits_here()
 
 
 def waits_here() -> bool:
     """Whether the main thread is in torch's code that waits for others: the innermost frames are torch.distributed's, or the backward pass's."""
     frame = sys._current_frames().get(threading.main_thread().ident)  # type: ignore[arg-type]
     return frame is not None and any(each in frame.f_code.co_filename for each in _WAITS)
+
+
+def op_here() -> str:
+    """The operation of torch's in which the main thread is: `all_reduce`, `backward`; "" where it is in none."""
+    frame = sys._current_frames().get(threading.main_thread().ident)  # type: ignore[arg-type]
+    op = ""
+    while frame is not None and any(each in frame.f_code.co_filename for each in (*_WAITS, "torch/autograd/", "torch/_tensor.py")):
+        if _DISTRIBUTED not in frame.f_code.co_filename:
+            op = "backward"
+        elif frame.f_code.co_name != "wrapper":
+            op = frame.f_code.co_name
+        frame = frame.f_back
+    return op
 
 
 def say(text: str) -> None:

@@ -4,6 +4,9 @@ Ranks count the operations of a group that they have begun, all in the same orde
 says nothing while all were asked is late too: it is stopped, or in code that keeps Python's lock (L2). Where all have begun the same one,
 nobody is (L3). How long one may wait before that is looked at: three times what usually lies between two operations, 10 s at least; 60 s while
 fewer than ten are known (L4).
+
+Whom a rank that has waited for `hang_timeout` accuses (docs/recovery.md): those that say nothing; where all speak, of those that wait in no collective themselves
+and have stood still for as long, the ones that have begun the fewest operations (L5). A rank that waits itself is another's victim.
 """
 from __future__ import annotations
 
@@ -24,6 +27,7 @@ class Answer:
     host: str = ""
     pid: int = 0
     where: str = ""
+    still_s: float = 0.0  # so long it has begun nothing
 
 
 def late(answers: Sequence[Answer | None]) -> list[int]:
@@ -32,14 +36,28 @@ def late(answers: Sequence[Answer | None]) -> list[int]:
     return [rank for rank, each in enumerate(answers) if each is None or each.begun < most] if most else []
 
 
-def told(answers: Sequence[Answer | None], ranks: Sequence[int], group: str, waited_s: float, name_of: Mapping[int, int]) -> str:
-    """The warning about these late ranks. `name_of`: a rank of the group -> its rank in the launch."""
+def accused(answers: Sequence[Answer | None], begun: int, least_still_s: float) -> list[int]:
+    """The ranks of the group that keep the one waiting that has begun so many operations, by their answers (L5)."""
+    silent = [rank for rank, each in enumerate(answers) if each is None]
+    if silent:
+        return silent
+    busy = {rank: each.begun for rank, each in enumerate(answers) if each is not None and each.begun < begun and not each.waits and each.still_s >= least_still_s}
+    return [rank for rank, count in busy.items() if count == min(busy.values())]
+
+
+def there(answers: Sequence[Answer | None], begun: int) -> list[int]:
+    """The ranks of the group that have come to that operation."""
+    return [rank for rank, each in enumerate(answers) if each is not None and each.begun >= begun]
+
+
+def told(answers: Sequence[Answer | None], ranks: Sequence[int], group: str, waited_s: float, name_of: Mapping[int, int], hang_s: float = 0.0) -> str:
+    """The warning about these late ranks. `name_of`: a rank of the group -> its rank in the launch; `hang_s`: the launch's hang_timeout, 0: none."""
     most = max(each.begun for each in answers if each is not None and each.waits)
-    waiting = [name_of[rank] for rank, each in enumerate(answers) if each is not None and each.waits and each.begun == most]
+    those = [name_of[rank] for rank, each in enumerate(answers) if each is not None and each.waits and each.begun == most]
     one = len(ranks) == 1
     lines = [f"{'rank' if one else 'ranks'} {listed([name_of[rank] for rank in ranks])} {'has' if one else 'have'} not come to operation {most} of process group "
-             f"{group}, in which {'rank' if len(waiting) == 1 else 'ranks'} {listed(waiting)} {'waits' if len(waiting) == 1 else 'wait'}, for {waited_s:.0f} s by now. "
-             "Nothing is ended because of that"]
+             f"{group}, in which {'rank' if len(those) == 1 else 'ranks'} {listed(those)} {'waits' if len(those) == 1 else 'wait'}, for {waited_s:.0f} s by now. "
+             + (f"Who keeps others waiting for {hang_s:g} s is ended (hang_timeout)" if hang_s else "Nothing is ended because of that")]
     for rank in ranks[:_SHOWN_MAX]:
         lines.append(_of_one(name_of[rank], answers[rank]))
     if len(ranks) > _SHOWN_MAX:

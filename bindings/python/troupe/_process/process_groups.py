@@ -19,13 +19,12 @@ from typing import Any
 
 from troupe import _checks, _rendezvous
 from troupe._after_import import after_import, replace
-from troupe._process import gloo_sockets, group_watch, torch_backend
+from troupe._process import gloo_sockets, group_names, group_watch, torch_backend
 
 _MODULE = "torch.distributed.distributed_c10d"
 _PARALLEL = "torch.nn.parallel.distributed"
-GROUPS_OF_A_WORLD = 1 << 20
-WORLDS_OF_AN_EPOCH = 1 << 20
-_worlds = 0  # default groups that were destroyed here, in this epoch of the ranks' group
+_epoch = 0   # of the ranks' group; 0: the gang as it began
+_worlds = 0  # default groups that were destroyed in it
 _named: Counter[str] = Counter()  # name that is a hash of ranks -> how many groups have had it
 
 
@@ -36,15 +35,10 @@ def prepare() -> None:
 
 def begin_epoch(group_epoch: int) -> None:
     """The groups of this epoch of the ranks' group are named alike by all ranks of it: one that has taken a dead one's place has destroyed none before."""
-    global _worlds
-    _worlds = group_epoch * WORLDS_OF_AN_EPOCH
+    global _epoch, _worlds
+    _epoch, _worlds = group_epoch, 0
     _named.clear()
-    sys.modules[_MODULE]._world.group_count = _worlds * GROUPS_OF_A_WORLD
-
-
-def shown(name: str) -> str:
-    """A group's name as its program would count: "0" for the first of its world."""
-    return str(int(name) % GROUPS_OF_A_WORLD) if name.isdigit() else name or "0"
+    sys.modules[_MODULE]._world.group_count = group_names.first_of(_epoch, _worlds)
 
 
 def _wrap_groups(module: Any) -> None:
@@ -64,7 +58,7 @@ def _wrap(module: Any) -> None:
             done = destroy(group)
             if there and not module.is_initialized():
                 _worlds += 1
-                module._world.group_count = _worlds * GROUPS_OF_A_WORLD
+                module._world.group_count = group_names.first_of(_epoch, _worlds)
             return done
 
         return destroy_process_group

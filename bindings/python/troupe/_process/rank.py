@@ -52,7 +52,7 @@ def run(channel: ProcessChannel, begin: dict, attachment: bytes) -> NoReturn:
     context = enter(begin)
     if begin["mode"] == "driver":
         _serve(channel, begin, context)
-    group_epochs.begin(channel.send, begin["life"])
+    group_epochs.begin(channel.send, begin["life"], begin["hang_ms"] / 1000)
     session = _session.Session.over_process(channel, launch=begin["launch"], epoch=begin["epoch"])
     _session.set_current(session)
     track(session, begin)

@@ -94,9 +94,13 @@ def of_troupe(command: Callable[..., Any]) -> Callable[..., Any]:
         click.option("--requirements", "requirements_file", metavar="FILE", help="A requirements file that is installed for the ranks; one of the "
                      "current directory is not, unless it is named here."),
         click.option("--fresh", is_flag=True, help="An interpreter of its own for each rank, instead of a process that has torch loaded."),
-        click.option("--on-rank-death", type=click.Choice(["fail", "shrink"]), default="fail", show_default=True, help="Whether the others go on "
-                     "when a rank dies, by troupe.train.attempts() of the program."),
-        click.option("--min-processes", type=click.IntRange(1), metavar="N", help="With shrink, while so many have not died.  [default: 1]"),
+        click.option("--on-rank-death", type=click.Choice(["fail", "shrink", "replace"]), default="fail", show_default=True, help="Whether the others go "
+                     "on when a rank dies, without it or with another process in its place, by troupe.train.attempts() of the program."),
+        click.option("--min-processes", type=click.IntRange(1), metavar="N", help="With shrink and replace, while so many have not died.  [default: 1]"),
+        click.option("--reform-timeout", type=float, metavar="SECONDS", default=300.0, show_default=True, help="From a death until all have come to the "
+                     "next group."),
+        click.option("--hang-timeout", type=float, metavar="SECONDS", help="A rank that has kept others waiting in a collective for so long is ended.  "
+                     "[default: it is only warned of]"),
         click.option("--local-rank-argument", is_flag=True, help="The program gets --local_rank=R as its first argument."),
         click.option("--detach", is_flag=True, help="Print the launch's id, and leave it running."),
         click.option("--quiet", "-q", is_flag=True, help="No status lines."),

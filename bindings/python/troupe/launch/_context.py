@@ -17,7 +17,7 @@ class LaunchContext:
     Attributes are plain numbers and texts: `launch` (id), `name`, `epoch`, `rank`, `local_rank`,
     `world_size`, `local_world_size`, `node_rank`, `node_count`, `node_name`, `mode`; and the dict
     `resources_per_rank`. Where the launch goes on without ranks that died (docs/recovery.md), `rank` and `world_size` are those
-    in the group of `group_epoch`, and `launch_rank` stays.
+    in the group of `group_epoch`, and `launch_rank` stays; `replaces` says whether this process has taken the place of a rank that died.
     """
 
     launch: str
@@ -38,6 +38,7 @@ class LaunchContext:
     rank_actors: list[dict] = field(default_factory=list)
     group_epoch: int = 1
     launch_rank: int = 0
+    replaces: bool = False
     _gang: Any = None
     _abort: Callable[[BaseException], None] | None = None
 
@@ -109,7 +110,8 @@ def enter(begin: dict) -> LaunchContext:
     names = ("launch", "name", "epoch", "rank", "local_rank", "world_size", "local_world_size", "node_rank",
              "node_count", "node", "node_name", "mode", "group")
     _current = LaunchContext(**{name: begin[name] for name in names},
-                             resources_per_rank=resources.from_wire(begin["per_rank"]), launch_rank=begin["rank"])
+                             resources_per_rank=resources.from_wire(begin["per_rank"]), launch_rank=begin["rank"],
+                             group_epoch=begin["life"] or 1, replaces=begin["life"] > 0)
     for variable, name in (("RANK", "rank"), ("LOCAL_RANK", "local_rank"), ("WORLD_SIZE", "world_size"),
                            ("LOCAL_WORLD_SIZE", "local_world_size"), ("NODE_RANK", "node_rank"),
                            ("GROUP_RANK", "node_rank"), ("TROUPE_EPOCH", "epoch")):

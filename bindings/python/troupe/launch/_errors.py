@@ -154,6 +154,8 @@ _NODE_DIED, _UNREACHABLE, _OUT_OF_MEMORY = (
 
 def _what_happened(failure: dict, cause: str) -> tuple[str, bool]:
     """What became of the rank, and whether that is all there is to say of the cause."""
+    if cause.startswith("hung: "):
+        return "hung", False
     if failure["signal"]:
         try:
             name = signal.Signals(failure["signal"]).name

@@ -15,7 +15,6 @@ from troupe.launch import _arguments, _hints
 
 STOP_GRACE_S = 10.0
 REFORM_TIMEOUT_S = 300.0
-_RANK_DEATHS = ("fail", "shrink")
 _APIS = (None, "troupe", "ray")
 _BACKENDS = (None, "troupe")
 
@@ -52,6 +51,7 @@ class LaunchOptions:
     on_rank_death: str = "fail"
     min_processes: int | None = None
     reform_timeout: float = REFORM_TIMEOUT_S
+    hang_timeout: float | None = None
     door: str = "launch"  # what it came from, for people: troupe.launch, or which front door
 
     def __reduce__(self) -> tuple:
@@ -73,7 +73,8 @@ def _options(mode: str, *, gpus: int | None, processes: int | None, gpu_type: st
              inherit_env: Iterable[str], name: str | None, strategy: str, priority: int, stop_grace: float,
              exit_grace: float, api: str | None = None, quiet: bool = False, infeasible: str | None = None,
              preimport: Iterable[str] = (), tracking: bool | None = None, backend: str | None = None, on_rank_death: str = "fail",
-             min_processes: int | None = None, reform_timeout: float = REFORM_TIMEOUT_S, called: str = "", **where: Any) -> LaunchOptions:
+             min_processes: int | None = None, reform_timeout: float = REFORM_TIMEOUT_S, hang_timeout: float | None = None, called: str = "",
+             **where: Any) -> LaunchOptions:
     asked = called or f"@{_decorator(mode)}"
     if (gpus is None) == (processes is None):
         given = "neither" if gpus is None else "both"
@@ -97,34 +98,20 @@ def _options(mode: str, *, gpus: int | None, processes: int | None, gpu_type: st
     if api not in _APIS:
         raise ValueError(f"api must be 'troupe' (`import ray` is Troupe), 'ray' (a real Ray cluster is started on the launch's nodes) or None, not {api!r}")
     ranks = _count("gpus", gpus) if gpus is not None else _count("processes", processes)
-    _check_deaths(ranks, on_rank_death, min_processes, reform_timeout)
+    deaths = (on_rank_death, min_processes, reform_timeout, hang_timeout)
+    if deaths != ("fail", None, REFORM_TIMEOUT_S, None):
+        from troupe.launch import _deaths
+
+        _deaths.check(ranks, *deaths)
     return LaunchOptions(
         mode=mode, ranks=ranks, on_rank_death=on_rank_death, min_processes=min_processes, reform_timeout=reform_timeout,
-        gpus=gpus is not None, gpu_type=gpu_type or "", cpus_per_rank=cpus_per_rank,
+        hang_timeout=hang_timeout, gpus=gpus is not None, gpu_type=gpu_type or "", cpus_per_rank=cpus_per_rank,
         memory=resources.bytes_of(memory or 0), remote=bool(remote),
         max_attempts=_count("max_attempts", max_attempts), timeout=timeout,
         runtime_env=_runtime_env.check(runtime_env), inherit_env=tuple(inherit_env), name=name or "",
         strategy=strategy, priority=resources.check_priority(priority), where=selectors.where(**where), api=api,
         stop_grace=stop_grace, exit_grace=exit_grace, quiet=bool(quiet), infeasible=_infeasible.check(infeasible),
         preimport=_checks.check_preimport(preimport), tracking=tracking, backend=backend)
-
-
-def _check_deaths(ranks: int, on_rank_death: str, least: int | None, reform_timeout: float) -> None:
-    if on_rank_death == "replace":
-        raise ValueError("on_rank_death='replace' is not offered: with 'shrink' the others go on without the rank that died, and max_attempts= starts "
-                         "all ranks again")
-    if on_rank_death not in _RANK_DEATHS:
-        raise ValueError(f"on_rank_death must be 'fail' (a rank's death is the launch's failure) or 'shrink' (the others go on without it), not {on_rank_death!r}")
-    if isinstance(reform_timeout, bool) or not isinstance(reform_timeout, (int, float)) or not 0 < reform_timeout <= _checks.GRACE_MAX_S:
-        raise ValueError(f"reform_timeout must be more than 0 and at most {_checks.GRACE_MAX_S:.0f} seconds, not {reform_timeout!r}")
-    if on_rank_death == "fail":
-        if least is not None:
-            raise TypeError("min_processes= goes with on_rank_death='shrink': by default all ranks must live")
-        return
-    if ranks < 2:
-        raise ValueError(f"on_rank_death={on_rank_death!r} needs at least 2 ranks: of one, nobody is left to go on")
-    if least is not None and not 1 <= _count("min_processes", least) < ranks:
-        raise ValueError(f"min_processes must be 1 to {ranks - 1}, one less than the {ranks} ranks there are, not {least}")
 
 
 def _option_names(mode: str) -> dict[str, Any]:
@@ -273,7 +260,7 @@ def distributed(fn: Callable[..., Any] | None = None, *, gpus: int | None = None
                 near: str | None = None, stop_grace: float = STOP_GRACE_S, exit_grace: float = _checks.EXIT_GRACE_S,
                 quiet: bool = False, infeasible: str | None = None, preimport: Iterable[str] = (), tracking: bool | None = None,
                 backend: str | None = None, on_rank_death: str = "fail", min_processes: int | None = None,
-                reform_timeout: float = REFORM_TIMEOUT_S) -> Any:
+                reform_timeout: float = REFORM_TIMEOUT_S, hang_timeout: float | None = None) -> Any:
     """Makes a function that every rank of a launch runs with the same arguments.
 
     Exactly one of `gpus` (one GPU and `cpus_per_rank` CPUs for each rank) and `processes` (CPUs only) is
@@ -291,9 +278,10 @@ def distributed(fn: Callable[..., Any] | None = None, *, gpus: int | None = None
     where its address is set (docs/mlflow.md); True: one in any case. `backend="troupe"`: groups of torch that name no backend are of
     Troupe's own, where their tensors are on CPUs (docs/collectives.md); None: torch chooses.
     `on_rank_death`: what it means that a rank is killed, lost with its node or ends without a value, once all run (docs/recovery.md). "fail":
-    the launch fails; "shrink": the others go on in a smaller group, and the result has a RankLost in its place, while at least `min_processes`
-    (default 1) have not died; all must come to the new group within `reform_timeout` seconds, by `troupe.train.attempts()`. What a rank
-    raises is a failure in any case.
+    the launch fails; "shrink": the others go on in a smaller group, and the result has a RankLost in its place; "replace": another process takes its
+    place, and runs the function from its beginning. Both while at least `min_processes` (default 1) have not died; all must come to the new
+    group within `reform_timeout` seconds, by `troupe.train.attempts()`. What a rank raises is a failure in any case.
+    `hang_timeout`: a rank that has kept others waiting in a collective for so many seconds is ended, which is a death as any other; None: it is only warned of.
 
         @distributed(processes=4)
         def train(epochs): ...
@@ -303,7 +291,8 @@ def distributed(fn: Callable[..., Any] | None = None, *, gpus: int | None = None
                        runtime_env=runtime_env, inherit_env=inherit_env, name=name, strategy=strategy, priority=priority,
                        label_selector=label_selector, within=within, near=near, stop_grace=stop_grace,
                        exit_grace=exit_grace, quiet=quiet, infeasible=infeasible, preimport=preimport, tracking=tracking,
-                       backend=backend, on_rank_death=on_rank_death, min_processes=min_processes, reform_timeout=reform_timeout)
+                       backend=backend, on_rank_death=on_rank_death, min_processes=min_processes, reform_timeout=reform_timeout,
+                       hang_timeout=hang_timeout)
     if fn is not None:
         return DistributedFunction(fn, options)
     return lambda function: DistributedFunction(function, options)

@@ -11,7 +11,7 @@ from troupe import _identity, _strategies
 from troupe._cluster import resources, session as _session
 from troupe._code import environment, program as _program
 from troupe._code.program import Program
-from troupe.launch import _function, _submit
+from troupe.launch import _deaths, _function, _submit
 from troupe.launch._handle import LaunchHandle
 
 
@@ -62,9 +62,8 @@ def start(line: Line, options: Any, session: _session.Session) -> LaunchHandle:
     inside, folder = _program.folder_of(file, session) if file else ("", {})
     program = Program(line.kind, line.target, line.arguments, file=file, inside=inside, folder=folder, host=_identity.boot_id(),
                       python_path=_python_path(), **line.traits)
-    if options.on_rank_death != "fail" and program.executes:
-        raise ValueError(f"on_rank_death={options.on_rank_death!r} is for scripts and modules, which call troupe.train.attempts(): {program.name} is "
-                         "executed in the rank's place, and hears nothing of the others" + (": leave out fresh" if program.fresh else ""))
+    if program.executes:
+        _deaths.refuse_executed(program.name, program.fresh, options.on_rank_death, options.hang_timeout)
     runtime_env = dict(options.runtime_env)
     inherit = options.inherit_env
     if not same_host:

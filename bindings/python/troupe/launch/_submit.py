@@ -77,6 +77,7 @@ def spec_of(options: Any, name: str, travels: dict[str, Any]) -> dict[str, Any]:
         "stop_grace_ms": round(options.stop_grace * 1000), "exit_grace_ms": round(options.exit_grace * 1000),
         "environment": travels,
         "on_rank_death": options.on_rank_death, "ranks_min": options.min_processes or 1, "reform_ms": round(options.reform_timeout * 1000),
+        "hang_ms": round((options.hang_timeout or 0) * 1000),
     }
     travels["travelled"].append(travelled.of_door(options.door))
     if options.ranks_per_node:
