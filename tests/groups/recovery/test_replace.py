@@ -251,6 +251,37 @@ def test_groups_of_the_programs_own_are_named_alike(idle: Home) -> None:
     assert job.submit().result(LIMIT_S) == [6, 6, 3]
 
 
+def test_reform_by_hand(idle: Home) -> None:
+    @distributed(processes=3, remote=True, on_rank_death="replace")
+    def job() -> tuple:
+        import torch
+        import torch.distributed as dist
+
+        told = ""
+        if current().replaces:
+            try:
+                dist.init_process_group("gloo")
+            except RuntimeError as error:
+                told = str(error)
+            place = train.reform("gloo")
+        else:
+            dist.init_process_group("gloo")
+            dist.barrier()
+            if dist.get_rank() == 0:
+                die()
+            try:
+                reduce_for_ever()
+            except RuntimeError:
+                place = train.reform("gloo")
+        one = torch.ones(1)
+        dist.all_reduce(one)
+        return (*place, int(one), told)
+
+    first, *others = job.submit().result(LIMIT_S)
+    assert first[:3] == (0, 3, 3) and others == [(1, 3, 3, ""), (2, 3, 3, "")]
+    assert "this process has taken the place of a rank that died" in first[3] and "troupe.train.reform()" in first[3], first[3]
+
+
 def test_ctrl_c_in_the_middle(idle: Home, tmp_path: Path) -> None:
     kept = Kept(tmp_path)
     kept.handle.stop("Ctrl-C in the caller", by=signal.SIGINT, grace=0.1)

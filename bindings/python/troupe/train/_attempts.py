@@ -75,8 +75,8 @@ def attempts(backend: str | None = None, *, timeout: float | None = None, most: 
     In each, torch.distributed is initialised with `backend` (None: torch's choice) for the ranks that live: RANK, WORLD_SIZE and
     `troupe.launch.current()` say the same, and wrapping the model in DDP and loading the last checkpoint is the attempt's code. When a rank
     dies, the collectives of the others raise at once, their attempt ends, and the next begins with those that live
-    (`@distributed(..., on_rank_death="shrink")`). An exception that is no collective's,
-    or that comes without a death, leaves the loop as it is. `timeout`: seconds, of the groups' collectives (None: torch's); `most`: after so
+    (`@distributed(..., on_rank_death="shrink")`), or with another process in the dead one's place ("replace"), whose first attempt it is. An
+    exception that is no collective's, or that comes without a death, leaves the loop as it is. `timeout`: seconds, of the groups' collectives (None: torch's); `most`: after so
     many attempts the GroupAborted is raised.
 
     View: every rank runs the loop. Blocks when an attempt begins, until all ranks that live have come; who has not come within the launch's
@@ -122,10 +122,10 @@ def reform(backend: str | None = None, *, timeout: float | None = None) -> Group
             model = DistributedDataParallel(net)
     """
     if not group_epochs.of_rank():
-        raise RuntimeError("reform() is for the ranks of a launch: @troupe.launch.distributed(..., on_rank_death='shrink')")
+        raise RuntimeError("reform() is for the ranks of a launch: @troupe.launch.distributed(..., on_rank_death='shrink'), or 'replace'")
     if not group_epochs.is_over() and not group_epochs.wait_lost(_groups.VERDICT_WAIT_S):
         raise RuntimeError(f"reform(): no rank of this launch has died, {_groups.VERDICT_WAIT_S:g} s after reform() was called; is it launched with "
-                           "on_rank_death='shrink'?")
+                           "on_rank_death='shrink' or 'replace'?")
     _form(backend, timeout, None)
     return _place()
 
