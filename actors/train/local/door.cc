@@ -27,6 +27,10 @@ namespace {
 constexpr std::string_view kCardBegins = "troupe-group 2\n";
 constexpr std::size_t kCardMax = 1024, kDoorBytes = 32;
 constexpr int kBacklog = 512;
+constexpr const char* kRemedy =
+    "\n  try: GLOO_SOCKET_IFNAME names the interface at whose address ranks meet; firewalls "
+    "between "
+    "nodes must let them through";
 // The other end of a watched connection is asked after when nothing came for so long, and given up
 // as long after; the verdict on a node that is cut off comes before.
 constexpr int kIdleSeconds = 30, kProbeSeconds = 15, kProbes = 4, kSilentMilliseconds = 90'000;
@@ -143,14 +147,15 @@ StatusOr<Met> Dial(const Card& card, bool is_here, int peer, Dialler me, const S
   const std::string doing =
       "meeting rank " + std::to_string(peer) +
       (is_here ? " of this node" : " on " + card.name + " at " + card.address);
-  Met met;
-  met.peer = peer;
-  met.channel = me.channel;
+  Met met{{}, peer, me.channel, 0};
   if (is_here) {
     TROUPE_ASSIGN(met.fd, DialHere(card.door, doing));
     met.pid = PeerOf(met.fd.get()).pid;
   } else {
-    TROUPE_ASSIGN(met.fd, DialElsewhere(card.address, patience, doing));
+    auto fd = DialElsewhere(card.address, patience, doing);
+    if (ErrorCodeOf(fd.status()) == ErrorCode::kConnection)
+      return MakeError(ErrorCode::kConnection, MessageOf(fd.status()) + kRemedy);
+    TROUPE_ASSIGN(met.fd, std::move(fd));
     Tune(met.fd.get(), me.channel);
   }
   TROUPE_TRY(ProveAsDialler(met.fd.get(), me, peer, secret, patience, doing));

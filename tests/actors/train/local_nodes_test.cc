@@ -226,6 +226,24 @@ TEST(LocalNodes, MA3_ASendToAnotherNodeThatIsDoneArrivesWhateverBecomesOfTheSend
   }
 }
 
+TEST(LocalNodes, APortWhereNobodyListensIsNamedAndWhatToTry) {
+  Card card;
+  {
+    Door door = *Door::Open("node-b");
+    ASSERT_TRUE(door.Listen("127.0.0.1").ok());
+    card = door.card();
+  }
+  const Patience patience{async::RealClock::Shared(), async::RealClock::Shared().Now(),
+                          std::chrono::seconds(kSecondsMax)};
+  const auto met = Dial(card, false, 2, {0, Channel::kWatch}, Secret("x"), patience);
+  const std::string said = MessageOf(met.status());
+  EXPECT_NE(
+      said.find("meeting rank 2 on " + card.name + " at " + card.address + ": Connection refused"),
+      std::string::npos)
+      << said;
+  EXPECT_NE(said.find("GLOO_SOCKET_IFNAME"), std::string::npos) << said;
+}
+
 TEST(LocalNodes, AnAddressThatIsNotThisMachinesIsRefused) {
   Door door = *Door::Open();
   const Status status = door.Listen("192.0.2.1");
