@@ -151,6 +151,11 @@ StatusOr<Met> Dial(const Card& card, bool is_here, int peer, Dialler me, const S
   if (is_here) {
     TROUPE_ASSIGN(met.fd, DialHere(card.door, doing));
     met.pid = PeerOf(met.fd.get()).pid;
+  } else if (card.address.empty()) {
+    return MakeError(ErrorCode::kInvalid, "rank " + std::to_string(peer) + " on " + card.name +
+                                              " is on another node than rank " +
+                                              std::to_string(me.rank) +
+                                              ", and listens to its own node alone");
   } else {
     auto fd = DialElsewhere(card.address, patience, doing);
     if (ErrorCodeOf(fd.status()) == ErrorCode::kConnection)

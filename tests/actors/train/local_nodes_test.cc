@@ -242,6 +242,12 @@ TEST(LocalNodes, APortWhereNobodyListensIsNamedAndWhatToTry) {
       std::string::npos)
       << said;
   EXPECT_NE(said.find("GLOO_SOCKET_IFNAME"), std::string::npos) << said;
+  card.address.clear();
+  const auto nowhere = Dial(card, false, 2, {0, Channel::kWatch}, Secret("x"), patience);
+  EXPECT_NE(
+      MessageOf(nowhere.status()).find("is on another node than rank 0, and listens to its own"),
+      std::string::npos)
+      << nowhere.status();
 }
 
 TEST(LocalNodes, AnAddressThatIsNotThisMachinesIsRefused) {
