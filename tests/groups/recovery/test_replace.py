@@ -234,9 +234,12 @@ def test_groups_of_the_programs_own_are_named_alike(idle: Home) -> None:
         for attempt in train.attempts("gloo"):
             with attempt:
                 if current().group_epoch == 1:
-                    dist.destroy_process_group(dist.new_group([0, 1, 2]))
+                    made = [dist.new_group([0, 1, 2])]
                     if attempt.rank < 2:
-                        dist.destroy_process_group(dist.new_group([0, 1], use_local_synchronization=True))
+                        made.append(dist.new_group([0, 1], use_local_synchronization=True))
+                    dist.barrier()  # all have made them: who destroys one ends its connections to the others
+                    for group in made:
+                        dist.destroy_process_group(group)
                     dist.barrier()
                     if attempt.rank == 1:
                         die()
