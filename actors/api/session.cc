@@ -98,7 +98,6 @@ void Session::Forget(const ActorId& actor) {
 template <class Info, class Id>
 StatusOr<Info> Session::Await(std::map<Id, Info>& known, const Id& id,
                               const std::function<bool(const Info&)>& wanted, Instant until) {
-  MutexLock lock(mutex_);
   while (true) {
     const auto found = known.find(id);
     if (found != known.end() && wanted(found->second)) return found->second;
@@ -115,11 +114,13 @@ StatusOr<Info> Session::Await(std::map<Id, Info>& known, const Id& id,
 
 StatusOr<wire::GroupInfo> Session::AwaitGroup(
     const GroupId& id, const std::function<bool(const wire::GroupInfo&)>& wanted, Instant until) {
+  MutexLock lock(mutex_);
   return Await(groups_, id, wanted, until);
 }
 
 StatusOr<wire::LaunchInfo> Session::AwaitLaunch(
     const LaunchId& id, const std::function<bool(const wire::LaunchInfo&)>& wanted, Instant until) {
+  MutexLock lock(mutex_);
   return Await(launches_, id, wanted, until);
 }
 

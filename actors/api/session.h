@@ -99,7 +99,7 @@ class Session : public std::enable_shared_from_this<Session> {
   template <class Info, class Id>
   StatusOr<Info> Await(std::map<Id, Info>& known, const Id& id,
                        const std::function<bool(const Info&)>& wanted, Instant until)
-      ABSL_LOCKS_EXCLUDED(mutex_);
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const std::shared_ptr<client::ControlClient> control_;
   const SessionPlace place_;

@@ -1,4 +1,4 @@
-// Trains a classifier of handwritten digits on four actors in C++, on two nodes where there are two:
+// Trains a classifier of handwritten digits on four actors in C++, on two nodes if there are two:
 //   digits_ddp digits.csv /tmp/digits.pt [--kill]        (the checkpoint goes on where it is there)
 // With --kill one of them is killed on the way: another takes its place, the group is formed anew,
 // and all go on from the checkpoint. digits.csv: zcat .../sklearn/datasets/data/digits.csv.gz
