@@ -135,6 +135,7 @@ struct Regroup {
   // volatile
   std::uint64_t epoch = 0;         // the one that nodes were told of; 0: none
   std::set<std::uint32_t> joined;  // ranks that have come to it
+  std::uint32_t missing = 0;       // that run and have not come
   NodeId store_node;               // has, or makes, the store that they meet at
   std::string store_host;          // where that is, once the node has said so
   std::uint16_t store_port = 0;

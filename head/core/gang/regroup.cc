@@ -1,6 +1,7 @@
 #include "head/core/gang/regroup.h"
 
 #include <algorithm>
+#include <map>
 #include <string>
 #include <utility>
 #include <vector>
@@ -62,7 +63,8 @@ void SendLost(Turn& turn, Launch& launch) {
   }
 }
 
-void SendFormed(Turn& turn, const Launch& launch, const NodeId& node) {
+// What each node is told of the group that was formed last, in one pass over its members.
+std::map<NodeId, wire::FormGroup> WordsOnFormed(const Launch& launch) {
   const wire::GroupReformed& formed = launch.regroup.formed;
   wire::FormGroup form;
   form.launch = launch.id;
@@ -71,26 +73,33 @@ void SendFormed(Turn& turn, const Launch& launch, const NodeId& node) {
   form.world_size = static_cast<std::uint32_t>(formed.members.size());
   form.store_host = formed.store_host;
   form.store_port = formed.store_port;
+  std::map<NodeId, wire::FormGroup> words;
   for (std::uint32_t place = 0; place < formed.members.size(); ++place) {
-    const std::uint32_t rank = formed.members[place];
-    if (rank >= launch.ranks.size() || launch.ranks[rank].node != node) continue;
     wire::GroupPlace member;
-    member.rank = rank;
+    member.rank = formed.members[place];
     member.group_rank = place;
-    form.places.push_back(member);
+    if (member.rank >= launch.ranks.size()) continue;
+    words.try_emplace(launch.ranks[member.rank].node, form).first->second.places.push_back(member);
   }
-  if (!form.places.empty()) turn.ToNode(node, std::move(form));
+  return words;
+}
+
+// Those that run and have not come. Ranks come one by one, so it is counted where one ends and
+// where a group begins to be waited for, and down with each that comes.
+void CountMissing(Launch& launch) {
+  launch.regroup.missing = 0;
+  for (std::uint32_t r = 0; r < launch.ranks.size(); ++r) {
+    if (Runs(launch.ranks[r]) && launch.regroup.joined.count(r) == 0) ++launch.regroup.missing;
+  }
 }
 
 // R3: all that run have come, and the store is there that they meet at. Where the node that was to
 // have it runs nothing any more, another one has it.
 void FormIfComplete(Turn& turn, Launch& launch) {
-  if (!Forming(launch) || AnyPlaceIsEmpty(launch)) return;
+  if (!Forming(launch) || launch.regroup.missing > 0 || AnyPlaceIsEmpty(launch)) return;
   wire::GroupReformed formed;
   for (std::uint32_t r = 0; r < launch.ranks.size(); ++r) {
-    if (!Runs(launch.ranks[r])) continue;
-    if (launch.regroup.joined.count(r) == 0) return;
-    formed.members.push_back(r);
+    if (Runs(launch.ranks[r])) formed.members.push_back(r);
   }
   if (formed.members.empty()) return;
   if (NodesThatRun(launch)[0] != launch.regroup.store_node) return SendLost(turn, launch);
@@ -101,13 +110,14 @@ void FormIfComplete(Turn& turn, Launch& launch) {
   formed.store_host = launch.regroup.store_host;
   formed.store_port = launch.regroup.store_port;
   turn.Append(std::move(formed));
-  for (const NodeId& node : NodesThatRun(launch)) SendFormed(turn, launch, node);
+  for (auto& [node, form] : WordsOnFormed(launch)) turn.ToNode(node, std::move(form));
   PushLaunch(turn, launch);
 }
 
 void Await(Turn& turn, Launch& launch) {
   launch.regroup.epoch = GroupEpochOf(launch);
   launch.regroup.joined.clear();
+  CountMissing(launch);
   launch.regroup.store_node = NodeId();
   launch.regroup.store_host.clear();
   launch.regroup.store_port = 0;
@@ -158,11 +168,13 @@ void RegroupAfter(Turn& turn, Launch& launch) {
     verdict.outcome = wire::Outcome::kSucceeded;
     return WriteMarker(turn, launch, std::move(verdict));
   }
+  CountMissing(launch);
   FormIfComplete(turn, launch);
 }
 
 void RefillPlaces(Turn& turn, Launch& launch) {
   FillPlaces(turn, launch);
+  CountMissing(launch);
   Tell(turn, launch);
 }
 
@@ -175,7 +187,8 @@ void OnGroupJoined(Turn& turn, Node& node, const wire::GroupJoined& message) {
   }
   for (const std::uint32_t r : message.ranks) {
     if (r >= launch->ranks.size() || launch->ranks[r].node != node.id) continue;
-    if (Runs(launch->ranks[r])) launch->regroup.joined.insert(r);
+    if (Runs(launch->ranks[r]) && launch->regroup.joined.insert(r).second)
+      --launch->regroup.missing;
   }
   if (launch->regroup.store_node == node.id) {
     launch->regroup.store_host = message.store_host;
@@ -186,7 +199,10 @@ void OnGroupJoined(Turn& turn, Node& node, const wire::GroupJoined& message) {
 
 void ResumeRegroupOn(Turn& turn, const Launch& launch, const NodeId& node) {
   if (launch.regroup.epoch <= launch.regroup.formed.group_epoch) {
-    if (launch.regroup.formed.group_epoch > 0) SendFormed(turn, launch, node);
+    if (launch.regroup.formed.group_epoch == 0) return;
+    auto words = WordsOnFormed(launch);
+    const auto word = words.find(node);
+    if (word != words.end()) turn.ToNode(node, std::move(word->second));
     return;
   }
   const std::vector<NodeId> nodes = NodesThatRun(launch);
