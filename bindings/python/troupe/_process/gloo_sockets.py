@@ -49,7 +49,8 @@ def cut(store_port: int = 0) -> int:
         opened.update(inode for address, inode in connected if address[0] in {host for host, _ in fresh})
     for inode, each in _sockets():
         with contextlib.suppress(OSError):  # it listens, or has ended
-            to_store = store_port != 0 and each.getpeername()[1] == store_port  # by a name, IPv4 or IPv6: what they have in common
+            peer_port = each.getpeername()[1]  # raises for one that listens, which is never ended
+            to_store = peer_port == store_port  # by a name, IPv4 or IPv6: what they have in common
             if inode in opened or each.getsockname()[:2] in listening or to_store:
                 each.shutdown(socket.SHUT_RDWR)
                 count += 1
