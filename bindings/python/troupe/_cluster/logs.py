@@ -71,9 +71,9 @@ def news(session: Any, source: Source, *, follow: bool, until: Callable[[], floa
         except exceptions.TroupeError as error:
             if source.again is None:
                 raise
-            lost = error  # with its node: what takes its place is elsewhere
+            lost = error  # with its node, perhaps: what takes its place is elsewhere, once there is such news
         following = source.again() if follow and source.again is not None else None
-        if following is None or (lost is not None and following.node == source.node):
+        if following is None:
             if lost is not None:
                 raise lost
             return
