@@ -35,6 +35,8 @@ NAMES = {
               f"{PYTHON} -m pytest -v -rs -o addopts=--strict-markers -m long tests/doors tests/guides --ignore=tests/doors/real_ray"),
     "real_ray": ("real Ray clusters in launches: each process of theirs killed, two at once",
                  ".venv-frameworks/bin/python -m pytest -v -rs -o addopts=--strict-markers tests/doors/real_ray"),
+    "cpp": ("the training in C++, built against torch, on two hosts, with one of its actors killed",
+            f"{PYTHON} -m pytest -v -rs -o addopts=--strict-markers -m long tests/cpp"),
     "failure": ("how launches end, each way 40 times, beside torchrun", f"{PYTHON} benchmarks/failure.py --blame 40 --ends 200"),
 }
 

@@ -80,7 +80,7 @@ Digits Read(const std::string& path) {
   const auto count = static_cast<std::int64_t>(labels.size());
   if (count == 0 || static_cast<std::int64_t>(pixels.size()) != count * kPixels)
     throw std::invalid_argument(path + " holds no lines of 64 pixels and a digit");
-  torch::manual_seed(1);
+  torch::manual_seed(0);
   const torch::Tensor order = torch::randperm(count);
   return {torch::tensor(pixels).view({count, kPixels}).index_select(0, order),
           torch::tensor(labels).index_select(0, order)};
