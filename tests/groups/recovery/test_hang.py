@@ -33,14 +33,14 @@ def busy_here(folder: str) -> None:
         sum(range(1000))
 
 
-@pytest.mark.parametrize("keep", [stop_here, busy_here])
-def test_a_rank_that_keeps_others_waiting_is_named_and_killed(idle: Home, tmp_path: Path, keep: Any) -> None:
+@pytest.mark.parametrize(("keep", "backend"), [(stop_here, "gloo"), (busy_here, "gloo"), (stop_here, "troupe"), (busy_here, "troupe")])
+def test_a_rank_that_keeps_others_waiting_is_named_and_killed(idle: Home, tmp_path: Path, keep: Any, backend: str) -> None:
     @distributed(processes=3, remote=True, hang_timeout=HANG_S)
     def job(folder: str, keep: Any) -> None:
         import torch
         import torch.distributed as dist
 
-        dist.init_process_group("gloo")
+        dist.init_process_group(backend)
         dist.barrier()
         if dist.get_rank() == 1:
             keep(folder)

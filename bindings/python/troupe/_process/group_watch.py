@@ -20,7 +20,7 @@ import time
 from typing import Any
 
 from troupe._after_import import replace
-from troupe._process import group_epochs, group_names
+from troupe._process import group_epochs, group_names, torch_backend
 from troupe._process.group_questions import Questions
 from troupe._process.late_ranks import Pace, accused, late, there, told
 
@@ -103,10 +103,17 @@ def _groups(module: Any) -> list[tuple[str, Any, Any]]:
     for group, (_, store) in list(module._world.pg_map.items()):
         if group is module.GroupMember.NON_GROUP_MEMBER or store is None:
             continue
-        with contextlib.suppress(RuntimeError):
-            group._get_sequence_number_for_group()
+        if _begun(group) is not None:
             found.append((module._world.pg_names.get(group, ""), group, store))
     return found
+
+
+def _begun(group: Any) -> Any:
+    """How many operations this rank has begun in it; None of one that does not count."""
+    try:
+        return group._get_sequence_number_for_group()
+    except RuntimeError:  # of a backend that is not torch's own
+        return torch_backend.begun(group)
 
 
 class Watched:
@@ -119,7 +126,7 @@ class Watched:
         self._on_gpu = "nccl" in group.name().lower()
         self._asking_s = min(ASKING_S if fixed_s is None else fixed_s / 2, self._hang_s / 8 or ASKING_S)
         self._pace = Pace()
-        self._begun, self._since = group._get_sequence_number_for_group(), time.monotonic()
+        self._begun, self._since = _begun(group), time.monotonic()
         self._next_s = self._asking_s  # of standing still, when it is looked next whether somebody asks
         self._of_late, self._of_hang = Questions(_KEY, rank, self._size), Questions(_HANG_KEY, rank, self._size)
         self._question, self._asked_at = 0, 0.0  # that this rank has asked for the operation that it waits in
@@ -137,7 +144,7 @@ class Watched:
 
     def look(self, group: Any, store: Any, now: float) -> None:
         """Once. Raises what the store raises."""
-        begun = group._get_sequence_number_for_group()
+        begun = _begun(group)
         if begun != self._begun:
             self._go_on(begun, now)
             return
@@ -201,7 +208,7 @@ def how_far(name: str) -> tuple[int, bool]:
     """(how many operations of the group of that name this process has begun, whether its main thread waits in torch's code). From any thread."""
     begun = 0
     if _module is not None and _module.is_initialized():
-        begun = max((group._get_sequence_number_for_group() for each, group, _ in _groups(_module) if group_names.shown(each) == name), default=0)
+        begun = max((_begun(group) for each, group, _ in _groups(_module) if group_names.shown(each) == name), default=0)
     return begun, waits_here()
 
 

@@ -33,6 +33,24 @@ def stop_all(reason: str) -> int:
     return native.stop_groups(reason)
 
 
+def begun(group: Any) -> int | None:
+    """How many collectives this rank has begun in that process group of torch's, whose CPU tensors this backend moves; None for any other group.
+
+    torch itself gives the number for its own backends alone.
+    """
+    from troupe._process.torch_backend import build
+
+    library = build.loaded()
+    if library is None:
+        return None
+    import torch
+
+    try:
+        return library.begun(group._get_backend(torch.device("cpu")))
+    except (RuntimeError, TypeError):  # a group without a backend for the CPU, or one written in Python
+        return None
+
+
 def _create(options: Any, _: Any) -> Any:
     """The backend of one group: torch calls it on all of its ranks."""
     return make(options.store, options.group_rank, options.group_size, options.group_id or "default", options.timeout)

@@ -5,6 +5,7 @@
 #include <torch/python.h>
 
 #include <numeric>
+#include <optional>
 #include <torch/csrc/distributed/c10d/Backend.hpp>
 #include <torch/csrc/distributed/c10d/Utils.hpp>
 
@@ -322,9 +323,16 @@ c10::intrusive_ptr<c10d::Backend> create(uintptr_t api, uintptr_t group, int ran
                                            size, timeout_ms);
 }
 
+// How many collectives this rank has begun; nothing for a backend that is not of this library.
+std::optional<uint64_t> begun(const c10::intrusive_ptr<c10d::Backend>& backend) {
+  auto* const group = dynamic_cast<GroupBackend*>(backend.get());
+  return group != nullptr ? std::optional(group->getSequenceNumberForGroup()) : std::nullopt;
+}
+
 }  // namespace
 }  // namespace troupe_torch
 
 PYBIND11_MODULE(TROUPE_TORCH_MODULE, m) {
   m.def("create", &troupe_torch::create, "The backend of a group whose handle is at `group`.");
+  m.def("begun", &troupe_torch::begun, "How many collectives it has begun; None for another's.");
 }

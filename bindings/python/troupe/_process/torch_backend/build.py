@@ -39,6 +39,11 @@ def load() -> Any:
         return _loaded
 
 
+def loaded() -> Any:
+    """The library, as a module, where this process has loaded it; None. Does not block."""
+    return _loaded
+
+
 def ensure() -> pathlib.Path:
     """The library's file, built if it is not there."""
     folder = _folder()
