@@ -5,7 +5,6 @@ import asyncio
 import copy
 import dataclasses
 import os
-import pickle
 import signal
 import threading
 from pathlib import Path

@@ -11,43 +11,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from _loop import die, reduce_for_ever, who_am_i
 from e2e_conftest import Home, eventually
 
 from troupe import exceptions, train
 from troupe.launch import distributed, ray_launch, submit_command
 
 LIMIT_S = 180
-
-
-def reduce_for_ever(attempt: Any) -> None:
-    """Until a death ends the attempt."""
-    import torch
-    import torch.distributed as dist
-
-    values = torch.ones(1 << 14)
-    while True:
-        dist.all_reduce(values)
-        values.fill_(1)
-
-
-def who_am_i(attempt: Any) -> dict:
-    """What this rank is, by whoever says it, and the sum over all that live."""
-    import torch
-    import torch.distributed as dist
-
-    from troupe.launch import current
-
-    one = torch.ones(1)
-    dist.all_reduce(one)
-    said = {(dist.get_rank(), dist.get_world_size()), (int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])),
-            (current().rank, current().world_size), (attempt.rank, attempt.world_size)}
-    assert len(said) == 1, said
-    return {"was": current().launch_rank, "is": said.pop(), "sum": int(one), "attempt": attempt.number, "epoch": current().group_epoch,
-            "launch_epoch": current().epoch, "aborted": attempt.aborted}
-
-
-def die(signal: int = 9) -> None:
-    os.kill(os.getpid(), signal)
 
 
 @pytest.mark.parametrize("victim", [0, 2])
@@ -62,7 +32,7 @@ def test_the_others_go_on_in_a_smaller_group(idle: Home, victim: int) -> None:
                     dist.barrier()
                     if attempt.rank == victim:
                         die()
-                    reduce_for_ever(attempt)
+                    reduce_for_ever()
                 result = who_am_i(attempt)
         return result
 
@@ -93,7 +63,7 @@ def test_a_death_while_the_group_is_formed_anew_is_the_next_epoch(idle: Home) ->
                     if attempt.rank == 3:
                         die()
                     try:
-                        reduce_for_ever(attempt)
+                        reduce_for_ever()
                     finally:
                         if attempt.rank == 1:  # it has heard of the first, and does not come
                             die()
@@ -165,7 +135,7 @@ def test_one_death_after_the_other(idle: Home) -> None:
                     continue
                 if attempt.rank == attempt.world_size - 1:
                     die()
-                reduce_for_ever(attempt)
+                reduce_for_ever()
         return result
 
     results = job.submit().result(LIMIT_S)
@@ -183,7 +153,7 @@ def test_with_fewer_than_the_minimum_the_launch_fails_and_says_so(idle: Home) ->
                 dist.barrier()
                 if attempt.rank == attempt.world_size - 1:
                     die()
-                reduce_for_ever(attempt)
+                reduce_for_ever()
 
     with pytest.raises(exceptions.LaunchError) as failed:
         job.submit().result(LIMIT_S)
@@ -204,7 +174,7 @@ def test_what_code_raises_is_a_failure_after_a_death_too(idle: Home) -> None:
                     raise KeyError("lr")
                 if attempt.rank == 2:
                     die()
-                reduce_for_ever(attempt)
+                reduce_for_ever()
 
     with pytest.raises(KeyError) as failed:
         job.submit().result(LIMIT_S)
@@ -220,7 +190,7 @@ def test_without_attempts_the_death_is_the_failure(idle: Home) -> None:
         dist.barrier()
         if dist.get_rank() == 2:
             die()
-        reduce_for_ever(None)
+        reduce_for_ever()
 
     with pytest.raises(exceptions.LaunchError) as failed:
         job.submit().result(LIMIT_S)
@@ -243,7 +213,7 @@ def test_who_does_not_come_is_named_and_is_a_death(idle: Home, tmp_path: Path) -
                     if attempt.rank == 1:
                         Path(folder, "pid").write_text(str(os.getpid()))
                         signal.pause()
-                    reduce_for_ever(attempt)
+                    reduce_for_ever()
                 result = who_am_i(attempt)
         return result
 
@@ -265,7 +235,7 @@ def test_reform_by_hand(idle: Home) -> None:
         if dist.get_rank() == 0:
             die()
         try:
-            reduce_for_ever(None)
+            reduce_for_ever()
         except RuntimeError:
             place = train.reform("gloo")
         one = torch.ones(1)
@@ -289,7 +259,7 @@ def test_who_has_returned_is_not_waited_for(idle: Home) -> None:
                         return "first"
                     if attempt.rank == 1:
                         die()
-                    reduce_for_ever(attempt)
+                    reduce_for_ever()
                 result = who_am_i(attempt)
         return result["is"]
 

@@ -21,13 +21,6 @@ from makers import LIMIT_S, Maker, let_go
 LARGE = 1_000_000
 
 
-@pytest.fixture
-def two(idle: Home) -> Any:
-    made = [troupe.remote(Maker).remote() for _ in range(2)]
-    troupe.get([each.pid.remote() for each in made], timeout=LIMIT_S)
-    return made
-
-
 def test_the_tensors_of_an_actor_that_was_killed_are_lost(two: Any) -> None:
     one, other = two
     ref, unread = one.make.remote(LARGE), one.make.remote(3)

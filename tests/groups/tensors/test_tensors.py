@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import Home, eventually
+from conftest import eventually
 
 import troupe
 from troupe import exceptions
@@ -19,13 +19,6 @@ torch = pytest.importorskip("torch")
 from makers import LIMIT_S, Batch, Later, Maker, let_go
 
 LARGE = 1_000_000
-
-
-@pytest.fixture
-def two(idle: Home) -> Any:
-    made = [troupe.remote(Maker).remote() for _ in range(2)]
-    troupe.get([each.pid.remote() for each in made], timeout=LIMIT_S)
-    return made
 
 
 @pytest.mark.parametrize("size", [10, LARGE], ids=["small", "large"])

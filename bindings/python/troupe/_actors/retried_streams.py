@@ -88,7 +88,7 @@ class RetriedStream(ObjectRefGenerator):
                     self._over(source)
                 elif front._is_error() or front._is_end():  # whether it is what the caller sees, the answer tells, which comes next
                     return source.answer()
-                ends = front._is_end() or (over and _retries.holds_error(front))
+                ends = over and (front._is_end() or _retries.holds_error(front))
                 if ends and self._ended is source:
                     self._ended, self._skipped = None, 0
                 elif not ends and self._ended is None and self._skipped < self._taken:

@@ -5,7 +5,6 @@ store is, and makes torch's default group there under keys of that epoch's own, 
 """
 from __future__ import annotations
 
-import os
 import traceback
 from datetime import timedelta
 from typing import Any
