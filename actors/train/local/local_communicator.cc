@@ -115,14 +115,13 @@ void LocalCommunicator::Begin(std::unique_ptr<SharedArea> area, std::vector<Peer
   const auto ended = [this](const Status& why) { return Ended(why); };
   const Clock& clock = supervisor_.clock();
   area_ = std::move(area);
+  const auto absent = [this](std::uint64_t number) { return Absent(number); };
   std::unique_ptr<Collectives> collectives;
   if (places_.nodes() == 1) {
-    collectives = std::make_unique<Pieces>(*area_, clock);
+    collectives = std::make_unique<Pieces>(*area_, places_, clock, absent);
   } else {
     connections_ = std::make_unique<Connections>(std::move(met), spec_.size, *area_, stop_.get());
-    collectives =
-        std::make_unique<SpanningPieces>(*area_, places_, *connections_, clock,
-                                         [this](std::uint64_t number) { return Absent(number); });
+    collectives = std::make_unique<SpanningPieces>(*area_, places_, *connections_, clock, absent);
   }
   hooks.on_asked = [this](const std::string& text) {
     std::uint64_t number = 0;
@@ -134,11 +133,12 @@ void LocalCommunicator::Begin(std::unique_ptr<SharedArea> area, std::vector<Peer
   mail_ = std::make_unique<Mail>(Mailboxes(*area_, places_, connections_.get()), clock, ended);
 }
 
-std::string LocalCommunicator::AbsentHere(std::uint64_t number) const {
+std::string LocalCommunicator::AbsentHere(std::uint64_t number, int but) const {
   std::string ranks;
   int more = -kNamedMax;
   for (const int rank : places_.neighbours()) {
-    if (area_->line(places_.place_of(rank)).posted.load() > number || ++more > 0) continue;
+    if (rank == but || area_->line(places_.place_of(rank)).posted.load() > number || ++more > 0)
+      continue;
     ranks += (ranks.empty() ? "" : ", ") + std::to_string(rank);
   }
   return more > 0 ? ranks + " and " + std::to_string(more) + " more" : ranks;
@@ -149,7 +149,7 @@ std::string LocalCommunicator::Absent(std::uint64_t number) const {
   for (int node = 0; node < places_.nodes(); ++node)
     if (node != places_.node()) leaders.push_back(places_.leader_of(node));
   auto answers = watch_->Ask(leaders, std::to_string(number), kWordWithin);
-  answers[places_.rank()] = AbsentHere(number);
+  answers[places_.rank()] = AbsentHere(number, places_.rank());
   std::string ranks, silent;
   for (const auto& [_, absent] : answers)
     if (!absent.empty()) ranks += (ranks.empty() ? "rank " : ", ") + absent;

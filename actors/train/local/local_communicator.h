@@ -110,8 +110,8 @@ class LocalCommunicator final : public Communicator,
     std::string text;
     bool is_judged = false;
   };
-  /// The ranks of this node that have not come to a piece, "1, 3".
-  std::string AbsentHere(std::uint64_t number) const;
+  /// The ranks of this node that have not come to a piece, less one of them, "1, 3".
+  std::string AbsentHere(std::uint64_t number, int but = -1) const;
   std::string Absent(std::uint64_t number) const;
   void OnGone(const PeerLink& peer, PeerFate fate);
   void Note(int peer, PeerEnd end);

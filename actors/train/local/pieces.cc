@@ -4,7 +4,6 @@
 #include <utility>
 
 #include "actors/train/core/reduce.h"
-#include "actors/train/local/local_work.h"
 
 namespace troupe::train {
 namespace {
@@ -13,10 +12,7 @@ constexpr std::size_t kOneRoundBytes = 32 << 10;  // of all ranks together
 
 }  // namespace
 
-Status Pieces::Run(const Operation& operation, std::uint64_t seq) {
-  note_ = NoteOf(operation, seq);
-  most_ = operation.most;
-  until_ = most_ > Duration::zero() ? clock_.Now() + most_ : Instant::max();
+Status Pieces::Dispatch(const Operation& operation) {
   const std::size_t all = operation.count * WidthOf(operation.type) * ranks();
   switch (operation.kind) {
     case Collective::kAllReduce:
@@ -32,7 +28,7 @@ Status Pieces::Run(const Operation& operation, std::uint64_t seq) {
     case Collective::kScatter:
       return Scatter(operation);
     case Collective::kAllToAll:
-      return AllToAll(operation);
+      return AllToAll(operation, area_.section_bytes());
     case Collective::kBarrier:
       return Go({});
     case Collective::kSend:
@@ -42,77 +38,13 @@ Status Pieces::Run(const Operation& operation, std::uint64_t seq) {
   return MakeError(ErrorCode::kInternal, "a send or receive among the collectives");
 }
 
-Status Pieces::AwaitPeers(std::atomic<std::uint64_t> RankLine::* counter, std::uint64_t least) {
-  for (int peer = 0; peer < area_.size(); ++peer) {
-    if (peer == area_.rank()) continue;
-    const auto& value = area_.line(peer).*counter;
-    // A peer that is gone has counted what it has counted: who needs no more of it goes on.
-    int lost = -1;
-    const auto is_over = [&] {
-      if (value.load() >= least) return true;
-      lost = area_.gone(peer) ? peer : LostPeer();
-      return lost >= 0;
-    };
-    const auto woken = area_.Await(is_over, clock_, until_);
-    if (woken == Woken::kStopped) return Stopped();
-    if (woken == Woken::kLate) return Late(peer);
-    if (lost >= 0 && value.load() < least) return PeerGone(lost);
-  }
-  return absl::OkStatus();
-}
-
-int Pieces::LostPeer() const {
-  if (!area_.any_gone()) return -1;
-  for (int peer = 0; peer < area_.size(); ++peer) {
-    const RankLine& line = area_.line(peer);
-    if (peer != area_.rank() && area_.gone(peer) &&
-        (line.posted.load() < end_ || (takes_ && line.reduced.load() < end_)))
-      return peer;
-  }
-  return -1;
-}
-
-Status Pieces::Late(int peer) const {
-  std::string absent;
-  for (int each = 0; each < area_.size(); ++each)
-    if (each != area_.rank() && area_.line(each).posted.load() <= next_)
-      absent += (absent.empty() ? "" : ", ") + std::to_string(each);
-  return MakeError(ErrorCode::kTimeout,
-                   Words(note_) + " was not done after " + SecondsText(most_) +
-                       ", counted from its beginning on rank " + std::to_string(area_.rank()) +
-                       (absent.empty() ? ": rank " + std::to_string(peer) + " is behind in it"
-                                       : ": rank " + absent + " has not come to it"));
-}
-
-Status Pieces::CheckPeers(std::uint64_t number) const {
-  for (int peer = 0; peer < area_.size(); ++peer) {
-    if (peer == area_.rank()) continue;
-    const PieceNote theirs = area_.line(peer).notes[number % area_.slots()];
-    if (SameWork(theirs, note_)) continue;
-    return Differs(area_.rank(), note_, peer, theirs);
-  }
-  return absl::OkStatus();
-}
-
-Status Pieces::Post(const Plan& plan, std::uint64_t piece) {
-  const std::uint64_t number = next_ + piece;
-  if (number >= area_.slots())  // PI2
-    TROUPE_TRY(AwaitPeers(&RankLine::reduced, number + 1 - area_.slots()));
-  if (plan.post) plan.post(piece, number);
-  note_.piece = number;
-  area_.mine().notes[number % area_.slots()] = note_;
-  area_.mine().posted.store(number + 1);
-  area_.Ring();
-  return absl::OkStatus();
-}
-
 Status Pieces::Combine(const Plan& plan, std::uint64_t piece) {
   const std::uint64_t number = next_ + piece;
-  TROUPE_TRY(AwaitPeers(&RankLine::posted, number + 1));
+  TROUPE_TRY(AwaitHere(&RankLine::posted, number + 1));
   note_.piece = number;
-  TROUPE_TRY(CheckPeers(number));  // PI1
+  TROUPE_TRY(CheckHere(number));  // PI1
   if (plan.take && number >= area_.slots())
-    TROUPE_TRY(AwaitPeers(&RankLine::taken, number + 1 - area_.slots()));
+    TROUPE_TRY(AwaitHere(&RankLine::taken, number + 1 - area_.slots()));
   if (plan.combine) plan.combine(piece, number);
   if (!plan.take) area_.mine().taken.store(number + 1);
   area_.mine().reduced.store(number + 1);
@@ -122,7 +54,7 @@ Status Pieces::Combine(const Plan& plan, std::uint64_t piece) {
 
 Status Pieces::Take(const Plan& plan, std::uint64_t piece) {
   const std::uint64_t number = next_ + piece;
-  TROUPE_TRY(AwaitPeers(&RankLine::reduced, number + 1));
+  TROUPE_TRY(AwaitHere(&RankLine::reduced, number + 1));
   plan.take(piece, number);
   area_.mine().taken.store(number + 1);
   area_.Ring();
@@ -132,11 +64,10 @@ Status Pieces::Take(const Plan& plan, std::uint64_t piece) {
 /// The next piece is posted before this one is combined, and the one before is taken after it, so
 /// that ranks which are a little apart do not wait.
 Status Pieces::Go(const Plan& plan) {
-  end_ = next_ + plan.pieces;
-  takes_ = static_cast<bool>(plan.take);
-  TROUPE_TRY(Post(plan, 0));
+  BeginPieces(plan.pieces, static_cast<bool>(plan.take));
+  TROUPE_TRY(Post(plan.post, 0));
   for (std::uint64_t piece = 0; piece < plan.pieces; ++piece) {
-    if (piece + 1 < plan.pieces) TROUPE_TRY(Post(plan, piece + 1));
+    if (piece + 1 < plan.pieces) TROUPE_TRY(Post(plan.post, piece + 1));
     TROUPE_TRY(Combine(plan, piece));
     if (plan.take && piece > 0) TROUPE_TRY(Take(plan, piece - 1));
   }
@@ -279,29 +210,6 @@ Status Pieces::Scatter(const Operation& operation) {
     if (me() != root) Copy(Out(operation) + at, Peer(root, number) + section * me(), bytes);
   };
   return Go(plan);
-}
-
-Status Pieces::AllToAll(const Operation& operation) {
-  const std::size_t width = WidthOf(operation.type), section = area_.section_bytes();
-  std::vector<std::size_t> send(ranks(), operation.count * width);
-  std::vector<std::size_t> recv(send);
-  if (operation.send_counts.empty())
-    return Exchange(operation, send, recv, PiecesOf(send[0], section));
-  for (std::size_t rank = 0; rank < ranks(); ++rank) {
-    send[rank] = operation.send_counts[rank] * width;
-    recv[rank] = operation.recv_counts[rank] * width;
-  }
-  // All ranks' tables first: they tell how many pieces there are, and that both ends agree.
-  std::vector<std::uint64_t> table(ranks() * ranks());
-  const Operation tables{.kind = Collective::kAllGather,
-                         .send = send.data(),
-                         .recv = table.data(),
-                         .count = ranks(),
-                         .type = DataType::kUint64};
-  TROUPE_TRY(Gather(tables));
-  TROUPE_TRY(CheckCounts(table, recv, me()));
-  return Exchange(operation, send, recv,
-                  PiecesOf(*std::max_element(table.begin(), table.end()), section));
 }
 
 Status Pieces::Exchange(const Operation& operation, const std::vector<std::size_t>& send,

@@ -14,24 +14,20 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
-#include <string>
 #include <vector>
 
-#include "actors/train/local/collectives.h"
+#include "actors/train/local/node_collectives.h"
 
 namespace troupe::train {
 
-class Pieces final : public Collectives {
+class Pieces final : public NodeCollectives {
  public:
-  /// Both must outlive it.
-  Pieces(SharedArea& area, const Clock& clock) : area_(area), clock_(clock) {}
-
-  Status Run(const Operation& operation, std::uint64_t seq) override;
+  /// All must outlive it.
+  Pieces(SharedArea& area, const Places& places, const Clock& clock, Absent absent)
+      : NodeCollectives(area, places, clock, std::move(absent)) {}
 
  private:
-  using Step = std::function<void(std::uint64_t piece, std::uint64_t number)>;
-  /// What happens in each of an operation's pieces; `number` is its place in the group's life.
+  /// What happens in each of an operation's pieces.
   struct Plan {
     std::uint64_t pieces = 1;
     Step post;     // my part into my slot
@@ -39,15 +35,10 @@ class Pieces final : public Collectives {
     Step take;     // all ranks' results are there; empty: `combine` has done all
   };
 
+  Status Dispatch(const Operation& operation) override;
   Status Go(const Plan& plan);
-  Status Post(const Plan& plan, std::uint64_t piece);
   Status Combine(const Plan& plan, std::uint64_t piece);
   Status Take(const Plan& plan, std::uint64_t piece);
-  Status AwaitPeers(std::atomic<std::uint64_t> RankLine::* counter, std::uint64_t least);
-  /// A peer that is gone without what this operation will need of it; -1: none.
-  int LostPeer() const;
-  Status Late(int peer) const;
-  Status CheckPeers(std::uint64_t number) const;
 
   Status ReduceInOneRound(const Operation& operation);
   Status Reduce(const Operation& operation);
@@ -55,25 +46,14 @@ class Pieces final : public Collectives {
   Status Gather(const Operation& operation);
   Status Broadcast(const Operation& operation);
   Status Scatter(const Operation& operation);
-  Status AllToAll(const Operation& operation);
+  Status AllGather(const Operation& operation) override { return Gather(operation); }
   Status Exchange(const Operation& operation, const std::vector<std::size_t>& send,
-                  const std::vector<std::size_t>& recv, std::size_t pieces);
+                  const std::vector<std::size_t>& recv, std::size_t pieces) override;
 
   std::size_t ranks() const { return static_cast<std::size_t>(area_.size()); }
-  std::size_t me() const { return static_cast<std::size_t>(area_.rank()); }
   const std::byte* Peer(std::size_t rank, std::uint64_t number) const {
     return area_.Contributed(static_cast<int>(rank), number);
   }
-  std::byte* Mine(std::uint64_t number) const { return area_.Contributed(area_.rank(), number); }
-
-  SharedArea& area_;
-  const Clock& clock_;
-  Instant until_ = Instant::max();  // the operation's time is over then
-  Duration most_{};
-  std::uint64_t next_ = 0;  // the number of the next piece
-  std::uint64_t end_ = 0;   // the number after the operation's last
-  bool takes_ = false;      // its results come of all ranks
-  PieceNote note_;          // the operation that runs
 };
 
 }  // namespace troupe::train

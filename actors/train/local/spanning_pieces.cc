@@ -4,7 +4,6 @@
 #include <utility>
 
 #include "actors/train/core/reduce.h"
-#include "actors/train/local/local_work.h"
 
 namespace troupe::train {
 namespace {
@@ -19,11 +18,8 @@ std::size_t ResultBytes(int group_size) {
 
 SpanningPieces::SpanningPieces(SharedArea& area, const Places& places, Connections& connections,
                                const Clock& clock, Absent absent)
-    : area_(area),
-      places_(places),
+    : NodeCollectives(area, places, clock, std::move(absent)),
       connections_(connections),
-      clock_(clock),
-      absent_(std::move(absent)),
       slots_(area.slots()) {
   // Parts of a piece are rounded up to 64 bytes each.
   const std::size_t bytes = kSpanningBytes + 64 * static_cast<std::size_t>(places_.nodes() + 1);
@@ -34,42 +30,9 @@ SpanningPieces::SpanningPieces(SharedArea& area, const Places& places, Connectio
 }
 
 Status SpanningPieces::Run(const Operation& operation, std::uint64_t seq) {
-  note_ = NoteOf(operation, seq);
-  most_ = operation.most;
-  until_ = most_ > Duration::zero() ? clock_.Now() + most_ : Instant::max();
-  const Status status = Dispatch(operation);
+  const Status status = NodeCollectives::Run(operation, seq);
   if (!status.ok()) connections_.EndAll();  // SP4; the group is at its end
   return status;
-}
-
-Status SpanningPieces::AwaitHere(std::atomic<std::uint64_t> RankLine::* counter,
-                                 std::uint64_t least) {
-  for (const int peer : places_.neighbours()) {
-    if (peer == places_.rank()) continue;
-    const auto& value = area_.line(places_.place_of(peer)).*counter;
-    int lost = -1;
-    const auto is_over = [&] {
-      if (value.load() >= least) return true;
-      lost = area_.gone(peer) ? peer : LostPeer();
-      return lost >= 0;
-    };
-    const auto woken = area_.Await(is_over, clock_, until_);
-    if (woken == Woken::kStopped) return Stopped();
-    if (woken == Woken::kLate) return Late(peer);
-    if (lost >= 0 && value.load() < least) return PeerGone(lost);
-  }
-  return absl::OkStatus();
-}
-
-int SpanningPieces::LostPeer() const {
-  if (!area_.any_gone()) return -1;
-  for (const int peer : places_.neighbours()) {
-    const RankLine& line = area_.line(places_.place_of(peer));
-    if (peer != places_.rank() && area_.gone(peer) &&
-        (line.posted.load() < end_ || (takes_ && line.reduced.load() < end_)))
-      return peer;
-  }
-  return -1;
 }
 
 Status SpanningPieces::AwaitReceived(std::vector<Awaited>& parts) {
@@ -101,36 +64,6 @@ Status SpanningPieces::AwaitSent(std::vector<Awaited>& parts) {
     if (woken == Woken::kLate) return Late(part.peer);
   }
   parts.clear();
-  return absl::OkStatus();
-}
-
-Status SpanningPieces::Late(int peer) const {
-  const std::string absent = absent_(next_);
-  return MakeError(
-      ErrorCode::kTimeout,
-      Words(note_) + " was not done after " + SecondsText(most_) +
-          ", counted from its beginning on rank " + std::to_string(places_.rank()) + ": " +
-          (absent.empty() ? "rank " + std::to_string(peer) + " is behind in it" : absent));
-}
-
-Status SpanningPieces::CheckHere(std::uint64_t number) const {
-  for (const int peer : places_.neighbours()) {
-    if (peer == places_.rank()) continue;
-    const PieceNote theirs = area_.line(places_.place_of(peer)).notes[number % area_.slots()];
-    if (!SameWork(theirs, note_)) return Differs(places_.rank(), note_, peer, theirs);
-  }
-  return absl::OkStatus();
-}
-
-Status SpanningPieces::Post(const Plan& plan, std::uint64_t piece) {
-  const std::uint64_t number = next_ + piece;
-  if (number >= area_.slots())  // SP3
-    TROUPE_TRY(AwaitHere(&RankLine::reduced, number + 1 - area_.slots()));
-  if (plan.post) plan.post(piece, number);
-  note_.piece = number;
-  area_.mine().notes[number % area_.slots()] = note_;
-  area_.mine().posted.store(number + 1);
-  area_.Ring();
   return absl::OkStatus();
 }
 
@@ -176,14 +109,13 @@ Status SpanningPieces::Take(const Plan& plan, std::uint64_t piece) {
 }
 
 Status SpanningPieces::Go(const Plan& plan) {
-  end_ = next_ + plan.pieces;
-  takes_ = static_cast<bool>(plan.take);
+  BeginPieces(plan.pieces, static_cast<bool>(plan.take));
   constexpr std::uint64_t kSteps = 5;
   const auto is_due = [&plan](std::uint64_t step, std::uint64_t behind) {
     return step >= behind && step - behind < plan.pieces;
   };
   for (std::uint64_t step = 0; step < plan.pieces + kSteps - 1; ++step) {
-    if (is_due(step, 0)) TROUPE_TRY(Post(plan, step));
+    if (is_due(step, 0)) TROUPE_TRY(Post(plan.post, step));  // SP3
     if (is_due(step, 1)) TROUPE_TRY(Combine(plan, step - 1));
     if (is_due(step, 2)) TROUPE_TRY(Sum(plan, step - 2));
     if (is_due(step, 3)) TROUPE_TRY(Finish(step - 3));

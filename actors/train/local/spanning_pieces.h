@@ -27,23 +27,19 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <vector>
 
-#include "actors/train/core/places.h"
-#include "actors/train/local/collectives.h"
 #include "actors/train/local/connections.h"
+#include "actors/train/local/node_collectives.h"
 
 namespace troupe::train {
 
 /// What a rank gives to an all-gather's piece, of all ranks, has room in so many bytes.
 std::size_t ResultBytes(int group_size);
 
-class SpanningPieces final : public Collectives {
+class SpanningPieces final : public NodeCollectives {
  public:
-  /// Who has not come to the piece of this number, on any node, in words; "" where all have.
-  using Absent = std::function<std::string(std::uint64_t number)>;
   /// All must outlive it.
   SpanningPieces(SharedArea& area, const Places& places, Connections& connections,
                  const Clock& clock, Absent absent);
@@ -51,7 +47,6 @@ class SpanningPieces final : public Collectives {
   Status Run(const Operation& operation, std::uint64_t seq) override;
 
  private:
-  using Step = std::function<void(std::uint64_t piece, std::uint64_t number)>;
   struct Plan {
     std::uint64_t pieces = 1;
     Step post;                    // my part into my slot
@@ -73,20 +68,14 @@ class SpanningPieces final : public Collectives {
     std::unique_ptr<std::byte[]> heard, mine;  // partials of other nodes, and of this one
   };
 
-  Status Dispatch(const Operation& operation);
+  Status Dispatch(const Operation& operation) override;
   Status Go(const Plan& plan);
-  Status Post(const Plan& plan, std::uint64_t piece);
   Status Combine(const Plan& plan, std::uint64_t piece);
   Status Sum(const Plan& plan, std::uint64_t piece);
   Status Finish(std::uint64_t piece);
   Status Take(const Plan& plan, std::uint64_t piece);
-  Status AwaitHere(std::atomic<std::uint64_t> RankLine::* counter, std::uint64_t least);
   Status AwaitReceived(std::vector<Awaited>& parts);
   Status AwaitSent(std::vector<Awaited>& parts);
-  Status CheckHere(std::uint64_t number) const;
-  /// A peer of this node that is gone without what this operation will need of it; -1: none.
-  int LostPeer() const;
-  Status Late(int peer) const;
 
   void Send(int peer, std::uint64_t number, Stage stage, const void* from, std::size_t bytes);
   /// Awaited before `sum` where it is partial, else before `take`.
@@ -103,32 +92,19 @@ class SpanningPieces final : public Collectives {
   Status Reduce(const Operation& operation);
   Status ReduceInOneStep(const Operation& operation);
   Status ReduceScatter(const Operation& operation);
-  Status AllGather(const Operation& operation);
+  Status AllGather(const Operation& operation) override;
   Status Gather(const Operation& operation);
   Status Broadcast(const Operation& operation);
   Status Scatter(const Operation& operation);
-  Status AllToAll(const Operation& operation);
   Status Exchange(const Operation& operation, const std::vector<std::size_t>& send,
-                  const std::vector<std::size_t>& recv, std::size_t pieces);
+                  const std::vector<std::size_t>& recv, std::size_t pieces) override;
 
   bool is_alone() const { return area_.size() == 1; }
   bool is_root(const Operation& operation) const { return operation.root == places_.rank(); }
-  std::size_t me() const { return static_cast<std::size_t>(places_.rank()); }
-  std::byte* Mine(std::uint64_t number) const { return area_.Contributed(area_.rank(), number); }
   Slot& SlotOf(std::uint64_t number) { return slots_[number % area_.slots()]; }
 
-  SharedArea& area_;
-  const Places& places_;
   Connections& connections_;
-  const Clock& clock_;
-  const Absent absent_;
   std::vector<Slot> slots_;
-  Instant until_ = Instant::max();  // the operation's time is over then
-  Duration most_{};
-  std::uint64_t next_ = 0;  // the number of the next piece
-  std::uint64_t end_ = 0;   // the number after the operation's last
-  bool takes_ = false;      // its results come of all ranks of the node
-  PieceNote note_;          // the operation that runs
 };
 
 }  // namespace troupe::train

@@ -11,6 +11,11 @@ constexpr std::size_t kOneStepBytes = 64 << 10;  // that a node sends
 
 std::size_t Down(std::size_t bytes) { return bytes / 64 * 64; }
 
+/// Of an all-to-all's piece: what goes to each rank.
+std::size_t ExchangedBytes(const Places& places) {
+  return Down(kSpanningBytes / static_cast<std::size_t>(places.ranks_of_a_node_max()));
+}
+
 }  // namespace
 
 Status SpanningPieces::Dispatch(const Operation& operation) {
@@ -31,7 +36,7 @@ Status SpanningPieces::Dispatch(const Operation& operation) {
     case Collective::kScatter:
       return Scatter(operation);
     case Collective::kAllToAll:
-      return AllToAll(operation);
+      return AllToAll(operation, ExchangedBytes(places_));
     case Collective::kBarrier: {
       Plan plan;
       plan.combine = [this](std::uint64_t, std::uint64_t number) { ShowPresence(number); };
@@ -351,34 +356,9 @@ Status SpanningPieces::Scatter(const Operation& operation) {
   return Go(plan);
 }
 
-Status SpanningPieces::AllToAll(const Operation& operation) {
-  const std::size_t width = WidthOf(operation.type);
-  const auto ranks = static_cast<std::size_t>(places_.size());
-  const std::size_t section =
-      Down(kSpanningBytes / static_cast<std::size_t>(places_.ranks_of_a_node_max()));
-  std::vector<std::size_t> send(ranks, operation.count * width), recv(send);
-  if (operation.send_counts.empty())
-    return Exchange(operation, send, recv, PiecesOf(send[0], section));
-  for (std::size_t rank = 0; rank < ranks; ++rank) {
-    send[rank] = operation.send_counts[rank] * width;
-    recv[rank] = operation.recv_counts[rank] * width;
-  }
-  std::vector<std::uint64_t> table(ranks * ranks);
-  const Operation tables{.kind = Collective::kAllGather,
-                         .send = send.data(),
-                         .recv = table.data(),
-                         .count = ranks,
-                         .type = DataType::kUint64};
-  TROUPE_TRY(AllGather(tables));
-  TROUPE_TRY(CheckCounts(table, recv, me()));
-  return Exchange(operation, send, recv,
-                  PiecesOf(*std::max_element(table.begin(), table.end()), section));
-}
-
 Status SpanningPieces::Exchange(const Operation& operation, const std::vector<std::size_t>& send,
                                 const std::vector<std::size_t>& recv, std::size_t pieces) {
-  const std::size_t section =
-      Down(kSpanningBytes / static_cast<std::size_t>(places_.ranks_of_a_node_max()));
+  const std::size_t section = ExchangedBytes(places_);
   std::vector<const std::byte*> from;
   std::vector<std::byte*> to;
   std::size_t sent = 0, got = 0;
