@@ -2,6 +2,8 @@
 
 Sanitizer and clang builds compile several files of a library as one (UNITY in CMakePresets.json), in which
 two files' private names are one name. What two files need is shared; what only looks alike is named apart.
+
+Modules of tests likewise: a folder of tests is no package, so to a pytest that collects two of them, files of one name are one module.
 """
 import collections
 import pathlib
@@ -49,6 +51,16 @@ def library_of(path: pathlib.Path) -> pathlib.Path:
     return core if path.is_relative_to(core) else path.parent
 
 
+def alike_modules() -> list[str]:
+    """Modules of tests that pytest takes for one another."""
+    folders = collections.defaultdict(list)
+    for path in tree.files(".py"):
+        if path.name.startswith("test_") and not (path.parent / "__init__.py").exists():
+            folders[path.name].append(tree.relative(path.parent))
+    return [f"{name} is in {', '.join(sorted(where))}: pytest takes them for one module, name them apart"
+            for name, where in sorted(folders.items()) if len(where) > 1]
+
+
 def main() -> None:
     paths = [path for path in tree.files(".cc") if not tree.relative(path).startswith(FOLDERS_LEFT_OUT)]
     holders = collections.defaultdict(set)
@@ -57,7 +69,7 @@ def main() -> None:
             if name := declared(statement):
                 holders[library_of(path), name].add(path.name)
     findings = [f"{tree.relative(folder)}: {name} is in the unnamed namespaces of {', '.join(sorted(files))}: "
-                "share it, or name them apart" for (folder, name), files in sorted(holders.items()) if len(files) > 1]
+                "share it, or name them apart" for (folder, name), files in sorted(holders.items()) if len(files) > 1] + alike_modules()
     tree.finish(findings, len(paths))
 
 
