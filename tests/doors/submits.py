@@ -11,6 +11,7 @@ from pathlib import Path
 from e2e_conftest import TIMEOUT_S
 
 LIMIT_S = 4 * TIMEOUT_S
+TORCHRUNS_MAX = 5
 
 TRAIN = """
 import sys
@@ -68,8 +69,13 @@ def troupe_in(folder: Path, *args: str, env: dict[str, str] | None = None, timeo
 
 
 def torchrun_in(folder: Path, *words: str) -> subprocess.CompletedProcess:
-    """torchrun itself, of this interpreter."""
-    return subprocess.run([sys.executable, "-m", "torch.distributed.run", *words], cwd=folder, capture_output=True, text=True, timeout=LIMIT_S)
+    """torchrun itself, of this interpreter: the yardstick. Run again where a thread of torch's wants Python's lock while the interpreter of a rank
+    ends, and is ended in the midst of C++, which aborts the process: that says nothing of what the ranks compute, and comes and goes."""
+    for _ in range(TORCHRUNS_MAX):
+        done = subprocess.run([sys.executable, "-m", "torch.distributed.run", *words], cwd=folder, capture_output=True, text=True, timeout=LIMIT_S)
+        if "terminate called without an active exception" not in done.stderr:
+            break
+    return done
 
 
 def started_in(folder: Path, *args: str) -> subprocess.Popen:
