@@ -5,6 +5,7 @@ Method: the command itself, in a folder of its own, on a cluster that runs; wher
 from __future__ import annotations
 
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -90,8 +91,10 @@ def test_a_rank_that_fails_is_started_again_as_often_as_asked(idle: Home, tmp_pa
 import os, sys
 count, most = os.environ["TORCHELASTIC_RESTART_COUNT"], os.environ["TORCHELASTIC_MAX_RESTARTS"]
 print("attempt", count, "of", most, flush=True)
+open("both", "r" if os.environ["RANK"] == "0" else "w")  # waits for the other rank: whose peer has ended is ended, and may have said nothing
 sys.exit(0 if count == "1" else 5)
 """)
+    os.mkfifo(folder / "both")
     assert printed(troupe_in(folder, *two("--max-restarts", "1", "again.py"))) == ["attempt 0 of 1"] * 2 + ["attempt 1 of 1"] * 2
     assert troupe_in(folder, *two("again.py")).returncode == 5
 

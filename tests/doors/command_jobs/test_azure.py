@@ -163,9 +163,11 @@ def test_a_jobs_life_by_its_name(idle: Home, capfd: pytest.CaptureFixture[str]) 
     assert "environment 'azureml:any@latest' (what is installed on the nodes is what runs)" in capfd.readouterr().err
 
 
-def test_stream_shows_what_is_said_and_raises_what_failed(idle: Home, capfd: pytest.CaptureFixture[str]) -> None:
+def test_stream_shows_what_is_said_and_raises_what_failed(idle: Home, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    os.mkfifo(both := tmp_path / "both")  # rank 1 fails once rank 0 has spoken: it would be ended before
     jobs = MLClient().jobs
-    job = jobs.create_or_update(command(command="echo out $RANK; echo why >&2; test $RANK = 0 || exit 7; exec sleep 1000", distribution=PAIR))
+    job = jobs.create_or_update(command(
+        command=f"echo out $RANK; echo why >&2; test $RANK = 0 || {{ read x <{both}; exit 7; }}; echo x >{both}; exec sleep 1000", distribution=PAIR))
     with pytest.raises(exceptions.LaunchError) as failed:
         jobs.stream(job.name)
     assert (failed.value.exit_code, failed.value.rank) == (7, 1) and "why" in str(failed.value)
