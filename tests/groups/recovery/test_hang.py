@@ -78,6 +78,8 @@ def test_it_is_a_death_as_any_other(idle: Home, tmp_path: Path, policy: str) -> 
         return result
 
     results = job.submit(str(tmp_path)).result(LIMIT_S)
+    ends = [results[rank]["aborted"] for rank in (0, 2)]
+    assert [(each.op, each.first_late_rank) for each in ends] == [("all_reduce", 1)] * 2 and ends[0].seq == ends[1].seq > 1
     if policy == "replace":
         assert [each["is"] for each in results] == [(0, 3), (1, 3), (2, 3)] and results[1]["replaces"]
         assert results[0]["aborted"].dead[1]["cause"].startswith("hung: ")

@@ -35,6 +35,8 @@ _DISTRIBUTED = "torch/distributed/"
 _lock = threading.Lock()
 _running = False
 _module: Any = None
+_late: dict[str, tuple[int, int]] = {}
+"""By process group as it is shown: (the ranks' epoch, the first rank of the launch that was found to keep this process waiting), while it does."""
 
 
 def wrap(module: Any) -> None:
@@ -90,6 +92,7 @@ def _look(module: Any, watched: dict[str, Watched], fixed_s: float | None) -> No
     groups = _groups(module)
     for name in watched.keys() - {name for name, _, _ in groups}:
         del watched[name]
+        _late.pop(group_names.shown(name), None)
     for name, group, store in groups:
         if name not in watched:
             watched[name] = Watched(name, group, dict(module._world.pg_group_ranks.get(group, {})), fixed_s)
@@ -176,6 +179,7 @@ class Watched:
             self._least_s = 2 * (now - self._since)
         self._begun, self._since, self._next_s, self._question, self._said = begun, now, self._asking_s, 0, False
         self._turn = self._accuses = 0
+        _late.pop(self._name, None)
 
     def _waits(self) -> bool:
         """For others, as far as can be told: a GPU is waited for in any line of the program."""
@@ -187,6 +191,7 @@ class Watched:
         answers = self._of_late.answers(store, self._question)
         self._said = True
         if ranks := late(answers):
+            _late[self._name] = (group_epochs.epoch(), self._launch_rank[ranks[0]])
             say(told(answers, ranks, self._name, still_s, self._launch_rank, self._hang_s))
 
     def _accuse(self, store: Any, begun: int, still_s: float) -> None:
@@ -200,6 +205,7 @@ class Watched:
             of = answers[rank]
             named.append({"rank": self._launch_rank[rank], "host": of.host if of else "", "pid": of.pid if of else 0, "where": of.where if of else ""})
         if named:
+            _late[self._name] = (group_epochs.epoch(), named[0]["rank"])
             group_epochs.say_late({"torch_group": self._name, "operation": begun, "op": op_here(), "waited_ms": int(still_s * 1000), "late": named,
                                    "waiting": [self._launch_rank[rank] for rank in there(answers, begun)]})
 
@@ -210,6 +216,19 @@ def how_far(name: str) -> tuple[int, bool]:
     if _module is not None and _module.is_initialized():
         begun = max((_begun(group) for each, group, _ in _groups(_module) if group_names.shown(each) == name), default=0)
     return begun, waits_here()
+
+
+def begun_in(group: Any) -> int:
+    """How many operations this process has begun in that process group, None: the default one; 0 where that cannot be told. From any thread."""
+    with contextlib.suppress(Exception):  # of a backend that does not count, or a group that is gone
+        chosen = group if group is not None else _module.group.WORLD
+        return int(_begun(chosen) or 0)
+    return 0
+
+
+def late_rank() -> int | None:
+    """The rank of the launch that others were found to wait for when this process last looked; None where nobody was. From any thread."""
+    return min((rank for epoch, rank in list(_late.values()) if epoch == group_epochs.epoch()), default=None)
 
 
 def waits_here() -> bool:

@@ -33,22 +33,28 @@ class GroupAborted(TroupeError, RuntimeError):
     """The ranks' group of a launch ended since a rank died: what was under way in it has no result.
 
     Fields: `group` (the launch's name), `epoch` (of the group that ended), `dead` (rank of the launch -> dict with `cause`, `host`, `exit_code`,
-    `signal`), `op` (the operation of torch's that was under way here, "" where none was).
+    `signal`), `op` (the operation of torch's that was under way here, "" where none was), `seq` (its number: how many operations of its process group
+    this process had begun; 0 where none was), `first_late_rank` (the rank of the launch that had kept others waiting so long that it was looked for, or was
+    ended by `hang_timeout`; None where nobody had).
     """
 
     group: str = ""
     epoch: int = 0
     dead: Mapping[int, Mapping[str, Any]] = {}
     op: str = ""
+    seq: int = 0
+    first_late_rank: int | None = None
 
     @classmethod
-    def of(cls, group: str, epoch: int, dead: Mapping[int, Mapping[str, Any]], op: str) -> GroupAborted:
-        """With its text, of Failures by rank."""
+    def of(cls, group: str, epoch: int, dead: Mapping[int, Mapping[str, Any]], op: str, seq: int = 0, late: int | None = None) -> GroupAborted:
+        """With its text, of Failures by rank. `late`: the rank that was known to be, where no death says so."""
         told = {rank: {"cause": each["cause"], "host": each["node_name"] or each["host"], "exit_code": each["exit_code"], "signal": each["signal"]}
                 for rank, each in sorted(dead.items())}
         deaths = "; ".join(_death(rank, each) for rank, each in told.items()) or "a rank died"
-        made = cls(f"the group of {group}, epoch {epoch}, was aborted{f' in {op}' if op else ''}: {deaths}")
-        made.group, made.epoch, made.dead, made.op = group, epoch, told, op
+        number = f" (operation {seq})" if seq else ""
+        made = cls(f"the group of {group}, epoch {epoch}, was aborted{f' in {op}{number}' if op else ''}: {deaths}")
+        made.group, made.epoch, made.dead, made.op, made.seq = group, epoch, told, op, seq
+        made.first_late_rank = next((rank for rank, each in told.items() if each["cause"].startswith("hung: ")), late)
         return made
 
 

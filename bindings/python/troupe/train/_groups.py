@@ -11,7 +11,7 @@ from typing import Any
 
 from troupe import _rendezvous
 from troupe._code import failures
-from troupe._process import group_epochs, process_groups
+from troupe._process import group_epochs, group_watch, process_groups
 from troupe.launch import _context
 from troupe.train._errors import GroupAborted
 
@@ -30,16 +30,20 @@ def is_of_group(error: BaseException) -> bool:
 
 def op_of(error: BaseException) -> str:
     """The operation of torch's in which it was raised: `all_reduce`, `backward`; "" where none was."""
-    found = ""
-    for frame, _ in traceback.walk_tb(error.__traceback__):
+    return _under_way(error)[0]
+
+
+def _under_way(error: BaseException | None) -> tuple[str, int]:
+    """(the operation of torch's in which it was raised, how many its process group has begun here); ("", 0) where it was in none."""
+    for frame, _ in traceback.walk_tb(error.__traceback__ if error is not None else None):
         name, file = frame.f_code.co_name, frame.f_code.co_filename
         if name == "wrapper":
             continue
-        if _DISTRIBUTED in file and not found:
-            found = name
-        elif _BACKWARD in file and not found:
-            found = "backward"
-    return found
+        if _DISTRIBUTED in file:
+            return name, group_watch.begun_in(frame.f_locals.get("group"))
+        if _BACKWARD in file:  # a bucket of DDP's, whose group is the default one unless the program says otherwise
+            return "backward", group_watch.begun_in(None)
+    return "", 0
 
 
 def word_on(error: BaseException) -> GroupAborted | None:
@@ -54,9 +58,10 @@ def word_on(error: BaseException) -> GroupAborted | None:
 def aborted(error: BaseException | None = None, *, epoch: int | None = None, outlived: dict[int, dict] | None = None) -> GroupAborted:
     """The end of this process's group, for people and programs; of a former one, its epoch and the deaths that were known when it was formed."""
     before = error if isinstance(error, GroupAborted) else None
-    op = before.op if before is not None else op_of(error) if error is not None else ""
+    op, seq = (before.op, before.seq) if before is not None else _under_way(error)
+    late = group_watch.late_rank() if before is None else before.first_late_rank
     dead = group_epochs.dead_since(group_epochs.outlived() if outlived is None else outlived)
-    made = GroupAborted.of(_context.current().name, group_epochs.epoch() if epoch is None else epoch, dead, op)
+    made = GroupAborted.of(_context.current().name, group_epochs.epoch() if epoch is None else epoch, dead, op, seq, late)
     made.__cause__ = before.__cause__ if before is not None else error
     return made
 
