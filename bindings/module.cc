@@ -4,6 +4,7 @@
 #include "bindings/control/child_fork.h"
 #include "bindings/support/gil.h"
 #include "bindings/support/nanobind.h"
+#include "bindings/train/bind_digest.h"
 #include "bindings/train/bind_groups.h"
 
 namespace nb = nanobind;
@@ -34,5 +35,6 @@ NB_MODULE(_native, m) {
   troupe::bindings::bind_calls(m);
   troupe::bindings::bind_control(m);
   troupe::bindings::bind_fork(m);
+  troupe::bindings::bind_digest(m);
   troupe::bindings::bind_groups(m);
 }

@@ -15,11 +15,15 @@ namespace troupe::train {
 struct CudaContextOpaque;
 struct CudaStreamOpaque;
 struct CudaEventOpaque;
+struct CudaModuleOpaque;
+struct CudaFunctionOpaque;
 using CudaDevice = int;
 using CudaContext = CudaContextOpaque*;
 using CudaStream = CudaStreamOpaque*;  // nullptr: the default stream
 using CudaEvent = CudaEventOpaque*;
-using CudaPointer = std::uint64_t;  // CUdeviceptr: an address in device memory
+using CudaModule = CudaModuleOpaque*;      // compiled code, of one context
+using CudaFunction = CudaFunctionOpaque*;  // a kernel of it
+using CudaPointer = std::uint64_t;         // CUdeviceptr: an address in device memory
 using CudaHostFunction = void (*)(void*);
 
 /// CUresult, as far as it is told apart here; every other number is an error as well.
@@ -31,7 +35,9 @@ enum class CudaResult : int {
   kNoDevice = 100,
   kInvalidDevice = 101,
   kInvalidContext = 201,
+  kInvalidPtx = 218,
   kInvalidHandle = 400,
+  kNotFound = 500,
   kNotReady = 600,
 };
 
@@ -68,6 +74,13 @@ inline constexpr unsigned kCudaEventDisableTiming = 2;
   F(stream_synchronize, cuStreamSynchronize, (CudaStream stream))                                  \
   F(stream_wait, cuStreamWaitEvent, (CudaStream stream, CudaEvent event, unsigned flags))          \
   F(launch_host, cuLaunchHostFunc, (CudaStream stream, CudaHostFunction function, void* argument)) \
+  F(module_load, cuModuleLoadData, (CudaModule * module, const void* image))                       \
+  F(module_function, cuModuleGetFunction,                                                          \
+    (CudaFunction * function, CudaModule module, const char* name))                                \
+  F(launch_kernel, cuLaunchKernel,                                                                 \
+    (CudaFunction function, unsigned blocks_x, unsigned blocks_y, unsigned blocks_z,               \
+     unsigned threads_x, unsigned threads_y, unsigned threads_z, unsigned shared_bytes,            \
+     CudaStream stream, void** parameters, void** extra))                                          \
   F(event_create, cuEventCreate, (CudaEvent * event, unsigned flags))                              \
   F(event_destroy, cuEventDestroy_v2, (CudaEvent event))                                           \
   F(event_record, cuEventRecord, (CudaEvent event, CudaStream stream))                             \

@@ -44,6 +44,8 @@ def test_a_worker_trains_on_its_gpu(idle: Home, tmp_path: Path) -> None:
         train.check_equal(model)  # over NCCL
         on_card = torch.arange(10_000_001, dtype=torch.float16, device=get_device())
         assert int(_digest.of(on_card)) == int(_digest.of(on_card.cpu())), "the same bytes have the same digest on either side"
+        flat = on_card[1:].view(torch.uint8)
+        assert int(_digest.of_cuda(flat, 3)) == int(_digest.by_torch(flat, 3)), "by the kernel as by torch's operations"
         total = torch.ones(1, device=get_device())
         dist.all_reduce(total)
         marker = Path(config["path"]) / "happened"

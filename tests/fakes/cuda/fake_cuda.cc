@@ -7,18 +7,30 @@
 #include <cstring>
 #include <memory>
 #include <mutex>
+#include <string>
 #include <unordered_set>
+#include <vector>
 
 #include "actors/train/cuda_types.h"
+#include "tests/fakes/cuda/fake_kernel.h"
 #include "tests/fakes/cuda/fake_stream.h"
 
 using namespace troupe::train;
 using troupe::fakes::FakeEvent;
+using troupe::fakes::FakeKernel;
 using troupe::fakes::FakeStream;
 
 // A context is its device's number and nothing else.
 struct troupe::train::CudaContextOpaque {
   int device;
+};
+struct troupe::train::CudaModuleOpaque {
+  CudaContext context;
+  std::string ptx;
+};
+struct troupe::train::CudaFunctionOpaque {
+  CudaContext context;
+  std::unique_ptr<const FakeKernel> kernel;
 };
 
 namespace {
@@ -94,6 +106,10 @@ const char* NameOf(CudaResult result) {
       return "CUDA_ERROR_INVALID_DEVICE";
     case CudaResult::kInvalidContext:
       return "CUDA_ERROR_INVALID_CONTEXT";
+    case CudaResult::kInvalidPtx:
+      return "CUDA_ERROR_INVALID_PTX";
+    case CudaResult::kNotFound:
+      return "CUDA_ERROR_NOT_FOUND";
     case CudaResult::kInvalidHandle:
       return "CUDA_ERROR_INVALID_HANDLE";
     case CudaResult::kNotReady:
@@ -218,6 +234,40 @@ CudaResult cuStreamWaitEvent(CudaStream stream, CudaEvent event, unsigned flags)
 CudaResult cuLaunchHostFunc(CudaStream stream, CudaHostFunction function, void* argument) {
   if (!Ready()) return CudaResult::kNotInitialized;
   Of(stream).Put([=] { function(argument); });
+  return CudaResult::kSuccess;
+}
+
+// Modules live as long as the process, as those of a context that is kept.
+CudaResult cuModuleLoadData(CudaModule* module, const void* image) {
+  if (const auto usable = Usable(); usable != CudaResult::kSuccess) return usable;
+  const std::string ptx(static_cast<const char*>(image));
+  if (!ptx.starts_with(".version ")) return CudaResult::kInvalidPtx;
+  *module = new CudaModuleOpaque{current, ptx};
+  return CudaResult::kSuccess;
+}
+CudaResult cuModuleGetFunction(CudaFunction* function, CudaModule module, const char* name) {
+  if (const auto usable = Usable(); usable != CudaResult::kSuccess) return usable;
+  if (module->ptx.find(std::string(".entry ") + name + "(") == std::string::npos)
+    return CudaResult::kNotFound;
+  auto kernel = FakeKernel::Parse(module->ptx, name);
+  if (!kernel) return CudaResult::kInvalidPtx;
+  *function = new CudaFunctionOpaque{module->context, std::move(kernel)};
+  return CudaResult::kSuccess;
+}
+CudaResult cuLaunchKernel(CudaFunction function, unsigned blocks_x, unsigned blocks_y,
+                          unsigned blocks_z, unsigned threads_x, unsigned threads_y,
+                          unsigned threads_z, unsigned shared_bytes, CudaStream stream,
+                          void** parameters, void** extra) {
+  if (const auto usable = Usable(); usable != CudaResult::kSuccess) return usable;
+  if (function->context != current) return CudaResult::kInvalidHandle;
+  const bool one_dimension = blocks_y == 1 && blocks_z == 1 && threads_y == 1 && threads_z == 1;
+  if (!one_dimension || blocks_x == 0 || threads_x == 0 || threads_x > 1024 || shared_bytes != 0 ||
+      extra)
+    return CudaResult::kInvalidValue;
+  std::vector<std::uint64_t> given;  // copied before the call returns, as CUDA does
+  for (std::size_t each = 0; each < function->kernel->parameters(); ++each)
+    given.push_back(*static_cast<const std::uint64_t*>(parameters[each]));
+  Of(stream).Put([=, kernel = function->kernel.get()] { kernel->Run(blocks_x, threads_x, given); });
   return CudaResult::kSuccess;
 }
 

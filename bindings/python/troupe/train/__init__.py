@@ -29,11 +29,11 @@ from troupe.train._config import (
            ScalingConfig,
 )
 from troupe.train._datasets import DataConfig
-from troupe.train._equal import DivergedError, check_equal
+from troupe.train._equal import DivergedError, check_equal, digest
 from troupe.train._errors import ControllerError, GroupAborted, TrainingFailedError, WorkerGroupError
 from troupe.train._here import TrainContext, get_checkpoint, get_context, get_dataset_shard, report
 from troupe.train._result import Result
 
 __all__ = ["Attempt", "Checkpoint", "CheckpointConfig", "ControllerError", "DataConfig", "DivergedError", "FailureConfig", "GroupAborted", "GroupPlace",
            "RankLost", "Result", "RunConfig", "ScalingConfig", "TrainContext", "TrainingFailedError", "WorkerGroupError", "attempts", "check_equal",
-           "get_checkpoint", "get_context", "get_dataset_shard", "reform", "report"]
+           "digest", "get_checkpoint", "get_context", "get_dataset_shard", "reform", "report"]
