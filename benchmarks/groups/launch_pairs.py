@@ -61,13 +61,17 @@ class Side:
     def __init__(self, checkout: pathlib.Path, home: str) -> None:
         environment = {**os.environ, "PYTHONPATH": str(checkout / "build/dev/python"), "TROUPE_BIN_DIR": str(checkout / "build/dev/bin"),
                        "TROUPE_HOME": home}
-        self._driver = subprocess.Popen([sys.executable, str(HERE), "--drive"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
-                                        env=environment)
+        self._said = pathlib.Path(home, "driver.log")
+        self._driver = subprocess.Popen([sys.executable, str(HERE), "--drive"], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                                        stderr=self._said.open("w"), text=True, env=environment)
 
     def launch(self, kind: str) -> float:
         assert self._driver.stdin is not None and self._driver.stdout is not None
         print(kind, file=self._driver.stdin, flush=True)
-        return float(self._driver.stdout.readline())
+        line = self._driver.stdout.readline()
+        if not line:
+            raise SystemExit(self._said.read_text())
+        return float(line)
 
     def end(self) -> None:
         self._driver.communicate()
