@@ -81,7 +81,10 @@ Status NcclCommunicator::Settle(const std::string& doing, bool leaves) {
   for (Duration step = kFirstAsk;; step = std::min(2 * step, kAsk)) {
     {
       MutexLock lock(device_mutex_);
-      if (!comm_) return MakeError(ErrorCode::kFenced, doing + ": aborted meanwhile");
+      if (!comm_) {
+        MutexLock told(mutex_);  // whoever aborts has said why before
+        return stopped_ ? StoppedError() : MakeError(ErrorCode::kFenced, doing + ": aborted");
+      }
       NcclResult state = NcclResult::kInternalError;
       TROUPE_TRY(nccl_.Check(nccl_.call.async_error(comm_, &state), doing));
       if (state != NcclResult::kInProgress) return nccl_.Check(state, doing);

@@ -168,19 +168,18 @@ TEST(NcclCommunicator, AKernelsErrorIsNoSuccessAndStopsTheGroup) {
 }
 
 TEST(NcclCommunicator, AStopFreesWhoeverWaitsForTheConnection) {
-  ExpectSuccess(OnFake(1,
-                       [](Rank& rank, Member& member) {
-                         const auto group = member.Form(rank);
-                         const auto buffer = member.gpu.Allocate(64);
-                         const Operation operation{
-                             .send = Gpu::At(buffer), .recv = Gpu::At(buffer), .count = 4};
-                         std::thread stops([&] { group->Stop("asked by the test"); });
-                         Expect(rank, group->Start({&operation, 1}).status(), ErrorCode::kFenced,
-                                "asked by the test");
-                         stops.join();
-                         group->AwaitReleased();
-                       },
-                       {{0, {{"FAKE_NCCL_FAULTS", "connect=hang"}}}}));
+  const auto body = [](Rank& rank, Member& member) {
+    const auto buffer = member.gpu.Allocate(64);
+    const Operation operation{.send = Gpu::At(buffer), .recv = Gpu::At(buffer), .count = 4};
+    for (int round = 0; round < 50; ++round) {  // before, while and after it begins to wait
+      const auto group = member.Form(rank);
+      std::thread stops([&] { group->Stop("asked by the test"); });
+      Expect(rank, group->Start({&operation, 1}).status(), ErrorCode::kFenced, "asked by the test");
+      stops.join();
+      group->AwaitReleased();
+    }
+  };
+  ExpectSuccess(OnFake(1, body, {{0, {{"FAKE_NCCL_FAULTS", "connect=hang"}}}}));
 }
 
 TEST(NcclCommunicator, AStopFreesWhoeverFormsAndWhoeverReleases) {

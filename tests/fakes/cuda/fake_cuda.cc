@@ -86,6 +86,7 @@ CudaResult Free(void* memory) {
 
 CudaResult Copy(void* to, const void* from, std::size_t bytes, CudaStream stream) {
   if (const auto usable = Usable(); usable != CudaResult::kSuccess) return usable;
+  if (bytes == 0) return CudaResult::kSuccess;  // at any address
   Of(stream).Put([=] { std::memmove(to, from, bytes); });
   return CudaResult::kSuccess;
 }
