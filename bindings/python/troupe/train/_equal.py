@@ -154,4 +154,4 @@ def _of_values(differing: dict[str, list[int]], count: int, hosts: list[str]) ->
     return error
 
 
-_pickled.named_in("troupe.train", DivergedError, check_equal)
+_pickled.named_in("troupe.train", DivergedError, check_equal, digest)
