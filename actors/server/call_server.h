@@ -48,11 +48,11 @@ class CallRunner {
   /// Before Run, of a call that names objects of another host: false if they are to come first.
   /// CallerConnection::Unpark says when to ask again.
   virtual bool Prepare(const Frame& frame, CallerConnection& peer) { return true; }
-  /// The caller of a call that was run has taken this many of its items. Said more than once, also
-  /// while another call runs (CallerConnection::LookAhead).
+  /// The caller of a call that was run has taken this many of its items, as often as it says so,
+  /// also while another call runs (CallerConnection::LookAhead).
   virtual void Taken(std::uint64_t sequence, std::uint64_t items) {}
   /// A call, run or still to come, is not wanted any more, nor (`recursive`) what it started. Said
-  /// more than once, also while another call runs.
+  /// once for each time that its caller says so, also while another call runs.
   virtual void Cancel(std::uint64_t sequence, bool recursive) {}
 };
 

@@ -35,8 +35,8 @@ bool CallServer::TakeControl(CallerConnection& peer, const Frame& frame) {
       break;
     case ControlKind::kTaken:
     case ControlKind::kCancel:
-      peer.TellSession(*control);
-      break;
+      peer.TakeWord(*control, frame.bytes);
+      return true;
     case ControlKind::kWelcome:
       return Refuse(peer, "a welcome, which is this side's to say");
   }

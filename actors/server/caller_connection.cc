@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <optional>
 #include <utility>
 
 #include "actors/bulk/bulk_session.h"
@@ -19,6 +20,19 @@ constexpr std::size_t kPeerReadBytes = 256u << 10;
 constexpr std::size_t kPeerReadSpaceMin = 32u << 10;
 constexpr std::size_t kLookAheadMax = 64u << 20;  // a caller keeps less than that under way
 constexpr int kPeerSignalSliceMs = 1000;          // EINTR is the rule
+
+/// The word on a call that a control frame is; none of another one, nor of one that cannot be read,
+/// which is refused when its turn comes.
+std::optional<CallControl> WordIn(std::string_view bytes, const CallLimits& limits) {
+  Frame frame;
+  std::string ignored;
+  if (ParseFrame(bytes, limits, &frame, &ignored) != ParseOutcome::kFrame) return std::nullopt;
+  const StatusOr<CallControl> control = ParseControl(frame);
+  if (!control.ok()) return std::nullopt;
+  if (control->kind != ControlKind::kTaken && control->kind != ControlKind::kCancel)
+    return std::nullopt;
+  return *control;
+}
 
 }  // namespace
 
@@ -168,6 +182,7 @@ void CallerConnection::Welcome(const SessionId& id) {
 
 void CallerConnection::Detach() {
   in_.Clear();  // what was not taken yet will be sent again
+  words_ = {};
   in_.Shrink(0);
   const MutexLock lock(mutex_);
   if (state_ != State::kOpen) return;
@@ -213,7 +228,9 @@ IoResult CallerConnection::Read(const CallLimits& limits) {
 }
 
 void CallerConnection::ScanControls(const CallLimits& limits) {
+  if (session == nullptr) return;
   // From head to head: what is no control frame is looked at when its turn comes.
+  std::uint64_t word = words_.taken;
   const char* at = in_.data();
   std::size_t left = in_.size();
   while (left >= kFrameHeadBytes) {
@@ -223,18 +240,25 @@ void CallerConnection::ScanControls(const CallLimits& limits) {
     std::memcpy(&body, at + 8, sizeof body);
     const std::size_t bytes = kFrameHeadBytes + (head >> 48) * 8 + body;
     if (bytes > left) return;
-    if ((head >> 32 & 0xFFFF) == kFlagControl) TellOf({at, bytes}, limits);
+    if ((head >> 32 & 0xFFFF) == kFlagControl) {
+      const std::optional<CallControl> control = WordIn({at, bytes}, limits);
+      if (control && word++ == words_.told) {
+        ++words_.told;  // before: what hears of it may look ahead itself
+        TellSession(*control);
+      }
+    }
     at += bytes;
     left -= bytes;
   }
 }
 
-void CallerConnection::TellOf(std::string_view bytes, const CallLimits& limits) {
-  Frame frame;
-  std::string ignored;
-  if (ParseFrame(bytes, limits, &frame, &ignored) != ParseOutcome::kFrame) return;
-  const StatusOr<CallControl> control = ParseControl(frame);
-  if (control.ok()) TellSession(*control);
+void CallerConnection::TakeWord(const CallControl& control, std::size_t bytes) {
+  if (words_.taken == words_.told) {
+    ++words_.told;
+    TellSession(control);
+  }
+  in_.Consume(bytes);
+  ++words_.taken;
 }
 
 void CallerConnection::TellSession(const CallControl& control) {

@@ -57,9 +57,12 @@ class CallerConnection : public std::enable_shared_from_this<CallerConnection> {
   /// Reads once into in(); see IoOutcome.
   IoResult Read(const CallLimits& limits);
   ByteBuffer& in() { return in_; }
-  /// Tells the session of words on calls that have been read and not been come to, as they came.
+  /// Tells the session of words on calls that have been read and not been come to, as they came:
+  /// of each once, however often it is looked.
   void ScanControls(const CallLimits& limits);
-  void TellSession(const CallControl& control);
+  /// The word that is next in in(), of so many bytes, is come to: the session is told of it, unless
+  /// it was, and it is consumed.
+  void TakeWord(const CallControl& control, std::size_t bytes);
   /// Within a call: reads on, for words on calls; waits for more if there is nothing and `host` is
   /// given.
   enum class Looked { kOn, kEnded, kInterrupted };
@@ -106,7 +109,7 @@ class CallerConnection : public std::enable_shared_from_this<CallerConnection> {
   ProcessId process;
 
  private:
-  void TellOf(std::string_view bytes, const CallLimits& limits);
+  void TellSession(const CallControl& control);
   void NoteResultLocked(std::uint64_t sequence) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void FlushLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void WatchLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -127,6 +130,11 @@ class CallerConnection : public std::enable_shared_from_this<CallerConnection> {
   const bool away_;
   const std::string identity_;
   ByteBuffer in_;
+  /// Words on calls, counted as they come.
+  struct Words {
+    std::uint64_t told = 0;   // the session was
+    std::uint64_t taken = 0;  // and are in in_ no more; never more than were told of
+  } words_;
   std::uint64_t heard_ = 0;  // how often LookAhead has read something
   std::atomic<std::size_t> running_{0};
   std::atomic<bool> paused_{false};
