@@ -5,8 +5,6 @@
 #include "actors/server/caller_connection.h"
 
 #include <gtest/gtest.h>
-#include <sys/epoll.h>
-#include <sys/eventfd.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -17,6 +15,7 @@
 
 #include "actors/core/call/call_control.h"
 #include "actors/server/call_server.h"
+#include "tests/actors/server/connected_peer.h"
 
 namespace troupe::actors {
 namespace {
@@ -35,19 +34,11 @@ class Noting : public CallRunner {
   std::vector<std::uint64_t>& cancelled_;
 };
 
-class CallerWordsTest : public ::testing::Test {
+class CallerWordsTest : public ConnectedPeer {
  protected:
   void SetUp() override {
-    ASSERT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, ends_), 0);
-    epoll_ = ::epoll_create1(0);
-    wake_ = ::eventfd(0, EFD_NONBLOCK);
-    peer_ = std::make_shared<CallerConnection>(CallStream(UnixStream(ends_[0])), 16, epoll_, wake_);
+    ConnectedPeer::SetUp();
     peer_->session = std::make_unique<Noting>(cancelled_);
-  }
-  void TearDown() override {
-    peer_->Close();
-    peer_.reset();
-    for (const int fd : {ends_[1], epoll_, wake_}) ::close(fd);
   }
   /// The caller cancels that call.
   void Write(std::uint64_t sequence) {
@@ -67,11 +58,8 @@ class CallerWordsTest : public ::testing::Test {
     peer_->TakeWord(*control, frame.bytes);
   }
 
-  int ends_[2] = {-1, -1};
-  int epoll_ = -1, wake_ = -1;
   CallLimits limits_;
   std::vector<std::uint64_t> cancelled_;
-  std::shared_ptr<CallerConnection> peer_;
 };
 
 using Numbers = std::vector<std::uint64_t>;
