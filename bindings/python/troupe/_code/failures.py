@@ -78,6 +78,11 @@ _STOPPED = re.compile(r"group .*, rank \d+ of \d+: stopped: (?!rank \d+ (is in|h
 _CHAIN_MAX = 32
 
 
+def is_hung(cause: str) -> bool:
+    """Whether that is the cause of a rank that `hang_timeout` ended, which begins as head/core/gang/hang.cc writes it."""
+    return cause.startswith("hung: ")
+
+
 def is_symptom(error: BaseException) -> bool:
     """Whether a collective lost its connection, or its patience: the cause is then likely in another rank.
 

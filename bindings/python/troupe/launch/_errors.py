@@ -8,6 +8,7 @@ from typing import Any
 
 from troupe import exceptions
 from troupe._cluster.logs import last_lines
+from troupe._code import failures
 from troupe._identity import short
 from troupe._tracebacks import with_source
 from troupe.launch import _hints
@@ -154,7 +155,7 @@ _NODE_DIED, _UNREACHABLE, _OUT_OF_MEMORY = (
 
 def _what_happened(failure: dict, cause: str) -> tuple[str, bool]:
     """What became of the rank, and whether that is all there is to say of the cause."""
-    if cause.startswith("hung: "):
+    if failures.is_hung(cause):
         return "hung", False
     if failure["signal"]:
         try:

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from troupe import _pickled
+from troupe._code import failures
 from troupe.exceptions import TroupeError
 
 
@@ -54,7 +55,7 @@ class GroupAborted(TroupeError, RuntimeError):
         number = f" (operation {seq})" if seq else ""
         made = cls(f"the group of {group}, epoch {epoch}, was aborted{f' in {op}{number}' if op else ''}: {deaths}")
         made.group, made.epoch, made.dead, made.op, made.seq = group, epoch, told, op, seq
-        made.first_late_rank = next((rank for rank, each in told.items() if each["cause"].startswith("hung: ")), late)
+        made.first_late_rank = next((rank for rank, each in told.items() if failures.is_hung(each["cause"])), late)
         return made
 
 
