@@ -8,7 +8,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from e2e_conftest import TIMEOUT_S
+from e2e_conftest import TIMEOUT_S, torch_aborted_at_the_end
 
 LIMIT_S = 4 * TIMEOUT_S
 TORCHRUNS_MAX = 5
@@ -69,11 +69,10 @@ def troupe_in(folder: Path, *args: str, env: dict[str, str] | None = None, timeo
 
 
 def torchrun_in(folder: Path, *words: str) -> subprocess.CompletedProcess:
-    """torchrun itself, of this interpreter: the yardstick. Run again where a thread of torch's wants Python's lock while the interpreter of a rank
-    ends, and is ended in the midst of C++, which aborts the process: that says nothing of what the ranks compute, and comes and goes."""
+    """torchrun itself, of this interpreter: the yardstick. Run again where torch aborts one of its ranks, which comes and goes."""
     for _ in range(TORCHRUNS_MAX):
         done = subprocess.run([sys.executable, "-m", "torch.distributed.run", *words], cwd=folder, capture_output=True, text=True, timeout=LIMIT_S)
-        if "terminate called without an active exception" not in done.stderr:
+        if not torch_aborted_at_the_end(done.stderr):
             break
     return done
 

@@ -51,6 +51,15 @@ def eventually(condition: Callable[[], object], *, timeout: float = TIMEOUT_S, w
         time.sleep(0.02)  # lint-ok: polling other processes, up to a deadline
 
 
+def torch_aborted_at_the_end(stderr: str) -> bool:
+    """Whether a process of torch's aborted while its interpreter ended, by what was written there.
+
+    A thread of torch that wants Python's lock then is ended by pthread_exit in the midst of C++: std::terminate. That says nothing of what the
+    program did before.
+    """
+    return "terminate called without an active exception" in stderr
+
+
 def stand_still(pid: int) -> None:
     """Stops a process, and returns once none of its threads runs: the signal alone takes its time, more on a busy machine."""
     os.kill(pid, signal.SIGSTOP)
