@@ -4,7 +4,7 @@
 
 #include <gtest/gtest.h>
 
-#include <numeric>
+#include <algorithm>
 #include <set>
 
 #include "tests/actors/train/gpu_ranks.h"

@@ -57,7 +57,7 @@ def test_those_that_are_not_as_most_are_named(digests: list[int], ranks: list[in
 FAKE_CUDA = """
 import time
 import torch
-from troupe import _native, train
+from troupe import _native
 from troupe.train import _digest
 
 for count in (1, 3, 1000, 1_000_003):

@@ -1,6 +1,6 @@
 #include "tests/fakes/cuda/fake_kernel.h"
 
-#include <cstring>
+#include <cstdlib>
 
 #include "tests/fakes/cuda/kernel_reader.h"
 
