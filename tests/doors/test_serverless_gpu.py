@@ -7,18 +7,20 @@ from __future__ import annotations
 
 import importlib.util
 import os
+import re
+import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import cloudpickle
 import pytest
-from e2e_conftest import Home, eventually
+from e2e_conftest import TIMEOUT_S, Home, eventually
 
 import troupe
 from troupe import exceptions, launch
 from troupe import serverless_gpu as sg
-from troupe.serverless_gpu import _decorators, _variables, runtime as rt
+from troupe.serverless_gpu import _variables, runtime as rt
 from troupe.serverless_gpu.compute import GPUType
 
 cloudpickle.register_pickle_by_value(sys.modules[__name__])
@@ -212,27 +214,103 @@ for f in (train, train, drive):
 """
 
 
+def told_of(done: subprocess.CompletedProcess) -> list[str]:
+    """The lines that say where launches run."""
+    return [line for line in done.stderr.splitlines() if line.startswith("troupe: ")]
+
+
 def test_ranks_without_gpus(home: Home) -> None:
-    """The error names the variable; with it, gpus=N is N processes, the type is ignored, and that is said once."""
-    for value in ("", "0", "False"):
+    """Where no node has a GPU gpus=N is N processes and the type is ignored, said once for each function; TROUPE_CPU_RANKS=0 refuses, with what to do."""
+    for value in ("0", "False"):
         done = home.python(NO_GPUS, env={"TROUPE_CPU_RANKS": value})
         assert done.returncode == 1 and "PlacementError" in done.stderr, done.stderr
-        assert "no node of the cluster has a GPU" in done.stderr and "TROUPE_CPU_RANKS=1 makes gpus=N mean N processes" in done.stderr
-    done = home.python(NO_GPUS, env={"TROUPE_CPU_RANKS": "1"})
-    assert done.stdout.splitlines() == ["[1, 1]", "[1, 1]", "['RayModule', None]"], done.stderr
-    told = [line for line in done.stderr.splitlines() if "TROUPE_CPU_RANKS" in line]
-    assert told == ["troupe: TROUPE_CPU_RANKS is set: gpus=2 of train means 2 processes without GPUs, and gpu_type='Z9' is ignored"]
+        assert "no node of the cluster has a GPU" in done.stderr and "without TROUPE_CPU_RANKS=0, or with TROUPE_CPU_RANKS=1" in done.stderr
+    for value, why in (("1", "TROUPE_CPU_RANKS is set"), ("", f"{os.uname().nodename} has no GPU")):
+        done = home.python(NO_GPUS, env={"TROUPE_CPU_RANKS": value})
+        assert done.stdout.splitlines() == ["[1, 1]", "[1, 1]", "['RayModule', None]"], done.stderr
+        train, drive = told_of(done)
+        assert re.fullmatch(rf"troupe: {why}: gpus=2 of train means 2 processes without GPUs( that share 1 CPU)?, and gpu_type='Z9' is ignored", train)
+        assert re.fullmatch(rf"troupe: {why}: gpus=2 of drive means 2 processes without GPUs( that share 1 CPU)?", drive)
     done = home.python(NO_GPUS, env={"TROUPE_CPU_RANKS": "perhaps"})
     assert "ValueError: TROUPE_CPU_RANKS='perhaps' is neither yes" in done.stderr
 
 
-def test_remote_without_a_cluster(home: Home) -> None:
-    code = "from troupe.serverless_gpu import distributed\ndistributed(gpus=1, remote=True)(len).submit([])"
-    done = home.python(code, env={"TROUPE_CPU_RANKS": "1"})
+REMOTE = """
+import troupe
+from troupe.serverless_gpu import distributed
+@distributed(gpus=40, gpu_type="A10", remote=True)
+def ranks():
+    import os
+    return os.environ["TROUPE_CPU_RANKS"]
+@distributed(gpus=1, remote=True)
+def where():
+    import troupe
+    return troupe.get_runtime_context().get_node_name()
+print(ranks.distributed() == ["1"] * 40, where.distributed())
+"""
+
+
+def test_a_program_that_names_no_cluster_runs_on_the_one_of_this_host_else_on_its_own(home: Home) -> None:
+    """What was found is said once, in one line, with what gpus= means there; of several clusters one has to be named. More ranks than CPUs share them."""
+    done = home.python(REMOTE)
+    assert done.stdout == f"True ['{os.uname().nodename}']\n", done.stderr
+    first, second = told_of(done)
+    assert "no cluster of this user runs on this host: one of this machine is started, which ends with this program; " in first, first
+    assert re.search(r"gpus=40 of ranks means 40 processes without GPUs( that share \d+ CPUs?)?, and gpu_type='A10' is ignored$", first), first
+    assert "cluster" not in second, second
+
+    address = home.json("start", "--head", "--port", "0", "--num-cpus", "3", "--num-gpus", "0", "--node-name", "mine")["address"]
+    done = home.python(REMOTE)
+    assert done.stdout == "True ['mine']\n", done.stderr
+    first, second = told_of(done)
+    assert first.startswith(f"troupe: TROUPE_ADDRESS is not set: the cluster that runs on this host is used, {address}; mine has no GPU: "), first
+    assert "40 processes without GPUs that share 3 CPUs" in first and "cluster" not in second, done.stderr
+
+    other = home.json("start", "--head", "--port", "0", "--num-cpus", "1", "--num-gpus", "1", "--node-name", "other")["address"]
+    done = home.python(REMOTE)
     text = done.stderr[done.stderr.index("troupe.exceptions.ConnectionError"):]
-    assert "troupe start --head" in text and "troupe start --address HOST:PORT --token-file" in text, text
-    address = home.json("start", "--head", "--port", "0", "--num-cpus", "1")["address"]
-    assert f"one runs here: TROUPE_ADDRESS={address}" in home.python(code).stderr
+    assert "TROUPE_ADDRESS says which is meant: " in text and address in text and other in text, text
+    done = home.python(REMOTE, env={"TROUPE_ADDRESS": other})  # a cluster with GPUs is asked for GPUs
+    assert "PlacementError: gpu_type='A10'" in done.stderr or "can never be placed" in done.stderr, done.stderr
+
+
+@pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="needs torch")
+def test_nccl_is_gloo_on_cpu_ranks(home: Home) -> None:
+    """Of all that names it, said once; what needs CUDA is an error that names the line, as nothing of CUDA is changed."""
+    code = """
+from troupe.serverless_gpu import distributed
+@distributed(gpus=2)
+def f():
+    import torch
+    import torch.distributed as dist
+    dist.init_process_group("nccl", device_id=torch.device("cuda:0"))
+    total = torch.ones(1)
+    dist.all_reduce(total, group=dist.new_group(backend="cpu:gloo,cuda:nccl"))
+    names = dist.get_backend(), dist.get_backend(dist.new_group(backend="nccl"))
+    dist.destroy_process_group()
+    dist.init_process_group(backend="nccl")
+    return total.item(), names, dist.get_backend(), torch.cuda.is_available()
+print(f.distributed())
+@distributed(gpus=2)
+def g():
+    import torch
+    torch.cuda.set_device(0)
+g.distributed()
+"""
+    done = home.python(code, env={"TROUPE_CPU_RANKS": "1"}, timeout=2 * TIMEOUT_S)
+    assert done.stdout.splitlines()[-1] == str([(2.0, ("gloo", "gloo"), "gloo", False)] * 2), done.stdout + done.stderr
+    assert done.stderr.count("backend 'nccl' is 'gloo' on these ranks, which have no GPUs") == 1, done.stderr
+    assert done.returncode == 1 and "needs a GPU, and these ranks have none" in done.stderr, done.stderr
+
+
+def test_shares_of_cpus_let_all_ranks_fit() -> None:
+    """The largest share, of nodes of any sizes; no share where there are enough."""
+    from troupe.launch._vendor_place import share_of_each
+
+    assert [share_of_each(*each) for each in (([4], 4, 1), ([4, 4], 8, 1), ([2], 8, 1), ([3, 5], 16, 1), ([8], 4, 3), ([2], 9, 0))] == [1, 1, 0.25, 0.5, 2, 0]
+    for nodes, ranks in (([7, 1], 9), ([3, 3, 3], 10), ([1], 10_000), ([0.5], 3)):
+        share = share_of_each(nodes, ranks, 1)
+        assert share > 0 and sum(round(each * 10_000) // round(share * 10_000) for each in nodes) >= ranks
 
 
 MONITOR = """
@@ -292,7 +370,3 @@ def test_a_tracking_server_that_is_down_is_said_once(home: Home, tmp_path: Path)
             "    while m._step < 3: pass\nprint(bool(m.latest()))")
     done = home.python(code, cwd=tmp_path, env={"MLFLOW_RUN_ID": "abc"})
     assert done.stdout == "True\n" and done.stderr.count("connection refused by 10.0.0.9") == 1, done.stderr
-
-
-def test_it_is_said_once_in_a_process() -> None:
-    assert not _decorators._told.is_set()  # nothing of this file ran without GPUs in this process

@@ -70,7 +70,7 @@ def test_b1_a_run_that_is_wrong_is_one_error(cluster: Home, tmp_path: Path, what
     line, words, started = RUNS[what]
     (tmp_path / "script.py").write_text(SCRIPT.format(line))
     before = launches()
-    done = troupe_in(tmp_path, "run-as", "script.py", env=address())
+    done = troupe_in(tmp_path, "run-as", "script.py", env={**address(), "TROUPE_CPU_RANKS": "0"})
     assert done.returncode == 1 and "returned" not in done.stdout, done.stdout + done.stderr
     assert words in done.stderr, done.stderr
     assert launches() == before + started

@@ -19,7 +19,7 @@ from typing import Any
 
 from troupe import _checks, _rendezvous
 from troupe._after_import import after_import, replace
-from troupe._process import gloo_sockets, group_names, group_watch, torch_backend
+from troupe._process import gloo_for_nccl, gloo_sockets, group_names, group_watch, torch_backend
 
 _MODULE = "torch.distributed.distributed_c10d"
 _PARALLEL = "torch.nn.parallel.distributed"
@@ -42,6 +42,7 @@ def begin_epoch(group_epoch: int) -> None:
 
 
 def _wrap_groups(module: Any) -> None:
+    gloo_for_nccl.wrap(module)
     gloo_sockets.note(module)
     group_watch.wrap(module)
     torch_backend.register(module)

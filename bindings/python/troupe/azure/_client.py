@@ -2,18 +2,17 @@
 from __future__ import annotations
 
 import atexit
-import os
 import signal
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from troupe import _visible, exceptions
-from troupe._cluster import connect, home, session as _session, status_lines
+from troupe._cluster import session as _session, status_lines
 from troupe.azure import _schema, _start
 from troupe.azure._command import Command, Job
 from troupe.azure._sweep_job import Sweep
-from troupe.launch import _progress, _submit
+from troupe.launch import _progress, _submit, _vendor_place
 from troupe.launch._handle import LaunchHandle
 
 TERMINAL = ("Completed", "Failed", "Canceled")
@@ -80,15 +79,9 @@ class JobOperations:
     def _cluster(self) -> _session.Session:
         if self._session is not None:
             return self._session
-        if _session.current_or_none() is not None or os.environ.get("TROUPE_ADDRESS"):
-            return _submit.session_for(True)
-        running = home.clusters(running_only=True)
-        if len(running) == 1:
-            return connect.kept(running[0].address)
-        if running:
-            raise exceptions.ConnectionError(f"several clusters run here; TROUPE_ADDRESS says which is meant: "
-                                             f"{', '.join(each.address for each in running)}")
-        return connect.embedded()
+        session, found = _vendor_place.find_session(remote=True)
+        _vendor_place.tell(found)
+        return session
 
     def create_or_update(self, job: Any, *, experiment_name: str | None = None, **_: Any) -> Command:
         """Submits a job, and returns it with name and status; what it runs on goes on without this process, but for a cluster that ends with it.

@@ -1,17 +1,31 @@
-"""TROUPE_CPU_RANKS: whoever asks for GPUs gets processes without; for tests, and machines without any. Variables that say yes or no."""
+"""CPU ranks: processes without GPUs in the place of those that a program asks GPUs for. TROUPE_CPU_RANKS, and variables that say yes or no."""
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+
+from troupe.launch import _hints
 
 VARIABLE = "TROUPE_CPU_RANKS"
+"""Of the caller: 1 makes all such ranks CPU ranks, 0 none; without it they are where no node has a GPU. Of a rank: 1 where it is one."""
 _YES, _NO = ("true", "1", "yes", "on"), ("false", "0", "no", "off")
 
 
-def asked_for(environment: Mapping[str, str] = os.environ) -> bool:
-    """Whether a number of GPUs means as many processes without any. Raises ValueError for a value that is neither yes nor no."""
+def asked_for(environment: Mapping[str, str] = os.environ) -> bool | None:
+    """What the variable says; None: nothing. Raises ValueError for a value that is neither yes nor no."""
     value = environment.get(VARIABLE, "").strip()
-    return bool(value) and bool(yes_or_no(VARIABLE, value))
+    return yes_or_no(VARIABLE, value) if value else None
+
+
+def reason(nodes: Iterable[dict], environment: Mapping[str, str] = os.environ) -> str:
+    """Return why ranks that ask for GPUs on these nodes are CPU ranks; "": they are not. Raises ValueError as `asked_for`."""
+    asked = asked_for(environment)
+    if asked is not None:
+        return f"{VARIABLE} is set" if asked else ""
+    nodes = list(nodes)
+    if not nodes or _hints.gpus_of(nodes):  # of a cluster whose nodes are still to come nothing is known
+        return ""
+    return "no node has a GPU" if len(nodes) > 1 else f"{nodes[0]['name']} has no GPU"
 
 
 def yes_or_no(name: str, value: str, others: Mapping[str, str] | None = None) -> bool | None:

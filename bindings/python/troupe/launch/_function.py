@@ -217,7 +217,7 @@ class DistributedFunction:
             from troupe.launch import _submit
 
             _arguments.check(self._function, args, kwargs, (*_option_names(options.mode), "detach"))
-            return _submit.submit(self._function, args, kwargs, options, as_called=self._as_called, without_place=self._without_place)
+            return _submit.submit(self._function, args, kwargs, options, place=self._place, without_place=self._without_place)
         except (AttributeError, ImportError) as error:  # of the runtime's own imports, or of what the function takes along
             from troupe._code import shadows
 
@@ -226,9 +226,11 @@ class DistributedFunction:
                 error.add_note(f"troupe: {shadowed}")
             raise
 
-    def _as_called(self, options: LaunchOptions, session: Any) -> LaunchOptions:
-        """Options of one launch on this cluster: those of the function, and what a front door reads at each call."""
-        return options
+    def _place(self, options: LaunchOptions) -> tuple[Any, LaunchOptions]:
+        """Return the session of one launch, and its options on that cluster: those of the function, and what a front door reads at each call."""
+        from troupe.launch import _submit
+
+        return _submit.session_for(options.remote), options
 
     def _without_place(self, session: Any) -> str:
         """What to say with an error that no node can hold the ranks."""

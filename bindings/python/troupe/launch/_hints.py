@@ -162,4 +162,4 @@ def _of_missing_gpu(failure: dict, cause: str) -> str:
     what = f"{line}\n    needs a GPU, and these ranks have none: " if line else "these ranks have no GPU: "
     instead = ("init_process_group() without a backend takes gloo where there are none" if "NCCL" in cause else
                'torch.device("cuda" if torch.cuda.is_available() else "cpu") takes what there is, DDP without device_ids= too')
-    return f"{what}gpus=N, without TROUPE_CPU_RANKS, gives each rank one where the cluster has them; {instead}"
+    return f"{what}gpus=N, without TROUPE_CPU_RANKS=1, gives each rank one where the cluster has them; {instead}"

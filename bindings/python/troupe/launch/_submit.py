@@ -44,13 +44,12 @@ def refuse_inside_a_rank() -> None:
                            "resources that launch holds. Use actors here, or let the driver call current().run(...)")
 
 
-def submit(function: Any, args: tuple, kwargs: dict, options: Any, *, as_called: Callable[[Any, Any], Any],
+def submit(function: Any, args: tuple, kwargs: dict, options: Any, *, place: Callable[[Any], tuple[Any, Any]],
            without_place: Callable[[Any], str]) -> LaunchHandle:
-    """See DistributedFunction.submit. `as_called`, of the options and the session: the options of this launch. `without_place`, of the
+    """See DistributedFunction.submit. `place`, of the options: the session of this launch, and its options there. `without_place`, of the
     session: what to say where no node can hold ranks with GPUs."""
     refuse_inside_a_rank()
-    session = session_for(options.remote)
-    options = as_called(options, session)
+    session, options = place(options)
     if options.mode == "driver" and options.api is None and not _job.follows_ray() and _hints.imports_ray(function):
         status_lines.say(f"troupe: {getattr(function, '__name__', 'the driver')} imports ray, which is Ray itself, beside this cluster: {_hints.RAY}",
                     quiet=options.quiet)

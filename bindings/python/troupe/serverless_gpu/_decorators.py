@@ -3,18 +3,15 @@ from __future__ import annotations
 
 import functools
 import inspect
-import threading
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
 from troupe import _pickled, launch
-from troupe._cluster import status_lines, workers
+from troupe._cluster import workers
 from troupe.launch import _device_lines, _hints
 from troupe.serverless_gpu import _places, _variables
 from troupe.serverless_gpu.compute import GPUType
-
-_told = threading.Event()
 
 
 class ServerlessFunction(launch.DistributedFunction):
@@ -27,21 +24,13 @@ class ServerlessFunction(launch.DistributedFunction):
     def __reduce__(self) -> tuple:
         return _pickled.serverless_function, (self._function, self._options)
 
-    def _as_called(self, options: Any, session: Any) -> Any:
-        if not options.gpus:
-            return options
-        if _variables.cpu_ranks():
-            self._say_once(options)
-            return replace(options, gpus=False, gpu_type="")
-        return replace(options, where=_places.where(session, options.ranks, options.gpu_type, options.where))
+    def _place(self, options: Any) -> tuple[Any, Any]:
+        from troupe.launch import _vendor_place
 
-    def _say_once(self, options: Any) -> None:
-        if _told.is_set():
-            return
-        _told.set()
-        of_type = f", and gpu_type={options.gpu_type!r} is ignored" if options.gpu_type else ""
-        status_lines.say(f"troupe: {_variables.CPU_RANKS} is set: gpus={options.ranks} of {self.__name__} means {options.ranks} processes "
-                         f"without GPUs{of_type}", quiet=options.quiet)
+        session, options = _vendor_place.place(options, self.__name__)
+        if options.gpus:
+            options = replace(options, where=_places.where(session, options.ranks, options.gpu_type, options.where))
+        return session, options
 
     def _without_place(self, session: Any) -> str:
         if not _hints.gpus_of(workers.node_infos(session)):
@@ -52,7 +41,7 @@ class ServerlessFunction(launch.DistributedFunction):
 def _without_gpus(function: Callable[..., Any], gpus: int) -> str:
     where = _device_lines.first_line(function)
     text = f"no node of the cluster has a GPU, and {where or 'the function'}\n  asks for {gpus}"
-    text += f"\n  {_variables.CPU_RANKS}=1 makes gpus=N mean N processes without GPUs"
+    text += f"\n  without {_variables.CPU_RANKS}=0, or with {_variables.CPU_RANKS}=1, gpus=N means N processes without GPUs"
     lines = _device_lines.of_function(function)
     if lines:
         text += ("; these lines need a GPU all the same (init_process_group() without a backend takes gloo where there are none):"
@@ -110,7 +99,8 @@ def distributed(gpus: int, gpu_type: str | GPUType | None = None, remote: bool =
     """Makes a function that `gpus` ranks run with the same arguments, each with a GPU, over all nodes.
 
     `gpu_type`: a GPUType or a text in any case; None: any one type that has room. `remote=True`: on the cluster of `troupe.init()` or
-    TROUPE_ADDRESS, else on this machine. `f.distributed(...)` waits and returns the results by rank, `f.submit(...)` returns a
+    TROUPE_ADDRESS, else on the one that this user runs on this host, else on one of this machine, as with `remote=False`. Where no node has a GPU
+    the ranks run on CPUs (docs/serverless_gpu.md). `f.distributed(...)` waits and returns the results by rank, `f.submit(...)` returns a
     `troupe.launch.LaunchHandle` at once, `f(...)` runs the function here. Raises TypeError for options that are none; the calls raise
     what those of `troupe.launch` do, PlacementError where the cluster has no such GPUs among them.
 

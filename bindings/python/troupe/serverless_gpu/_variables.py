@@ -20,11 +20,6 @@ def said(names: tuple[str, ...], environment: Mapping[str, str] = os.environ) ->
     return next(((name, value) for name in names if (value := environment.get(name, "").strip())), ("", ""))
 
 
-def cpu_ranks(environment: Mapping[str, str] = os.environ) -> bool:
-    """Whether `gpus=N` means N processes without GPUs. Raises ValueError for a value that is neither yes nor no."""
-    return _cpu_ranks.asked_for(environment)
-
-
 def pool_use(environment: Mapping[str, str] = os.environ) -> str:
     """PREFER, where nothing is said, AVOID or ONLY. Raises ValueError for a value that is none of these."""
     name, value = said(USE_POOL, environment)

@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import Any, NoReturn
 
 from troupe._cluster import session as _session, status_lines, workers
-from troupe.launch import _cpu_ranks, _function, _hints, _progress, _submit
+from troupe.launch import _cpu_ranks, _function, _hints, _progress, _submit, _vendor_place
 from troupe.spark import _errors, _training
 
 _PATIENCE_S = 600.0  # for the rest of an output that is read more slowly than it was written
@@ -20,10 +20,12 @@ class TorchDistributor:
     """Runs a function or a script on `num_processes` ranks, as pyspark's TorchDistributor does, without Spark.
 
     `local_mode=True`: all ranks on this machine, on the cluster of `troupe.init()` without an address, else on one that is started for this
-    process and ends with it. `local_mode=False`: on the cluster of `troupe.init("host:port")` or TROUPE_ADDRESS. `use_gpu=True`: a GPU for each rank, held
-    until the run has ended; LOCAL_RANK is its number there. Which backend init_process_group() is given stays the function's choice.
+    process and ends with it. `local_mode=False`: on the cluster of `troupe.init("host:port")` or TROUPE_ADDRESS, else on the one that this user
+    runs on this host, else as with `local_mode=True`. `use_gpu=True`: a GPU for each rank, held until the run has ended; LOCAL_RANK is its number
+    there. Where no node has a GPU the ranks run on CPUs, and NCCL is Gloo there. Both are said on stderr.
 
-    Raises TypeError and ValueError for what cannot be meant, RuntimeError where there is no cluster, or no GPU. Of more processes than this machine has
+    Raises TypeError and ValueError for what cannot be meant, RuntimeError where several clusters could be meant, and with TROUPE_CPU_RANKS=0 where
+    there is no GPU. Of more processes than this machine has
     GPUs in local mode as many are left as it has GPUs, which a warning says.
 
         accuracy = TorchDistributor(num_processes=2, local_mode=True, use_gpu=False).run(train, 1e-3)
@@ -37,10 +39,10 @@ class TorchDistributor:
         self.ssl_conf = _ssl_conf
         self.logger = logging.getLogger(type(self).__name__)
         with _refusals():
-            if self._has_gpus():
-                self._look_at_gpus(_submit.session_for(not local_mode))
-            elif not local_mode:
-                _submit.session_for(remote=True)
+            session, found = _vendor_place.find_session(remote=not local_mode) if use_gpu or not local_mode else (None, "")
+            _vendor_place.tell(found)
+            if use_gpu and not _vendor_place.without_gpus(session):
+                self._look_at_gpus(session)
 
     @property
     def num_tasks(self) -> int:
@@ -65,7 +67,8 @@ class TorchDistributor:
         with _refusals():
             training = self._training(train_object, args, kwargs)
             _submit.refuse_inside_a_rank()
-            session = _submit.session_for(not self.local_mode)
+            session, found = _vendor_place.find_session(remote=not self.local_mode)
+            _vendor_place.tell(found)
             handle = training.start(self._options(session), session)
         return self._followed(handle, training)
 
@@ -87,9 +90,6 @@ class TorchDistributor:
         except exceptions.TroupeError as error:
             raise _errors.of_end(handle, error, tail, training.command, is_program=bool(training.script)) from None
 
-    def _has_gpus(self) -> bool:
-        return self.use_gpu and not _cpu_ranks.asked_for()
-
     def _look_at_gpus(self, session: _session.Session) -> None:
         there = sum(_hints.gpus_of(workers.node_infos(session)).values())
         if there == 0:
@@ -104,18 +104,21 @@ class TorchDistributor:
         other = f", or local_mode=False the GPUs of a cluster (TROUPE_ADDRESS={os.environ.get('TROUPE_ADDRESS', 'HOST:PORT')})" if self.local_mode else ""
         return (f"{type(self).__name__} was given use_gpu=True, and {where}\n"
                 f"  use_gpu=False trains on CPUs, where init_process_group() takes 'gloo'{other}\n"
-                f"  {_cpu_ranks.VARIABLE}=1 makes use_gpu=True mean processes without GPUs, for a test of a program that stays as it is")
+                f"  without {_cpu_ranks.VARIABLE}=0, or with {_cpu_ranks.VARIABLE}=1, use_gpu=True means processes without GPUs")
 
     def _options(self, session: _session.Session) -> Any:
         """LaunchOptions of one run."""
-        gpus = self._has_gpus()
-        if self.use_gpu and not gpus:
-            status_lines.say(f"troupe: {_cpu_ranks.VARIABLE} is set: use_gpu=True of {type(self).__name__} means {self.num_processes} "
-                             f"processes without GPUs", quiet=False)
+        reason = _vendor_place.without_gpus(session) if self.use_gpu else ""
+        gpus = self.use_gpu and not reason
         asked: dict[str, Any] = {"gpus" if gpus else "processes": self.num_processes, "remote": not self.local_mode, "infeasible": "refuse"}
         if self.local_mode:
             asked.update(_training.of_this_machine(session, self.num_processes))
-        return replace(_function.options_of(type(self).__name__, asked), ranks_per_node=self._ranks_per_node(), door="spark")
+        options = replace(_function.options_of(type(self).__name__, asked), ranks_per_node=self._ranks_per_node() if session.embedded is None else 0, door="spark")
+        if reason:
+            status_lines.say(f"troupe: {reason}: use_gpu=True of {type(self).__name__} means "
+                             f"{_vendor_place.describe_ranks(session, self.num_processes)}")
+            options = _vendor_place.on_cpus(options, session)
+        return options
 
     def _ranks_per_node(self) -> int:
         """0: wherever they fit."""

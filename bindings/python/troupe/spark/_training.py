@@ -38,7 +38,7 @@ class Function:
             raise TypeError(f"{self.asked} takes a function, or the path of a Python script, not {self.function!r}")
         _hints.check_function(self.function, self.asked, "run({}, ...)")
         _arguments.check(self.function, self.args, self.kwargs, ())
-        return _Launched(RankZero(self.function, self.words, self.files), options)._launch(self.args, dict(self.kwargs), options)
+        return _Launched(RankZero(self.function, self.words, self.files), options, session)._launch(self.args, dict(self.kwargs), options)
 
     def output(self, handle: LaunchHandle) -> Any:
         """What rank 0 returned. Raises what `result` of a handle does, DistributorError for what cannot be made here."""
@@ -75,7 +75,7 @@ class Script:
         """Submits it. Raises FileNotFoundError, IsADirectoryError, SyntaxError, and what `submit_command` of troupe.launch does."""
         if not self.path:
             raise ValueError("the path of the script is empty")
-        line = _launch.Line(_program.SCRIPT, self.path, self.words, nodes=self.nodes, traits={"option_files": tuple(self.files)})
+        line = _launch.Line(_program.SCRIPT, self.path, self.words, nodes=self.nodes if session.embedded is None else 0, traits={"option_files": tuple(self.files)})
         return _launch.start(line, options, session)
 
     @staticmethod
@@ -88,7 +88,14 @@ Training = Function | Script
 
 
 class _Launched(DistributedFunction):
-    """The launch of one run."""
+    """The launch of one run, on the cluster that was found for it."""
+
+    def __init__(self, function: Callable[..., Any], options: Any, session: Any) -> None:
+        super().__init__(function, options)
+        self._session = session
+
+    def _place(self, options: Any) -> tuple[Any, Any]:
+        return self._session, options
 
     def _without_place(self, session: Any) -> str:
         return _hints.of_gpus(session, without="use_gpu=False")

@@ -1,0 +1,109 @@
+"""Where a launch under the vendors' names runs: on which cluster, and with GPUs or on CPU ranks; both are said in one line on stderr.
+
+The vendors' names are those of `serverless_gpu`, `databricks.air`, `pyspark.ml.torch` and `azure.ai.ml`. Their programs name no cluster and
+take GPUs for granted. Launches under Troupe's own names decide nothing here: what such a launch is not given is an error.
+"""
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+from troupe import exceptions
+from troupe._cluster import connect, home, resources, session as _session, status_lines, workers
+from troupe.launch import _cpu_ranks, _submit
+
+_SCALE = 10_000  # a CPU's parts, as on the wire
+_told_lock = threading.Lock()
+_told: set[str] = set()
+"""What this process has said already."""
+
+
+def place(options: Any, called: str) -> tuple[_session.Session, Any]:
+    """Return the session of a launch with these LaunchOptions and the options as they are meant there. `called`: the function's name, for people.
+
+    Blocks while an embedded cluster starts. Raises ConnectionError where several clusters could be meant, ValueError for a variable that cannot
+    be read.
+    """
+    session, found = find_session(remote=options.remote)
+    reason = without_gpus(session) if options.gpus else ""
+    meaning = ""
+    if reason:
+        of_type = f", and gpu_type={options.gpu_type!r} is ignored" if options.gpu_type else ""
+        meaning = f"{reason}: gpus={options.ranks} of {called} means {describe_ranks(session, options.ranks)}{of_type}"
+        options = on_cpus(options, session)
+    tell(found, meaning, quiet=options.quiet)
+    return session, options
+
+
+def without_gpus(session: _session.Session) -> str:
+    """Return why ranks that ask for GPUs are CPU ranks on this cluster; "": they get GPUs, or are refused. Raises ValueError for a variable
+    that cannot be read."""
+    return _cpu_ranks.reason(workers.node_infos(session))
+
+
+def find_session(*, remote: bool) -> tuple[_session.Session, str]:
+    """Return the session of a launch, and a sentence on how its cluster was found; "" where init(), TROUPE_ADDRESS or `remote=False` says it.
+
+    A cluster that another program has made for itself is not taken: it ends with that program.
+    """
+    if not remote or _session.current_or_none() is not None or os.environ.get("TROUPE_ADDRESS"):
+        return _submit.session_for(remote), ""
+    running = home.clusters(running_only=True)
+    if len(running) > 1:
+        raise exceptions.ConnectionError("several clusters of this user run on this host; TROUPE_ADDRESS says which is meant: "
+                                         + ", ".join(each.address for each in running))
+    if running:
+        address = running[0].address
+        return connect.kept(address), f"TROUPE_ADDRESS is not set: the cluster that runs on this host is used, {address}"
+    return connect.embedded(), ("TROUPE_ADDRESS is not set and no cluster of this user runs on this host: one of this machine is started, "
+                                "which ends with this program")
+
+
+def on_cpus(options: Any, session: _session.Session) -> Any:
+    """Return these LaunchOptions for ranks without GPUs, which know it and ask for no more CPUs than there are."""
+    variables = {**(options.runtime_env.get("env_vars") or {}), _cpu_ranks.VARIABLE: "1"}
+    return replace(options, gpus=False, gpu_type="", runtime_env={**options.runtime_env, "env_vars": variables},
+                   cpus_per_rank=share_of_each(_cpus(session), options.ranks, options.cpus_per_rank))
+
+
+def describe_ranks(session: _session.Session, ranks: int) -> str:
+    """Return `8 processes without GPUs`, with the number of CPUs where these are fewer."""
+    cpus = float(len(os.sched_getaffinity(0))) if session.embedded is not None else sum(_cpus(session))
+    return f"{ranks} processes without GPUs" + (f" that share {cpus:.15g} CPU{'s' * (cpus != 1)}" if 0 < cpus < ranks else "")
+
+
+def share_of_each(cpus: Sequence[float], ranks: int, asked: float) -> float:
+    """Return how many CPUs each rank may ask for so that all fit on nodes with so many CPUs: `asked`, or less. Pure.
+
+        >>> share_of_each([4, 4], 8, 1), share_of_each([3, 5], 16, 1), share_of_each([2], 8, 1)
+        (1, 0.5, 0.25)
+    """
+    parts = [round(each * _SCALE) for each in cpus]
+    wanted = round(asked * _SCALE)
+
+    def fits(share: int) -> bool:
+        return sum(each // share for each in parts) >= ranks
+
+    if wanted == 0 or fits(wanted):
+        return asked
+    least, most = 0, wanted  # `least` parts fit, `most` do not
+    while most - least > 1:
+        middle = (least + most) // 2
+        least, most = (middle, most) if fits(middle) else (least, middle)
+    return least / _SCALE
+
+
+def tell(*sentences: str, quiet: bool = False) -> None:
+    """Say those of the sentences that this process has not said before, in one line."""
+    with _told_lock:
+        new = [each for each in sentences if each and each not in _told]
+        _told.update(new)
+    if new:
+        status_lines.say(f"troupe: {'; '.join(new)}", quiet=quiet)
+
+
+def _cpus(session: _session.Session) -> list[float]:
+    return [resources.from_wire(node["resources"]).get("CPU", 0.0) for node in workers.node_infos(session) if node["state"] == "alive"]
