@@ -11,6 +11,7 @@ import pyarrow as pa
 from troupe import exceptions
 from troupe.data import _blocks, _errors
 from troupe.data._blocks import NoBatch
+from troupe.data._handed import HandedBatch
 from troupe.data._plan import Op, Stage
 from troupe.data._sources import memory
 
@@ -81,13 +82,10 @@ def _map_batches(op: Op, call: Callable[..., Any], table: pa.Table, where: Where
 
 
 def _of_batch(op: Op, call: Callable[..., Any], batch: pa.Table, where: Where, start: int, stop: int) -> list[pa.Table]:
-    given = _blocks.batch_of(batch, op.batch_format)
-    if not op.zero_copy and op.batch_format == "numpy":
-        given = {name: column.copy() for name, column in given.items()}
     with _Failing(op, where, start, stop):
-        returned = call(given)
-        batches = list(returned) if isinstance(returned, Iterator) else [returned]
-        return [_blocks.table_of_batch(each) for each in batches]
+        handed = HandedBatch(batch, op.batch_format, zero_copy=op.zero_copy)
+        returned = call(handed.batch)
+        return [handed.block_of(each) for each in (returned if isinstance(returned, Iterator) else [returned])]
 
 
 def _map(op: Op, call: Callable[..., Any], table: pa.Table, where: Where) -> pa.Table:
@@ -120,10 +118,10 @@ def _add_column(op: Op, call: Callable[..., Any], table: pa.Table, where: Where)
     with _Failing(op, where, 0, table.num_rows):
         values = call(_blocks.batch_of(table, op.batch_format))
         if type(values).__name__ == "Series":
-            values = values.to_numpy()
+            values = _blocks.series_column(values, name)[0]
         elif not hasattr(values, "__len__"):
             values = [values] * table.num_rows
-        column, field = _blocks.column_of(values, name)
+        column, field = _blocks.column_of(values, name, _blocks.field_of(table.schema, name))
         if len(column) != table.num_rows:
             raise NoBatch(f"it returned {len(column)} values for {table.num_rows} rows")
     at = table.schema.get_field_index(name)
@@ -186,7 +184,7 @@ def _of_rows(op: Op, rows: list[Mapping[str, Any]], where: Where, before: pa.Tab
     if not rows:
         return before.slice(0, 0)
     with _Failing(op, where, 0, before.num_rows):
-        return _blocks.table_of_rows(rows)
+        return _blocks.table_of_rows(rows, before.schema)
 
 
 def _one(op: Op, made: list[pa.Table], where: Where, before: pa.Table) -> pa.Table:

@@ -46,10 +46,7 @@ class Columns:
 def _joined(arrays: list[np.ndarray]) -> np.ndarray:
     if len({each.shape[1:] for each in arrays}) == 1 and len({each.dtype == object for each in arrays}) == 1:
         return np.concatenate(arrays)
-    listed = [row for each in arrays for row in each]
-    found = np.empty(len(listed), dtype=object)
-    found[:] = listed
-    return found
+    return _blocks.objects([row for each in arrays for row in each])
 
 
 class Tables:
@@ -69,7 +66,7 @@ class Tables:
     def join(self, parts: list[Any]) -> Any:
         """See Form."""
         if self._format == "pyarrow":
-            return pa.concat_tables(parts)
+            return _blocks.concat(parts)
         import pandas
 
         return pandas.concat(parts, ignore_index=True)
@@ -136,7 +133,7 @@ def shuffled(tables: Iterable[tuple[pa.Table, bool]], least: int, seed: int | No
 
 
 def _mixed(buffer: list[pa.Table], chance: np.random.Generator) -> pa.Table:
-    joined = pa.concat_tables(buffer)
+    joined = _blocks.concat(buffer)
     return joined.take(chance.permutation(joined.num_rows)).combine_chunks()
 
 

@@ -213,7 +213,7 @@ def from_numpy(ndarrays: np.ndarray | list[np.ndarray]) -> MaterializedDataset:
 def from_pandas(dfs: pandas.DataFrame | list[pandas.DataFrame], override_num_blocks: int | None = None) -> MaterializedDataset:
     """Rows of one DataFrame, or of several, without their index."""
     frames = list(dfs) if isinstance(dfs, (list, tuple)) else [dfs]
-    return _held([_blocks.table_of_pandas(frame) for frame in frames], _blocks_asked("from_pandas", -1, override_num_blocks))
+    return _held([_blocks.table_of_batch(frame) for frame in frames], _blocks_asked("from_pandas", -1, override_num_blocks))
 
 
 def from_arrow(tables: Any, *, override_num_blocks: int | None = None) -> MaterializedDataset:

@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import torch
 
-from troupe.data import _blocks
+from troupe.data import _columns
 
 
 class Tensors:
@@ -43,20 +43,25 @@ class Tensors:
 
 def _tensor(column: pa.ChunkedArray, field: pa.Field) -> tuple[torch.Tensor, bool]:
     """The tensor, and whether its memory is the block's."""
-    array = _blocks.one_chunk(column)
+    array = _columns.one_chunk(column)
     flat, shape = array, None
-    if isinstance(array.type, pa.FixedShapeTensorType):
-        flat, shape = array.storage.flatten(), tuple(array.type.shape)
-    elif pa.types.is_fixed_size_list(array.type) and not array.null_count:
+    if array.null_count:
+        pass
+    elif isinstance(array.type, pa.FixedShapeTensorType):
+        if array.type.permutation is None:
+            flat, shape = array.storage.flatten(), tuple(array.type.shape)
+    elif pa.types.is_fixed_size_list(array.type):
         flat, shape = array.flatten(), (array.type.list_size,)
+    elif (pa.types.is_list(array.type) or pa.types.is_large_list(array.type)) and len(lengths := array.value_lengths().unique()) == 1:
+        flat, shape = array.flatten(), (lengths[0].as_py(),)
     kind = flat.type
     if (pa.types.is_integer(kind) or pa.types.is_floating(kind)) and not flat.null_count and len(flat):
         tensor = torch.from_dlpack(flat)
-        return (tensor if shape is None else tensor.reshape(-1, *shape)), True
-    values = _blocks.numpy_of(array, field)
+        return (tensor if shape is None else tensor.reshape(len(array), *shape)), True
+    values = _columns.numpy_of(array, field)
     if values.dtype == object or values.dtype.kind not in "biuf":
-        what = "arrays of several shapes" if _blocks.is_ragged(field) else f"values of type {field.type}"
-        more = "; read_images(size=(H, W)) makes them one" if _blocks.is_ragged(field) else ""
+        what = "arrays of several shapes" if _columns.is_ragged(field) else f"values of type {field.type}{', and nulls among them' if array.null_count else ''}"
+        more = "; read_images(size=(H, W)) makes them one" if _columns.is_ragged(field) else ""
         raise TypeError(f"column {field.name!r} has {what}, which are no tensor: drop_columns([{field.name!r}]) leaves it out, map_batches makes numbers of it, "
                         f"and a collate_fn is given it as an array{more}")
     return torch.from_numpy(np.array(values)), False

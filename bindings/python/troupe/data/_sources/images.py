@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import fs
 
-from troupe.data import _blocks, _errors
+from troupe.data import _columns, _errors
 from troupe.data._arrow import need
 from troupe.data._plan import Travels
 from troupe.data._sources import files
@@ -37,7 +37,7 @@ class ImageReader(Travels):
         """The block. Raises DataError naming the file."""
         arrays = [self._image(path) for path in piece.files]
         alike = self.size is not None and len({(each.shape, each.dtype) for each in arrays}) == 1
-        column, field = _blocks.column_of(np.stack(arrays), "image") if alike else _blocks.ragged_column(arrays, "image")
+        column, field = _columns.column_of(np.stack(arrays), "image") if alike else _columns.ragged_column(arrays, "image")
         table = pa.Table.from_arrays([column], schema=pa.schema([field]))
         for name in ([] if self.partitioning is None else self.partitioning.columns(piece.path)):
             table = table.append_column(name, pa.array([self.partitioning.columns(path)[name] for path in piece.files]))
