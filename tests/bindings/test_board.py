@@ -9,6 +9,7 @@ import pytest
 
 from troupe import exceptions
 from troupe._cluster import watched_state
+from troupe._cluster.session import Session
 from troupe.launch import LaunchHandle
 
 
@@ -55,6 +56,32 @@ def test_an_answer_does_not_replace_a_push_that_comes_while_it_is_taken() -> Non
     board._lock = _Lock(push)  # type: ignore[assignment]
     board.post_reply("actor", "a", {"state": "pending"})
     assert board.get("actor", "a") == ({"state": "alive"}, b"")
+
+
+class _Control:
+    """A connection whose pushes overtake the answers to requests."""
+
+    def __init__(self, state: str, pushed: str) -> None:
+        self.state, self.pushed = state, pushed
+        self.session: Session | None = None
+
+    def request(self, kind: str, fields: dict, attachment: bytes, timeout: float) -> tuple[str, dict, bytes]:
+        assert self.session is not None
+        if self.pushed:
+            self.session.push("GroupUpdate", {"info": {"group": "a", "state": self.pushed}}, b"")
+        return "GroupUpdate", {"info": {"group": "a", "state": self.state}}, b""
+
+
+@pytest.mark.parametrize("pushed, known", [("created", "created"), ("", "pending")])
+def test_a_push_that_overtakes_the_answer_to_a_request_stays(pushed: str, known: str) -> None:
+    """A group that was reserved at once was taken to wait without end."""
+    control = _Control("pending", pushed)
+    control.session = session = Session(control, in_process=True)
+    session.ask("CreateGroup", {"group": "a"})
+    assert session.board.get("group", "a") == ({"group": "a", "state": known}, b"")
+    session.board.post("group", "a", {"group": "a", "state": "before the head came back"})
+    session._watch_again("group", "a")
+    assert session.board.get("group", "a") == ({"group": "a", "state": known}, b"")
 
 
 def test_a_board_hears_of_an_end_once_and_keeps_it_current() -> None:

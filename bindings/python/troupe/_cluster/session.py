@@ -108,11 +108,15 @@ class Session:
         if not self.in_process and self.control.ask(kind, fields):
             return
         try:
-            self.push(*self.request(kind, fields))
+            answer, update, attachment = self.request(kind, fields)
         except exceptions.ConnectionError:
             raise
         except exceptions.TroupeError as error:
             self._refused(kind, fields, str(error))
+        else:
+            if answer in _PUSHES:  # pushes are read by another thread, and one of them may have come before this answer
+                noun, name = _PUSHES[answer]
+                self.board.post_reply(noun, update["info"][name], update["info"], attachment)
 
     def _refused(self, kind: str, fields: dict, text: str) -> None:
         if kind == "CreateGroup":
@@ -168,6 +172,7 @@ class Session:
 
     def _watch_again(self, noun: str, identity: str) -> None:
         kind, fields = _REWATCH[noun]
+        before = self.board.get(noun, identity)
         try:
             _, update, attachment = self.request(kind, {**fields, noun: identity})
         except exceptions.NotFoundError as error:
@@ -178,7 +183,7 @@ class Session:
         except (exceptions.ConnectionError, exceptions.GetTimeoutError):
             return  # lost once more: the next return asks again, or the session ends
         else:
-            self.board.post(noun, identity, update["info"], attachment)
+            self.board.post_reply(noun, identity, update["info"], attachment, before=before)
 
     def _read(self) -> None:
         try:

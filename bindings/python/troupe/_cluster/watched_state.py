@@ -68,19 +68,20 @@ class Board:
 
     def post(self, noun: str, identity: str, info: dict, attachment: bytes = b"") -> None:
         """A push arrived. Callbacks run here, on the session's reading thread: they must not block."""
-        self._post((noun, identity), (info, attachment), only_first=False)
+        self._post((noun, identity), (info, attachment))
 
-    def post_reply(self, noun: str, identity: str, info: dict, attachment: bytes = b"") -> None:
-        """A request's answer: counts only if no push came first, for that one is newer. A push that comes while callbacks hear
+    def post_reply(self, noun: str, identity: str, info: dict, attachment: bytes = b"", *, before: Entry | None = None) -> None:
+        """A request's answer: counts only if no push came since, for that one is newer. `before`: the state at the request. A push that comes while callbacks hear
         of the answer is heard of beside it, on its own thread: they tell the older by what it says."""
-        self._post((noun, identity), (info, attachment), only_first=True)
+        self._post((noun, identity), (info, attachment), answers=(before,))
 
-    def _post(self, key: tuple[str, str], entry: Entry, *, only_first: bool) -> None:
+    def _post(self, key: tuple[str, str], entry: Entry, *, answers: tuple[Entry | None] | None = None) -> None:
+        """`answers`: of an answer the state before its request; None: a push."""
         noun = key[0]
         ends = _has_ended(noun, entry)
         with self._lock:
             self._drop_what_was_left()
-            if only_first and key in self._entries:
+            if answers is not None and self._entries.get(key) is not answers[0]:
                 return
             ended = _has_ended(noun, self._entries.get(key))
             if ended and not ends or noun == "actor" and key not in self._callbacks:
