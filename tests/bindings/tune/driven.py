@@ -35,14 +35,21 @@ class Driven:
     end: End | None = None
     why: str = ""
     scores: list[float] = field(default_factory=list)
+    base: int = 0
+    """The report whose checkpoint it goes on from after a pause."""
+    saved: set[int] = field(default_factory=set)
+    """Its own reports that have a checkpoint which others can copy."""
 
 
 class Sweep:
-    """`score(trial, number, config)`: of a report. `fails`: the chance that a report is a failure of the trial instead, its last."""
+    """`score(trial, number, config)`: of a report. `fails`: the chance that a report is a failure of the trial instead, its last. `saves(number)`: whether
+    that report has a checkpoint; a trial that pauses goes on from its latest."""
 
     def __init__(self, scheduler: Scheduler, configs: Sequence[Mapping[str, Any]], score: Callable[[str, int, Any], float], *, reports: int,
-                 slots: int, seed: int = 0, fails: float = 0.0, goes_back: float = 0.0) -> None:
+                 slots: int, seed: int = 0, fails: float = 0.0, goes_back: float = 0.0,
+                 saves: Callable[[int], bool] = lambda number: True) -> None:
         self.scheduler, self.fresh = scheduler, copy.deepcopy(scheduler)
+        self.saves = saves
         self.score, self.reports, self.slots, self.fails, self.goes_back = score, reports, slots, fails, goes_back
         self.configs, self.generator = list(configs), random.Random(seed)
         self.trials: dict[str, Driven] = {}
@@ -99,14 +106,15 @@ class Sweep:
             self.over(trial, End.COMPLETED, "its end")
             return
         if each.number > 1 and self.generator.random() < self.goes_back:
-            each.number = self.generator.randrange(each.number)
-            del each.scores[each.number:]
-            self.told("went_back", trial, each.number)
+            self.back(trial, self.generator.randrange(each.number))
             return
         each.number += 1
+        if self.saves(each.number):
+            each.base = each.number
+            each.saved.add(each.number)
         each.scores.append(self.score(trial, each.number, each.config))
         report = Report(trial, each.number, {"training_iteration": each.number, "score": each.scores[-1]}, Mode.MAX.score(each.scores[-1]),
-                        checkpoint=True, can_add=bool(self.configs))
+                        checkpoint=self.saves(each.number), can_add=bool(self.configs))
         self.carry_out(self.told("reported", report), trial)
         if each.state == "running" and each.number >= self.reports:
             self.over(trial, End.COMPLETED, "its end")
@@ -123,8 +131,19 @@ class Sweep:
             each.state = "paused"
             if isinstance(action, Exploit):
                 donor = self.trials[action.donor]
-                assert donor.state != "over" and 1 <= action.donor_report <= donor.number
+                assert donor.state != "over" and action.donor_report in donor.saved
                 each.config, each.number, each.scores = action.config, action.donor_report, donor.scores[:action.donor_report]
+                each.base, each.saved = each.number, set()
+            elif each.base != each.number:
+                self.back(action.trial, each.base)
+
+    def back(self, trial: str, number: int) -> None:
+        """It goes on from its report of that number."""
+        each = self.trials[trial]
+        each.number = each.base = number
+        each.saved = {one for one in each.saved if one <= number}
+        del each.scores[number:]
+        self.told("went_back", trial, number)
 
     def over(self, trial: str, end: End, why: str) -> None:
         each = self.trials[trial]

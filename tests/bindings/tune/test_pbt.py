@@ -133,6 +133,23 @@ def test_more_trials_than_slots_take_turns() -> None:
 
 
 @pytest.mark.parametrize("synch", [False, True])
+@pytest.mark.parametrize("every", range(1, 8))
+def test_checkpoints_need_not_come_with_the_interval(every: int, synch: bool) -> None:
+    """More often than the interval, less often, or beside it: no trial fails, and none ends before its last report."""
+    copied = 0
+    for interval in range(1, 6):
+        for seed in range(6):
+            made = population(0, perturbation_interval=interval, quantile_fraction=0.5, synch=synch, seed=seed)
+            noise = random.Random(seed)
+            sweep = Sweep(made, [{"lr": 1 + each % 3} for each in range(5)], lambda trial, number, config: number + 3 * noise.random(), reports=24,
+                          slots=2 + seed % 4, seed=seed,
+                          saves=lambda number: number % every == 1 % every).run()
+            assert [each.end for each in sweep.trials.values()] == [End.COMPLETED] * 5, (interval, seed)
+            copied += any(isinstance(each, Exploit) for each in sweep.actions)
+    assert copied
+
+
+@pytest.mark.parametrize("synch", [False, True])
 @pytest.mark.parametrize("seed", range(12))
 def test_G10_every_trial_is_over_and_a_replay_decides_the_same(seed: int, synch: bool) -> None:
     made = PopulationBasedTraining("training_iteration", perturbation_interval=1 + seed % 3, quantile_fraction=0.4, synch=synch, seed=seed,

@@ -32,15 +32,18 @@ __all__ = ["PopulationBasedTraining", "PopulationBasedTrainingReplay"]
 @dataclass(slots=True)
 class _Member:
     """A trial that is not over. `standing`: its score where it is ranked. `copyable`: number and progress of the report of that score, if
-    others can go on from it. `trained`: its progress when it was last ready, or the donor's."""
+    others can go on from it. `saved`: score, number and progress of its latest report with a checkpoint, since it exploited last. `has_saved`: whether
+    there ever was one; `unsaved_since`: its progress when it was ready first, and there was none. `trained`: its progress when it was last ready, or the donor's."""
 
     order: int
     config: Mapping[str, Any]
     standing: float | None = None
     copyable: tuple[int, float] | None = None
+    saved: tuple[float, int, float] | None = None
+    has_saved: bool = False
     trained: float = 0.0
     perturbed: float = 0.0
-    ready_without: int = 0
+    unsaved_since: float | None = None
     paused: tuple[float, int, str] | None = None
 
 
@@ -109,20 +112,27 @@ class PopulationBasedTraining(Scheduler):
             return ()
         member = self._population.members[report.trial]
         is_ready = time >= self._burn_in and time - member.perturbed >= self._interval
-        if report.checkpoint and (is_ready or member.standing is not None):
-            self._population.rank(report.trial, report.score, (report.number, time))
+        if report.checkpoint:
+            member.saved, member.has_saved = (report.score, report.number, time), True
+            if member.standing is not None:
+                self._population.rank_by_checkpoint(report.trial)
         if not is_ready:
             return ()
-        if member.copyable is None:
+        if member.saved is not None:
+            self._population.rank_by_checkpoint(report.trial)
+        else:
             self._population.rank(report.trial, report.score, None)
-            self._without_checkpoint(member, report)
+            self._check_saves(member, report, time)
+        if self._synch and not report.checkpoint:
+            return ()  # it goes on to its next checkpoint: a pause here would cost it what it has done since the last one, again and again
         self._population.train(report.trial, time)
         return self._together(report) if self._synch else self._alone(report, time)
 
-    def _without_checkpoint(self, member: _Member, report: Report) -> None:
-        """Raises ReportError where a trial comes to be compared again and has never reported a checkpoint."""
-        member.ready_without += 1
-        if member.ready_without > 1:
+    def _check_saves(self, member: _Member, report: Report, time: float) -> None:
+        """Raises ReportError where a trial comes to be compared again, an interval later, and has never reported a checkpoint."""
+        if member.unsaved_since is None:
+            member.unsaved_since = time
+        elif not member.has_saved and time - member.unsaved_since >= self._interval:
             raise ReportError(f"PopulationBasedTraining copies checkpoints, and {report.trial} has reported none in {report.number} reports: "
                               f"report(metrics, checkpoint=...) at least every perturbation_interval, here {self._interval:g} {self._time_attr}")
 
@@ -174,7 +184,7 @@ class PopulationBasedTraining(Scheduler):
             why = (f"its {self.metric} is {_said.shown(mine, self._negated)} and {donor}'s {_said.shown(other.standing, self._negated)}; "
                    f"{changes}")
             number, time = other.copyable
-            member.copyable, member.config = None, config
+            member.copyable, member.saved, member.config = None, None, config
             member.perturbed = other.perturbed
             population.train(trial, time)
             population.pause(trial)
@@ -248,6 +258,12 @@ class _Population:
         member.standing, member.copyable = score, copyable
         self._ranked.add((score, member.order, trial))
 
+    def rank_by_checkpoint(self, trial: str) -> None:
+        """Its score is that of its latest report with a checkpoint, which others can copy."""
+        saved = self.members[trial].saved
+        assert saved is not None
+        self.rank(trial, saved[0], saved[1:])
+
     def _unrank(self, trial: str) -> None:
         member = self.members[trial]
         if member.standing is not None:
@@ -270,7 +286,8 @@ class _Population:
     def went_back(self, trial: str, number: int) -> None:
         """What it has reported after that one counts no more."""
         member = self.members[trial]
-        self.run(trial)
+        if member.saved is not None and member.saved[1] > number:
+            member.saved = None
         if member.copyable is None or member.copyable[0] > number:
             self._unrank(trial)
 
