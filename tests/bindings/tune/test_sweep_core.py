@@ -13,7 +13,7 @@ import pytest
 from sweep_world import Listed, Moody, World
 
 from troupe.tune._core import events as ev
-from troupe.tune._core.deciding import End
+from troupe.tune._core.deciding import End, Proposal
 from troupe.tune._core.ledger import Ledger
 from troupe.tune._core.rules import Conditions, Rules
 from troupe.tune._core.sweep import SweepCore
@@ -154,3 +154,15 @@ def test_a_trial_that_does_not_answer_its_stop_is_given_up_after_the_grace() -> 
     assert made.deadline() == 15.0 and made.ledger.trials["t0"].end is End.STOPPED
     effects = feed(made, searcher, ev.Tick(), 15.0)
     assert effects[0] == ev.GiveUpPlace(1) and isinstance(effects[-1], ev.Done)
+
+
+def test_a_searcher_that_had_nothing_to_propose_before_a_trial_ended_is_asked_again() -> None:
+    """Its answer comes after the end of the only trial, which it did not know of: the sweep ended with an error."""
+    made = SweepCore(Rules(concurrent_max=2), Moody(1), name_of=lambda number: f"t{number}")
+    asked = [each.trial for each in made.handle(ev.Begun(1, "h", 1, 0.0), 0.0).effects if isinstance(each, ev.AskSearcher)]
+    assert asked == ["t0", "t1"]
+    made.handle(ev.Proposed("t0", Proposal({}), False), 0.0)
+    made.handle(ev.Granted(1), 0.0)
+    made.handle(ev.Exited("t0", 1), 0.0)
+    effects = made.handle(ev.Proposed("t1", None, False), 0.0).effects
+    assert ev.AskSearcher("t1") in effects and not any(isinstance(each, ev.Done) for each in effects)

@@ -216,3 +216,6 @@ class Searcher(ABC):
 
     def ended(self, trial: str, end: End, last: Report | None) -> None:
         """The trial is over; `last`: its last report that counts."""
+
+    def over(self) -> None:
+        """The engine makes no more calls. What was held back, of a batch that is not full for one, is worked on now."""

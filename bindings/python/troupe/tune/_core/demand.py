@@ -17,9 +17,19 @@ class Demand:
     def __init__(self, rules: Rules, ledger: Ledger, places: Places, name_of: Callable[[int], str], shape: str | None) -> None:
         self._rules, self._ledger, self._places = rules, ledger, places
         self._name_of, self._shape = name_of, shape
-        self.asked: dict[str, None] = {}
+        self.asked: dict[str, int] = {}  # with how much the searcher had been told by then
         self.blocked = False
         """Whether the searcher proposes nothing before another trial has reported or ended."""
+        self._told = 0
+
+    def on_told(self) -> None:
+        """A trial has reported or ended, of which the searcher is told: it may have something to propose now."""
+        self._told += 1
+        self.blocked = False
+
+    def on_nothing_proposed(self, asked: int | None) -> None:
+        """The searcher has nothing to propose now, to a question that was in `asked`. It is asked again at once if it was told of a trial since."""
+        self.blocked = asked is None or asked == self._told
 
     def can_propose(self) -> int:
         """How many more trials the searcher may be asked for."""
@@ -45,7 +55,7 @@ class Demand:
         found = []
         for _ in range(min(self.can_propose(), self._wanted() - fresh - len(self.asked))):
             found.append(self.free_name())
-            self.asked[found[-1]] = None
+            self.asked[found[-1]] = self._told
         return found
 
     def changes(self) -> tuple[list[str], list[Place]]:

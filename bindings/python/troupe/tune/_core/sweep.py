@@ -118,9 +118,9 @@ class SweepCore:
             self._halt = Halt(over, False)
 
     def _on_proposed(self, event: ev.Proposed) -> None:
-        self.demand.asked.pop(event.trial, None)
+        asked = self.demand.asked.pop(event.trial, None)
         if event.proposal is None:
-            self.demand.blocked = True
+            self.demand.on_nothing_proposed(asked)
         elif self._halt is None:
             self._record(trial_row(event.trial, event.proposal, event.shape))
             self._tell("added", event.trial)
@@ -156,7 +156,7 @@ class SweepCore:
             self._leave(trial.id, event.attempt, missing)
             return
         came = self._record(report_row(trial, event.sequence, filled(trial, event.metrics, event.elapsed_s), event.checkpoint, can_add=self.demand.can_add()))
-        self.demand.blocked = False
+        self.demand.on_told()
         self._tell("result", trial.id)
         if came.refused:
             self._failed(trial, ev.Failure("ReportError", came.refused, final=True))
@@ -257,7 +257,7 @@ class SweepCore:
         if place is not None and place.state is State.BUSY:
             self.places.leave(place, self._now + self.rules.grace_s)
         came = self._record(end_row(trial.id, end, why, failure))
-        self.demand.blocked = False
+        self.demand.on_told()
         self._tell("ended", trial.id, failure.text if failure is not None else why)
         self._act(came.actions)
 

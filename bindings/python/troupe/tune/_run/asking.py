@@ -1,11 +1,13 @@
 """The searcher, where it is asked: by the engine's own thread, or elsewhere, with its answers among what the engine waits for."""
 from __future__ import annotations
 
+import time
 from abc import ABC, abstractmethod
 from typing import Any
 
 import troupe
 from troupe import _calls
+from troupe._cluster import signals
 from troupe.tune._core import events as ev
 from troupe.tune._core.deciding import Proposal, Searcher, Where
 from troupe.tune._journal import values
@@ -25,8 +27,16 @@ class Asked(ABC):
         """One of its calls that have no answer."""
 
     @abstractmethod
+    def finish(self, patience_s: float) -> int:
+        """Make the last calls: what the searcher was told, then `Searcher.over`. Blocks.
+
+        Returns how many calls were not made, since one of them took longer than `patience_s`; 0 when the searcher has heard everything.
+        Raises what the searcher's own code raises.
+        """
+
+    @abstractmethod
     def close(self) -> None:
-        """No more calls come."""
+        """No more calls come, and those that wait are dropped."""
 
 
 class Here(Asked):
@@ -40,6 +50,10 @@ class Here(Asked):
 
     def tell(self, call: ev.TellSearcher) -> None:
         getattr(self._searcher, call.call)(*call.arguments)
+
+    def finish(self, patience_s: float) -> int:
+        self._searcher.over()
+        return 0
 
     def close(self) -> None:
         return
@@ -65,6 +79,18 @@ class Elsewhere(Asked):
 
     def tell(self, call: ev.TellSearcher) -> None:
         getattr(self._apart, call.call)(*call.arguments)
+
+    def finish(self, patience_s: float) -> int:
+        self._apart.finish()
+        made, deadline = self._apart.made, time.monotonic() + patience_s
+        while not self._apart.wait_for_end(signals.at_most(max(0.0, deadline - time.monotonic()))):
+            if self._apart.made != made:
+                made, deadline = self._apart.made, time.monotonic() + patience_s
+            elif time.monotonic() >= deadline:
+                return self._apart.waiting() + 1
+        if self._failed:
+            raise self._failed[0]
+        return 0
 
     def close(self) -> None:
         self._waits.drop(self._failure.ref)

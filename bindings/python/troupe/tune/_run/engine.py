@@ -32,8 +32,8 @@ from troupe.tune._run.places import TrialPlaces
 from troupe.tune._run.shown import Shown
 from troupe.tune._run.waits import Interrupted, Waits
 
-LATE_S = 60.0
-"""How long nothing is heard, while no trial runs, before that is said."""
+SEARCHER_PATIENCE_S = 300.0
+"""How long one of the last calls of the searcher may take, once the sweep is over."""
 
 
 @dataclass(frozen=True)
@@ -87,10 +87,20 @@ class Engine:
             self._take([ev.Begun(self.core.ledger.epoch + 1, socket.gethostname(), os.getpid(), time.time(), unfinished, errored, lets_go)])
             while self.done is None:
                 self._take(self._wait())
+            self._finish_searcher(self.done)
             return self.done
         finally:
             self._places.close()
             self._searcher.close()
+
+    def _finish_searcher(self, done: ev.Done) -> None:
+        """Let the searcher hear how the last trials ended, which its own study or model may be kept for. One Ctrl-C stops the wait."""
+        left, patience_s = 1, self._plan.rules.grace_s if done.resumable else SEARCHER_PATIENCE_S
+        with contextlib.suppress(Interrupted), self._waits.interrupted_by_signals():
+            left = self._searcher.finish(patience_s)
+        if left and not done.resumable:  # one that goes on tells the searcher everything again
+            say(self._plan.name, f"the searcher did not hear the end of all trials: {left:,} calls of {type(self._plan.searcher).__name__} were given up after "
+                                 f"{patience_s:g} s, or by Ctrl-C; the sweep's results are complete")
 
     def stop(self, why: str, *, resumable: bool = True) -> None:
         """Asks the sweep to end; from the thread of `run`, or a signal's handler on it."""

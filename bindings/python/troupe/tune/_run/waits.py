@@ -1,8 +1,9 @@
 """What an engine waits for: answers of trials, places and searchers, all at once, on its own thread."""
 from __future__ import annotations
 
+import contextlib
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import troupe
@@ -32,18 +33,25 @@ class Waits:
         """Its answer does not matter any more."""
         self._meanings.pop(ref, None)
 
-    def events(self, timeout: float | None) -> list[ev.Event]:
-        """What has happened, after a wait of at most `timeout` seconds for the first; on the main thread of at most a slice, as signals want it."""
+    @contextlib.contextmanager
+    def interrupted_by_signals(self) -> Iterator[None]:
+        """Let a signal's handler raise Interrupted inside."""
         self.interruptible = True
         try:
-            if not self._meanings:
-                threading.Event().wait(signals.at_most(timeout))
-                return []
-            ready, _ = troupe.wait(list(self._meanings), num_returns=1, timeout=timeout)
-        except Interrupted:
-            return []
+            yield
         finally:
             self.interruptible = False
+
+    def events(self, timeout: float | None) -> list[ev.Event]:
+        """What has happened, after a wait of at most `timeout` seconds for the first; on the main thread of at most a slice, as signals want it."""
+        try:
+            with self.interrupted_by_signals():
+                if not self._meanings:
+                    threading.Event().wait(signals.at_most(timeout))
+                    return []
+                ready, _ = troupe.wait(list(self._meanings), num_returns=1, timeout=timeout)
+        except Interrupted:
+            return []
         if not ready:
             return []
         done = ready if len(self._meanings) == 1 else [ref for ref in self._meanings if ref.done()]

@@ -78,6 +78,9 @@ class Adapted(Searcher):
             result = None if last is None else {**last.metrics, "done": end is End.COMPLETED}
             self._search.on_trial_complete(trial, result=result, error=end is End.FAILED)
 
+    def over(self) -> None:
+        self._search.flush()
+
 
 def _with(space: Any, suggestion: Any) -> Any:
     """The space with what is suggested in its place; dicts of both are joined."""

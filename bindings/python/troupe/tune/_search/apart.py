@@ -5,6 +5,7 @@ here or one in a process of its own (`child`), the thread does not know.
 """
 from __future__ import annotations
 
+import contextlib
 import queue
 import sys
 import threading
@@ -31,7 +32,10 @@ class Apart:
         self._on_answer, self._on_failure = on_answer, on_failure
         self._calls: queue.Queue[tuple[str, tuple[Any, ...]] | None] = queue.Queue(_CALLS_MAX)
         self._has_said = False
-        self._closed = False
+        self._closed = self._finishing = False
+        self._over = threading.Event()
+        self.made = 0
+        """How many calls have come to an end."""
         self._thread = threading.Thread(target=self._run, name=f"sweep's searcher {type(searcher).__name__}", daemon=True)
         self._thread.start()
 
@@ -51,8 +55,22 @@ class Apart:
         """As `Searcher.ended`."""
         self._put("ended", trial, end, last)
 
+    def finish(self) -> None:
+        """Ask for nothing more: the searcher hears what it was told so far, and `Searcher.over` last. Returns at once; see `wait_for_end`."""
+        self._finishing = True
+        with contextlib.suppress(queue.Full):  # a thread that is behind looks for the end itself
+            self._calls.put_nowait(None)
+
+    def wait_for_end(self, timeout: float | None) -> bool:
+        """Return True once no call will be made any more, False after `timeout` seconds."""
+        return self._over.wait(timeout)
+
+    def waiting(self) -> int:
+        """Return about how many calls are still to be made."""
+        return self._calls.qsize()
+
     def _put(self, name: str, *arguments: Any) -> None:
-        if self._closed:
+        if self._closed or self._finishing:
             return
         if self._calls.full() and not self._has_said:
             self._has_said = True
@@ -60,28 +78,36 @@ class Apart:
         self._calls.put((name, arguments))
 
     def close(self) -> None:
-        """Nothing is asked any more, and a process of the searcher's is over when this returns. A call in this process is let run on, unheard."""
+        """End it now: calls that wait are dropped, and a process of the searcher's is over when this returns. A call in this process runs on, its answer unread."""
         self._closed = True
         if isinstance(self._searcher, Child):
             self._searcher.close()
-        try:
-            self._calls.put_nowait(None)
-        except queue.Full:
-            self._calls.get_nowait()  # its thread makes no more calls, and ends at the next
+        with contextlib.suppress(queue.Full):  # then its thread ends after the call that it makes now
             self._calls.put_nowait(None)
         if isinstance(self._searcher, Child) and threading.current_thread() is not self._thread:
             self._thread.join()
 
     def _run(self) -> None:
-        while (call := self._calls.get()) is not None and not self._closed:
-            name, arguments = call
-            try:
-                answer = getattr(self._searcher, name)(*arguments)
-                finished = self._searcher.finished() if name == "propose" else False
-            except Exception as error:  # whatever a searcher of the user's raises
-                if not self._closed:
-                    self._closed = True
-                    self._on_failure(error)
-                return
-            if name == "propose" and not self._closed:
-                self._on_answer(arguments[0], answer, finished)
+        try:
+            while (call := self._calls.get()) is not None and not self._closed:
+                if not self._finishing or call[0] != "propose":  # nobody would run what it proposes at the end
+                    self._make(*call)
+                self.made += 1
+                if self._closed or self._finishing and self._calls.empty():
+                    break
+            if self._finishing and not self._closed:
+                self._make("over", ())
+        finally:
+            self._over.set()
+
+    def _make(self, name: str, arguments: tuple[Any, ...]) -> None:
+        try:
+            answer = getattr(self._searcher, name)(*arguments)
+            finished = self._searcher.finished() if name == "propose" else False
+        except Exception as error:  # whatever a searcher of the user's raises
+            if not self._closed:
+                self._closed = True
+                self._on_failure(error)
+            return
+        if name == "propose" and not self._closed:
+            self._on_answer(arguments[0], answer, finished)

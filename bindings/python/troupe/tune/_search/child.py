@@ -67,6 +67,10 @@ class Child:
         """As `Searcher.ended`."""
         self._call("ended", trial, end, last)
 
+    def over(self) -> None:
+        """As `Searcher.over`."""
+        self._call("over")
+
     def _call(self, name: str, *arguments: Any) -> Any:
         try:
             self._connection.send_bytes(cloudpickle.dumps((name, arguments)))

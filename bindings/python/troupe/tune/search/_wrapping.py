@@ -25,3 +25,6 @@ class WrappingSearcher(Searcher):
 
     def set_search_properties(self, metric: str | None, mode: str | None, config: Mapping[str, Any], **spec: Any) -> bool:
         return self.searcher.set_search_properties(metric, mode, config, **spec)
+
+    def flush(self) -> None:
+        self.searcher.flush()

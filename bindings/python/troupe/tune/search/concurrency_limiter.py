@@ -53,10 +53,18 @@ class ConcurrencyLimiter(WrappingSearcher):
         self._ended[trial_id] = result, error
         if self.batch and not self._limits_itself and len(self._ended) < len(self._live):
             return
+        self._pass_on()
+
+    def _pass_on(self) -> None:
         for trial, (last, failed) in self._ended.items():
             self.searcher.on_trial_complete(trial, result=last, error=failed)
             self._live.discard(trial)
         self._ended = {}
+
+    def flush(self) -> None:
+        """Pass on the trials of the last batch that have ended."""
+        self._pass_on()
+        super().flush()
 
     def add_evaluated_point(self, parameters: dict[str, Any], value: float, error: bool = False, pruned: bool = False,
                             intermediate_values: list[float] | None = None) -> None:

@@ -75,9 +75,19 @@ class Repeater(WrappingSearcher):
             return
         score = (result or {}).get(self.metric)
         group.trials[trial_id] = float(score) if isinstance(score, (int, float)) else math.nan
-        scores = list(group.trials.values())
-        if len(scores) < self.repeat or None in scores:
-            return
+        if len(group.trials) == self.repeat and None not in group.trials.values():
+            self._pass_on(group)
+
+    def _pass_on(self, group: _Group) -> None:
+        scores = group.trials.values()
         known = [each for each in scores if each is not None and not math.isnan(each)]
         mean = {self.metric: math.fsum(known) / len(known)} if known else None
         self.searcher.on_trial_complete(group.first, result=mean, error=not known)
+
+    def flush(self) -> None:
+        """Pass on the averages of groups that are not complete, of those of their trials that have ended."""
+        for group in {id(each): each for each in [self._current, *self._groups.values()] if each is not None}.values():
+            missing = len(group.trials) < self.repeat or None in group.trials.values()
+            if missing and any(score is not None for score in group.trials.values()):
+                self._pass_on(group)
+        super().flush()

@@ -63,6 +63,9 @@ class Searcher:
         """A trial is over. `result`: its last report, if there is one, with `done` False where it was stopped early. `error`: it failed."""
         raise NotImplementedError(f"{type(self).__name__} has no on_trial_complete(trial_id, result, error)")
 
+    def flush(self) -> None:
+        """Work on what was held back, since the sweep makes no more calls. Of wrapping searchers: passes on the trials of an incomplete batch."""
+
     def set_max_concurrency(self, max_concurrent: int) -> bool:
         """So many trials run at most. True: the searcher sees to that itself."""
         return False
