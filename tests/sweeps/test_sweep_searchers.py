@@ -27,18 +27,19 @@ def report_it(config: dict) -> None:
 
 
 class Writes(Searcher):
-    """Writes down each end that it hears of. Its first call waits until `go` is there: the sweep is over before it has heard the rest."""
+    """Writes down each end that it hears of. Once it has made all of its `most` suggestions it waits for `go`: the sweep is over before it has heard the rest."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, most: int) -> None:
         super().__init__(metric="x", mode="max")
-        self.folder, self.count = folder, 0
+        self.folder, self.most, self.count = folder, most, 0
 
     def suggest(self, trial_id: str) -> dict[str, Any]:
         self.count += 1
         return {"a": self.count}
 
     def on_trial_complete(self, trial_id: str, result: dict[str, Any] | None = None, error: bool = False) -> None:
-        eventually(lambda: (self.folder / "go").exists())
+        if self.count == self.most:
+            eventually(lambda: (self.folder / "go").exists())
         with (self.folder / "heard").open("a") as file:
             file.write(json.dumps([trial_id[-5:], (result or {}).get("x"), error]) + "\n")
 
@@ -66,7 +67,7 @@ def test_a_searcher_hears_how_the_last_trials_ended(idle: Home, tmp_path: Path, 
     trials = 5
     if kind != "own":
         (tmp_path / "go").touch()
-    grid = Tuner(report_it, tune_config=TuneConfig(search_alg=wrapped(Writes(tmp_path)), num_samples=trials),
+    grid = Tuner(report_it, tune_config=TuneConfig(search_alg=wrapped(Writes(tmp_path, trials)), num_samples=trials),
                  run_config=RunConfig(name="sweep", storage_path=tmp_path, callbacks=[Opens(tmp_path, trials)], verbose=0)).fit()
     assert len(grid) == trials and not grid.errors
     expected = [["00000", 1.0, False], ["00003", 2.0, False]] if kind == "repeater" else [[f"{number:05d}", number + 1, False] for number in range(trials)]
