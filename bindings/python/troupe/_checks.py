@@ -1,4 +1,4 @@
-"""Options that several things have, checked: how long an end may take, what is imported ahead. Pure."""
+"""Checks of options that several things have: grace periods, modules imported ahead, idempotency keys. Pure."""
 from __future__ import annotations
 
 from collections.abc import Iterable
@@ -26,3 +26,17 @@ def check_preimport(modules: Iterable[str]) -> tuple[str, ...]:
         if not isinstance(name, str) or not all(part.isidentifier() for part in name.split(".")):
             raise ValueError(f"preimport: {name!r} is no name of a module")
     return names
+
+
+IDEMPOTENCY_KEY_CHARACTERS_MAX = 64
+
+
+def check_idempotency_key(key: object) -> str:
+    """Return the key, a text of printable ASCII characters without spaces; "" for None. Raises TypeError or ValueError."""
+    if key is None:
+        return ""
+    if not isinstance(key, str):
+        raise TypeError(f"idempotency_key must be a string, not {key!r}")
+    if not 0 < len(key) <= IDEMPOTENCY_KEY_CHARACTERS_MAX or not all("!" <= each <= "~" for each in key):
+        raise ValueError(f"idempotency_key is {key!r}; it must be 1 to {IDEMPOTENCY_KEY_CHARACTERS_MAX} printable ASCII characters without spaces")
+    return key

@@ -16,7 +16,8 @@ from azure_jobs import LIMIT_S, folder_of, ran, run
 
 from troupe import exceptions
 from troupe._cluster import session
-from troupe.azure import MLClient, TensorFlowDistribution, _ports, command
+from troupe.azure import MLClient, TensorFlowDistribution, command
+from troupe.launch import _ports
 
 TYPED = 'kind=$(echo $TF_CONFIG | grep -o \'"type": "[a-z]*"\' | cut -d\\" -f4); '
 

@@ -14,6 +14,8 @@ from troupe._code import capture
 
 DIRECTORY, MODULES, REQUIREMENTS, PATH = "working_dir", "py_modules", "pip", "import_path"
 _DOOR = "door="
+_REQUEST = "request="
+_ABOUT = "about."
 KINDS = (DIRECTORY, MODULES, PATH, REQUIREMENTS)
 _NAME = re.compile("[A-Za-z0-9][A-Za-z0-9._-]*")
 _TEXTS_MAX, _TEXT_MAX = 40, 400
@@ -54,6 +56,22 @@ def of_door(door: str) -> str:
 def door(info: Mapping[str, Any]) -> str:
     """Of a LaunchInfo: by which it came, as `azure`; "": its caller did not say."""
     return next((each.removeprefix(_DOOR) for each in info["travelled"] if each.startswith(_DOOR)), "")
+
+
+def of_request(request: str) -> str:
+    """Return the text that holds the id of a submission with an idempotency key."""
+    return f"{_REQUEST}{request}"
+
+
+def of_about(about: Mapping[str, str]) -> list[str]:
+    """Return the texts that hold what a front door tells with a launch."""
+    return [f"{_ABOUT}{name}={value}"[:_TEXT_MAX] for name, value in about.items()]
+
+
+def about(info: Mapping[str, Any]) -> dict[str, str]:
+    """Return what a front door told with the launch of this LaunchInfo."""
+    pairs = (each.removeprefix(_ABOUT).partition("=") for each in info["travelled"] if each.startswith(_ABOUT))
+    return {name: value for name, _, value in pairs}
 
 
 def variables(travelled: Iterable[str]) -> list[str]:

@@ -83,16 +83,20 @@ class JobOperations:
         _vendor_place.tell(found)
         return session
 
-    def create_or_update(self, job: Any, *, experiment_name: str | None = None, **_: Any) -> Command:
+    def create_or_update(self, job: Any, *, experiment_name: str | None = None, idempotency_key: str | None = None, **_: Any) -> Command:
         """Submits a job, and returns it with name and status; what it runs on goes on without this process, but for a cluster that ends with it.
 
         Does not block for the job. Raises what is wrong with it before anything starts: TypeError, ValueError (the nearest name with it),
         FileNotFoundError (code or an input), NotImplementedError (what is not run here, with what to use), TooLargeError, PlacementError,
         ConnectionError.
 
+        `idempotency_key`: a second submission with that key returns the first one's job, for as long as the cluster keeps it.
+
             job = ml_client.jobs.create_or_update(command(command="python train.py", code="./src"))
         """
         if isinstance(job, Sweep):
+            if idempotency_key is not None:
+                raise NotImplementedError("idempotency_key= is for command jobs; a sweep with a name of its own is refused the second time: sweep.name = ...")
             return self._begin(job, experiment_name)
         if not isinstance(job, Command):
             raise TypeError(f"a job is what command() or load_job() makes, not {type(job).__name__}")
@@ -104,9 +108,9 @@ class JobOperations:
         _submit.refuse_inside_a_rank()
         session = self._cluster()
         own = session.embedded is not None
-        handle = _start.start(job, session, detach=not own)
-        job.id = handle.id
-        job.status = status_of(session.request("GetLaunch", {"launch": handle.id})[1]["info"])
+        handle = _start.start(job, session, detach=not own, idempotency_key=idempotency_key)
+        info = session.request("GetLaunch", {"launch": handle.id})[1]["info"]
+        job.id, job.name, job.status = handle.id, info["name"], status_of(info)
         if own:
             if not self._own:
                 atexit.register(self._finish)

@@ -22,8 +22,8 @@ from typing import Any, NoReturn
 
 from troupe import _identity, _pickled
 from troupe._cluster import session as _session
-from troupe.azure import _door, _members, _mpi, _ports, _rank, _shells
-from troupe.launch import _context
+from troupe.azure import _door, _members, _mpi, _rank, _shells
+from troupe.launch import _context, _ports
 
 HOSTFILE = "TROUPE_HOSTFILE"
 _REMOTE = Path(__file__).with_name("_remote.py")

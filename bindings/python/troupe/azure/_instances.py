@@ -15,7 +15,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from troupe._cluster import home, selectors
-from troupe.azure import _schema, _yaml
+from troupe._code import yaml_files
+from troupe.azure import _schema
 
 VARIABLE = "TROUPE_INSTANCE_TYPES"
 NAME = "instance_types.yml"
@@ -57,7 +58,7 @@ def meant(names: Mapping[str, str | None]) -> tuple[Kind, list[str]]:
     path = file() if given else None
     if path is None:
         return Kind(), [f"{what} {name!r} ({NAME} says which nodes a name means)" for what, name in given.items()]
-    table = _schema.mapping(path, _yaml.read(path))
+    table = _schema.mapping(path, yaml_files.read(path))
     found = Kind()
     for what, name in given.items():
         short = name.removeprefix("azureml:")

@@ -18,8 +18,8 @@ from typing import Any, NoReturn
 
 from troupe import _pickled
 from troupe._cluster import session as _session
-from troupe.azure import _door, _members, _ports, _rank
-from troupe.launch import _context
+from troupe.azure import _door, _members, _rank
+from troupe.launch import _context, _ports
 
 FOLDER, COMMAND = "TROUPE_JOB_FOLDER", "TROUPE_JOB_COMMAND"
 _AGENT = Path(__file__).with_name("_agent.py")

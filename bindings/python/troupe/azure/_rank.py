@@ -22,8 +22,8 @@ from typing import Any, NoReturn
 
 from troupe import _identity, _pickled, exceptions
 from troupe._code import disk, packages, runtime_env
-from troupe.azure import _expressions, _ports
-from troupe.launch import _context
+from troupe.azure import _expressions
+from troupe.launch import _context, _ports
 
 TEXT, LOCAL, NODE, ADDRESS, JOBS_OWN = "text", "local", "node", "address", "job"
 RECORD = "job.json"

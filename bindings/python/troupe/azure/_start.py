@@ -9,14 +9,14 @@ from dataclasses import replace
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
-from troupe import _identity, _strategies, exceptions
+from troupe import _checks, _identity, _strategies, exceptions
 from troupe._cluster import resources, status_lines, workers
 from troupe._code import environment, runtime_env
 from troupe._code.program import COMMAND
-from troupe.azure import _code_folder, _deepspeed, _entities, _instances, _mpi, _plan, _ports, _rank, _ray
+from troupe.azure import _code_folder, _deepspeed, _entities, _instances, _mpi, _plan, _rank, _ray
 from troupe.azure._command import Command
 from troupe.azure._distributions import RayDistribution
-from troupe.launch import _function, _program, _submit
+from troupe.launch import _function, _ports, _program, _submit
 from troupe.launch._handle import LaunchHandle
 
 _REMEDY = "put it where all nodes read it, and give file:///PATH, its path there; or mode='direct' for what the program reads itself"
@@ -24,16 +24,21 @@ _SAID_ONLY = {"identity": "identity", "services": "services", "parent_job_name":
 
 
 def start(job: Command, session: Any, *, quiet: bool = False, detach: bool = True,
-          trial: Mapping[str, str] | None = None) -> LaunchHandle:
+          trial: Mapping[str, str] | None = None, idempotency_key: str | None = None) -> LaunchHandle:
     """Submits it; sets the job's name where it has none. What is said of its parts that mean nothing here is said once, on stderr. `trial`: of a
     sweep's: see JobStart.
 
     Raises FileNotFoundError, TypeError, ValueError, TooLargeError, PlacementError.
     """
     job.check()
-    job.name = name_of(job, session)
     kind, unknown = _instances.meant({"compute": job.compute, "instance_type": job.resources.instance_type})
     plan = _plan.of(job, nodes_of(session), kind)
+    options = replace(_options(job, plan, session, detach=detach, quiet=quiet), idempotency_key=_checks.check_idempotency_key(idempotency_key))
+    known = _submit.submitted_before(session, options)
+    if known is not None:
+        return known
+    job.name = name_of(job, session)
+    options = replace(options, name=job.name)
     code = _code_folder.check(job.code, job.base_path)
     start = _rank.JobStart(
         job.name, {"": job.command, **job.environment_variables},
@@ -43,7 +48,6 @@ def start(job: Command, session: Any, *, quiet: bool = False, detach: bool = Tru
         tasks=tuple(_plan.tasks(job.distribution, plan.nodes)) if plan.kind == _plan.TENSORFLOW else (), trial=trial,
         serving=("ps", "worker") if getattr(job.distribution, "chief_ends_job", False) else ("ps",))
     _say_what_means_nothing(job, unknown, quiet=quiet)
-    options = _options(job, plan, session, detach=detach, quiet=quiet)
     if plan.kind == _plan.MPI:
         return _start_driver("mpirun", _mpi.MpiStart(start, plan.processes), plan, options, session)
     if plan.kind == _plan.DEEPSPEED:
@@ -69,7 +73,7 @@ def _options(job: Command, plan: _plan.Plan, session: Any, *, detach: bool, quie
     if plan.kind != _plan.RAY:  # Ray says it to each of its own
         variables.setdefault("OMP_NUM_THREADS", str(plan.threads))
     options = _function.options_of("a command job", {
-        "gpus" if plan.gpus else "processes": plan.ranks, "name": job.name, "detach": detach, "quiet": quiet, "remote": True,
+        "gpus" if plan.gpus else "processes": plan.ranks, "detach": detach, "quiet": quiet, "remote": True,
         "cpus_per_rank": plan.processes, "timeout": plan.timeout, "priority": plan.priority, "runtime_env": {"env_vars": variables},
         "strategy": "PACK" if plan.per_node else "SPREAD"})
     options = replace(options, where=dict(plan.where), door="azure")

@@ -1,14 +1,13 @@
-"""Jobs in YAML files, with the keys of `az ml`. PyYAML reads them; what is wrong is said with file and line."""
+"""Jobs in YAML files, with the keys of `az ml`. Errors name file and line."""
 from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from troupe._code import yaml_files
 from troupe.azure import _schema
 from troupe.azure._command import Command
-
-_INSTALL = "pip install 'troupe[azure]'"
 
 
 def load_job(source: Any, *, params_override: Sequence[Mapping[str, Any]] = (), relative_origin: Any = None) -> Any:
@@ -22,10 +21,10 @@ def load_job(source: Any, *, params_override: Sequence[Mapping[str, Any]] = (), 
     path = os.fspath(source)
     if not os.path.isfile(path):
         raise FileNotFoundError(f"there is no file {path}")
-    fields = _schema.mapping(path, read(path))
+    fields = _schema.mapping(path, yaml_files.read(path))
     for each in params_override:
         for name, value in each.items():
-            _set(fields, name, value)
+            yaml_files.set_field(fields, name, value)
     base = os.path.dirname(os.path.abspath(os.fspath(relative_origin) if relative_origin is not None else path))
     try:
         return of_fields(fields, base)
@@ -72,64 +71,3 @@ def _of_schema(schema: Any) -> str:
     """`.../commandJob.schema.json`: command."""
     name = os.path.basename(str(schema or "")).partition(".")[0]
     return name.removesuffix("Job").removesuffix("Component").lower()
-
-
-def _set(fields: dict[str, Any], name: str, value: Any) -> None:
-    """`inputs.data.path`; what is there as a literal gives way to a dict."""
-    *folders, last = name.split(".")
-    for each in folders:
-        inside = fields.get(each)
-        fields[each] = dict(inside) if isinstance(inside, Mapping) else {}
-        fields = fields[each]
-    fields[last] = value
-
-
-def value_of(text: str) -> Any:
-    """A value as it stands in a file: `3`, `true`, `[1, 2]`, or a text."""
-    yaml = _module()
-    try:
-        return yaml.safe_load(text)
-    except yaml.YAMLError:
-        return text
-
-
-def read(path: str) -> Any:
-    """What a file has. Raises ValueError that names file and line."""
-    yaml = _module()
-    with open(path, "rb") as file:
-        data = file.read()
-    try:
-        return yaml.load(data, _loader(yaml))
-    except yaml.YAMLError as error:
-        mark = getattr(error, "problem_mark", None)
-        where = f"{path}, line {mark.line + 1}" if mark is not None else path
-        line = data.splitlines()[mark.line] if mark is not None and mark.line < len(data.splitlines()) else b""
-        tab = "\n  there is a tab: YAML is indented by spaces alone" if line.lstrip(b" ").startswith(b"\t") else ""
-        raise ValueError(f"{where}: {getattr(error, 'problem', None) or error}{tab}") from None
-    except UnicodeDecodeError as error:
-        raise ValueError(f"{path} is no text: {error.reason} at byte {error.start}") from None
-
-
-def _module() -> Any:
-    try:
-        import yaml
-    except ImportError:
-        raise ImportError(f"YAML files need PyYAML, which is not installed: {_INSTALL}", name="yaml") from None
-    return yaml
-
-
-def _loader(yaml: Any) -> Any:
-    """PyYAML's safe one, which refuses a key that is there twice instead of taking the last."""
-    class Loader(yaml.SafeLoader):  # type: ignore[misc]
-        pass
-
-    def once(loader: Any, node: Any) -> Any:
-        seen: set[str] = set()
-        for key, _ in node.value:
-            if key.value in seen and key.tag != "tag:yaml.org,2002:merge":
-                raise yaml.constructor.ConstructorError(None, None, f"{key.value!r} is there twice", key.start_mark)
-            seen.add(key.value if isinstance(key.value, str) else "")
-        return yaml.SafeLoader.construct_yaml_map(loader, node)
-
-    Loader.add_constructor("tag:yaml.org,2002:map", once)
-    return Loader

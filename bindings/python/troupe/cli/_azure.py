@@ -59,8 +59,9 @@ def _jobs(address: str | None, token_file: str | None, cluster: str | None) -> I
 @click.option("--name", "-n", metavar="NAME", help="Name of the job, instead of the file's.")
 @click.option("--set", "overrides", metavar="KEY=VALUE", multiple=True, help="A value in place of the file's, any number of times: inputs.epochs=3.")
 @click.option("--stream", "-s", is_flag=True, help="Show its output and end as it does, instead of its description.")
+@click.option("--idempotency-key", metavar="KEY", help="Return the job that was submitted with this key before, if the cluster still keeps it.")
 @_options
-def create(file: str, name: str | None, overrides: tuple[str, ...], stream: bool, address: str | None, token_file: str | None,
+def create(file: str, name: str | None, overrides: tuple[str, ...], stream: bool, idempotency_key: str | None, address: str | None, token_file: str | None,
            cluster: str | None) -> int:
     """Submit the job of a file, and print it as JSON.
 
@@ -76,9 +77,9 @@ def create(file: str, name: str | None, overrides: tuple[str, ...], stream: bool
         described.name = name
     if stream and not (address or cluster or _is_known()):
         jobs = JobOperations(connect.embedded())
-        return _follow(jobs, jobs.create_or_update(described))
+        return _follow(jobs, jobs.create_or_update(described, idempotency_key=idempotency_key))
     with _jobs(address, token_file, cluster) as jobs:
-        submitted = jobs.create_or_update(described)
+        submitted = jobs.create_or_update(described, idempotency_key=idempotency_key)
         if stream:
             return _follow(jobs, submitted)
         _common.echo_json(_plain(submitted.to_dict()))
@@ -86,7 +87,7 @@ def create(file: str, name: str | None, overrides: tuple[str, ...], stream: bool
 
 
 def _override(text: str) -> tuple[str, Any]:
-    from troupe.azure._yaml import value_of
+    from troupe._code.yaml_files import value_of
 
     key, equals, value = text.partition("=")
     if not equals or not key:

@@ -18,7 +18,7 @@ from troupe.launch import _errors, _function, _program as _launch, _progress
 
 _RUNS_ANY = {"allow_interspersed_args": False}
 _OWN: dict[str, Any] = {"ranks": None, "cpus_per_rank": None, "no_gpus": False, "gpu_type": None, "name": None, "variables": {}, "excludes": (), "requirements": (), "requirements_file": None, "fresh": False,
-                        "on_rank_death": "fail", "min_processes": None, "reform_timeout": 300.0, "hang_timeout": None, "local_rank_argument": False, "detach": False, "quiet": False, "door": "torchrun", "address": None, "token_file": None, "cluster": None}
+                        "on_rank_death": "fail", "min_processes": None, "reform_timeout": 300.0, "hang_timeout": None, "local_rank_argument": False, "detach": False, "idempotency_key": None, "quiet": False, "door": "torchrun", "address": None, "token_file": None, "cluster": None}
 _WITHOUT_GPUS = "--no-gpus: ranks without a GPU"
 
 
@@ -157,6 +157,7 @@ def _options_of(ranks: int, gpus: bool, given: dict[str, Any]) -> Any:
         runtime_env["pip"] = [*given["requirements"], *([f"-r {given['requirements_file']}"] if given["requirements_file"] else [])]
     asked = {"gpus" if gpus else "processes": ranks, "cpus_per_rank": 1.0 if given["cpus_per_rank"] is None else given["cpus_per_rank"], "gpu_type": given["gpu_type"],
              "max_attempts": given["max_restarts"] + 1, "name": given["name"], "runtime_env": runtime_env, "detach": given["detach"],
+             "idempotency_key": given["idempotency_key"],
              "quiet": given["quiet"], "remote": True, "on_rank_death": given["on_rank_death"], "min_processes": given["min_processes"],
              "reform_timeout": given["reform_timeout"], "hang_timeout": given["hang_timeout"]}
     return replace(_function.options_of("troupe submit", asked), door=given["door"])

@@ -103,6 +103,8 @@ def of_troupe(command: Callable[..., Any]) -> Callable[..., Any]:
                      "[default: it is only warned of]"),
         click.option("--local-rank-argument", is_flag=True, help="The program gets --local_rank=R as its first argument."),
         click.option("--detach", is_flag=True, help="Print the launch's id, and leave it running."),
+        click.option("--idempotency-key", metavar="KEY", help="Return the launch that was submitted with this key before, if the cluster still keeps it, "
+                     "instead of starting another one."),
         click.option("--quiet", "-q", is_flag=True, help="No status lines."),
         click.option("--address", metavar="HOST:PORT", callback=_common.an_address, help="Address of the head.  [default: TROUPE_ADDRESS, else the "
                      "only cluster of TROUPE_HOME, else one of this machine for this launch]"),

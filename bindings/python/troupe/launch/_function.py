@@ -15,6 +15,9 @@ from troupe.launch import _arguments, _hints
 
 STOP_GRACE_S = 10.0
 REFORM_TIMEOUT_S = 300.0
+OF_ONE_LAUNCH = ("detach", "idempotency_key")
+"""Options that `f.options()` takes and the decorators do not."""
+_OF_ONE_LAUNCH = " ".join(f"{name}=" for name in OF_ONE_LAUNCH)
 _APIS = (None, "troupe", "ray")
 _BACKENDS = (None, "troupe")
 
@@ -52,6 +55,8 @@ class LaunchOptions:
     min_processes: int | None = None
     reform_timeout: float = REFORM_TIMEOUT_S
     hang_timeout: float | None = None
+    idempotency_key: str = ""  # "": every submission is a launch of its own
+    about: Mapping[str, str] = field(default_factory=dict)  # what a front door wants told with the launch
     door: str = "launch"  # what it came from, for people: troupe.launch, or which front door
 
     def __reduce__(self) -> tuple:
@@ -120,30 +125,34 @@ def _option_names(mode: str) -> dict[str, Any]:
     return {name: each.default for name, each in parameters.items() if name != "fn"}
 
 
+def _of_one_launch(given: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the options among `given` that are one launch's, not the function's, checked."""
+    found = {name: given[name] for name in OF_ONE_LAUNCH if name in given}
+    if not isinstance(found.get("detach", False), bool):
+        raise TypeError(f"detach must be True or False, not {found['detach']!r}")
+    if "idempotency_key" in found:
+        found["idempotency_key"] = _checks.check_idempotency_key(found["idempotency_key"])
+    return found
+
+
 def options_of(called: str, given: Mapping[str, Any]) -> LaunchOptions:
-    """What `distributed` takes as options, given to `called`, which also takes `detach`. Raises TypeError or ValueError."""
+    """What `distributed` takes as options, given to `called`, which also takes OF_ONE_LAUNCH. Raises TypeError or ValueError."""
     known = _option_names("distributed")
-    unknown = [name for name in given if name not in known and name != "detach"]
+    unknown = [name for name in given if name not in known and name not in OF_ONE_LAUNCH]
     if unknown:
-        raise TypeError(f"{called} has no {unknown[0]}=; it takes detach= and what @distributed does: {', '.join(known)}")
-    detach = given.get("detach", False)
-    if not isinstance(detach, bool):
-        raise TypeError(f"detach must be True or False, not {detach!r}")
-    asked = {**known, **{name: value for name, value in given.items() if name != "detach"}}
-    return replace(_options("distributed", **asked, called=called), detach=detach)
+        raise TypeError(f"{called} has no {unknown[0]}=; it takes {_OF_ONE_LAUNCH} and what @distributed does: {', '.join(known)}")
+    asked = {**known, **{name: value for name, value in given.items() if name not in OF_ONE_LAUNCH}}
+    return replace(_options("distributed", **asked, called=called), **_of_one_launch(given))
 
 
 def _changed(old: LaunchOptions, given: dict[str, Any]) -> LaunchOptions:
     """`old` with what is given, each option checked as the decorator checks it."""
     known = _option_names(old.mode)
-    unknown = [name for name in given if name not in known and name != "detach"]
+    unknown = [name for name in given if name not in known and name not in OF_ONE_LAUNCH]
     if unknown:
-        raise TypeError(f"options() has no {unknown[0]}=; it takes detach= and what @{_decorator(old.mode)} does: {', '.join(known)}")
-    fields = {name: value for name, value in given.items() if name == "detach"}
-    if not isinstance(fields.get("detach", False), bool):
-        raise TypeError(f"detach must be True or False, not {fields['detach']!r}")
-    asked = {**known, **given, "mode": old.mode}
-    asked.pop("detach", None)
+        raise TypeError(f"options() has no {unknown[0]}=; it takes {_OF_ONE_LAUNCH} and what @{_decorator(old.mode)} does: {', '.join(known)}")
+    fields = _of_one_launch(given)
+    asked = {**known, **{name: value for name, value in given.items() if name not in OF_ONE_LAUNCH}, "mode": old.mode}
     if "on_rank_death" in known and "on_rank_death" not in given:
         asked["on_rank_death"] = old.on_rank_death
         asked["min_processes"] = given.get("min_processes", old.min_processes)
@@ -153,7 +162,7 @@ def _changed(old: LaunchOptions, given: dict[str, Any]) -> LaunchOptions:
     if "gpu_type" not in given and not (counted and asked["gpus"] is None):
         asked["gpu_type"] = old.gpu_type or None
     new = _options(**asked)
-    fields.update({name: getattr(new, name) for name in given if hasattr(old, name) and name not in ("gpus", "detach")})
+    fields.update({name: getattr(new, name) for name in given if hasattr(old, name) and name not in ("gpus", *OF_ONE_LAUNCH)})
     if counted:
         fields.update(ranks=new.ranks, gpus=new.gpus, gpu_type=new.gpu_type)
     where = dict(old.where)
@@ -188,10 +197,11 @@ class DistributedFunction:
         return _pickled.launch_function, (self._function, self._options)
 
     def options(self, /, **options: Any) -> "DistributedFunction":
-        """The same function with other options of its launches: those of the decorator, and `detach`.
+        """The same function with other options of its launches: those of the decorator, `detach` and `idempotency_key`.
 
-        Does not block. With `detach=True` a launch outlives the process that submitted it. Raises TypeError or ValueError as
-        the decorator does.
+        Does not block. With `detach=True` a launch outlives the process that submitted it. With `idempotency_key="..."` a second
+        submission with that key returns the first one's launch, also from another process and after the head was restarted, for as long
+        as the cluster keeps the launch. Raises TypeError or ValueError as the decorator does.
 
             train.options(timeout=3600, detach=True).submit(epochs=3)
         """
@@ -216,7 +226,7 @@ class DistributedFunction:
         try:
             from troupe.launch import _submit
 
-            _arguments.check(self._function, args, kwargs, (*_option_names(options.mode), "detach"))
+            _arguments.check(self._function, args, kwargs, (*_option_names(options.mode), *OF_ONE_LAUNCH))
             return _submit.submit(self._function, args, kwargs, options, place=self._place, without_place=self._without_place)
         except (AttributeError, ImportError) as error:  # of the runtime's own imports, or of what the function takes along
             from troupe._code import shadows

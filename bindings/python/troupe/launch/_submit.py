@@ -1,13 +1,14 @@
 """From a function and its arguments to a submitted launch."""
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable
 from typing import Any
 
 from troupe import _checks, _job, _strategies, exceptions
 from troupe._cluster import infeasible, resources, session as _session, status_lines
 from troupe._code import capture, environment, runtime_env, travelled
-from troupe._identity import new_id
+from troupe._identity import new_id, short
 from troupe._tracking import begin
 from troupe.launch import _context, _hints, _over_ray
 from troupe.launch._handle import LaunchHandle
@@ -78,7 +79,7 @@ def spec_of(options: Any, name: str, travels: dict[str, Any]) -> dict[str, Any]:
         "on_rank_death": options.on_rank_death, "ranks_min": options.min_processes or 1, "reform_ms": round(options.reform_timeout * 1000),
         "hang_ms": round((options.hang_timeout or 0) * 1000),
     }
-    travels["travelled"].append(travelled.of_door(options.door))
+    travels["travelled"] += [travelled.of_door(options.door), *travelled.of_about(options.about)]
     if options.ranks_per_node:
         spec["ranks_per_node"] = options.ranks_per_node
     if options.backend:
@@ -91,6 +92,12 @@ def spec_of(options: Any, name: str, travels: dict[str, Any]) -> dict[str, Any]:
 def send(session: _session.Session, spec: dict[str, Any], payload: bytes, options: Any,
          without_place: Callable[[Any], str] | None = None, source: str = "") -> LaunchHandle:
     """Submits it. `without_place`: see submit; None: what is said of GPUs. `source`: the file that its ranks run, where it is not this program's. Raises PlacementError for what the cluster can never hold."""
+    request = _request_of(options.idempotency_key) if options.idempotency_key else new_id()
+    if options.idempotency_key:
+        known = submitted_before(session, options)
+        if known is not None:
+            return known
+        spec["environment"]["travelled"].append(travelled.of_request(request))
     if len(payload) > INLINE_BYTES_MAX:
         from troupe._cluster import blobs
 
@@ -98,7 +105,7 @@ def send(session: _session.Session, spec: dict[str, Any], payload: bytes, option
     returns = session.returns
     tracked = begin.tracked(session, spec, options, source)
     try:
-        _, accepted, _ = infeasible.request(session, "SubmitLaunch", {"spec": spec, "request": new_id()}, spec, payload,
+        _, accepted, _ = infeasible.request(session, "SubmitLaunch", {"spec": spec, "request": request}, spec, payload,
                                              asked=options.infeasible, what=f"the launch {spec['name']}")
     except BaseException as error:
         if tracked is not None:
@@ -111,3 +118,23 @@ def send(session: _session.Session, spec: dict[str, Any], payload: bytes, option
         tracked.submitted(accepted["launch"])
     return LaunchHandle(session, accepted["launch"], waiting_for=accepted["waiting_for"], returns=returns,
                         stop_grace=options.stop_grace, ends_with_program=not options.detach, tracked=tracked)
+
+
+def _request_of(key: str) -> str:
+    """Return the id that every submission with this idempotency key has. The head takes a request once, also after a restart."""
+    return hashlib.sha256(b"troupe idempotency key\0" + key.encode()).hexdigest()[:32]
+
+
+def submitted_before(session: _session.Session, options: Any) -> LaunchHandle | None:
+    """Return the launch that was submitted with the options' idempotency key, which is said; None without a key or such a launch."""
+    if not options.idempotency_key:
+        return None
+    text = travelled.of_request(_request_of(options.idempotency_key))
+    launches = session.request("ListLaunches", {})[1]["launches"]
+    known = next((each["launch"] for each in launches if text in each["travelled"]), None)
+    if known is None:
+        return None
+    status_lines.say(f"troupe: launch {short(known)} was submitted with this idempotency key before; no other one is started", quiet=options.quiet)
+    returns = session.returns
+    session.board.post_reply("launch", known, session.request("WatchLaunch", {"launch": known})[1]["info"])
+    return LaunchHandle(session, known, returns=returns, stop_grace=options.stop_grace, ends_with_program=not options.detach)

@@ -12,7 +12,7 @@ from typing import Any
 
 from troupe._cluster import workers
 
-SCOPE = "azure jobs"
+SCOPE = "launch ports"
 
 
 class Held:
