@@ -95,12 +95,12 @@ def test_only_some_of_them(home: Home, tmp_path: Path) -> None:
     assert "RayModule" not in done.stderr
     for wrong in ("tensorflow", "", "ray,,x"):
         done = run_as(home, tmp_path / "script.py", text, "--only", wrong)
-        assert done.returncode == 2 and "there are serverless_gpu, ray, pyspark, azure" in done.stderr, done.stderr
+        assert done.returncode == 2 and "there are serverless_gpu, databricks, ray, pyspark, azure" in done.stderr, done.stderr
 
 
 MISSING = [
     ("from serverless_gpu import Everything", "serverless_gpu has GPUType, RayMetricsMonitor"),
-    ("from serverless_gpu.data import UCVolumeWriter", "use torch.save() and torch.distributed.checkpoint"),
+    ("from databricks.air.data import UCDataset", "use troupe.data.read_parquet(path) of the table's files"),
     ("from serverless_gpu.launcher import DistributedFunctionCall", "use the handle that f.submit(...) returns"),
     ("import serverless_gpu; serverless_gpu.runtime.get_color", "serverless_gpu.runtime has get_global_rank"),
     ("from pyspark.ml.torch.distributor import _get_spark_partition_data_loader", "use troupe.data.read_parquet(path).streaming_split(n) in the function that run() is given"),
@@ -153,7 +153,7 @@ def test_install_in_a_program_of_ones_own(home: Home, tmp_path: Path) -> None:
     assert "RuntimeError: serverless_gpu was imported before troupe.stand_ins.install()" in done.stderr
     done = home.python("from troupe import stand_ins\nstand_ins.install(['serverless_gpu'])\nstand_ins.install()\nprint(stand_ins.installed())\n"
                        "import serverless_gpu\nprint(sorted(dir(serverless_gpu))[:2])\nstand_ins.install(['nothing'])", cwd=tmp_path)
-    assert done.stdout.splitlines() == ["['serverless_gpu', 'ray', 'pyspark', 'azure']", "['GPUType', 'RayMetricsMonitor']"], done.stderr
+    assert done.stdout.splitlines() == ["['serverless_gpu', 'databricks', 'ray', 'pyspark', 'azure']", "['GPUType', 'RayMetricsMonitor']"], done.stderr
     assert "ValueError: 'nothing' is no package that Troupe stands in for" in done.stderr
 
 

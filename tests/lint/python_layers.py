@@ -43,6 +43,8 @@ LAZY = {
 BY_NAME = {
     "": "the package's names, of the module that has them",
     "_pickled": "names of older pickles, of the module that has them today",
+    "air": "its names, of the module that has them",
+    "air.data": "its names, of the module that has them",
     "azure": "its names, of the module that has them",
     "cli": "commands, loaded when they are run",
     "data._arrow": "other projects' libraries, which are not always installed",

@@ -207,6 +207,20 @@ def program(fields: Mapping[str, Any]) -> Any:
     return _of_fields(Program, fields)
 
 
+def air_function(function: Any, options: Any) -> Any:
+    """Return a function of `databricks.air`."""
+    from troupe.air import AirFunction
+
+    return AirFunction(function, options)
+
+
+def air_node(fields: Mapping[str, Any]) -> Any:
+    """Return what a node of an AI Runtime workload does before it runs the command."""
+    from troupe.air._node import NodeStart
+
+    return _of_fields(NodeStart, fields)
+
+
 def azure_job(fields: Mapping[str, Any]) -> Any:
     """What a rank of a command job makes before it runs the command."""
     from troupe.azure._rank import JobStart

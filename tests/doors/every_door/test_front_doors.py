@@ -15,8 +15,8 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[3]
 DOCS = ROOT / "docs"
-PAGES = ("programs.md", "serverless_gpu.md", "torch_distributor.md", "azure.md", "sweeps_commands.md", "display.md")
-ROWS = {*(f"A{number}" for number in range(1, 17)), *(f"B{number}" for number in range(1, 8)), *(f"C{number}" for number in range(1, 10)), "D6"}
+PAGES = ("programs.md", "serverless_gpu.md", "databricks_air.md", "torch_distributor.md", "azure.md", "sweeps_commands.md", "display.md")
+ROWS = {*(f"A{number}" for number in range(1, 19)), *(f"B{number}" for number in range(1, 8)), *(f"C{number}" for number in range(1, 10)), "D6"}
 LINES_OF_A_SCREEN = 50
 
 

@@ -19,11 +19,11 @@ _as_module = click.option("-m", "--module", "as_module", is_flag=True, help="SCR
 
 @click.command("run-as", context_settings=_SETTINGS)
 @_as_module
-@click.option("--only", metavar="NAME,...", help="Stand in for these packages alone: serverless_gpu, ray, pyspark, azure.")
+@click.option("--only", metavar="NAME,...", help="Stand in for these packages alone: serverless_gpu, databricks, ray, pyspark, azure.")
 @click.argument("script")
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
 def run_as(as_module: bool, only: str | None, script: str, arguments: tuple[str, ...]) -> None:
-    """Run SCRIPT with the packages of other launchers meaning Troupe: serverless_gpu, ray, pyspark.ml.torch, azure.ai.ml.
+    """Run SCRIPT with the packages of other launchers meaning Troupe: serverless_gpu, databricks.air, ray, pyspark.ml.torch, azure.ai.ml.
 
     The script is not changed. Its ranks, actors and tasks get the same, and every Python that it starts. A name that Troupe has not raises
     an error that says what to use. Exit code: the script's.

@@ -19,7 +19,7 @@ import sys
 from collections.abc import Iterable
 
 RAY = "ray"
-NAMES = ("serverless_gpu", RAY, "pyspark", "azure")
+NAMES = ("serverless_gpu", "databricks", RAY, "pyspark", "azure")
 VARIABLE = "TROUPE_STAND_INS"
 """Names that every Python below `troupe run-as` installs once it imports one of them."""
 WHOLE = ("serverless_gpu", RAY)

@@ -15,21 +15,31 @@ def _words(rows: Mapping[str, str]):
     return instead_of
 
 
+_VOLUME_DATA = ("Checkpointable", "DataLoader", "UCVolumeDataset", "UCVolumeReader", "UCVolumeWriter")
 _RUNTIME = ("get_global_rank", "get_local_rank", "get_local_world_size", "get_node_rank", "get_replica_rank", "get_world_size")
 
 SERVERLESS_GPU = Package(
     claims=("serverless_gpu",),
     modules={
         "serverless_gpu": dict.fromkeys(("GPUType", "RayMetricsMonitor", "distributed", "ray_launch"), "serverless_gpu"),
+        "serverless_gpu.data": dict.fromkeys(_VOLUME_DATA, "air.data"),
         "serverless_gpu.compute": {"GPUType": "serverless_gpu.compute"},
         "serverless_gpu.launcher": {"distributed": "serverless_gpu.launcher", "DistributedFunction": "serverless_gpu:ServerlessFunction"},
         "serverless_gpu.ray": dict.fromkeys(("RayMetricsMonitor", "ray_launch"), "serverless_gpu.ray"),
         "serverless_gpu.runtime": dict.fromkeys(_RUNTIME, "serverless_gpu.runtime"),
     },
     instead_of=_words({
-        "serverless_gpu.data": "torch.save() and torch.distributed.checkpoint with a path that all nodes have",
         "serverless_gpu.launcher.DistributedFunctionCall": "the handle that f.submit(...) returns: result(), cancel(), logs(), status()",
         "serverless_gpu.asynchronous": "f.submit(...), which returns a handle at once",
+    }))
+
+DATABRICKS_AIR = Package(
+    claims=("databricks.air",), above=("databricks",),
+    modules={"databricks.air": dict.fromkeys(("distributed", "ray_init", "ray_launch"), "air"),
+             "databricks.air.data": dict.fromkeys(_VOLUME_DATA, "air.data")},
+    instead_of=_words({
+        "databricks.air.data.UCDataset": "troupe.data.read_parquet(path) of the table's files",
+        "databricks.air.runtime": "RANK, LOCAL_RANK and WORLD_SIZE, or troupe.serverless_gpu.runtime",
     }))
 
 TORCH_DISTRIBUTOR = Package(
@@ -80,6 +90,12 @@ class ServerlessModule(StandInModule):
     package = SERVERLESS_GPU
 
 
+class AirModule(StandInModule):
+    """One of the modules of the AI Runtime API."""
+
+    package = DATABRICKS_AIR
+
+
 class TorchDistributorModule(StandInModule):
     """One of TorchDistributor's."""
 
@@ -93,5 +109,5 @@ class AzureModule(StandInModule):
 
 
 MODULE_CLASSES: dict[str, type[StandInModule]] = {
-    "serverless_gpu": ServerlessModule, "pyspark": TorchDistributorModule, "azure": AzureModule}
+    "serverless_gpu": ServerlessModule, "databricks": AirModule, "pyspark": TorchDistributorModule, "azure": AzureModule}
 """By the name of the package's root, which is also its name for `troupe run-as --only`."""

@@ -1,4 +1,4 @@
-"""Run by every Python that a program of `troupe run-as` starts: `pyspark.ml.torch` and `azure.ai.ml` are as in the program.
+"""Run by every Python that a program of `troupe run-as` starts: `databricks.air`, `pyspark.ml.torch` and `azure.ai.ml` are as in the program.
 
 Packages below others' roots cannot stand on the import path themselves: what looks whether `pyspark` is installed would find it. Nothing
 is imported here until a program asks for one of them; then the environment's own sitecustomize has run.
@@ -8,7 +8,7 @@ import os
 import sys
 
 _HERE = os.path.dirname(os.path.abspath(__file__))
-_CLAIMS = {"pyspark": ("pyspark.ml.torch", "pyspark.ml.deepspeed"), "azure": ("azure.ai.ml", "azure.identity")}
+_CLAIMS = {"databricks": ("databricks.air",), "pyspark": ("pyspark.ml.torch", "pyspark.ml.deepspeed"), "azure": ("azure.ai.ml", "azure.identity")}
 
 
 class _AtFirstUse:
