@@ -105,3 +105,23 @@ def test_shares_go_to_other_processes(idle: Home, numbers: Path, kind: str) -> N
         troupe.kill(reader)
 
 
+class Dies:
+    """Folders' names that kill the process which asks for them, as a parser does that crashes on a file."""
+
+    def columns(self, path: str) -> dict[str, str]:
+        os.kill(os.getpid(), 11)
+        return {}
+
+
+def test_text_is_read_by_tasks_which_a_file_may_kill(idle: Home, tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("id,name\n1,a")
+    (tmp_path / "b.csv").write_text("id,name\n2,b\n")
+    assert data.read_csv([str(tmp_path / "a.csv"), str(tmp_path / "b.csv")]).take_all() == [{"id": 1, "name": "a"}, {"id": 2, "name": "b"}]
+    mapped = data.read_csv(str(tmp_path / "a.csv"), include_paths=True).map_batches(lambda batch: {**with_pid(batch), "path": batch["path"]}).take_all()
+    assert mapped[0]["path"] == str(tmp_path / "a.csv") and mapped[0]["pid"] != os.getpid()
+    with pytest.raises(data.DataError, match=f"{tmp_path}/b.csv cannot be read: each process that read it died") as raised:
+        data.read_csv(str(tmp_path / "b.csv"), partitioning=Dies()).take_all()
+    assert isinstance(raised.value, troupe.exceptions.WorkerCrashedError) and raised.value.path == str(tmp_path / "b.csv")
+    (tmp_path / "null.json").write_text("null\n")
+    with pytest.raises(data.DataError, match=r"null.json cannot be read: ValueError: it begins with null"):
+        data.read_json([str(tmp_path / "null.json")] * 2)

@@ -4,8 +4,10 @@ Method: damaged and unlike files, functions that raise or return what is no batc
 """
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -44,6 +46,31 @@ def test_a_damaged_file_is_named(numbers: Path, tmp_path: Path) -> None:
     said(data.read_csv(str(tmp_path), file_extensions=["csv"]).take_all, Exception, "b.csv", "one", "convert_options=")
 
 
+@pytest.mark.parametrize(("name", "content", "words"), [
+    ("null.json", b"null\n", "it begins with null"), ("deep.json", b'{"a":' * 100_000 + b"1" + b"}" * 100_000, "more than 500 deep"),
+    ("deep_array.json", b"[" * 100_000 + b"]" * 100_000, "RecursionError"), ("bad.json", b'{"x": "\xff"}\n', "UTF8"), ("array.json", b"[1, 2]", "a JSON array of objects"),
+    ("numbers.json", b'[{"x": 1}, {"x": "a"}]', "column 'x' has values of int, str"), ("after_null.json", b"\xef\xbb\xbf\nnull\n{}", "it begins with null"), ("cut.json", b'{"x": 1}\n{"x":', "JSON parse error"),
+    ("ragged.csv", b"x,y\n1\n", "Expected 2 columns, got 1"), ("packed.csv.gz", b"x\n1\n", "incorrect header check")])
+def test_text_that_is_wrong_is_named(tmp_path: Path, name: str, content: bytes, words: str) -> None:
+    """Also what crashes pyarrow."""
+    (tmp_path / name).write_bytes(content)
+    read = data.read_csv if ".csv" in name else data.read_json
+    said(read(str(tmp_path / name)).take_all, Exception, f"{tmp_path / name} cannot be read", words)
+
+
+def test_a_pipe_says_what_it_waits_for(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    pipe = tmp_path / "pipe.csv"
+    os.mkfifo(pipe)
+    ds = data.read_csv(str(pipe))
+    assert f"read_csv: {pipe} is a pipe or a device: each time its rows are taken" in capfd.readouterr().err
+    for _ in range(2):
+        writer = threading.Thread(target=pipe.write_text, args=("x\n1\n2\n",))
+        writer.start()
+        assert ds.take_all() == [{"x": 1}, {"x": 2}]
+        writer.join(60)
+    said(lambda: data.read_parquet(str(pipe), file_extensions=None), ValueError, f"{pipe} is a pipe or a device, and such files are read at their ends")
+
+
 def test_a_path_that_matches_nothing(numbers: Path, tmp_path: Path) -> None:
     said(lambda: data.read_parquet(str(tmp_path / "none")), FileNotFoundError, f"{tmp_path / 'none'}: there is no such file or folder")
     said(lambda: data.read_parquet(f"{numbers}/*.parquet"), FileNotFoundError, "it is no pattern")
@@ -60,7 +87,8 @@ def test_files_of_several_schemas(tmp_path: Path) -> None:
         data.read_parquet(str(tmp_path / "a.parquet"), columns=["z"])
     (tmp_path / "a.csv").write_text("id,x\n1,2\n")
     (tmp_path / "b.csv").write_text("id,y\n1,2\n")
-    said(lambda: data.read_csv([str(tmp_path / "a.csv"), str(tmp_path / "b.csv")]), ValueError, "b.csv begins with 'id,y'")
+    said(data.read_csv([str(tmp_path / "a.csv"), str(tmp_path / "b.csv")]).take_all, ValueError, "b.csv cannot be read", "it has the columns id, y, and",
+         "a.csv has id, x")
 
 
 def test_a_function_that_raises_names_row_file_and_line(numbers: Path) -> None:

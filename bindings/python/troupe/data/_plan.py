@@ -218,6 +218,8 @@ def stages(base: Node, ops: Sequence[Op]) -> list[Stage]:
             found[-1] = dataclasses.replace(last, ops=(*last.ops, op), compute=op.compute, options=op.options)
         else:
             found.append(Stage(None, (op,), op.compute, op.options))
+    if found[0].compute.kind == "any" and getattr(found[0].reader, "apart", False):
+        found[0] = dataclasses.replace(found[0], compute=Compute("tasks"))
     return found
 
 

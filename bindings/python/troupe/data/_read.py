@@ -9,7 +9,8 @@ import numpy as np
 import pyarrow as pa
 
 from troupe import _pickled
-from troupe.data import _blocks, _options, _plan
+from troupe._cluster import status_lines
+from troupe.data import _blocks, _options, _plan, _stream
 from troupe.data._dataset import Dataset, MaterializedDataset, of_pieces
 from troupe.data._plan import Travels
 from troupe.data._sources import files, images, memory, parquet, text
@@ -88,6 +89,7 @@ def read_parquet(paths: str | list[str], *, filesystem: Any = None, catalog: Any
     found = files.find(what, paths, filesystem, file_extensions, skip=skip_paths, missing_ok=ignore_missing_paths, keep=partition_filter)
     reader = parquet.ParquetReader(columns=None if columns is None else tuple(columns), partitioning=partitioning, include_paths=include_paths,
                                     schema=arrow_parquet_args.get("schema"), filter=arrow_parquet_args.get("filter"))
+    files.no_pipes(what, found)
     pieces, reader = parquet.pieces_of(found, reader, _blocks_asked(what, parallelism, override_num_blocks))
     given = {"num_cpus": num_cpus, "num_gpus": num_gpus, "memory": memory, "label_selector": label_selector, "fallback_strategy": fallback_strategy,
              "max_calls": max_calls, "resources": resources, "accelerator_type": accelerator_type, "runtime_env": runtime_env,
@@ -101,9 +103,10 @@ def read_csv(paths: str | list[str], *, filesystem: Any = None, parallelism: int
              concurrency: int | None = None, override_num_blocks: int | None = None, label_selector: Any = None, fallback_strategy: Any = None,
              max_calls: int | None = None, resources: Any = None, accelerator_type: str | None = None, runtime_env: Any = None,
              ray_remote_args: dict[str, Any] | None = None, **arrow_csv_args: Any) -> Dataset:
-    """Rows of CSV files with a header, which all have the same one; types are those of the first file's beginning.
+    """Rows of CSV files with a header, which all have the same columns; types are those of the first file.
 
-    `arrow_csv_args`: read_options, parse_options and convert_options of pyarrow.csv, with which each file is one block. The rest as read_parquet().
+    A file is one block, but for those of more than 64 MiB, or where `override_num_blocks` asks for more. `arrow_csv_args`: read_options, parse_options
+    and convert_options of pyarrow.csv, with which each file is one block. In a cluster tasks read the files. The rest as read_parquet().
 
         ds = read_csv("table.csv")
     """
@@ -115,7 +118,15 @@ def read_csv(paths: str | list[str], *, filesystem: Any = None, parallelism: int
     reader = text.TextReader("csv", partitioning=partitioning, include_paths=include_paths,
                               options=_pyarrows(what, arrow_csv_args, ("read_options", "parse_options", "convert_options")))
     found = files.find(what, paths, filesystem, file_extensions, missing_ok=ignore_missing_paths, keep=partition_filter)
-    pieces, reader = text.pieces_of(what, found, reader, _blocks_asked(what, parallelism, override_num_blocks))
+    return _text(what, found, reader, _blocks_asked(what, parallelism, override_num_blocks), given, shuffle, concurrency)
+
+
+def _text(what: str, found: files.Found, reader: text.TextReader, blocks: int | None, given: Mapping[str, Any], shuffle: Any,
+          concurrency: int | None) -> Dataset:
+    for path in found.pipes:
+        status_lines.say(f"troupe.data: {what}: {path} is a pipe or a device: each time its rows are taken, they are waited for until who writes to it "
+                         "closes it")
+    pieces, reader = text.pieces_of(found, reader, blocks, _stream.apart)
     return _dataset(what, pieces, reader, given, shuffle, concurrency)
 
 
@@ -137,10 +148,10 @@ def read_json(paths: str | list[str], *, lines: bool = False, filesystem: Any = 
              "max_calls": max_calls, "resources": resources, "accelerator_type": accelerator_type, "runtime_env": runtime_env,
              "ray_remote_args": ray_remote_args}
     _refuse(what, arrow_open_stream_args=arrow_open_stream_args)
-    reader = text.TextReader("json", partitioning=partitioning, include_paths=include_paths, options=_pyarrows(what, arrow_json_args, ("parse_options",)))
+    reader = text.TextReader("json", partitioning=partitioning, include_paths=include_paths, arrays=not lines,
+                              options=_pyarrows(what, arrow_json_args, ("parse_options",)))
     found = files.find(what, paths, filesystem, file_extensions, missing_ok=ignore_missing_paths, keep=partition_filter)
-    pieces, reader = text.pieces_of(what, found, reader, _blocks_asked(what, parallelism, override_num_blocks), arrays=not lines)
-    return _dataset(what, pieces, reader, given, shuffle, concurrency)
+    return _text(what, found, reader, _blocks_asked(what, parallelism, override_num_blocks), given, shuffle, concurrency)
 
 
 def _pyarrows(what: str, given: Mapping[str, Any], known: tuple[str, ...]) -> dict[str, Any]:
@@ -171,6 +182,7 @@ def read_images(paths: str | list[str], *, filesystem: Any = None, parallelism: 
     if size is not None and (len(size) != 2 or min(size) < 1):
         raise ValueError(f"read_images(size={size!r}): (height, width)")
     found = files.find(what, paths, filesystem, file_extensions, missing_ok=ignore_missing_paths, keep=partition_filter)
+    files.no_pipes(what, found)
     reader = images.ImageReader(None if size is None else tuple(size), mode, found.filesystem, partitioning, include_paths)
     return _dataset(what, images.pieces_of(found, _blocks_asked(what, parallelism, override_num_blocks)), reader, given, shuffle, concurrency)
 

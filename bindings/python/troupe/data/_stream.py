@@ -2,11 +2,12 @@
 from __future__ import annotations
 
 import queue
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any
 
+from troupe import exceptions
 from troupe._cluster import status_lines
 from troupe.data import _deal, _plan, _spill, _threads, _work
 from troupe.data._flow import Flow
@@ -52,6 +53,24 @@ def beside() -> Place:
     node = troupe.get_runtime_context().get_node_id()
     options = {"num_cpus": 0, "scheduling_strategy": NodeAffinitySchedulingStrategy(node)} if node else {"num_cpus": 0}
     return Place(_threads.cpus(), cluster=True, options=options)
+
+
+def apart(path: str, function: Callable[[], Any]) -> Any:
+    """Return what the function returns, which reads that file: called by a task where this process is a part of a cluster.
+
+    Raises:
+        DataError: the file cannot be read, or its reader's process died of it.
+    """
+    import troupe
+
+    if not troupe.is_initialized():
+        return function()
+    from troupe.data import _tasks
+
+    try:
+        return troupe.get(troupe.remote(function).options(num_cpus=0, name="data: types").remote())
+    except exceptions.TroupeError as error:
+        raise _tasks.cause_of(error, path) from None
 
 
 def blocks(node: Node, place: Place, epoch: int = 0) -> Iterator[_work.Block]:

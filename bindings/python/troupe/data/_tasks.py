@@ -46,8 +46,8 @@ def sent(piece: Any) -> Any:
 class Results:
     """Work that is under way elsewhere: refs of what will be said of it, and of its tables."""
 
-    def __init__(self, events: Events, scatter: _work.Scatter | None) -> None:
-        self.events, self.scatter = events, scatter
+    def __init__(self, events: Events, scatter: _work.Scatter | None, *, reads: bool) -> None:
+        self.events, self.scatter, self.reads = events, scatter, reads
         self.under_way: dict[int, list[Any]] = {}
 
     def hear(self, number: int, piece: Any, refs: list[Any], over: Callable[[int, Any, Exception | None], bool]) -> None:
@@ -72,7 +72,7 @@ class Results:
         self.under_way.pop(number, None)
         if isinstance(error, Exception) and over(number, piece, error):
             return None
-        return cause_of(error)
+        return cause_of(error, piece.path if self.reads else "")
 
     def cancel(self) -> None:
         """What is under way is not waited for any more."""
@@ -82,17 +82,24 @@ class Results:
         self.under_way.clear()
 
 
-def cause_of(error: BaseException) -> BaseException:
-    """What the user is told: what was raised where the data are, without what brought it here."""
+def cause_of(error: BaseException, path: str = "") -> BaseException:
+    """Return what the user is told: what was raised where the data are, without what brought it here. `path`: the file that a process was reading,
+    which is named where the process died."""
     cause = getattr(error, "cause", None)
-    return cause if isinstance(error, (exceptions.TaskError, exceptions.ActorDiedError)) and isinstance(cause, _errors.DataError) else error
+    if isinstance(error, (exceptions.TaskError, exceptions.ActorDiedError)) and isinstance(cause, _errors.DataError):
+        return cause
+    died = isinstance(error, (exceptions.WorkerCrashedError, exceptions.OutOfMemoryError)) and not isinstance(error, exceptions.TaskPlacementGroupRemoved)
+    if path and died:
+        return exceptions.with_type_of(_errors.DataError, error, f"{path} cannot be read: each process that read it died: {error}\n  the file is damaged, or needs "
+                                       "more memory than there is: leave it out", path=path)
+    return error
 
 
 class Tasks:
     """One stage by tasks: made again by the runtime where their process is lost, which changes nothing, as pieces and functions are the same."""
 
     def __init__(self, stage: Stage, events: Events, parallel: int, options: Mapping[str, Any], scatter: _work.Scatter | None = None) -> None:
-        self._results = Results(events, scatter)
+        self._results = Results(events, scatter, reads=stage.reader is not None)
         self.limit = stage.compute.most or 2 * parallel
         made: list[Runner] = []
 
@@ -129,7 +136,7 @@ class Actors:
     """One stage by a pool of actors: `least` at the beginning, more while all are busy, `most` at most. A block whose actor dies goes to another."""
 
     def __init__(self, stage: Stage, events: Events, most: int, options: Mapping[str, Any], scatter: _work.Scatter | None = None) -> None:
-        self._results = Results(events, scatter)
+        self._results = Results(events, scatter, reads=stage.reader is not None)
         self._stage, self._scatter = stage, scatter
         self.limit = max(stage.compute.most or most, 1)
         given = {name: value for name, value in {**options, **stage.options}.items() if name in _ACTORS_KNOW}

@@ -1,7 +1,9 @@
 """Which files a path means, and what their folders' names say of their rows."""
 from __future__ import annotations
 
+import os
 import posixpath
+import stat
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -54,10 +56,11 @@ HIVE = Partitioning("hive")
 
 @dataclass(frozen=True)
 class Found:
-    """Files, in order, with their bytes, and the file system that has them (None: this machine's)."""
+    """Files, in order, with their bytes, and the file system that has them (None: this machine's). `pipes`: those that are pipes or devices."""
 
     files: tuple[tuple[str, int], ...]
     filesystem: Any
+    pipes: tuple[str, ...] = ()
 
 
 def find(what: str, paths: Any, filesystem: Any, extensions: Sequence[str] | None, *, skip: Any = None, missing_ok: bool = False,
@@ -83,7 +86,23 @@ def find(what: str, paths: Any, filesystem: Any, extensions: Sequence[str] | Non
     files = tuple(one for one in found if one[0] not in skipped)
     if not files:
         raise _nothing(what, f"{given[0] if len(given) == 1 else given!r}: no file is left to read")
-    return Found(files, None if isinstance(system, fs.LocalFileSystem) else system)
+    local = isinstance(system, fs.LocalFileSystem)
+    return Found(files, None if local else system, tuple(path for path, size in files if not size and local and is_pipe(path)))
+
+
+def is_pipe(path: str) -> bool:
+    """Return True for what ends only when somebody ends it: a pipe, a socket, a terminal."""
+    try:
+        return not stat.S_ISREG(os.stat(path).st_mode)
+    except OSError:
+        return False
+
+
+def no_pipes(what: str, found: Found) -> None:
+    """Raise DataError for files that must be read at any place, if some are pipes."""
+    for path in found.pipes:
+        raise exceptions.with_type_of(DataError, ValueError(path), f"{what}: {path} is a pipe or a device, and such files are read at their ends first: write "
+                                      "what comes out of it to a file", path=path)
 
 
 def _resolved(path: str, filesystem: Any) -> tuple[Any, str]:

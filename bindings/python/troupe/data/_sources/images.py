@@ -51,7 +51,7 @@ class ImageReader(Travels):
                 if self.size is not None:
                     found = found.resize((self.size[1], self.size[0]), resample=image.Resampling.BILINEAR)
                 return np.asarray(found)
-        except (OSError, ValueError, SyntaxError) as error:  # what Pillow raises for damaged files
+        except Exception as error:  # Pillow's decoders raise whatever they meet: struct.error, SyntaxError, DecompressionBombError
             raise _errors.of_reading(path, error, "the file is damaged or no image: leave it out (partition_filter=)") from None
 
 

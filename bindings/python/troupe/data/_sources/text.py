@@ -1,94 +1,120 @@
-"""CSV and JSON: pieces are ranges of a file's bytes, each read from the first line that begins in it.
+"""CSV and JSON: a file is one block, read by pyarrow. Large ones, and those for which more blocks are asked, are cut at line ends.
 
-A line break inside a quoted value would be taken for a line's end; `newlines_in_values` of pyarrow's ParseOptions makes a file one piece.
+A cut within a quoted value of a CSV file is found by the number of quotes before it, and is an error that says what to do.
 """
 from __future__ import annotations
 
 import dataclasses
 import io
 import json
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.csv
 import pyarrow.json
 from pyarrow import fs
 
-from troupe import exceptions
 from troupe.data import _blocks, _errors
-from troupe.data._errors import DataError
 from troupe.data._plan import Travels
 from troupe.data._sources import files
 from troupe.data._sources.parquet import with_folder_columns
 from troupe.data._sources.pieces import FilePiece, ranges
 
-PIECE_BYTES = 8 << 20
+WHOLE_BYTES = 64 << 20
+"""Files of at most so many bytes are read whole, whatever is in them."""
+PIECE_BYTES = 32 << 20
 LINE_MOST = 64 << 20
+BLOCK_MOST = 1 << 30
+"""Bytes of which pyarrow infers the types, and the largest value or object."""
+DEPTH_MOST = 500
+"""Objects and arrays of JSON within each other: pyarrow crashes on some thousands."""
 _LOOK = 1 << 20
 _PACKED = (".gz", ".bz2", ".zst", ".lz4", ".br")
+_STRING = re.compile(rb'"(?:[^"\\]|\\.)*"', re.DOTALL)
+_NULL = re.compile(rb"(?:\xef\xbb\xbf)?\s*null")
+_ARRAY = re.compile(rb"(?:\xef\xbb\xbf)?\s*\[")
 
 
 @dataclass(frozen=True)
 class TextReader(Travels):
-    """Makes blocks of lines. `format`: "csv", "json" (a value in each line) or "array" (a JSON array of them). `schema`: of all blocks."""
+    """Makes blocks of text. `format`: "csv", or "json" (an object in each line; with `arrays` also an array of them). `schema`: of all blocks, from the
+    file `first`."""
 
     format: str
     filesystem: Any = None
     partitioning: Any = None
     include_paths: bool = False
-    header: bytes = b""
+    arrays: bool = False
     schema: Any = None
+    first: str = ""
     options: Mapping[str, Any] = field(default_factory=dict)
 
+    apart = True
+    """It is read by processes of the cluster, where there is one: damaged text has crashed parsers before."""
+
     def with_columns(self, columns: Sequence[str]) -> None:
-        """None: all columns of a line are read anyway."""
+        """Return None: all columns of a line are read anyway."""
 
     def read(self, piece: FilePiece) -> pa.Table:
-        """The block. Raises DataError naming the file."""
+        """Return the block. Raises DataError naming the file."""
+        part = "" if piece.stop is None else f" (bytes {piece.start} to {piece.stop})"
         try:
             table = self._table(piece)
-        except (pa.ArrowException, OSError, ValueError, UnicodeError) as error:
-            part = "" if piece.stop is None else f" (bytes {piece.start} to {piece.stop})"
+        except _REFUSED as error:
             raise _errors.of_reading(piece.path + part, error, self._hint()) from None
         return with_folder_columns(table, piece.path, self.partitioning, include_paths=self.include_paths)
 
+    def types(self, path: str, size: int) -> pa.Schema | None:
+        """Return the columns of a file, or of the lines at the beginning of a large one; None where it is empty. Raises DataError naming the file."""
+        try:
+            data = self.content(path, None if size <= WHOLE_BYTES else WHOLE_BYTES)
+            if size > WHOLE_BYTES:
+                data = data[:data.rfind(b"\n") + 1]
+            return self._parse(data).schema if data.strip() else None
+        except _REFUSED as error:
+            raise _errors.of_reading(path, error, self._hint()) from None
+
+    def content(self, path: str, most: int | None = None) -> bytes:
+        """Return the bytes of the file, unpacked."""
+        if self.filesystem is None and files.is_pipe(path):  # which pyarrow cannot open
+            with open(path, "rb") as pipe:
+                return pipe.read()
+        with (self.filesystem or fs.LocalFileSystem()).open_input_stream(path) as file:
+            return file.read(most)
+
     def _hint(self) -> str:
         if self.format == "csv":
-            return ("types are those of the beginning of the first file: convert_options=pyarrow.csv.ConvertOptions(column_types={...}) says others, "
+            return ("types are those of the first file: convert_options=pyarrow.csv.ConvertOptions(column_types={...}) says others, "
                     "parse_options=pyarrow.csv.ParseOptions(...) another delimiter")
-        return "types are those of the beginning of the first file: parse_options=pyarrow.json.ParseOptions(explicit_schema=...) says others"
+        return "types are those of the first file: parse_options=pyarrow.json.ParseOptions(explicit_schema=...) says others"
 
     def _table(self, piece: FilePiece) -> pa.Table:
-        if self.format == "array":
-            with self._open(piece.path) as file:
-                rows = json.loads(file.read())
-            if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
-                raise ValueError("a JSON array of objects is wanted")
-            return _blocks.table_of_rows(rows)
-        if piece.stop is None:
-            with self._open(piece.path) as file:
-                return self._parse(file, whole=True)
-        data = self._lines(piece)
-        return self._parse(io.BytesIO(data), whole=False) if data.strip() else self._empty()
-
-    def _empty(self) -> pa.Table:
-        return self.schema.empty_table() if self.schema is not None else pa.table({})
-
-    def _open(self, path: str) -> Any:
-        return (self.filesystem or fs.LocalFileSystem()).open_input_stream(path)
+        data = self.content(piece.path) if piece.stop is None else self._lines(piece)
+        if not data or piece.start and not data.strip():
+            return self.schema.empty_table() if self.schema is not None else pa.table({})
+        table = self._parse(data, self.schema.names if piece.start else None)
+        if self.schema is not None and self.format == "json":
+            table = self._with_nulls(table)
+        if self.schema is None or table.column_names == self.schema.names:
+            return table
+        if sorted(table.column_names) != sorted(self.schema.names):
+            raise ValueError(f"it has the columns {', '.join(table.column_names)}, and {self.first} has {', '.join(self.schema.names)}: read them apart, make "
+                             "them alike with map_batches, and union() them")
+        return table.select(self.schema.names)
 
     def _lines(self, piece: FilePiece) -> bytes:
+        """Return the lines that begin in the piece."""
         assert piece.stop is not None
         with (self.filesystem or fs.LocalFileSystem()).open_input_file(piece.path) as file:
             begin = max(piece.start - 1, 0)
             data = file.read_at(piece.stop - begin, begin)
             if piece.start:  # the line that begins before belongs to the piece before
                 at = data.find(b"\n")
-                if at < 0:
-                    return b""
-                data = data[at + 1:]
+                data = b"" if at < 0 else data[at + 1:]
             if not data:
                 return b""
             rest, at = b"", piece.stop
@@ -101,79 +127,100 @@ class TextReader(Travels):
                 at += len(more)
                 if len(rest) > LINE_MOST:
                     raise ValueError(f"a line of more than {LINE_MOST >> 20} MiB")
-            data += rest
-        return data.removeprefix(self.header) if piece.start == 0 else data
+        data += rest
+        if self.format == "csv" and data.count(b'"') % 2:
+            raise ValueError("a quoted value goes over the end of this part: parse_options=pyarrow.csv.ParseOptions(newlines_in_values=True) reads the file as a "
+                             "whole")
+        if self.format == "csv" and not piece.start and not data.strip():
+            raise ValueError("it begins with blank lines: without override_num_blocks it is read as a whole")
+        return data
 
-    def _parse(self, source: Any, *, whole: bool) -> pa.Table:
-        if self.format == "json":
-            parse = self.options.get("parse_options")
-            if parse is None and self.schema is not None:
-                parse = pa.json.ParseOptions(explicit_schema=self.schema, unexpected_field_behavior="error")
-            return pa.json.read_json(source, read_options=pa.json.ReadOptions(use_threads=False, block_size=LINE_MOST), parse_options=parse)
-        read, convert = self.options.get("read_options"), self.options.get("convert_options")
-        if not whole:
-            read = pa.csv.ReadOptions(use_threads=False, column_names=self.schema.names)
-        if convert is None and self.schema is not None:
-            convert = pa.csv.ConvertOptions(column_types=self.schema)
-        return pa.csv.read_csv(source, read_options=read or pa.csv.ReadOptions(use_threads=False), parse_options=self.options.get("parse_options"),
-                               convert_options=convert)
+    def _with_nulls(self, table: pa.Table) -> pa.Table:
+        """Return the rows with columns of which the first file has nulls alone, as it has them: pyarrow crashes when it is told such types."""
+        for field in self.schema:
+            if not _has_null(field.type):
+                continue
+            at = table.schema.get_field_index(field.name)
+            if at < 0:
+                table = table.append_column(field, pa.nulls(len(table), field.type))
+            elif table.schema.field(at).type != field.type:
+                try:
+                    table = table.set_column(at, field, table.column(at).cast(field.type))
+                except pa.ArrowException:  # this part has values
+                    continue
+        return table
+
+    def _parse(self, data: bytes, names: list[str] | None = None) -> pa.Table:
+        """Return the rows; `names`: of the columns, where no header is in the data."""
+        block = min(len(data) + 1, BLOCK_MOST)
+        kinds = {} if self.schema is None else {each.name: each.type for each in self.schema if not _has_null(each.type)}
+        if self.format == "csv":
+            return pa.csv.read_csv(
+                io.BytesIO(data), parse_options=self.options.get("parse_options"),
+                read_options=self.options.get("read_options") or pa.csv.ReadOptions(use_threads=False, block_size=block, column_names=names),
+                convert_options=self.options.get("convert_options") or pa.csv.ConvertOptions(column_types=kinds))
+        if self.arrays and _ARRAY.match(data):
+            rows = json.loads(data)
+            if not all(isinstance(row, dict) for row in rows):
+                raise ValueError("a JSON array of objects is wanted")
+            return _blocks.table_of_rows(rows, self.schema)
+        check_json(data)
+        parse = self.options.get("parse_options") or pa.json.ParseOptions(explicit_schema=pa.schema(kinds) if kinds else None)
+        table = pa.json.read_json(io.BytesIO(data), pa.json.ReadOptions(use_threads=False, block_size=block), parse)
+        table.validate(full=True)  # that texts are UTF-8, which pyarrow checks in CSV alone
+        return table
 
 
-def pieces_of(what: str, found: files.Found, reader: TextReader, blocks: int | None, *,
-              arrays: bool = False) -> tuple[list[FilePiece], TextReader]:
-    """The pieces of all files, and the reader that knows their types. Reads the files' beginnings.
+_REFUSED = (pa.ArrowException, OSError, ValueError, TypeError, OverflowError, RecursionError)
+"""Types of exceptions that pyarrow and json raise for a file's content."""
 
-    Raises DataError for a file that cannot be read, and for one that has another header.
+
+def check_json(data: bytes) -> None:
+    """Raise ValueError for JSON on which pyarrow crashes: a null before the first object, or too many objects within each other."""
+    if _NULL.match(data):
+        raise ValueError("it begins with null: an object in each line is wanted, or an array of objects")
+    if _depth(data) > DEPTH_MOST and _depth(_STRING.sub(b"", data)) > DEPTH_MOST:
+        raise ValueError(f"objects or arrays are nested more than {DEPTH_MOST} deep")
+
+
+def _depth(data: bytes) -> int:
+    """Return how many brackets are open at most, those in strings counted too."""
+    steps = np.zeros(256, np.int8)
+    steps[list(b"{[")], steps[list(b"}]")] = 1, -1
+    most = open_now = 0
+    for start in range(0, len(data), _LOOK):
+        found = open_now + np.cumsum(steps[np.frombuffer(data, np.uint8, min(_LOOK, len(data) - start), start)], dtype=np.int64)
+        most, open_now = max(most, int(found.max())), int(found[-1])
+    return most
+
+
+def _has_null(kind: pa.DataType) -> bool:
+    """Return True for a type that says nothing of some of its values."""
+    return pa.types.is_null(kind) or any(_has_null(kind.field(index).type) for index in range(kind.num_fields))
+
+
+def pieces_of(found: files.Found, reader: TextReader, blocks: int | None, apart: Callable[[str, Callable[[], Any]], Any]) -> tuple[list[FilePiece], TextReader]:
+    """Return the pieces of all files, and the reader that knows their types where several pieces are to have the same.
+
+    Args:
+        apart: calls a function in another process, for this file, where there is one.
+
+    Raises:
+        DataError: the file that tells the types cannot be read.
     """
     reader = dataclasses.replace(reader, filesystem=found.filesystem)
     total = sum(size for _, size in found.files)
     target = min(PIECE_BYTES, max(1, total // blocks)) if blocks else PIECE_BYTES
     pieces: list[FilePiece] = []
     for path, size in found.files:
-        if arrays and reader.format == "json" and _begins_array(reader, path):
-            reader = dataclasses.replace(reader, format="array", schema=None)
-        whole = path.lower().endswith(_PACKED) or bool(reader.options) or reader.format == "array"
-        if not whole and reader.schema is None and size:
-            reader = _with_types(reader, path)
-        elif not whole and reader.format == "csv" and size:
-            _check_header(what, reader, found.files[0][0], path)
-        parts: list[tuple[int, int | None]] = [(0, None)] if whole else list(ranges(size, target))
-        pieces += [FilePiece(path, size if stop is None else stop - start, None, 0 if start == 0 else None, (), start, stop) for start, stop in parts]
+        whole = bool(reader.options) or path.lower().endswith(_PACKED) or path in found.pipes or not blocks and size <= WHOLE_BYTES
+        whole = whole or reader.format == "json" and reader.arrays and bool(_ARRAY.match(reader.content(path, 4096)))
+        parts: list[tuple[int, int | None]] = [(0, None)] if whole or not size else list(ranges(size, target))
+        pieces += [FilePiece(path, size if stop is None else stop - start, None, 0 if start == 0 else None, (), start, None if len(parts) == 1 else stop)
+                   for start, stop in parts]
+    if len(pieces) > 1 and not reader.options and not found.pipes:
+        for path, size in found.files:
+            schema = apart(path, lambda path=path, size=size: reader.types(path, size)) if size else None
+            if schema is not None:
+                return pieces, dataclasses.replace(reader, schema=schema, first=path)
     return pieces, reader
-
-
-def _with_types(reader: TextReader, path: str) -> TextReader:
-    try:
-        with reader._open(path) as file:
-            data = file.read(_LOOK)
-        lines = data[:data.rfind(b"\n") + 1] or data
-        if reader.format == "json":
-            table = pa.json.read_json(io.BytesIO(lines), read_options=pa.json.ReadOptions(use_threads=False, block_size=LINE_MOST))
-            return dataclasses.replace(reader, schema=table.schema)
-        schema = pa.csv.read_csv(io.BytesIO(lines), read_options=pa.csv.ReadOptions(use_threads=False)).schema
-    except (pa.ArrowException, OSError, UnicodeError) as error:
-        raise _errors.of_reading(path, error, reader._hint()) from None
-    return dataclasses.replace(reader, schema=schema, header=_header(data))
-
-
-def _header(data: bytes) -> bytes:
-    return data[:data.find(b"\n") + 1] if b"\n" in data else data
-
-
-def _check_header(what: str, reader: TextReader, first: str, path: str) -> None:
-    with reader._open(path) as file:
-        header = _header(file.read(_LOOK))
-    if header.strip() != reader.header.strip():
-        raise exceptions.with_type_of(
-            DataError, ValueError(path), f"{what}: {path} begins with {_shown(header)}, and {first} with {_shown(reader.header)}: they have other columns\n"
-            "  read them apart, make them alike with map_batches, and union() them", path=path)
-
-
-def _shown(header: bytes) -> str:
-    text = header.decode("utf-8", "replace").strip()
-    return repr(text if len(text) <= 200 else text[:200] + "...")
-
-
-def _begins_array(reader: TextReader, path: str) -> bool:
-    with reader._open(path) as file:
-        return file.read(4096).lstrip()[:1] == b"["
