@@ -5,6 +5,8 @@ Method: two workers by --force-tcp, which take no path of this host for theirs. 
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -65,3 +67,54 @@ def test_what_a_host_has_of_it_is_made_anew_where_it_was_changed(hosts: dict[str
     there = printed(troupe_in(folder, "submit", "reads.py"))[0].split()[3]
     Path(there, "helper.py").write_text("VALUE = 0\n")
     assert printed(troupe_in(folder, "submit", "reads.py"))[0].split()[:3] == ["1", "0", "400000"]
+
+
+WRITERS = """
+import os, sqlite3, sys, time
+kind, folder = sys.argv[1:]
+print("writes", flush=True)
+number = 0
+database = sqlite3.connect(os.path.join(folder, "runs.db")) if kind == "sqlite" else None
+if database is not None:
+    database.execute("create table runs (number integer)")
+while True:
+    number += 1
+    if kind == "log":
+        with open(os.path.join(folder, "run.log"), "a") as log:
+            log.write(f"step {number}\\n")
+    elif kind == "temporary":
+        path = os.path.join(folder, "part", f"{number}.tmp")
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        open(path, "w").close()
+        os.unlink(path)
+        os.rmdir(os.path.dirname(path))
+    elif kind == "rewritten":
+        with open(os.path.join(folder, "state.json"), "w") as state:
+            state.write("x" * (number % 5000))
+    else:
+        database.execute("insert into runs values (?)", (number,))
+        database.commit()
+    time.sleep(0.002)
+"""
+
+
+def test_what_writes_in_the_directory_fails_no_launch(hosts: dict[str, str], folder: Path, tmp_path: Path) -> None:
+    """Four kinds of writers beside 200 files: a log that grows, a folder that comes and goes, a file written anew, a database."""
+    for number in range(200):
+        (folder / f"{number}.txt").write_text(str(number))
+    (tmp_path / "writes.py").write_text(WRITERS)
+    writers = [subprocess.Popen([sys.executable, str(tmp_path / "writes.py"), kind, str(folder)], stdout=subprocess.PIPE)
+               for kind in ("log", "temporary", "rewritten", "sqlite")]
+    try:
+        for each in writers:
+            assert each.stdout is not None and each.stdout.readline()
+        def seen() -> tuple[int, bool]:
+            return sum(Path(f"{number}.txt").read_text() == str(number) for number in range(200)), Path("run.log").read_text().endswith("\n")
+
+        launch = distributed(processes=2, remote=True, strategy="SPREAD", quiet=True, runtime_env={"working_dir": str(folder)})(seen)
+        for _ in range(int(os.environ.get("TROUPE_TEST_LAUNCHES", "12"))):
+            assert launch.distributed() == [(200, True)] * 2
+    finally:
+        for each in writers:
+            each.kill()
+            each.wait()

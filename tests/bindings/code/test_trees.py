@@ -5,8 +5,15 @@ tests/doors/test_working_directory.py.
 """
 from __future__ import annotations
 
+import hashlib
+import io
+import json
 import os
+import shutil
+import tempfile
 import time
+import zipfile
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +21,7 @@ import pytest
 
 from troupe import exceptions
 from troupe._cluster import workers
-from troupe._code import listing, packages, trees
+from troupe._code import listing, manifests, packages, trees
 from troupe._code.listing import Look
 
 
@@ -41,6 +48,13 @@ def blobs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Blobs:
     monkeypatch.setattr(workers, "nearest", lambda session: {"node": "a" * 32})
     monkeypatch.setattr(workers, "link", lambda session, node: found)
     return found
+
+
+@pytest.fixture
+def home_folder(tmp_path: Path) -> Path:
+    """The TROUPE_HOME, there."""
+    (tmp_path / "home").mkdir(mode=0o700, exist_ok=True)
+    return tmp_path / "home"
 
 
 @pytest.fixture
@@ -171,10 +185,110 @@ def test_what_is_too_large_is_refused_before_anything_is_read(blobs: Blobs, proj
     sent(project, "checkpoints")
 
 
-@pytest.mark.parametrize("path", ["../outside", "/etc/outside", "a//b", "a/../../b"])
-def test_no_path_leads_out_of_the_folder(blobs: Blobs, tmp_path: Path, path: str) -> None:
-    with pytest.raises(ValueError, match="no path inside"):
-        trees._Row(path, 0o644, 1, "digest", 0).place(tmp_path / "inner")
+def hostile(blobs: Blobs, change: Callable[[dict[str, Any]], None], *, renamed: bool = True) -> dict[str, Any]:
+    """What a caller sends who changes the list of files; `renamed`: under the name that this list then has."""
+    package = sent_of({"a.py": b"A = 1\n"}, blobs)
+    manifest = json.loads(blobs.kept[bytes.fromhex(package["sha256"])])
+    change(manifest)
+    data = json.dumps(manifest).encode()
+    digest = hashlib.sha256(data).digest()
+    blobs.kept[digest] = data
+    tree = manifests.name_of(manifest["files"]) if renamed else package["tree"]
+    return {**package, "sha256": digest.hex(), "size_bytes": len(data), "tree": tree}
+
+
+def sent_of(files: dict[str, bytes], blobs: Blobs) -> dict[str, Any]:
+    folder = Path(tempfile.mkdtemp(dir=os.environ["TROUPE_HOME"]))
+    for name, data in files.items():
+        (folder / name).write_bytes(data)
+    return sent(folder)
+
+
+def row(number: int, value: Any) -> Callable[[dict[str, Any]], None]:
+    def change(manifest: dict[str, Any]) -> None:
+        manifest["files"][0][number] = value
+
+    return change
+
+
+@pytest.mark.parametrize(("change", "words"), [
+    (row(0, "../outside"), "no path inside"), (row(0, "/etc/outside"), "no path inside"), (row(0, "a//b"), "no path inside"),
+    (row(0, "a/../../b"), "no path inside"), (row(0, "."), "no path inside"), (row(0, 5), "a row that is none"), (row(1, "x"), "a row that is none"),
+    (row(2, 1 << 40), "more than may travel"), (row(3, "../a"), "where its content is"), (row(4, 1), "where its content is"),
+    (row(4, -1), "a row that is none"), (lambda manifest: manifest["files"].append(manifest["files"][0]), "a path twice"),
+    (lambda manifest: manifest.pop("packs"), "cannot be read"), (row(3, "0" * 64), "no item named"),
+], ids=lambda value: value if isinstance(value, str) else "")
+def test_nothing_of_a_list_of_files_is_believed_unchecked(blobs: Blobs, home_folder: Path, change: Any, words: str) -> None:
+    """A row of a pack that is not there was never written, and yet its path's mode was set: outside of the folder, too."""
+    outside = home_folder / "outside"
+    outside.write_text("mine")
+    outside.chmod(0o400)
+    with pytest.raises(ValueError, match=words):
+        made(hostile(blobs, change))
+    assert outside.stat().st_mode & 0o777 == 0o400
+
+
+def test_a_content_that_is_not_its_digest_reaches_no_other_directory(blobs: Blobs, home_folder: Path) -> None:
+    """The digest is by which other directories of the host take a content from this one."""
+    wanted = sent_of({"model.py": b"right\n"}, blobs)
+    rows = json.loads(blobs.kept[bytes.fromhex(wanted["sha256"])])["files"]
+    with pytest.raises(ValueError, match="not what the list of files says"):
+        pack = io.BytesIO()
+        with zipfile.ZipFile(pack, "w") as opened:
+            opened.writestr(rows[0][3], b"wrong\n")
+        digest = hashlib.sha256(pack.getvalue()).digest()
+        blobs.kept[digest] = pack.getvalue()
+        made(hostile(blobs, lambda manifest: manifest.update(files=rows, packs=[[digest.hex(), len(pack.getvalue())]])))
+    assert made(wanted) == {"model.py": b"right\n"}
+    with pytest.raises(ValueError, match="not that of"):
+        made(hostile(blobs, row(0, "b.py"), renamed=False))
+    with pytest.raises(ValueError, match="no name of a directory"):
+        made({**wanted, "tree": "../" * 20})
+
+
+def test_a_file_that_is_written_to_while_it_is_sent_arrives_whole_as_it_was_read(blobs: Blobs, project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Between the look at a file and its reading a log grows, another file is written anew, a third is gone, a fourth has become a FIFO."""
+    (project / "run.log").write_text("one\n")
+    (project / "gone").write_text("x")
+    (project / "pipe").write_text("x")
+    (project / "left").mkdir()
+    (project / "left" / "x").write_text("x")
+    looked = listing.files_of
+
+    def look_then_write(*args: Any, **more: Any) -> dict[str, Look]:
+        found = looked(*args, **more)
+        with (project / "run.log").open("a") as log:
+            log.write("two\n")
+        (project / "a.py").write_text("A = 22222\n")
+        (project / "gone").unlink()
+        (project / "pipe").unlink()
+        os.mkfifo(project / "pipe")
+        shutil.rmtree(project / "left")
+        return found
+
+    monkeypatch.setattr(listing, "files_of", look_then_write)
+    package = sent(project)
+    monkeypatch.setattr(listing, "files_of", looked)
+    arrived = made(package)
+    assert {name: data for name, data in arrived.items() if name in ("run.log", "a.py", "gone", "pipe", "left/x")} == {
+        "run.log": b"one\ntwo\n", "a.py": b"A = 22222\n"}
+    assert (package["files"], package["bytes"]) == (len(arrived), sum(map(len, arrived.values())))
+    (project / "pipe").unlink()
+    assert made(sent(project)) == contents(project)
+
+
+def test_a_file_that_grows_over_the_limit_while_it_is_read_is_named(blobs: Blobs, project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    looked = listing.files_of
+
+    def look_then_limit(*args: Any, **more: Any) -> dict[str, Look]:
+        found = looked(*args, **more)
+        monkeypatch.setattr(listing, "BYTES_MAX", 100_000)
+        return found
+
+    monkeypatch.setattr(listing, "files_of", look_then_limit)
+    with pytest.raises(exceptions.TooLargeError, match=r"while it was read: data/deep/b\.bin"):
+        sent(project)
+
 
 
 def test_left_overs_and_what_is_over_the_limit_go_and_what_is_used_stays(blobs: Blobs, monkeypatch: pytest.MonkeyPatch) -> None:

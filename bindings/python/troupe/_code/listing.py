@@ -93,6 +93,9 @@ def _walk(directory: str, excluded: Callable[[str, str], bool], what: str, ignor
                         continue
                     if stat.S_ISREG(about.st_mode):
                         yield path, Look(about.st_ino, about.st_size, about.st_mtime_ns, about.st_ctime_ns, about.st_mode & 0o777)
+        except (FileNotFoundError, NotADirectoryError):  # gone since it was seen
+            if not above:
+                raise
         except PermissionError as error:
             raise PermissionError(f"{what}: {os.path.join(directory, above)} cannot be read: {error.strerror}\n"
                                   "  leave it out: runtime_env={'excludes': [...]}, of troupe submit --exclude") from None

@@ -379,10 +379,12 @@ def _script_here(script: Mapping[str, Any], session: Any) -> Mapping[str, Any]:
 
 def package_here(package: Mapping[str, Any], session: Any, what: str) -> str:
     """The folder of this host that has what was packed; `what` it is, for errors. Raises RuntimeEnvSetupError, ObjectLostError."""
-    from troupe._code import packages, trees
+    from troupe._code import manifests, packages, trees
 
     if "tree" in package:
         return trees.made(package, what, session)
+    if not manifests.is_digest(package["sha256"]):
+        raise ValueError(f"{what}: {str(package['sha256'])[:80]!r} is no name of a package")
 
     def make(folder: Path) -> None:
         from troupe._cluster import blobs

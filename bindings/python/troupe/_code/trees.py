@@ -2,31 +2,36 @@
 
 View: the caller's process (`sent`) and a process on another host (`made`). What the caller has sent before is in its cache, with inode, size
 and times of each file: one that has all of these as they were is not read again, for every write changes the time of its last change, which no
-program can set. One that was changed so short a time before it was read that the clock could not tell is read again. A host takes what
+program can set. One that was changed so short a time before it was read that the clock could not tell is read again. Each file is read once: its
+size and digest are those of the bytes that were read, whatever writes to it meanwhile, and one that has gone is left out. A host takes what
 another directory there holds already, and fetches the packs that have the rest.
 """
 from __future__ import annotations
 
 import contextlib
+import errno
 import hashlib
 import io
 import json
 import os
+import stat
 import time
 import zipfile
 import zlib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
+from troupe import exceptions
 from troupe._cluster import blobs, workers
-from troupe._code import disk, ignore_files, listing, packages, packed
+from troupe._code import disk, ignore_files, listing, manifests, packages, packed
 from troupe._code.listing import Look
 
 PACKS_MAX = 8  # over which all is packed anew
 _CLOCK_NS, _COARSE_CLOCK_NS = 100_000_000, 2_000_000_000  # of file systems with fractions of a second, and without
 _SIMILAR_MAX = 4
 _SAMPLE_BYTES = 16 << 10
+_LEAVE_OUT = "leave it out: runtime_env={'excludes': [...]}, of troupe submit --exclude"
 
 Known = dict[str, Any]
 """What was sent: `packs` as [digest, size], `manifest` as one of these, `tree`, and `files`: path -> [*Look, digest, pack]."""
@@ -52,7 +57,7 @@ def sent(directory: str, excludes: Sequence[str], *, inside: str, what: str, ses
         with contextlib.suppress(OSError):
             os.utime(file)
     return {"sha256": known["manifest"][0], "size_bytes": known["manifest"][1], "holder": holder, "tree": known["tree"],
-            "files": len(looks), "bytes": sum(look.size for look in looks.values()),
+            "files": len(known["files"]), "bytes": sum(entry[1] for entry in known["files"].values()),
             "left": ignore_files.shown(ignored.left) if ignored is not None else ""}
 
 
@@ -85,21 +90,55 @@ def only_kept(known: Known, there: set[str]) -> Known:
 def _send(directory: str, looks: Mapping[str, Look], known: Known, again: Sequence[str], *, inside: str, what: str, link: Any) -> Known:
     read_ns = time.time_ns()
     files, pack = {path: known["files"][path] for path in set(looks) - set(again)}, _Pack(known)
+    room = listing.BYTES_MAX - sum(entry[1] for entry in files.values())
     for path in again:
-        digest, number = pack.add(os.path.join(directory, path), what)
-        look = looks[path]
+        found = contents(os.path.join(directory, path), room, what)
+        if found is None:
+            continue
+        look, data = found
+        room -= len(data)
+        if room < 0:
+            raise exceptions.TooLargeError(f"{what}: {directory} has grown over {listing.BYTES_MAX >> 20} MiB, the limit of what travels, while it was read: "
+                                           f"{path} has {look.size:,} bytes or more\n  {_LEAVE_OUT}")
         trusted = look if settled(look, read_ns) else look._replace(ctime_ns=0)
-        files[path] = [*trusted, digest, number]
+        files[path] = [*trusted, *pack.add(data)]
     used = {entry[6] for entry in files.values()}
     if len(used) > PACKS_MAX:
         return _send(directory, looks, _nothing(), sorted(looks), inside=inside, what=what, link=link)
     packs = [*known["packs"], *([pack.put(link)] if pack.holds else [])]
     sent_now = only_kept({**_nothing(), "packs": packs, "files": files}, {packs[number][0] for number in used})
-    rows = [[os.path.join(inside, path), looks[path].mode, looks[path].size, *sent_now["files"][path][5:]] for path in sorted(files)]
+    rows = [[os.path.join(inside, path), entry[4], entry[1], *entry[5:]] for path, entry in sorted(sent_now["files"].items())]
     manifest = json.dumps({"packs": sent_now["packs"], "files": rows}).encode()
     put = blobs.put_on(link, manifest)
-    return {**sent_now, "manifest": [put["sha256"].hex(), len(manifest)],
-            "tree": hashlib.sha256(json.dumps([row[:4] for row in rows]).encode()).hexdigest()}
+    return {**sent_now, "manifest": [put["sha256"].hex(), len(manifest)], "tree": manifests.name_of(rows)}
+
+
+def contents(path: str, most: int, what: str) -> tuple[Look, bytes] | None:
+    """Read a file once: return its content, and its traits with the size of that content. None for one that has gone, or is no file any more.
+
+    The traits' `ctime_ns` is 0 where the file was written to meanwhile: such a file is read again the next time. At most `most` + 1 bytes are
+    read.
+
+    Raises:
+        OSError: for a file that cannot be read, naming `what`.
+    """
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)  # a FIFO of that name must not be waited for
+        with os.fdopen(descriptor, "rb") as file:
+            before = os.fstat(descriptor)
+            if not stat.S_ISREG(before.st_mode):
+                return None
+            data = file.read(max(most, 0) + 1)
+            after = os.fstat(descriptor)
+    except (FileNotFoundError, NotADirectoryError, IsADirectoryError):
+        return None
+    except OSError as error:
+        if error.errno in (errno.ESTALE, errno.ENXIO):
+            return None
+        raise type(error)(f"{what}: {path} cannot be read: {error.strerror}\n  {_LEAVE_OUT}") from None
+    look = Look(after.st_ino, len(data), after.st_mtime_ns, after.st_ctime_ns, after.st_mode & 0o777)
+    same = (before.st_size, before.st_mtime_ns, before.st_ctime_ns) == (after.st_size, after.st_mtime_ns, after.st_ctime_ns)
+    return (look if same and len(data) == after.st_size else look._replace(ctime_ns=0)), data
 
 
 class _Pack:
@@ -112,13 +151,8 @@ class _Pack:
         self._zip = zipfile.ZipFile(self._sink, "w", zipfile.ZIP_DEFLATED, compresslevel=1)
         self.holds = False
 
-    def add(self, path: str, what: str) -> tuple[str, int]:
-        """(digest, pack) of a file's content, which is taken in where no pack has it."""
-        try:
-            data = Path(path).read_bytes()
-        except OSError as error:
-            raise type(error)(f"{what}: {path} cannot be read: {error.strerror}\n"
-                              "  leave it out: runtime_env={'excludes': [...]}, of troupe submit --exclude") from None
+    def add(self, data: bytes) -> tuple[str, int]:
+        """Return (digest, pack) of a content, which is taken in where no pack has it."""
         digest = hashlib.sha256(data).hexdigest()
         if digest not in self._where:
             packages.add(self._zip, data, digest, 0o600, compressed=_compresses(data))
@@ -155,51 +189,39 @@ def _compresses(data: bytes) -> bool:
 
 def made(package: Mapping[str, Any], what: str, session: Any) -> str:
     """The folder of this host that has what was sent. Raises ObjectLostError, ValueError for what no caller sends."""
+    tree = package["tree"]
+    if not manifests.is_digest(tree):
+        raise ValueError(f"{what}: {str(tree)[:80]!r} is no name of a directory")
+
     def make(folder: Path) -> dict[str, str]:
         packages.need(session, what)
-        manifest = json.loads(blobs.get(session, package["holder"], bytes.fromhex(package["sha256"]), package["size_bytes"], what=what))
-        rows = [_Row(*row) for row in manifest["files"]]
-        with disk.writing(what, folder, needed=sum(row.size for row in rows), remedy=packages.ROOM, partial=folder):
-            missing = _from_similar(rows, folder)
-            for number, (digest, size) in enumerate(manifest["packs"]):
-                wanted = [row for row in missing if row.pack == number]
-                if wanted:
-                    _unpack(blobs.get(session, package["holder"], bytes.fromhex(digest), size, what=what), wanted, folder, what)
-            for row in rows:
-                os.chmod(f"{folder}/{row.path}", row.mode & 0o777 | 0o600)
+        listed = blobs.get(session, package["holder"], bytes.fromhex(package["sha256"]), package["size_bytes"], what=what)
+        try:
+            rows, packs = manifests.read(listed, tree)
+            with disk.writing(what, folder, needed=sum(row.size for row in rows), remedy=packages.ROOM, partial=folder):
+                missing = _from_similar(rows, folder)
+                for number, (digest, size) in enumerate(packs):
+                    wanted = [row for row in missing if row.pack == number]
+                    if wanted:
+                        _unpack(blobs.get(session, package["holder"], bytes.fromhex(digest), size, what=what), wanted, folder)
+                for row in rows:
+                    row.set_mode(folder)
+        except (ValueError, zipfile.BadZipFile, KeyError, zlib.error) as error:
+            raise ValueError(f"{what}: {error}") from None
         return {row.path: row.digest for row in rows}
 
-    return str(packages.made_once(f"{packages.TREE}{package['tree'][:32]}", make, what))
+    return str(packages.made_once(f"{packages.TREE}{tree[:32]}", make, what))
 
 
-def _unpack(pack: bytes, wanted: Sequence[_Row], folder: Path, what: str) -> None:
+def _unpack(pack: bytes, wanted: Sequence[manifests.Row], folder: Path) -> None:
     with zipfile.ZipFile(io.BytesIO(pack)) as opened:
         for row in wanted:
             if opened.getinfo(row.digest).file_size != row.size:
-                raise ValueError(f"{what}: a pack and its list do not fit together")
-            row.place(folder).write_bytes(opened.read(row.digest))
+                raise ValueError(f"{row.path}: its pack has another size of it than the list of files")
+            row.write(folder, opened.read(row.digest))
 
 
-class _Row(NamedTuple):
-    """One file of a manifest."""
-
-    path: str
-    mode: int
-    size: int
-    digest: str
-    pack: int
-
-    def place(self, folder: Path) -> Path:
-        """Where it goes, with the folders above it. ValueError for what lies outside."""
-        parts = self.path.split("/")
-        if ".." in parts or not all(parts):
-            raise ValueError(f"{self.path!r} is no path inside a directory")
-        target = folder / self.path
-        target.parent.mkdir(parents=True, exist_ok=True)
-        return target
-
-
-def _from_similar(rows: list[_Row], folder: Path) -> list[_Row]:
+def _from_similar(rows: list[manifests.Row], folder: Path) -> list[manifests.Row]:
     """Copies what the latest other directories here hold of it, as they were made; the rows that are left."""
     missing = rows
     for other in packages.latest(packages.TREE, _SIMILAR_MAX):
@@ -208,6 +230,7 @@ def _from_similar(rows: list[_Row], folder: Path) -> list[_Row]:
         for row in missing:
             part = there.get(row.digest)
             if part is None or not packed.copied(other, part, row.place(folder)):
+                row.place(folder).unlink(missing_ok=True)
                 left.append(row)
         missing = left
         if not missing:
