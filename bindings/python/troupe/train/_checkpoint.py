@@ -77,6 +77,8 @@ class Checkpoint:
         except FileNotFoundError:
             self._folder()  # the folder's own absence is another error
             return {}
+        except (ValueError, TypeError) as error:
+            raise ValueError(f"{self._folder() / METADATA} is damaged at offset {getattr(error, 'pos', 0)} ({error}): set_metadata() writes it anew") from error
 
     def set_metadata(self, metadata: Mapping[str, Any]) -> None:
         """Keeps this dict, of what JSON has, in the folder in place of what was there. Raises TypeError for what JSON has not."""

@@ -2,7 +2,7 @@
 
     checkpoint_000003/             the files that were reported; one rename makes it
     .reports/checkpoint_000003     its report, written before it: the folder's rename is what commits both
-    progress.jsonl                 all reports
+    progress.jsonl                 all reports; each line ends with a checksum of what is before it (`_records`)
     .staging-ID/3/rank-0/          what ranks are writing, of one attempt
     .dropped-checkpoint_000001/    on its way out
     .run                           who is at it; locked as long as that process lives
@@ -22,14 +22,16 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from troupe._cluster import status_lines
 from troupe._code import disk
 from troupe._identity import new_id
-from troupe.train import _metrics
+from troupe.train import _metrics, _records
 from troupe.train._checkpoint import Checkpoint
 from troupe.train._retention import Kept
 
 PROGRESS, OWNER, REPORTS = "progress.jsonl", ".run", ".reports"
 _ROOM = "free room there, keep fewer (CheckpointConfig(num_to_keep=...)), or give RunConfig(storage_path=...) another folder"
+_HISTORY = "move the file away: the run goes on from its checkpoints, and the history of the reports between them is lost"
 _STAGING, _DROPPED, _CHECKPOINT = ".staging-", ".dropped-", "checkpoint_"
 
 
@@ -58,7 +60,7 @@ def stage(staging: Path, nonce: str, number: int, rank: int, source: Path) -> st
     """Copies a rank's part of a checkpoint into the run's folder, to the disk; where in `staging` it is. Raises OSError, with nothing left of it."""
     run = staging.parent
     with contextlib.suppress(FileNotFoundError):
-        if json.loads((run / OWNER).read_text()).get("nonce") == nonce:
+        if _records.said_in((run / OWNER).read_bytes()).get("nonce") == nonce:
             name = f"{number}/rank-{rank}"
             part = staging / name
             copy_to_disk(source, part, f"the checkpoint of rank {rank}")
@@ -110,6 +112,8 @@ class RunFolder:
 
     def close(self) -> None:
         """Lets another process train in it."""
+        with contextlib.suppress(OSError):  # a full disk has been said
+            os.fsync(self._progress.fileno())
         self._progress.close()
         self._remove_all(_STAGING)
         os.close(self._lock)
@@ -119,9 +123,8 @@ class RunFolder:
         try:
             fcntl.flock(number, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            who = os.read(number, 4096).decode(errors="replace")
+            owner = _records.said_in(os.read(number, 4096))
             os.close(number)
-            owner = json.loads(who) if who.startswith("{") else {}
             raise BlockingIOError(f"another process trains in {self.path}: pid {owner.get('pid')} on {owner.get('host')}\n  wait for its end, or give "
                                   "RunConfig(name=...) another name") from None
         os.ftruncate(number, 0)
@@ -136,16 +139,15 @@ class RunFolder:
             if record.suffix == ".new" or not (self.path / record.name).is_dir():
                 record.unlink()
                 continue
-            written = json.loads(record.read_text())
-            found.append(Kept(record.name, written["report"], written["metrics"]))
+            found.append(_kept_of(record))
         return sorted(found, key=lambda kept: kept.report)
 
     def _cut_off(self) -> int:
-        """The number of the latest report that counts; half a line, of a process that was killed, goes."""
+        """The number of the latest report that counts. What a process that was killed, or a machine that lost power, left half at the end is cut off."""
         path = self.path / PROGRESS
-        text = path.read_bytes() if path.exists() else b""
-        if text and not text.endswith(b"\n"):
-            os.truncate(path, text.rfind(b"\n") + 1)
+        if path.exists() and (size := path.stat().st_size) > (whole := _records.read(path, _HISTORY).whole):
+            status_lines.say(f"troupe.train: run {self.name}: the last {size - whole} bytes of {path} are no whole report, and are cut off")
+            os.truncate(path, whole)
         return max([one.report for one in self.kept], default=0)
 
     def _write_missing(self) -> None:
@@ -203,7 +205,7 @@ class RunFolder:
         target = self.path / kept.name
         if target.exists():
             raise FileExistsError(f"there is a {kept.name!r} in {self.path} already: report(checkpoint_dir_name=...) needs another name each time")
-        write_whole(self.path / REPORTS / kept.name, json.dumps({"report": kept.report, "metrics": _metrics.plain(kept.metrics)}))
+        write_whole(self.path / REPORTS / kept.name, _records.line({"report": kept.report, "metrics": _metrics.plain(kept.metrics)}))
         whole.rename(target)
         synced(self.path)
 
@@ -217,8 +219,10 @@ class RunFolder:
         (self.path / REPORTS / kept.name).unlink(missing_ok=True)
 
     def _line(self, line: Mapping[str, Any]) -> None:
-        self._progress.write(json.dumps(line) + "\n")
+        self._progress.write(_records.line(line))
         self._progress.flush()
+        if line.get("checkpoint") or "restarted_after" in line:  # what comes after a checkpoint does not count after a loss of power either
+            os.fsync(self._progress.fileno())
 
 
 def _merged(parts: list[Path]) -> Path:
@@ -242,13 +246,10 @@ def _files(folder: Path) -> Iterator[Path]:
 
 
 def lines_of(path: Path) -> list[dict[str, Any]]:
-    """Those of a run's progress; half a line, of a process that was killed, is none."""
-    found = []
+    """Those of a run's progress; what is half at its end is none. Raises DamagedFileError."""
     with contextlib.suppress(FileNotFoundError):
-        for line in (path / PROGRESS).read_text().splitlines(keepends=True):
-            if line.endswith("\n"):
-                found.append(json.loads(line))
-    return found
+        return _records.read(path / PROGRESS, _HISTORY).records
+    return []
 
 
 def history(path: Path) -> list[dict[str, Any]]:
@@ -257,11 +258,16 @@ def history(path: Path) -> list[dict[str, Any]]:
 
 
 def kept_in(path: Path) -> list[Kept]:
-    """The checkpoints of a run that may be trained by another process, in their order."""
+    """The checkpoints of a run that may be trained by another process, in their order. Raises DamagedFileError."""
     found = []
     for record in sorted((path / REPORTS).iterdir()) if (path / REPORTS).is_dir() else ():
-        with contextlib.suppress(OSError, ValueError):  # it may go while we look
+        with contextlib.suppress(OSError):  # it may go while we look
             if (path / record.name).is_dir():
-                written = json.loads(record.read_text())
-                found.append(Kept(record.name, written["report"], written["metrics"]))
+                found.append(_kept_of(record))
     return sorted(found, key=lambda kept: kept.report)
+
+
+def _kept_of(record: Path) -> Kept:
+    repair = f"remove the file and the folder {record.parent.parent / record.name}: the run goes on without that checkpoint"
+    found = _records.only(record, repair)
+    return Kept(record.name, found["report"], found["metrics"])

@@ -65,7 +65,7 @@ class Tuner:
         BlockingIOError where another process is at the sweep, OSError where its folder cannot be written.
         """
         from troupe.tune._run import deciders, fit
-        from troupe.tune._run.folder import SweepFolder
+        from troupe.tune._run.folder import ABOUT, SweepFolder
 
         _connect(quiet=self._run.verbose == 0)
         new, path = self._folder is None, self._path
@@ -80,6 +80,8 @@ class Tuner:
                 folder.keep_tuner({"space": self._space, "tune": tune, "run": _without_what_cannot_be_kept(self._run), "sweep_id": self._sweep_id,
                                    "trial_name": self._trial_name})
                 self._folder, self._tune = path, tune
+            elif not (path / ABOUT).exists():
+                folder.keep_about(fit.about(plan, tune))
             self._grid = fit.run(plan, folder, self._run, decide, fit.Resumption(*self._resume), self._asks)
         return self._grid
 

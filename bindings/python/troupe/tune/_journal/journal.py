@@ -33,6 +33,25 @@ class JournalError(TroupeError):
     """A sweep's journal cannot be read or written; the text says where and what to do."""
 
 
+_REPAIR = "start the sweep anew under another RunConfig(name=...), or restore the file from a copy"
+
+
+def digest_of(data: Any) -> str:
+    """Return the key of an object: the digest of its bytes."""
+    return hashlib.sha256(data.encode() if isinstance(data, str) else data).hexdigest()[:32]
+
+
+def has_rows_table(db: sqlite3.Connection) -> bool:
+    """Return True if the file is a journal; an empty file, or one that was cut off, is none."""
+    return db.execute("SELECT 1 FROM sqlite_master WHERE name='rows'").fetchone() is not None
+
+
+def empty_text(path: Path) -> str:
+    """Return the error message for a journal that has lost all that was written."""
+    size = path.stat().st_size
+    return f"{path} has {size} bytes and no rows, from offset 0 on: the file is damaged; the sweep was begun, and is not begun again\n  {_REPAIR}"
+
+
 def _crc(number: int, text: str) -> int:
     return zlib.crc32(text.encode(), number & 0xFFFFFFFF)
 
@@ -50,21 +69,26 @@ class Journal:
         self._next = 1
         self._synced: bool | None = None
         try:
-            self._open()
+            self._open(create)
         except sqlite3.Error as error:
             self._db.close()
             raise _refusal(self.path, error) from error
+        except JournalError:
+            self._db.close()
+            raise
 
-    def _open(self) -> None:
+    def _open(self, create: bool) -> None:
         for pragma in ("locking_mode=EXCLUSIVE", "journal_mode=WAL", "temp_store=MEMORY"):
             self._db.execute(f"PRAGMA {pragma}")
         self._sync(True)
         self._db.execute("BEGIN IMMEDIATE")
-        self._db.execute("CREATE TABLE IF NOT EXISTS rows(number INTEGER PRIMARY KEY, crc INTEGER NOT NULL, row TEXT NOT NULL)")
-        self._db.execute("CREATE TABLE IF NOT EXISTS objects(key TEXT PRIMARY KEY, data BLOB NOT NULL) WITHOUT ROWID")
         version, = self._db.execute("PRAGMA user_version").fetchone()
         if version not in (0, FORMAT):
             raise JournalError(f"{self.path} is of format {version}, and this version of Troupe knows {FORMAT}: use the version that wrote it")
+        if not create and not has_rows_table(self._db):
+            raise JournalError(empty_text(self.path))
+        self._db.execute("CREATE TABLE IF NOT EXISTS rows(number INTEGER PRIMARY KEY, crc INTEGER NOT NULL, row TEXT NOT NULL)")
+        self._db.execute("CREATE TABLE IF NOT EXISTS objects(key TEXT PRIMARY KEY, data BLOB NOT NULL) WITHOUT ROWID")
         self._db.execute(f"PRAGMA user_version={FORMAT}")
         self._db.execute("COMMIT")
         self._kept = {key for key, in self._db.execute("SELECT key FROM objects")}
@@ -123,12 +147,14 @@ class Journal:
             raise
 
     def load(self, key: str) -> Any:
-        """What was kept under that key. Raises what unpickling raises."""
+        """What was kept under that key. Raises JournalError where it is not what was written, and what unpickling raises."""
         import cloudpickle
 
         found = self._db.execute("SELECT data FROM objects WHERE key=?", (key,)).fetchone()
         if found is None:
-            raise JournalError(f"{self.path}: the object {key} is not there: the file is damaged")
+            raise JournalError(f"{self.path}: the object {key} is not there: the file is damaged\n  {_REPAIR}")
+        if digest_of(found[0]) != key:
+            raise JournalError(f"{self.path}: the object {key} is not what was written: the file is damaged\n  {_REPAIR}")
         loaded = cloudpickle.loads(found[0])
         return loaded[1][0] if isinstance(loaded, tuple) else loaded
 
@@ -143,7 +169,7 @@ class Journal:
         return self._key_of(data, objects)
 
     def _key_of(self, data: bytes, objects: dict[str, bytes]) -> str:
-        key = hashlib.sha256(data).hexdigest()[:32]
+        key = digest_of(data)
         if key not in self._kept:
             objects[key] = data
         return key
@@ -156,14 +182,21 @@ class Journal:
 def rows_of(db: sqlite3.Connection, path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
     """(number, row) of all rows as they are written. Raises JournalError where one is missing or is not what was written."""
     found, expected = db.execute("SELECT number, crc, row FROM rows ORDER BY number"), 1
-    while some := found.fetchmany(DECODED_AT_ONCE):
+    while some := _fetched(found, path, expected):
         for number, crc, text in some:
-            if number != expected or crc != _crc(number, text):
+            if number != expected or not isinstance(text, str) or crc != _crc(number, text):
                 what = f"row {expected} is missing" if number != expected else f"row {number} is not what was written"
-                raise JournalError(f"{path}: {what}: the file is damaged\n  start the sweep anew under another name, or restore the file from a copy")
+                raise JournalError(f"{path}: {what}: the file is damaged\n  {_REPAIR}")
             expected += 1
         rows = json.loads(f"[{','.join(text for _, _, text in some)}]")
         yield from zip((number for number, _, _ in some), rows, strict=True)
+
+
+def _fetched(found: sqlite3.Cursor, path: Path, expected: int) -> list[tuple[int, int, str]]:
+    try:
+        return found.fetchmany(DECODED_AT_ONCE)
+    except sqlite3.DatabaseError as error:
+        raise JournalError(f"{path}: rows from {expected} on cannot be read ({error}): the file is damaged\n  {_REPAIR}") from error
 
 
 def _refusal(path: Path, error: sqlite3.Error) -> Exception:
@@ -171,4 +204,4 @@ def _refusal(path: Path, error: sqlite3.Error) -> Exception:
         return BlockingIOError(f"{path} is open in another process, which is at this sweep")
     if "disk" in str(error) and "full" in str(error):
         return OSError(errno.ENOSPC, f"the sweep's journal cannot be written ({error}); the sweep can be gone on with once there is room", os.fspath(path))
-    return JournalError(f"{path} cannot be read or written as a sweep's journal: {error}")
+    return JournalError(f"{path} cannot be read or written as a sweep's journal: {error}\n  {_REPAIR}")

@@ -6,8 +6,18 @@ import json
 import os
 import socket
 from pathlib import Path
+from typing import Any
 
 FILE = ".engine"
+
+
+def said_in(data: bytes) -> dict[str, Any]:
+    """Return what an owner wrote down of itself; {} where another one takes over at this moment, or the file is damaged: only the lock counts."""
+    try:
+        found = json.loads(data)
+    except ValueError:
+        return {}
+    return found if isinstance(found, dict) else {}
 
 
 class Owner:
@@ -18,9 +28,8 @@ class Owner:
         try:
             fcntl.flock(self._number, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            who = os.pread(self._number, 4096, 0).decode(errors="replace")
+            owner = said_in(os.pread(self._number, 4096, 0))
             os.close(self._number)
-            owner = json.loads(who) if who.startswith("{") and who.rstrip().endswith("}") else {}
             raise BlockingIOError(f"another process runs the sweep in {folder}: pid {owner.get('pid')} on {owner.get('host')}\n  wait for its end, "
                                   "or stop it by Ctrl-C there; a sweep of another RunConfig(name=...) runs beside it") from None
         os.ftruncate(self._number, 0)

@@ -19,7 +19,7 @@ from troupe.tune._core.ledger import Ledger
 from troupe.tune._core.rules import Conditions, Rules, lookup
 from troupe.tune._core.trial import Phase, Trial
 from troupe.tune._journal import owner, values
-from troupe.tune._journal.journal import FILE, WITH_CONFIG, JournalError, rows_of
+from troupe.tune._journal.journal import FILE, WITH_CONFIG, JournalError, empty_text, has_rows_table, rows_of
 from troupe.tune.schedulers.trial_scheduler import FIFOScheduler
 
 ABOUT = "sweep.json"
@@ -89,10 +89,13 @@ def of(folder: Path) -> SweepView:
     ledger = Ledger(Rules(), FIFOScheduler(), Conditions(), lambda told: None)
     began, last = 0.0, ""
     with snapshot(folder) as db:
-        for _, row in rows_of(db, folder / FILE):
+        for number, row in rows_of(db, folder / FILE):
             if row["kind"] in WITH_CONFIG:
                 row["config"] = values.decoded(row["config"], lambda key: NOT_LOADED)
-            ledger.apply(row)
+            try:
+                ledger.apply(row)
+            except (LookupError, TypeError, ValueError, AttributeError) as error:  # a whole row of another version, or that does not fit those before
+                raise JournalError(f"{folder / FILE}: row {number} cannot be understood ({type(error).__name__}: {error})") from error
             last = row["kind"]
             if last == "begin" and not began:
                 began = row["wall"]
@@ -111,16 +114,19 @@ def status_of(seen: SweepView) -> dict[str, Any]:
 def was_left(folder: Path) -> bool:
     """Whether its last engine has ended as it meant to."""
     with snapshot(folder) as db:
-        found = db.execute("SELECT row FROM rows ORDER BY number DESC LIMIT 1").fetchone()
-    return found is not None and json.loads(found[0])["kind"] == "leave"
+        return [row["kind"] for _, row in rows_of(db, folder / FILE)][-1:] == ["leave"]
 
 
 def about_of(folder: Path) -> dict[str, Any]:
-    """What is compared, and how trials are called; {} where that is not known."""
+    """What is compared, and how trials are called; {} where that is not known. Raises JournalError for a file that is damaged."""
+    path = folder / ABOUT
     try:
-        return dict(json.loads((folder / ABOUT).read_text()))
-    except (OSError, ValueError):
+        return dict(json.loads(path.read_bytes()))
+    except FileNotFoundError:
         return {}
+    except (ValueError, TypeError) as error:
+        raise JournalError(f"{path} is damaged (offset {getattr(error, 'pos', 0)}: {error}): remove it, and Tuner.restore({str(folder)!r}, trainable).fit() "
+                           "writes it anew") from error
 
 
 def engine_of(folder: Path) -> tuple[bool, dict[str, Any]]:
@@ -128,11 +134,9 @@ def engine_of(folder: Path) -> tuple[bool, dict[str, Any]]:
     path = folder / owner.FILE
     who: dict[str, Any] = {}
     try:
-        who = json.loads(path.read_text())
+        who = owner.said_in(path.read_bytes())
     except OSError:
         return False, who
-    except ValueError:  # somebody takes it over at this moment
-        pass
     if who.get("host") == socket.gethostname():
         return _has_open(who.get("pid"), path), who
     with contextlib.suppress(OSError), path.open() as file:  # of another host, or nobody yet: only the lock tells
@@ -185,7 +189,9 @@ def snapshot(folder: Path) -> Iterator[sqlite3.Connection]:
             raise JournalError(f"{path}: its log was begun anew {COPIES_MAX} times while it was copied: try again")
         db = sqlite3.connect(copy)
         try:
-            if db.execute("SELECT 1 FROM sqlite_master WHERE name='rows'").fetchone() is None:
+            if not has_rows_table(db):
+                if not engine_of(folder)[0]:
+                    raise JournalError(empty_text(path))
                 db.execute("CREATE TABLE rows(number INTEGER PRIMARY KEY, crc INTEGER NOT NULL, row TEXT NOT NULL)")  # it is being made just now
             yield db
         except sqlite3.DatabaseError as error:

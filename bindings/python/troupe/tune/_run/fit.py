@@ -125,8 +125,8 @@ def results_of(path: Path) -> ResultGrid:
         for row in folder.journal.read():
             ledger.apply(row)
         known = view.about_of(path)
-        return ResultGrid([_result(trial, path / f"{known['trial_name']}_{trial.id}", folder)
-                           for trial in ledger.trials.values() if not trial.replaced_by], str(path), known["metric"], known["mode"])
+        return ResultGrid([_result(trial, path / f"{known.get('trial_name', 'trial')}_{trial.id}", folder)
+                           for trial in ledger.trials.values() if not trial.replaced_by], str(path), known.get("metric"), known.get("mode") or "max")
 
 
 def _seen(plan: Plan, path: Path, run_config: RunConfig, decide: Deciders) -> Plan:

@@ -10,6 +10,7 @@
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import json
 import os
 import shutil
@@ -22,11 +23,12 @@ from typing import Any
 from troupe import exceptions
 from troupe._code import capture
 from troupe.train._run_folder import synced
-from troupe.tune._journal.journal import FILE, Journal
+from troupe.tune._journal.journal import FILE, Journal, JournalError
 from troupe.tune._journal.owner import Owner
 
 TUNER, TRAINABLE, ABOUT = "tuner.pkl", "trainable.pkl", "sweep.json"
 _DROPPED = ".dropped-"
+_SEAL = b"troupe:sha256:"  # and the digest: after the end of a pickle, where nobody reads on
 _DROPS_MAX = 10_000
 
 
@@ -64,17 +66,20 @@ class SweepFolder:
 
     def keep_tuner(self, tuner: Any) -> None:
         """Writes down what the sweep was asked for, whole or not at all. Raises LaunchError for what cannot be pickled."""
-        self._keep(TUNER, capture.dumps(None, (tuner,), {}, what="Tuner"))
+        self._keep_sealed(TUNER, capture.dumps(None, (tuner,), {}, what="Tuner"))
         synced(self.path)
 
     def keep_trainable(self, trainable: Any) -> None:
         """Writes down what the trials run; nothing where that is too large or cannot be pickled: then whoever goes on with the sweep has to give it."""
         with contextlib.suppress(exceptions.TroupeError, TypeError):
-            self._keep(TRAINABLE, capture.dumps(None, (trainable,), {}, what="the trials' function"))
+            self._keep_sealed(TRAINABLE, capture.dumps(None, (trainable,), {}, what="the trials' function"))
 
     def keep_about(self, about: Mapping[str, Any]) -> None:
         """Writes down what those need who look at the sweep."""
         self._keep(ABOUT, json.dumps(about).encode())
+
+    def _keep_sealed(self, name: str, data: bytes) -> None:
+        self._keep(name, data + _SEAL + hashlib.sha256(data).digest())
 
     def _keep(self, name: str, data: bytes) -> None:
         beside = self.path / f"{name}.new"
@@ -108,13 +113,27 @@ class SweepFolder:
         self._owner.close()
 
 
+def _unsealed(path: Path) -> bytes:
+    """Return the pickle in a file. Raises JournalError where it is not what was written; one of an older version has no digest to tell by."""
+    data = path.read_bytes()
+    seal = len(data) - len(_SEAL) - hashlib.sha256().digest_size
+    if seal >= 0 and data[seal:].startswith(_SEAL):
+        whole = hashlib.sha256(data[:seal]).digest() == data[seal + len(_SEAL):]
+    else:
+        seal, whole = len(data), data[:1] == b"\x80" and data[-1:] == b"."
+    if not whole:
+        raise JournalError(f"{path} ({len(data)} bytes, from offset 0 on) is not what was written: the file is damaged\n  restore it from a copy, or begin "
+                           "the sweep anew under another RunConfig(name=...)")
+    return data[:seal]
+
+
 def tuner_of(folder: Path) -> Any:
     """What a sweep was asked for. Raises FileNotFoundError where there is no sweep, what unpickling raises."""
     import cloudpickle
 
     if not is_sweep(folder):
         raise FileNotFoundError(f"there is no sweep in {folder}: RunConfig's storage_path and name, joined, are the folder of one")
-    return cloudpickle.loads((folder / TUNER).read_bytes())[1][0]
+    return cloudpickle.loads(_unsealed(folder / TUNER))[1][0]
 
 
 def trainable_of(folder: Path) -> Any:
@@ -124,7 +143,7 @@ def trainable_of(folder: Path) -> Any:
     if not (folder / TRAINABLE).exists():
         raise FileNotFoundError(f"the sweep in {folder} has not kept what its trials run, which was too large or could not be pickled: "
                                 f"Tuner.restore({str(folder)!r}, trainable).fit() goes on with it")
-    return user_main.loads((folder / TRAINABLE).read_bytes())[1][0]
+    return user_main.loads(_unsealed(folder / TRAINABLE))[1][0]
 
 
 def absolute(path: str | os.PathLike) -> Path:
