@@ -157,6 +157,46 @@ def test_install_in_a_program_of_ones_own(home: Home, tmp_path: Path) -> None:
     assert "ValueError: 'nothing' is no package that Troupe stands in for" in done.stderr
 
 
+THREADS = """
+import os, sys, threading, types
+from troupe import stand_ins
+from troupe._after_import import after_import
+from troupe._cluster import variables
+sys.setswitchinterval(1e-6)
+over = threading.Event()
+
+def change():
+    while not over.is_set():
+        for number in range(50):
+            sys.modules[f"made_{number}"] = types.ModuleType("made")
+            os.environ[f"MADE_{number}"] = "1"
+        for number in range(50):
+            del sys.modules[f"made_{number}"], os.environ[f"MADE_{number}"]
+
+thread = threading.Thread(target=change)
+thread.start()
+try:
+    for _ in range(200):
+        stand_ins.install(["serverless_gpu"])
+        sys.meta_path.pop(0)
+        variables.now()
+        variables.of_a_node()
+finally:
+    over.set()
+    thread.join()
+there = list(sys.meta_path)
+after_import({"wave": lambda module: setattr(module, "changed", True)})
+import wave
+print(wave.changed, len(sys.meta_path) - len(there))
+"""
+
+
+def test_threads_that_import_and_set_variables_meanwhile_disturb_nothing(home: Home) -> None:
+    """What other threads change is copied before it is gone through; a finder that is done stays, for who goes through them would miss the next one."""
+    done = home.python(THREADS, timeout=2 * TIMEOUT_S)
+    assert done.stdout == "True 1\n", done.stderr
+
+
 def test_every_name_of_the_tables_is_there(home: Home) -> None:
     from troupe.stand_ins import _packages
 

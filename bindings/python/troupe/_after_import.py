@@ -1,6 +1,7 @@
 """Modules of others that are changed right after they are imported, whenever that is."""
 from __future__ import annotations
 
+import contextlib
 import functools
 import sys
 from collections.abc import Callable
@@ -8,7 +9,11 @@ from typing import Any
 
 
 class AfterImport:
-    """Meta-path finder that changes modules right after they have been executed."""
+    """Meta-path finder that changes modules right after they have been executed.
+
+    It stays among the finders when it has nothing left to change: an import in another thread that goes through them would miss the one
+    behind it.
+    """
 
     def __init__(self, changes: dict[str, Callable[[Any], None]]) -> None:
         self._changes = changes
@@ -20,15 +25,13 @@ class AfterImport:
     def forget(self) -> None:
         """Changes nothing any more."""
         self._changes.clear()
-        if self in sys.meta_path:
+        with contextlib.suppress(ValueError):
             sys.meta_path.remove(self)
 
     def find_spec(self, name: str, path: Any, target: Any = None) -> Any:
         change = self._changes.pop(name, None)
         if change is None:
             return None
-        if not self._changes:
-            self.forget()
         import importlib.util
 
         spec = importlib.util.find_spec(name)

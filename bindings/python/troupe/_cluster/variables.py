@@ -90,9 +90,15 @@ def choose(now: Mapping[str, str], start: Mapping[str, str], *, named: Iterable[
     return Choice(taken, removed, tuple(sorted(left)))
 
 
+def now() -> dict[str, str]:
+    """Return this process's environment. `dict(os.environ)` raises KeyError where another thread removes a variable meanwhile."""
+    found = ((name, os.environ.get(name)) for name in list(os.environ))
+    return {name: value for name, value in found if value is not None}
+
+
 def travelling(named: Iterable[str]) -> Choice:
     """What travels from this process now, by the rule."""
-    return choose(os.environ, at_start(), named=named, carried=None if began_with is None else carried, missing=missing)
+    return choose(now(), at_start(), named=named, carried=None if began_with is None else carried, missing=missing)
 
 
 def _goes_along(name: str, carried: frozenset[str] | None) -> bool:
@@ -142,6 +148,5 @@ def under(worker: str, now: Mapping[str, str]) -> dict[str, str]:
 def of_a_node() -> dict[str, str]:
     """The environment for a node that this program starts for itself: that of its own start, so that what it sets travels by the rule as to
     any other node; with what never travels as it is now."""
-    now = dict(os.environ)
     return {**{name: value for name, value in at_start().items() if not never(name)},
-            **{name: value for name, value in now.items() if never(name)}}
+            **{name: value for name, value in now().items() if never(name)}}

@@ -177,7 +177,7 @@ def _pip_is_configured() -> bool:
 
 def _run(command: Sequence[str], words: str, folder: Path, timeout_s: float) -> None:
     """Runs an installer to its end, which holds the lock of the folder for as long as any of its processes lives."""
-    environment = {name: value for name, value in os.environ.items() if name not in _ELSEWHERE}
+    environment = {name: value for name, value in variables.now().items() if name not in _ELSEWHERE}
     started = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace",
                                cwd=packages.cache(), env=environment, start_new_session=True, pass_fds=packages.locks_of(folder))
     try:

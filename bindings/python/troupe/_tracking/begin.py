@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import contextlib
+import contextvars
 import importlib.util
 import json
 import os
@@ -11,13 +12,14 @@ from collections.abc import Mapping
 from typing import Any
 
 from troupe import _calls, exceptions
-from troupe._cluster import status_lines
+from troupe._cluster import status_lines, variables
 from troupe._code import runtime_env
 from troupe._identity import short
-from troupe._tracking import rule
+from troupe._tracking import rule, runs, store_process
 
 END_S = 10.0       # for the end of the run to be written, once the launch has ended
 UNHEARD_S = 1.0    # for the first word, where a launch has ended before there is a run: that one is made and ended beside what the caller does next
+LINK_S, LINK_LOCAL_S = 10.0, 60.0  # for a run that is made before the launch; in a file, whose database may have to be made first
 LEAVES_S = 10.0    # where the caller leaves, and with it the cluster or the store ends
 GIT_S = 5.0
 AGAIN_S = 1.0
@@ -27,12 +29,12 @@ _TRAVELS = ("env_vars", "pip", "uv", "config")  # of the launch's runtime_env, w
 def tracked(session: Any, spec: dict[str, Any], options: Any, source: str = "") -> "Tracked | None":
     """The tracking of the launch that is about to be submitted, its variables put into the spec; None: it is not wanted, or cannot be.
     `source`: the file that its ranks run, "": this program's."""
-    given = {**os.environ, **(options.runtime_env.get("env_vars") or {})}
+    given = {**variables.now(), **(options.runtime_env.get("env_vars") or {})}
     if rule.says_no(options.tracking, given):
         return None
     try:
         program = of_this_program()
-        if not rule.wanted(options.tracking, given, active=bool(program["run"]), uri_is_set=program["is_set"]):
+        if not rule.wanted(options.tracking, given, active=bool(program["run"]), uri_is_set=program["is_set"], by_default=options.tracks):
             return None
         if importlib.util.find_spec("mlflow") is None:
             if options.tracking:
@@ -75,15 +77,20 @@ def _begun(session: Any, spec: dict[str, Any], options: Any, given: Mapping[str,
         experiment=program["experiment"] or given.get(rule.EXPERIMENT, ""), experiment_name=given.get(rule.EXPERIMENT_NAME, ""),
         tags={"troupe.ranks": str(spec["ranks"]), "mlflow.user": user_name(), "mlflow.source.name": source, "mlflow.source.type": "LOCAL"},
         system_metrics=given.get(rule.SYSTEM_METRICS, "").lower() not in ("0", "false"), detached=options.detach)
+    store = store_process.process_of(uri, given, session) if local or options.tracks else None
+    link = ""
+    if store is not None and options.tracks and not wish.run:
+        with contextlib.suppress(store_process.StoreProcessError, runs.Late):  # the tracker tries it again, and says what is wrong
+            wish, link = store.open_run(wish, LINK_LOCAL_S if local else LINK_S)
     env = {key: value for key, value in options.runtime_env.items() if key in _TRAVELS}
     if not local:
         env["env_vars"] = {**(env.get("env_vars") or {}), rule.URI: uri}
     actor = classes.create(tracker.Tracker, (rule.fields_of(wish),), {}, {**tracker.OPTIONS, "runtime_env": env}, session=session, shown=False)
-    variables = spec["environment"]["env"]
-    if not local and not any(each["name"] == rule.URI for each in variables):
-        variables.append({"name": rule.URI, "value": uri})
-    _travels_on(variables, actor._link.actor)
-    return Tracked(session, actor, wish, uri, options.quiet)
+    travels = spec["environment"]["env"]
+    if not local and not any(each["name"] == rule.URI for each in travels):
+        travels.append({"name": rule.URI, "value": uri})
+    _travels_on(travels, actor._link.actor)
+    return Tracked(session, actor, wish, store, link, options.quiet)
 
 
 def _travels_on(variables: list[dict[str, str]], tracker: str) -> None:
@@ -112,8 +119,8 @@ def _source(spec: Mapping[str, Any]) -> str:
 class Tracked:
     """The tracking of one launch, seen by who submitted it."""
 
-    def __init__(self, session: Any, actor: Any, wish: rule.Wish, uri: str, quiet: bool) -> None:
-        self._session, self._actor, self._wish, self._uri, self._quiet = session, actor, wish, uri, quiet
+    def __init__(self, session: Any, actor: Any, wish: rule.Wish, store: store_process.StoreProcess | None, link: str, quiet: bool) -> None:
+        self._session, self._actor, self._wish, self._store, self._link, self._quiet = session, actor, wish, store, link, quiet
         self._launch = self._label = ""
         self._relay: Any = None
         self._heard, self._ended = threading.Event(), threading.Event()
@@ -123,10 +130,14 @@ class Tracked:
         """There is no launch."""
         with contextlib.suppress(exceptions.TroupeError):
             self._actor._link.kill(no_restart=True)
+        self._end_run("failed")
 
     def submitted(self, launch: str) -> None:
         """The launch has this id. Returns at once; what there is to say is said when it is known."""
         self._launch, self._label = launch, f"launch {short(launch)}"
+        if self._link:  # before anything that its ranks say
+            self._warn(self._link)
+            self._heard.set()
         self._actor.begin.remote(launch)
         if self._wish.detached:
             self._write_launch()  # this process may end at once, and what it has called with it
@@ -135,14 +146,13 @@ class Tracked:
         if self._wish.local:
             from troupe._tracking.relay import Relay
 
-            try:
-                self._relay = Relay(self._actor, self._uri, self._warn)
-            except OSError as error:
-                self._warn(f"the process for {self._wish.store} could not be started: {error}")
+            assert self._store is not None
+            self._relay = Relay(self._actor, self._store, self._warn)
         if self._wish.local or self._session.embedded is not None:
             self._session.on_close(self._leave)
         if not self._wish.detached:
-            threading.Thread(target=self._hear, name="troupe-tracking", daemon=True).start()
+            # In the context of the caller, which says which cell of a notebook is theirs.
+            threading.Thread(target=contextvars.copy_context().run, args=(self._hear,), name="troupe-tracking", daemon=True).start()
         threading.Thread(target=self._tag_commit, name="troupe-commit", daemon=True).start()
 
     def _write_launch(self) -> None:
@@ -159,7 +169,7 @@ class Tracked:
         self._warn(f"the end of the run is not written yet in {self._wish.store}, which was waited for {END_S:g} s: the server is away or slow")
 
     def _hear(self) -> None:
-        told: set[tuple[str, str]] = set()
+        told = {("link", self._link)}
         seen, over = 0, False
         while not over:
             try:
@@ -183,6 +193,9 @@ class Tracked:
             with contextlib.suppress(exceptions.TroupeError):
                 self._actor.heard.remote()
         self._heard.set()
+        outcome = self._outcome()
+        if outcome:
+            self._end_run(outcome)
         self._ended.set()
         if self._relay is not None:
             self._relay.end()
@@ -193,16 +206,26 @@ class Tracked:
     def _leave(self) -> None:
         """The session is closed, and with it the cluster or the store ends: what is open then is closed, as killed where the launch has not ended."""
         if not self._ended.is_set():
-            entry = self._session.board.get("launch", self._launch)
-            outcome = entry[0]["outcome"] if entry is not None and entry[0]["state"] == "terminal" else "cancelled"
+            outcome = self._outcome() or "cancelled"
             try:
                 _calls.get(self._actor.caller_ends.remote(outcome), LEAVES_S)
             except exceptions.GetTimeoutError:
                 self._warn(f"the end of the run is not written in {self._wish.store}, which was waited for {LEAVES_S:g} s: the run may stay RUNNING there")
             except exceptions.TroupeError:  # the tracker has ended: the run has too, or what there was to say was said
                 pass
+            self._end_run(outcome)
         if self._relay is not None:
             self._relay.end()
+
+    def _outcome(self) -> str:
+        """How the launch has ended, as far as this process has heard; "": not yet."""
+        entry = self._session.board.get("launch", self._launch)
+        return str(entry[0]["outcome"]) if entry is not None and entry[0]["state"] == "terminal" else ""
+
+    def _end_run(self, outcome: str) -> None:
+        """What the tracker could not write any more to a store of this program's, or for a launch that there is none of."""
+        if self._store is not None and (self._wish.local or not self._launch):
+            self._store.end_run(self._wish.run if self._wish.is_made else "", self._launch, rule.status_of(outcome))
 
     def _tag_commit(self) -> None:
         import subprocess

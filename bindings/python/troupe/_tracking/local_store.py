@@ -1,17 +1,29 @@
-"""The caller's own tracking store, a folder or a database in a file, in a process beside the caller: `python -m troupe._tracking.local_store URI`.
+"""What makes runs for a program's launches, in a process beside it: `python -m troupe._tracking.local_store`, the address in ADDRESS.
 
-It speaks over its stdin and stdout with the process that started it, and listens nowhere: frames of a length (4 bytes) and a JSON header, then the
-body. MLflow's own handlers answer, so that the store is asked what a server would ask it. It ends with its stdin; runs of launches that are open
-then belong to a caller that is gone, and with it the launches: they are marked as killed.
+It speaks over its stdin and stdout with the process that started it (`store_process`), and listens nowhere: frames of a length (4 bytes) and a JSON
+header, then the body. The headers:
+* `open`: a run is to be made, as this Wish says;
+* `over`: a launch has ended; its run gets this status where it has no end yet;
+* `method`, `path`, `type`: a request of a rank's to a store that is a file of the program's. MLflow's own handlers answer, so that the store is asked
+  what a server would ask it.
+It ends with its stdin. Runs in a file that are open then belong to a caller that is gone, and with it the launches: they are marked as killed.
 """
 from __future__ import annotations
 
+import contextlib
+import fcntl
+import hashlib
 import json
 import os
 import struct
 import sys
+from collections.abc import Iterator
 from typing import Any, BinaryIO
 
+from troupe._tracking import rule
+
+ADDRESS = "TROUPE_TRACKING_STORE"
+"""The variable with the address, which may hold a password: not among its arguments, which other users see."""
 FRAME_BYTES_MAX = 64 << 20
 
 
@@ -36,33 +48,110 @@ def read(source: BinaryIO) -> tuple[dict[str, Any], bytes] | None:
 
 def main() -> None:
     """Serves until the end of stdin."""
-    uri = sys.argv[1]
     frames = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # what libraries print is no frame
     os.environ["MLFLOW_DISABLE_TELEMETRY"] = "true"
     for name in [name for name in os.environ if name.startswith("_MLFLOW_SERVER_")]:
         del os.environ[name]
-    client = _app(uri)
-    opened: set[str] = set()
+    store = Store(os.environ.pop(ADDRESS))
     while True:
         asked = read(sys.stdin.buffer)
         if asked is None:
             break
         header, body = asked
-        answer = client.open(header["path"], method=header["method"], data=body, content_type=header["type"] or None)
+        if "open" in header:
+            write(frames, *store.open(rule.Wish(**header["open"])))
+        elif "over" in header:
+            write(frames, *store.over(**header["over"]))
+        else:
+            write(frames, *store.answer(header, body))
+    store.end_all("KILLED")
+    os._exit(0)  # threads of libraries do not keep it
+
+
+class Store:
+    """The store at an address, and which runs of launches are open there."""
+
+    def __init__(self, uri: str) -> None:
+        self._uri = uri
+        self._local = rule.is_local(uri)
+        self._server: Any = None
+        self._open: dict[str, str] = {}  # run -> its launch, "" where that is not known
+        os.environ[rule.URI] = uri  # of MLflow's fluent functions, which say how a workspace of Databricks is reached
+
+    def open(self, wish: rule.Wish) -> tuple[dict[str, Any], bytes]:
+        """Makes a run; its id, its experiment's, and where a person looks at it."""
+        from troupe._tracking import runs
+
+        runs.impatient()
+        try:
+            with self._alone():
+                run, experiment = runs.opened(runs.client(self._uri), wish)
+        except Exception as error:
+            return {"status": 500}, runs.words_of(error).encode()
+        self._open[run] = ""
+        link = rule.link(wish.store, experiment, run) if self._local else runs.link_of(self._uri, experiment, run)
+        return {"status": 200}, json.dumps([run, experiment, link]).encode()
+
+    def over(self, run: str, launch: str, status: str) -> tuple[dict[str, Any], bytes]:
+        """Ends a run by its id, or those of a launch."""
+        for each in [each for each, its in self._open.items() if each == run or its and its == launch]:
+            self._end(each, status)
+        return {"status": 200}, b""
+
+    def end_all(self, status: str) -> None:
+        """Ends those that are open in a file; on a server a launch may outlive its caller, and its tracker ends its run."""
+        for run in list(self._open) if self._local else ():
+            self._end(run, status)
+
+    def answer(self, header: dict[str, Any], body: bytes) -> tuple[dict[str, Any], bytes]:
+        """What MLflow's server says to a request."""
+        answer = self._app().open(header["path"], method=header["method"], data=body, content_type=header["type"] or None)
         content = answer.get_data()
-        _note(opened, header, body, content, answer.status_code)
-        write(frames, {"status": answer.status_code, "type": answer.content_type or ""}, content)
-    for run in opened:
-        client.post("/api/2.0/mlflow/runs/update", json={"run_id": run, "status": "KILLED", "end_time": _now_ms()})
+        self._note(header, body, content, answer.status_code)
+        return {"status": answer.status_code, "type": answer.content_type or ""}, content
 
+    def _end(self, run: str, status: str) -> None:
+        self._open.pop(run, None)
+        with contextlib.suppress(Exception):  # of a store that is full or gone: there is nobody to be told
+            from troupe._tracking import runs
 
-def _app(uri: str) -> Any:
-    """MLflow's server without a server: an application that is called."""
-    from mlflow.server import app, handlers
+            runs.client(self._uri).set_terminated(run, status)
 
-    handlers.initialize_backend_stores(uri, uri, _artifact_root(uri))
-    return app.test_client()
+    def _app(self) -> Any:
+        """MLflow's server without a server: an application that is called."""
+        if self._server is None:
+            from mlflow.server import app, handlers
+
+            with self._alone():
+                handlers.initialize_backend_stores(self._uri, self._uri, _artifact_root(self._uri))
+            self._server = app.test_client()
+        return self._server
+
+    @contextlib.contextmanager
+    def _alone(self) -> Iterator[None]:
+        """While a database in a file may be made or migrated: programs in one folder do it one after the other."""
+        if not self._local:
+            yield
+            return
+        from troupe._cluster import home
+
+        name = hashlib.sha256(f"{os.getcwd()} {self._uri}".encode()).hexdigest()[:16]
+        with open(home.home() / f"tracking-{name}.lock", "w") as file:
+            fcntl.flock(file, fcntl.LOCK_EX)
+            yield
+
+    def _note(self, header: dict[str, Any], body: bytes, content: bytes, status: int) -> None:
+        """Which runs of launches are open."""
+        if status != 200 or header["method"] != "POST" or not header["path"].endswith(("/runs/create", "/runs/update")):
+            return
+        asked = json.loads(body)
+        if header["path"].endswith("/runs/create"):
+            launch = next((tag.get("value", "") for tag in asked.get("tags", ()) if tag.get("key") == "troupe.launch"), None)
+            if launch is not None:
+                self._open[json.loads(content)["run"]["info"]["run_id"]] = launch
+        elif asked.get("status", "RUNNING") not in ("RUNNING", 1):
+            self._open.pop(asked.get("run_id", ""), None)
 
 
 def _artifact_root(uri: str) -> str:
@@ -70,24 +159,6 @@ def _artifact_root(uri: str) -> str:
     from mlflow.store.tracking import DEFAULT_LOCAL_FILE_AND_ARTIFACT_PATH
 
     return DEFAULT_LOCAL_FILE_AND_ARTIFACT_PATH if uri.startswith("sqlite") else uri
-
-
-def _note(opened: set[str], header: dict[str, Any], body: bytes, content: bytes, status: int) -> None:
-    """Which runs of launches are open."""
-    if status != 200 or header["method"] != "POST" or not header["path"].endswith(("/runs/create", "/runs/update")):
-        return
-    asked = json.loads(body)
-    if header["path"].endswith("/runs/create"):
-        if any(tag.get("key") == "troupe.launch" for tag in asked.get("tags", ())):
-            opened.add(json.loads(content)["run"]["info"]["run_id"])
-    elif asked.get("status", "RUNNING") not in ("RUNNING", 1):
-        opened.discard(asked.get("run_id", ""))
-
-
-def _now_ms() -> int:
-    import time
-
-    return time.time_ns() // 1_000_000
 
 
 if __name__ == "__main__":

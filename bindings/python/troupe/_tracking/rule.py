@@ -28,7 +28,8 @@ class Wish:
     local: bool              # its store is a file of the caller's: what the ranks say goes there
     store: str               # the address, for people
     name: str
-    run: str = ""            # one that the caller has made for it; "": a new one
+    run: str = ""            # one that is there already; "": a new one
+    is_made: bool = False    # that one was made for this launch, whose end is its end
     parent: str = ""
     experiment: str = ""
     experiment_name: str = ""
@@ -36,21 +37,26 @@ class Wish:
     system_metrics: bool = True
     detached: bool = False
 
+    @property
+    def is_adopted(self) -> bool:
+        """Whether the run is its maker's: it is not ended here."""
+        return bool(self.run) and not self.is_made
+
 
 def says_no(asked: bool | None, environment: Mapping[str, str]) -> bool:
     """Whether the option or the variable forbids it."""
     return asked is False or (asked is None and environment.get(SWITCH, "").strip().lower() in _NO)
 
 
-def wanted(asked: bool | None, environment: Mapping[str, str], *, active: bool = False, uri_is_set: bool = False) -> bool:
-    """Whether a launch is tracked where MLflow is installed: with an address, or an active run, unless something says no.
+def wanted(asked: bool | None, environment: Mapping[str, str], *, active: bool = False, uri_is_set: bool = False, by_default: bool = False) -> bool:
+    """Whether a launch is tracked where MLflow is installed: with an address, an active run, or by default, unless something says no.
 
         >>> wanted(None, {"MLFLOW_TRACKING_URI": "http://10.0.0.9:5000"}), wanted(None, {}), wanted(False, {}, active=True)
         (True, False, False)
     """
     if says_no(asked, environment):
         return False
-    return bool(asked or active or uri_is_set or environment.get(URI) or environment.get(RUN))
+    return bool(asked or by_default or active or uri_is_set or environment.get(URI) or environment.get(RUN))
 
 
 def is_local(uri: str) -> bool:

@@ -84,7 +84,7 @@ class Tracker:
             env[rule.SYSTEM_METRICS] = "false"  # of the rank's own: the node's are written already
         if self._door is not None:
             env.update({rule.URI: uri, rule.TOKEN: self._door.token})
-        return {"env": env, "run": self._run, "experiment": self._experiment, "local": self._wish.local, "adopted": bool(self._wish.run),
+        return {"env": env, "run": self._run, "experiment": self._experiment, "local": self._wish.local, "adopted": self._wish.is_adopted,
                 "name": self._wish.name}
 
     async def tag(self, tags: dict[str, str]) -> None:
@@ -243,6 +243,11 @@ class Tracker:
         """Makes the run, or finds that of the tracker that was here before; says where it is."""
         runs.impatient(local=self._wish.local)
         self._before()
+        if self._wish.is_made:  # and said where it is
+            self._run, self._experiment = self._run or self._wish.run, self._experiment or self._wish.experiment
+            self._remember()
+            threading.Thread(target=self._tag, args=({"troupe.launch": self._launch},), daemon=True).start()
+            return
         import mlflow
 
         if not self._run:
@@ -312,14 +317,14 @@ class Tracker:
 
     def _close(self, outcome: str) -> str:
         """Writes the end of the run. What could not be written, for the caller; "": nothing."""
-        others = [task.result()[1] for task in self._nodes.values() if task.done() and not task.exception()]
+        others = [task.result()[1] for task in list(self._nodes.values()) if task.done() and not task.exception()]
         last = [each.stop.remote() for each in others if each is not None]
         if self._measures is not None:
             self._measures.stop()
         if last:
             with contextlib.suppress(Exception):
                 _calls.wait(last, len(last), 5.0)
-        if self._wish.run:
+        if self._wish.is_adopted:
             return ""
         status = rule.status_of(outcome)
         try:

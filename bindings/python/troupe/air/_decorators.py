@@ -87,7 +87,7 @@ def _build(decorator: Callable[..., Any], num_accelerators: int | None, accelera
 
     def decorate(function: Callable[..., Any]) -> AirFunction:
         made = launched(function)
-        return AirFunction(made._function, replace(made._options, door="databricks.air", about=about))
+        return AirFunction(made._function, replace(made._options, door="databricks.air", tracks=True, about=about))
 
     return decorate
 

@@ -71,7 +71,7 @@ def create_collective_group(actors: Sequence[Any], backend: str, name: str | Non
     name = name if name is not None else uuid.uuid4().hex
     if name in _groups:
         raise ValueError(f"a group named {name!r} exists: {_groups[name]!r}\n  destroy_collective_group({name!r}) first")
-    for group in _groups.values():
+    for group in list(_groups.values()):
         twice = next((actor for actor in actors if actor in group.actors), None)
         if twice is not None and group.backend == _backend(backend):
             raise RuntimeError(f"{twice!r} is in {group!r}, and an actor is in one group of each backend\n"
@@ -88,7 +88,7 @@ def _backend(name: str) -> str:
 
 def get_collective_groups(actors: Sequence[Any], backend: str | None = None) -> list[CommunicatorHandle]:
     """The groups made by this process in which all of these actors are, of one backend if it is given."""
-    return [group for group in _groups.values() if set(actors) <= set(group.actors)
+    return [group for group in list(_groups.values()) if set(actors) <= set(group.actors)
             and (backend is None or group.backend == _backend(backend))]
 
 

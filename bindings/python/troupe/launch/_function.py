@@ -50,6 +50,7 @@ class LaunchOptions:
     preimport: tuple[str, ...] = ()
     ranks_per_node: int = 0
     tracking: bool | None = None
+    tracks: bool = False  # where `tracking` says nothing: each launch has a run wherever MLflow is installed, made before it starts
     backend: str | None = None
     on_rank_death: str = "fail"
     min_processes: int | None = None

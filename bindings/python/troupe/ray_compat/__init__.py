@@ -67,17 +67,16 @@ def give_way() -> None:
 
 
 class _WhenImported:
-    """An import hook that installs at the first import of ray, or of a module of it."""
+    """An import hook that installs at the first import of ray, or of a module of it. It stays among the finders, as `_after_import`'s do."""
 
     def __init__(self, starts: bool) -> None:
-        self._starts = starts
+        self._starts, self._waits = starts, True
 
     def find_spec(self, name: str, path: Any = None, target: Any = None) -> Any:
         """What Python asks; None for all but ray."""
-        if name.partition(".")[0] != "ray":
+        if not self._waits or name.partition(".")[0] != "ray":
             return None
-        if self in sys.meta_path:
-            sys.meta_path.remove(self)
+        self._waits = False
         install(starts=self._starts)
         from troupe.ray_compat._finder import Finder
 
@@ -86,7 +85,7 @@ class _WhenImported:
 
 def is_installed() -> bool:
     """Whether `import ray` gives Troupe in this process."""
-    return any(type(each).__module__ == "troupe.ray_compat._finder" for each in sys.meta_path)
+    return any(type(each).__module__ == "troupe.ray_compat._finder" for each in list(sys.meta_path))
 
 
 __all__ = ["give_way", "install", "is_installed"]

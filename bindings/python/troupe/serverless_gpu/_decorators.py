@@ -89,7 +89,7 @@ def _made(decorator: Callable[..., Any], gpus: int, gpu_type: Any, remote: bool,
 
     def decorate(function: Callable[..., Any]) -> ServerlessFunction:
         made = launched(function)
-        return ServerlessFunction(made._function, replace(made._options, door="serverless_gpu"))
+        return ServerlessFunction(made._function, replace(made._options, door="serverless_gpu", tracks=True))
 
     return decorate
 

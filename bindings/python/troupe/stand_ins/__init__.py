@@ -78,7 +78,7 @@ def _install(name: str) -> None:
     from troupe.stand_ins import _finder, _packages
 
     finder = _finder.Finder(_packages.MODULE_CLASSES[name])
-    taken = next((each for each in sys.modules if finder.package.is_claimed(each)), None)
+    taken = next((each for each in list(sys.modules) if finder.package.is_claimed(each)), None)
     if taken is not None:
         raise RuntimeError(f"{taken} was imported before troupe.stand_ins.install(), from "
                            f"{getattr(sys.modules[taken], '__file__', 'somewhere')}: call install() first")
@@ -91,7 +91,7 @@ def installed() -> list[str]:
     """Which of the packages are Troupe's in this process."""
     from troupe import ray_compat
 
-    there = {each.package.claims[0].partition(".")[0] for each in sys.meta_path if type(each).__module__ == "troupe.stand_ins._finder"
+    there = {each.package.claims[0].partition(".")[0] for each in list(sys.meta_path) if type(each).__module__ == "troupe.stand_ins._finder"
              and hasattr(each, "package")}
     return [each for each in NAMES if each in there or each == RAY and ray_compat.is_installed()]
 

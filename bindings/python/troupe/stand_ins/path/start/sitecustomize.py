@@ -17,8 +17,8 @@ class _AtFirstUse:
     @classmethod
     def find_spec(cls, name, path=None, target=None):
         """None, so that the finders that are then there answer."""
-        if any(each.startswith(f"{name}.") or name == each or name.startswith(f"{each}.") for each in _wanted):
-            sys.meta_path.remove(cls)
+        if any(each.startswith(f"{name}.") or name == each or name.startswith(f"{each}.") for each in tuple(_wanted)):
+            _wanted.clear()  # it stays among the finders: an import in another thread would miss the one behind it
             from troupe import stand_ins
 
             stand_ins.install_named()
