@@ -51,8 +51,11 @@ class Runner:
         table = memory.block_from(self._stage.reader or memory.HeldReader(), piece)
         where = Where(piece.path, piece.first_row)
         for op, call in zip(self._stage.ops, self._calls, strict=True):
-            if table.num_rows == 0:  # it has no columns that a function could rely on
-                return table.slice(0, 0)
+            if not table.num_rows and not table.num_columns:
+                return table
+            if not table.num_rows and op.of_user:  # no function is called for no rows: its columns are not known
+                table = table if op.kind == "filter" else pa.table({})
+                continue
             table = _KINDS[op.kind](op, call, table, where)
             if not op.keeps_rows:
                 where = Where(where.path, None, op.name)
@@ -182,13 +185,13 @@ def _row(returned: Any) -> Mapping[str, Any]:
 
 def _of_rows(op: Op, rows: list[Mapping[str, Any]], where: Where, before: pa.Table) -> pa.Table:
     if not rows:
-        return before.slice(0, 0)
+        return pa.table({})
     with _Failing(op, where, 0, before.num_rows):
         return _blocks.table_of_rows(rows, before.schema)
 
 
 def _one(op: Op, made: list[pa.Table], where: Where, before: pa.Table) -> pa.Table:
-    filled = [each for each in made if each.num_rows] or [before.slice(0, 0)]
+    filled = [each for each in made if each.num_rows] or made[:1] or [pa.table({})]
     try:
         return _blocks.concat(filled)
     except (pa.ArrowException, KeyError):

@@ -94,6 +94,8 @@ def batches(tables: Iterable[tuple[pa.Table, bool]], form: Form, size: int | Non
     waiting: list[Any] = []
     rows = 0
     for table, own in alike(tables):
+        if not table.num_rows:  # it tells columns alone
+            continue
         whole, count, at = form.of(table, own=own), table.num_rows, 0
         del table
         if size is None:

@@ -98,13 +98,14 @@ class Dataset(Transforms, Takes):
         return known if known is not None else sum(block.rows for block in _stream.blocks(node, _stream.here()))
 
     def schema(self, fetch_if_missing: bool = True) -> Schema | None:
-        """The columns and their types, of the first block; None: there are no rows, or it is not to be read (`fetch_if_missing=False`). Blocks."""
+        """The columns and their types, of the first block; None: they are not known, since functions were given no rows, or the block is not to be read
+        (`fetch_if_missing=False`). Blocks."""
         if not fetch_if_missing:
             return None
         source = self.limit(1)._tables()
         try:
             first = next(source, None)
-            return None if first is None else Schema(first[0].schema)
+            return None if first is None or not first[0].num_columns else Schema(first[0].schema)
         finally:
             source.close()  # type: ignore[attr-defined]
 
@@ -176,8 +177,9 @@ class Dataset(Transforms, Takes):
         """Writes Parquet files into the folder `path`, which may be a URI of pyarrow's file systems: of each block, or of `min_rows_per_file` rows and more.
 
         `mode`: "append" (beside what is there), "overwrite" (instead of it), "ignore" (nothing where the folder has files), "error". `partition_cols`: a
-        folder for each value. `arrow_parquet_args`: of pyarrow.parquet.write_table. Each file is whole or not there. Blocks. Raises DataError naming
-        the file that cannot be written, FileExistsError for mode "error".
+        folder for each value. `arrow_parquet_args`: of pyarrow.parquet.write_table. Files appear when all are written: a write that fails leaves the
+        folder as it was. Without rows there is one file, of the columns. Blocks. Raises DataError naming the file that cannot be written,
+        FileExistsError for mode "error".
 
             ds.write_parquet("/data/clean", compression="zstd")
         """

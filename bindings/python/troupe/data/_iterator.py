@@ -82,11 +82,12 @@ class DataIterator(Takes):
                 del block, table
 
     def schema(self) -> Schema | None:
-        """Columns and their types; None: it has no rows. Reads the first block in an epoch of its own."""
+        """Columns and their types; None: they are not known. Reads the first block in an epoch of its own."""
         source = self._blocks()
         try:
             first = next(source, None)
-            return None if first is None else Schema(first.table().schema)
+            table = None if first is None else first.table()
+            return None if table is None or not table.num_columns else Schema(table.schema)
         finally:
             source.close()  # type: ignore[attr-defined]
 

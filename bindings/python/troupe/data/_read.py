@@ -242,7 +242,7 @@ def _held(tables: list[pa.Table], blocks: int | None) -> MaterializedDataset:
     for table in tables:
         rows = table.num_rows
         target = most or max(1, rows * parquet.BLOCK_BYTES // max(table.nbytes, 1))
-        for start, stop in ranges(rows, target) if rows else []:
+        for start, stop in ranges(rows, target) if rows else [] if total or pieces else [(0, 0)]:  # columns without rows are columns
             pieces.append(Held(((table, start, stop),), table.nbytes * (stop - start) // max(rows, 1), row + start))
         row += rows
     return of_pieces(pieces)

@@ -74,10 +74,29 @@ def apart(path: str, function: Callable[[], Any]) -> Any:
 
 
 def blocks(node: Node, place: Place, epoch: int = 0) -> Iterator[_work.Block]:
-    """The blocks of a simplified plan, in order. Raises DataError where a block cannot be made, at its place in the order.
+    """The blocks of a simplified plan, in order: those that have rows, or one without rows, which has the columns. Raises DataError where a block
+    cannot be made, at its place in the order.
 
     What is under way stays within the place's budget. Closing the iterator ends it.
     """
+    source = _blocks_of(node, place, epoch)
+    empty: _work.Block | None = None
+    filled = False
+    try:
+        for block in source:
+            if block.rows:
+                filled, empty = True, None
+                yield block
+            elif empty is None and not filled:
+                empty = block
+            del block
+    finally:
+        source.close()  # type: ignore[attr-defined]
+    if empty is not None:
+        yield empty
+
+
+def _blocks_of(node: Node, place: Place, epoch: int) -> Iterator[_work.Block]:
     base, ops = _plan.chain(node)
     if isinstance(base, _plan.Read):
         return _run(iter(_plan.in_order(base, epoch)), _plan.stages(base, ops), place)
@@ -199,8 +218,7 @@ def _loop(source: Iterator[Any], shops: list[Any], events: _threads.Events, plac
             if taken in failures:
                 raise failures[taken]
             block = at.pop(taken)
-            if block.rows:
-                yield block
+            yield block
             del block
             flow.released()
         elif flow.over():

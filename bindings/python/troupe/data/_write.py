@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import concurrent.futures
+import contextlib
 import posixpath
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -53,30 +54,65 @@ def mode_of(given: Any) -> str:
 
 
 def parquet(tables: Callable[[], Iterator[tuple[pa.Table, bool]]], asked: Asked) -> None:
-    """Writes all blocks, several files at a time."""
+    """Write all blocks, several files at a time, under hidden names; once all are there they get their own, and files they are to replace go."""
     system, folder = _place(asked)
     there = [one.path for one in system.get_file_info(fs.FileSelector(folder, recursive=True, allow_not_found=True)) if one.type == fs.FileType.File]
-    if there and asked.mode == "ignore":
+    seen = [path for path in there if not posixpath.basename(path).startswith(".")]
+    if seen and asked.mode == "ignore":
         return
-    if there and asked.mode == "error":
-        raise FileExistsError(f"write_parquet({asked.path!r}, mode='error'): the folder has {len(there)} files, {posixpath.basename(there[0])} the first")
+    if seen and asked.mode == "error":
+        raise FileExistsError(f"write_parquet({asked.path!r}, mode='error'): the folder has {len(seen)} files, {posixpath.basename(seen[0])} the first")
     if asked.make_folder:
         system.create_dir(folder, recursive=True)
+    staged: list[tuple[str, str]] = []
+    try:
+        _stage(tables, asked, system, folder, staged)
+        for index, (partial, path) in enumerate(staged):
+            with _Writing(path):
+                system.move(partial, path)
+            staged[index] = path, path
+    except BaseException:
+        for path, _ in staged:
+            with contextlib.suppress(OSError):
+                system.delete_file(path)
+        raise
+    if asked.mode == "overwrite":
+        for path in there:
+            with _Writing(path, "cannot be removed: what is to replace it is beside it"):
+                system.delete_file(path)
+
+
+def _stage(tables: Callable[[], Iterator[tuple[pa.Table, bool]]], asked: Asked, system: Any, folder: str, staged: list[tuple[str, str]]) -> None:
+    """Write all blocks under hidden names: `staged` gets these, and the names that they are to have. No write is under way any more at the end."""
     mark, most = uuid.uuid4().hex[:8], _threads.cpus()
+    under_way: set[concurrent.futures.Future[None]] = set()
     with concurrent.futures.ThreadPoolExecutor(most, thread_name_prefix="troupe-data-write") as pool:
-        under_way: set[concurrent.futures.Future[None]] = set()
-        for number, table in enumerate(_sized((table for table, _ in _batches.alike(tables())), asked)):
+        for number, table in enumerate(_sized(_one_schema(_batches.alike(tables()), asked), asked)):
             if len(under_way) > most:
                 done, under_way = concurrent.futures.wait(under_way, return_when=concurrent.futures.FIRST_COMPLETED)
                 for each in done:
                     each.result()
             for where, part in _by_value(table, asked.partition_cols):
-                under_way.add(pool.submit(_file, system, posixpath.join(folder, where), f"{mark}_{number:06}.parquet", part, asked))
+                path = posixpath.join(folder, where, f"{mark}_{number:06}.parquet")
+                partial = posixpath.join(folder, where, f".{mark}_{number:06}.parquet.partial")
+                staged.append((partial, path))
+                under_way.add(pool.submit(_file, system, partial, path, part, asked))
         for each in under_way:
             each.result()
-    if asked.mode == "overwrite":
-        for path in there:
-            system.delete_file(path)
+
+
+def _one_schema(tables: Iterable[tuple[pa.Table, bool]], asked: Asked) -> Iterator[pa.Table]:
+    """The blocks, of which each may have a column without values. Raises DataError where arrays are of one shape in some blocks and of several in others,
+    which files would have as columns of several types."""
+    types: dict[str, pa.DataType] = {}
+    for table, _ in tables:
+        for each in table.schema:
+            if not pa.types.is_null(each.type) and types.setdefault(each.name, each.type) != each.type:
+                text = (f"{asked.path} cannot be written: column {each.name!r} is {types[each.name]} in one block, {each.type} in another one\n"
+                        "  repartition() before write_parquet() makes blocks of arrays alike, and so does a function that gives all the same shape")
+                raise exceptions.with_type_of(DataError, TypeError(text), text, path=asked.path)
+        if table.num_columns:
+            yield table
 
 
 def _place(asked: Asked) -> tuple[Any, str]:
@@ -89,6 +125,9 @@ def _sized(tables: Iterable[pa.Table], asked: Asked) -> Iterator[pa.Table]:
     """Tables as large as files are to be."""
     for table in _gathered(tables, asked.least_rows or 0, asked.least_bytes or 0):
         rows = asked.most_rows or table.num_rows
+        if not table.num_rows:
+            yield table
+            continue
         for length, start in ((min(rows, table.num_rows - start), start) for start in range(0, table.num_rows, rows)):
             yield table.slice(start, length)
 
@@ -124,12 +163,22 @@ def _by_value(table: pa.Table, names: tuple[str, ...]) -> Iterator[tuple[str, pa
             yield posixpath.join(f"{names[0]}={text}", below), part
 
 
-def _file(system: Any, folder: str, name: str, table: pa.Table, asked: Asked) -> None:
-    path, partial = posixpath.join(folder, name), posixpath.join(folder, f".{name}.partial")
-    try:
+def _file(system: Any, partial: str, path: str, table: pa.Table, asked: Asked) -> None:
+    with _Writing(path):
         if asked.make_folder:
-            system.create_dir(folder, recursive=True)
+            system.create_dir(posixpath.dirname(path), recursive=True)
         pq.write_table(table, partial, filesystem=system, **asked.arguments)
-        system.move(partial, path)
-    except (pa.ArrowException, OSError) as error:
-        raise exceptions.with_type_of(DataError, error, f"{path} cannot be written: {type(error).__name__}: {error}", path=path) from None
+
+
+class _Writing:
+    """What fails within is a DataError that names the file."""
+
+    def __init__(self, path: str, what: str = "cannot be written") -> None:
+        self._path, self._what = path, what
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> None:
+        if isinstance(error, (pa.ArrowException, OSError)):
+            raise exceptions.with_type_of(DataError, error, f"{self._path} {self._what}: {type(error).__name__}: {error}", path=self._path) from None

@@ -2,9 +2,9 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import pyarrow as pa
@@ -36,6 +36,7 @@ class ParquetReader(Travels):
     schema: Any = None
     filter: Any = None
     names: tuple[str, ...] = ()  # all columns that there are
+    filled: Mapping[str, Any] = field(default_factory=dict)  # the types of columns that have no value in some of the files
 
     def with_columns(self, columns: Sequence[str]) -> ParquetReader | None:
         """One that reads only these; None: it cannot."""
@@ -52,6 +53,10 @@ class ParquetReader(Travels):
                 table = _read(file, list(piece.groups), in_file)
         except (pa.ArrowException, OSError) as error:
             raise _errors.of_reading(piece.path, error, _DAMAGED) from None
+        for name, kind in self.filled.items():
+            at = table.schema.get_field_index(name)
+            if at >= 0 and pa.types.is_null(table.schema.field(at).type):
+                table = table.set_column(at, pa.field(name, kind), table.column(at).cast(kind))
         table = with_folder_columns(table.replace_schema_metadata(None), piece.path, self.partitioning, include_paths=self.include_paths)
         if self.columns is not None:
             table = table.select([*self.columns, *(["path"] if self.include_paths and "path" not in self.columns else [])])
@@ -106,15 +111,18 @@ def pieces_of(found: files.Found, reader: ParquetReader, blocks: int | None) -> 
     with ThreadPoolExecutor(_FOOTERS_AT_ONCE) as pool:
         footers = list(pool.map(footer, found.files))
     schemas = [each.schema.to_arrow_schema().remove_metadata() for each in footers]
+    types = _types(found, schemas)
     for (path, _), schema in zip(found.files, schemas, strict=True):
-        _check_schema(found.files[0][0], schemas[0], path, schema, reader)
+        _check_schema(types, path, schema, schemas[0].names, reader)
+    filled = {name: kind for name, (_, kind) in types.items() if any(pa.types.is_null(each.field(name).type) for each in schemas if name in each.names)}
     partitioned = reader.partitioning is not None and any(reader.partitioning.columns(path) for path, _ in found.files)
-    reader = dataclasses.replace(reader, names=tuple(schemas[0].names), partitioning=reader.partitioning if partitioned else None,
+    reader = dataclasses.replace(reader, names=tuple(schemas[0].names), filled=filled, partitioning=reader.partitioning if partitioned else None,
                                  filesystem=found.filesystem)
     _check_columns(found.files[0][0], reader)
     total = sum(each.row_group(index).total_byte_size for each in footers for index in range(each.num_row_groups))
     target = max(1, total // blocks) if blocks else BLOCK_BYTES
-    return [piece for (path, _), each in zip(found.files, footers, strict=True) for piece in _of_file(path, each, target, reader)], reader
+    pieces = [piece for (path, _), each in zip(found.files, footers, strict=True) for piece in _of_file(path, each, target, reader)]
+    return pieces or [FilePiece(found.files[0][0], rows=0)], reader  # a file without rows tells its columns
 
 
 def _of_file(path: str, footer: Any, target: int, reader: ParquetReader) -> list[FilePiece]:
@@ -136,13 +144,25 @@ def _size(groups: Sequence[Any], columns: tuple[str, ...] | None) -> int:
                if (column := each.column(index)).path_in_schema.partition(".")[0] in wanted)
 
 
-def _check_schema(first_path: str, first: pa.Schema, path: str, schema: pa.Schema, reader: ParquetReader) -> None:
-    names = reader.columns if reader.columns is not None else tuple(dict.fromkeys([*first.names, *schema.names]))
-    if reader.schema is not None or schema.equals(first):
+def _types(found: files.Found, schemas: Sequence[pa.Schema]) -> dict[str, tuple[str, pa.DataType]]:
+    """Return the type of each column, and the first file that has it; a file in which a column has no value at all does not tell."""
+    types: dict[str, tuple[str, pa.DataType]] = {}
+    for told in (False, True):
+        for (path, _), schema in zip(found.files, schemas, strict=True):
+            for each in schema:
+                if told or not pa.types.is_null(each.type):
+                    types.setdefault(each.name, (path, each.type))
+    return types
+
+
+def _check_schema(types: Mapping[str, tuple[str, pa.DataType]], path: str, schema: pa.Schema, names: Sequence[str], reader: ParquetReader) -> None:
+    """Raise DataError for a file whose columns are not those of the others. `names`: of the first file's."""
+    if reader.schema is not None:
         return
-    for name in names:
-        here, there = (each.field(name).type if name in each.names else None for each in (schema, first))
-        if here == there:
+    for name in reader.columns if reader.columns is not None else tuple(dict.fromkeys([*names, *types])):
+        here = schema.field(name).type if name in schema.names else None
+        first_path, there = types.get(name, (path, None))
+        if here == there or here is not None and pa.types.is_null(here):
             continue
         raise exceptions.with_type_of(
             DataError, ValueError(path), f"{path} has another schema than {first_path}: column {name!r} is "
