@@ -48,7 +48,7 @@ def test_reports_are_a_barrier_and_rank_0_counts(idle: Home, tmp_path: Path) -> 
     def loop(config: dict) -> str:
         import torch
         import torch.distributed as dist
-        from torch.utils.data import DataLoader, TensorDataset
+        from torch.utils.data import BatchSampler, DataLoader, RandomSampler, TensorDataset
 
         from troupe.train.torch import get_device, get_devices, prepare_data_loader, prepare_model
 
@@ -61,9 +61,12 @@ def test_reports_are_a_barrier_and_rank_0_counts(idle: Home, tmp_path: Path) -> 
         assert get_devices() == [get_device()] == [torch.device("cpu")] and train.get_checkpoint() is None
         torch.manual_seed(rank)
         model = prepare_model(torch.nn.Linear(1, 1))
-        loader = prepare_data_loader(DataLoader(TensorDataset(torch.arange(12.0).reshape(12, 1)), batch_size=2, shuffle=True, num_workers=1))
+        data = TensorDataset(torch.arange(12.0).reshape(12, 1))
+        loader = prepare_data_loader(DataLoader(data, batch_size=2, shuffle=True, num_workers=1))
         loader.sampler.set_epoch(1)
         mine = [float(x) for (batch,) in loader for x in batch]
+        batches = prepare_data_loader(DataLoader(data, batch_sampler=BatchSampler(RandomSampler(data), 3, drop_last=False)))
+        batched = [float(x) for (batch,) in batches for x in batch]
         model(torch.ones(1, 1)).sum().backward()
         folder = Path(config["path"])
         for number in range(20):
@@ -71,8 +74,11 @@ def test_reports_are_a_barrier_and_rank_0_counts(idle: Home, tmp_path: Path) -> 
             train.report({"number": number, "rank": rank, "weight": model.module.weight.detach()})
             assert all((folder / f"{number}-{each}").exists() for each in range(size)), number
         shares: list = [None] * size
-        dist.all_gather_object(shares, mine)
-        return f"{rank} {sorted(x for share in shares for x in share) == list(range(12))} {len(mine)}"
+        whole = []
+        for share in (mine, batched):
+            dist.all_gather_object(shares, share)
+            whole.append(sorted(x for share in shares for x in share) == list(range(12)))
+        return f"{rank} {all(whole)} {len(mine)}"
 
     result = trainer(loop, tmp_path, workers=3, path=str(tmp_path)).fit()
     assert result.metrics is not None and (result.metrics["number"], result.metrics["rank"]) == (19, 0) and isinstance(result.metrics["weight"], float)

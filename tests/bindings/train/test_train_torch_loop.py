@@ -4,6 +4,7 @@ Method: this process enters a loop as a rank of several; the device "meta" stand
 """
 from __future__ import annotations
 
+import warnings
 from collections import namedtuple
 from collections.abc import Iterator
 from typing import Any
@@ -17,7 +18,9 @@ from torch.utils.data import (  # noqa: E402
     DataLoader,
     DistributedSampler,
     IterableDataset,
+    RandomSampler,
     SequentialSampler,
+    SubsetRandomSampler,
     TensorDataset,
     WeightedRandomSampler,
 )
@@ -73,13 +76,42 @@ def test_loaders_that_stay_as_they_are(rank: int) -> None:
         def __iter__(self) -> Iterator[int]:
             return iter(range(3))
 
-    for loader in (DataLoader(Stream()), DataLoader(DATA, sampler=DistributedSampler(DATA, 2, 0)), DataLoader(DATA, sampler=WeightedRandomSampler([1.0] * 10, 5)),
-                   DataLoader(DATA, batch_sampler=BatchSampler(SequentialSampler(DATA), 2, False))):
-        assert prepare_data_loader(loader) is loader
+    own = DistributedSampler(DATA, 2, 0)
+    for loader in (DataLoader(Stream()), DataLoader(DATA, sampler=own), DataLoader(DATA, batch_sampler=BatchSampler(own, 2, False)),
+                   DataLoader(DATA, batch_sampler=Pairs(own))):
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            assert prepare_data_loader(loader) is loader
+    for sampler in (WeightedRandomSampler([1.0] * 10, 5), SubsetRandomSampler([1, 2])):
+        loader = DataLoader(DATA, sampler=sampler)
+        with pytest.warns(UserWarning, match=f"a {type(sampler).__name__} chooses the rows, and each of the 2 workers has all"):
+            assert prepare_data_loader(loader) is loader
     loader = DataLoader(DATA)
     assert prepare_data_loader(loader, add_dist_sampler=False) is loader
     with pytest.raises(TypeError, match="takes a torch DataLoader, not"):
         prepare_data_loader(DATA)
+
+
+class Pairs(BatchSampler):
+    """A batch sampler of a program's own."""
+
+    def __init__(self, sampler: Any) -> None:
+        super().__init__(sampler, 2, False)
+
+
+def test_batches_of_a_batch_sampler_are_shared(rank: int) -> None:
+    made = prepare_data_loader(DataLoader(DATA, batch_sampler=BatchSampler(SequentialSampler(DATA), 2, True)))
+    assert [batch.tolist() for (batch,) in made] == [[rank, rank + 2], [rank + 4, rank + 6]]
+    shuffled = prepare_data_loader(DataLoader(DATA, batch_sampler=BatchSampler(RandomSampler(DATA), 3, False)))
+    shuffled.sampler.set_epoch(1)
+    assert shuffled.sampler.shuffle and len(shuffled) == 2 and len(set(items(shuffled))) == 5
+    assert [int(row) for (row,) in prepare_data_loader(DataLoader(DATA, batch_size=None))] == [*range(rank, 10, 2)]
+    for given, name in ((Pairs(SequentialSampler(DATA)), "Pairs"), (BatchSampler(SubsetRandomSampler([1, 2]), 2, False), "BatchSampler over a SubsetRandomSampler"),
+                        ([[0, 1], [2, 3]], "list")):
+        loader = DataLoader(DATA, batch_sampler=given)
+        with pytest.raises(ValueError, match=f"batch_sampler is a {name}, which would give each of the 2 workers all rows. Make it over"):
+            prepare_data_loader(loader)
+        assert prepare_data_loader(loader, add_dist_sampler=False) is loader
 
 
 def test_one_worker_has_all() -> None:

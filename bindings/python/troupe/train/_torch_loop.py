@@ -2,12 +2,14 @@
 from __future__ import annotations
 
 import random
+import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import torch
 from torch import nn
 from torch.utils.data import (
+    BatchSampler,
     DataLoader,
     DistributedSampler,
     IterableDataset,
@@ -68,33 +70,65 @@ def prepare_data_loader(data_loader: DataLoader, add_dist_sampler: bool = True, 
     """A loader of this worker's share of the data, whose batches are on its device.
 
     With several workers the loader is made anew with a DistributedSampler, which shuffles where the loader did: call
-    `loader.sampler.set_epoch(epoch)` before each epoch. One that has such a sampler, a sampler of its own kind, batches from a batch sampler, or an
-    IterableDataset keeps what it has. `auto_transfer` is taken and means nothing: batches of pinned memory are copied without waiting.
-    Raises TypeError for what is no DataLoader, RuntimeError outside of a worker.
+    `loader.sampler.set_epoch(epoch)` before each epoch. A BatchSampler of torch over all rows is made so, too. A loader keeps what it has where its
+    sampler or batch sampler knows the workers (it is a DistributedSampler, is made over one, or has `num_replicas`), and with an IterableDataset; with a
+    sampler of its own kind as well, and a UserWarning says that every worker has all rows of that. `add_dist_sampler=False` keeps any loader as it is.
+    `auto_transfer` is taken and means nothing: batches of pinned memory are copied without waiting.
+
+    Raises:
+        TypeError: it is no DataLoader.
+        ValueError: a batch sampler of its own kind would give every worker all rows.
+        RuntimeError: outside of a worker.
     """
     context = _here.current("prepare_data_loader()").context
     if not isinstance(data_loader, DataLoader):
         raise TypeError(f"prepare_data_loader() takes a torch DataLoader, not {data_loader!r}")
-    if add_dist_sampler and context.get_world_size() > 1 and _has_share_to_take(data_loader):
+    if add_dist_sampler and context.get_world_size() > 1 and not isinstance(data_loader.dataset, IterableDataset):
         data_loader = _with_share(data_loader, context)
     device = get_device()
     return MovingLoader(data_loader, device) if move_to_device and device.type != "cpu" else data_loader
 
 
-def _has_share_to_take(loader: DataLoader) -> bool:
-    return not isinstance(loader.dataset, IterableDataset) and type(loader.sampler) in (RandomSampler, SequentialSampler)
-
-
 def _with_share(loader: DataLoader, context: _here.TrainContext) -> DataLoader:
-    if loader.batch_size is None:  # its batch sampler's own
+    batch_size, drop_last, sampler = loader.batch_size, loader.drop_last, loader.sampler
+    if batch_size is None and loader.batch_sampler is not None:  # the loader's sampler is one that nobody asks then
+        batches = loader.batch_sampler
+        if _knows_workers(batches):
+            return loader
+        if type(batches) is not BatchSampler or type(batches.sampler) not in (RandomSampler, SequentialSampler):
+            what = type(batches).__name__ + (f" over a {type(batches.sampler).__name__}" if type(batches) is BatchSampler else "")
+            raise ValueError(f"prepare_data_loader(): batch_sampler is a {what}, which would give each of the {context.get_world_size()} workers all rows. Make it over "
+                             "a torch.utils.data.DistributedSampler(dataset), give it batch_size and sampler instead, or pass add_dist_sampler=False where its "
+                             "batches are this worker's own")
+        batch_size, drop_last, sampler = batches.batch_size, batches.drop_last, batches.sampler
+    elif type(sampler) not in (RandomSampler, SequentialSampler):
+        if not _knows_workers(sampler):
+            warnings.warn(f"prepare_data_loader(): a {type(sampler).__name__} chooses the rows, and each of the {context.get_world_size()} workers has all that it gives; "
+                          "add_dist_sampler=False says that this is meant", stacklevel=3)
         return loader
-    sampler = DistributedSampler(loader.dataset, num_replicas=context.get_world_size(), rank=context.get_world_rank(),
-                                 shuffle=not isinstance(loader.sampler, SequentialSampler))
+    share = DistributedSampler(loader.dataset, num_replicas=context.get_world_size(), rank=context.get_world_rank(),
+                               shuffle=not isinstance(sampler, SequentialSampler))
     more = {} if not loader.num_workers else {"prefetch_factor": loader.prefetch_factor, "persistent_workers": loader.persistent_workers,
                                               "multiprocessing_context": loader.multiprocessing_context}
-    return DataLoader(loader.dataset, batch_size=loader.batch_size, sampler=sampler, num_workers=loader.num_workers, collate_fn=loader.collate_fn,
-                      pin_memory=loader.pin_memory, drop_last=loader.drop_last, timeout=loader.timeout, worker_init_fn=loader.worker_init_fn,
+    return DataLoader(loader.dataset, batch_size=batch_size, sampler=share, num_workers=loader.num_workers, collate_fn=loader.collate_fn,
+                      pin_memory=loader.pin_memory, drop_last=drop_last, timeout=loader.timeout, worker_init_fn=loader.worker_init_fn,
                       generator=loader.generator, **more)
+
+
+_WORKERS_NAMED = ("num_replicas", "num_processes", "world_size")
+_SAMPLERS_DEEP = 8
+
+
+def _knows_workers(sampler: Any) -> bool:
+    """Return True if a sampler, or one that it is made over, gives each worker its own rows."""
+    for _ in range(_SAMPLERS_DEEP):
+        if isinstance(sampler, DistributedSampler) or any(hasattr(sampler, name) for name in _WORKERS_NAMED):
+            return True
+        below = [each for each in (getattr(sampler, name, None) for name in ("sampler", "batch_sampler")) if each is not None]
+        if not below:
+            return False
+        sampler = below[0]
+    return False
 
 
 class MovingLoader(DataLoader):
