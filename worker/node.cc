@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <boost/asio/post.hpp>
 #include <cstdlib>
+#include <filesystem>
 #include <utility>
 
 #include "runtime/base/log.h"
@@ -17,6 +18,7 @@
 #include "worker/core/environment.h"
 #include "worker/devices/fabric.h"
 #include "worker/devices/inventory.h"
+#include "worker/python_path.h"
 
 extern char** environ;
 
@@ -25,6 +27,7 @@ namespace {
 
 // what gpu_type= of launches, accelerator_type= of actors and tasks ask for
 constexpr char kGpuTypeLabel[] = "gpu_type";
+constexpr char kPythonPath[] = "PYTHONPATH";
 constexpr char kRdmaLabel[] = "rdma";  // "infiniband" or "roce", for selectors
 constexpr Duration kTick = std::chrono::seconds(1);
 constexpr Duration kLastChildrenLimit = std::chrono::seconds(2);  // from the kill of the zygote
@@ -35,12 +38,13 @@ std::vector<std::string> OwnEnvironment() {
   return entries;
 }
 
-std::vector<std::string> ZygoteEnvironment() {
+std::vector<std::string> ZygoteEnvironment(const std::string& own_python_path) {
   std::vector<std::string> entries;
   for (const wire::EnvVar& each : BaseEnvironment(OwnEnvironment())) {
     const bool threads = each.name == "OMP_NUM_THREADS" || each.name == "OPENBLAS_NUM_THREADS" ||
                          each.name == "MKL_NUM_THREADS";
-    if (!threads) entries.push_back(each.name + "=" + each.value);
+    if (threads || (each.name == kPythonPath && own_python_path.empty())) continue;
+    entries.push_back(each.name + "=" + (each.name == kPythonPath ? own_python_path : each.value));
   }
   return entries;
 }
@@ -48,6 +52,16 @@ std::vector<std::string> ZygoteEnvironment() {
 std::string Variable(const char* name) {
   const char* const value = std::getenv(name);
   return value == nullptr ? "" : value;
+}
+
+void SetPythonPath(ZygoteOptions* options) {
+  std::error_code error;
+  const std::string here = std::filesystem::current_path(error);  // "": it was removed
+  PythonPath path = SplitPythonPath(Variable(kPythonPath), here);
+  options->environment = ZygoteEnvironment(path.own);
+  options->own_python_path = std::move(path.own);
+  options->programs_path = std::move(path.programs);
+  if (!error) options->programs_path.insert(options->programs_path.begin(), here);
 }
 
 // What a node says of itself by a label, unless it was given one of that name.
@@ -125,7 +139,7 @@ Status Node::OpenStores() {
   ZygoteOptions zygote;
   zygote.python = options_.python;
   zygote.log_path = files_.ZygoteLog();
-  zygote.environment = ZygoteEnvironment();
+  SetPythonPath(&zygote);
   zygote.ahead = options_.preimports;
   supervisor_ = std::make_unique<Supervisor>(executor_, clock_, std::move(zygote), *logs_,
                                              SupervisorEvents());

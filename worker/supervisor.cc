@@ -31,6 +31,12 @@ std::vector<std::string> Entries(const std::vector<wire::EnvVar>& variables) {
   return entries;
 }
 
+void Replace(const std::string& name, const std::string& value, std::vector<std::string>* entries) {
+  const auto same = [&](const std::string& each) { return each.rfind(name + "=", 0) == 0; };
+  entries->erase(std::remove_if(entries->begin(), entries->end(), same), entries->end());
+  if (!value.empty()) entries->push_back(name + "=" + value);
+}
+
 }  // namespace
 
 Supervisor::Supervisor(async::Executor executor, const Clock& clock, ZygoteOptions zygote,
@@ -41,6 +47,7 @@ Supervisor::Supervisor(async::Executor executor, const Clock& clock, ZygoteOptio
       events_(std::move(events)),
       base_environment_(zygote.environment),
       python_(zygote.python),
+      own_python_path_(zygote.own_python_path),
       oom_(os::ReadOomKills()),
       oom_score_(os::OomScore(getpid())),
       zygotes_(executor, clock, std::move(zygote), ZygoteEvents()) {}
@@ -118,7 +125,9 @@ void Supervisor::Execute(Running& running, ForkOrder order) {
   os::SpawnOptions spawn;
   spawn.environment = Entries(order.request.env);
   if (running.plan.program.empty()) {
-    spawn.argv = {python_, "-m", "troupe._process", "--fd", std::to_string(kControlFd)};
+    spawn.argv = {python_, "-P", "-m", "troupe._process", "--fd", std::to_string(kControlFd)};
+    // until it enters what its request says, the program's own with it
+    Replace("PYTHONPATH", own_python_path_, &spawn.environment);
   } else {  // its first call of the library looks for the variable
     spawn.argv = {running.plan.program};
     spawn.environment.push_back(std::string(kControlVariable) + "=" + std::to_string(kControlFd));
@@ -140,7 +149,7 @@ void Supervisor::Execute(Running& running, ForkOrder order) {
 StatusOr<os::Spawned> Supervisor::StartTool(std::vector<std::string> arguments, int out) {
   const UniqueFd null(open("/dev/null", O_RDONLY | O_CLOEXEC));
   os::SpawnOptions spawn;
-  spawn.argv = {python_};
+  spawn.argv = {python_, "-P"};
   for (std::string& each : arguments) spawn.argv.push_back(std::move(each));
   spawn.environment = base_environment_;
   spawn.descriptors = {{null.get(), 0}, {out, 1}, {STDERR_FILENO, 2}};

@@ -120,6 +120,7 @@ class Supervisor {
   Events events_;
   std::vector<std::string> base_environment_;
   std::string python_;
+  const std::string own_python_path_;
   std::map<ProcessId, Running> running_;
   std::map<int, ProcessId> by_pid_;
   std::set<int> tools_;

@@ -50,11 +50,16 @@ void Zygote::Start() {
       open(options_.log_path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600));
   const UniqueFd null(open("/dev/null", O_RDONLY | O_CLOEXEC));
   os::SpawnOptions spawn;
-  spawn.argv = {options_.python, "-m", "troupe._process.zygote", "--fd", std::to_string(kChildFd)};
+  spawn.argv = {options_.python,           "-P",   "-m",
+                "troupe._process.zygote", "--fd", std::to_string(kChildFd)};
   for (const std::string& module : options_.preimport)
     spawn.argv.insert(spawn.argv.end(), {"--module", module});
   for (const std::string& path : options_.import_path)
     spawn.argv.insert(spawn.argv.end(), {"--path", path});
+  if (!options_.preimport.empty()) {
+    for (const std::string& path : options_.programs_path)
+      spawn.argv.insert(spawn.argv.end(), {"--last-path", path});
+  }
   if (!options_.working_directory.empty()) {
     spawn.argv.insert(spawn.argv.end(), {"--directory", options_.working_directory});
   }

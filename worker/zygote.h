@@ -32,6 +32,9 @@ struct ZygoteOptions {
   // modules beside what every process needs; one that fails makes it unusable
   std::vector<std::string> preimport;
   std::vector<std::string> import_path;  // where they are found
+  // where they are looked for last, and nothing but them is: see python_path.h
+  std::vector<std::string> programs_path;
+  std::string own_python_path;  // the one in `environment`, and of fresh interpreters
   std::string working_directory;
   std::string setup;   // see RuntimeEnvironment; "": nothing
   bool light = false;  // without what only some processes need: soon ready

@@ -40,7 +40,7 @@ class Worker:
         self.said: deque[tuple[str, dict]] = deque()
         with log.open("wb") as out:
             self.process = subprocess.Popen(
-                [sys.executable, "-m", "troupe._process.zygote", "--fd", str(theirs.fileno())], stdin=subprocess.DEVNULL,
+                [sys.executable, "-P", "-m", "troupe._process.zygote", "--fd", str(theirs.fileno())], stdin=subprocess.DEVNULL,
                 stdout=out, stderr=out, pass_fds=[theirs.fileno()], start_new_session=True,
                 env={**os.environ, "TROUPE_PARKED_PROCESSES": str(parked), **environment})
         theirs.close()
@@ -263,6 +263,22 @@ def test_none_are_parked_where_the_variable_says_so(tmp_path: Path) -> None:
         end(pid, control)
 
 
+def test_a_zygote_is_in_no_cluster_and_starts_none(tmp_path: Path) -> None:
+    """A module that is to be imported before its program asks for it, and calls the cluster while it is."""
+    (tmp_path / "calls_early.py").write_text("import troupe\ntroupe.init()\n")
+    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    ours.settimeout(LIMIT_S)
+    started = subprocess.Popen(
+        [sys.executable, "-P", "-m", "troupe._process.zygote", "--fd", str(theirs.fileno()), "--light", "--module", "calls_early",
+         "--path", str(tmp_path)], pass_fds=[theirs.fileno()], stderr=subprocess.PIPE, text=True)
+    theirs.close()
+    kind, fields = _native.decode_message(ours.recv(1 << 20))[:2]
+    ours.close()
+    _, said = started.communicate(timeout=LIMIT_S)
+    assert kind == "ZygoteReady" and not fields["usable"] and fields["reason"].startswith("ConnectionError: this process is a worker's zygote")
+    assert "must not use the cluster while it is imported" in said
+
+
 RECORD_PRCTL = """
 import ctypes, os
 class Recording(ctypes.CDLL):
@@ -298,7 +314,7 @@ def test_forked_and_executed_processes_name_their_worker_as_the_one_that_may_rea
         end(pid, control)
     ours, theirs = socket.socketpair()
     executed = subprocess.Popen(
-        [sys.executable, "-m", "troupe._process", "--fd", str(theirs.fileno())], pass_fds=[theirs.fileno()],
+        [sys.executable, "-P", "-m", "troupe._process", "--fd", str(theirs.fileno())], pass_fds=[theirs.fileno()],
         stderr=subprocess.DEVNULL, env={**os.environ, **environment})
     try:
         ours.sendall(_native.encode_message("ForkRequest", {**RANK, "process": new_id()}, b""))

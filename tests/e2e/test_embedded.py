@@ -1,6 +1,7 @@
 """Embedded clusters: no address, cold zygote (processes by exec), nothing left after the end, however it comes."""
 from __future__ import annotations
 
+import json
 import os
 import platform
 import signal
@@ -54,10 +55,103 @@ def test_nothing_is_left_when_the_driver_is_killed(home: Home) -> None:
     eventually(lambda: not home.processes(), what="the end of the orphaned cluster")
 
 
+STARTS = {"init": "cluster = troupe.init(num_cpus=1)", "Cluster": "from troupe.cluster_utils import Cluster; cluster = Cluster(True)"}
+
+
+@pytest.mark.parametrize("starts", STARTS)
+def test_a_forked_child_keeps_no_cluster_of_a_driver_that_is_killed(home: Home, starts: str) -> None:
+    code = f"""
+import os, signal, sys, troupe
+{STARTS[starts]}
+child = os.fork()
+if child == 0:
+    signal.pause()
+print(child, flush=True)
+signal.pause()
+"""
+    process = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True)
+    assert process.stdout is not None
+    child = int(process.stdout.readline())
+    try:
+        process.kill()
+        process.wait(TIMEOUT_S)
+        eventually(lambda: set(home.processes()) == {child}, what="the end of the cluster, while the child lives")
+    finally:
+        os.kill(child, signal.SIGKILL)
+        process.communicate()
+
+
+NAMED_LIKE_A_LIBRARY = """
+import os, ray, sys
+MINE = True
+with open(os.path.join(os.path.dirname(os.path.abspath(__file__)), "imported"), "a") as file:
+    print(os.getpid(), file=file)
+@ray.remote
+def told():
+    return os.getppid()
+ray.get(told.remote())
+"""
+USES_IT = """
+import json, os, ray, tqdm
+@ray.remote(num_cpus=0)
+class Actor:
+    def look(self):
+        import tqdm
+        return tqdm.MINE, os.getpid(), os.getppid()
+def look():
+    import tqdm
+    return tqdm.MINE, os.getpid(), os.getppid()
+actor = Actor.remote()
+found = [(tqdm.MINE, os.getpid(), 0), ray.get(actor.look.remote()), ray.get(ray.remote(look).remote())]
+print(json.dumps({"found": found, "workers": sorted({worker for _, _, worker in found[1:]} | {ray.get(tqdm.told.remote())})}))
+"""
+
+
+def test_a_file_named_like_a_library_is_run_by_the_program_alone(home: Home, tmp_path: Path) -> None:
+    """In the directory and in PYTHONPATH; torch imports tqdm. What runs it is the program, and asks of it: no other cluster is started by it."""
+    pytest.importorskip("torch")
+    (tmp_path / "tqdm.py").write_text(NAMED_LIKE_A_LIBRARY)
+    (tmp_path / "main.py").write_text(USES_IT)
+    path = os.pathsep.join([str(tmp_path), *filter(None, [os.environ.get("PYTHONPATH")])])
+    done = subprocess.run([sys.executable, "-m", "troupe", "run-as", "main.py"], capture_output=True, text=True, timeout=3 * TIMEOUT_S,
+                          cwd=tmp_path, env={**os.environ, "PYTHONPATH": path})
+    assert done.returncode == 0, done.stderr
+    told = json.loads(done.stdout)
+    assert [mine for mine, _, _ in told["found"]] == [True] * 3 and len(told["workers"]) == 1
+    assert {int(each) for each in (tmp_path / "imported").read_text().split()} == {pid for _, pid, _ in told["found"]}
+
+
+def test_a_launch_from_an_actor_runs_on_the_cluster_that_it_is_in(home: Home) -> None:
+    class Launches:
+        """Starts no cluster of its own, in a forked child neither."""
+
+        def launch(self) -> list[int]:
+            return distributed(processes=1)(os.getppid).distributed()
+
+        def launch_from_a_child(self) -> int:
+            read, write = os.pipe()
+            if os.fork() == 0:
+                os.write(write, str(self.launch()[0]).encode())
+                os._exit(0)
+            os.close(write)
+            with os.fdopen(read) as answer:
+                return int(answer.read())
+
+        def worker(self) -> int:
+            return os.getppid()
+
+    with troupe.init(num_cpus=2):
+        actor = troupe.remote(num_cpus=0)(Launches).remote()
+        worker = troupe.get(actor.worker.remote(), timeout=TIMEOUT_S)
+        assert troupe.get(actor.launch.remote(), timeout=TIMEOUT_S) == [worker]
+        assert troupe.get(actor.launch_from_a_child.remote(), timeout=TIMEOUT_S) == worker
+
+
 def test_a_launch_runs_without_torch_and_only_its_use_fails(home: Home, tmp_path: Path) -> None:
     stub = tmp_path / "torch"
     stub.mkdir()
     (stub / "__init__.py").write_text("raise ImportError('libcudart.so: cannot open shared object file')")
+    (tmp_path / "torch-2.dist-info").mkdir()  # it is what the node's own interpreters find installed, too
     code = """
 import os
 from troupe.launch import distributed

@@ -33,6 +33,7 @@ if "troupe._process.zygote" in sys.orig_argv:
 def killed(home: Home, tmp_path: Path) -> Path:
     """A cluster of one node; the file that a zygote makes when it ends at its first request."""
     (tmp_path / "sitecustomize.py").write_text(KILLED_WHILE_GIVING)
+    (tmp_path / "hook-1.dist-info").mkdir()  # installed: the node's own interpreters have no other folder of PYTHONPATH
     file = tmp_path / "killed"
     os.environ["KILLED"] = str(file)
     os.environ["PYTHONPATH"] = os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")])

@@ -57,6 +57,7 @@ BY_NAME = {
     "tune.schedulers": "its names, of the module that has them",
     "tune.search": "its names, of the module that has them",
     "_code.runtime_env": "a function of the user's",
+    "_process.preimports": "libraries, which are not always installed, and what processes of the runtime load of it",
     "_process.zygote": "modules of the user's",
 }
 

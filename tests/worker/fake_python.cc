@@ -236,11 +236,11 @@ void AwaitImports() {
 }  // namespace
 
 int main(int argc, char** argv) {
-  if (argc < 5) return 2;
-  const int fd = std::atoi(argv[4]);
+  if (argc < 6) return 2;
+  const int fd = std::atoi(argv[5]);
   prctl(PR_SET_PDEATHSIG, SIGKILL);
-  if (std::strcmp(argv[2], "troupe._process.zygote") == 0) {
-    if (argc == 5) AwaitImports();
+  if (std::strcmp(argv[3], "troupe._process.zygote") == 0) {
+    if (argc == 6) AwaitImports();
     RunZygote(fd);
   }
   Next(fd);  // the ForkRequest; the environment is already as it says

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from troupe import exceptions
-from troupe._cluster import connect as _cluster, executables, home as _home, local_clusters, node_start, scratch
+from troupe._cluster import connect as _cluster, executables, home as _home, local_clusters, node_start, scratch, session as _session
 
 _STOP_GRACE_S = 5.0
 _ASK_AGAIN_S = 0.02
@@ -70,8 +70,9 @@ class Cluster:
             raise ValueError("connect=True goes with initialize_head=True: there is nothing to work on before add_node()")
         if head_node_args and not initialize_head:
             raise ValueError("head_node_args goes with initialize_head=True")
+        _session.check_allowed()
         self._folder = scratch.Folder(local_clusters.SEVERAL)
-        self._read, self._write = os.pipe()  # the programs end when this process does
+        self._lifeline = executables.Lifeline()
         self._pid = os.getpid()
         self._nodes: list[ClusterNode] = []
         self._made = 0
@@ -80,7 +81,7 @@ class Cluster:
         try:
             self._head = executables.start("troupe-head", [f"--home={self.home}", "--listen=127.0.0.1", "--port=0",
                                                             "--new=true"],
-                                            log=self.home / "logs" / "head.log", lifeline=self._read)
+                                            log=self.home / "logs" / "head.log", lifeline=self._lifeline.read_end)
             _cluster.sockets_here[self.address] = str(self._head.ready["socket"])
             if initialize_head:
                 self.head_node = self.add_node(**dict(head_node_args or {}))
@@ -140,7 +141,7 @@ class Cluster:
         cluster_id = str(self._running().ready["cluster_id"])
         folder = node_start.node_dir(self.home, cluster_id, name)
         started = node_start.start(f"unix:{self._running().ready['socket']}", folder, [*offered, f"--name={name}"],
-                                    log=folder / "worker.log", lifeline=self._read)
+                                    log=folder / "worker.log", lifeline=self._lifeline.read_end)
         node = ClusterNode(started, folder, name)
         self._nodes.append(node)
         return node
@@ -181,10 +182,9 @@ class Cluster:
 
     def shutdown(self) -> None:
         """Disconnects this process where it is connected to this cluster, and ends all of it. Idempotent."""
-        if self._pid != os.getpid() or self._write < 0:
+        if self._pid != os.getpid() or self._lifeline.is_closed:
             return
         from troupe import _api
-        from troupe._cluster import session as _session
 
         current = _session.current_or_none()
         if self._head is not None:
@@ -197,9 +197,7 @@ class Cluster:
             executables.end([self._head.process], _STOP_GRACE_S)
         self._nodes.clear()
         self.head_node = self._head = None
-        os.close(self._read)
-        os.close(self._write)
-        self._read = self._write = -1
+        self._lifeline.close()
         self._folder.remove()
         atexit.unregister(self.shutdown)
 

@@ -7,7 +7,9 @@ from __future__ import annotations
 import os
 import queue
 import signal
+import sys
 import threading
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -88,6 +90,30 @@ def test_what_a_searcher_raises_is_told_once(where: Where) -> None:
     assert isinstance(error, ValueError) and "no raise" in str(error)
     answers.apart.close()
     assert answers.got.empty()
+
+
+def test_its_process_imports_nothing_from_the_program_before_the_searcher(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A file named like a library stands in the directory, on PYTHONPATH and on the import path; a class of the program's is found there all the same."""
+    for name in ("json", "cloudpickle"):
+        (tmp_path / f"{name}.py").write_text("raise SystemExit('imported')")
+    (tmp_path / "of_the_program.py").write_text("LIMIT = 7\n")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")]))
+    monkeypatch.setattr(sys, "path", [str(tmp_path), *sys.path])
+
+    class Asks(Numbers):
+        def propose(self, trial: str) -> Proposal | None:
+            import of_the_program
+            import troupe
+
+            with pytest.raises(troupe.exceptions.ConnectionError, match="a sweep's searcher, and is in no cluster"):
+                troupe.init()
+            return Proposal({"limit": of_the_program.LIMIT})
+
+    child = Child(Asks(Where.PROCESS))
+    proposed = child.propose("a")
+    child.close()
+    assert proposed is not None and proposed.config == {"limit": 7}
 
 
 def test_the_death_of_its_process_names_it() -> None:

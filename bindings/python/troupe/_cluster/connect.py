@@ -1,7 +1,7 @@
 """Connecting to clusters: by address, by the environment, or an embedded one of this process.
 
 An embedded cluster is a head and one worker, the same programs as anywhere, started here and ended with
-this process, whatever way that ends: both hold a lifeline, a pipe whose other end is here.
+this process, whatever way that ends: both hold a lifeline (`executables.Lifeline`).
 """
 from __future__ import annotations
 
@@ -31,22 +31,23 @@ class Embedded:
     def __init__(self, node_args: list[str]) -> None:
         from troupe._cluster import scratch
 
+        _session.check_allowed()
         self._scratch = scratch.Folder(local_clusters.EMBEDDED)
         self.folder = self._scratch.path
         local_clusters.claim(self.folder)
-        self._lifeline_read, self._lifeline_write = os.pipe()
+        self._lifeline = executables.Lifeline()
         self._pid = os.getpid()
         self._programs: list[executables.Started] = []
         self.socket = self.address = ""
         try:
             head = executables.start(
                 "troupe-head", [f"--state_dir={self.folder}", "--embedded=true"], log=self.folder / "head.log",
-                lifeline=self._lifeline_read)
+                lifeline=self._lifeline.read_end)
             self._programs.append(head)
             self.socket, self.address = str(head.ready["socket"]), str(head.ready["address"])
             self._programs.append(node_start.start(
                 f"unix:{self.socket}", self.folder / "node", node_args, log=self.folder / "worker.log",
-                lifeline=self._lifeline_read, tell_versions=False))
+                lifeline=self._lifeline.read_end, tell_versions=False))
         except BaseException:
             self.close()
             raise
@@ -69,8 +70,7 @@ class Embedded:
             executables.end([started.process], STOP_GRACE_S)
         if self.socket:  # a head that was killed left it
             Path(self.socket).unlink(missing_ok=True)
-        for descriptor in (self._lifeline_read, self._lifeline_write):
-            os.close(descriptor)
+        self._lifeline.close()
         self._scratch.remove()
 
 
@@ -114,6 +114,7 @@ def connect(address: str, token_file: str | None = None, *, namespace: str = "",
     """
     from troupe._bridge import native
 
+    _session.check_allowed()
     if address.startswith("unix:"):  # what TROUPE_ADDRESS is inside a rank on the head's own host
         return _over_socket(address.removeprefix("unix:"), address, namespace, return_timeout)
     host, port = home.host_and_port(address)

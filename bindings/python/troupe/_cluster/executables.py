@@ -12,6 +12,7 @@ import select
 import signal
 import subprocess
 import time
+import weakref
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,6 +22,8 @@ from troupe import _identity, exceptions
 from troupe._cluster import folders, variables
 
 READY_TIMEOUT_S = 30.0
+NODE_PYTHON_PATH = "TROUPE_NODE_PYTHONPATH"
+"""Set for a process of the runtime's own that starts nodes: their PYTHONPATH, which is not its own."""
 _TAIL_BYTES = 4096
 PACKAGE = Path(os.path.abspath(__file__)).parent.parent  # not resolved: in a build tree the sources are links
 
@@ -43,6 +46,41 @@ def find(name: str) -> str:
         return found
     raise FileNotFoundError(f"{name} was not found in {', '.join(map(str, places))} or on PATH\n"
                             "  set TROUPE_BIN_DIR to the folder that has it, or install the package again")
+
+
+class Lifeline:
+    """A pipe by whose end the programs that hold `read_end` know that this process has ended, however it ended.
+
+    Nobody else holds the other end: children that are forked without an exec close theirs, so that none of them outlives this process as its owner.
+    """
+
+    def __init__(self) -> None:
+        self.read_end, self._write_end = os.pipe()
+        _lifelines.add(self)
+
+    @property
+    def is_closed(self) -> bool:
+        """Return True after `close`, and in forked children."""
+        return self._write_end < 0
+
+    def close(self) -> None:
+        """End it. Idempotent."""
+        if self.is_closed:
+            return
+        os.close(self.read_end)
+        os.close(self._write_end)
+        self.read_end = self._write_end = -1
+
+
+_lifelines: weakref.WeakSet[Lifeline] = weakref.WeakSet()
+
+
+def _let_go_of_lifelines() -> None:
+    for each in list(_lifelines):
+        each.close()
+
+
+os.register_at_fork(after_in_child=_let_go_of_lifelines)
 
 
 @dataclass
@@ -98,6 +136,8 @@ def start(name: str, args: Sequence[str], *, log: Path, lifeline: int | None = N
 def environment() -> dict[str, str]:
     """That of a node which this program starts, with what lets the worker start this very Python and package."""
     env = variables.of_a_node()
+    if NODE_PYTHON_PATH in env:
+        env["PYTHONPATH"] = env.pop(NODE_PYTHON_PATH)
     package_root = str(PACKAGE.parent)
     paths = [path for path in env.get("PYTHONPATH", "").split(os.pathsep) if path]
     if package_root not in paths and "site-packages" not in package_root:

@@ -245,6 +245,8 @@ _current: Session | None = None
 _lock = threading.RLock()
 
 
+refusal = ""
+"""Why this process, one of the runtime's own, is in no cluster and starts none; "": it may."""
 starter: Callable[[], None] | None = None
 """Where a program needs no init(): what makes a session for the call that finds none. It says so, blocks, and raises what init() does."""
 
@@ -265,10 +267,22 @@ def started() -> Session:
     """The process's session, for calls that never make one. Raises ConnectionError telling how to get one."""
     session = current_or_none()
     if session is None:
+        check_allowed()
         raise exceptions.ConnectionError(
             "not connected to a cluster: call troupe.init() (an embedded cluster on this machine) or "
             'troupe.init("host:port") first')
     return session
+
+
+def check_allowed() -> None:
+    """Raise ConnectionError in a process of the runtime's own that belongs to a cluster without being in it."""
+    if refusal:
+        raise exceptions.ConnectionError(refusal)
+
+
+def is_of_a_cluster() -> bool:
+    """Return True in a rank, an actor, a task, and in their forked children: they never start a cluster by themselves."""
+    return _current is not None and _current.in_process
 
 
 def current_or_none() -> Session | None:

@@ -35,6 +35,27 @@ def import_path() -> list[str]:
     return found
 
 
+def of_own_process() -> dict[str, str]:
+    """Return the environment of a Python process of the runtime's own: this one's, but with no folder of the program in PYTHONPATH.
+
+    What stays are the folders into which packages were installed, by the rule of `worker/python_path.h`, and the one that has Troupe. Start the
+    process by `python -P`.
+    """
+    package = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+    folders = [package, *filter(_has_installed_packages, import_path())]
+    own = [each for each in folders if os.path.realpath(each) not in _of_the_interpreter()]
+    return {**{name: value for name, value in os.environ.items() if name != "PYTHONPATH"}, **({"PYTHONPATH": os.pathsep.join(own)} if own else {})}
+
+
+def _has_installed_packages(folder: str) -> bool:
+    if os.path.basename(folder) in ("site-packages", "dist-packages"):
+        return True
+    try:
+        return any(name.endswith(".dist-info") for name in os.listdir(folder))
+    except OSError:  # an archive
+        return False
+
+
 @functools.cache
 def _of_the_interpreter() -> tuple[str, ...]:
     """Folders of its library and of installed packages, and its library as an archive. Not its prefix: a project may lie under /usr too."""

@@ -67,15 +67,15 @@ def apply_request(request: dict, base_path: list[str]) -> None:
     """Environment, working directory, import path, affinity, title, threads of a ForkRequest; and who goes first
     where memory runs out: not the worker, the zygote, what is parked or a store, without which others could not go on.
 
-    `base_path` is the interpreter's own sys.path, without the directory it was started in.
+    `base_path` is the sys.path of the interpreter, which has no folder of the program.
     What is loaded already is told how many threads it has (`_process.threads`): it has read its own environment.
     """
     os.environ.clear()
     os.environ.update({item["name"]: item["value"] for item in request["env"]})
     runtime_env.begin()
     _enter_directory(request["working_directory"])
-    extra = request["import_path"] or [os.getcwd()]
-    sys.path[:] = extra + [entry for entry in base_path if entry not in extra]
+    program = path_of_program(request)
+    sys.path[:] = program + [entry for entry in base_path if entry not in program]
     sys.argv[:] = ["troupe"]  # until the program's own are there
     if request["kind"] != "store":
         os_calls.raise_oom_score(OOM_SCORE)
@@ -106,9 +106,23 @@ def _seed() -> None:
         sys.modules["torch"].default_generator.seed()
 
 
-def base_path_of_interpreter(start_directory: str) -> list[str]:
-    """sys.path without what `python -m` put in front: the directory it was started in."""
-    return [entry for entry in sys.path if entry and entry != start_directory]
+def path_of_program(request: dict) -> list[str]:
+    """Return the import path of a request's program: the caller's, or the working directory, and PYTHONPATH. Empty for a store, which runs none."""
+    if request["kind"] == "store":
+        return []
+    directory = request["working_directory"] if os.path.isdir(request["working_directory"]) else "/"
+    variable = next((each["value"] for each in request["env"] if each["name"] == "PYTHONPATH"), "")
+    folders = [os.path.join(directory, entry) for entry in variable.split(os.pathsep) if entry]
+    return list(dict.fromkeys([*(request["import_path"] or [directory]), *map(os.path.normpath, folders)]))
+
+
+def start_anew(control: int, request: bytes) -> NoReturn:
+    """Execute a fresh interpreter in this process's place, which becomes what the ForkRequest frame `request` says. It keeps its process id."""
+    kept = os.memfd_create("request", 0)
+    os.write(kept, request)
+    os.lseek(kept, 0, os.SEEK_SET)
+    os.set_inheritable(control, True)
+    os.execv(sys.executable, [sys.executable, "-P", "-m", "troupe._process", "--fd", str(control), "--request-fd", str(kept)])
 
 
 def serve(control_fd: int, kind: str, zygote: socket.socket) -> NoReturn:
@@ -129,8 +143,10 @@ def serve(control_fd: int, kind: str, zygote: socket.socket) -> NoReturn:
 def become(channel, kind: str) -> NoReturn:
     """Runs the process's role to its end. Any error of ours ends it with a text and code 70."""
     from troupe import _identity
+    from troupe._cluster import session
     from troupe._process import exit as _leave
 
+    session.refusal = ""  # what the process becomes is in a cluster, or asks for none
     try:
         if kind == "store":
             from troupe._process import store_host

@@ -18,9 +18,10 @@ import gc
 import os
 import socket
 import sys
+from dataclasses import dataclass
 from typing import Any, NoReturn
 
-from troupe._process import bootstrap, finish, os_calls
+from troupe._process import bootstrap, finish, os_calls, preimports
 
 DATAGRAM_BYTES_MAX = 1 << 20
 SOCKET_BUFFER_BYTES = 4 << 20
@@ -36,6 +37,14 @@ def default_count() -> int:
     if wanted.isdigit():
         return min(int(wanted), PARKED_MAX)
     return max(PARKED_MIN, min(PARKED_MAX, len(os.sched_getaffinity(0))))
+
+
+@dataclass(frozen=True)
+class Loaded:
+    """What all children of a zygote have: its import path, and the files of the libraries it has loaded, by their names."""
+
+    base_path: list[str]
+    libraries: dict[str, str]
 
 
 class Child:
@@ -65,7 +74,7 @@ class Child:
             self.socket.shutdown(socket.SHUT_RDWR)
 
 
-def fork(native: Any, base_path: list[str], announce: socket.socket, *, worker: int, ahead: bool) -> Child:
+def fork(native: Any, loaded: Loaded, announce: socket.socket, *, worker: int, ahead: bool) -> Child:
     """Forks a child that waits for its request; `ahead` of one, it also warms itself up.
 
     Its parent is the worker, whose process id is `worker` and which is told of it over `announce`. Raises
@@ -82,7 +91,7 @@ def fork(native: Any, base_path: list[str], announce: socket.socket, *, worker: 
         theirs.close()
         raise
     if pid == 0:
-        _run(native, base_path, theirs.detach(), worker, ahead)
+        _run(native, loaded, theirs.detach(), worker, ahead)
     theirs.close()
     return Child(pid, ours)
 
@@ -98,7 +107,7 @@ def receive(sock: socket.socket) -> tuple[bytes, list[int]]:
     return data, list(fds)
 
 
-def _run(native: Any, base_path: list[str], descriptor: int, worker: int, ahead: bool) -> NoReturn:
+def _run(native: Any, loaded: Loaded, descriptor: int, worker: int, ahead: bool) -> NoReturn:
     try:
         bootstrap.become_child(descriptor, worker)
         finish.forget_inherited()
@@ -113,7 +122,9 @@ def _run(native: Any, base_path: list[str], descriptor: int, worker: int, ahead:
             os._exit(NEVER_GIVEN)
         request = native.decode_message(data)[1]
         control = bootstrap.take_descriptors(fds)
-        bootstrap.apply_request(request, base_path)
+        if preimports.replaced(loaded.libraries, bootstrap.path_of_program(request)):
+            bootstrap.start_anew(control, data)
+        bootstrap.apply_request(request, loaded.base_path)
         bootstrap.serve(control, request["kind"], zygote)
     except BaseException as error:
         os.write(2, f"troupe: the process could not start: {error}\n".encode())

@@ -6,8 +6,10 @@ the worker's children: the worker reaps them, and the end of the zygote is not t
 socket is its own end. Where the worker itself has ended, what its processes have started is ended first
 (`_process.survivors`).
 
-`--module NAME`, any number of times, adds modules that its processes have loaded, from `--path FOLDER`s before its own and
-with `--directory FOLDER` as its directory: one that cannot be imported makes it unusable. `--setup JSON` comes before all that: what
+No folder of a program's is on its import path: the worker starts it by `python -P` and with a PYTHONPATH that has none (`worker/python_path.h`).
+
+`--module NAME`, any number of times, adds modules that its processes have loaded, from `--path FOLDER`s before its own and `--last-path FOLDER`s
+behind them, with `--directory FOLDER` as its directory: one that cannot be imported makes it unusable. `--setup JSON` comes before all that: what
 a runtime_env puts on the import path (`_code.runtime_env.enter_paths`), so that nothing is loaded but from there. `--light` leaves
 numpy and torch to who needs them: it is ready ten times as soon.
 
@@ -36,38 +38,18 @@ from collections import deque
 from collections.abc import Callable
 
 from troupe import exceptions
-from troupe._cluster import variables
+from troupe._cluster import session, variables
 from troupe._code import packages, runtime_env
 from troupe._identity import PYTHON_VERSION
-from troupe._process import bootstrap, os_calls, prefork, survivors, threads as _threads
+from troupe._process import bootstrap, os_calls, preimports, prefork, survivors, threads as _threads
 
 WORKER_ENDS_S = 10.0     # once its socket is closed; one that runs on has let go of this zygote alone
 START_S = 1.0            # from its request on, a rank's start counts as under way for this long at most
 LOST_IN_A_ROW_MAX = 3
 PROBE_DEADLINE_S = 20.0
+_IN_NO_CLUSTER = ("this process is a worker's zygote: it imports modules for the processes that are forked from it, and is in no cluster\n"
+                  "  a module that is named in preimport= must not use the cluster while it is imported: move that into a function")
 REASON_CHARACTERS_MAX = 300  # it travels with each heartbeat of a node that was asked for the modules
-PREIMPORT = ("numpy", "numpy.random", "cloudpickle", "torch", "torch.distributed", "torch._dynamo",
-             "torch.nn.parallel.distributed")
-OFTEN_UNUSED = ("torch._dynamo",)
-"""Two fifths of the time that all imports take, for what a rank without an optimizer or a compiler never asks for."""
-OWN_MODULES = ("troupe._bridge", "troupe._calls", "troupe._process.channel", "troupe._process.rank", "troupe._process.actor",
-               "troupe._process.store_host", "troupe._process.driver", "troupe.launch", "troupe._api", "troupe._code.capture", "troupe._code.cloudpickle", "troupe._code.program",
-               "troupe._code.environment", "troupe._code.trees", "troupe._runtime_context", "troupe.state", "troupe.util",
-               "troupe._actors.classes", "troupe._actors.constructor", "troupe._tasks.functions", "troupe._tasks.host", "troupe._tasks.interrupts", "troupe._tasks.leases",
-               "troupe._cluster.connect", "troupe.launch._plain", "troupe.tune._run.host", "traceback", "json", "logging", "selectors", "concurrent.futures", "inspect", "hashlib")
-"""What ranks, actors, tasks and trials usually load: what is missing here each process would load anew."""
-
-
-def preimport(names: tuple[str, ...]) -> list[str]:
-    """Imports what is installed of `names`; the list of what now is."""
-    found = []
-    for name in names:
-        try:
-            importlib.import_module(name)
-        except ImportError:
-            continue
-        found.append(name)
-    return found
 
 
 def enter(setup: str) -> tuple[str, bool]:
@@ -86,7 +68,7 @@ def preimport_named(asked: argparse.Namespace, own_path: list[str]) -> str:
     """Imports the modules that were named, `own_path` last; why it could not, or ""."""
     if not asked.module:
         return ""
-    sys.path[:] = [*sys.path[:len(sys.path) - len(own_path)], *asked.path, *own_path]
+    sys.path[:] = [*sys.path[:len(sys.path) - len(own_path)], *asked.path, *own_path, *asked.last_path]
     try:
         if asked.directory:
             os.chdir(asked.directory)
@@ -125,7 +107,7 @@ def probe() -> str:
 class Zygote:
     """The socket to the worker, the children that are parked, and the actors that start. Main thread only."""
 
-    def __init__(self, sock: socket.socket, parked: int, base_path: list[str]) -> None:
+    def __init__(self, sock: socket.socket, parked: int, loaded: prefork.Loaded) -> None:
         from troupe import _native
 
         self._native = _native
@@ -137,7 +119,7 @@ class Zygote:
         self._lost_in_a_row = 0
         self._poll = select.poll()
         self._actions: dict[int, Callable[[], None]] = {}
-        self._base_path = base_path
+        self._loaded = loaded
         self._open = True
         self._watch(sock.fileno(), self._receive)
         self._worker_end = os.pidfd_open(self._worker)
@@ -209,7 +191,7 @@ class Zygote:
         threads = os_calls.thread_count()
         if threads != 1:
             raise RuntimeError(f"the zygote has {threads} threads; forking would not be safe")
-        child = prefork.fork(self._native, self._base_path, self._socket, worker=self._worker, ahead=ahead)
+        child = prefork.fork(self._native, self._loaded, self._socket, worker=self._worker, ahead=ahead)
         self._watch(child.socket.fileno(), lambda: self._closed(child))
         return child
 
@@ -275,27 +257,30 @@ def main() -> None:
     parser.add_argument("--fd", type=int, required=True)
     parser.add_argument("--module", action="append", default=[])
     parser.add_argument("--path", action="append", default=[])
+    parser.add_argument("--last-path", action="append", default=[])
     parser.add_argument("--directory", default="")
     parser.add_argument("--setup", default="")
     parser.add_argument("--light", action="store_true")
     asked = parser.parse_args()
     os_calls.die_with_parent()
     started = time.monotonic()
-    base_path = bootstrap.base_path_of_interpreter(os.getcwd())
+    session.refusal = _IN_NO_CLUSTER
+    base_path = list(sys.path)
     sock = socket.socket(fileno=asked.fd)
     os.set_inheritable(sock.fileno(), False)
     own_path = list(sys.path)
     failed, later = enter(asked.setup)
     once = os.environ.get(variables.ONE_LAUNCH) == "1"
-    modules = [] if failed or asked.light else preimport(tuple(each for each in PREIMPORT if not (once and each in OFTEN_UNUSED)))
-    preimport(OWN_MODULES)
+    modules = [] if failed or asked.light else preimports.preimport(each for each in preimports.LIBRARIES if not (once and each in preimports.OFTEN_UNUSED))
+    preimports.preimport(preimports.OWN_MODULES)
+    libraries = preimports.loaded_libraries(base_path)
     failed = failed or preimport_named(asked, own_path)
     _threads.find()
     gc.collect()
     gc.disable()
     gc.freeze()
     reason = failed or probe()
-    zygote = Zygote(sock, 0 if reason else prefork.default_count(), base_path)
+    zygote = Zygote(sock, 0 if reason else prefork.default_count(), prefork.Loaded(base_path, libraries))
     os_calls.die_with_parent(False)
     try:
         zygote.send("ZygoteReady", {

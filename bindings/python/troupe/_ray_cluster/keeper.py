@@ -54,7 +54,8 @@ def _start(order: dict[str, Any]) -> None:
 
 def _run(order: dict[str, Any]) -> int:
     with open(order["output"], "wb") as out:
-        return subprocess.run(order["line"], stdin=subprocess.DEVNULL, stdout=out, stderr=subprocess.STDOUT, check=False).returncode
+        now = {**os.environ, **({"PYTHONPATH": order["python_path"]} if order["python_path"] else {})}
+        return subprocess.run(order["line"], env=now, stdin=subprocess.DEVNULL, stdout=out, stderr=subprocess.STDOUT, check=False).returncode
 
 
 def _said(order: dict[str, Any]) -> str:

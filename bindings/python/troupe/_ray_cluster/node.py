@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from troupe import __version__, _pickled, exceptions
-from troupe._cluster import home, scratch, session as _session
+from troupe._cluster import executables, home, scratch, session as _session
 from troupe._cluster.logs import last_lines
 from troupe._code import environment
 from troupe._process import os_calls, stopping
@@ -29,10 +29,16 @@ from troupe.launch import _over_ray
 _FOLDER = "troupe-raynode-"
 _TOKEN, _OUTPUT, _FILES, _SOCKETS, _BIN = "token", "start.log", "r", "s", "bin"
 _ADDRESS = "ray_current_cluster"  # a file of Ray's: the address of the head
-_COMMANDS = {words.RAY: ("-c", "import sys; from ray.scripts.scripts import main; sys.argv[0] = 'ray'; main()"),
-             words.TROUPE: ("-m", "troupe.ray_compat._command")}
+_COMMANDS = {words.RAY: ("-P", "-c", "import sys; from ray.scripts.scripts import main; sys.argv[0] = 'ray'; main()"),
+             words.TROUPE: ("-P", "-m", "troupe.ray_compat._command")}
 _TAIL_BYTES = 16 << 10
 _SEEN_S = 10.0
+
+
+def _of_own_process(now: dict[str, str]) -> dict[str, str]:
+    """Return `now` for a Python process of the runtime's own: the cluster's import path is for the nodes that it starts."""
+    own = environment.of_own_process().get("PYTHONPATH", "")
+    return {**now, "PYTHONPATH": own, executables.NODE_PYTHON_PATH: now["PYTHONPATH"]}
 
 
 class RayNode:
@@ -103,7 +109,7 @@ class RayNode:
             return address, token
         if self._share.api == words.RAY:
             return (path / _FILES / _ADDRESS).read_text(encoding="ascii").strip(), token
-        told = subprocess.run([sys.executable, "-m", "troupe._ray_cluster.own_head"], env=now, stdin=subprocess.DEVNULL, capture_output=True, check=True)
+        told = subprocess.run([sys.executable, "-P", "-m", "troupe._ray_cluster.own_head"], env=_of_own_process(now), stdin=subprocess.DEVNULL, capture_output=True, check=True)
         about = json.loads(told.stdout)
         return about["address"], about["token"]
 
@@ -124,10 +130,10 @@ class RayNode:
         with self._changed:
             if self._stopping:
                 raise exceptions.TroupeError(f"the cluster's node on {self._share.name} was told to stop before it was started")
-            self._keeper = subprocess.Popen([sys.executable, "-m", "troupe._ray_cluster.keeper"], env=now, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+            self._keeper = subprocess.Popen([sys.executable, "-P", "-m", "troupe._ray_cluster.keeper"], env=_of_own_process(now), stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         assert self._keeper.stdin is not None
         path = self._folder.path
-        order = {"line": line, "folder": str(path), "output": str(path / _OUTPUT), "files": str(path / _FILES), "slow": words.TOO_SLOW}
+        order = {"line": line, "python_path": now["PYTHONPATH"] if self._share.api == words.RAY else "", "folder": str(path), "output": str(path / _OUTPUT), "files": str(path / _FILES), "slow": words.TOO_SLOW}
         print(json.dumps(order), file=self._keeper.stdin, flush=True)
         said = self._heard()
         if said is None:

@@ -87,7 +87,7 @@ class Programs:
     def __init__(self) -> None:
         self._scratch = scratch.Folder("troupe-run-")
         self.folder = self._scratch.path
-        self._lifeline, self._lifeline_end = os.pipe()
+        self._lifeline = executables.Lifeline()
         self.head: executables.Started | None = None
         self.worker: executables.Started | None = None
 
@@ -95,20 +95,20 @@ class Programs:
         """A head whose state lasts as long as the run."""
         self.head = executables.start(
             "troupe-head", [f"--state_dir={self.folder}/state", "--embedded=true", *args],
-            log=self.folder / "head.log", lifeline=self._lifeline)
+            log=self.folder / "head.log", lifeline=self._lifeline.read_end)
         return self.head
 
     def start_worker(self, head: str, args: list[str], token_file: str | None = None) -> executables.Started:
         """This node's worker, joined to the head at `host:port` or `unix:/path`."""
         self.worker = node_start.start(head, self.folder / "node", args, log=self.folder / "worker.log",
-                                        token_file=token_file, lifeline=self._lifeline)
+                                        token_file=token_file, lifeline=self._lifeline.read_end)
         return self.worker
 
     def start_command(self, command: list[str], environment: dict[str, str]) -> subprocess.Popen:
         """The command under its keeper, which ends as it does and leaves nothing of it behind."""
         keeper = str(Path(__file__).with_name("keeper.py"))
-        return subprocess.Popen([sys.executable, "-I", "-S", keeper, str(self._lifeline), *command], env=environment,
-                                pass_fds=[self._lifeline])
+        return subprocess.Popen([sys.executable, "-I", "-S", keeper, str(self._lifeline.read_end), *command], env=environment,
+                                pass_fds=[self._lifeline.read_end])
 
     def last_words(self, name: str) -> str:
         """The end of a program's log."""
@@ -121,16 +121,14 @@ class Programs:
 
     def close(self) -> None:
         """Ends worker and head, in this order, and removes what they kept. Idempotent."""
-        if self._lifeline < 0:
+        if self._lifeline.is_closed:
             return
         self.end_worker()
         if self.head is not None:
             executables.end([self.head.process], STOP_GRACE_S)
         for record in (self.folder / "state" / "head.json", self.folder / "node" / "node.json"):
             home.remove_socket_of(record)
-        for descriptor in (self._lifeline, self._lifeline_end):
-            os.close(descriptor)
-        self._lifeline = -1
+        self._lifeline.close()
         self._scratch.remove()
 
 

@@ -1,4 +1,5 @@
-"""What makes runs for a program's launches, in a process beside it: `python -m troupe._tracking.local_store`, the address in ADDRESS.
+"""What makes runs for a program's launches, in a process beside it: `python -P -m troupe._tracking.local_store FOLDER`, the address in
+ADDRESS. MLflow is imported from FOLDER where the interpreter has none.
 
 It speaks over its stdin and stdout with the process that started it (`store_process`), and listens nowhere: frames of a length (4 bytes) and a JSON
 header, then the body. The headers:
@@ -48,6 +49,7 @@ def read(source: BinaryIO) -> tuple[dict[str, Any], bytes] | None:
 
 def main() -> None:
     """Serves until the end of stdin."""
+    sys.path += [each for each in sys.argv[1:] if each and each not in sys.path]  # last: what else is in there is the program's
     frames = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # what libraries print is no frame
     os.environ["MLFLOW_DISABLE_TELEMETRY"] = "true"

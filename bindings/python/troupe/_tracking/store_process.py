@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import importlib.util
 import json
 import os
 import subprocess
@@ -17,6 +18,7 @@ import time
 from collections.abc import Mapping
 from typing import Any
 
+from troupe._code.environment import of_own_process
 from troupe._tracking import local_store, rule, runs
 
 AWAY_S = 60.0
@@ -45,18 +47,23 @@ def process_of(uri: str, environment: Mapping[str, str], session: Any) -> "Store
         return known
 
 
+def _folder_of_mlflow() -> str:
+    """Return the folder that this program imports mlflow from; "": it is not installed."""
+    found = importlib.util.find_spec("mlflow")
+    return os.path.dirname(os.path.dirname(found.origin)) if found is not None and found.origin else ""
+
+
 class StoreProcess:
     """The process, of which one thing is asked after the other. Any thread."""
 
     def __init__(self, uri: str, environment: Mapping[str, str]) -> None:
-        path = os.pathsep.join(each or os.getcwd() for each in sys.path)  # this program's, wherever it has it from
         self._turn = threading.Lock()
         self._away_until = 0.0
         self._holders: list[Any] = []  # sessions
         self._errors = b""
         self._process = subprocess.Popen(
-            [sys.executable, "-m", local_store.__name__], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-            env={**environment, local_store.ADDRESS: uri, "PYTHONPATH": path}, start_new_session=True)
+            [sys.executable, "-P", "-m", local_store.__name__, _folder_of_mlflow()], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+            env={**environment, local_store.ADDRESS: uri, "PYTHONPATH": of_own_process().get("PYTHONPATH", "")}, start_new_session=True)
         threading.Thread(target=self._read_errors, name="troupe-store-errors", daemon=True).start()
 
     def is_running(self) -> bool:

@@ -18,7 +18,7 @@ _MEANS_TROUPE: dict[str | None, str | bool] = {"troupe": runtime_env.WHEN_IMPORT
 
 
 def session_for(remote: bool) -> _session.Session:
-    """The cluster a launch goes to: the connected one, or the embedded one of this process.
+    """The cluster a launch goes to: the connected one, or the embedded one of this process; in an actor or a task the one that it is in.
 
     Raises ConnectionError for `remote=True` with neither init() nor TROUPE_ADDRESS.
     """
@@ -26,7 +26,9 @@ def session_for(remote: bool) -> _session.Session:
 
     current = _session.current_or_none()
     if not remote:
-        return current if current is not None and current.embedded is not None else connect.embedded()
+        if current is not None and (current.embedded is not None or current.in_process):
+            return current
+        return connect.from_environment() if _session.is_of_a_cluster() else connect.embedded()
     if current is not None:
         return current
     return connect.from_environment()

@@ -49,7 +49,7 @@ def folder() -> str:
 def put_into(place: Path) -> None:
     """Writes the command into a folder."""
     script = place / "ray"
-    script.write_text(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} -m troupe.ray_compat._command "$@"\n', encoding="utf-8")
+    script.write_text(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} -P -m troupe.ray_compat._command "$@"\n', encoding="utf-8")
     script.chmod(0o700)
 
 

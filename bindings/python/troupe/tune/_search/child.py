@@ -16,6 +16,8 @@ from typing import Any
 
 import cloudpickle
 
+from troupe._cluster import session
+from troupe._code import environment
 from troupe.tune._core.deciding import End, Proposal, Report, Searcher
 
 _ANSWER_BYTES_MAX = 256 << 20
@@ -34,10 +36,11 @@ class Child:
     def __init__(self, searcher: Searcher) -> None:
         self._name = type(getattr(searcher, "_search", searcher)).__name__
         here, there = socket.socketpair()
-        environment = {**os.environ, "OMP_NUM_THREADS": os.environ.get("OMP_NUM_THREADS", "1")}
+        own = environment.of_own_process()
+        own.setdefault("OMP_NUM_THREADS", "1")
         with there:
-            self._process = subprocess.Popen([sys.executable, "-c", _PROGRAM, str(there.fileno()), os.pathsep.join(sys.path)],
-                                             pass_fds=[there.fileno()], stdin=subprocess.DEVNULL, env=environment)
+            self._process = subprocess.Popen([sys.executable, "-P", "-c", _PROGRAM, str(there.fileno()), os.pathsep.join(environment.import_path())],
+                                             pass_fds=[there.fileno()], stdin=subprocess.DEVNULL, env=own)
         self._connection = Connection(here.detach())
         self._finished = False
         self._is_closed = False
@@ -96,14 +99,17 @@ class Child:
         self._process.wait()
 
 
-_PROGRAM = """import os, sys
-sys.path[:] = sys.argv[2].split(os.pathsep)
+_PROGRAM = """import sys
 from troupe.tune._search.child import serve
-serve(int(sys.argv[1]))"""
+serve(int(sys.argv[1]), sys.argv[2])"""
+_IN_NO_CLUSTER = "this process has a sweep's searcher, and is in no cluster: a searcher computes, and starts neither tasks nor actors"
 
 
-def serve(descriptor: int) -> None:
-    """The process: a searcher, and calls to it, until nobody asks any more."""
+def serve(descriptor: int, folders: str) -> None:
+    """The process: a searcher, and calls to it, until nobody asks any more. `folders`: the program's import path, for classes of its own; the
+    libraries that the searcher imports are the installed ones."""
+    session.refusal = _IN_NO_CLUSTER
+    sys.path += filter(None, folders.split(os.pathsep))
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the engine's to hear
     connection = Connection(descriptor)
     try:
