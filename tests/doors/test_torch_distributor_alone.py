@@ -66,7 +66,7 @@ def test_a_caller_that_is_killed_takes_its_ranks_of_a_cluster_along(home: Home, 
 
     def ended() -> bool:
         found = home.json("list", "launches")
-        return [each["state"] for each in found] == ["terminal"]
+        return [each["state"] for each in found] == ["cancelled"]
 
     eventually(ended, what="the end of the launch")
     eventually(lambda: not ranks(home), what="the end of its ranks")

@@ -152,7 +152,7 @@ def test_a_script_ends_with_one_screen_and_a_code(idle: Home, name: str) -> None
     assert text in done.stderr and len(done.stderr.splitlines()) <= 40, done.stderr
     if name not in ("raises", "exits", "python"):  # refused before any rank starts
         assert len(troupe.state.list_launches()) == known
-    eventually(lambda: not [each for each in troupe.state.list_launches() if each["state"] != "terminal"],
+    eventually(lambda: not [each for each in troupe.state.list_launches() if each["state"] not in ("succeeded", "failed", "cancelled")],
                what="the end of its launches")
     eventually(lambda: not [title for title in idle.processes().values() if "troupe: rank" in title],
                what="the end of its ranks")

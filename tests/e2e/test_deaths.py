@@ -196,7 +196,7 @@ def test_the_caller_ends(idle: Home, tmp_path: Path, number: int, cause: str) ->
     assert number == signal.SIGKILL or "KeyboardInterrupt" in errors, errors
 
     def ended() -> dict | None:
-        return next((each for each in troupe.state.list_launches() if each["name"] == name and each["state"] == "terminal"
+        return next((each for each in troupe.state.list_launches() if each["name"] == name and each["state"] == "cancelled"
                      and all(rank["outcome"] != "none" for rank in each["rank_infos"])), None)
 
     launch = eventually(ended, what="the end of the launch and of its ranks")

@@ -154,7 +154,7 @@ print(distributed(processes=1, remote=True, name="detached")(wait).options(detac
     assert done.returncode == 0, done.stderr
     (tmp_path / "go").write_text("now")
     mine = eventually(lambda: [each for each in troupe.state.list_launches() if each["name"] == "detached"
-                               and each["state"] == "terminal"], what="its end")
+                               and each["state"] == "succeeded"], what="its end")
     assert [each["outcome"] for each in mine] == ["succeeded"] and mine[0]["id"] == done.stdout.strip()
 
 

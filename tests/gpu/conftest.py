@@ -66,7 +66,7 @@ def _end_all() -> None:
         if actor["state"] != "dead":
             session.request("KillActor", {"actor": actor["actor_id"]})
     for launch in troupe.state.list_launches():
-        if launch["state"] != "terminal":
+        if launch["state"] not in ("succeeded", "failed", "cancelled"):
             session.request("CancelLaunch", {"launch": launch["id"], "hard": True, "reason": "its test failed", "grace_ms": 0})
 
 

@@ -7,7 +7,7 @@ import time
 from typing import Any
 
 from troupe import state
-from troupe._cluster import session as _session
+from troupe._cluster import connect
 from troupe._tasks import lists
 
 ANSWER_S = 10.0
@@ -21,7 +21,7 @@ def timeline(filename: str | os.PathLike | None = None) -> list[dict[str, Any]] 
     Blocks for those who have tasks; who does not answer within ANSWER_S is left out. Raises ConnectionError outside of a session, OSError
     for a file that cannot be written.
     """
-    session = _session.started()
+    session = connect.session_here()
     names = {each["node_id"]: each["name"] for each in state.list_nodes(session)}
     trace = [{"ph": "i", "s": "g", "ts": each["time_s"] * 1e6, "name": each["message"], "cat": each["source"], "pid": names.get(each["node_id"], ""),
               "tid": each["actor_id"] or each["launch"] or each["source"], "args": each} for each in state.list_events(session)]

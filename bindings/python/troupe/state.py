@@ -1,10 +1,13 @@
-"""What the cluster holds, as data: nodes, actors, launches, placement groups, free resources."""
+"""What the cluster holds, as data: nodes, actors, launches, placement groups, free resources.
+
+Functions without `session=` ask the cluster of `troupe.init()`, else the one that this process has launched on, else that of TROUPE_ADDRESS.
+"""
 from __future__ import annotations
 
 from typing import Any
 
 from troupe import exceptions
-from troupe._cluster import fabric, resources, selectors, session as _session, topology, view as _view
+from troupe._cluster import connect, fabric, resources, selectors, session as _session, topology, view as _view
 from troupe._code import environment
 from troupe._identity import TASKS_CLASS, short
 from troupe._tasks import lists
@@ -27,7 +30,7 @@ def list_nodes(session: _session.Session | None = None) -> list[dict[str, Any]]:
     networks they are in), `nvlink` (GPUs with equally many links that are up) and `gpudirect` (by what network cards read the GPUs' memory, "" where
     nothing was found). Speeds are in Mbit/s, of NVLink in MB/s of one link and way; 0: not known.
     """
-    infos = (session or _session.started()).request("GetStatus", {})[1]["nodes"]
+    infos = (session or connect.session_here()).request("GetStatus", {})[1]["nodes"]
     return [node_dict(info) for info in infos]
 
 
@@ -47,7 +50,7 @@ def node_dict(info: dict) -> dict[str, Any]:
 
 def list_actors(session: _session.Session | None = None, *, tasks: bool = False) -> list[dict[str, Any]]:
     """Actors, dead ones included, with where they were, while the head remembers them; processes that run tasks only where `tasks`."""
-    infos = (session or _session.started()).request("ListActors", {})[1]["actors"]
+    infos = (session or connect.session_here()).request("ListActors", {})[1]["actors"]
     return [{"actor_id": info["actor"], "class_name": info["class_name"], "name": info["name"],
              "namespace": info["namespace_"], "state": info["state"],
              "node": info["node_name"] or info["failure"]["node_name"], "node_id": info["node"] or info["failure"]["node"],
@@ -63,7 +66,7 @@ def list_tasks(session: _session.Session | None = None, *, limit: int = 10_000, 
     come; "waiting" for a process; "queued" in one; "running") and where they are. With `everywhere` also those of other programs,
     actors, tasks and ranks of the cluster, 10,000 of each at most: they are asked, and GetTimeoutError is raised where one has not
     answered after `timeout` seconds. `owner_pid` is the process that has started it, `job_id` its program's."""
-    session = session or _session.started()
+    session = session or connect.session_here()
     if not everywhere:
         return lists.of_process(session, limit=limit, ended=False)
     return lists.of_cluster(session, limit=limit, ended=False, timeout=timeout, whole=True)[:limit]
@@ -72,7 +75,7 @@ def list_tasks(session: _session.Session | None = None, *, limit: int = 10_000, 
 def list_events(session: _session.Session | None = None) -> list[dict[str, Any]]:
     """What has happened, the oldest first: nodes that came and went, actors that crashed, launches and attempts that ended. The
     latest 1,000 since the head started; ends that were asked for are none. `time_s` is since 1970."""
-    answer = (session or _session.started()).request("ListEvents", {})[1]
+    answer = (session or connect.session_here()).request("ListEvents", {})[1]
     return [{"event_id": f"{answer['head_incarnation']}-{each['number']}", "time_s": each["wall_us"] / 1e6,
              "severity": each["severity"], "source": each["source"], "message": each["message"], "node_id": each["node"],
              "actor_id": each["actor"], "launch": each["launch"]} for each in answer["events"]]
@@ -82,7 +85,7 @@ def list_runtime_envs(session: _session.Session | None = None) -> list[dict[str,
     """The environments (`runtime_env=`, with what init() was given) that this process has asked for, and for how many actors,
     pools of task processes and launches, the latest last. One that cannot be set up is the RuntimeEnvSetupError of who wanted it."""
     return [{"runtime_env": {key: environment.told(key, value) for key, value in env.items() if value and key != "ray_compat"}, "asked_for": count}
-            for env, count in environment.asked_for(session or _session.started())]
+            for env, count in environment.asked_for(session or connect.session_here())]
 
 
 def list_objects(*, limit: int = 10_000) -> list[dict[str, Any]]:
@@ -97,16 +100,16 @@ def list_objects(*, limit: int = 10_000) -> list[dict[str, Any]]:
 
 
 def list_launches(session: _session.Session | None = None) -> list[dict[str, Any]]:
-    """Launches, ended ones included while the head keeps their markers."""
+    """Launches, ended ones included while the head keeps their markers. `state` is that of `LaunchHandle.status()`."""
     from troupe.launch._handle import describe
 
-    infos = (session or _session.started()).request("ListLaunches", {})[1]["launches"]
+    infos = (session or connect.session_here()).request("ListLaunches", {})[1]["launches"]
     return [describe(info) for info in infos]
 
 
 def list_placement_groups(session: _session.Session | None = None) -> list[dict[str, Any]]:
     """Placement groups with their bundles and where these lie."""
-    infos = (session or _session.started()).request("ListGroups", {})[1]["groups"]
+    infos = (session or connect.session_here()).request("ListGroups", {})[1]["groups"]
     return [group_dict(info) for info in infos if not info["shares"] and not info["gang"] and not info["actor"]]
 
 
@@ -126,7 +129,7 @@ def explain(identity: str, session: _session.Session | None = None) -> str:
 
     `identity` may be the first digits of an id. Raises ValueError when it names none or several.
     """
-    session = session or _session.started()
+    session = session or connect.session_here()
     full, kind, info = _reservation(identity, session)
     if info is None:
         return _without_reservation(full, kind, session)
@@ -144,7 +147,7 @@ def placement_svg(identity: str, session: _session.Session | None = None) -> str
 
     `identity` as of `explain`. Raises ValueError when it names none or several, or when nothing is reserved for it now.
     """
-    session = session or _session.started()
+    session = session or connect.session_here()
     info = _reservation(identity, session)[2]
     if info is None or not info["places"]:
         raise ValueError(f"nothing is reserved for {identity} now: {explain(identity, session)}")

@@ -71,7 +71,7 @@ def up(home: Home, path: Path) -> Up:
     handle = lives.submit(str(file))
 
     def said() -> Any:
-        if handle.status()["state"] == "terminal":
+        if handle.done():
             handle.result()
         return json.loads(file.read_text()) if file.exists() else None
 

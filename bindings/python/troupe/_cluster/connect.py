@@ -202,6 +202,24 @@ def sessions_here() -> list[_session.Session]:
     return found or [from_environment()]
 
 
+def session_here() -> _session.Session:
+    """Return the session that questions about the cluster go to: of init(), else the one that a launch opened by itself, else of TROUPE_ADDRESS.
+
+    Raises:
+        ConnectionError: there is none, or launches have opened several of which none is that of TROUPE_ADDRESS.
+    """
+    current = _session.current_or_none()
+    if current is not None:
+        return current
+    found, address = sessions_here(), os.environ.get("TROUPE_ADDRESS")
+    if len(found) == 1:
+        return found[0]
+    if address:
+        return kept(address)
+    raise exceptions.ConnectionError(f"this process has launched on {len(found)} clusters: {', '.join(each.address for each in found)}\n"
+                                     '  troupe.init("host:port") says which one is asked')
+
+
 def close_hidden() -> None:
     """Ends the sessions that launches opened by themselves, embedded clusters included."""
     with _lock:

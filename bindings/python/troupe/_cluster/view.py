@@ -3,7 +3,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from troupe._cluster import resources, selectors, session as _session
+from troupe._cluster import connect, resources, selectors, session as _session
 
 _HOLDING = ("created", "rescheduling", "pending")
 
@@ -24,7 +24,7 @@ class NodeView:
 
 def nodes(session: _session.Session | None = None) -> list[NodeView]:
     """The nodes, dead ones included. One request to the head, three inside a launch."""
-    session = session or _session.started()
+    session = session or connect.session_here()
     infos = session.request("GetStatus", {})[1]["nodes"]
     if not session.launch:
         return [NodeView(info, resources.from_wire(info["resources"]), resources.from_wire(info["free"]))

@@ -33,7 +33,7 @@ def status(address: str | None, token_file: str | None, cluster: str | None, as_
     _common.echo_line(f"cluster {info['cluster_id'][:8]}   head {info['address']} up {_tables.ago(info['up_ms'] / 1000)}   "
                f"{_counted(len(alive), 'node')}   {_counted(gpus, 'GPU')}   {_counted(info['actor_count'], 'actor')}")
     _node_table(nodes)
-    going = [launch for launch in launches if launch["state"] != "terminal"]
+    going = [each for each, launch in zip(launches, info["launches"], strict=True) if launch["state"] != "terminal"]
     if going:
         _launch_table(going)
     for launch in going:
@@ -79,8 +79,7 @@ def _node_row(node: dict[str, Any]) -> list[str]:
 def _launch_table(launches: list[dict[str, Any]]) -> None:
     _tables.show(["LAUNCH", "NAME", "DOOR", "RANKS", "STATE", "EPOCH", "TOOK", "CAUSE"],
                  [[short(each["id"]), each["name"], each["door"], str(each["ranks"]),
-                   each["outcome"] if each["state"] == "terminal" else each["state"], str(each["epoch"]),
-                   _tables.ago(each["duration_s"]), (each["cause"] or "").splitlines()[0] if each["cause"] else ""]
+                   each["state"], str(each["epoch"]), _tables.ago(each["duration_s"]), (each["cause"] or "").splitlines()[0] if each["cause"] else ""]
                   for each in launches])
 
 

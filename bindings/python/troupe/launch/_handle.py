@@ -126,7 +126,8 @@ class LaunchHandle:
     def status(self) -> dict[str, Any]:
         """The launch as a dict: state, outcome, epoch, ranks with their nodes, what it waits for.
 
-        `ready_s` and `duration_s` are seconds; of `resources_per_rank`, CPU and GPU are counts and memory is bytes. `inherited_env`
+        `state` is "queued", "reserving", "starting", "running" or "stopping", and once it has ended its outcome: "succeeded", "failed" or
+        "cancelled". `ready_s` and `duration_s` are seconds; of `resources_per_rank`, CPU and GPU are counts and memory is bytes. `inherited_env`
         lists the caller's variables that travelled, `not_inherited_env` those of its variables that did not; `environment` is all that came
         along, by the rule of docs/runtime_env.md, without values. `differences`: a row for each library whose version is another on some node than here;
         `slow_paths`: one for each path between its ranks that is slower than it need be (docs/networks.md).
@@ -193,7 +194,8 @@ def describe(info: dict) -> dict[str, Any]:
     from troupe._code import environment, travelled
 
     return {
-        "id": info["launch"], "name": info["name"], "door": travelled.door(info), "mode": info["mode"], "state": info["state"],
+        "id": info["launch"], "name": info["name"], "door": travelled.door(info), "mode": info["mode"],
+        "state": info["outcome"] if info["state"] == "terminal" else info["state"],
         "outcome": info["outcome"], "exit_code": info["exit_code"], "cause": info["cause"],
         "epoch": info["epoch"], "max_attempts": info["attempts_max"], "preemptions": info["preemptions"],
         "priority": info["priority"], "ranks": info["ranks"], "ready_ranks": info["ready_ranks"],

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from troupe import state
-from troupe._cluster import logs, session as _session
+from troupe._cluster import connect, logs, session as _session
 from troupe._cluster.logs import Source
 from troupe.launch import _logs as _launch_logs
 
@@ -51,7 +51,7 @@ def list_logs(address: str | None = None, node_id: str | None = None, node_ip: s
     Of one node, or of all; `glob_filter`: those that match, e.g. "*7f3a*". View: the cluster; blocking.
     """
     _only_here(address)
-    session = _session.started()
+    session = connect.session_here()
     node = _node_of(session, node_id, node_ip)
     kinds: dict[str, list[str]] = collections.defaultdict(list)
     for name, source in _files(session).items():
@@ -80,7 +80,7 @@ def get_log(address: str | None = None, node_id: str | None = None, node_ip: str
     named = [name for name, value in given.items() if value is not None]
     if len(named) != 1:
         raise ValueError(f"one of {', '.join(given)} says which log is wanted, not {' and '.join(named) or 'none'}")
-    session = _session.started()
+    session = connect.session_here()
     node = _node_of(session, node_id, node_ip)
     if filename is not None:
         source = _files(session).get(filename)

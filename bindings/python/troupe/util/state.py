@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from troupe import _pickled, state
-from troupe._cluster import session
+from troupe._cluster import connect
 from troupe._tasks import lists
 from troupe.util._state_logs import _only_here, get_log, list_logs
 
@@ -137,7 +137,7 @@ def list_tasks(address: str | None = None, filters: Sequence[tuple[str, str, Any
     Calls of actors are none. The processes that have started them are asked: where one has not answered after `timeout` seconds,
     GetTimeoutError is raised, unless `raise_on_missing_output` is False."""
     _only_here(address)
-    tasks = lists.of_cluster(session.started(), limit=lists.MOST, ended=False, timeout=timeout, whole=raise_on_missing_output)
+    tasks = lists.of_cluster(connect.session_here(), limit=lists.MOST, ended=False, timeout=timeout, whole=raise_on_missing_output)
     return _chosen([_task(each) for each in tasks], filters, limit)
 
 
