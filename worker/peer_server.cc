@@ -8,21 +8,13 @@
 #include "runtime/net/handover.h"
 #include "runtime/net/tls_context.h"
 #include "runtime/wire/token_rule.h"
+#include "worker/peer_roles.h"
 
 namespace troupe::worker {
 namespace {
 
 // Requests of one connection that may be under way; only those for logs wait.
 constexpr int kQuestionsMax = 256;
-
-bool MayAsk(wire::Role role, const wire::Body& body) {
-  if (role == wire::Role::kClient || role == wire::Role::kWorker || role == wire::Role::kHead ||
-      role == wire::Role::kProcess) {
-    return true;
-  }
-  return role == wire::Role::kObserver &&
-         (wire::Holds<wire::ReadLog>(body) || wire::Holds<wire::ReadLogs>(body));
-}
 
 }  // namespace
 
@@ -124,7 +116,7 @@ async::Task<void> PeerServer::Serve(std::shared_ptr<net::Connection> connection)
     StatusOr<wire::Message> request = co_await connection->Receive();
     if (!request.ok()) break;
     if (wire::Holds<wire::Goodbye>(request->body)) break;
-    const bool may = Service::Handles(request->body) && MayAsk(admitted->role, request->body);
+    const bool may = MayAsk(admitted->role, request->body.index());
     if (!may || *open >= kQuestionsMax) {
       const Status refused = MakeError(
           ErrorCode::kInvalid,
