@@ -1,13 +1,14 @@
 """Columns on their way through functions: what NumPy and pandas cannot hold is not lost where a function leaves it as it was.
 
-Method: any pyarrow table through the block functions, in each format of batches, compared with what pyarrow itself writes and reads. Through
-datasets: tests/doors/data/test_data_values.py.
+Method: any pyarrow table through the block functions and through datasets, in each format of batches, compared with what pyarrow itself writes and
+reads. In processes of a cluster: tests/doors/data/test_data_values.py.
 """
 from __future__ import annotations
 
 import datetime
 import decimal
 import io
+import tempfile
 from typing import Any
 
 import pytest
@@ -20,6 +21,7 @@ import pyarrow.parquet as pq  # noqa: E402
 from hypothesis import HealthCheck, assume, given, settings  # noqa: E402
 from hypothesis import strategies as st  # noqa: E402
 
+from troupe import data  # noqa: E402
 from troupe.data import _blocks, _columns, _handed  # noqa: E402
 from troupe.data._blocks import NoBatch  # noqa: E402
 
@@ -96,6 +98,19 @@ def test_a_function_that_leaves_a_batch_as_it_is_changes_nothing(table: pa.Table
             if table.num_rows:
                 again = handed.block_of(dict(handed.batch) if batch_format == "numpy" else handed.batch)
                 assert bits(again) == bits(table), batch_format
+
+
+@settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
+@given(tables(), st.integers(1, 4), st.sampled_from(_blocks.FORMATS))
+def test_datasets_write_and_read_what_they_were_given(table: pa.Table, blocks: int, batch_format: str) -> None:
+    """In this process, in several blocks; a table without rows as well."""
+    expected = bits(written_and_read(table))
+    with tempfile.TemporaryDirectory() as folder:
+        ds = data.from_arrow(table, override_num_blocks=blocks)
+        (ds.map_batches(lambda batch: batch, batch_format=batch_format) if table.num_rows else ds).write_parquet(folder)
+        again = data.read_parquet(folder)
+        found = list(again.iter_batches(batch_size=None, batch_format="pyarrow"))
+        assert bits(pa.concat_tables(found).combine_chunks() if found else again.schema().base_schema.empty_table()) == expected
 
 
 @settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))

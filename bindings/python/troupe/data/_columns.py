@@ -5,6 +5,7 @@ least two dimensions, images say, a struct of bytes and shape with a mark of our
 """
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -114,9 +115,10 @@ def column_of(values: Any, name: str, before: pa.Field | None = None) -> tuple[p
     listed = list(values)
     if not _has_inner(listed):
         return _listed_column(listed, name, before)
-    listed = [_unwrapped(each) for each in listed]
-    if all(each is None or isinstance(each, np.ndarray) for each in listed):
-        return _arrays_column(listed, name, before)
+    if any(issubclass(kind, np.ndarray) or _is_torch_type(kind) for kind in set(map(type, listed))):
+        listed = [_unwrapped(each) for each in listed]
+        if all(each is None or isinstance(each, np.ndarray) for each in listed):
+            return _arrays_column(listed, name, before)
     filled = any(isinstance(each, np.ndarray) and each.size for each in listed)
     return _listed_column([_plain(each, filled=filled) for each in listed], name, before)
 
@@ -126,12 +128,17 @@ def _is_torch(value: Any) -> bool:
 
 
 def _is_torch_type(kind: type) -> bool:
-    return kind.__module__.partition(".")[0] == "torch" and hasattr(kind, "detach")
+    return kind.__module__.startswith("torch") and hasattr(kind, "detach")
 
 
-def _has_inner(values: list[Any]) -> bool:
+def _has_inner(values: Iterable[Any]) -> bool:
     """Return True if some of the values may be arrays, or have arrays in them."""
-    return any(issubclass(kind, (np.ndarray, Mapping, list, tuple)) or _is_torch_type(kind) for kind in set(map(type, values)))
+    return any(map(_is_container, set(map(type, values))))
+
+
+@functools.lru_cache(maxsize=1024)
+def _is_container(kind: type) -> bool:
+    return issubclass(kind, (np.ndarray, Mapping, list, tuple)) or _is_torch_type(kind)
 
 
 def _unwrapped(value: Any) -> Any:
@@ -207,14 +214,14 @@ def _listed_column(values: Any, name: str, before: pa.Field | None) -> tuple[pa.
 
 def _plain(value: Any, *, filled: bool = False) -> Any:
     """Return the value with arrays in it as pyarrow takes them: of one dimension, or lists of these. `filled`: others tell the type of an empty one."""
+    if type(value) in (list, tuple):
+        return type(value)(map(_plain, value)) if _has_inner(value) else value
     if isinstance(value, np.ndarray):
         if value.ndim == 1 and value.dtype != object:
             return value.tolist() if value.dtype == "datetime64[D]" or filled and not value.size else value
         return [_plain(each) for each in value] if value.ndim else value[()]
     if isinstance(value, Mapping):
-        return {key: _plain(each) for key, each in value.items()}
-    if type(value) in (list, tuple):
-        return type(value)(map(_plain, value))
+        return {key: _plain(each) for key, each in value.items()} if _has_inner(value.values()) else value
     return _unwrapped(value)
 
 
