@@ -4,6 +4,7 @@
 #include <absl/flags/parse.h>
 #include <absl/flags/usage.h>
 #include <sys/prctl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <csignal>
@@ -88,6 +89,7 @@ int main(int argc, char** argv) {
     std::fprintf(stderr, "troupe-head: unexpected argument '%s'; see --help\n", rest[1]);
     return 2;
   }
+  umask(077);  // the head starts no process of a user's: what it makes is its owner's alone
   const std::string repair = absl::GetFlag(FLAGS_repair);
   if (!repair.empty()) return Report(troupe::head::RepairJournal(repair));
   const std::string check = absl::GetFlag(FLAGS_check);

@@ -1,4 +1,5 @@
 // The part of Node that performs what the core decides and tells it what happened.
+#include <fcntl.h>
 #include <unistd.h>
 
 #include <boost/asio/post.hpp>
@@ -8,6 +9,7 @@
 #include <variant>
 
 #include "runtime/base/log.h"
+#include "runtime/base/unique_fd.h"
 #include "worker/hasher.h"
 #include "worker/node.h"
 #include "worker/peer_probe.h"
@@ -224,10 +226,12 @@ void Node::Keep(KeepValue effect) {
   auto work = [this, path, id, effect = std::move(effect)]() mutable {
     Status written;
     if (!effect.from_file) {
+      // Made first with its mode, which a stream would take from the umask.
+      const UniqueFd made(open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
       std::ofstream file(path, std::ios::binary | std::ios::trunc);
       file.write(effect.bytes.data(), static_cast<std::streamsize>(effect.bytes.size()));
       file.close();
-      if (!file) written = MakeError(ErrorCode::kInternal, "write " + path);
+      if (!made.valid() || !file) written = MakeError(ErrorCode::kInternal, "write " + path);
     }
     StatusOr<FileDigest> digest = written.ok() ? HashFile(path) : StatusOr<FileDigest>(written);
     async::asio::post(executor_, [this, path, id, digest = std::move(digest)] {

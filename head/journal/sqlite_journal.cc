@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <sqlite3.h>
+#include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
 
@@ -64,6 +65,13 @@ Status SqliteJournal::Execute(const char* sql) {
 
 Status SqliteJournal::OpenFile() {
   const std::string path = options_.folder + "/journal.db";
+  {
+    // SQLite would take the mode from the umask, and give the log the file's. Closed before SQLite
+    // locks the file: closing any descriptor of it ends this process's locks.
+    const UniqueFd file(open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
+    if (!file.valid() || fchmod(file.get(), 0600) != 0)
+      return MakeError(ErrorCode::kInternal, path + ": " + std::strerror(errno));
+  }
   constexpr int kFlags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX;
   if (sqlite3_open_v2(path.c_str(), &db_, kFlags, JournalVfs()) != SQLITE_OK) return Error("open");
   // Before the log is first touched: its index then stays in memory, and nobody else can write.

@@ -145,6 +145,11 @@ def test_PF6_what_is_made_is_private_whatever_the_umask(home: Home, place: Path)
                 folders = [top, *(each for each in top.rglob("*") if each.is_dir())]
                 modes = {str(each): oct(stat.S_IMODE(each.stat().st_mode)) for each in folders}
                 assert set(modes.values()) == {"0o700"}, modes
+                files = {str(each): stat.S_IMODE(each.stat().st_mode) for each in top.rglob("*") if each.is_file()}
+                assert not [name for name, mode in files.items() if mode & 0o022], files
+                for kind in ("journal.db", "journal.db-wal", "head.log", "worker.log"):
+                    assert {mode for name, mode in files.items() if name.endswith(kind)} <= {0o600}, files
+            assert list(root.rglob("journal.db")) and list(root.rglob("head.log"))
         finally:
             home.run("stop", "--all", env={"TROUPE_HOME": str(root), "XDG_RUNTIME_DIR": env["XDG_RUNTIME_DIR"]})
 

@@ -5,6 +5,7 @@ Method: the builder with folders and variables of the test's own; no cluster.
 """
 from __future__ import annotations
 
+import os
 import stat
 import sysconfig
 from pathlib import Path
@@ -53,13 +54,24 @@ def test_another_torch_has_another_library(monkeypatch: pytest.MonkeyPatch) -> N
     assert build._key() != mine and build._key().startswith("torch2.99.0-")
 
 
-def test_a_library_that_others_may_write_to_is_not_loaded(cache: Path) -> None:
-    cache.mkdir(parents=True)
+@pytest.mark.parametrize("mask", [0o000, 0o002, 0o027, 0o077], ids=oct)
+def test_a_library_that_others_may_write_to_is_built_again_and_what_is_built_is_the_users_alone(
+        cache: Path, monkeypatch: pytest.MonkeyPatch, mask: int) -> None:
+    """With umask 002, usual where each user has a group of its own, the compiler's file was refused for ever."""
+    cache.mkdir(parents=True, mode=0o700)
     path = cache / f"{build._MODULE}-{build._key()}.so"
-    path.write_bytes(b"")
+    path.write_bytes(b"theirs")
     path.chmod(stat.S_IRWXU | stat.S_IWOTH)
-    with pytest.raises(RuntimeError, match="is not this user's alone"):
-        build.ensure()
+    compiler = cache.parent / "compiler"
+    compiler.write_text('#!/bin/sh\nfor last; do :; done\necho built >"$last"\n')
+    compiler.chmod(0o755)
+    monkeypatch.setenv("CXX", str(compiler))
+    before = os.umask(mask)
+    try:
+        assert build.ensure() == path
+    finally:
+        os.umask(before)
+    assert path.read_text() == "built\n" and stat.S_IMODE(path.stat().st_mode) == 0o700
 
 
 class _Said(dict):  # a store that knows everything

@@ -111,7 +111,7 @@ def start(name: str, args: Sequence[str], *, log: Path, lifeline: int | None = N
         command.append(f"--lifeline_fd={lifeline}")
     more = variables.under(_identity.new_id(), os.environ) if name == "troupe-worker" else {}
     folders.private(log.parent, remedy="name another folder for its state", keep_readable=True)
-    with open(log, "ab") as output:
+    with open(log, "ab", opener=folders.open_private) as output:
         start_of_log = output.tell()
         try:
             process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=output, stderr=output,

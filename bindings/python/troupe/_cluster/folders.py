@@ -40,6 +40,16 @@ def private(path: Path, *, remedy: str, keep_readable: bool = False, tidy: bool 
     return path
 
 
+def open_private(path: str | os.PathLike[str], flags: int) -> int:
+    """Open a file for its owner alone, whatever the umask is and whatever its mode was: an opener for `open`. Follows no link at its end.
+
+        with open(path, "a", opener=folders.open_private) as log: ...
+    """
+    descriptor = os.open(path, flags | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+    os.fchmod(descriptor, 0o600)
+    return descriptor
+
+
 def _walk(path: str, remedy: str) -> str:
     """The folder without any link in its path; what is missing is made."""
     here, rest, links = "/", path.split("/"), 0

@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from troupe._cluster import home, scratch
+from troupe._cluster import folders, home, scratch
 
 EMBEDDED, SEVERAL = "troupe-embedded-", "troupe-cluster-"
 _HOME = "home"  # for which TROUPE_HOME a program made it: of others it is not the one that is meant by "auto"
@@ -16,7 +16,8 @@ _HOME = "home"  # for which TROUPE_HOME a program made it: of others it is not t
 
 def claim(folder: Path) -> None:
     """Says in an embedded cluster's folder whose it is."""
-    (folder / _HOME).write_text(_own_home(), encoding="utf-8")
+    with open(folder / _HOME, "w", encoding="utf-8", opener=folders.open_private) as file:
+        file.write(_own_home())
 
 
 def _own_home() -> str:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from troupe import _checks, exceptions
-from troupe._cluster import executables, home, resources as _resources, selectors
+from troupe._cluster import executables, folders, home, resources as _resources, selectors
 
 PREIMPORTS_MAX = 4
 _TOKEN_BYTES_MAX = 4096
@@ -127,7 +127,8 @@ def start(head: str, node_dir: Path, args: list[str], *, log: Path, token_file: 
     if token_file is not None:
         options.append(f"--token_file={os.path.abspath(token_file)}")
     started = executables.start("troupe-worker", options, log=log, lifeline=lifeline)
-    (node_dir / _JOINED).write_text(json.dumps({"head": head}), encoding="utf-8")
+    with open(node_dir / _JOINED, "w", encoding="utf-8", opener=folders.open_private) as file:
+        file.write(json.dumps({"head": head}))
     return started
 
 

@@ -21,6 +21,8 @@ import sysconfig
 import threading
 from typing import Any
 
+from troupe._cluster import folders
+
 _MODULE = "_troupe_torch"
 _SOURCES = ("backend.cc", "group_api.h", "tensors.h", "work.h")
 _FLAGS = ("-O2", "-std=c++20", "-fPIC", "-shared", "-fvisibility=hidden", f"-DTROUPE_TORCH_MODULE={_MODULE}")
@@ -46,15 +48,13 @@ def loaded() -> Any:
 
 def ensure() -> pathlib.Path:
     """The library's file, built if it is not there."""
-    folder = _folder()
+    folder = folders.private(_folder(), remedy="XDG_CACHE_HOME names another folder for what is built")
     path = folder / f"{_MODULE}-{_key()}.so"
-    if not path.exists():
-        folder.mkdir(parents=True, mode=0o700, exist_ok=True)
+    if not _is_ours(path):
         with open(path.with_suffix(".lock"), "w") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)  # others that come meanwhile wait here
-            if not path.exists():
+            if not _is_ours(path):
                 _build(path)
-    _check_ours(path)
     return path
 
 
@@ -103,6 +103,7 @@ def _build(path: pathlib.Path) -> None:
         if done.returncode != 0:
             raise RuntimeError(_cannot(f"{compiler} failed with code {done.returncode}: {done.stderr.strip()[-2000:]}",
                                        f"set CXX to a compiler that knows C++20; it was: {' '.join(command)}"))
+        made.chmod(0o700)  # the compiler took it from the umask
         os.replace(made, path)
     except subprocess.TimeoutExpired:
         raise RuntimeError(_cannot(f"{compiler} was not done after {BUILD_S_MAX} s, counted from its start",
@@ -118,11 +119,13 @@ def _cannot(why: str, remedy: str) -> str:
             f'  {remedy}, or use init_process_group("gloo")')
 
 
-def _check_ours(path: pathlib.Path) -> None:
-    """What is loaded into this process is of this user's making."""
-    found = path.stat()
-    if found.st_uid != os.geteuid() or found.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
-        raise RuntimeError(f"{path} is not this user's alone, and is not loaded: remove it, and it will be built again")
+def _is_ours(path: pathlib.Path) -> bool:
+    """Return whether the library is there and nobody else can have written to it. Any other file of that name is replaced, never loaded."""
+    try:
+        found = path.lstat()
+    except FileNotFoundError:
+        return False
+    return stat.S_ISREG(found.st_mode) and found.st_uid == os.geteuid() and not found.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
 
 
 def _import(path: pathlib.Path) -> Any:
