@@ -66,8 +66,8 @@ void Zygote::Start() {
   if (options_.light) spawn.argv.push_back("--light");
   if (!options_.setup.empty()) spawn.argv.insert(spawn.argv.end(), {"--setup", options_.setup});
   spawn.environment = options_.environment;
-  for (const char* variable :
-       {"OMP_NUM_THREADS=1", "OPENBLAS_NUM_THREADS=1", "MKL_NUM_THREADS=1"}) {
+  // MKL takes OpenMP's number, and would never let go of one of its own.
+  for (const char* variable : {"OMP_NUM_THREADS=1", "OPENBLAS_NUM_THREADS=1"}) {
     spawn.environment.push_back(variable);
   }
   spawn.descriptors = {

@@ -7,6 +7,8 @@ thread each. Of MKL, torch's own.
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 
 import pytest
 from conftest import Home, eventually, parked
@@ -146,6 +148,33 @@ def test_mkl_num_threads_is_torchs_as_where_it_is_loaded_afresh(idle: Home) -> N
     [found] = distributed(processes=1, cpus_per_rank=1, remote=True, runtime_env=said)(pools).distributed()
     assert found["torch"] == found["mkl_get_max_threads"] == found["torch's threads that work"] == 2, found
     assert found["numpy"] == 1, found
+
+
+ABOVE = 4 * len(os.sched_getaffinity(0))
+REPORTED = """
+import re, numpy, threadpoolctl, torch
+mkl = re.search(r"mkl_get_max_threads\\(\\) : (\\d+)", torch.__config__.parallel_info())
+print(torch.get_num_threads(), mkl and mkl[1], sorted((each["internal_api"], each["num_threads"]) for each in threadpoolctl.threadpool_info()))
+"""
+
+
+@pytest.mark.parametrize("said", [{"OMP_NUM_THREADS": str(ABOVE)}, {"OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": str(ABOVE)},
+                                  {"OMP_NUM_THREADS": str(ABOVE), "MKL_DYNAMIC": "FALSE"}], ids=lambda said: " ".join(said))
+def test_numbers_above_the_cores_are_what_they_are_where_the_libraries_are_loaded_afresh(idle: Home, said: dict[str, str]) -> None:
+    """Sums of floats depend on the number of threads: the yardstick is an interpreter that loads the libraries itself."""
+    def report() -> str:
+        import contextlib
+        import io
+
+        with contextlib.redirect_stdout(io.StringIO()) as out:
+            exec(REPORTED, {})
+        return out.getvalue()
+
+    warm(idle)
+    own = {name: value for name, value in os.environ.items() if not name.endswith("_NUM_THREADS")}
+    afresh = subprocess.run([sys.executable, "-c", REPORTED], env={**own, **said}, capture_output=True, text=True, check=True, timeout=120)
+    [found] = distributed(processes=1, remote=True, runtime_env={"env_vars": said})(report).distributed()
+    assert found == afresh.stdout
 
 
 def test_no_such_variable_costs_an_interpreter(idle: Home) -> None:

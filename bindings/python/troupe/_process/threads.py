@@ -2,7 +2,8 @@
 
 A library reads its variable when it is loaded. What a zygote has loaded, with one thread each, is told its number in the
 forked process instead, by the library's own function: that of the variables of its environment which the library would have
-read, else of OMP_NUM_THREADS, which every process has (its CPUs: `worker/core/environment.h`).
+read, else of OMP_NUM_THREADS, which every process has (its CPUs: `worker/core/environment.h`). A number above the machine's cores becomes
+what the library makes of it when it is loaded: MKL and OpenBLAS then take the cores, OpenMP and BLIS the number.
 """
 from __future__ import annotations
 
@@ -24,31 +25,49 @@ class Library(NamedTuple):
     files: tuple[str, ...]
     setters: tuple[str, ...]
     variables: tuple[str, ...]
+    cores_at_most: bool = False  # of a number that a variable says
 
 
+_OPENMP = Library(("libgomp", "libiomp", "libomp"), ("omp_set_num_threads",), (OMP,))
+_MKL_ALONE = Library(("libmkl_rt",), ("MKL_Set_Num_Threads",), (MKL, OMP))
 LIBRARIES = (
-    Library(("libgomp", "libiomp", "libomp"), ("omp_set_num_threads",), (OMP,)),
+    _OPENMP,
     Library(("libopenblas", "libscipy_openblas", "libblas", "libcblas"),
             tuple(f"{prefix}openblas_set_num_threads{suffix}" for prefix in _OPENBLAS_PREFIXES for suffix in _OPENBLAS_SUFFIXES),
-            ("OPENBLAS_NUM_THREADS", "OPENBLAS_DEFAULT_NUM_THREADS", "GOTO_NUM_THREADS", OMP)),
-    Library(("libmkl_rt",), ("MKL_Set_Num_Threads",), (MKL, OMP)),
+            ("OPENBLAS_NUM_THREADS", "OPENBLAS_DEFAULT_NUM_THREADS", "GOTO_NUM_THREADS", OMP), cores_at_most=True),
+    _MKL_ALONE,
     Library(("libblis",), ("bli_thread_set_num_threads",), ("BLIS_NUM_THREADS", OMP)),
 )
 VARIABLES = frozenset(name for library in LIBRARIES for name in library.variables)
 """No process needs to load a library anew for these."""
-_found: list[tuple[tuple[str, ...], Any]] = []  # of the libraries that are loaded: what they read, what sets them
+_found: list[tuple[Library, Any]] = []  # those that are loaded here, and what sets each one's number
+_NO = ("0", "false", "no", "off")  # of MKL_DYNAMIC
+_WITH_MKL = ("libmkl_rt", "libtorch_cpu")  # wheels of torch have MKL inside
+
+
+class Mkl(NamedTuple):
+    """Functions of the MKL that torch uses."""
+
+    set_dynamic: Any
+    get_max_threads: Any
+
+
+_mkl: list[Mkl] = []
 
 
 def find() -> None:
     """Looks which of them this process has loaded, for its children; in a zygote, after its imports."""
     _found.clear()
+    _mkl.clear()
     with open("/proc/self/maps", encoding="utf-8", errors="surrogateescape") as maps:
         paths = {line.rstrip("\n").split(None, 5)[-1] for line in maps if ".so" in line and "/" in line}
     for path in sorted(paths):
         name = os.path.basename(path)
         for library in LIBRARIES:
             if name.startswith(library.files):
-                _found.extend((library.variables, setter) for setter in _setters(path, library)[:1])
+                _found.extend((library, setter) for setter in _setters(path, library)[:1])
+        if name.startswith(_WITH_MKL) and not _mkl:
+            _mkl.extend(_mkl_of(path))
 
 
 def _setters(path: str, library: Library) -> list[Any]:
@@ -62,16 +81,40 @@ def _setters(path: str, library: Library) -> list[Any]:
     return setters
 
 
+def _mkl_of(path: str) -> list[Mkl]:
+    try:
+        loaded = ctypes.CDLL(path, mode=os.RTLD_NOLOAD | os.RTLD_NOW)
+        found = Mkl(loaded.MKL_Set_Dynamic, loaded.MKL_Get_Max_Threads)
+    except (OSError, AttributeError):  # a torch without MKL, or with one that shows none of its functions
+        return []
+    found.set_dynamic.argtypes, found.set_dynamic.restype = (ctypes.c_int,), None
+    found.get_max_threads.argtypes, found.get_max_threads.restype = (), ctypes.c_int
+    return [found]
+
+
 def follow(environment: Mapping[str, str], threads: int) -> None:
     """Tells what is loaded here how many threads it has: as `environment` says, else `threads`."""
-    for variables, setter in _found:
-        setter(said(environment, variables) or threads or 1)
+    cores = len(os.sched_getaffinity(0))
+    dynamic = bool(_mkl) and environment.get("MKL_DYNAMIC", "").strip().lower() not in _NO
+    mkls = said(environment, (MKL, OMP)) or threads or 1
+    if dynamic:
+        mkls = min(mkls, _allowed_by_mkl(mkls))
+    for library, setter in _found:
+        number = said(environment, library.variables) or threads or 1
+        setter(mkls if library is _MKL_ALONE else min(number, cores) if library.cores_at_most else number)
     torch = sys.modules.get("torch")
-    if torch is not None:
-        # A torch that has MKL asks it how many it may have, which is how MKL_NUM_THREADS goes first.
-        variables = (MKL, OMP) if torch.backends.mkl.is_available() else (OMP,)
-        torch.set_num_threads(said(environment, variables) or threads or 1)
+    if torch is not None:  # one that has MKL asks it how many it may have, which is how MKL_NUM_THREADS goes first
+        torch.set_num_threads(mkls if torch.backends.mkl.is_available() else said(environment, (OMP,)) or threads or 1)
+    if dynamic:
+        _mkl[0].set_dynamic(1)  # which torch.set_num_threads forbids, and a torch that nobody told its number does not
 
+
+def _allowed_by_mkl(number: int) -> int:
+    """Return how many threads MKL takes where OpenMP has `number`: its cores at most. Leaves OpenMP with that number."""
+    for library, setter in _found:
+        if library is _OPENMP:
+            setter(number)
+    return int(_mkl[0].get_max_threads()) or number
 
 def said(environment: Mapping[str, str], variables: tuple[str, ...]) -> int:
     """The number that the first of these variables says which says one; 0: none does. A list is its first level's."""

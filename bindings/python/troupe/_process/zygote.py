@@ -22,8 +22,9 @@ from __future__ import annotations
 
 import os
 
-for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
+for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
     os.environ[_name] = "1"  # a thread pool started by an import would make fork unsafe
+os.environ.pop("MKL_NUM_THREADS", None)  # MKL takes OpenMP's number, and would never let go of one of its own
 
 import argparse
 import gc
