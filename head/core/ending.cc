@@ -16,7 +16,6 @@
 namespace troupe::head {
 namespace {
 
-constexpr Duration kSiblingGrace = std::chrono::seconds(2);  // after another rank's failure
 // for ranks of a launch that timed out to say where they were
 constexpr Duration kWhereWait = std::chrono::seconds(2);
 // From the end of the grace, when the worker kills, until the marker is written without its word.
@@ -130,7 +129,7 @@ void StopForFailure(Turn& turn, Launch& launch, const wire::Failure& failure) {
   order.outcome = wire::Outcome::kFailed;
   order.exit_code = std::max(ExitCodeOf(failure), 1);
   order.reason = failure.cause;
-  Stop(turn, launch, std::move(order), std::min(kSiblingGrace, StopGrace(launch)));
+  Stop(turn, launch, std::move(order), StopGrace(launch));
 }
 
 void Close(Turn& turn, Launch& launch, const Cause& cause) {
@@ -208,7 +207,6 @@ void StopLaunch(Turn& turn, Launch& launch, const StopOrder& order) {
       launch.ending.verdict = cause.failure;
       launch.ending.drivers_word = cause.drivers_word;
     }
-    grace = std::min(grace, kSiblingGrace);
   }
   wire::StopRanks stop;
   stop.outcome = wire::Outcome::kCancelled;

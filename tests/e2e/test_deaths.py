@@ -85,7 +85,7 @@ def test_a_rank_ends(idle: Home, tmp_path: Path, death: Death) -> None:
 
 
 def test_ranks_that_sit_in_a_call_with_the_gil_end_all_the_same(idle: Home, tmp_path: Path) -> None:
-    gang = Gang(tmp_path / "gang", 3)
+    gang = Gang(tmp_path / "gang", 3, stop_grace=1)
     inside = [tmp_path / "0", tmp_path / "2"]  # written by a shell for which the rank waits, without letting go of the GIL
     calls = [f"__import__('ctypes').PyDLL(None).system({f'echo > {file}; exec sleep 1000'.encode()!r})" for file in inside]
     gang.tell(0, f"[signal.signal(15, signal.SIG_IGN), {calls[0]}]")

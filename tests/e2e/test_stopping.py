@@ -133,6 +133,68 @@ def test_another_rank_s_failure_gives_the_rest_a_chance(idle: Home, tmp_path: Pa
     assert caught(tmp_path) == ["SystemExit(143)"]
 
 
+def test_after_another_rank_s_failure_a_handler_has_the_whole_stop_grace(idle: Home, tmp_path: Path) -> None:
+    """Longer than the two seconds after which a rank is ended that sits in a call and has no handler."""
+    @distributed(processes=3, remote=True, stop_grace=90)
+    def train(folder: str) -> None:
+        import ctypes
+        import threading
+        from pathlib import Path
+
+        stop = threading.Event()
+        signal.signal(signal.SIGTERM, lambda *_: stop.set()) if os.environ["RANK"] == "1" else None
+        Path(folder, f"{os.environ['RANK']}.runs").touch()
+        if os.environ["RANK"] == "0":
+            while len(list(Path(folder).glob("*.runs"))) < 3:
+                os.sched_yield()
+            raise KeyError("lr")
+        if os.environ["RANK"] == "2":
+            ctypes.CDLL(None).system(b"exec sleep 1000")  # without Python's lock
+        stop.wait()
+        threading.Event().wait(4.0)  # writes a checkpoint
+        Path(folder, "saved").touch()
+
+    handle = train.submit(str(tmp_path))
+    with pytest.raises(KeyError):
+        handle.result(60)  # of 90 s that the rank in the call would have
+    assert (tmp_path / "saved").exists()
+    assert [(each["outcome"], each["exit_code"]) for each in handle.status()["rank_infos"]] == [("failed", 1), ("cancelled", 1), ("cancelled", 137)]
+
+
+POLLS = """
+def polls(folder, word):
+    import os, threading
+    from pathlib import Path
+    me = Path(folder, os.environ["RANK"])
+    me.with_suffix(".runs").touch()
+    if word and os.environ["RANK"] == "1":
+        while not Path(folder, "0.runs").exists():
+            os.sched_yield()
+        threading.Event().wait(0.5)
+        exec(word)
+    while True:
+        try:
+            open(Path(folder, "never"))
+        except FileNotFoundError:
+            threading.Event().wait(0.1)
+"""
+SYMPTOM = "raise RuntimeError('[gloo/transport/tcp/pair.cc:534] Connection closed by peer [127.0.0.1]:1234')"
+
+
+@pytest.mark.parametrize("word", ["", "raise KeyError('lr')", SYMPTOM], ids=["cancelled", "another failed", "a symptom of another"])
+def test_an_exception_that_the_program_had_caught_is_never_blamed(idle: Home, tmp_path: Path, word: str) -> None:
+    names: dict = {}
+    exec(POLLS, names)
+    handle = distributed(processes=2, remote=True)(names["polls"]).submit(str(tmp_path), word)
+    runs(tmp_path, 2)
+    if not word:
+        handle.cancel("enough")
+    with pytest.raises(exceptions.TroupeError) as caught:
+        handle.result(60)
+    assert not isinstance(caught.value, FileNotFoundError) and "FileNotFoundError" not in str(caught.value)
+    assert [each["outcome"] for each in handle.status()["rank_infos"]] == ["cancelled", "failed" if word else "cancelled"]
+
+
 def test_the_driver_of_a_ray_launch_has_it_too_and_its_ranks_live_meanwhile(idle: Home, tmp_path: Path) -> None:
     @ray_launch(processes=2, remote=True)
     def drive(folder: str) -> None:

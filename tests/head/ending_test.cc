@@ -120,7 +120,7 @@ TEST_F(Endings, E2_AFailureThatIsNoSymptomClosesTheVerdictAtOnce) {
   Run();
   Raise(1, "builtins.KeyError");
   EXPECT_EQ(Count<wire::AskRanks>(a_.session), 0u);
-  EXPECT_EQ(Last<wire::StopRanks>(b_.session).grace_ms, 2000u)
+  EXPECT_EQ(Last<wire::StopRanks>(b_.session).grace_ms, 10000u)
       << "the others may say their last word";
   EXPECT_TRUE(LaunchOf(launch_).open()) << "E3";
   Kill(3);  // later, whatever it is

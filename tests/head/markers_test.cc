@@ -216,11 +216,11 @@ TEST_F(Markers, S4_HowTheOtherRanksEndedIsToldAndChangesNothing) {
   };
   end(1, wire::Outcome::kFailed, 0, 9);
   end(0, wire::Outcome::kCancelled, 1, 0);
-  Say(a.session, wire::Heartbeat());
-  Advance(std::chrono::seconds(4));
-  Say(a.session, wire::Heartbeat());
-  // the grace of rank 2 is over, and its node has not said what became of it
-  Advance(std::chrono::seconds(4));
+  // the stop grace of rank 2 passes, and its node does not say what became of it
+  for (int i = 0; i < 4; ++i) {
+    Say(a.session, wire::Heartbeat());
+    Advance(std::chrono::seconds(4));
+  }
   ASSERT_FALSE(LaunchOf(launch).open());
   const std::size_t events = durable_.size();
   end(2, wire::Outcome::kCancelled, 0, 15);

@@ -88,16 +88,22 @@ def is_symptom(error: BaseException) -> bool:
 
     What was raised from such an error is a symptom too.
     """
-    link: BaseException | None = error
-    for _ in range(_CHAIN_MAX):
-        if link is None:
-            return False
+    for link in chain_of(error):
         text = words_of(link)
         of_collective = type(link).__name__ in _COLLECTIVES or isinstance(link, RuntimeError) and "gloo/" in text
         if of_collective and (_LOST.search(text) or _STOPPED.match(text)):
             return True
-        link = link.__cause__ or link.__context__
     return False
+
+
+def chain_of(error: BaseException) -> list[BaseException]:
+    """Return the exception and what it was raised from, or while it was handled, the latest first; 32 at most."""
+    chain: list[BaseException] = []
+    link: BaseException | None = error
+    while link is not None and len(chain) < _CHAIN_MAX and not any(link is each for each in chain):
+        chain.append(link)
+        link = link.__cause__ or link.__context__
+    return chain
 
 
 def first_line(error: BaseException) -> str:

@@ -3,10 +3,12 @@
 SIGINT raises KeyboardInterrupt, as everywhere in Python; SIGTERM raises SystemExit(143) in the main thread, unless the
 program has a handler of its own. Both only while code of the program's runs: once it has returned, there is
 nothing left to stop. How an end is judged (`verdict_on`): whoever was told to stop and then ended was stopped, whatever it
-returns or raises, except what it had raised before by itself.
+returns or raises, except what has left its code by itself.
 """
 from __future__ import annotations
 
+import _thread
+import contextlib
 import os
 import signal
 import sys
@@ -18,13 +20,14 @@ from troupe._code import failures
 from troupe._process import gloo_sockets, torch_backend
 
 EXIT_TERMINATED = 128 + signal.SIGTERM
-_CHAIN_MAX = 32  # exceptions that an exception came from
+UNHEEDED_S = 2.0  # for a call in the main thread to return to Python after another rank's failure
 
 
 class _State:
     owner = 0          # the process whose handlers these are: children inherit them
     runs = False       # whether code of the program's runs in the main thread
     told: dict[str, Any] | None = None  # ProcessStop's fields
+    heeded = threading.Event()  # the main thread has got the signal of SIGTERM as SystemExit
 
 
 def install() -> None:
@@ -51,6 +54,7 @@ def _terminate(number: int, _: Any) -> None:
         return
     if not _State.runs:
         return
+    _State.heeded.set()
     error = SystemExit(EXIT_TERMINATED)
     error.by_signal = number  # type: ignore[attr-defined]
     raise error
@@ -72,6 +76,17 @@ def tell(fields: dict[str, Any]) -> None:
         signal.pthread_kill(threading.main_thread().ident, fields["signal"])
         if fields["peer_lost"]:  # who waits in a collective returns to Python, which raises the signal's exception
             end_collectives(fields)
+            with contextlib.suppress(RuntimeError, MemoryError):  # no memory for a thread: the worker ends this process
+                _thread.start_new_thread(_end_unless_heeded, ())
+
+
+def _end_unless_heeded() -> None:
+    """Kill this process if it has no handler for SIGTERM of its own, and a call that knows nothing of signals keeps Python from ours.
+
+    The signal itself would end any other program at once. Waiting for the whole stop grace would only delay the launch's error.
+    """
+    if not _State.heeded.wait(UNHEEDED_S) and _State.runs and signal.getsignal(signal.SIGTERM) is _terminate:
+        os.kill(os.getpid(), signal.SIGKILL)
 
 
 def end_collectives(fields: dict[str, Any]) -> None:
@@ -107,30 +122,24 @@ def leave_by(number: int) -> None:
 
 
 def verdict_on(error: BaseException) -> BaseException | None:
-    """What the program raised by itself; None where it only did what it was told.
+    """Return the exception that the program raised by itself; None if it only did what it was told.
 
-    A KeyboardInterrupt or SystemExit after the word to stop is that word's doing, and so is what is raised while one of
-    them is handled. What was being handled when the signal came is the program's own, but for the end of a collective whose
-    connections were ended here.
+    Args:
+        error: the exception that has left the program's code.
+
+    After the word to stop, a KeyboardInterrupt or SystemExit that leaves the code is that word's doing, and so is an exception that was raised
+    while one of the two was handled. What the program was handling when the signal came (`__context__` of the stop) is not judged: it was
+    caught, and has not left the code. The end of a collective whose connections were ended here is no failure of the program either.
     """
     if _State.told is None:
         return error
-    chain = [each for each in _chain(error) if not (gloo_sockets.ended() and failures.is_symptom(each))]
-    if not chain:
+    chain = failures.chain_of(error)
+    if any(_is_stop(each) for each in chain):
         return None
-    if _is_stop(error):
-        return next((each for each in chain if not _is_stop(each)), None)
-    return None if any(_is_stop(each) for each in chain) else error
+    if gloo_sockets.ended() and failures.is_symptom(error):
+        return None
+    return error
 
 
 def _is_stop(error: BaseException) -> bool:
     return isinstance(error, (KeyboardInterrupt, SystemExit))
-
-
-def _chain(error: BaseException) -> list[BaseException]:
-    chain: list[BaseException] = []
-    link: BaseException | None = error
-    while link is not None and len(chain) < _CHAIN_MAX and not any(link is each for each in chain):
-        chain.append(link)
-        link = link.__cause__ or link.__context__
-    return chain
