@@ -140,6 +140,9 @@ std::string LogFiles::Tail(const std::string& file) const {
 void LogFiles::Trim(const std::string& file) {
   const StatusOr<UniqueFd> fd = os::OpenBeneath(directory_, file, O_RDWR);
   if (!fd.ok()) return;
+  struct stat info{};
+  // A file with another name is somebody's own, who asked for all of it.
+  if (fstat(fd->get(), &info) == 0 && info.st_nlink > 1) return;
   const std::uint64_t dropped = HalveLogFile(fd->get(), bytes_max_);
   if (dropped == 0) return;
   const std::uint64_t total = DroppedOf(file) + dropped;

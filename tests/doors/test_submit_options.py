@@ -4,12 +4,17 @@ Method: the command itself; torchrun's own parser says which options there are.
 """
 from __future__ import annotations
 
+import json
 import os
+import signal
+import subprocess
+import sys
+import tempfile
 from pathlib import Path
 
 import pytest
 from e2e_conftest import Home
-from submits import SAYS, printed, project, torchrun_in, troupe_in, two
+from submits import LIMIT_S, SAYS, printed, project, started_in, torchrun_in, troupe_in, two
 
 from troupe.cli import _submit, _torchrun_words
 
@@ -68,13 +73,92 @@ def test_tee_redirects_and_filter_choose_what_the_console_shows(idle: Home, tmp_
     assert shown("--local_ranks_filter", "1") == {"out 1", "err 1"}
 
 
-def test_log_dir_has_links_to_the_ranks_files(idle: Home, tmp_path: Path) -> None:
+def files_below(folder: Path) -> dict[str, str]:
+    """The text of each real file, by its path."""
+    return {str(path.relative_to(folder)): path.read_text() for path in folder.rglob("*") if path.is_file() and not path.is_symlink()}
+
+
+WRITTEN = {f"attempt_0/{rank}/{name}": f"{word} {rank}\n" for rank in (0, 1) for name, word in (("stdout.log", "out"), ("stderr.log", "err"))}
+
+
+def test_log_dir_has_files_that_outlive_the_cluster(idle: Home, tmp_path: Path) -> None:
+    """On the file system of the cluster's folder and on another one, by links and by copies, and with the id that the run was given."""
     folder = project(tmp_path / "w", says=SAYS)
-    assert troupe_in(folder, *two("--log-dir", "logs", "--redirects", "3", "says.py")).returncode == 0
-    (launch,) = (folder / "logs").iterdir()
-    for rank in ("0", "1"):
-        assert (launch / "attempt_0" / rank / "stdout.log").read_text() == f"out {rank}\n"
-        assert (launch / "attempt_0" / rank / "stderr.log").read_text() == f"err {rank}\n"
+    with tempfile.TemporaryDirectory(dir="/dev/shm") as elsewhere:
+        for logs in (folder / "logs", Path(elsewhere, "logs")):
+            done = troupe_in(folder, "torchrun", "--standalone", "--nproc-per-node", "2", "-r", "3", "--log-dir", str(logs), "says.py")
+            assert done.returncode == 0 and "err" not in done.stdout, done.stderr
+            (run,) = logs.iterdir()
+            assert files_below(run) == WRITTEN
+
+
+FAILS = """
+import os, sys, threading
+from torch.distributed.elastic.multiprocessing.errors import record
+
+@record
+def main():
+    sys.stdout.write(f"id {os.environ['TORCHELASTIC_RUN_ID']} {sys.argv[1]}\\n")  # in one go, as above
+    sys.stdout.flush()
+    if os.environ["RANK"] == "1":
+        while not os.path.exists(sys.argv[2]):
+            os.sched_yield()
+        raise KeyError("lr")
+    open(sys.argv[2], "w").close()
+    threading.Event().wait()
+
+main()
+"""
+
+
+@pytest.mark.parametrize("logs", [True, False], ids=["log-dir", "no log-dir"])
+def test_the_error_file_of_the_rank_that_failed_is_passed_on_as_torchrun_does(idle: Home, tmp_path: Path, logs: bool) -> None:
+    folder = project(tmp_path / "w", fails=FAILS)
+    words = ["--nproc-per-node", "2", "--rdzv-id", "job7", *(["--log-dir", "logs"] if logs else []), "fails.py", "cuda:${local_rank}"]
+    said = {}
+    for who in ("torchrun", "troupe"):
+        file = tmp_path / f"{who}.json"
+        command = [sys.executable, "-m", "torch.distributed.run"] if who == "torchrun" else [sys.executable, "-m", "troupe", "torchrun"]
+        done = subprocess.run([*command, *words, f"{who}.printed"], cwd=folder, capture_output=True, text=True, timeout=LIMIT_S,
+                              env={**os.environ, "TORCHELASTIC_ERROR_FILE": str(file)})
+        message = json.loads(file.read_text())["message"]
+        said[who] = (done.returncode, sorted(done.stdout.splitlines()), message["message"], message["errorCode"])
+        assert "in main" in message["extraInfo"]["py_callstack"]
+    assert said["troupe"] == said["torchrun"] == (1, ["id job7 cuda:0", "id job7 cuda:1"], "KeyError: 'lr'", 1)
+    if logs:
+        mine, other = sorted(each for each in (folder / "logs").iterdir())
+        assert mine.name.startswith("job7_") and other.name.startswith("job7_")
+        assert sum(path.name == "error.json" for path in (folder / "logs").rglob("*")) == 2, "each has that of rank 1"
+
+
+SAVES = """
+import os, signal, sys, threading
+
+def save(number, frame):
+    print("saves", flush=True)
+    threading.Event().wait(12)
+    print("saved", flush=True)
+    sys.exit(0)
+
+signal.signal(signal.SIGTERM, save)
+print("ready", flush=True)
+while len(sys.argv) == 1 or os.environ["RANK"] == "0":
+    threading.Event().wait(60)
+sys.exit(3)
+"""
+
+
+def test_ranks_have_torchruns_time_to_save_and_the_exit_code_is_torchruns(idle: Home, tmp_path: Path) -> None:
+    """More than the 10 s of other launches, after a signal to the command and after another rank's failure, side by side."""
+    folder = project(tmp_path / "w", saves=SAVES)
+    line = ("torchrun", "--nproc-per-node", "2", "saves.py")
+    failing, told = started_in(folder, *line, "fail"), started_in(folder, *line)
+    assert told.stdout is not None
+    assert [told.stdout.readline() for _ in range(2)] == ["ready\n"] * 2
+    told.send_signal(signal.SIGTERM)
+    outs = [each.communicate(timeout=LIMIT_S)[0] for each in (failing, told)]
+    assert (failing.returncode, told.returncode) == (1, 1)
+    assert [out.count("saved") for out in outs] == [1, 2], outs
 
 
 def test_virtual_local_rank_and_the_local_rank_argument(idle: Home, tmp_path: Path) -> None:
@@ -95,7 +179,7 @@ def test_options_about_agents_are_taken_and_said_to_be_unused_once(idle: Home, t
                      "--monitor_interval", "5", "says.py")
     assert printed(done) == ["out 0", "out 1"]
     (line,) = [each for each in done.stderr.splitlines() if "not used" in each]
-    assert all(name in line for name in ("--rdzv-backend", "--rdzv-endpoint", "--rdzv-id", "--monitor-interval"))
+    assert all(name in line for name in ("--rdzv-backend", "--rdzv-endpoint", "--monitor-interval")) and "--rdzv-id" not in line
 
 
 @pytest.mark.parametrize(("words", "code", "said"), [

@@ -82,6 +82,21 @@ def news(session: Any, source: Source, *, follow: bool, until: Callable[[], floa
         source = following
 
 
+def raw(session: Any, source: Source) -> Iterator[bytes]:
+    """The bytes of a stream that are there, as they were written. What a size cap dropped is a line that says how much."""
+    offset = 0
+    link = workers.link(session, source.node)
+    while True:
+        fields = {**source.target, "offset": offset, "bytes_max": CHUNK_BYTES, "wait_ms": 0}
+        _, chunk, data = link.read_log(fields, timeout=LONG_POLL_MS / 1000 + 30)
+        offset = chunk["next"]
+        if chunk["dropped_bytes"]:
+            yield f"... {chunk['dropped_bytes']} bytes of output were dropped here (size cap) ...\n".encode()
+        if not data:
+            return
+        yield data
+
+
 def _chunks(link: workers.Link, source: Source, follow: bool, until: Callable[[], float | None] | None, bytes_max: int, offset: int,
             rows: output_rows.Rows) -> Generator[tuple[list[str], list[str]], None, int]:
     """Until its process has ended. Returns the offset of what comes next."""

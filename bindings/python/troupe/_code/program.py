@@ -38,7 +38,10 @@ class Program:
     local_rank_argument: bool = False
     max_restarts: int = 0
     option_files: tuple[tuple[str, str], ...] = ()  # (option, text): as _code.option_files gives them, behind the arguments
-    log_folder: str = ""       # where links to the ranks' output are made; "": nowhere
+    log_folder: str = ""       # where the ranks' output is to be in files, as torchrun's --log-dir; "": nowhere
+    error_folder: str = ""     # on the caller's host, where the ranks' error files are without a log_folder; "": nowhere
+    run_id: str = ""           # TORCHELASTIC_RUN_ID; "": the launch's id
+    macros: bool = False       # ${local_rank} in arguments is the local rank, as under torchrun
     # Of a COMMAND that is more than its line: called with the rank's session before it is prepared, to make its directory and the like; what it
     # returns is called once the roster's variables are set, and returns the rest of the line.
     setup: Callable[[Any], Callable[[], Sequence[str]]] | None = None

@@ -16,6 +16,7 @@ import os
 import shlex
 import shutil
 import signal
+import string
 import sys
 import types
 from collections.abc import Callable, Sequence
@@ -25,7 +26,7 @@ from troupe._cluster import session as _session
 from troupe._code import option_files, program as _program
 from troupe._code.capture import cloudpickled
 from troupe._code.program import Program
-from troupe._process import exit as _leave, notes, stopping
+from troupe._process import exit as _leave, notes, program_files, stopping
 from troupe._process.channel import ProcessChannel
 from troupe._tracebacks import is_of_runtime
 
@@ -34,6 +35,7 @@ _CANNOT_EXECUTE = 126  # a shell's code for that
 
 def prepared(program: Program, channel: ProcessChannel, begin: dict, session: _session.Session) -> Callable[[], None]:
     """What runs it, once the roster is known. Raises what there is to say of a program that cannot be found or read on this host."""
+    program_files.make(program, begin)
     if program.kind in (_program.SCRIPT, _program.PATH):
         file = _program.script_here(program, session)
     if program.kind == _program.COMMAND:
@@ -81,6 +83,8 @@ def _variables(program: Program, begin: dict) -> None:
     """What a launch of a function has no words for."""
     os.environ["ROLE_NAME"] = program.role
     os.environ["TORCHELASTIC_MAX_RESTARTS"] = str(program.max_restarts)
+    if program.run_id:
+        os.environ["TORCHELASTIC_RUN_ID"] = program.run_id
     if program.virtual_local_rank:
         os.environ["LOCAL_RANK"] = "0"
         devices = [each for each in os.environ.get("CUDA_VISIBLE_DEVICES", "").split(",") if each]
@@ -90,30 +94,15 @@ def _variables(program: Program, begin: dict) -> None:
 
 def _arguments(program: Program) -> list[str]:
     local = [f"--local_rank={os.environ['LOCAL_RANK']}"] if program.local_rank_argument else []
-    return [*local, *program.arguments, *option_files.placed(program.option_files)]
-
-
-def _link_logs(program: Program, begin: dict) -> None:
-    """Links to this rank's output, in torchrun's places: LOG_DIR/ID/attempt_0/LOCAL_RANK/stdout.log."""
-    if not program.log_folder:
-        return
-    folder = os.path.join(program.log_folder, begin["launch"][:8], f"attempt_{max(begin['epoch'], 1) - 1}", str(begin["local_rank"]))
-    try:
-        os.makedirs(folder, exist_ok=True)
-        for descriptor, name in ((1, "stdout.log"), (2, "stderr.log")):
-            link = os.path.join(folder, name)
-            with contextlib.suppress(FileNotFoundError):
-                os.unlink(link)
-            os.symlink(os.readlink(f"/proc/self/fd/{descriptor}"), link)
-    except OSError as error:
-        text = f"troupe: no links to the output in {folder} on {os.uname().nodename}: {error.strerror}; troupe logs {begin['launch'][:8]} has it\n"
-        os.write(2, text.encode(errors="backslashreplace"))
+    given = program.arguments
+    if program.macros:
+        given = tuple(string.Template(each).safe_substitute(local_rank=os.environ["LOCAL_RANK"]) for each in given)
+    return [*local, *given, *option_files.placed(program.option_files)]
 
 
 def _as_main(program: Program, begin: dict, first: str, find: Callable[[], tuple[Any, str, Any, Any]]) -> None:
     """Runs it as this process's `__main__`; `first` is its sys.path[0]."""
     _variables(program, begin)
-    _link_logs(program, begin)
     _import_path(program, first)
     sys.argv[:] = [program.target, *_arguments(program)]
     try:
@@ -169,7 +158,6 @@ def _show(error: BaseException) -> None:
 def _execute(program: Program, path: str, line: Sequence[str], channel: ProcessChannel, begin: dict) -> None:
     """Becomes another program; returns never, and raises nothing once the worker has been told."""
     _variables(program, begin)
-    _link_logs(program, begin)
     if "TROUPE_TRACKER" in os.environ:
         from troupe._tracking import rank
 

@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import os
 import signal
+import tempfile
 import traceback
 from dataclasses import replace
 from typing import Any
@@ -13,6 +14,7 @@ from troupe import exceptions
 from troupe._cluster import connect, home, resources, session as _session, status_lines, variables, workers
 from troupe._code import program as _program
 from troupe.cli import _common, _submit_options as _options
+from troupe.cli._rank_files import RankFiles
 from troupe.cli._torchrun_words import Console
 from troupe.launch import _errors, _function, _program as _launch, _progress
 
@@ -45,7 +47,7 @@ def submit(ctx: click.Context, line: tuple[str, ...], **given: Any) -> int:
 def torchrun(line: tuple[str, ...], **given: Any) -> int:
     """Run what torchrun would, by the same line.
 
-    The cluster is that of TROUPE_ADDRESS, else the only one of TROUPE_HOME, else one of this machine for this launch, as with --standalone. More options
+    The exit code is torchrun's: 1 for whatever is no success. Ranks that are told to stop have 30 s. The cluster is that of TROUPE_ADDRESS, else the only one of TROUPE_HOME, else one of this machine for this launch, as with --standalone. More options
     has troupe submit.
 
         troupe torchrun --standalone --nproc_per_node=2 train.py --lr 1
@@ -68,7 +70,9 @@ def _run(line: tuple[str, ...], given: dict[str, Any], *, command: bool) -> int:
                                "command\n  start one with troupe start --head, or give --address")
     traits = {"fresh": given["fresh"], "role": given["role"], "virtual_local_rank": given["virtual_local_rank"],
               "local_rank_argument": given["local_rank_argument"], "max_restarts": given["max_restarts"],
-              "log_folder": os.path.abspath(given["log_dir"]) if given["log_dir"] else ""}
+              "log_folder": os.path.abspath(given["log_dir"]) if given["log_dir"] else "", "macros": given["door"] == "torchrun",
+              "error_folder": tempfile.mkdtemp(prefix="troupe-errors-") if _passes_errors_on(given) else "",
+              "run_id": given["rdzv_id"] if given["rdzv_id"] and not given["standalone"] else ""}
     try:
         if address is None:
             _program.check(kind, target, same_host=not given["requirements"] and not given["requirements_file"])  # before anything is started
@@ -81,7 +85,9 @@ def _run(line: tuple[str, ...], given: dict[str, Any], *, command: bool) -> int:
         _say_what_is_unused(given)
         return _follow(launch, _options_of(ranks, gpus, given), session, given)
     except (FileNotFoundError, IsADirectoryError, ModuleNotFoundError) as error:
-        raise click.UsageError(str(error)) from None
+        wrong = click.UsageError(str(error))
+        wrong.exit_code = 1 if given["door"] == "torchrun" else wrong.exit_code
+        raise wrong from None
     except SyntaxError as error:
         click.echo("".join(traceback.format_exception_only(error)), nl=False, err=True)
         return 1
@@ -159,8 +165,19 @@ def _options_of(ranks: int, gpus: bool, given: dict[str, Any]) -> Any:
              "max_attempts": given["max_restarts"] + 1, "name": given["name"], "runtime_env": runtime_env, "detach": given["detach"],
              "idempotency_key": given["idempotency_key"],
              "quiet": given["quiet"], "remote": True, "on_rank_death": given["on_rank_death"], "min_processes": given["min_processes"],
-             "reform_timeout": given["reform_timeout"], "hang_timeout": given["hang_timeout"]}
+             "stop_grace": _stop_grace(given), "reform_timeout": given["reform_timeout"], "hang_timeout": given["hang_timeout"]}
     return replace(_function.options_of("troupe submit", asked), door=given["door"])
+
+
+def _stop_grace(given: dict[str, Any]) -> float:
+    if given["stop_grace"] is not None:
+        return float(given["stop_grace"])
+    return _TORCHRUN_GRACE_S if given["door"] == "torchrun" else _function.STOP_GRACE_S
+
+
+def _passes_errors_on(given: dict[str, Any]) -> bool:
+    """Whether error files are needed only to pass one of them on to who started this command."""
+    return bool(os.environ.get("TORCHELASTIC_ERROR_FILE")) and not given["log_dir"] and not given["detach"]
 
 
 def _say_what_is_unused(given: dict[str, Any]) -> None:
@@ -185,7 +202,16 @@ def _follow(line: _launch.Line, options: Any, session: _session.Session, given: 
     console = Console(given["tee"], given["redirects"], given["local_ranks_filter"], given["role"])
     show = _progress.Display(handle, quiet=given["quiet"], label_of=console.label, patience_s=_PATIENCE_S,
                              asked_by="--env", script=_program.check(line.kind, line.target, same_host=False))
+    traits = line.traits
+    written = RankFiles(handle, log_folder=traits["log_folder"], error_folder=traits["error_folder"], run_id=traits["run_id"], quiet=given["quiet"])
     _common.interrupt_at_signals()
+    code = _code_of(show, handle)
+    written.settle()
+    return min(code, 1) if given["door"] == "torchrun" else code
+
+
+def _code_of(show: _progress.Display, handle: Any) -> int:
+    """Follow the launch to its end, say what went wrong, and return the exit code."""
     try:
         show.follow()
         handle.succeeded()
@@ -204,4 +230,5 @@ def _follow(line: _launch.Line, options: Any, session: _session.Session, given: 
     return 0
 
 
+_TORCHRUN_GRACE_S = 30.0  # torchrun's own
 _PATIENCE_S = 600.0  # for who reads the output more slowly than it was written

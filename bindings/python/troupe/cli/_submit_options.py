@@ -9,7 +9,7 @@ import click
 
 from troupe.cli import _common, _torchrun_words as words
 
-UNUSED = ("rdzv_backend", "rdzv_endpoint", "rdzv_id", "rdzv_conf", "node_rank", "master_addr", "master_port", "local_addr", "monitor_interval",
+UNUSED = ("rdzv_backend", "rdzv_endpoint", "rdzv_conf", "node_rank", "master_addr", "master_port", "local_addr", "monitor_interval",
           "start_method", "event_log_handler", "logs_specs", "numa_binding", "signals_to_handle", "duplicate_stdout_filters",
           "duplicate_stderr_filters")
 """Options of torchrun about how its agents find and watch each other, which the head and the workers do here, and its own plugins."""
@@ -66,7 +66,10 @@ def of_torchrun(command: Callable[..., Any]) -> Callable[..., Any]:
         _torchrun("-t", "--tee", metavar="S", default="0", callback=checked(words.streams), help="Streams that are shown with the rank in front: 1 "
                   "stdout, 2 stderr, 3 both; 0:1,1:3 by local rank.  [default: all are shown, as they are]"),
         _torchrun("-r", "--redirects", metavar="S", default="0", callback=checked(words.streams), help="Streams that are in files alone, and not shown."),
-        _torchrun("--log-dir", metavar="DIR", help="Folder in which links to the ranks' files are made."),
+        _torchrun("--log-dir", metavar="DIR", help="Folder for the ranks' output and error files."),
+        _torchrun("--rdzv-id", metavar="ID", help="TORCHELASTIC_RUN_ID of the ranks; the run's folder in --log-dir begins with it."),
+        click.option("--stop-grace", type=click.FloatRange(0), metavar="SECONDS", help="Time for ranks that are told to stop, by a signal to this "
+                     "command or since another rank has failed.  [default: 10; of troupe torchrun 30]"),
         _torchrun("--local-ranks-filter", metavar="R,R", default="", callback=checked(words.local_ranks), help="Whose output is shown.  "
                   "[default: all]"),
         _torchrun("--role", default="default", show_default=True, help="ROLE_NAME of the ranks."),

@@ -1,0 +1,77 @@
+"""The caller's side of `--log-dir`, and of the error file that whoever started this command has asked for."""
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from typing import Any
+
+from troupe import exceptions
+from troupe._cluster import logs, status_lines
+from troupe._code import torchrun_files as files
+
+_ERROR_FILE = "TORCHELASTIC_ERROR_FILE"
+
+
+class RankFiles:
+    """The ranks' files of one launch, once it has ended."""
+
+    def __init__(self, handle: Any, *, log_folder: str, error_folder: str, run_id: str, quiet: bool) -> None:
+        self._handle, self._log_folder, self._error_folder = handle, log_folder, error_folder
+        self._run_id, self._quiet = run_id, quiet
+
+    def settle(self) -> None:
+        """Copy the output that is not in files of their own here, and pass on the error file of the rank that failed."""
+        entry = self._handle.session.board.get("launch", self._handle.id)
+        if entry is None or entry[0]["state"] != "terminal":
+            return
+        info = entry[0]
+        if self._log_folder:
+            for epoch in range(1, info["epoch"] + 1):
+                for each in info["rank_infos"]:
+                    self._copy(info, each, epoch)
+        if info["outcome"] == "failed" and os.environ.get(_ERROR_FILE):
+            self._pass_on(info)
+        if self._error_folder:
+            shutil.rmtree(self._error_folder, ignore_errors=True)
+
+    def _folder(self, base: str, info: dict, rank: dict, epoch: int) -> str:
+        nodes = list(dict.fromkeys(each["node"] for each in sorted(info["rank_infos"], key=lambda each: each["rank"])))
+        return files.folder(base, self._run_id, info["launch"], epoch=epoch, node=nodes.index(rank["node"]), nodes=len(nodes),
+                            local_rank=rank["local_rank"])
+
+    def _copy(self, info: dict, rank: dict, epoch: int) -> None:
+        folder = self._folder(self._log_folder, info, rank, epoch)
+        for name, is_error in ((files.OUT, False), (files.ERR, True)):
+            path = os.path.join(folder, name)
+            if os.path.isfile(path) and not os.path.islink(path):
+                continue
+            source = logs.Source(rank["rank"], rank["node"], {"launch": info["launch"], "rank": rank["rank"], "stderr": is_error, "epoch": epoch})
+            try:
+                os.makedirs(folder, exist_ok=True)
+                with open(f"{path}.part", "wb") as file:
+                    for data in logs.raw(self._handle.session, source):
+                        file.write(data)
+                os.replace(f"{path}.part", path)
+            except (OSError, exceptions.TroupeError) as error:
+                status_lines.say(f"troupe: {path} could not be written: {error}", quiet=self._quiet)
+
+    def _pass_on(self, info: dict) -> None:
+        """Write the failed rank's error file, with its exit code, where TORCHELASTIC_ERROR_FILE says, as torchrun does."""
+        rank = next((each for each in info["rank_infos"] if each["rank"] == info["failure"]["rank"]), None)
+        if rank is None:
+            return
+        folder = self._folder(self._log_folder or self._error_folder, info, rank, info["epoch"])
+        try:
+            with open(os.path.join(folder, files.ERROR)) as file:
+                said = json.load(file)
+        except (OSError, ValueError):  # the program is not decorated with `record`, or was on another host
+            return
+        failure = info["failure"]
+        if isinstance(said, dict) and isinstance(said.get("message"), dict):
+            said["message"]["errorCode"] = -failure["signal"] if failure["signal"] else failure["exit_code"]
+        try:
+            with open(os.environ[_ERROR_FILE], "w") as file:
+                json.dump(said, file)
+        except OSError as error:
+            status_lines.say(f"troupe: the error file {os.environ[_ERROR_FILE]} could not be written: {error.strerror}", quiet=self._quiet)
