@@ -25,7 +25,7 @@ from troupe._tracking import loopback, rule, runs
 from troupe._tracking.node import NodeMetrics
 
 OPEN_S = 20.0         # for the run to be there, once MLflow is imported
-OPEN_LOCAL_S = 80.0   # where the caller's store is made first
+OPEN_LOCAL_S = 80.0   # where the caller's store is made first, or MLflow is still being imported
 END_S = 30.0
 TAG_S = 10.0
 HEARD_S = 10.0        # for the caller to hear the last word
@@ -56,6 +56,7 @@ class Tracker:
         self._nodes: dict[str, asyncio.Task[Any]] = {}
         self._measured: set[str] = set()
         self._epoch = 1
+        self._tagging: threading.Thread | None = None  # what says whose a run is that was made before the launch
         self._asked: dict[int, asyncio.Future[loopback.Answer]] = {}
         self._waiting: asyncio.Queue[tuple[int, str, str, str, bytes]] = asyncio.Queue(WAITING_MAX)
         self._numbers = itertools.count()
@@ -246,7 +247,8 @@ class Tracker:
         if self._wish.is_made:  # and said where it is
             self._run, self._experiment = self._run or self._wish.run, self._experiment or self._wish.experiment
             self._remember()
-            threading.Thread(target=self._tag, args=({"troupe.launch": self._launch},), daemon=True).start()
+            self._tagging = threading.Thread(target=self._tag, args=({"troupe.launch": self._launch}, OPEN_LOCAL_S), name="troupe-tag", daemon=True)
+            self._tagging.start()
             return
         import mlflow
 
@@ -290,14 +292,14 @@ class Tracker:
         assert self._loop is not None
         return asyncio.run_coroutine_threadsafe(self.carry(method, path, kind, body), self._loop).result()
 
-    def _tag(self, tags: dict[str, str]) -> None:
+    def _tag(self, tags: dict[str, str], wait_s: float = TAG_S) -> None:
         def write() -> None:
             at = runs.client()
             for name, value in tags.items():
                 at.set_tag(self._run, name, value)
 
         try:
-            runs.within(TAG_S, f"MLflow at {self._wish.store}", write)
+            runs.within(wait_s, f"MLflow at {self._wish.store}", write)
         except Exception as error:
             self._say_from("warning", f"{', '.join(tags)} could not be written: {runs.words_of(error)}")
 
@@ -326,6 +328,8 @@ class Tracker:
                 _calls.wait(last, len(last), 5.0)
         if self._wish.is_adopted:
             return ""
+        if self._tagging is not None:
+            self._tagging.join(END_S)
         status = rule.status_of(outcome)
         try:
             runs.within(END_S, f"MLflow at {self._wish.store}", lambda: runs.client().set_terminated(self._run, status))
