@@ -93,3 +93,39 @@ def test_a_script_for_ray_tune_runs_unchanged(home: Home, tmp_path: Path, script
     (tmp_path / "script.py").write_text(script)
     done = home.run("run-as", str(tmp_path / "script.py"), str(tmp_path), timeout=4 * TIMEOUT_S)
     assert done.stdout == says, done.stderr
+
+
+TWICE = """
+import os, sys, tempfile
+import ray
+from ray import tune
+
+def objective(config):
+    with tempfile.TemporaryDirectory() as folder:
+        open(os.path.join(folder, "file"), "w").write("x")
+        tune.report({"x": config["a"]}, checkpoint=tune.Checkpoint.from_directory(folder))
+
+ray.init(num_cpus=2)
+for base in map(int, sys.argv[2:]):
+    tuner = tune.Tuner(objective, param_space={"a": tune.grid_search([base, base + 1])}, run_config=tune.RunConfig(name="exp", storage_path=sys.argv[1]))
+    tuner.fit()
+    print(sorted(each.metrics["x"] for each in tuner.get_results()), all(os.path.isdir(each.checkpoint.path) for each in tuner.get_results()))
+print(sorted(each.metrics["x"] for each in tune.Tuner.restore(os.path.join(sys.argv[1], "exp"), objective).fit()))
+"""
+
+
+def test_a_program_that_is_run_again_has_its_trials_beside_those_of_the_first_run(home: Home, tmp_path: Path) -> None:
+    """In another process, and in the same one. Nothing of the earlier runs is lost; Troupe's own programs are told that the name is taken."""
+    from troupe import tune
+    from troupe.tune._journal import view
+
+    script = tmp_path / "script.py"
+    script.write_text(TWICE)
+    for given, lines in ((["1"], "[1, 2] True\n[1, 2]\n"), (["3", "5"], "[3, 4] True\n[5, 6] True\n[5, 6]\n")):
+        assert home.run("run-as", str(script), str(tmp_path), *given, timeout=4 * TIMEOUT_S).stdout == lines
+    folder = tmp_path / "exp"
+    assert len([each for each in folder.iterdir() if each.name.startswith("objective_")]) == 6
+    earlier = [view.of(each) for each in folder.iterdir() if each.name.startswith(".earlier-")]
+    assert sorted(sorted(each.value_of(trial) or trial.last.metrics["x"] for trial in each.trials.values()) for each in earlier) == [[1, 2], [3, 4]]
+    with pytest.raises(FileExistsError, match="there is a sweep in .*/exp already"):
+        tune.Tuner(lambda config: {"x": 1}, run_config=tune.RunConfig(name="exp", storage_path=tmp_path)).fit()

@@ -5,6 +5,7 @@ import contextlib
 import copy
 import dataclasses
 import os
+import sys
 import time
 from collections.abc import Mapping
 from pathlib import Path
@@ -61,7 +62,8 @@ class Tuner:
 
         A program that is connected to no cluster is from then on, as by `troupe.init()`. A trial that fails is no error of this: its Result has it, unless `FailureConfig(fail_fast="raise")`. Ctrl-C ends the trials, KeyboardInterrupt
         is raised, and the sweep can be gone on with; again: at once. Raises PlacementError (a TuneError too) where no node can ever hold a trial,
-        TuneError where all trials lack the metric, LaunchError where the function cannot travel, FileExistsError for a name that is taken,
+        TuneError where all trials lack the metric, LaunchError where the function cannot travel, FileExistsError for a name that is taken (under Ray's
+        names the new sweep's trials are beside those of the former one, as in Ray),
         BlockingIOError where another process is at the sweep, OSError where its folder cannot be written.
         """
         from troupe.tune._run import deciders, fit
@@ -72,7 +74,7 @@ class Tuner:
         tune = deciders.complete(self._tune) if new else self._tune
         decide = deciders.of(tune, self._space, self._run.stop)
         plan = fit.plan_of(path.name, self._trial_name, self._sweep_id, self._trainable, tune, self._run, decide)
-        folder = SweepFolder(path, new=new, served=self._asks is not None)
+        folder = SweepFolder(path, new=new, served=self._asks is not None, beside=_is_ray_program())
         with contextlib.closing(folder):
             if new:
                 folder.keep_trainable(self._trainable)
@@ -137,6 +139,13 @@ def _without_what_cannot_be_kept(run: RunConfig) -> RunConfig:
     kept = copy.copy(run)
     kept.callbacks = [each for each in run.callbacks or () if capture.goes(each)] or None
     return kept
+
+
+def _is_ray_program() -> bool:
+    """Return True if this program was written for Ray, and `ray` is Troupe's in it."""
+    from troupe import stand_ins
+
+    return "ray" in sys.modules and stand_ins.RAY in stand_ins.installed()
 
 
 def _connect(*, quiet: bool) -> None:

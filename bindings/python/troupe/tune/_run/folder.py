@@ -5,6 +5,7 @@
     trainable.pkl      what its trials run, where that can be kept: how a command goes on with it
     sweep.json         what is compared, and how trials are called: for whoever looks at it without unpickling anything
     .engine            who is at it; locked as long as that process lives
+    .earlier-ID/       these files of an earlier sweep of the same name, whose trials' folders are beside those of this one: under Ray's names
     NAME_OF_A_TRIAL/   checkpoints, and whatever the trial writes there; made when there is something to write
 """
 from __future__ import annotations
@@ -22,11 +23,13 @@ from typing import Any
 
 from troupe import exceptions
 from troupe._code import capture
+from troupe._identity import new_id
 from troupe.train._run_folder import synced
 from troupe.tune._journal.journal import FILE, Journal, JournalError
 from troupe.tune._journal.owner import Owner
 
 TUNER, TRAINABLE, ABOUT = "tuner.pkl", "trainable.pkl", "sweep.json"
+EARLIER = ".earlier-"
 _DROPPED = ".dropped-"
 _SEAL = b"troupe:sha256:"  # and the digest: after the end of a pickle, where nobody reads on
 _DROPS_MAX = 10_000
@@ -37,13 +40,38 @@ def is_sweep(folder: Path) -> bool:
     return (folder / FILE).exists() and (folder / TUNER).exists()
 
 
+def _put_aside(folder: Path) -> None:
+    """Move the files of a sweep that nobody runs into a folder of their own. Each has its second name before it loses its first: nothing is lost by an
+    end in between, after which this is done again."""
+    try:
+        known = json.loads((folder / ABOUT).read_bytes())["sweep_id"]
+    except (OSError, ValueError, LookupError, TypeError):  # not known of a file that is damaged
+        known = new_id()[:5]
+    with contextlib.suppress(JournalError):  # a damaged one is put aside as it is
+        Journal(folder, create=False).close()  # what its log still has comes into the file
+    away = folder / f"{EARLIER}{known}"
+    away.mkdir(exist_ok=True)
+    files = [path for name in (f"{FILE}-wal", FILE, TRAINABLE, ABOUT, TUNER) if (path := folder / name).exists()]
+    for path in files:
+        (away / path.name).unlink(missing_ok=True)
+        try:
+            os.link(path, away / path.name)
+        except OSError:  # a file system without second names
+            shutil.copy2(path, away / path.name)
+            synced(away / path.name)
+    synced(away)
+    for path in files:  # the journal first, and its log before it: without it there is no sweep here any more
+        path.unlink()
+    synced(folder)
+
+
 class SweepFolder:
-    """Opened by an engine. Raises FileExistsError for a new sweep where there is one, FileNotFoundError for an old one where there is none,
+    """Opened by an engine. `beside`: a new sweep may have the name of one that is over or was left, whose files are put aside first. Raises FileExistsError for a new sweep where there is one, FileNotFoundError for an old one where there is none,
     BlockingIOError where another process is at it, another OSError where the folder cannot be written."""
 
-    def __init__(self, path: Path, *, new: bool, served: bool = False) -> None:
+    def __init__(self, path: Path, *, new: bool, served: bool = False, beside: bool = False) -> None:
         self.path = path
-        if new and is_sweep(path):
+        if new and not beside and is_sweep(path):
             raise FileExistsError(f"there is a sweep in {path} already: Tuner.restore({str(path)!r}, trainable).fit() goes on with it, and "
                                   "RunConfig(name=...) with another name begins a new one")
         if not new and not is_sweep(path):
@@ -57,6 +85,8 @@ class SweepFolder:
             raise type(error)(error.errno, f"the sweep's folder cannot be written ({error.strerror}); give RunConfig(storage_path=...) another one",
                               str(path)) from error
         try:
+            if new and beside and is_sweep(path):
+                _put_aside(path)
             self.journal = Journal(path, create=new)
         except BaseException:
             self._owner.close()
