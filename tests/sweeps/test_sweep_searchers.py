@@ -1,4 +1,4 @@
-"""Searchers of real sweeps: each hears how every trial ended, also after the last one.
+"""Searchers and stoppers of real sweeps: each hears how every trial ended, also after the last one.
 
 Method: searchers that write down what they hear, and are slower than the trials; Optuna's study is read after `fit()` has returned.
 """
@@ -126,3 +126,27 @@ def test_what_a_searcher_raises_at_the_end_is_raised_by_fit(home: Home, tmp_path
 
 def _journal_text(folder: Path) -> str:
     return "".join(path.read_bytes().decode(errors="replace") for path in folder.glob("sweep.db*"))
+
+
+class AfterFailures(tune.Stopper):
+    """Ends the sweep once a trial's function has said that it will fail."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    def __call__(self, trial_id: str, result: dict[str, Any]) -> bool:
+        return False
+
+    def stop_all(self) -> bool:
+        return (self.folder / "failed").exists()
+
+
+@pytest.mark.parametrize("retries", [0, 3])
+def test_whether_all_is_done_is_asked_after_failures_and_ends_too(idle: Home, tmp_path: Path, retries: int) -> None:
+    def fails(config: dict) -> None:
+        (tmp_path / "failed").touch()
+        raise ValueError("bad")
+
+    grid = Tuner(fails, tune_config=TuneConfig(num_samples=20, max_concurrent_trials=1), run_config=RunConfig(
+        name="sweep", storage_path=tmp_path, stop=AfterFailures(tmp_path), failure_config=tune.FailureConfig(max_failures=retries), verbose=0)).fit()
+    assert len(grid) < 20 and [each.metrics for each in grid] == [{}] * len(grid), grid

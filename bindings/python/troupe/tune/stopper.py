@@ -38,7 +38,8 @@ class Stopper(ABC):
 
     @abstractmethod
     def stop_all(self) -> bool:
-        """Whether the sweep is done: what runs is stopped, and nothing new begins. Asked after each result."""
+        """Whether the sweep is done: what runs is stopped, and nothing new begins. Asked after each result, and after each trial's failure
+        or end."""
 
 
 class NoopStopper(Stopper):

@@ -135,13 +135,14 @@ class Ledger:
         trial.seconds = time_of(next(one.metrics for one in donor.kept if one.name == row["checkpoint"]))
         self._rest_on(trial, Base(donor.id, row["checkpoint"], row["number"]))
 
-    def _on_fail(self, row: Row) -> None:
+    def _on_fail(self, row: Row) -> Came:
         """An attempt has failed, and there will be another one."""
         trial = self.trials[row["trial"]]
         trial.failures += bool(row["counts"])
         trial.fruitless += 1
         self._move(trial, Phase.WAITING)
         self._go_back(trial)
+        return Came(stops_all=self.conditions.stops_all())
 
     def _on_interrupt(self, row: Row) -> None:
         """An attempt has ended with its engine, which is no failure."""
@@ -160,7 +161,7 @@ class Ledger:
         self._rest_on(trial, None)
         actions = self.scheduler.ended(trial.id, trial.end)
         self._told(TellSearcher("ended", (trial.id, trial.end, trial.last)))
-        return Came(actions)
+        return Came(actions, stops_all=self.conditions.stops_all())
 
     def _on_stalled(self, row: Row) -> Came:
         return Came(self.scheduler.stalled())

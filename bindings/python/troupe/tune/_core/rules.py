@@ -55,7 +55,8 @@ class Rules:
 
 @dataclass(frozen=True)
 class Conditions:
-    """RunConfig's `stop`. `stops`: of one trial, asked at each of its reports; `stops_all`: of the sweep, asked after it."""
+    """RunConfig's `stop`. `stops`: of one trial, asked at each of its reports; `stops_all`: of the sweep, asked after it, and after each failure
+    and end of a trial."""
 
     stops: StopsTrial = lambda trial, metrics: False
     stops_all: Callable[[], bool] = lambda: False

@@ -35,6 +35,7 @@ DURABLE = frozenset({"begin", "end", "want", "exploit", "pause", "fail", "hold",
 """Kinds of rows that a power loss must not take; so is a report with a checkpoint."""
 ALL_ALIKE = 3
 """After so many trials without the sweep's metric, and none with it, all others are taken to be like them."""
+STOPS_ALL = "the stop condition of the sweep holds"
 LOST_IN_A_ROW_MAX = 5
 
 
@@ -169,7 +170,7 @@ class SweepCore:
         else:
             self._leave(trial.id, event.attempt, trial.why or trial.phase.value)
         if came.stops_all:
-            self._stop_all(Halt("the stop condition of the sweep holds", False))
+            self._stop_all(Halt(STOPS_ALL, False))
 
     def _on_exited(self, event: ev.Exited) -> None:
         trial, place = self.ledger.trials.get(event.trial), self.places.of(event.trial, event.attempt)
@@ -240,8 +241,8 @@ class SweepCore:
         limit = self.rules.max_failures
         again = not failure.counts or limit == -1 or trial.failures < limit
         if again and not failure.final and self._halt is None:
-            self._record({"kind": "fail", "trial": trial.id, "attempt": trial.attempt, "counts": failure.counts,
-                          "error": {"kind": failure.kind, "text": failure.text}})
+            self._heed(self._record({"kind": "fail", "trial": trial.id, "attempt": trial.attempt, "counts": failure.counts,
+                                     "error": {"kind": failure.kind, "text": failure.text}}))
             pause_s = _failures.pause_s(trial.fruitless)
             trial.retry_at = self._now + pause_s if pause_s else 0.0
             self._tell("error", trial.id, failure.text)
@@ -260,6 +261,12 @@ class SweepCore:
         self.demand.on_told()
         self._tell("ended", trial.id, failure.text if failure is not None else why)
         self._act(came.actions)
+        self._heed(came)
+
+    def _heed(self, came: Came) -> None:
+        """Ends the sweep, once this event is handled, where a stop condition of all trials holds after a trial's failure or end."""
+        if came.stops_all and self._halt is None:
+            self._halt = Halt(STOPS_ALL, False)
 
     def _leave(self, trial: str, attempt: int, why: str) -> None:
         """Its report raises, and its process has the grace for `finally`."""
