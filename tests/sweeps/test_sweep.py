@@ -327,7 +327,7 @@ def test_g8_processes_are_used_again_if_they_are_asked_for_and_clean(idle: Home,
     space = {"a": tune.grid_search(["clean", "clean", "thread", "clean", "child", "clean"])}
     grid = sweep(train, tmp_path, space, reuse_actors=True, max_concurrent_trials=1)
     assert not grid.errors and [each.metrics["left"]["variable"] for each in grid] == [None] * 6
-    assert len({each.metrics["left"]["directory"] for each in grid}) == 1
+    assert [each.metrics["left"]["directory"] for each in grid] == [each.path for each in grid]
     pids = [each.metrics["pid"] for each in grid]
     assert pids[0] == pids[1] == pids[2] and pids[3] == pids[4] and len(set(pids)) == 3
 

@@ -21,7 +21,8 @@ class TuneConfig:
     many times each; -1: until something stops the sweep. `search_alg`: who proposes them; random and grid without one. `scheduler`: who stops them
     early; none without one. `max_concurrent_trials`: beside what there is room for. `time_budget_s`: the sweep is over then. `reuse_actors`: a
     process takes one trial after the other, where a trial left it as it was. `trial_name_creator`, `trial_dirname_creator`: of a trial, with
-    `trial_id` and `config`, its name where people see it and that of its folder. Raises ValueError or TypeError for what can never be right.
+    `trial_id` and `config`, its name where people see it and that of its folder. `chdir_to_trial_dir`: whether that folder is its working directory;
+    None: unless TROUPE_CHDIR_TO_TRIAL_DIR=0 is set, or RAY_CHDIR_TO_TRIAL_DIR=0. Raises ValueError or TypeError for what can never be right.
     """
 
     metric: str | None = None
@@ -34,10 +35,9 @@ class TuneConfig:
     reuse_actors: bool = False
     trial_name_creator: Callable[[Any], str] | None = None
     trial_dirname_creator: Callable[[Any], str] | None = None
-    chdir_to_trial_dir: Any = None
+    chdir_to_trial_dir: bool | None = None
 
     def __post_init__(self) -> None:
-        refuse(self, {"chdir_to_trial_dir": "the trial's function may call os.chdir(tune.get_context().get_trial_dir())"})
         if self.metric is not None and not isinstance(self.metric, str):
             raise TypeError(f"TuneConfig(metric={self.metric!r}): a key of what the trials report")
         if self.mode not in (None, "max", "min"):

@@ -14,6 +14,7 @@ class TuneContext(TrainContext):
 
     trial_id: str = ""
     trial_name: str = ""
+    has_own_directory: bool = True
 
     def get_trial_id(self) -> str:
         """Of this trial in its sweep."""
@@ -24,7 +25,7 @@ class TuneContext(TrainContext):
         return self.trial_name or self.trial_id
 
     def get_trial_dir(self) -> str:
-        """The trial's folder: made when its first checkpoint is kept, or by who wants to write there."""
+        """The trial's folder, and its working directory; one that is empty at its end is removed."""
         return self.path
 
 

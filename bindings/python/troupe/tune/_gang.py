@@ -9,6 +9,7 @@ import socket
 import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
 from typing import Any
 
 import troupe
@@ -23,6 +24,7 @@ from troupe.train._gang import ranks_of
 from troupe.tune import _resources
 from troupe.tune._context import TuneContext
 from troupe.tune._errors import TrialStopped
+from troupe.tune._run import directory
 from troupe.util.scheduling_strategies import PlacementGroupSchedulingStrategy
 
 STUCK_GRACE_S = 5.0
@@ -236,10 +238,9 @@ class GangRank(_here.Loop):
         self.context, self._latest = plan.context, plan.latest
         with _as_rank(self, plan, None):
             function, args, kwargs = user_main.loads(payload)
-            try:
+            own = directory.working_directory(Path(plan.context.path), wanted=plan.context.has_own_directory, is_shared=True)
+            with contextlib.suppress(TrialStopped), own:
                 function(*args, **kwargs)
-            except TrialStopped:
-                return
 
     @troupe.method(concurrency_group="control")
     def decided(self, number: int, stop: str, latest: Checkpoint | None) -> bool:

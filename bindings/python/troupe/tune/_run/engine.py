@@ -55,6 +55,8 @@ class Plan:
     shown: Shown | None = None
     options: Mapping[str, Any] = field(default_factory=dict)
     """Of the trials' processes, beside what they hold."""
+    has_directories: bool = True
+    """Whether each trial's working directory is its folder."""
 
 
 class Engine:
@@ -214,7 +216,7 @@ class Engine:
 
     def _start(self, start: ev.Start) -> None:
         plan, trial = self._plan, start.trial
-        context = TuneContext(name=plan.name, path=str(self.folder_of(trial)), trial_id=trial, trial_name=self.name_of(trial),
+        context = TuneContext(name=plan.name, path=str(self.folder_of(trial)), trial_id=trial, trial_name=self.name_of(trial), has_own_directory=plan.has_directories,
                               resources=_resources.held_by(self.core.ledger.trials[trial].shape))
         config = capture.dumps(None, (dict(start.config),), {}, what=f"the configuration of trial {trial}")
         base = str(self.folder_of(start.base.trial) / start.base.checkpoint) if start.base is not None else ""

@@ -22,6 +22,7 @@ from troupe.tune._core.trial import Trial
 from troupe.tune._errors import TrialFailedError, TuneError
 from troupe.tune._journal import view
 from troupe.tune._results import Result, ResultGrid, shown
+from troupe.tune._run import directory
 from troupe.tune._run.asks import Asks
 from troupe.tune._run.audience import Audience
 from troupe.tune._run.deciders import Deciders
@@ -69,7 +70,7 @@ def plan_of(name: str, trial_name: str, sweep_id: str, trainable: _trainable.Giv
 
     return Plan(name=name, function=function, parameters=trainable.parameters, rules=rules_of(trainable, tune, run, decide),
                 scheduler=decide.scheduler, searcher=decide.searcher, conditions=decide.conditions, shape_of=shape_of, shape=_resources.shape_of(None if by_config else trainable.resources), trial_name=trial_name, sweep_id=sweep_id,
-                options=trainable.options)
+                options=trainable.options, has_directories=directory.is_wanted(tune.chdir_to_trial_dir))
 
 
 def about(plan: Plan, tune: TuneConfig) -> dict[str, Any]:

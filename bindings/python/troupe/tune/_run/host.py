@@ -23,6 +23,7 @@ from troupe.train import _here, _metrics, _run_folder
 from troupe.train._checkpoint import Checkpoint
 from troupe.tune._context import TuneContext
 from troupe.tune._errors import TrialStopped
+from troupe.tune._run import directory
 from troupe.tune._run.cleanliness import Before
 
 CHECKPOINT, STAGING, NAMED = "checkpoint_", ".staging-", ".named-"
@@ -96,9 +97,10 @@ class TrialHost(_here.Loop):
                 self._function = user_main.loads(self._pickled)[0]
             value = user_main.loads(config)[1][0]
             self._at = time.monotonic()
-            given = self._function(value, **self._parameters)
-            if isinstance(given, Mapping):
-                self.report(_metrics.check(given), None, None)
+            with directory.working_directory(self._folder, wanted=self.context.has_own_directory):
+                given = self._function(value, **self._parameters)
+                if isinstance(given, Mapping):
+                    self.report(_metrics.check(given), None, None)
             said: tuple = ("returned", False)
         except TrialStopped:
             said = ("returned", False)
