@@ -78,6 +78,25 @@ def test_what_is_wanted_nevertheless_comes_with_all_that_is_in_it(tmp_path: Path
     assert ours(tmp_path, ("*",)) == {".gitignore", "d.py", "e.log", "data/deep/a.log", "data/b", "logs/c.log"}
 
 
+def test_a_pattern_that_cannot_bring_back_what_is_in_a_folder_left_out_is_named_with_what_would(tmp_path: Path) -> None:
+    for path in ("data/keep.csv", "data/other.csv", "logs/a/b.txt", "part/data/keep.csv", "d.py"):
+        (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / path).write_text("x")
+
+    def without_effect(lines: str, *wanted: str) -> dict[str, str]:
+        (tmp_path / ".gitignore").write_text(lines)
+        ignored = ignore_files.Ignored(str(tmp_path), listing.matcher(wanted), wanted=wanted)
+        listing.files_of(str(tmp_path), (), what="it", ignored=ignored)
+        return ignored.without_effect
+
+    assert without_effect("data/\n!data/keep.csv\n") == {"!data/keep.csv": "data/"} and "data/keep.csv" not in ours(tmp_path)
+    assert without_effect("logs\n!logs/*/b.txt\n!d.py\n") == {"!logs/*/b.txt": "logs/"}
+    assert without_effect("data/\n", "data/keep.csv", "d.py") == {"!data/keep.csv": "data/"}
+    assert without_effect("data/*\n!data/keep.csv\n") == without_effect("data/\n", "data") == without_effect("data/\n!keep.csv\n") == {}
+    for lines in ("data/\n", "*\n"):
+        assert without_effect(f"{lines}!/data/\n/data/*\n!data/keep.csv\n") == {} and "data/keep.csv" in ours(tmp_path), "what the warning says"
+
+
 def test_without_a_repository_folders_above_do_not_count(tmp_path: Path) -> None:
     (tmp_path / ".gitignore").write_text("*\n")
     (tmp_path / "part").mkdir()

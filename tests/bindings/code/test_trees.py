@@ -21,7 +21,7 @@ import pytest
 
 from troupe import exceptions
 from troupe._cluster import workers
-from troupe._code import listing, manifests, packages, trees
+from troupe._code import ignore_files, listing, manifests, packages, trees
 from troupe._code.listing import Look
 
 
@@ -315,3 +315,10 @@ def _close_last(file: Path) -> None:
                 os.close(int(descriptor))
         except OSError:
             continue
+
+
+def test_a_pattern_without_effect_is_a_warning_of_what_is_sent(blobs: Blobs, project: Path) -> None:
+    (project / ".gitignore").write_text("data/\n!data/deep/b.bin\n")
+    with pytest.warns(UserWarning, match=r"!data/deep/b\.bin has no effect: .* leaves out the folder data/(.|\n)*the lines !/data/ and /data/\*"):
+        package = trees.sent(str(project), (), inside="", what="it", session=None, ignored=ignore_files.Ignored(str(project)))
+    assert set(made(package)) == {".gitignore", "a.py", "empty"}

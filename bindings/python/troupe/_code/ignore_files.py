@@ -7,6 +7,7 @@ these are compared as texts, since pathspec takes 20 us for each path and 30 pat
 from __future__ import annotations
 
 import contextlib
+import fnmatch
 import os
 import re
 from collections.abc import Callable, Sequence
@@ -45,20 +46,43 @@ class Rules:
         return bool(specs[is_folder].match_file(path))
 
 
+    def brought_back_below(self, folder: str) -> list[str]:
+        """Return the lines after `!` whose path leads into the folder, a path from the outermost folder that counts.
+
+            >>> Rules([("data/", ""), ("!data/keep.csv", ""), ("!keep.csv", ""), ("!d*/x/y", "")]).brought_back_below("data")
+            ['!data/keep.csv', '!d*/x/y']
+        """
+        return [line for line, base in self.lines if line.startswith("!") and leads_below(base + line[1:].strip().lstrip("/"), folder)]
+
+
+def leads_below(pattern: str, folder: str) -> bool:
+    """Return True if the pattern is a path of which the first parts are the folder's and more follow. A bare name leads nowhere in particular.
+
+        >>> [leads_below(each, "data") for each in ("data/a.csv", "d?ta/deep/*", "data", "data/", "other/a.csv", "a.csv", "**/a.csv")]
+        [True, True, False, False, False, False, False]
+    """
+    parts, above = pattern.rstrip("/").split("/"), folder.split("/")
+    return len(parts) > len(above) and "**" not in parts[:len(above)] and all(map(fnmatch.fnmatchcase, above, parts))
+
+
 class Ignored:
     """Whether a path from the directory stays where it is: what `listing.files_of` asks for each path, folders before what is in them.
 
     `kept`: whether a path from the directory, or the name at its end, travels nevertheless, with all that is below it. `file`: the name of the
-    ignore files; those above the directory count where it is `.gitignore`. `left`: the first few that were left out.
+    ignore files; those above the directory count where it is `.gitignore`. `left`: the first few that were left out. `without_effect`: by
+    pattern, those after `!`, of ignore files and of `wanted` (the patterns of `kept`), that name something below a folder which is left out, and
+    that folder: as with git, it is not looked into.
     """
 
-    def __init__(self, directory: str, kept: Callable[[str, str], bool] | None = None, file: str = IGNORE_FILE) -> None:
-        self._directory, self._kept, self._file = directory, kept, file
+    def __init__(self, directory: str, kept: Callable[[str, str], bool] | None = None, file: str = IGNORE_FILE,
+                 wanted: Sequence[str] = ()) -> None:
+        self._directory, self._kept, self._file, self._wanted = directory, kept, file, wanted
         self._base, above = _above(directory) if file == IGNORE_FILE else ("", [])
         self._outside = Rules(above)
         self._of: dict[str, Rules] = {}  # by the folder's path from the directory
         self._brought_back: set[str] = set()
         self.left: list[str] = []
+        self.without_effect: dict[str, str] = {}
 
     def __call__(self, path: str) -> bool:
         is_folder = path.endswith("/")
@@ -68,8 +92,12 @@ class Ignored:
             if is_folder:
                 self._brought_back.add(path)
             return False
-        if not self._rules(folder).ignore(self._base + path, name, is_folder):
+        rules = self._rules(folder)
+        if not rules.ignore(self._base + path, name, is_folder):
             return False
+        if is_folder:
+            below = [*rules.brought_back_below(self._base + path), *(f"!{each}" for each in self._wanted if leads_below(each.lstrip("/"), path))]
+            self.without_effect.update(dict.fromkeys(below, f"{path}/"))
         if len(self.left) <= _NAMED_MAX:
             self.left.append(f"{path}/" if is_folder else path)
         return True

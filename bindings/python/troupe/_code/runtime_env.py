@@ -200,8 +200,8 @@ def _directory(path: str, excludes: tuple[str, ...], inside: str, session: Any, 
     left_out = tuple(each for each in excludes if not each.startswith("!"))
 
     def send() -> dict[str, Any]:
-        kept = listing.matcher([each[1:] for each in excludes if each not in left_out])
-        ignored = ignore_files.Ignored(path, kept) if key == "working_dir" else None  # a module that was named is wanted as it is
+        wanted = [each[1:] for each in excludes if each not in left_out]
+        ignored = ignore_files.Ignored(path, listing.matcher(wanted), wanted=wanted) if key == "working_dir" else None  # a module that was named is wanted as it is
         return trees.sent(path, left_out, inside=inside, what=what, session=session, ignored=ignored)
 
     return {**here, "package": _once((path, excludes, inside, key), session, send, anew=as_now)}

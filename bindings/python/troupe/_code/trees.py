@@ -16,6 +16,7 @@ import json
 import os
 import stat
 import time
+import warnings
 import zipfile
 import zlib
 from collections.abc import Mapping, Sequence
@@ -43,6 +44,9 @@ def sent(directory: str, excludes: Sequence[str], *, inside: str, what: str, ses
     what it does not have yet. `ignored`, `remedy`: as of `listing.files_of`. Blocks for as long as reading and sending what has changed takes. Raises as `listing.files_of`, ConnectionError.
     """
     looks = listing.files_of(directory, excludes, what=what, ignored=ignored, remedy=remedy)
+    for pattern, folder in (ignored.without_effect if ignored is not None else {}).items():
+        warnings.warn(f"{what}: {pattern} has no effect: an ignore file of {directory} leaves out the folder {folder}, and nothing in it is looked at, as "
+                      f"with git\n  let the ignore file leave out what is in the folder instead: the lines !/{folder} and /{folder}*", stacklevel=2)
     holder = workers.nearest(session)["node"]
     file = _remembered_in(directory, excludes, inside, holder)
     link = workers.link(session, holder)

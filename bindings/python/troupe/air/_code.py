@@ -26,6 +26,11 @@ class Included:
         """The first few paths that `.gitignore` left behind."""
         return self._ignored.left
 
+    @property
+    def without_effect(self) -> dict[str, str]:
+        """Lines of `.gitignore` that cannot bring back what they name, as of `ignore_files.Ignored`."""
+        return self._ignored.without_effect
+
     def __call__(self, path: str) -> bool:
         """Return True if the path stays behind. Folders end with "/"."""
         bare = path.rstrip("/")
