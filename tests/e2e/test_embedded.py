@@ -121,6 +121,32 @@ def test_a_file_named_like_a_library_is_run_by_the_program_alone(home: Home, tmp
     assert {int(each) for each in (tmp_path / "imported").read_text().split()} == {pid for _, pid, _ in told["found"]}
 
 
+def test_a_program_that_has_its_own_of_a_loaded_library_gets_it(home: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of a zygote that has loaded the library already: the process starts anew, and is what it was to be."""
+    pytest.importorskip("torch")
+    pytest.importorskip("tqdm")  # torch imports it
+    (tmp_path / "tqdm.py").write_text("MINE = True\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+
+    def look() -> tuple[bool, bool]:
+        import tqdm
+
+        return getattr(tqdm, "MINE", False), "torch" in sys.modules
+
+    class Looks:
+        """Tells of its process."""
+
+        def look(self) -> tuple[bool, bool]:
+            return look()
+
+    with troupe.init(num_cpus=2):
+        eventually(lambda: all(node["zygote_ready"] for node in troupe.state.list_nodes()), what="the zygote")
+        actor = troupe.remote(num_cpus=0)(Looks).remote()
+        found = [troupe.get(actor.look.remote(), timeout=TIMEOUT_S), troupe.get(troupe.remote(look).remote(), timeout=TIMEOUT_S),
+                 *distributed(processes=1)(look).distributed()]
+        assert found == [(True, False)] * 3, "forked, with the library's"
+
+
 def test_a_launch_from_an_actor_runs_on_the_cluster_that_it_is_in(home: Home) -> None:
     class Launches:
         """Starts no cluster of its own, in a forked child neither."""
