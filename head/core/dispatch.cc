@@ -12,6 +12,7 @@
 #include "head/core/gang/hang.h"
 #include "head/core/gang/regroup.h"
 #include "head/core/gang/replace.h"
+#include "head/core/gang/returned.h"
 #include "head/core/groups.h"
 #include "head/core/launches.h"
 #include "head/core/markers.h"
@@ -41,7 +42,10 @@ class NodeMessages {
   bool operator()(const wire::RankWhere& m) { return OnRankWhere(t_, node_, m), true; }
   bool operator()(const wire::GroupJoined& m) { return OnGroupJoined(t_, node_, m), true; }
   bool operator()(const wire::RanksLate& m) { return OnRanksLate(t_, node_, m), true; }
-  bool operator()(const wire::RankBegun& m) { return OnRankBegun(t_, node_, m), true; }
+  bool operator()(const wire::RankBegun& m) {
+    return OnRankBegun(t_, node_, m), OnReturnedAnswer(t_, node_, m), true;
+  }
+  bool operator()(const wire::RankAwaits& m) { return OnRankAwaits(t_, node_, m), true; }
   bool operator()(const wire::RankLeft& m) { return OnRankLeft(t_, node_, m), true; }
   // Of the launch's own reservation Released says the same, and more.
   bool operator()(const wire::EpochEnded& m) { return OnAttemptEndedOn(t_, node_, m), true; }
@@ -255,6 +259,12 @@ void OnTick(Turn& turn) {
         break;
       case TimerKind::kHang:
         OnHangTimer(turn, LaunchId(id));
+        break;
+      case TimerKind::kTellReturned:
+        OnTellReturnedTimer(turn, LaunchId(id));
+        break;
+      case TimerKind::kAwaited:
+        OnAwaitedTimer(turn, LaunchId(id));
         break;
     }
   }

@@ -8,6 +8,7 @@
 #include "head/core/actor_losses.h"
 #include "head/core/ending.h"
 #include "head/core/gang/regroup.h"
+#include "head/core/gang/returned.h"
 #include "head/core/groups.h"
 #include "head/core/launches.h"
 #include "head/core/markers.h"
@@ -91,6 +92,7 @@ void SendRoster(Turn& turn, const Launch& launch, const NodeId& node) {
   roster.generation = kGeneration;
   roster.store_host = launch.roster.store_host;
   roster.store_port = launch.roster.store_port;
+  roster.group_secret = launch.roster.group_secret;
   if (launch.ranks[0].node == node) roster.rank_actors = launch.roster.rank_actors;
   roster.nodes = launch.nodes;
   turn.ToNode(node, std::move(roster));
@@ -120,6 +122,7 @@ void PublishRoster(Turn& turn, Launch& launch) {
   event.store_host = first.store_host;
   event.store_port = first.store_port;
   event.started_from = StartedFrom(launch);
+  event.group_secret = first.group_secret;
   for (const Rank& rank : launch.ranks) {
     const auto& addresses = launch.ready[rank.node].rank_actors;
     if (rank.local_rank < addresses.size()) event.rank_actors.push_back(addresses[rank.local_rank]);
@@ -236,6 +239,7 @@ void BeginEpoch(Turn& turn, const Group& gang) {
   launch->ready.clear();
   launch->ending = Ending();
   launch->hang = HangInquiry();
+  launch->returned = ReturnedInquiry();
   launch->started = turn.now;
   launch->driver_route = Route();
   launch->driver_renews = false;
@@ -302,6 +306,8 @@ void OnRankDone(Turn& turn, Node& node, const wire::RankDone& message, const std
     Verdict verdict;
     verdict.outcome = wire::Outcome::kSucceeded;
     WriteMarker(turn, *launch, std::move(verdict));
+  } else {
+    NoteReturned(turn, *launch, message.rank);
   }
 }
 
@@ -418,6 +424,7 @@ void ResumeLaunchesOn(Turn& turn, const NodeId& node) {
       if (launch.phase == wire::LaunchState::kRunning) {
         SendRoster(turn, launch, node);
         ResumeRegroupOn(turn, launch, node);
+        ResumeReturnedOn(turn, launch, node);
       }
       ResumeEndingOn(turn, launch, node);
     }

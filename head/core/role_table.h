@@ -93,6 +93,7 @@ inline constexpr RoleRow kRoles[] = {
     OfNode<wire::GroupJoined>(),
     OfNode<wire::RanksLate>(),
     OfNode<wire::RankBegun>(),
+    OfNode<wire::RankAwaits>(),
 
     Look<wire::WatchLaunch>(),
     Look<wire::GetLaunch>(),
@@ -204,6 +205,8 @@ inline constexpr RoleRow kRoles[] = {
     NotToTheHead<wire::GroupLate>(),
     NotToTheHead<wire::ProcessAskBegun>(),
     NotToTheHead<wire::ProcessBegun>(),
+    NotToTheHead<wire::PeersReturned>(),
+    NotToTheHead<wire::GroupAwaits>(),
     NotToTheHead<wire::GroupJoin>(),
     NotToTheHead<wire::GroupFormed>(),
     NotToTheHead<wire::RankProgram>(),

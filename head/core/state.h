@@ -150,6 +150,18 @@ struct HangInquiry {
   Instant due{};  // whoever's worker has not answered then has no word
 };
 
+/// Ranks that returned, of which others are told, and what those are asked that others wait for
+/// (gang/returned.h); volatile.
+struct ReturnedInquiry {
+  std::set<std::uint32_t> untold;                                 // returned since the last word
+  std::uint64_t question = 0;                                     // 0: none is under way
+  wire::RankAwaits word;                                          // a waiting rank's
+  std::set<std::uint32_t> waiting;                                // in that operation
+  std::map<std::uint32_t, std::optional<wire::RankBegun>> asked;  // what each says of itself
+  Instant gathered{};  // who else waits there has said so then
+  Instant due{};       // whoever's worker has not answered then has no word
+};
+
 struct Launch {
   // durable
   LaunchId id;
@@ -188,6 +200,7 @@ struct Launch {
   Instant started{};
   Ending ending;
   HangInquiry hang;
+  ReturnedInquiry returned;
   std::uint32_t nodes_there = 0;  // how many of a run's, when last counted
 
   bool open() const { return !marker.has_value(); }

@@ -24,6 +24,8 @@ enum class TimerKind : std::uint8_t {
   kEnding,  // grace of ranks that were told to stop
   kReform,  // ranks that have not come to the re-form of their group
   kHang,    // ranks that others wait for, and that are asked
+  kTellReturned,  // the others are to hear of ranks that have returned
+  kAwaited,       // ranks that have returned, that others wait for, and that are asked
 };
 
 class Timers {

@@ -35,7 +35,8 @@ const std::map<std::string, std::string> kExpected = {
     {"ListTokens", "a-----"},   {"RevokeToken", "a-----"},    {"StopCluster", "a-----"},
     {"RanksSeen", "-o----"},    {"RankLeft", "-o----"},       {"ActorLends", "-o----"},
     {"RankWhere", "-o----"},    {"GroupJoined", "-o----"},    {"RanksLate", "-o----"},
-    {"RankBegun", "-o----"},    {"ListTasks", "a-a-a-"},      {"TasksTold", "a-o---"},
+    {"RankBegun", "-o----"},    {"RankAwaits", "-o----"},
+    {"ListTasks", "a-a-a-"},      {"TasksTold", "a-o---"},
 };
 
 class Roles : public HeadFixture {

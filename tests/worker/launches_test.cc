@@ -61,8 +61,10 @@ TEST_F(LaunchesTest, W6_StoreIsForkedFirstAndReadyWaitsForAll) {
   EXPECT_TRUE(Sent<wire::RanksReady>().empty());
   wire::StoreReady store;
   store.port = 4242;
+  store.group_secret = "random";
   FromProcess(store_, store);
   ASSERT_EQ(Sent<wire::RanksReady>().size(), 1u);
+  EXPECT_EQ(Last<wire::RanksReady>().group_secret, "random");
   EXPECT_EQ(Last<wire::RanksReady>().store_host, "127.0.0.1");
   EXPECT_EQ(Last<wire::RanksReady>().store_port, 4242);
 }

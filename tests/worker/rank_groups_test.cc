@@ -309,5 +309,43 @@ TEST_F(HowFar, W12_WhoHasEndedIsNotSilent) {
   EXPECT_TRUE(Sent<wire::RankBegun>().empty());
 }
 
+TEST_F(HowFar, W12_AQuestionWithAKeyIsForARankThatHasReturned) {
+  Run(2);
+  FromProcess(ranks_[1], wire::RankResult{wire::Outcome::kSucceeded, {}, false});
+  Ask(1, 5);
+  EXPECT_TRUE(SentToProcesses<wire::ProcessAskBegun>().empty()) << "it hangs nowhere";
+  wire::AskBegun ask;
+  ask.launch = launch_;
+  ask.epoch = 1;
+  ask.rank = 1;
+  ask.question = 6;
+  ask.key = "0 gloo";
+  ask.limit_ms = 3000;
+  Head(ask);
+  EXPECT_EQ(SentToProcesses<wire::ProcessAskBegun>(), (std::vector<ProcessId>{ranks_[1]}));
+  FromProcess(ranks_[1], wire::ProcessBegun{6, 3, "", false});
+  EXPECT_EQ(Last<wire::RankBegun>().begun, 3u);
+}
+
+TEST_F(HowFar, W13_RanksThatRunHearWhoHasReturned) {
+  Run(2);
+  FromProcess(ranks_[1], wire::RankResult{wire::Outcome::kSucceeded, {}, false});
+  wire::PeersReturned word;
+  word.launch = launch_;
+  word.epoch = 1;
+  word.group_epoch = 1;
+  word.ranks = {1};
+  Head(word);
+  EXPECT_EQ(SentToProcesses<wire::PeersReturned>(), (std::vector<ProcessId>{ranks_[0]}));
+  wire::GroupAwaits awaits;
+  awaits.group_epoch = 1;
+  awaits.key = "0 gloo";
+  awaits.operation = 4;
+  awaits.awaited = {1};
+  FromProcess(ranks_[0], awaits);
+  EXPECT_EQ(Last<wire::RankAwaits>().rank, 0u);
+  EXPECT_EQ(Last<wire::RankAwaits>().operation, 4u);
+}
+
 }  // namespace
 }  // namespace troupe::worker

@@ -278,6 +278,7 @@ void Launches::PostReady(const Run& run, Effects* out) {
   if (run.start.hosts_store) {  // and so there is a port: see CheckReady
     ready.store_host = run.interface.address;
     ready.store_port = run.store_port.value_or(0);
+    ready.group_secret = run.group_secret;
   }
   ready.started_from = StartedFrom(run);
   if (run.start.mode == wire::LaunchMode::kDriver) {
@@ -310,6 +311,7 @@ void Launches::Publish(const wire::PublishRoster& roster, Instant now, Effects* 
   run.roster = true;
   run.go.master_host = roster.store_host;
   run.go.master_port = roster.store_port;
+  run.go.group_secret = roster.group_secret;
   run.go.rank_actors = roster.rank_actors;
   run.go.nodes = roster.nodes;
   wire::EnvVar host;

@@ -30,6 +30,8 @@
 //    comes, once the store is there where this node hosts it; again when the head asks again.
 // W12 RankBegun answers AskBegun with what the rank says of itself; where it says nothing for
 //    limit_ms, that it is silent. What a rank says of others goes to the head as that rank's word.
+//    A question with a key is for a rank that has returned, and whose process is still there.
+// W13 PeersReturned is passed on to the ranks here whose code runs.
 // W10 A rank that runs a program, itself or by exec, has succeeded if that ended with 0, with no
 //     other word and not told to stop.
 #pragma once
@@ -66,6 +68,7 @@ class Launches {
   void LosePeers(const wire::PeersLost& word, Instant now, Effects* out);
   void FormGroup(const wire::FormGroup& group, Effects* out);
   void AskHowFar(const wire::AskBegun& ask, Instant now, Effects* out);
+  void TellReturned(const wire::PeersReturned& word, Effects* out) const;
   void Replace(const wire::ReplaceRanks& order, const std::string& payload, Instant now,
                Effects* out);
   /// The node leaves: code of a rank that still runs is told to stop, and has drain_grace. False:
@@ -129,6 +132,7 @@ class Launches {
     Interface interface;
     ProcessId store;
     std::optional<std::uint16_t> store_port;  // 0: no torch, no store
+    std::string group_secret;                 // which the store's process made
     bool ready = false;                       // RanksReady was sent
     bool roster = false;                      // PublishRoster came
     std::uint64_t ticket = 0;
@@ -172,6 +176,7 @@ class Launches {
   /// W11
   void CheckJoined(const Run& run, Effects* out);
   void SayLate(const Run& run, const Rank& rank, wire::GroupLate word, Effects* out) const;
+  void SayAwaits(const Run& run, const Rank& rank, wire::GroupAwaits word, Effects* out) const;
   void SayHowFar(const Rank& rank, wire::ProcessBegun word, Effects* out);
   void SaySilent(Instant now, Effects* out);
   void LetRun(const Run& run, const Rank& rank, Effects* out) const;

@@ -33,6 +33,7 @@ bool Launches::OnMessage(Process& process, wire::Message message, Instant now, E
   if (auto* ready = wire::GetIf<wire::StoreReady>(&message.body)) {
     if (run == nullptr || run->store != process.id) return true;
     run->store_port = ready->port;
+    if (run->group_secret.empty()) run->group_secret = std::move(ready->group_secret);
     CheckReady(*run, out);
     CheckJoined(*run, out);
     return true;

@@ -133,15 +133,19 @@ bool Launches::OnWordOfGroup(Run* run, Process& process, wire::Body* body, Effec
   auto* join = wire::GetIf<wire::GroupJoin>(body);
   auto* late = wire::GetIf<wire::GroupLate>(body);
   auto* begun = wire::GetIf<wire::ProcessBegun>(body);
-  if (where == nullptr && join == nullptr && late == nullptr && begun == nullptr) return false;
+  auto* awaits = wire::GetIf<wire::GroupAwaits>(body);
+  if (where == nullptr && join == nullptr && late == nullptr && begun == nullptr &&
+      awaits == nullptr)
+    return false;
   Rank* rank = run == nullptr ? nullptr : FindRank(*run, process.id);
-  if (rank == nullptr || rank->done) return true;
+  if (rank == nullptr || (rank->done && begun == nullptr)) return true;
   if (where != nullptr) SayWhere(*run, *rank, std::move(where->text), out);
   if (join != nullptr) {
     rank->group_epoch = join->group_epoch;
     CheckJoined(*run, out);
   }
   if (late != nullptr) SayLate(*run, *rank, std::move(*late), out);
+  if (awaits != nullptr) SayAwaits(*run, *rank, std::move(*awaits), out);
   if (begun != nullptr) SayHowFar(*rank, std::move(*begun), out);
   return true;
 }
@@ -164,11 +168,45 @@ void Launches::SayLate(const Run& run, const Rank& rank, wire::GroupLate word, E
   context_.outbox.SendNow(std::move(message), out);
 }
 
+void Launches::SayAwaits(const Run& run, const Rank& rank, wire::GroupAwaits word,
+                         Effects* out) const {
+  wire::RankAwaits awaits;
+  awaits.launch = run.start.launch;
+  awaits.epoch = run.start.epoch;
+  awaits.group_epoch = word.group_epoch;
+  awaits.rank = rank.place.rank;
+  awaits.torch_group = std::move(word.torch_group);
+  awaits.key = std::move(word.key);
+  awaits.kind = word.kind;
+  awaits.operation = word.operation;
+  awaits.op = std::move(word.op);
+  awaits.awaited = std::move(word.awaited);
+  awaits.where = std::move(word.where);
+  wire::Message message;
+  message.body = std::move(awaits);
+  context_.outbox.SendNow(std::move(message), out);
+}
+
+void Launches::TellReturned(const wire::PeersReturned& word, Effects* out) const {
+  for (const auto& [key, run] : runs_) {
+    if (std::get<0>(key) != word.launch || std::get<1>(key) != word.epoch || !run.roster) continue;
+    for (const Rank& rank : run.ranks) {
+      const Process* process = context_.processes.Find(rank.process);
+      if (process == nullptr || process->is_program || rank.done || rank.result) continue;
+      wire::Message message;
+      message.body = word;
+      out->push_back(ToProcess{rank.process, std::move(message)});
+    }
+  }
+}
+
 void Launches::AskHowFar(const wire::AskBegun& ask, Instant now, Effects* out) {
   for (const auto& [key, run] : runs_) {
     if (std::get<0>(key) != ask.launch || std::get<1>(key) != ask.epoch) continue;
     for (const Rank& rank : run.ranks) {
-      if (rank.place.rank != ask.rank || rank.done || rank.result) continue;
+      const bool returned = rank.done || rank.result.has_value();
+      if (rank.place.rank != ask.rank || returned == ask.key.empty()) continue;
+      if (context_.processes.Find(rank.process) == nullptr) continue;
       HowFar& asked = how_far_[rank.process];
       asked.answer.launch = ask.launch;
       asked.answer.epoch = ask.epoch;
@@ -177,7 +215,7 @@ void Launches::AskHowFar(const wire::AskBegun& ask, Instant now, Effects* out) {
       asked.limit = std::chrono::milliseconds(ask.limit_ms);
       asked.due = now + asked.limit;
       wire::Message message;
-      message.body = wire::ProcessAskBegun{ask.question, ask.torch_group};
+      message.body = wire::ProcessAskBegun{ask.question, ask.torch_group, ask.key};
       out->push_back(ToProcess{rank.process, std::move(message)});
     }
   }

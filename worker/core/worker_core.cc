@@ -166,6 +166,8 @@ void WorkerCore::DispatchToParts(wire::Message& message, Instant now, Effects* o
     launches_.FormGroup(*group, out);
   } else if (const auto* ask = wire::GetIf<wire::AskBegun>(&body)) {
     launches_.AskHowFar(*ask, now, out);
+  } else if (const auto* returned = wire::GetIf<wire::PeersReturned>(&body)) {
+    launches_.TellReturned(*returned, out);
   } else if (const auto* replace = wire::GetIf<wire::ReplaceRanks>(&body)) {
     if (!leaving_) launches_.Replace(*replace, message.attachment, now, out);
   } else if (const auto* end = wire::GetIf<wire::EndEpoch>(&body)) {

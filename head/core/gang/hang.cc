@@ -30,14 +30,6 @@ bool InGroup(const Launch& launch, std::uint64_t group_epoch) {
          group_epoch == formed;
 }
 
-// Ranks are named as they are in the group; the launch's rank, or one that there is not.
-std::uint32_t LaunchRank(const Launch& launch, std::uint32_t group_rank) {
-  const std::vector<std::uint32_t>& members = launch.regroup.formed.members;
-  if (launch.regroup.formed.group_epoch == 0) return group_rank;
-  return group_rank < members.size() ? members[group_rank]
-                                     : static_cast<std::uint32_t>(launch.ranks.size());
-}
-
 std::string Seconds(std::uint32_t ms) {
   std::string text = std::to_string(ms / 1000);
   if (ms % 1000 >= 100) text += "." + std::to_string(ms % 1000 / 100);
@@ -106,6 +98,13 @@ void Judge(Turn& turn, Launch& launch) {
 }
 
 }  // namespace
+
+std::uint32_t LaunchRank(const Launch& launch, std::uint32_t group_rank) {
+  const std::vector<std::uint32_t>& members = launch.regroup.formed.members;
+  if (launch.regroup.formed.group_epoch == 0) return group_rank;
+  return group_rank < members.size() ? members[group_rank]
+                                     : static_cast<std::uint32_t>(launch.ranks.size());
+}
 
 void OnRanksLate(Turn& turn, Node& node, const wire::RanksLate& message) {
   Launch* launch = turn.FindLaunch(message.launch);

@@ -21,6 +21,10 @@
 
 namespace troupe::head {
 
+/// Ranks are named as they are in the group that there is now: the launch's rank, or one that there
+/// is not.
+std::uint32_t LaunchRank(const Launch& launch, std::uint32_t group_rank);
+
 void OnRanksLate(Turn& turn, Node& node, const wire::RanksLate& message);
 void OnRankBegun(Turn& turn, Node& node, const wire::RankBegun& message);
 void OnHangTimer(Turn& turn, const LaunchId& id);

@@ -67,7 +67,7 @@ struct GroupEnded { group @0 :GroupId; reason @1 :Text; }
 struct LaunchSubmitted { launch @0 :LaunchId; spec @1 :LaunchSpec; request @2 :RequestId; owner @3 :ProcessId; group @4 :GroupId; submittedUs @5 :UInt64; line @6 :ProcessId; token @7 :TokenId; }  # attachment: payload
 struct RankPlacement { rank @0 :UInt32; node @1 :NodeId; localRank @2 :UInt32; }
 struct EpochBegun { launch @0 :LaunchId; epoch @1 :UInt64; attempt @2 :UInt64; ranks @3 :List(RankPlacement); nodes @4 :List(NodeId); }
-struct RosterPublished { launch @0 :LaunchId; epoch @1 :UInt64; storeHost @2 :Text; storePort @3 :UInt16; rankActors @4 :List(ActorAddress); readyMs @5 :UInt64; startedFrom @6 :Text; }
+struct RosterPublished { launch @0 :LaunchId; epoch @1 :UInt64; storeHost @2 :Text; storePort @3 :UInt16; rankActors @4 :List(ActorAddress); readyMs @5 :UInt64; startedFrom @6 :Text; groupSecret @7 :Data; }
 struct DriverAcquired { launch @0 :LaunchId; epoch @1 :UInt64; nonce @2 :RequestId; }
 struct RankFinished { done @0 :RankDone; }                       # attachment: the value
 # The ranks' group of this epoch: `members` by rank of the group. What died before is no part of it.

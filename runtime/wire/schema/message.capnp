@@ -141,5 +141,8 @@ struct Message {
     groupLate @128 :Process.GroupLate;
     processAskBegun @129 :Process.ProcessAskBegun;
     processBegun @130 :Process.ProcessBegun;
+    peersReturned @131 :Node.PeersReturned;
+    rankAwaits @132 :Node.RankAwaits;
+    groupAwaits @133 :Process.GroupAwaits;
   }
 }

@@ -15,6 +15,7 @@ using import "types.capnp".Bundle;
 using import "types.capnp".BundleGrant;
 using import "types.capnp".Failure;
 using import "types.capnp".LateRank;
+using import "types.capnp".GroupWait;
 using import "types.capnp".Outcome;
 using import "types.capnp".BlobRef;
 using import "types.capnp".RuntimeEnvironment;
@@ -102,6 +103,7 @@ struct RanksReady {
   storeHost @3 :Text; storePort @4 :UInt16;       # of the node that hosts the store
   rankActors @5 :List(ActorAddress);              # one per local rank, in order of local rank (driver mode)
   startedFrom @6 :Text;                           # as in LaunchInfo
+  groupSecret @7 :Data;                           # of the node that hosts the store: by it the ranks of a group of the backend troupe know each other
 }
 # head -> worker, when every node is ready: ranks run. May come again after a reconnect: no effect then.
 struct PublishRoster {
@@ -109,6 +111,7 @@ struct PublishRoster {
   storeHost @3 :Text; storePort @4 :UInt16;
   rankActors @5 :List(ActorAddress);              # all ranks, by rank; only to the driver's node
   nodes @6 :List(NodeId);
+  groupSecret @7 :Data;
 }
 # worker -> head: a rank's result is whole; or it has exited without one, or after it was told to stop, and its channel
 # is drained. Kept and repeated until acknowledged.
@@ -165,9 +168,20 @@ struct RanksLate {
   torchGroup @4 :Text; operation @5 :UInt64; op @6 :Text; waitedMs @7 :UInt32; late @8 :List(LateRank); waiting @9 :List(UInt32);
 }
 # head -> worker: how many operations of this group has that rank begun? Answer: RankBegun, within `limitMs`; `silent`: the process did not say it;
-# `waits`: it waits in a collective itself.
-struct AskBegun { launch @0 :LaunchId; epoch @1 :UInt64; rank @2 :UInt32; question @3 :UInt64; torchGroup @4 :Text; limitMs @5 :UInt32; }
+# `waits`: it waits in a collective itself. `key`, where it is not empty: the question is to a rank that has returned (PeersReturned), and counts what
+# ProcessAskBegun says.
+struct AskBegun {
+  launch @0 :LaunchId; epoch @1 :UInt64; rank @2 :UInt32; question @3 :UInt64; torchGroup @4 :Text; limitMs @5 :UInt32; key @6 :Text;
+}
 struct RankBegun { launch @0 :LaunchId; epoch @1 :UInt64; rank @2 :UInt32; question @3 :UInt64; begun @4 :UInt64; silent @5 :Bool; where @6 :Text; waits @7 :Bool; }
+# head -> worker -> its ranks that run: these ranks, by their numbers in the group of this epoch, have returned since the last such word. A rank that waits
+# for one of them in its groups says so: GroupAwaits. All that have returned come again after a reconnect.
+struct PeersReturned { launch @0 :LaunchId; epoch @1 :UInt64; groupEpoch @2 :UInt64; ranks @3 :List(UInt32); }
+# worker -> head: as GroupAwaits, of this rank.
+struct RankAwaits {
+  launch @0 :LaunchId; epoch @1 :UInt64; groupEpoch @2 :UInt64; rank @3 :UInt32; torchGroup @4 :Text; key @5 :Text; kind @6 :GroupWait;
+  operation @7 :UInt64; op @8 :Text; awaited @9 :List(UInt32); where @10 :Text;
+}
 struct EpochEnded { launch @0 :LaunchId; epoch @1 :UInt64; }   # worker -> head: nothing of it is left here
 
 # Attachment: pickled class and arguments. May come again after a reconnect: ActorStarted or ActorEnded

@@ -13,6 +13,7 @@ using import "types.capnp".Resource;
 using import "types.capnp".Outcome;
 using import "types.capnp".Failure;
 using import "types.capnp".LateRank;
+using import "types.capnp".GroupWait;
 using import "types.capnp".LaunchMode;
 using import "types.capnp".ActorAddress;
 
@@ -58,6 +59,7 @@ struct RankRun {                 # worker -> process: go
   rankActors @2 :List(ActorAddress);
   nodes @3 :List(NodeId);
   env @4 :List(EnvVar);          # MASTER_ADDR, ... known only now
+  groupSecret @5 :Data;          # of the launch: never in the environment, nor in its store
 }
 # process -> worker: the function returned or raised. Attachment: pickled value or exception.
 struct RankResult { outcome @0 :Outcome; failure @1 :Failure; inFile @2 :Bool; }
@@ -78,8 +80,14 @@ struct GroupFormed { groupEpoch @0 :UInt64; rank @1 :UInt32; worldSize @2 :UInt3
 
 # rank -> worker: as RanksLate.
 struct GroupLate { groupEpoch @0 :UInt64; torchGroup @1 :Text; operation @2 :UInt64; op @3 :Text; waitedMs @4 :UInt32; late @5 :List(LateRank); waiting @6 :List(UInt32); }
+# rank -> worker: it waits in operation `operation` of those that `key` names, which ends only once the ranks `awaited` have begun as many. They are numbered as
+# in the group of this epoch, and have returned (PeersReturned). `op`: the operation's name; `where`: its main thread is.
+struct GroupAwaits {
+  groupEpoch @0 :UInt64; torchGroup @1 :Text; key @2 :Text; kind @3 :GroupWait; operation @4 :UInt64; op @5 :Text; awaited @6 :List(UInt32); where @7 :Text;
+}
 # worker -> rank: how many operations of this group have you begun? Answer: ProcessBegun, with where its main thread is, and whether that waits in a collective.
-struct ProcessAskBegun { question @0 :UInt64; torchGroup @1 :Text; }
+# `key` of GroupAwaits, where it is not empty: how many of the operations that it names have you begun? `waits` of the answer: more may follow.
+struct ProcessAskBegun { question @0 :UInt64; torchGroup @1 :Text; key @2 :Text; }
 struct ProcessBegun { question @0 :UInt64; begun @1 :UInt64; where @2 :Text; waits @3 :Bool; }
 
 struct ActorBegin {              # attachment: pickled class and arguments
@@ -97,4 +105,4 @@ struct ActorLease { untilNs @0 :UInt64; }
 # process for tasks -> worker: its task waits, or does not any more; so much of its CPUs (ten-thousandths) is not needed meanwhile.
 # `lender`: the actor that they are lent by; nil: they are its own.
 struct CpuLent { waits @0 :Bool; amount @1 :UInt64; lender @2 :ActorId; }
-struct StoreReady { port @0 :UInt16; }
+struct StoreReady { port @0 :UInt16; groupSecret @1 :Data; }   # `groupSecret`: random bytes

@@ -22,6 +22,9 @@ enum Outcome { none @0; succeeded @1; failed @2; cancelled @3; }
 # ranks are left; not of one whose code raised.
 # A rank that others wait for in a collective: where it runs, and its main thread is, as far as it says so itself.
 struct LateRank { rank @0 :UInt32; host @1 :Text; pid @2 :Int32; where @3 :Text; }
+# What a rank waits for in a group of torch's: an operation of all of its ranks; a message from one rank, or from whichever sends one; that one takes a
+# message; or that all come to make the group.
+enum GroupWait { collective @0; receive @1; receiveAny @2; send @3; making @4; }
 enum RankDeath { fail @0; shrink @1; replace @2; }
 enum LaunchMode { distributed @0; driver @1; command @2; }
 enum LaunchState { queued @0; reserving @1; starting @2; running @3; terminal @4; stopping @5; }   # stopping: its ranks have been told to end, its marker follows

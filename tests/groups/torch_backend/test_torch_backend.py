@@ -75,3 +75,21 @@ def test_torchs_options_name_the_backend_for_groups_that_name_none(idle: Home) -
 
     ranks = distributed(processes=2, backend="troupe", remote=True, quiet=True)(served).distributed()
     assert all(each.startswith("troupe ") for each in ranks), ranks
+
+
+def test_the_store_of_a_launch_has_no_secret_of_its_groups(idle: Home) -> None:
+    @distributed(processes=2, remote=True)
+    def job() -> list[str]:
+        import torch.distributed as dist
+
+        dist.init_process_group("troupe")
+        dist.barrier()
+        store = dist.distributed_c10d._world.pg_map[dist.group.WORLD][1]
+        while hasattr(store, "underlying_store"):
+            store = store.underlying_store
+        keys = [each if isinstance(each, str) else each.decode() for each in store.list_keys()]
+        dist.barrier()
+        return [each for each in keys if "troupe/" in each]
+
+    for keys in job.submit().result(120):
+        assert any(each.endswith("troupe/card/0") for each in keys) and not any("secret" in each for each in keys), keys

@@ -99,7 +99,8 @@ def _store(hosts: list[str]) -> _Said:
 def test_a_group_on_one_node_listens_to_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
     door = _Door()
     secret, cards = meet(_store(["host-0"] * 2), 0, 2, door, b"secret")
-    assert secret == b"secret" and door.listens == [] and all(card.endswith(b"\n") for card in cards)
+    assert secret == b"secret", "which is in no store"
+    assert door.listens == [] and all(card.endswith(b"\n") for card in cards)
 
 
 def test_a_group_over_two_nodes_listens_at_the_launchs_interface(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -125,6 +125,8 @@ class ProcessChannel:
                 _callbacks.run("what ends the connections of its groups", stopping.end_collectives, fields)
         elif kind == "PeersLost":
             _callbacks.run("what ends the groups of ranks that died", group_epochs.on_lost, fields)
+        elif kind == "PeersReturned":
+            group_epochs.on_returned(fields)
         elif kind == "ProcessAskBegun":
             _callbacks.run("what says how far the program is", self._say_how_far, fields)
         elif kind == "GroupFormed":
@@ -149,8 +151,9 @@ class ProcessChannel:
 
     def _say_how_far(self, asked: dict[str, Any]) -> None:
         from troupe._process import group_watch  # which every rank has, and no other process
+        from troupe._process.returned import group_counts
 
-        begun, waits = group_watch.how_far(asked["torch_group"])
+        begun, waits = group_counts.begun(asked["key"]) if asked["key"] else group_watch.how_far(asked["torch_group"])
         self.send("ProcessBegun", {"question": asked["question"], "begun": begun, "waits": waits, "where": failures.where()})
 
     def _release(self) -> None:

@@ -7,6 +7,7 @@ formed is simply the next one.
 """
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Callable
 from typing import Any
@@ -26,6 +27,9 @@ class _State:
     outlived: dict[int, dict]     # of those, the ones that this process knew of when its group was formed
     limit_s = 0.0                 # for all to come to a re-form
     store_port = 0                # of the store where this process's groups meet; 0: it has met nobody
+    rank = world_size = 0         # of this process in the group that it is in
+    owner = 0                     # the process that this is of: children inherit it
+    returned: tuple[int, frozenset[int]] = (1, frozenset())  # (an epoch of the group, its ranks that have returned)
     hang_s = 0.0                  # who has kept others waiting for so long is ended; 0: nobody is
     life = 0                      # the epoch in which this process took the place of one that died; 0: it took nobody's
 
@@ -34,10 +38,11 @@ _State.dead = {}
 _State.outlived = {}
 
 
-def begin(send: Callable[[str, dict], None], life: int, hang_s: float) -> None:
+def begin(send: Callable[[str, dict], None], life: int, hang_s: float, rank: int, world_size: int) -> None:
     """This process is a rank. `life`: the group's epoch in which it takes the place of one that died; 0: it takes nobody's. `hang_s`: the launch's
-    hang_timeout; 0: it has none."""
+    hang_timeout; 0: it has none. `rank`, `world_size`: in the gang as it began."""
     _State.send, _State.life, _State.hang_s = send, life, hang_s
+    _State.rank, _State.world_size, _State.owner = rank, world_size, os.getpid()
     if life:
         _State.told = max(_State.told, life)
 
@@ -61,6 +66,14 @@ def on_formed(fields: dict[str, Any]) -> None:
         if _State.formed is None or fields["group_epoch"] > _State.formed["group_epoch"]:
             _State.formed = fields
             _changed.notify_all()
+
+
+def on_returned(fields: dict[str, Any]) -> None:
+    """PeersReturned, for the control thread."""
+    with _changed:
+        epoch, known = _State.returned
+        if fields["group_epoch"] >= epoch:
+            _State.returned = fields["group_epoch"], (known if fields["group_epoch"] == epoch else frozenset()) | frozenset(fields["ranks"])
 
 
 def of_rank() -> bool:
@@ -100,6 +113,28 @@ def hang_s() -> float:
     return _State.hang_s
 
 
+def place() -> tuple[int, int]:
+    """This process's rank in the group that it is in, and how many ranks that has."""
+    return _State.rank, _State.world_size
+
+
+def owner() -> int:
+    """The process that is the rank: not one that it forked."""
+    return _State.owner
+
+
+def returned() -> frozenset[int]:
+    """The ranks of the group that this process is in that have returned, as far as the head has said so."""
+    epoch, ranks = _State.returned
+    return ranks if epoch == _State.within else frozenset()
+
+
+def say_awaits(word: dict[str, Any]) -> None:
+    """GroupAwaits, of the group that this process is in, unless that is over. Does not block."""
+    if _State.send is not None and not is_over():
+        _State.send("GroupAwaits", {**word, "group_epoch": _State.within})
+
+
 def say_late(word: dict[str, Any]) -> None:
     """GroupLate, of the group that this process is in, unless that is over. Does not block."""
     if _State.send is not None and not is_over():
@@ -124,6 +159,7 @@ def join() -> dict[str, Any]:
             formed = _State.formed
             if formed is not None and formed["group_epoch"] == _State.told:
                 _State.within = _State.told
+                _State.rank, _State.world_size = formed["rank"], formed["world_size"]
                 _State.outlived = dict(_State.dead)
                 return formed
             _changed.wait()

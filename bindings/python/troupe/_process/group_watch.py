@@ -23,6 +23,7 @@ from troupe._after_import import replace
 from troupe._process import group_epochs, group_names, torch_backend
 from troupe._process.group_questions import Questions
 from troupe._process.late_ranks import Pace, accused, late, there, told
+from troupe._process.returned import group_counts, returned_peers
 
 PATIENCE_VARIABLE = "TROUPE_LATE_RANK_S"
 LOOK_S, ASKING_S = 1.0, 5.0
@@ -45,14 +46,18 @@ def wrap(module: Any) -> None:
     _module = module
 
     def watching(make: Any) -> Any:
+        noted = returned_peers.wrap_making(make, "init_process_group")
+
         def init_process_group(*args: Any, **kwargs: Any) -> Any:
-            made = make(*args, **kwargs)
             _begin(module)
+            made = noted(*args, **kwargs)
+            _begin(module)  # which may have ended meanwhile: there was no group
             return made
 
         return init_process_group
 
     replace("init_process_group", watching, module, sys.modules.get("torch.distributed"))
+    replace("new_group", lambda make: returned_peers.wrap_making(make, "new_group"), module, sys.modules.get("torch.distributed"))
 
 
 def _begin(module: Any) -> None:
@@ -75,14 +80,17 @@ def _run(module: Any) -> None:
     patience = os.environ.get(PATIENCE_VARIABLE, "")
     fixed_s = float(patience) if patience.replace(".", "", 1).isdigit() else None
     look_s = min(LOOK_S, LOOK_S if fixed_s is None else fixed_s / 4, group_epochs.hang_s() / 16 or LOOK_S)
+    peers = returned_peers.Peers()
     try:
         while True:
             never.acquire(timeout=look_s)
             with _lock:
-                if not module.is_initialized():
+                if not module.is_initialized() and not returned_peers.is_making():
                     _running = False
                     return
-            _look(module, watched, fixed_s)
+            peers.look(module, time.monotonic(), op_here)
+            if module.is_initialized():
+                _look(module, watched, fixed_s)
     except Exception:  # a torch that is otherwise, or a store that is gone: a watch that ends is no failure of the program's
         _running = False
 
@@ -233,6 +241,8 @@ def late_rank() -> int | None:
 
 def waits_here() -> bool:
     """Whether the main thread is in torch's code that waits for others: the innermost frames are torch.distributed's, or the backward pass's."""
+    if group_counts.waited_for(threading.main_thread().ident) is not None:
+        return True
     frame = sys._current_frames().get(threading.main_thread().ident)  # type: ignore[arg-type]
     return frame is not None and any(each in frame.f_code.co_filename for each in _WAITS)
 
@@ -241,6 +251,8 @@ def op_here() -> str:
     """The operation of torch's in which the main thread is: `all_reduce`, `backward`; "" where it is in none."""
     frame = sys._current_frames().get(threading.main_thread().ident)  # type: ignore[arg-type]
     op = ""
+    while frame is not None and frame.f_code.co_filename == group_counts.__file__:  # which counts what torch begins and waits for
+        frame = frame.f_back
     while frame is not None and any(each in frame.f_code.co_filename for each in (*_WAITS, "torch/autograd/", "torch/_tensor.py")):
         if _DISTRIBUTED not in frame.f_code.co_filename:
             op = "backward"

@@ -20,6 +20,7 @@ from typing import Any
 from troupe import _checks, _rendezvous
 from troupe._after_import import after_import, replace
 from troupe._process import gloo_for_nccl, gloo_sockets, group_names, group_watch, torch_backend
+from troupe._process.returned import group_counts, returned_peers
 
 _MODULE = "torch.distributed.distributed_c10d"
 _PARALLEL = "torch.nn.parallel.distributed"
@@ -44,6 +45,7 @@ def begin_epoch(group_epoch: int) -> None:
 def _wrap_groups(module: Any) -> None:
     gloo_for_nccl.wrap(module)
     gloo_sockets.note(module)
+    group_counts.wrap(module)
     group_watch.wrap(module)
     torch_backend.register(module)
     if os.environ.get(_checks.TORCH_BACKEND) == torch_backend.NAME:
@@ -56,6 +58,7 @@ def _wrap(module: Any) -> None:
         def destroy_process_group(group: Any = None) -> Any:
             global _worlds
             there = module.is_initialized()
+            group_counts.note_ending(group)
             done = destroy(group)
             if there and not module.is_initialized():
                 _worlds += 1
@@ -76,10 +79,11 @@ def _name_once(module: Any) -> None:
 
     def process_group_name(ranks: Any, use_hashed_name: bool) -> str:
         name = name_of(ranks, use_hashed_name)
-        if not use_hashed_name or name in module._world.pg_names.values():
-            return name  # the counter tells them apart; or it is taken just now, and torch says so
-        _named[name] += 1
-        return name if _named[name] == 1 else type(name)(f"{name}_{_named[name]}")
+        if use_hashed_name and name not in module._world.pg_names.values():  # else the counter tells them apart; or it is taken just now, and torch says so
+            _named[name] += 1
+            name = name if _named[name] == 1 else type(name)(f"{name}_{_named[name]}")
+        returned_peers.name_making(name)
+        return name
 
     module._process_group_name = process_group_name
 

@@ -16,7 +16,7 @@ from typing import Any, NoReturn
 from troupe import _rendezvous
 from troupe._cluster import session as _session
 from troupe._code import failures
-from troupe._process import exit as _leave, finish, group_epochs, notes, process_groups, stopping
+from troupe._process import exit as _leave, finish, group_epochs, notes, process_groups, stopping, torch_backend
 from troupe._process.channel import ProcessChannel
 
 RESULT_INLINE_BYTES_MAX = 8 << 20
@@ -52,7 +52,7 @@ def run(channel: ProcessChannel, begin: dict, attachment: bytes) -> NoReturn:
     context = enter(begin)
     if begin["mode"] == "driver":
         _serve(channel, begin, context)
-    group_epochs.begin(channel.send, begin["life"], begin["hang_ms"] / 1000)
+    group_epochs.begin(channel.send, begin["life"], begin["hang_ms"] / 1000, begin["rank"], begin["world_size"])
     session = _session.Session.over_process(channel, launch=begin["launch"], epoch=begin["epoch"])
     _session.set_current(session)
     track(session, begin)
@@ -109,6 +109,7 @@ def start(channel: ProcessChannel, context) -> dict:
     roster = channel.wait_run()
     os.environ.update({item["name"]: item["value"] for item in roster["env"]})
     _rendezvous.enter_rank(alone=context.world_size == 1 or context.is_driver, meets=group_epochs.meets, met=group_epochs.met)
+    torch_backend.enter_rank(roster["group_secret"])
     context.published(roster)
     return roster
 

@@ -1,7 +1,7 @@
 """The rendezvous store of a launch, in a process of its own: no rank hosts it, no port is raced for.
 
 Binds the interface named by MASTER_ADDR, port 0, tells the worker the port, serves until the
-worker ends it. Without torch there is nothing to serve: it reports port 0 and waits, and
+worker ends it. It makes the secret by which the launch's ranks know each other in groups of the backend `troupe`, too, for the worker alone. Without torch there is nothing to serve: it reports port 0 and waits, and
 ranks get no MASTER_PORT.
 """
 from __future__ import annotations
@@ -13,6 +13,9 @@ from typing import NoReturn
 
 from troupe._process.channel import ProcessChannel
 
+SECRET_BYTES = 32
+"""Of the secret that the launch's ranks get from the head: the store itself never has it."""
+
 
 def run(channel: ProcessChannel) -> NoReturn:
     """Serves until ProcessEnd (which the control thread obeys)."""
@@ -20,7 +23,7 @@ def run(channel: ProcessChannel) -> NoReturn:
         store, port = _open(os.environ.get("MASTER_ADDR") or "127.0.0.1")
     except ImportError:
         store, port = None, 0
-    channel.send("StoreReady", {"port": port})
+    channel.send("StoreReady", {"port": port, "group_secret": os.urandom(SECRET_BYTES)})
     threading.Event().wait()
     del store
     raise AssertionError("unreachable: the control thread ends the process")

@@ -171,7 +171,7 @@ def _what_happened(failure: dict, cause: str) -> tuple[str, bool]:
         return f"raised {cause}", True
     if failure["pid"] and re.search(rf"ended: exit {failure['exit_code']}(;|$)", cause):
         return f"exited with code {failure['exit_code']}", False
-    if cause.startswith("returned before "):
+    if cause.startswith("returned "):  # of its own accord, while others needed it
         return cause, True
     silent = " exited with code 0 without returning a value"
     if cause.endswith(silent):

@@ -5,6 +5,7 @@ and built then if this machine has none for this torch (`build`).
 """
 from __future__ import annotations
 
+import hmac
 import os
 from datetime import timedelta
 from typing import Any
@@ -14,7 +15,13 @@ from troupe._identity import boot_id
 
 NAME = "troupe"
 VERDICT_S = 2.0  # how long an operation that lost a peer waits for the word of what killed it
-_SECRET_BYTES = 32
+_of_launch = b""  # the secret that the ranks of this process's launch have from their head; empty: it is no rank of one
+
+
+def enter_rank(secret: bytes) -> None:
+    """This process is a rank, and so has the secret of its launch: torch's groups here are of ranks that have it too."""
+    global _of_launch
+    _of_launch = secret
 
 
 def register(module: Any) -> None:
@@ -53,12 +60,15 @@ def begun(group: Any) -> int | None:
 
 def _create(options: Any, _: Any) -> Any:
     """The backend of one group: torch calls it on all of its ranks."""
-    return make(options.store, options.group_rank, options.group_size, options.group_id or "default", options.timeout)
+    name = options.group_id or "default"
+    secret = hmac.digest(_of_launch, f"group {name}".encode(), "sha256") if _of_launch else None
+    return make(options.store, options.group_rank, options.group_size, name, options.timeout, secret)
 
 
-def make(store: Any, rank: int, size: int, name: str, timeout: timedelta) -> Any:
+def make(store: Any, rank: int, size: int, name: str, timeout: timedelta, secret: bytes | None = None) -> Any:
     """This process's part of a group whose ranks meet in `store`, under keys of theirs alone: a torch.distributed.Backend. Blocks until all are there.
 
+    `secret`: the group's, where all its ranks have it from elsewhere; None: they tell it by the store, which then must be read by nobody else.
     `timeout`: of the making and of each operation. Raises RuntimeError with who did not come, or what keeps the library from being built.
     """
     from troupe._process.torch_backend import build
@@ -66,7 +76,7 @@ def make(store: Any, rank: int, size: int, name: str, timeout: timedelta) -> Any
 
     library = build.load()
     door = native.GroupDoor(boot_id())
-    secret, cards = meet(store, rank, size, door, os.urandom(_SECRET_BYTES))
+    secret, cards = meet(store, rank, size, door, secret)
     timeout_s = timeout.total_seconds()
     group = native.form_group(door, name, rank, secret, cards, timeout_s, VERDICT_S)
     return library.create(native.group_api(), group, rank, size, int(timeout_s * 1000))

@@ -1,6 +1,6 @@
-"""How the ranks of a group find each other through torch's store: each says where it is, the first one the group's secret.
+"""How the ranks of a group find each other through torch's store: each says where it is, the first one the group's secret, unless all know that.
 
-The store's keys are this group's own (torch gives each group a prefix). Where the ranks are on several nodes each listens at a port too,
+Ranks of a launch know it from their head: whoever reaches their store reads and writes it, and must learn no secret there, nor set one. The store's keys are this group's own (torch gives each group a prefix). Where the ranks are on several nodes each listens at a port too,
 which it says once all know that; on one node nothing listens that another machine can reach.
 """
 from __future__ import annotations
@@ -8,18 +8,20 @@ from __future__ import annotations
 import os
 from typing import Any
 
+_SECRET_BYTES = 32
 INTERFACE = "GLOO_SOCKET_IFNAME"  # the launch sets it to what reaches its other nodes, `lo` where there are none
 
 
-def meet(store: Any, rank: int, size: int, door: Any, secret: bytes) -> tuple[bytes, list[bytes]]:
-    """The group's secret, which is rank 0's, and all ranks' cards. Blocks. RuntimeError: this node has no address for the others."""
-    if rank == 0:
-        store.set("troupe/secret", secret.hex())
+def meet(store: Any, rank: int, size: int, door: Any, known: bytes | None) -> tuple[bytes, list[bytes]]:
+    """The group's secret and all ranks' cards. `known`: the secret, where all ranks have it; else it is rank 0's, in a store that nobody else
+    reaches. Blocks. RuntimeError: this node has no address for the others."""
+    if rank == 0 and known is None:
+        store.set("troupe/secret", os.urandom(_SECRET_BYTES).hex())
     cards = _told(store, "card", rank, size, bytes(door.card))
     if len({_host_of(card) for card in cards}) > 1:
         listen(door)
         cards = _told(store, "address", rank, size, bytes(door.card))
-    return bytes.fromhex(bytes(store.get("troupe/secret")).decode()), cards
+    return bytes.fromhex(bytes(store.get("troupe/secret")).decode()) if known is None else known, cards
 
 
 def listen(door: Any) -> None:

@@ -1,0 +1,264 @@
+"""How many operations of each process group of torch's this process has begun, and which one its main thread waits in.
+
+A rank that waits for one that has returned tells the head an operation's number, and that rank's process is asked for its own (head/core/gang/returned.h). So
+the counts of a group outlive it. Three kinds are counted, each under keys that all members of the group form alike:
+
+- collectives, by group and backend. torch counts them itself; Gloo's number counts messages too, which are taken off. Its flight recorder, where
+  it is on, knows which have not ended.
+- messages from one member to another: nothing of torch's counts those, so they are counted here.
+- the making of the group itself, which is begun once.
+"""
+from __future__ import annotations
+
+import contextlib
+import json
+import sys
+import threading
+import weakref
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from troupe._process import torch_backend
+
+_GLOO = "gloo"
+_POOL = "concurrent/futures/thread.py"
+_DISTRIBUTED = "torch/distributed/"
+
+
+@dataclass(frozen=True)
+class Message:
+    """A message that this process sends or receives. `peer`: the other member by its rank in the group; None: whichever sends one."""
+
+    group: str
+    receives: bool
+    mine: int
+    peer: int | None
+    number: int
+
+
+@dataclass(frozen=True)
+class Collective:
+    """A collective that has not ended: its number among those of its group and backend, from 1, its name, and the thread that began it."""
+
+    number: int
+    op: str
+    thread: int
+
+
+_lock = threading.Lock()
+_messages: Counter[str] = Counter()    # by key
+_of_device: Counter[tuple[str, str]] = Counter()  # (group, type of device) -> messages; Gloo's number counts them too
+_making: dict[str, None] = {}          # names of groups whose making was begun, in that order
+_over: dict[str, int] = {}             # key -> collectives of a group that was destroyed
+_unclear: set[str] = set()             # groups of which torch's numbers count batches of messages as collectives
+_coalescing: set[str] = set()
+_works: weakref.WeakKeyDictionary[Any, Message] = weakref.WeakKeyDictionary()
+_waiting: dict[int, Any] = {}          # thread -> the torch.distributed.Work that it waits for
+_module: Any = None
+
+
+def wrap(module: Any) -> None:
+    """Counts what groups begin from now on. `module`: torch.distributed.distributed_c10d, once it was imported."""
+    global _module
+    _module = module
+    group, work = getattr(module, "ProcessGroup", None), getattr(module, "Work", None)
+    if group is None or work is None:  # a torch without groups
+        return
+    _wrap_method(group, "send", lambda send: _counted(send, receives=False))
+    _wrap_method(group, "recv", lambda recv: _counted(recv, receives=True))
+    _wrap_method(group, "recv_anysource", _counted_any)
+    _wrap_method(group, "_start_coalescing", lambda start: _marked(start, _coalescing.add))
+    _wrap_method(group, "_end_coalescing", lambda end: _marked(end, _coalescing.discard))
+    _wrap_method(work, "wait", _noted_wait)
+
+
+def _wrap_method(cls: Any, name: str, made_of: Callable[[Any], Any]) -> None:
+    original = getattr(cls, name, None)
+    if original is not None and not hasattr(original, "_troupe_original"):
+        made = made_of(original)
+        made._troupe_original = original
+        setattr(cls, name, made)
+
+
+def _counted(begin: Any, *, receives: bool) -> Any:
+    def send_or_receive(self: Any, tensors: Any, peer: int, *args: Any, **kwargs: Any) -> Any:
+        work = begin(self, tensors, peer, *args, **kwargs)
+        _note_message(self, tensors, receives, peer, work)
+        return work
+
+    return send_or_receive
+
+
+def _counted_any(begin: Any) -> Any:
+    def recv_anysource(self: Any, tensors: Any, *args: Any, **kwargs: Any) -> Any:
+        work = begin(self, tensors, *args, **kwargs)
+        _note_message(self, tensors, True, None, work)
+        return work
+
+    return recv_anysource
+
+
+def _note_message(group: Any, tensors: Any, receives: bool, peer: int | None, work: Any) -> None:
+    with contextlib.suppress(Exception):  # of a group or Work of another kind: it is not counted then
+        name, mine = group.group_name, group.rank()
+        key = message_key(name, receives, mine, peer)
+        with _lock:
+            _messages[key] += 1
+            _of_device[name, tensors[0].device.type] += 1
+            if name in _coalescing:
+                _unclear.add(name)
+            number = _messages[key]
+            if receives and peer is None:  # any message may be the one that it gets
+                number = sum(count for each, count in _messages.items() if each.startswith(f"{name} recv {mine} "))
+        if work is not None:
+            _works[work] = Message(name, receives, mine, peer, number)
+
+
+def _marked(step: Any, note: Callable[[str], None]) -> Any:
+    def coalescing(self: Any, *args: Any, **kwargs: Any) -> Any:
+        note(self.group_name)
+        return step(self, *args, **kwargs)
+
+    return coalescing
+
+
+def _noted_wait(original: Any) -> Any:
+    def wait(self: Any, *args: Any, **kwargs: Any) -> Any:  # by this very name: pybind11 knows then that no class of the program's overrides it
+        thread = threading.get_ident()
+        _waiting[thread] = self
+        try:
+            return original(self, *args, **kwargs)
+        finally:
+            _waiting.pop(thread, None)
+
+    return wait
+
+
+def note_making(name: str) -> None:
+    """This process has begun to make the group of that name."""
+    _making[name] = None
+
+
+def note_ending(group: Any) -> None:
+    """This group is about to be destroyed; None: all groups are."""
+    with contextlib.suppress(Exception):  # there is none
+        whole = group is None or group is _module.group.WORLD
+        for each in list(_module._world.pg_map) if whole else [group]:
+            name = _module._world.pg_names.get(each, "")
+            for kind, count in counted(each):
+                _over[collective_key(name, kind)] = count
+
+
+def collective_key(name: str, backend: str) -> str:
+    """What the collectives of one backend of a group are counted by."""
+    return f"{name} {backend}"
+
+
+def message_key(name: str, receives: bool, mine: int, peer: int | None) -> str:
+    """What the messages are counted by that member `mine` of a group sends to, or receives from, `peer`."""
+    return f"{name} {'recv' if receives else 'send'} {mine} {'any' if peer is None else peer}"
+
+
+def sent_to_key(name: str, peer: int) -> str:
+    """What the messages of a group are counted by that a process sends to `peer`, whichever member it is."""
+    return f"{name} sent {peer}"
+
+
+def making_key(name: str) -> str:
+    """What the making of a group is counted by."""
+    return f"{name} made"
+
+
+def counted(group: Any) -> list[tuple[str, int]]:
+    """(backend, collectives that this process has begun) of each backend of the group that counts them."""
+    devices: dict[str, list[Any]] = {}
+    for device in getattr(group, "_device_types", []):
+        with contextlib.suppress(RuntimeError):  # it has none for this device
+            devices.setdefault(group._get_backend(device).name(), []).append(device)
+    name, found = _module._world.pg_names.get(group, ""), []
+    for kind, those in devices.items():
+        with contextlib.suppress(RuntimeError, AttributeError):  # a backend that does not count
+            count = torch_backend.begun(group) if kind == torch_backend.NAME else group._get_backend(those[0])._get_sequence_number_for_group()
+            if count is not None:
+                found.append((kind, count - (sum(_of_device[name, each.type] for each in those) if kind == _GLOO else 0)))
+    return found
+
+
+def is_clear(name: str) -> bool:
+    """Whether the numbers of this group's collectives are comparable between its members."""
+    return name not in _unclear
+
+
+def recorded() -> dict[tuple[str, str], list[Collective]]:
+    """By (group, backend) the collectives that have not ended, of each that torch's flight recorder knows; {} where that is off."""
+    dump = getattr(sys.modules.get("torch._C._distributed_c10d"), "_dump_fr_trace_json", None)
+    if dump is None:
+        return {}
+    found: dict[tuple[str, str], list[Collective]] = {}
+    for entry in json.loads(dump(True, False)).get("entries", []):
+        if entry["is_p2p"]:
+            continue
+        kind, _, op = entry["profiling_name"].partition(":")
+        known = found.setdefault((entry["process_group"][0], kind), [])
+        if not entry["retired"]:
+            known.append(Collective(entry["collective_seq_id"], op, int(entry["thread_id"])))
+    return found
+
+
+def begun(key: str) -> tuple[int, bool]:
+    """(how many of the operations that the key names this process has begun, whether it may begin more). Of a process whose program has returned."""
+    parts = key.split(" ")
+    more = _program_goes_on()
+    if len(parts) == 2 and parts[1] == "made":
+        return int(parts[0] in _making), more
+    if len(parts) == 4:
+        with _lock:
+            count = _messages[key] + (_messages[message_key(parts[0], True, int(parts[2]), None)] if parts[1] == "recv" else 0)
+        return count, more or parts[0] not in _making
+    if len(parts) == 3:
+        with _lock:
+            count = sum(_messages[each] for each in list(_messages) if each.startswith(f"{parts[0]} send ") and each.endswith(f" {parts[2]}"))
+        return count, more or parts[0] not in _making
+    if len(parts) != 2 or not is_clear(parts[0]):
+        return 0, True
+    count = _collectives(*parts)
+    return (0, True) if count is None else (count, more)  # it was never in that group: another process is, in this one's place
+
+
+def _collectives(name: str, backend: str) -> int | None:
+    if _module is not None and _module.is_initialized():
+        for group in list(_module._world.pg_map):
+            if _module._world.pg_names.get(group, "") != name:
+                continue
+            for kind, count in counted(group):
+                if kind == backend:
+                    return count
+    return _over.get(collective_key(name, backend))
+
+
+def _program_goes_on() -> bool:
+    """Whether a thread beside the main one may begin operations still: one that the process waits for at its end, or any that is in torch.distributed."""
+    frames = sys._current_frames()
+    for thread in threading.enumerate():
+        frame = frames.get(thread.ident or 0)
+        if thread is threading.main_thread() or thread is threading.current_thread() or frame is None:
+            continue
+        if not thread.daemon and _POOL not in frame.f_code.co_filename:  # a pool's thread that has nothing to do is in the pool's code
+            return True
+        while frame is not None:
+            if _DISTRIBUTED in frame.f_code.co_filename:
+                return True
+            frame = frame.f_back
+    return False
+
+
+def waited_for(thread: int | None) -> Any:
+    """The Work that this thread waits for; None: it waits for none."""
+    return _waiting.get(thread or 0)
+
+
+def message_of(work: Any) -> Message | None:
+    """The message that this Work is of; None: it is of none."""
+    return _works.get(work)

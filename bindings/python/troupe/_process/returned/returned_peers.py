@@ -1,0 +1,190 @@
+"""Tells the head when this rank waits in a group for a rank that has returned: it can never come (head/core/gang/returned.h decides).
+
+Called by the thread that watches groups. It costs nothing until ranks have returned, and nothing while this process's main thread waits
+for nobody. What counts is the operation that it waits in and who belongs to that, never how long it waits: the time only says when
+it is worth while to look, and to ask once more.
+"""
+from __future__ import annotations
+
+import os
+import sys
+import threading
+from collections.abc import Callable
+from typing import Any
+
+from troupe._code import failures
+from troupe._process import group_epochs, group_names
+from troupe._process.returned import group_counts
+from troupe._process.returned.group_counts import Collective, Message
+
+STILL_S = 2.0
+"""So long this process has begun nothing, and waited at one place, when it is looked at."""
+AGAIN_S_MAX = 30.0
+NAMED_MAX = 256
+"""Ranks in one word to the head; the next word names others."""
+_WAITS = ("torch/distributed/", "torch/autograd/graph.py", "torch/futures/", "torch/_ops.py")
+_ON_GPU = "nccl"
+"""The backend that a process waits for in any line of its program."""
+_INIT_ARGUMENTS = ("backend", "init_method", "timeout", "world_size", "rank", "store")
+_WAITS_FOR_THREADS = ("/threading.py", "/concurrent/futures/", "/queue.py")
+
+
+class Making:
+    """A group that this process makes: its name, by which operation, and its members by their ranks in the default group; None: all."""
+
+    def __init__(self, op: str, members: list[int] | None) -> None:
+        self.op, self.members, self.name = op, members, ""
+
+
+_makings: list[Making] = []
+
+
+def name_making(name: str) -> None:
+    """The group that is being made has this name."""
+    group_counts.note_making(name)
+    if _makings:
+        _makings[-1].name = name
+
+
+def is_making() -> bool:
+    """Whether a group is being made now."""
+    return bool(_makings)
+
+
+def wrap_making(make: Any, op: str) -> Any:
+    """`init_process_group` or `new_group`, noted while it runs."""
+    def noted(*args: Any, **kwargs: Any) -> Any:
+        ranks = args[0] if args else kwargs.get("ranks")
+        alone = op == "new_group" and kwargs.get("use_local_synchronization") and ranks is not None
+        making = Making(op, [int(rank) for rank in ranks] if alone else None)
+        if op == "init_process_group" and not _of_launch({**dict(zip(_INIT_ARGUMENTS, args, strict=False)), **kwargs}):
+            return make(*args, **kwargs)
+        _makings.append(making)
+        try:
+            return make(*args, **kwargs)
+        finally:
+            _makings.remove(making)
+
+    return noted
+
+
+def _of_launch(given: dict[str, Any]) -> bool:
+    """Whether a default group with these arguments is the one of all ranks of the launch."""
+    rank, size = group_epochs.place()
+    return (given.get("store") is None and given.get("init_method") in (None, "env://") and given.get("rank", -1) in (-1, rank)
+            and given.get("world_size", -1) in (-1, size))
+
+
+class Peers:
+    """What the watching thread keeps between two looks."""
+
+    def __init__(self) -> None:
+        self._seen: Any = None
+        self._since = self._next_s = 0.0
+        self._turn = 0
+
+    def look(self, module: Any, now: float, op_here: Callable[[], str]) -> None:
+        """Once a second or so. `op_here`: names the operation that the main thread is in."""
+        returned = group_epochs.returned()
+        if not returned or os.getpid() != group_epochs.owner():
+            self._seen = None
+            return
+        seen = _place(module)
+        if seen is None or seen != self._seen:
+            self._seen, self._since, self._next_s, self._turn = seen, now, STILL_S, 0
+            return
+        if now - self._since < self._next_s:
+            return
+        self._next_s = min(2 * (now - self._since), now - self._since + AGAIN_S_MAX)
+        for word in _words(module, returned):
+            named = word["awaited"]
+            first = self._turn * NAMED_MAX % len(named) if word["kind"] != "receive_any" else 0
+            group_epochs.say_awaits({**word, "awaited": named[first:first + NAMED_MAX], "op": word["op"] or op_here(), "where": failures.where()})
+        self._turn += 1
+
+
+def _place(module: Any) -> Any:
+    """Where the main thread waits, with all that this process has begun; None: it waits for nobody."""
+    main = threading.main_thread().ident
+    frame = sys._current_frames().get(main)  # type: ignore[arg-type]
+    if frame is None:
+        return None
+    work = group_counts.waited_for(main)
+    groups = list(module._world.pg_map.items()) if module.is_initialized() else []
+    begun = [(module._world.pg_names.get(group, ""), group_counts.counted(group)) for group, _ in groups]
+    on_gpu = any(kind == _ON_GPU for _, counts in begun for kind, _ in counts)
+    if work is None and not on_gpu and not _makings and not any(each in frame.f_code.co_filename for each in (*_WAITS, *_WAITS_FOR_THREADS)):
+        return None
+    return id(work), 0 if on_gpu else (id(frame), frame.f_lasti), begun
+
+
+def _words(module: Any, returned: frozenset[int]) -> list[dict[str, Any]]:
+    """What to tell the head: GroupAwaits' fields, but for where this is."""
+    if _makings:
+        return _of_making(_makings[-1], returned)
+    if not module.is_initialized() or (module.get_rank(), module.get_world_size()) != group_epochs.place():
+        return []  # ranks of another world than the launch's are nobody's here
+    main = threading.main_thread().ident
+    work = group_counts.waited_for(main)
+    message = group_counts.message_of(work) if work is not None else None
+    if message is not None:
+        return _of_message(module, message, returned)
+    known = group_counts.recorded()
+    found = []
+    for group in list(module._world.pg_map):
+        name = module._world.pg_names.get(group, "")
+        awaited = sorted(returned & set(_members(module, group)))
+        if not awaited or not group_counts.is_clear(name):
+            continue
+        for kind, count in group_counts.counted(group):
+            if waits := _oldest(known.get((name, kind)), count, on_gpu=kind == _ON_GPU):
+                found.append({"torch_group": group_names.shown(name), "key": group_counts.collective_key(name, kind), "kind": "collective",
+                              "operation": waits.number, "op": waits.op, "awaited": awaited})
+    return found
+
+
+def _members(module: Any, group: Any) -> list[int]:
+    """By their ranks in the default group, in the group's order."""
+    of_group = module._world.pg_group_ranks.get(group, {})
+    return sorted(of_group, key=of_group.__getitem__)
+
+
+def _of_making(making: Making, returned: frozenset[int]) -> list[dict[str, Any]]:
+    awaited = sorted(returned if making.members is None else returned & set(making.members))
+    if not awaited or not making.name:
+        return []
+    return [{"torch_group": group_names.shown(making.name), "key": group_counts.making_key(making.name), "kind": "making", "operation": 1,
+             "op": making.op, "awaited": awaited}]
+
+
+def _of_message(module: Any, message: Message, returned: frozenset[int]) -> list[dict[str, Any]]:
+    group = next((each for each in list(module._world.pg_map) if module._world.pg_names.get(each) == message.group), None)
+    if group is None:
+        return []
+    members = _members(module, group)
+    word = {"torch_group": group_names.shown(message.group), "operation": message.number, "op": ""}
+    if message.peer is not None:
+        if members[message.peer] not in returned:
+            return []
+        key = group_counts.message_key(message.group, not message.receives, message.peer, message.mine)
+        return [{**word, "key": key, "kind": "receive" if message.receives else "send", "awaited": [members[message.peer]]}]
+    others = [rank for place, rank in enumerate(members) if place != message.mine]
+    if not returned.issuperset(others) or len(others) > NAMED_MAX:
+        return []
+    return [{**word, "key": group_counts.sent_to_key(message.group, message.mine), "kind": "receive_any", "awaited": others}]
+
+
+def _oldest(known: list[Collective] | None, count: int, *, on_gpu: bool) -> Collective | None:
+    """The collective of a group's backend that this process waits in; None: in none of them."""
+    if known is not None:
+        return min(filter(_is_waited_for, known), key=lambda each: each.number, default=None)
+    frame = sys._current_frames().get(threading.main_thread().ident)  # type: ignore[arg-type]
+    in_torch = frame is not None and any(each in frame.f_code.co_filename for each in _WAITS)
+    in_wait = group_counts.waited_for(threading.main_thread().ident) is not None
+    return Collective(count, "", 0) if count and (on_gpu or in_torch or in_wait) else None
+
+
+def _is_waited_for(each: Collective) -> bool:
+    """Not what a thread in the background began, which nobody waits for at the end of the process."""
+    thread = threading._active.get(each.thread)  # type: ignore[attr-defined]
+    return thread is None or not thread.daemon

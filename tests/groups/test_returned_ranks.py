@@ -1,0 +1,170 @@
+"""A rank that has returned while others wait for it fails their launch at once, by name; and none that others do not wait for does.
+
+Method: three ranks meet, rank 1 ends in each of the ways that a rank ends well, and the others go on: to an operation that it was to take part in, or to what needs it no more.
+"""
+from __future__ import annotations
+
+import sys
+import threading
+from pathlib import Path
+from typing import Any
+
+import cloudpickle
+import pytest
+from e2e_conftest import Home
+
+from troupe import exceptions
+from troupe._process.torch_backend import build
+from troupe.launch import distributed, submit_command
+
+LIMIT_S = 180
+LONGER_S = 8.0  # than it takes to ask a rank that has returned, several times
+
+cloudpickle.register_pickle_by_value(sys.modules[__name__])
+
+
+@pytest.fixture(scope="module", autouse=True)
+def library() -> Path:
+    """Built before any test counts its time."""
+    return build.ensure()
+
+
+def _meets(backend: str) -> tuple[int, Any, Any]:
+    import torch
+    import torch.distributed as dist
+
+    dist.init_process_group(backend)
+    ones = torch.ones(10)
+    for _ in range(3):
+        dist.all_reduce(ones)
+    return dist.get_rank(), ones, dist
+
+
+def _returns(backend: str) -> None:
+    rank, ones, dist = _meets(backend)
+    if rank != 1:
+        dist.all_reduce(ones)
+
+
+def _exits(backend: str) -> None:
+    rank, ones, dist = _meets(backend)
+    if rank == 1:
+        sys.exit(0)
+    for each in [dist.all_reduce(ones.clone(), async_op=True) for _ in range(2)]:
+        each.wait()
+
+
+def _catches(backend: str) -> None:
+    rank, ones, dist = _meets(backend)
+    try:
+        if rank == 1:
+            raise ValueError("out of data")
+        dist.barrier()
+    except ValueError:
+        pass
+
+
+def _differentiates(backend: str) -> None:
+    import torch
+
+    rank, _, _ = _meets(backend)
+    net = torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(4, 4))
+    if rank != 1:
+        net(torch.ones(2, 4)).sum().backward()
+
+
+def _in_a_pair(backend: str) -> None:
+    rank, ones, dist = _meets(backend)
+    pair, others = dist.new_group([0, 1]), dist.new_group([0, 2])
+    if rank != 1:
+        dist.all_reduce(ones, group=others)
+    if rank == 0:
+        dist.all_reduce(ones, group=pair)
+
+
+def _receives(backend: str) -> None:
+    rank, ones, dist = _meets(backend)
+    if rank == 1:
+        dist.send(ones, 0)
+    if rank == 0:
+        dist.recv(ones, 1)
+        dist.irecv(ones, 1).wait()
+
+
+def _never_comes(backend: str) -> None:
+    from troupe.launch import current
+
+    if current().rank != 1:
+        _meets(backend)
+
+
+@pytest.mark.parametrize(("program", "backend", "said"), [
+    (_returns, "gloo", "rank 1 returned after 3 operations; ranks 0, 2 wait for it in operation 4 (all_reduce) of process group 0"),
+    (_returns, "troupe", "rank 1 returned after 3 operations; ranks 0, 2 wait for it in operation 4 (all_reduce) of process group 0"),
+    (_exits, "gloo", "rank 1 returned after 3 operations; ranks 0, 2 wait for it in operation 4 (all_reduce) of process group 0"),
+    (_catches, "troupe", "rank 1 returned after 3 operations; ranks 0, 2 wait for it in operation 4 (barrier) of process group 0"),
+    (_differentiates, "gloo", "ranks 0, 2 wait for it in operation "),
+    (_in_a_pair, "gloo", "rank 1 returned after 0 operations; rank 0 waits for it in operation 1 (all_reduce) of process group 1"),
+    (_receives, "gloo", "rank 1 returned after 1 send to rank 0, which waits for it in receive 2 of process group 0"),
+    (_receives, "troupe", "rank 1 returned after 1 send to rank 0, which waits for it in receive 2 of process group 0"),
+    (_never_comes, "gloo", "rank 1 returned without coming to process group 0, which ranks 0, 2 make (init_process_group)"),
+])
+def test_a_returned_rank_that_others_wait_for_fails_the_launch(cluster: Home, program: Any, backend: str, said: str) -> None:
+    with pytest.raises(exceptions.LaunchError) as failed:
+        distributed(processes=3, remote=True)(program).submit(backend).result(LIMIT_S)
+    words = str(failed.value)
+    assert failed.value.rank == 1 and said in words.splitlines()[0], words
+    assert "waits here:" in words and program.__name__ in words or program in (_exits, _never_comes), words
+
+
+def test_a_program_says_so_too(cluster: Home, tmp_path: Path) -> None:
+    script = tmp_path / "train.py"
+    script.write_text("import sys, torch, torch.distributed as dist\ndist.init_process_group('gloo')\n"
+                      "for _ in range(3 if dist.get_rank() == 1 else 4): dist.all_reduce(torch.ones(1))\n"
+                      "if dist.get_rank() == 1: sys.exit(0)\n")
+    with pytest.raises(exceptions.LaunchError, match="rank 1 returned after 3 operations; ranks 0, 2 wait for it in operation 4"):
+        submit_command([str(script)], processes=3).result(LIMIT_S)
+
+
+def _goes_on_alone(backend: str) -> int:
+    rank, ones, dist = _meets(backend)
+    if rank == 0:
+        threading.Event().wait(LONGER_S)
+    return rank
+
+
+def _goes_on_without_it(backend: str) -> int:
+    rank, ones, dist = _meets(backend)
+    others = dist.new_group([0, 2])
+    if rank == 0:
+        threading.Event().wait(LONGER_S)
+    if rank != 1:
+        dist.all_reduce(ones, group=others)
+    return rank
+
+
+def _finishes_what_it_began(backend: str) -> int:
+    rank, ones, dist = _meets(backend)
+    if rank == 0:
+        threading.Event().wait(LONGER_S)
+    work = dist.all_reduce(ones, async_op=True)
+    if rank != 1:
+        work.wait()
+    return rank
+
+
+def _has_a_thread_that_comes(backend: str) -> int:
+    rank, ones, dist = _meets(backend)
+    if rank == 1:
+        threading.Thread(target=lambda: (threading.Event().wait(LONGER_S), dist.all_reduce(ones))).start()
+    else:
+        dist.all_reduce(ones)
+    return rank
+
+
+def test_what_needs_a_returned_rank_no_more_goes_on(cluster: Home) -> None:
+    programs = [(program, backend) for program in (_goes_on_alone, _goes_on_without_it, _finishes_what_it_began, _has_a_thread_that_comes)
+                for backend in ("gloo", "troupe")]
+    begun = [distributed(processes=3, remote=True)(program).submit(backend) for program, backend in programs]
+    for handle, (program, backend) in zip(begun, programs, strict=True):
+        assert handle.result(LIMIT_S) == [0, 1, 2], (program, backend)
