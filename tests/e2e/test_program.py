@@ -345,3 +345,45 @@ if __name__ == "__main__":
     assert any(path.name.startswith("journal.db") for path in files)
     assert [str(path) for path in files if secret.encode() in path.read_bytes()] == []
     assert secret not in home.run("status", "--json").stdout + home.run("list", "launches", "--json").stdout
+
+
+POOL_LIMIT_S = 120.0
+POOLS = """
+import multiprocessing as mp, sys, troupe
+from troupe.launch import distributed
+troupe.init(num_cpus=2)
+
+def double(x):
+    return 2 * x
+
+def pool():
+    with mp.get_context("spawn").Pool(2) as workers:
+        first = workers.map(double, [1, 2, 3])
+        return first, list(workers.imap(double, [4])), workers.apply(double, (5,))
+"""
+WHERE = {
+    "actor": "class A:\n    def go(self): return pool()\ndef start(): return troupe.get(troupe.remote(A).remote().go.remote())",
+    "task": "def start(): return troupe.get(troupe.remote(pool).remote())",
+    "rank": "def start(): return distributed(processes=1, quiet=True)(pool).distributed()[0]",
+}
+
+
+def run_pool(script: Path, where: str, *, guarded: bool) -> subprocess.CompletedProcess:
+    call = "print('got', start())"
+    script.write_text(POOLS + WHERE[where] + ("\nif __name__ == '__main__':\n    " if guarded else "\n") + call + "\n")
+    return subprocess.run([sys.executable, str(script)], capture_output=True, text=True, timeout=POOL_LIMIT_S)
+
+
+@pytest.mark.parametrize("where", WHERE)
+def test_a_pool_without_a_main_guard_ends_with_the_usual_advice(home: Home, tmp_path: Path, where: str) -> None:
+    done = run_pool(tmp_path / "script.py", where, guarded=False)
+    assert done.returncode == 1 and "got" not in done.stdout, done.stdout
+    assert f"a child process of this pool could not import the script {tmp_path / 'script.py'}" in done.stderr, done.stderr
+    assert "An attempt has been made to start a new process before the" in done.stderr, "what the child says"
+    assert done.stderr.count("An attempt has been made") <= 8, "no more children than the pool has, and a few"
+
+
+@pytest.mark.parametrize("where", ["actor"])
+def test_a_pool_with_a_main_guard_works_although_init_stands_outside_of_it(home: Home, tmp_path: Path, where: str) -> None:
+    done = run_pool(tmp_path / "script.py", where, guarded=True)
+    assert done.stdout.splitlines() == ["got ([2, 4, 6], [8], 10)"], done.stdout + done.stderr

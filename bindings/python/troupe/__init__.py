@@ -19,6 +19,11 @@ if sys.implementation.name != "cpython" or not (3, 11) <= sys.version_info[:2] <
 if "t" in sys.abiflags:  # sysconfig would say the same, after a millisecond
     raise ImportError("troupe does not support free-threaded builds of Python yet; use the ordinary build")
 
+if "multiprocessing.process" in sys.modules:
+    from troupe._code import main_import
+
+    main_import.watch()
+
 _WHERE = {
     "init": "_api", "shutdown": "_api", "is_initialized": "_api", "remote": "_api", "get": "_api", "put": "_api",
     "wait": "_api", "cancel": "_api", "nodes": "_api", "cluster_resources": "_api", "available_resources": "_api",

@@ -10,6 +10,7 @@ from typing import Any
 
 from troupe import _identity, _job, _waiting, exceptions
 from troupe._cluster import infeasible as _infeasible, selectors, session as _session, view as _view
+from troupe._code import main_import
 
 
 class ClusterContext(Mapping):
@@ -144,7 +145,7 @@ def init(address: str | None = None, *, num_cpus: float | None = None, num_gpus:
                                         ("labels", labels), ("object_store_memory", object_store_memory),
                                         ("object_spilling_directory", object_spilling_directory),
                                         ("preimport", preimport)) if value is not None]
-        if given:
+        if given and not main_import.is_running():  # a child that imports the script joins its cluster, whatever the script would start
             raise ValueError(f"{', '.join(given)} describe a node; the cluster at {address} has its own")
         if address == "auto":
             address = connect.only_local_cluster()

@@ -17,7 +17,7 @@ from troupe._actors.handle_counts import Life
 from troupe._actors.link import ActorLink
 from troupe._actors.method_options import Remote, Traits
 from troupe._cluster import infeasible, selectors, session as _session
-from troupe._code import environment as _environment
+from troupe._code import environment as _environment, main_import
 from troupe._identity import new_id
 
 INLINE_BYTES_MAX = 64 << 10
@@ -94,6 +94,7 @@ def create(cls: type, args: tuple, kwargs: dict, options: Mapping[str, Any], *, 
     many actors of the same options."""
     from troupe._actors.constructor import LateStart, Package
 
+    main_import.refuse()
     session = session or _session.current()
     options = _actor_options.captured(options)
     traits = Traits.of_class(cls, options)

@@ -15,7 +15,7 @@ import sys
 from typing import NoReturn
 
 from troupe._code import runtime_env
-from troupe._process import os_calls, threads
+from troupe._process import main_imports, os_calls, threads
 
 # Of all processes that run user code, so that the kernel takes the largest of them; a half of the memory there is.
 OOM_SCORE = 500
@@ -79,6 +79,7 @@ def apply_request(request: dict, base_path: list[str]) -> None:
     sys.argv[:] = ["troupe"]  # until the program's own are there
     if request["kind"] != "store":
         os_calls.raise_oom_score(OOM_SCORE)
+        main_imports.watch_pools()
     if request["cpus"]:
         os.sched_setaffinity(0, request["cpus"])
     os_calls.set_title(request["title"] or f"troupe: {request['kind']}")

@@ -11,7 +11,7 @@ from troupe._actors import options as _actor_options, parameters
 from troupe._actors.method_options import Remote
 from troupe._bridge import native
 from troupe._cluster import blobs, selectors, session as _session
-from troupe._code import capture
+from troupe._code import capture, main_import
 from troupe._tasks import options as _task_options
 from troupe._tasks.pool import note_bound
 
@@ -74,6 +74,7 @@ class RemoteFunction(Remote):
         """Starts a task. This is the first one's way; an attribute of the same name hides it from then on."""
         from troupe._tasks.leases import Leases
 
+        main_import.refuse()
         session = _session.current()
         if self._checked.returns.num_returns == "streaming":
             from troupe._actors import streams  # what such a call gives

@@ -7,7 +7,7 @@ from typing import Any
 
 from troupe import _checks, _job, _strategies, exceptions
 from troupe._cluster import infeasible, resources, session as _session, status_lines
-from troupe._code import capture, environment, runtime_env, travelled
+from troupe._code import capture, environment, main_import, runtime_env, travelled
 from troupe._identity import new_id, short
 from troupe._tracking import begin
 from troupe.launch import _context, _hints, _over_ray
@@ -35,6 +35,7 @@ def session_for(remote: bool) -> _session.Session:
 
 
 def refuse_inside_a_rank() -> None:
+    main_import.refuse()
     context = _context.current_or_none()
     if context is not None:
         raise RuntimeError(
