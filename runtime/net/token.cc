@@ -110,8 +110,9 @@ StatusOr<Token> ParseToken(const Secret& text) {
         "cluster's certificate is missing, without which anyone could answer in its place");
   }
   if (parts.size() != 5) {
-    return Unusable("it has " + std::to_string(parts.size()) +
-                    " parts instead of 5: it was copied only in part");
+    return Unusable("it has " + std::to_string(parts.size()) + " parts instead of 5: " +
+                    (parts.size() < 5 ? "it was copied only in part"
+                                      : "something else was copied together with it"));
   }
   const std::string_view summed = trimmed.substr(0, trimmed.size() - parts[4].size() - 1);
   if (!ConstantTimeEqual(parts[4], CheckSum(summed))) {

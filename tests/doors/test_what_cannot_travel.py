@@ -161,7 +161,7 @@ class Lacking:
     @staticmethod
     def find_spec(name: str, path: Any = None, target: Any = None) -> None:
         """No such module."""
-        if name.partition(".")[0] in ("click", "own_module"):
+        if name.partition(".")[0] in ("click", "own_module", "ensurepip"):
             raise ModuleNotFoundError(f"No module named {name!r}", name=name)
 
 
@@ -169,13 +169,28 @@ class Lacking:
     ("import click", r"No module named 'click' on one .*try: runtime_env=\{\"pip\": \[\"click==[\d.]+\"\]\}, for one has no module 'click', "
                       r"which is of the package click here; or pip install click=="),
     ("import own_module.part", r"on one .*try: runtime_env=\{\"pip\": \[...\]\} with the package that has the module 'own_module', which one lacks; or"),
-], ids=["installed here", "unknown here"])
+    ("import click.nothing", r"on one .*try: another name: one has 'click', without a module 'nothing'; click [\d.]+ here has none either"),
+    ("import threading.Lock", r"on one .*try: from threading import Lock: one has 'threading', of which 'Lock' is a name and no module"),
+    ("import yaml.nodes", r"on one .*try: runtime_env=\{\"pip\": \[\"PyYAML==[\d.]+\"\]\}, which has the module 'yaml.nodes' here; what one has of 'yaml' is"),
+    ("import yaml.nodes.part", r"on one .*try: another name: one has 'yaml.nodes', as a single file, which has no modules below it$"),
+    ("import xml.nope", r"on one .*try: another name: one has 'xml', without a module 'nope'$"),
+    ("import ensurepip", r"on one .*try: a Python on one that has 'ensurepip': it is of Python's own library"),
+], ids=["installed here", "unknown here", "unknown below what is installed", "a name and no module", "only in the package here", "below a file",
+        "below one of Python's own", "of Python's own"])
 def test_a_module_that_the_node_lacks(idle: Home, statement: str, text: str) -> None:
-    """B4: node and package are named."""
+    """Node and package are named; no package is advised that the node has."""
+    is_below = "." in statement
+
     @distributed(processes=1, remote=True)
     def train() -> None:
-        sys.modules.pop("click", None)
-        sys.meta_path.insert(0, Lacking)  # type: ignore[arg-type]
+        if not is_below or "own_module" in statement:
+            sys.modules.pop("click", None)
+            sys.meta_path.insert(0, Lacking)  # type: ignore[arg-type]
+        if statement == "import yaml.nodes":
+            import yaml
+
+            yaml.__path__ = []
+            sys.modules.pop("yaml.nodes")
         exec(statement)
 
     with pytest.raises(ModuleNotFoundError, match=rf"(?s){text}"):
@@ -218,3 +233,20 @@ helper = module.helper
 """
     done = idle.python(code, cwd=tmp_path)
     assert "of the package opencv-python, which cannot be imported on" in done.stderr, done.stderr
+
+
+def test_a_part_of_a_package_that_the_node_has(idle: Home) -> None:
+    """A function of a module that is only here: the package is not advised, for the node has it."""
+    code = """
+import json, sys, types, troupe
+from troupe.launch import distributed
+module = types.ModuleType("json.of_here")
+exec("def helper(): return 1", module.__dict__)
+module.helper.__module__ = "json.of_here"
+sys.modules["json.of_here"] = module
+troupe.init("auto")
+helper = module.helper
+distributed(processes=1, remote=True)(lambda: helper()).submit().result(60)
+"""
+    done = idle.python(code)
+    assert " has 'json', without 'of_here'" in done.stderr and "pip" not in done.stderr and "install it" not in done.stderr, done.stderr

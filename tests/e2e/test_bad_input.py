@@ -129,7 +129,7 @@ def test_init_arguments_that_contradict(idle: Home) -> None:
 SCRIPTS = {
     "both": ("distributed(gpus=1, processes=1)", "TypeError: @distributed takes exactly one of gpus= and processes=, both given"),
     "neither": ("ray_launch()", "TypeError: @ray_launch takes exactly one of gpus= and processes=, neither given"),
-    "too many": ("distributed(processes=100, remote=True)(len).distributed([])", "can never be placed"),
+    "too many": ("distributed(processes=100, remote=True)(len).distributed([])", "on one node: troupe start --num-cpus N starts a node that offers N, whatever its machine has; with cpus_per_rank=0."),
     "no such GPU": ("distributed(gpus=1, gpu_type='H100', remote=True)(len).distributed([])", "H100"),
     "200 MB": ("data = bytearray(200 << 20); distributed(processes=2, remote=True)(lambda: len(data)).distributed()",
                "`data` (bytearray, 200.0 MiB"),

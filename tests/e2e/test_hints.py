@@ -85,6 +85,53 @@ with troupe.init(num_cpus=2, num_gpus=2, labels={"gpu_type": "A10"}):
     assert done.returncode == 0 and "GPUs of the cluster: 2 x A10" in done.stdout, done.stdout + done.stderr
 
 
+def test_more_cpus_than_are_there(idle: Home) -> None:
+    """The amount that is named fits; where CPUs are not what is missing, nothing is said of them."""
+    code = """
+import troupe
+from troupe.launch import distributed
+from troupe.util import placement_group
+with troupe.init(num_cpus=3):
+    for start in (lambda: distributed(processes=7, remote=True)(len).submit([]), lambda: placement_group([{"CPU": 4}]),
+                  lambda: troupe.get(troupe.remote(len).options(num_cpus=5).remote([])),
+                  lambda: troupe.get(troupe.remote(len).options(num_cpus=1, resources={"licence": 1}).remote([]))):
+        try:
+            start()
+        except troupe.exceptions.PlacementError as error:
+            print(str(error).replace("\\n", "|"))
+    troupe.get(troupe.util.placement_group([{"CPU": 0.4285}] * 7).ready(), timeout=60)
+"""
+    done = idle.python(code)
+    several, one, task, other = done.stdout.splitlines()
+    begin = "3 CPU in all, at most 3 on one node: troupe start --num-cpus N starts a node that offers N, whatever its machine has; with "
+    assert several.endswith(f"|  {begin}cpus_per_rank=0.4285 there are enough for all"), done.stdout + done.stderr
+    assert one.endswith(f'|  {begin}{{"CPU": 3}} there are enough for all') and task.endswith(f"{begin}num_cpus=3 there are enough for all")
+    assert "licence" in other and "--num-cpus" not in other and done.returncode == 0, done.stdout + done.stderr
+
+
+def test_a_cause_of_whole_sentences_is_not_gone_on_with(idle: Home) -> None:
+    """Where its last line would read as a part of what follows."""
+    @distributed(processes=1, remote=True)
+    def fails() -> None:
+        raise ValueError("It is not here. It is built on a host that has it installed.")
+
+    with pytest.raises(ValueError, match=r"that has it installed\.\n  on one after [\d.]+ s \(epoch 1 of 1\)\n"):
+        fails.submit().result(60)
+
+
+def test_what_a_rank_wrote_and_went_on_from_is_not_what_failed(idle: Home) -> None:
+    @distributed(processes=1, remote=True)
+    def fails() -> None:
+        import sys
+
+        print("RuntimeError: Distributed package doesn't have MPI built in.", file=sys.stderr, flush=True)
+        raise ValueError("another cause")
+
+    with pytest.raises(ValueError, match="another cause") as caught:
+        fails.submit().result(60)
+    assert "try:" not in str(caught.value)
+
+
 def test_nccl_on_ranks_without_gpus(idle: Home) -> None:
     pytest.importorskip("torch")
 

@@ -67,7 +67,10 @@ TEST(Token, EachDefectHasItsOwnWords) {
   EXPECT_NE(ErrorOf("").find("it is empty"), std::string::npos);
   EXPECT_NE(ErrorOf("hello").find("does not begin with \"rt1.\""), std::string::npos);
   EXPECT_NE(ErrorOf("rt2.worker.a.b.c").find("not a token of this version"), std::string::npos);
-  EXPECT_NE(ErrorOf("rt1.worker.abc").find("3 parts instead of 5"), std::string::npos);
+  EXPECT_NE(ErrorOf("rt1.worker.abc").find("3 parts instead of 5: it was copied only in part"),
+            std::string::npos);
+  EXPECT_NE(ErrorOf("rt1.worker.a.b.c.d").find("6 parts instead of 5: something else was copied"),
+            std::string::npos);
   EXPECT_NE(ErrorOf("rt1.worker.secret.sum").find("hash of the cluster's certificate is missing"),
             std::string::npos);
   EXPECT_NE(ErrorOf(std::string(1000, 'x')).find("far too long"), std::string::npos);

@@ -5,13 +5,14 @@ start; programs written for Ray (`troupe.ray_compat`) have it by default, as the
 """
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from troupe import _job, exceptions
-from troupe._cluster import status_lines
+from troupe._cluster import resources, status_lines, workers
 
 POLICIES = ("refuse", "wait")
+_SCALE = 10_000
 
 
 def check(value: Any, *, what: str = "infeasible") -> str | None:
@@ -27,20 +28,66 @@ def waits(session: Any, asked: str | None = None) -> bool:
 
 
 def request(session: Any, kind: str, fields: Mapping[str, Any], spec: dict[str, Any], payload: bytes = b"", *, asked: str | None,
-            what: str) -> tuple[str, dict, bytes]:
+            what: str, cpus: str = "num_cpus={}") -> tuple[str, dict, bytes]:
     """A request that may be refused because no node can hold what `spec`, a part of its fields, asks for.
 
-    `what` begins the line that says that it waits; empty: there is none. Blocks for the answer, or two. Raises PlacementError where it is
-    not to wait, and what the request raises otherwise.
+    `what` begins the line that says that it waits; empty: there is none. `cpus`: how the caller asks for `{}` CPUs. Blocks for the
+    answer, or two. Raises PlacementError where it is not to wait, and what the request raises otherwise.
     """
     try:
         return session.request(kind, fields, payload)
     except exceptions.PlacementError as error:
         if not waits(session, asked):
-            raise
+            hint = _of_cpus(session, _bundles(spec), cpus)
+            if not hint:
+                raise
+            raise type(error)(f"{error}\n  {hint}") from None
         reason = str(error)
     spec["infeasible_waits"] = True
     answer = session.request(kind, fields, payload)  # refused where no node that joins can help
     if what:
         status_lines.say(f"{what} waits for a node that can hold it: {reason}")
     return answer
+
+
+def _bundles(spec: Mapping[str, Any]) -> list[dict[str, float]]:
+    """What a launch, a placement group or an actor asks for, each part of which has to be on one node."""
+    if "per_rank" in spec:
+        return [resources.from_wire(spec["per_rank"])] * spec["ranks"]
+    return [resources.from_wire(each["resources"]) for each in spec.get("bundles", [spec])]
+
+
+def _of_cpus(session: Any, bundles: Sequence[Mapping[str, float]], option: str) -> str:
+    """Return what to do where the nodes have too few CPUs in all, or for one bundle, and enough of all else; otherwise ""."""
+    nodes = [resources.from_wire(each["resources"]) for each in workers.node_infos(session) if each["state"] == "alive"]
+    if not nodes:
+        return ""
+    cpus = [each.get("CPU", 0.0) for each in nodes]
+    asked = [each.get("CPU", 0.0) for each in bundles]
+    each = max(asked)
+    enough = sum(asked) <= sum(cpus) and each <= max(cpus) and (min(asked) < each or _room(cpus, each) >= len(asked))
+    names = {name for bundle in bundles for name in bundle if name != "CPU"}
+    if enough or any(sum(bundle.get(name, 0.0) for bundle in bundles) > sum(node.get(name, 0.0) for node in nodes) for name in names):
+        return ""
+    less = _largest(cpus, len(asked), each) if min(asked) == each else 0.0
+    fits = f"; with {option.replace('{}', f'{less:.15g}')} there are enough for all" if less else ""
+    return (f"{sum(cpus):.15g} CPU in all, at most {max(cpus):.15g} on one node: troupe start --num-cpus N starts a node that offers N, "
+            f"whatever its machine has{fits}")
+
+
+def _room(cpus: Iterable[float], each: float) -> int:
+    """How many parts of `each` CPUs these nodes hold."""
+    return sum(_ten_thousandths(there) // _ten_thousandths(each) for there in cpus)
+
+
+def _largest(cpus: Sequence[float], count: int, below: float) -> float:
+    """The most CPUs that each of `count` parts can have on these nodes, less than `below`; 0.0: none."""
+    least, most = 0, _ten_thousandths(below)
+    while most - least > 1:
+        middle = (least + most) // 2
+        least, most = (middle, most) if _room(cpus, middle / _SCALE) >= count else (least, middle)
+    return least / _SCALE
+
+
+def _ten_thousandths(amount: float) -> int:
+    return round(amount * _SCALE)

@@ -140,8 +140,14 @@ _PACKAGES = {"PIL": "pillow", "attr": "attrs", "bs4": "beautifulsoup4", "cv2": "
 
 
 def explain_import(error: ImportError, what: str) -> str:
-    """One sentence for a module that the caller has and this process lacks."""
+    """Return one sentence for a module that the caller has and this process lacks, or has without what the caller's has."""
+    if not isinstance(error, ModuleNotFoundError):  # the module is there
+        return f"{what} cannot be imported on {socket.gethostname()}: {error}"
     module = error.name or "a module"
+    if "." in module:  # Python names the first module of a path that is missing
+        parent, _, name = module.rpartition(".")
+        return (f"{what} needs the module {module!r}: {socket.gethostname()} has {parent!r}, without {name!r}\n"
+                "  have the same version of it here and there, or define what is used in the launching script")
     package = _PACKAGES.get(module.partition(".")[0])
     of_package = f", of the package {package}" if package else ""
     return (f"{what} needs the module {module!r}{of_package}, which cannot be imported on {socket.gethostname()}\n"

@@ -88,7 +88,8 @@ def text_of(info: dict, *, traceback: bool = True, tail: bool = True) -> str:
     cause = failure["cause"] or info["cause"] or "no cause is known"
     who = f"rank {rank}" if rank >= 0 else f"launch {short(info['launch'])}"
     what, said = _what_happened(failure, cause)
-    lines = [f"{who} {what}{where}{after} {of}"]
+    is_a_text = what.endswith(".") or "\n" in what  # no sentence goes on behind it
+    lines = [f"{who} {what}", f"  {f'{where}{after} {of}'.lstrip()}"] if is_a_text else [f"{who} {what}{where}{after} {of}"]
     if not said:
         lines.append(f"  {cause}")
     if failure["traceback"] and traceback:

@@ -4,7 +4,9 @@ from __future__ import annotations
 import dis
 import functools
 import inspect
+import os
 import re
+import sys
 import types
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
@@ -13,7 +15,7 @@ from typing import Any, TypeVar
 from troupe._cluster import resources, selectors, workers
 
 _Decorator = TypeVar("_Decorator", bound=Callable[..., Any])
-_NO_MODULE = re.compile(r"(?:No module named|needs the module) '([\w.]+)'")
+_NO_MODULE = re.compile(r"(?:No module named|needs the module) '([\w.]+)'(; '[\w.]+' is not a package)?")
 _OF_MODULES = ("builtins.AttributeError", "builtins.ImportError", "builtins.ModuleNotFoundError")
 _SAID = tuple(each.partition(".")[2] + ":" for each in _OF_MODULES)
 _COUNT = "gpus=N for N ranks with a GPU each, or processes=N for ranks without"
@@ -118,7 +120,7 @@ def of_failure(info: dict, failure: dict) -> str:
     remedy = _interface_words.remedy(info, failure)
     if remedy:
         return remedy
-    if _NO_MPI in cause + failure["log_tail"]:
+    if _NO_MPI in (cause if failure["exception_type"] else failure["log_tail"]):
         return ("init_process_group() without a backend, which takes nccl where there are GPUs and gloo elsewhere, and finds the others by the "
                 "variables that are set; the mpi backend needs a torch that was built with MPI")
     if failure["exception_type"] == "builtins.ModuleNotFoundError" and "No module named 'ray'" in cause and info["mode"] == "driver":
@@ -138,21 +140,46 @@ def _of_modules(failure: dict) -> str:
 
 
 def _of_missing_module(failure: dict, cause: str) -> str:
-    """Of a module that a node lacks: what has it here, and how it comes there."""
+    """Return what to do about a module that a node lacks; "" where the error names none.
+
+    Python names the first module of a path that is missing: of `a.b.c` the parents of a missing `a.b` are there.
+    """
     found = _NO_MODULE.search(cause)
     if found is None:
         return ""
     import importlib.metadata
 
-    root = found[1].partition(".")[0]
-    node = failure["node_name"] or failure["host"] or "the node"
+    module, node = found[1], failure["node_name"] or failure["host"] or "the node"
+    root, _, below = module.partition(".")
     packages = importlib.metadata.packages_distributions().get(root, [])
+    if below:
+        return _of_missing_submodule(module, node, packages, is_below_a_file=bool(found[2]))
+    if root in sys.stdlib_module_names:
+        return f"a Python on {node} that has {root!r}: it is of Python's own library, and no package has it"
     if packages:
         requirement = f"{packages[0]}=={importlib.metadata.version(packages[0])}"
         return (f'runtime_env={{"pip": ["{requirement}"]}}, for {node} has no module {root!r}, which is of the package {packages[0]} here; '
                 f"or pip install {requirement} there")
     return (f'runtime_env={{"pip": [...]}} with the package that has the module {root!r}, which {node} lacks; or "py_modules" with its '
             "folder, where it is a part of the program")
+
+
+def _of_missing_submodule(module: str, node: str, packages: list[str], *, is_below_a_file: bool) -> str:
+    """Return what to do about a module whose parent the node has. `packages`: those that have the module's root here."""
+    import importlib.metadata
+
+    parent, _, name = module.rpartition(".")
+    if name in getattr(sys.modules.get(parent), "__dict__", {}):
+        return f"from {parent} import {name}: {node} has {parent!r}, of which {name!r} is a name and no module"
+    path = module.replace(".", "/")
+    for package in packages:
+        files = {str(each) for each in importlib.metadata.files(package) or ()}
+        if not is_below_a_file and files & {f"{path}.py", f"{path}/__init__.py"}:
+            requirement = f"{package}=={importlib.metadata.version(package)}"
+            return f'runtime_env={{"pip": ["{requirement}"]}}, which has the module {module!r} here; what {node} has of {parent!r} is without it'
+    what = "as a single file, which has no modules below it" if is_below_a_file else f"without a module {name!r}"
+    here = f"; {' and '.join(f'{each} {importlib.metadata.version(each)}' for each in packages)} here has none either" if packages and not is_below_a_file else ""
+    return f"another name: {node} has {parent!r}, {what}{here}"
 
 
 def _of_missing_gpu(failure: dict, cause: str) -> str:
@@ -162,4 +189,5 @@ def _of_missing_gpu(failure: dict, cause: str) -> str:
     what = f"{line}\n    needs a GPU, and these ranks have none: " if line else "these ranks have no GPU: "
     instead = ("init_process_group() without a backend takes gloo where there are none" if "NCCL" in cause else
                'torch.device("cuda" if torch.cuda.is_available() else "cpu") takes what there is, DDP without device_ids= too')
-    return f"{what}gpus=N, without TROUPE_CPU_RANKS=1, gives each rank one where the cluster has them; {instead}"
+    without = f", without TROUPE_CPU_RANKS={asked}," if (asked := os.environ.get("TROUPE_CPU_RANKS")) else ""
+    return f"{what}gpus=N{without} gives each rank one where the cluster has them; {instead}"

@@ -109,7 +109,7 @@ def send(session: _session.Session, spec: dict[str, Any], payload: bytes, option
     tracked = begin.tracked(session, spec, options, source)
     try:
         _, accepted, _ = infeasible.request(session, "SubmitLaunch", {"spec": spec, "request": request}, spec, payload,
-                                             asked=options.infeasible, what=f"the launch {spec['name']}")
+                                             asked=options.infeasible, what=f"the launch {spec['name']}", cpus="cpus_per_rank={}")
     except BaseException as error:
         if tracked is not None:
             tracked.refused()

@@ -55,7 +55,7 @@ def placement_group(bundles: Sequence[Mapping[str, float]], strategy: str | None
         fields["infeasible_waits"] = _infeasible.waits(session, infeasible)
         session.ask("CreateGroup", fields)
         return group
-    info = _infeasible.request(session, "CreateGroup", fields, fields, asked=infeasible, what=f"placement group {group.id[:8]}")[1]["info"]
+    info = _infeasible.request(session, "CreateGroup", fields, fields, asked=infeasible, what=f"placement group {group.id[:8]}", cpus='{"CPU": {}}')[1]["info"]
     if info["state"] == "infeasible":
         raise exceptions.PlacementError(info["reason"])
     session.board.post_reply("group", group.id, info)
