@@ -10,6 +10,7 @@ import os
 import signal
 import subprocess
 import sys
+import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -195,24 +196,36 @@ def test_wrong_names_are_answered_with_the_nearest(idle: Home, tmp_path: Path) -
     assert idle.run("sweep", "show", str(tmp_path / "digits-one")).returncode == 0
 
 
-def test_the_dashboard_answers_on_loopback_and_follows_the_sweep(swept: Callable[[str], Sweep]) -> None:
+def test_the_dashboard_answers_its_link_alone_unpickles_nothing_and_follows_the_sweep(swept: Callable[[str], Sweep]) -> None:
+    """`tuner.pkl` and the journal's objects are of no use to it: the first is damaged here."""
     pytest.importorskip("optuna_dashboard")
     sweep = swept("seen")
+    (sweep.folder / "seen" / "tuner.pkl").write_bytes(b"no pickle")
     server = subprocess.Popen([sys.executable, "-m", "troupe", "sweep", "dashboard", "seen", "--storage", str(sweep.folder), "--port", "0"],
                               stdout=subprocess.PIPE, text=True)
+    browser = urllib.request.build_opener(urllib.request.HTTPCookieProcessor())
     try:
         assert server.stdout is not None
-        address = server.stdout.readline().split()[2]
-        assert address.startswith("http://127.0.0.1:")
+        link = server.stdout.readline().split()[2]
+        address, _, token = link.partition("?login=")
+        assert address.startswith("http://127.0.0.1:") and len(token) > 40
+        assert token not in Path(f"/proc/{server.pid}/cmdline").read_text()
+        studies = f"{address}api/studies/0?after=0"
+        with pytest.raises(urllib.error.HTTPError, match="403"):
+            urllib.request.urlopen(studies, timeout=TIMEOUT_S)
+        browser.open(link, timeout=TIMEOUT_S).close()
+        with pytest.raises(urllib.error.HTTPError, match="403"):
+            urllib.request.urlopen(link, timeout=TIMEOUT_S)
 
-        def states() -> list[str]:
-            with urllib.request.urlopen(f"{address}api/studies/0?after=0", timeout=TIMEOUT_S) as answer:
-                return sorted(each["state"] for each in json.load(answer)["trials"])
+        def trials() -> list[tuple[str, Any]]:
+            with browser.open(studies, timeout=TIMEOUT_S) as answer:
+                return sorted((each["state"], [one["param_external_value"] for one in each["params"]]) for each in json.load(answer)["trials"])
 
-        assert states() == ["Running", "Running"]
+        assert trials() == [("Running", ["1"]), ("Running", ["2"])]
         sweep.go()
         sweep.handle.result(TIMEOUT_S)
-        eventually(lambda: states() == ["Complete", "Complete", "Fail"], what="the end there")  # it looks at a storage every 10 s at most
+        # it looks at a storage every 10 s at most
+        eventually(lambda: trials() == [("Complete", ["1"]), ("Complete", ["3"]), ("Fail", ["2"])], what="the end there")
     finally:
         server.send_signal(signal.SIGINT)
         assert server.wait(TIMEOUT_S) == 130

@@ -1,23 +1,21 @@
-"""`troupe sweep dashboard`: optuna-dashboard over what a sweep's journal has, on this host alone."""
+"""`troupe sweep dashboard`: optuna-dashboard over what a sweep's journal has, for one person on this host. Nothing is unpickled."""
 from __future__ import annotations
 
-import socketserver
 from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-from wsgiref import simple_server
 
 import click
 
+from troupe.cli import _page_login
 from troupe.tune._core.rules import lookup
 from troupe.tune._core.trial import Phase, Trial
-from troupe.tune._journal import history, view
-from troupe.tune._journal.journal import FILE
+from troupe.tune._journal import history, space, view
+from troupe.tune._journal.journal import FILE, JournalError
 
 if TYPE_CHECKING:
     from troupe.tune._search.optuna_storage import TrialRecord
 
-HOST = "127.0.0.1"
 _EXTRA = "troupe sweep dashboard needs optuna-dashboard, which is not installed: pip install 'troupe[tune]'"
 
 
@@ -35,7 +33,7 @@ class Changes:
             return []
         self._stamp = stamp
         counted = history.all_reports(self._folder)
-        found = [self._record(each, counted.get(each.id, [])) for each in view.of(self._folder).current()]
+        found = [self._record(each, counted.get(each.id, [])) for each in view.of(self._folder, space.NotLoaded).current()]
         changed = [each for each in found if self._told.get(each.trial) != each]
         self._told = {each.trial: each for each in found}
         return changed
@@ -49,13 +47,13 @@ class Changes:
         return TrialRecord(trial.id, trial.config, state, values, None if last is None else [last])
 
 
-class _Server(socketserver.ThreadingMixIn, simple_server.WSGIServer):
-    daemon_threads = True
-
-
-class _Quiet(simple_server.WSGIRequestHandler):
-    def log_message(self, format: str, *args: Any) -> None:
-        """Nothing: requests of a page that looks again and again are of no interest."""
+def _space_of(seen: view.SweepView) -> Any:
+    """Return the sweep's space, {} where its folder does not say it. Raises JournalError for what is none."""
+    try:
+        return space.decoded(seen.about.get("space")) or {}
+    except (LookupError, TypeError, ValueError) as error:
+        raise JournalError(f"{seen.path / view.ABOUT} is damaged: its space cannot be understood ({type(error).__name__}: {error})\n"
+                           "  restore the file from a copy") from error
 
 
 def serve(folder: Path, port: int) -> None:
@@ -64,18 +62,21 @@ def serve(folder: Path, port: int) -> None:
         import optuna_dashboard
     except ImportError:
         raise click.UsageError(_EXTRA) from None
-    from troupe.tune._run.folder import tuner_of
     from troupe.tune._search.optuna_storage import SweepStorage
 
     seen = view.of(folder)
     if not seen.metric:
         raise click.UsageError(f"sweep {seen.name} compares nothing: TuneConfig(metric=..., mode=...), @tune.sweep(metric=..., mode=...) say what")
-    storage = SweepStorage(Changes(folder, seen.metric))
-    storage.follow(seen.name, [seen.about.get("mode") or "max"], tuner_of(folder)["space"])
+    storage, parameters = SweepStorage(Changes(folder, seen.metric)), _space_of(seen)
+    storage.follow(seen.name, [seen.about.get("mode") or "max"], parameters)
+    login = _page_login.OneTimeLogin(optuna_dashboard.wsgi(storage))
     try:
-        server = simple_server.make_server(HOST, port, optuna_dashboard.wsgi(storage), server_class=_Server, handler_class=_Quiet)
+        server = _page_login.make_server(login, port)
     except OSError as error:
-        raise click.UsageError(f"port {port} of {HOST} cannot be had: {error.strerror}; --port 0 takes one that is free") from None
+        raise click.UsageError(f"port {port} of {_page_login.HOST} cannot be had: {error.strerror}; --port 0 takes one that is free") from None
+    if not parameters:
+        click.echo(f"trials are shown without their parameters: {folder / view.ABOUT} does not have the sweep's space, because it has no parameters, "
+                   f"takes more than {space.JSON_BYTES_MAX >> 20} MiB, or was begun by an earlier version", err=True)
     with server:
-        click.echo(f"sweep {seen.name}: http://{HOST}:{server.server_port}/ until Ctrl-C")
+        click.echo(f"sweep {seen.name}: http://{_page_login.HOST}:{server.server_port}{login.path} (this link works once, in one browser) until Ctrl-C")
         server.serve_forever()

@@ -78,12 +78,12 @@ class Tuner:
         with contextlib.closing(folder):
             if new:
                 folder.keep_trainable(self._trainable)
-                folder.keep_about(fit.about(plan, tune))
+                folder.keep_about(fit.about(plan, tune, self._space))
                 folder.keep_tuner({"space": self._space, "tune": tune, "run": _without_what_cannot_be_kept(self._run), "sweep_id": self._sweep_id,
                                    "trial_name": self._trial_name})
                 self._folder, self._tune = path, tune
             elif not (path / ABOUT).exists():
-                folder.keep_about(fit.about(plan, tune))
+                folder.keep_about(fit.about(plan, tune, self._space))
             self._grid = fit.run(plan, folder, self._run, decide, fit.Resumption(*self._resume), self._asks)
         return self._grid
 

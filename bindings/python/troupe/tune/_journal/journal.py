@@ -41,6 +41,11 @@ def digest_of(data: Any) -> str:
     return hashlib.sha256(data.encode() if isinstance(data, str) else data).hexdigest()[:32]
 
 
+def object_data(value: Any) -> bytes:
+    """Return the bytes of a part of a configuration that JSON does not have. Raises LaunchError where it is too large or cannot be pickled."""
+    return capture.dumps(None, (value,), {}, what="a sweep's configuration", limit=OBJECT_BYTES_MAX)
+
+
 def has_rows_table(db: sqlite3.Connection) -> bool:
     """Return True if the file is a journal; an empty file, or one that was cut off, is none."""
     return db.execute("SELECT 1 FROM sqlite_master WHERE name='rows'").fetchone() is not None
@@ -165,8 +170,7 @@ class Journal:
         return {"kind": error["kind"], "text": error["text"], "pickled": self._key_of(data, objects) if data else ""}
 
     def _key(self, value: Any, objects: dict[str, bytes]) -> str:
-        data = capture.dumps(None, (value,), {}, what="a sweep's configuration", limit=OBJECT_BYTES_MAX)
-        return self._key_of(data, objects)
+        return self._key_of(object_data(value), objects)
 
     def _key_of(self, data: bytes, objects: dict[str, bytes]) -> str:
         key = digest_of(data)

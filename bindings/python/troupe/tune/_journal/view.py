@@ -9,7 +9,7 @@ import shutil
 import socket
 import sqlite3
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -83,15 +83,15 @@ class SweepView:
         return f"{self.about['trial_name']}_{trial}" if self.about.get("trial_name") else trial
 
 
-def of(folder: Path) -> SweepView:
-    """What is known of the sweep there. Raises FileNotFoundError where there is none, JournalError for a file that is damaged."""
+def of(folder: Path, load: Callable[[str], Any] = lambda key: NOT_LOADED) -> SweepView:
+    """What is known of the sweep there. `load(key)` gives what stands in place of an object. Raises FileNotFoundError where there is none, JournalError for a file that is damaged."""
     held, engine = engine_of(folder)
     ledger = Ledger(Rules(), FIFOScheduler(), Conditions(), lambda told: None)
     began, last = 0.0, ""
     with snapshot(folder) as db:
         for number, row in rows_of(db, folder / FILE):
             if row["kind"] in WITH_CONFIG:
-                row["config"] = values.decoded(row["config"], lambda key: NOT_LOADED)
+                row["config"] = values.decoded(row["config"], load)
             try:
                 ledger.apply(row)
             except (LookupError, TypeError, ValueError, AttributeError) as error:  # a whole row of another version, or that does not fit those before

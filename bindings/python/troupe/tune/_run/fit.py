@@ -20,7 +20,7 @@ from troupe.tune._core.ledger import Ledger
 from troupe.tune._core.rules import Conditions, Rules
 from troupe.tune._core.trial import Trial
 from troupe.tune._errors import TrialFailedError, TuneError
-from troupe.tune._journal import view
+from troupe.tune._journal import space, view
 from troupe.tune._results import Result, ResultGrid, shown
 from troupe.tune._run import directory
 from troupe.tune._run.asks import Asks
@@ -73,12 +73,12 @@ def plan_of(name: str, trial_name: str, sweep_id: str, trainable: _trainable.Giv
                 options=trainable.options, has_directories=directory.is_wanted(tune.chdir_to_trial_dir))
 
 
-def about(plan: Plan, tune: TuneConfig) -> dict[str, Any]:
+def about(plan: Plan, tune: TuneConfig, param_space: Any) -> dict[str, Any]:
     """What whoever looks at the sweep's folder needs to know of it; JSON."""
     total = plan.searcher.total()
     return {"name": plan.name, "sweep_id": plan.sweep_id, "trial_name": plan.trial_name, "metric": plan.rules.metric, "mode": plan.rules.mode.value,
             "trials": plan.rules.trials_max if total is None else total, "scheduler": plan.rules.scheduler_name,
-            "searcher": type(tune.search_alg).__name__, "began": time.time()}
+            "searcher": type(tune.search_alg).__name__, "began": time.time(), "space": space.encoded(param_space)}
 
 
 def run(plan: Plan, folder: SweepFolder, run_config: RunConfig, decide: Deciders, resume: Resumption, asks: Asks | None = None) -> ResultGrid:
