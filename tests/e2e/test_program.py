@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -314,13 +315,16 @@ def test_a_launch_says_once_which_variables_came_along_and_which_of_those_it_nam
     written(tmp_path, "helper.py", "import os\nFLAG = os.environ.get('EXPORTED')\n")
     script = written(tmp_path, "train.py", VARIABLES.replace("import json", "import helper, json").replace(
         "handle = train.submit()\n        seen.append(handle.result()[0])", "train.distributed(); handle = train.submit()").replace('"EXPORTED", ', ""))
+    Path(script).write_text("import os; os.environ.update({f'KMP_{each}': '1' for each in ('INIT_AT_FORK',)})  # as a library does\n" + Path(script).read_text())
     done = subprocess.run([sys.executable, script], capture_output=True, text=True, timeout=4 * TIMEOUT_S,
-                          env={**os.environ, "TROUPE_ADDRESS": head["address"], "EXPORTED": "1", "NOT_NAMED_HERE": "1", "REMOVED": "1"})
+                          env={**os.environ, "TROUPE_ADDRESS": head["address"], "EXPORTED": "1", "NOT_NAMED_HERE": "1", "REMOVED": "1",
+                               "NVTE_FLASH_ATTN": "0", "AWS_CA_BUNDLE": "/ca.pem", "TF_CLI_CONFIG_FILE": "/terraform"})
     assert done.returncode == 0, done.stderr
     lines = [line for line in (done.stdout + done.stderr).splitlines() if " · variables " in line]
     assert len(lines) == 3
-    assert "SEED_OF_RUN" in lines[0].partition("not taken along")[0]
-    assert lines[0].endswith("not taken along: EXPORTED, REMOVED (inherit_env=)")
+    taken, _, left = lines[0].partition(" · not taken along: ")
+    assert "SEED_OF_RUN" in taken and "NVTE_FLASH_ATTN" in taken and left == "EXPORTED, REMOVED (inherit_env=)"
+    assert not re.search("AWS_|TF_CLI|KMP_|NOT_NAMED", taken), "what no program names and no result depends on"
 
 
 def test_values_of_variables_are_nowhere_in_a_heads_files_nor_in_what_it_answers(home: Home, tmp_path: Path) -> None:

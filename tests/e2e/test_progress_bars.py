@@ -1,4 +1,4 @@
-"""Progress bars of ranks and actors: seen moving in a terminal, one line in a file, and whose each is.
+"""Progress bars of ranks and actors: seen moving in a terminal, lines in a pipe or a file, and whose each is.
 
 Method: programs in a pseudo terminal, whose screen a small model of a terminal makes; a bar stops half way until a file says that it
 was seen. The same programs with pipes.
@@ -6,6 +6,9 @@ was seen. The same programs with pipes.
 from __future__ import annotations
 
 import re
+import subprocess
+import sys
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -136,10 +139,30 @@ def test_logs_that_are_followed_show_bars_moving(home: Home, gate: Gate, kind: s
 def test_in_a_file_a_bar_is_one_line(home: Home, kind: str, code: str) -> None:
     done = home.python(code.replace("{gate!r}", "None"))
     assert done.returncode == 0, done.stderr
-    bars = [line for line in done.stderr.splitlines() if "%" in line]
+    bars = [line for line in done.stderr.splitlines() if "100%" in line]
     assert len(bars) == (4 if kind == "ranks" else 1) and all(") 100% of" in bar or "] 100% of" in bar for bar in bars), bars
     assert "\x1b" not in done.stdout + done.stderr and "\r" not in done.stdout + done.stderr
     assert "own words" in done.stdout.splitlines()
+
+
+@pytest.mark.parametrize("kind, code", [("ranks", RANKS), ("actor", ACTOR)])
+def test_in_a_pipe_a_bar_is_shown_before_it_is_finished(home: Home, gate: Gate, kind: str, code: str) -> None:
+    """Its newest state, each time that an interval is over; it waits half way until that was read."""
+    early = "from troupe._cluster import live_output\nlive_output.BAR_LINE_S = 0.1\n"
+    with subprocess.Popen([sys.executable, "-c", early + code.replace("{gate!r}", repr(gate.path))], stderr=subprocess.PIPE, text=True) as program:
+        assert program.stderr is not None
+        seen = ""
+        patience = threading.Timer(TIMEOUT_S, program.kill)
+        patience.start()
+        for line in program.stderr:
+            seen += line
+            if started(seen, kind) or kind == "actor" and ") 45% of an actor\n" in seen:
+                break
+        gate.open()
+        rest = program.stderr.read()
+        patience.cancel()
+    assert program.returncode == 0 and "\r" not in seen + rest, seen + rest
+    assert rest.count("100% of") == (4 if kind == "ranks" else 1), seen + rest
 
 
 def test_bars_of_rich_are_readable_in_a_terminal(home: Home, gate: Gate) -> None:

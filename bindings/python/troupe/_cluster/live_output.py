@@ -3,8 +3,8 @@
 In a terminal bars, and rows that say where something is, lie below the line that the cursor is on, and are drawn again a few times a
 second; the cursor stays where it is, so that what the program itself prints is never drawn over. In a notebook they are an output of the
 cell that is updated, and of what is printed a cell shows as much as a person reads (`_cluster.cell_output`). In a rank, whose output is
-read by who shows it (`_cluster.output_rows`), they are rows below the one that it writes. Elsewhere, as in a file, a bar is one line, once
-it is finished.
+read by who shows it (`_cluster.output_rows`), they are rows below the one that it writes. Elsewhere, as in a pipe or a file, a bar is one line
+once it is finished, and one every `BAR_LINE_S` while it moves.
 """
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ import atexit
 import contextlib
 import contextvars
 import os
+import select
 import stat
 import sys
 import threading
@@ -24,6 +25,7 @@ from troupe._cluster import cell_output, output_rows, terminal_text
 
 REDRAW_S = 0.2
 TICK_S = 0.3  # beside REDRAW_S: of rows that change with time, and of what the program may have written over in a terminal
+BAR_LINE_S = 10.0  # between two lines of a bar that moves, where no bar can be drawn again
 BARS_MAX = 20
 CELLS_MAX = 8  # of a notebook, that are written to at the same time
 _ERASE_BELOW, _SAVE, _BACK, _DOWN = "\x1b[J", "\x1b7", "\x1b8", "\x1bD"
@@ -37,6 +39,8 @@ class Live:
         self._bars: dict[Hashable, list[str]] = {}
         self._rows: dict[Hashable, Callable[[], str]] = {}
         self._styles: dict[Hashable, str] = {}
+        self._unseen: dict[Hashable, tuple[list[str], bool]] = {}  # bars where none can be drawn again, and whether they are on stderr
+        self._timer: threading.Timer | None = None
         self._changed = threading.Event()
         self._thread: threading.Thread | None = None
         self._drawn = 0
@@ -53,8 +57,10 @@ class Live:
         bars = [bar for bar in map(_visible.output, bars) if terminal_text.SGR.sub("", bar).strip()]  # an escape for the cursor alone is none
         with self._lock:
             had = self._bars.pop(key, None) if not bars else self._bars.get(key)
+            labelled = [f"{label}{bar.strip()}" for bar in bars]
             if bars and self._place() is not None:
-                self._bars[key] = [f"{label}{bar.strip()}" for bar in bars]
+                self._bars[key] = labelled
+            self._keep_unseen(key, labelled if self._place() is None else [], is_error=is_error)
             lines = self._finished(key, label, lines, stream, source)
             text = "".join(f"{line}\n" for line in lines)
             beside = not self._is_drawn_on(stream)
@@ -98,6 +104,7 @@ class Live:
         with self._lock:
             for key in keys:
                 self._styles.pop(key, None)
+                self._unseen.pop(key, None)
 
     def say(self, line: str) -> None:
         """Prints a line of the runtime's on stderr. Never raises."""
@@ -109,7 +116,27 @@ class Live:
         with self._lock:
             self._bars.clear()
             self._rows.clear()
+            self._unseen.clear()
             self._draw()
+
+    def _keep_unseen(self, key: Hashable, bars: list[str], *, is_error: bool) -> None:
+        """Has the newest state of a stream's bars printed when the time for it has come; none: they are finished."""
+        if not bars:
+            self._unseen.pop(key, None)
+            return
+        self._unseen[key] = bars, is_error
+        if self._timer is None or not self._timer.is_alive():  # a forked child has none
+            self._timer = threading.Timer(BAR_LINE_S, self._print_unseen)
+            self._timer.daemon = True
+            self._timer.start()
+
+    def _print_unseen(self) -> None:
+        with self._lock:
+            unseen, self._unseen, self._timer = self._unseen, {}, None
+        for bars, is_error in unseen.values():
+            if not _would_wait(is_error=is_error):
+                with contextlib.suppress(Exception):  # of the user's stream, which may be closed
+                    print("\n".join(bars), file=sys.stderr if is_error else sys.stdout, flush=True)
 
     def _finished(self, key: Hashable, label: str, lines: list[str], stream: Any, source: str) -> list[str]:
         """Lines as they are printed: where a person looks, the colours of one stream are no other's, and a cell has only so many."""
@@ -269,6 +296,16 @@ def descriptor(*, is_error: bool) -> int | None:
     except Exception:  # closed, or no stream
         return None
     return None if stat.S_ISREG(kind) else number
+
+
+def _would_wait(*, is_error: bool) -> bool:
+    """Return True if the reader of stderr or stdout leaves no room for a line now."""
+    number = descriptor(is_error=is_error)
+    if number is None:
+        return False
+    poll = select.poll()
+    poll.register(number, select.POLLOUT)
+    return not poll.poll(0)
 
 
 def in_notebook() -> bool:

@@ -22,6 +22,12 @@ PREFIXES = (
 )
 """Of libraries that people steer by variables, credentials among them."""
 
+RESULTS = (
+    "ACCELERATE_", "BITSANDBYTES_", "CUBLAS_", "CUDNN_", "DEEPSPEED_", "FLASH_ATTENTION_", "FSDP_", "JAX_", "KMP_DETERMINISTIC", "MKL_", "NCCL_",
+    "NVTE_", "OMP_", "PYTORCH_", "TF_CUDNN_", "TF_DETERMINISTIC", "TF_ENABLE_ONEDNN", "TF_XLA_", "TORCHINDUCTOR_", "TORCH_", "TRITON_", "XLA_",
+)
+"""Of these libraries those whose variables can change what a program computes."""
+
 NEVER = (
     # The runtime's own, and what says which process of a launch this is, by whichever launcher.
     "TROUPE_*", "RANK", "LOCAL_RANK", "NODE_RANK", "GROUP_RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE", "GROUP_WORLD_SIZE", "ROLE_RANK",
@@ -99,6 +105,12 @@ def now() -> dict[str, str]:
 def travelling(named: Iterable[str]) -> Choice:
     """What travels from this process now, by the rule."""
     return choose(now(), at_start(), named=named, carried=None if began_with is None else carried, missing=missing)
+
+
+def exported_for_results(names: Iterable[str]) -> list[str]:
+    """Return those that this process had when it began, and has as they were, of libraries whose variables can change what a program computes."""
+    start, there = at_start(), now()
+    return [name for name in names if name.startswith(RESULTS) and name in start and there.get(name) == start[name]]
 
 
 def _goes_along(name: str, carried: frozenset[str] | None) -> bool:

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 from troupe import _visible
-from troupe._cluster import live_output, status_lines
+from troupe._cluster import live_output, status_lines, variables
 from troupe._cluster.logs import Follower
 from troupe._code import environment, sources, travelled
 from troupe._identity import short
@@ -128,9 +128,9 @@ class Display:
     def _show(self, info: dict) -> None:
         if not self._variables_told:
             self._variables_told = True
-            variables = variables_text(info, self._asked_by, self._script)
-            if variables:
-                self._say(variables)
+            line = variables_text(info, self._asked_by, self._script)
+            if line:
+                self._say(line)
         if info["state"] in ("queued", "reserving") and info["waiting_for"] and info["waiting_for"] != self._waiting:
             self._waiting = info["waiting_for"]
             place = f" · place {info['queue_place']} in the queue" if info["queue_place"] else ""
@@ -202,10 +202,15 @@ class Display:
 
 
 def variables_text(info: dict, asked_by: str = "inherit_env=", script: str = "") -> str:
-    """Which of the caller's variables the ranks have, and which of those that its script names they have not; empty: none."""
+    """Return the line about variables that the user set and that can matter; "" without any.
+
+    Of those that the ranks have: what the program's source names, and what was exported to libraries that compute otherwise by it. Of those
+    that they have not: what the source names.
+    """
     parts = []
-    if names := travelled.variables(info["travelled"]):
-        parts.append("taken along: " + _some(names))
+    taken = travelled.variables(info["travelled"])
+    if names := {*sources.named_in_sources(taken, script), *variables.exported_for_results(taken)}:
+        parts.append("taken along: " + _some(sorted(names)))
     left = sources.named_in_sources(info["not_taken"], script)
     if left:
         parts.append(f"not taken along: {_some(left)} ({asked_by})")
