@@ -150,3 +150,15 @@ def test_whether_all_is_done_is_asked_after_failures_and_ends_too(idle: Home, tm
     grid = Tuner(fails, tune_config=TuneConfig(num_samples=20, max_concurrent_trials=1), run_config=RunConfig(
         name="sweep", storage_path=tmp_path, stop=AfterFailures(tmp_path), failure_config=tune.FailureConfig(max_failures=retries), verbose=0)).fit()
     assert len(grid) < 20 and [each.metrics for each in grid] == [{}] * len(grid), grid
+
+
+def test_each_point_of_a_grid_that_a_function_returns_is_a_trial_and_counted(idle: Home, tmp_path: Path, capfd: pytest.CaptureFixture) -> None:
+    space = {"b": tune.randint(1, 1000), "a": tune.sample_from(lambda spec: tune.grid_search([spec.config.b, -spec.config.b, 0]))}
+    grid = Tuner(report_it, param_space=space, tune_config=TuneConfig(metric="x", mode="max", num_samples=2),
+                 run_config=RunConfig(name="grids", storage_path=tmp_path)).fit()
+    found = [(each.config["a"], each.config["b"]) for each in grid]
+    (_, first), (_, second) = found[0], found[3]
+    assert found == [(each, drawn) for drawn in (first, second) for each in (drawn, -drawn, 0)] and grid.num_errors == 0
+    assert "6/6 trials" in capfd.readouterr().err
+    listed, = json.loads(idle.run("sweep", "list", "--storage", str(tmp_path), "--json").stdout)
+    assert (listed["trials"]["completed"], listed["trials_planned"]) == (6, 6)

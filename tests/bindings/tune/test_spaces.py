@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from troupe import tune
 from troupe.tune._core.deciding import End
 from troupe.tune._search import space_tree
-from troupe.tune._search.variants import Variants, searcher
+from troupe.tune._search.variants import Variants, VariantSearcher, searcher
 from troupe.tune.search.basic_variant import BasicVariantGenerator
 
 
@@ -140,6 +140,70 @@ def test_functions_come_last_and_see_the_rest() -> None:
         width = config["model"]["width"]
         assert (config["first"], config["second"], config["third"], config["made"]) == (2 * width, 2 * width + 1, 7, 7)
         assert config["whole"] == {"width": width, "kind": "mlp"} and type(config["whole"]) is dict
+
+
+NESTED = {"width": tune.randint(1, 1000), "outer": tune.grid_search([1, 2]),
+          "depth": tune.sample_from(lambda spec: tune.grid_search([spec.config.outer, {"lr": tune.uniform(0, 1), "n": tune.sample_from(lambda: tune.grid_search("ab"))}])),
+          "after": tune.sample_from(lambda spec: spec.config.depth if isinstance(spec.config.depth, int) else spec.config.depth.n)}
+
+
+def proposed(asked: VariantSearcher, first: int = 0) -> list[Any]:
+    found: list[Any] = []
+    while not asked.finished():
+        found.append(asked.propose(str(first + len(found))))
+    return found
+
+
+def test_a_grid_that_a_function_returns_is_expanded_for_each_value_that_was_drawn() -> None:
+    """As in Ray: what was drawn before the grid is the same at all its points; what stands in a value of it is drawn, or a grid again."""
+    asked = searcher(NESTED, 2, seed=3)
+    assert asked.total() == 4
+    first = asked.propose("first")
+    assert first is not None and first.config["after"] == 1 and asked.total() == 5  # the grid inside is not known yet
+    found = [each.config for each in proposed(asked)]
+    assert [each["after"] for each in found] == ["a", "b", 2, "a", "b", 1, "a", "b", 2, "a", "b"] and asked.total() == 12
+    widths = [each["width"] for each in found]
+    assert widths[0] == widths[1] != widths[2] == widths[3] == widths[4] != widths[5]
+    assert found[0]["depth"]["lr"] == found[1]["depth"]["lr"] != found[3]["depth"]["lr"] and found[0]["depth"]["n"] == "a"
+    assert asked.propose("past") is None
+    made = list(Variants(NESTED, 1, seed=3).each_at(1))
+    assert [each.left for each in made] == [1, 1, 0] and made[2].varied.keys() == {"width", "outer", "depth/lr", "depth/n", "after"}
+
+
+@pytest.mark.parametrize("most", [None, 7])
+def test_a_sweep_that_is_resumed_within_a_grid_of_a_function_goes_on_there(most: int | None) -> None:
+    def made() -> VariantSearcher:
+        found = searcher(NESTED, 2, seed=3)
+        if most is not None:
+            found.limit(most)
+        return found
+
+    whole = proposed(made())
+    assert len(whole) == (most or 12)
+    for count in range(len(whole) + 1):
+        again = made()
+        for number, each in enumerate([*whole[:count], *whole[:1]][:count + 1]):  # the first is tried again, by another trial
+            again.proposed(str(number), each)
+        assert proposed(again, count) == whole[max(count, 1):] and again.total() == len(whole)
+
+
+def test_a_function_that_returns_a_smaller_grid_after_a_restart_hinders_nothing() -> None:
+    sizes = iter([3, 1, 2])
+    space = {"x": tune.sample_from(lambda: tune.grid_search(range(next(sizes))))}
+    first = searcher(space, 2)
+    kept = [first.propose("0"), first.propose("1")]
+    again = searcher(space, 2)
+    for number, each in enumerate(kept):
+        again.proposed(str(number), each)
+    assert [each.config["x"] for each in proposed(again, 2)] == [0, 1] and again.total() == 4
+    assert again.propose("past") is None
+
+
+def test_a_grid_of_a_function_that_no_trial_can_come_of_is_an_error_that_names_it() -> None:
+    with pytest.raises(ValueError, match=r"param_space: m/x: grid_search\(\[\]\) has no values"):
+        Variants({"m": {"x": tune.sample_from(lambda: tune.grid_search([]))}}, 1).at(0)
+    with pytest.raises(ValueError, match="x: a function of sample_from returned a grid, of which a searcher cannot propose each point"):
+        space_tree.draw({"x": tune.sample_from(lambda: tune.grid_search([1]))}, random.Random(1))
 
 
 @pytest.mark.parametrize(("space", "words"), [

@@ -35,7 +35,7 @@ def list_all(storage: str | None, *, as_json: bool) -> None:
 def _progress(seen: view.SweepView) -> str:
     """`12/64, 2 failed`."""
     counts = seen.counts()
-    planned = seen.about.get("trials")
+    planned = seen.planned
     over = counts["completed"] + counts["stopped"] + counts["failed"]
     words = [f"{over}/{planned}" if planned else f"{over} of any number" if "trials" in seen.about else f"{over}"]
     words += [f"{counts[each]} {each}" for each in ("running", "paused", "failed") if counts[each]]

@@ -56,6 +56,12 @@ class SweepView:
         """What is compared, where it is known."""
         return self.about.get("metric")
 
+    @property
+    def planned(self) -> int | None:
+        """How many trials there will be, None if that is not known. Grids that functions return add to what was known at the beginning."""
+        found = self.about.get("trials")
+        return max(found, len(self.current())) if found else None
+
     def current(self) -> list[Trial]:
         """The trials, without those in whose place others are tried."""
         return [each for each in self.trials.values() if not each.replaced_by]
@@ -107,7 +113,7 @@ def status_of(seen: SweepView) -> dict[str, Any]:
     """As a program reads it: see SweepHandle.status."""
     best = seen.best()
     return {"name": seen.name, "state": seen.state, "held": seen.held, "path": str(seen.path), "metric": seen.metric, "mode": seen.about.get("mode"), "trials": seen.counts(),
-            "trials_planned": seen.about.get("trials"), "engine": dict(seen.engine), "over": seen.over, "began": seen.began,
+            "trials_planned": seen.planned, "engine": dict(seen.engine), "over": seen.over, "began": seen.began,
             "best": None if best is None else {"trial_id": best.id, "config": dict(best.config), "value": seen.value_of(best)}}
 
 

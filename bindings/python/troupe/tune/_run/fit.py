@@ -132,10 +132,11 @@ def results_of(path: Path) -> ResultGrid:
 
 def _seen(plan: Plan, path: Path, run_config: RunConfig, decide: Deciders) -> Plan:
     """With who hears of it."""
-    total = decide.searcher.total() if decide.samples is None else decide.samples
+    known = decide.searcher.total if decide.samples is None else lambda: decide.samples
+    total = known()
     callbacks = run_config.callbacks or ()
     return dataclasses.replace(
-        plan, shown=None if run_config.verbose == 0 else Shown(plan.name, str(path), plan.rules.metric, total),
+        plan, shown=None if run_config.verbose == 0 else Shown(plan.name, str(path), plan.rules.metric, known),
         audience=Audience(SweepSeen(plan.name, str(path), plan.rules.metric, plan.rules.mode.value, total, run_config.verbose == 0), callbacks,
                           stop=run_config.stop, num_samples=decide.samples, total_num_samples=total) if callbacks else None)
 

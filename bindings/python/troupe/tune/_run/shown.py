@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from troupe._cluster import live_output, status_lines
@@ -15,9 +15,9 @@ CONFIG_CHARS_MAX = 100
 
 
 class Shown:
-    """Of one sweep; its methods are called by the engine's thread, and cost little. `total`: None: not known."""
+    """Of one sweep; its methods are called by the engine's thread, and cost little. `total()`: how many trials are known by now; None: not known."""
 
-    def __init__(self, name: str, path: str, metric: str | None, total: int | None) -> None:
+    def __init__(self, name: str, path: str, metric: str | None, total: Callable[[], int | None]) -> None:
         self._name, self._path, self._metric, self._total = name, path, metric, total
         self._lock = threading.Lock()
         self._began = time.monotonic()
@@ -31,7 +31,7 @@ class Shown:
             live_output.row(("sweep", self), self._progress)
             live_output.row(("best", self), self._best_text)
         else:
-            many = "" if self._total is None else f" of {self._total} trials"
+            many = "" if (total := self._total()) is None else f" of {total} trials"
             status_lines.say(f"troupe.tune: sweep {self._name}{many}, in {self._path}")
 
     def end(self, how: str = "") -> None:
@@ -80,7 +80,7 @@ class Shown:
             counts = dict(self._counts)
         minutes, seconds = divmod(int(time.monotonic() - self._began), 60)
         done = counts.pop("done")
-        parts = [f"{done}/{self._total} trials" if self._total is not None else f"{done} trials"]
+        parts = [f"{done}/{total} trials" if (total := self._total()) is not None else f"{done} trials"]
         parts += [f"{count} {what}" for what, count in counts.items() if count]
         return f"sweep {self._name} · {' · '.join(parts)} · {minutes}:{seconds:02d}"
 

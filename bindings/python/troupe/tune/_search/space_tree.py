@@ -1,7 +1,7 @@
 """Pure. A `param_space` as a tree: what is wrong with it, how many grid points it has, and one configuration of it.
 
 A configuration is made in two steps: the grids' values take their places, then domains are drawn, in the order in which they are written,
-and functions of the rest last. Values that hold domains themselves are drawn in turn.
+and functions of the rest last. Values that hold domains themselves are drawn in turn. A grid that a function returns is there for who draws (`variants`).
 """
 from __future__ import annotations
 
@@ -144,7 +144,7 @@ class Spec(Mapping):
     def __getitem__(self, key: Any) -> Any:
         value = self._raw[key]
         for place, each in leaves(value, (*self._path, key)):
-            if isinstance(each, Domain) and (each is value or not isinstance(value, Mapping)):
+            if (isinstance(each, Domain) or grid_values(each) is not None) and (each is value or not isinstance(value, Mapping)):
                 raise _Needs(place)
         return Spec(value, (*self._path, key)) if isinstance(value, Mapping) else value
 
@@ -166,19 +166,42 @@ class Spec(Mapping):
 
 def draw(space: Mapping[str, Any], generator: random.Random, what: str = "param_space") -> tuple[dict[str, Any], list[Path]]:
     """A configuration of a space without grids, and the paths of what was drawn. Raises ValueError for functions that fail, or that need
-    each other."""
+    each other, and for one that returns a grid."""
+    config, drawn = draw_to_grids(space, generator, what)
+    if grids := grid_paths(config):
+        raise ValueError(f"{what}: {named(grids[0])}: a function of sample_from returned a grid, of which a searcher cannot propose each point: take "
+                         "tune.choice() there, or no search_alg")
+    return config, drawn
+
+
+def grid_paths(config: Any) -> list[Path]:
+    """Return the paths of all grids."""
+    return [path for path, node in leaves(config) if grid_values(node) is not None]
+
+
+def draw_to_grids(space: Mapping[str, Any], generator: random.Random, what: str = "param_space") -> tuple[dict[str, Any], list[Path]]:
+    """Draw all that can be drawn. Functions may return grids: these, and functions that need their values, are left in the configuration.
+
+    Return the configuration and the paths of what was drawn. Raises ValueError for functions that fail, that need each other, or that return a grid
+    with something wrong.
+    """
     config: Any = dict(space)
     drawn: dict[Path, None] = {}
     while found := [(path, node) for path, node in leaves(config) if isinstance(node, Domain)]:
         plain = [(path, node) for path, node in found if not isinstance(node, Function)]
         values = {path: node.draw(generator) for path, node in plain} if plain else _of_functions(config, found, generator, what)
+        if not values:
+            break
         drawn.update(dict.fromkeys(values))
         config = replaced(config, values)
+    for path in grid_paths(config):
+        for fault in faults(value_at(config, path), path):
+            raise ValueError(f"{what}: {fault}")
     return replaced(config, {}), list(drawn)
 
 
 def _of_functions(config: Any, found: list[tuple[Path, Any]], generator: random.Random, what: str) -> dict[Path, Any]:
-    """The values of those functions that need none of the others. Raises ValueError."""
+    """The values of those functions that need none of the others; none where they all wait for grids. Raises ValueError."""
     values: dict[Path, Any] = {}
     needs: list[str] = []
     for path, function in found:
@@ -190,7 +213,7 @@ def _of_functions(config: Any, found: list[tuple[Path, Any]], generator: random.
             raise ValueError(f"{what}: {named(path)}: {function!r} raised {type(error).__name__}: {error}") from error
         else:
             values[path] = value._raw if isinstance(value, Spec) else value
-    if not values:
+    if not values and not grid_paths(config):
         raise ValueError(f"{what}: functions need each other's values: {', '.join(needs)}")
     return values
 

@@ -114,7 +114,7 @@ def sample_from(func: Callable[..., Any]) -> Function:
     """What `func` returns: called with the configuration so far, or without arguments if it takes none.
 
     Other parameters are read as `spec.config.x`, `spec["x"]` or `spec.x`, whatever their order in the space; two that need each other are an
-    error. What it draws of generators of its own is not seeded by the sweep, but kept: a resumed sweep has the same value. Raises TypeError.
+    error. A `grid_search` that it returns makes a trial of each point, with the same values of what was drawn before. What it draws of generators of its own is not seeded by the sweep, but kept: a resumed sweep has the same value. Raises TypeError.
 
         {"width": tune.randint(16, 64), "heads": tune.sample_from(lambda spec: spec.config.width // 8)}
     """
