@@ -82,9 +82,12 @@ class Peers:
         self._seen: Any = None
         self._since = self._next_s = 0.0
         self._turn = 0
+        self._begun: dict[str, int] = {}      # by key of collectives, when it was looked last
+        self._changed: dict[str, float] = {}  # when that was seen to change
 
     def look(self, module: Any, now: float, op_here: Callable[[], str]) -> None:
         """Once a second or so. `op_here`: names the operation that the main thread is in."""
+        self._note_begun(module, now)
         returned = group_epochs.returned()
         if not returned or os.getpid() != group_epochs.owner():
             self._seen = None
@@ -95,12 +98,25 @@ class Peers:
             return
         if now - self._since < self._next_s:
             return
-        self._next_s = min(2 * (now - self._since), now - self._since + AGAIN_S_MAX)
-        for word in _words(module, returned):
+        still_s = now - self._since
+        # The head asks one question at a time: of groups whose collectives may have ended, which only torch's recorder knows, the latest is first.
+        words = sorted(_words(module, returned), key=lambda word: self._changed.get(word["key"], 0.0), reverse=True)
+        self._next_s = still_s + (STILL_S if self._turn + 1 < len(words) else min(max(STILL_S, still_s), AGAIN_S_MAX))
+        if words:
+            round_, place = divmod(self._turn, len(words))
+            word = words[place]
             named = word["awaited"]
-            first = self._turn * NAMED_MAX % len(named) if word["kind"] != "receive_any" else 0
+            first = round_ * NAMED_MAX % len(named) if word["kind"] != "receive_any" else 0
             group_epochs.say_awaits({**word, "awaited": named[first:first + NAMED_MAX], "op": word["op"] or op_here(), "where": failures.where()})
         self._turn += 1
+
+    def _note_begun(self, module: Any, now: float) -> None:
+        begun = {}
+        for group in list(module._world.pg_map) if module.is_initialized() else []:
+            name = module._world.pg_names.get(group, "")
+            begun.update({group_counts.collective_key(name, kind): count for kind, count in group_counts.counted(group)})
+        self._changed = {key: self._changed.get(key, 0.0) if self._begun.get(key) == count else now for key, count in begun.items()}
+        self._begun = begun
 
 
 def _place(module: Any) -> Any:
