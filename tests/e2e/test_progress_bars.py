@@ -162,7 +162,8 @@ def test_in_a_pipe_a_bar_is_shown_before_it_is_finished(home: Home, gate: Gate, 
         rest = program.stderr.read()
         patience.cancel()
     assert program.returncode == 0 and "\r" not in seen + rest, seen + rest
-    assert rest.count("100% of") == (4 if kind == "ranks" else 1), seen + rest
+    ends = {line for line in rest.splitlines() if "100% of" in line}  # a bar at its end may have had its interval before it was finished
+    assert len(ends) == (4 if kind == "ranks" else 1), seen + rest
 
 
 def test_bars_of_rich_are_readable_in_a_terminal(home: Home, gate: Gate) -> None:
