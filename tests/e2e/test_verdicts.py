@@ -61,7 +61,8 @@ def test_E2_the_cause_is_named_and_not_its_victim(hosts: dict[str, str], way: st
         for name, value in expected.items():
             assert getattr(error, name) == value, str(error)
         if way in ("sys.exit(0)", "returns early"):
-            assert "rank 2 returned before rank" in str(error).splitlines()[0], str(error)
+            first = str(error).splitlines()[0]  # of the group's own timeout, or of the question who waits for whom: whichever is first
+            assert "rank 2 returned before rank" in first or "rank 2 returned after 4 operations; ranks 0, 1, 3 wait for it" in first, str(error)
         if way == "raises":
             assert isinstance(error, ValueError)
 
