@@ -66,7 +66,7 @@ def test_options_change_what_they_name_and_nothing_else(idle: Home) -> None:
     second = look.options(processes=2, name="second")
     assert second.distributed() == [("2", "1")] * 2 and look.distributed() == [("1", "1")]
     assert [(the_launch(name)["priority"], the_launch(name)["ranks"]) for name in ("first", "second")] == [(3, 1), (3, 2)]
-    with pytest.raises(TypeError, match=r"options\(\) has no num_gpus=; it takes detach= and what @distributed does: gpus, processes"):
+    with pytest.raises(TypeError, match=r"options\(\) has no num_gpus=; it takes detach= idempotency_key= and what @distributed does: gpus, processes"):
         look.options(num_gpus=1)
     with pytest.raises(ValueError, match="timeout must be more than 0"):
         look.options(timeout=-1)

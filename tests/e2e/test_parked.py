@@ -102,7 +102,7 @@ def test_parked_processes_end_with_their_node(home: Home) -> None:
     assert not home.processes()
 
 
-LOADED_BEFORE = ("import sys; from troupe._process import preimports; preimports.preimport(preimports.OWN_MODULES); "
+LOADED_BEFORE = ("import sys; from troupe._process import preimports, zygote; preimports.preimport(preimports.OWN_MODULES); "
                  "print(*(each for each in sys.modules if each.startswith('troupe')))")
 
 

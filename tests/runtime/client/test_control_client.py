@@ -56,7 +56,7 @@ def test_pushes_arrive_in_order_and_nothing_is_none(ends):
 def test_one_way_messages_reach_the_peer(ends):
     client, there = ends
     client.send("StoreReady", {"port": 4711}, memoryview(b"tail"))
-    assert native.decode_message(read_frame(there)) == ("StoreReady", {"port": 4711}, b"tail")
+    assert native.decode_message(read_frame(there)) == ("StoreReady", {"port": 4711, "group_secret": b""}, b"tail")
 
 
 def test_a_deadline_is_a_timeout_error_that_names_the_request(ends):

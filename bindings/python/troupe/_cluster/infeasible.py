@@ -65,6 +65,8 @@ def _of_cpus(session: Any, bundles: Sequence[Mapping[str, float]], option: str) 
     cpus = [each.get("CPU", 0.0) for each in nodes]
     asked = [each.get("CPU", 0.0) for each in bundles]
     each = max(asked)
+    if not _ten_thousandths(each):  # whatever is missing, it is no CPU
+        return ""
     enough = sum(asked) <= sum(cpus) and each <= max(cpus) and (min(asked) < each or _room(cpus, each) >= len(asked))
     names = {name for bundle in bundles for name in bundle if name != "CPU"}
     if enough or any(sum(bundle.get(name, 0.0) for bundle in bundles) > sum(node.get(name, 0.0) for node in nodes) for name in names):

@@ -24,6 +24,7 @@ from pathlib import Path
 from typing import Any
 
 from troupe import exceptions
+from troupe._cluster import variables
 from troupe._code import disk, packages, packed, requirements
 
 _OUTPUT_LINES = 12
