@@ -53,7 +53,7 @@ def test_b7_links_to_logs_that_cannot_be_made_are_said_and_the_program_runs(smal
     folder = project(tmp_path / "w", train="print('ran')")
     done = troupe_in(folder, "submit", "--log-dir", "/mnt/logs", "train.py", env={"TROUPE_ADDRESS": troupe.get_runtime_context().gcs_address})
     assert printed(done) == ["ran"]
-    assert re.search(rf"troupe: no links to the output in /mnt/logs/\S+ on {HOST}: Read-only file system; troupe logs \w+ has it", done.stderr), done.stderr
+    assert re.search(rf"troupe: no output in /mnt/logs/\S+ on {HOST}: Read-only file system; troupe logs \w+ has it", done.stderr), done.stderr
 
 
 CHECKPOINT = """

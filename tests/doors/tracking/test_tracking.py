@@ -128,7 +128,7 @@ def test_a_second_attempt_goes_on_in_the_same_run(cluster: Home, server: Server,
 def test_no_run_where_an_option_or_a_variable_says_so_or_nothing_is_set(cluster: Home, server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
     @distributed(processes=1, remote=True)
     def variables() -> list[str]:
-        return [name for name in os.environ if name.startswith(("MLFLOW_RUN", "TROUPE_TRACK"))]
+        return [name for name in os.environ if name.startswith(("MLFLOW_RUN", "TROUPE_TRACKER"))]
 
     assert variables.submit().result(LIMIT_S) == [[]]
     monkeypatch.setenv("MLFLOW_TRACKING_URI", server.uri)

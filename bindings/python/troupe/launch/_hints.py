@@ -169,7 +169,8 @@ def _of_missing_submodule(module: str, node: str, packages: list[str], *, is_bel
     import importlib.metadata
 
     parent, _, name = module.rpartition(".")
-    if name in getattr(sys.modules.get(parent), "__dict__", {}):
+    named = getattr(sys.modules.get(parent), "__dict__", {})
+    if name in named and not isinstance(named[name], types.ModuleType):  # a module that was loaded is a name of its parent too
         return f"from {parent} import {name}: {node} has {parent!r}, of which {name!r} is a name and no module"
     path = module.replace(".", "/")
     for package in packages:
