@@ -5,6 +5,7 @@ start; programs written for Ray (`troupe.ray_compat`) have it by default, as the
 """
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -67,27 +68,28 @@ def _of_cpus(session: Any, bundles: Sequence[Mapping[str, float]], option: str) 
     each = max(asked)
     if not _ten_thousandths(each):  # whatever is missing, it is no CPU
         return ""
-    enough = sum(asked) <= sum(cpus) and each <= max(cpus) and (min(asked) < each or _room(cpus, each) >= len(asked))
+    enough = sum(asked) <= sum(cpus) and each <= max(cpus) and (min(asked) < each or room(cpus, each) >= len(asked))
     names = {name for bundle in bundles for name in bundle if name != "CPU"}
     if enough or any(sum(bundle.get(name, 0.0) for bundle in bundles) > sum(node.get(name, 0.0) for node in nodes) for name in names):
         return ""
-    less = _largest(cpus, len(asked), each) if min(asked) == each else 0.0
+    less = largest_share(cpus, len(asked), each) if min(asked) == each else 0.0
     fits = f"; with {option.replace('{}', f'{less:.15g}')} there are enough for all" if less else ""
     return (f"{sum(cpus):.15g} CPU in all, at most {max(cpus):.15g} on one node: troupe start --num-cpus N starts a node that offers N, "
             f"whatever its machine has{fits}")
 
 
-def _room(cpus: Iterable[float], each: float) -> int:
-    """How many parts of `each` CPUs these nodes hold."""
-    return sum(_ten_thousandths(there) // _ten_thousandths(each) for there in cpus)
+def room(cpus: Iterable[float], each: float) -> int:
+    """Return how many parts of `each` CPUs these nodes hold; of parts of nothing, as many as one likes."""
+    part = _ten_thousandths(each)
+    return sum(_ten_thousandths(there) // part for there in cpus) if part else sys.maxsize
 
 
-def _largest(cpus: Sequence[float], count: int, below: float) -> float:
-    """The most CPUs that each of `count` parts can have on these nodes, less than `below`; 0.0: none."""
+def largest_share(cpus: Sequence[float], count: int, below: float) -> float:
+    """Return the most CPUs that each of `count` parts can have on these nodes, less than `below`; 0.0: none."""
     least, most = 0, _ten_thousandths(below)
     while most - least > 1:
         middle = (least + most) // 2
-        least, most = (middle, most) if _room(cpus, middle / _SCALE) >= count else (least, middle)
+        least, most = (middle, most) if room(cpus, middle / _SCALE) >= count else (least, middle)
     return least / _SCALE
 
 

@@ -12,10 +12,9 @@ from dataclasses import replace
 from typing import Any
 
 from troupe import exceptions
-from troupe._cluster import connect, home, resources, session as _session, status_lines, workers
+from troupe._cluster import connect, home, infeasible, resources, session as _session, status_lines, workers
 from troupe.launch import _cpu_ranks, _submit
 
-_SCALE = 10_000  # a CPU's parts, as on the wire
 _told_lock = threading.Lock()
 _told: set[str] = set()
 """What this process has said already."""
@@ -81,19 +80,7 @@ def share_of_each(cpus: Sequence[float], ranks: int, asked: float) -> float:
         >>> share_of_each([4, 4], 8, 1), share_of_each([3, 5], 16, 1), share_of_each([2], 8, 1)
         (1, 0.5, 0.25)
     """
-    parts = [round(each * _SCALE) for each in cpus]
-    wanted = round(asked * _SCALE)
-
-    def fits(share: int) -> bool:
-        return sum(each // share for each in parts) >= ranks
-
-    if wanted == 0 or fits(wanted):
-        return asked
-    least, most = 0, wanted  # `least` parts fit, `most` do not
-    while most - least > 1:
-        middle = (least + most) // 2
-        least, most = (middle, most) if fits(middle) else (least, middle)
-    return least / _SCALE
+    return asked if infeasible.room(cpus, asked) >= ranks else infeasible.largest_share(cpus, ranks, asked)
 
 
 def tell(*sentences: str, quiet: bool = False) -> None:
