@@ -162,8 +162,16 @@ def _digest(path: str) -> str:
 def read(path: Path) -> dict[str, Any] | None:
     """What `write` has kept there; None where nothing is, or it is damaged."""
     try:
-        value = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
+        return mapping_in(path.read_bytes())
+    except OSError:
+        return None
+
+
+def mapping_in(data: bytes) -> dict[str, Any] | None:
+    """Return the JSON mapping in these bytes; None where they are damaged, or no mapping."""
+    try:
+        value = json.loads(data)
+    except ValueError:
         return None
     return value if isinstance(value, dict) else None
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from troupe._code import packed
 from troupe.exceptions import TroupeError
 
 _CRC = b', "crc": '
@@ -100,8 +101,4 @@ def _has_whole_end(text: bytes) -> bool:
 
 def said_in(data: bytes) -> dict[str, Any]:
     """Return what the owner of a run wrote down of itself; {} where another one takes over at this moment, or the file is damaged: only the lock counts."""
-    try:
-        found = json.loads(data)
-    except ValueError:
-        return {}
-    return found if isinstance(found, dict) else {}
+    return packed.mapping_in(data) or {}

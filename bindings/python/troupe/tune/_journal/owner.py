@@ -8,16 +8,14 @@ import socket
 from pathlib import Path
 from typing import Any
 
+from troupe._code import packed
+
 FILE = ".engine"
 
 
 def said_in(data: bytes) -> dict[str, Any]:
     """Return what an owner wrote down of itself; {} where another one takes over at this moment, or the file is damaged: only the lock counts."""
-    try:
-        found = json.loads(data)
-    except ValueError:
-        return {}
-    return found if isinstance(found, dict) else {}
+    return packed.mapping_in(data) or {}
 
 
 class Owner:
