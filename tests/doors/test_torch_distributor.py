@@ -23,6 +23,7 @@ from submits import project, torchrun_in
 from troupe import exceptions
 from troupe._cluster import connect
 from troupe.spark import DeepspeedTorchDistributor, DistributorError, TorchDistributor
+from troupe.spark._errors import Tail
 
 cloudpickle.register_pickle_by_value(sys.modules[__name__])
 # As torchrun counts them; what it says of its own store and run is no rank's.
@@ -185,6 +186,17 @@ def test_b2_a_failure_has_the_last_100_lines(here: Home, tmp_path: Path) -> None
     assert before.startswith("rank 1 left by sys.exit('no such file') on ") and "Traceback" not in before
     lines = below.splitlines()
     assert len(lines) == 100 and {"line 149 1", "no such file"} <= set(lines) and not any(line.endswith(" 0") for line in lines), below
+
+
+def test_b2_the_last_lines_have_what_stderr_said_however_early_it_was_read() -> None:
+    tail = Tail()
+    tail.hear(1, True, ["no such file"])
+    tail.hear(1, False, [f"line {number}" for number in range(150)])
+    assert tail.of(1) == ["no such file", *(f"line {number}" for number in range(51, 150))] and tail.of(0) == []
+    tail.hear(1, True, [f"error {number}" for number in range(200)])
+    assert tail.of(1) == [f"error {number}" for number in range(100, 200)], "they came last"
+    tail.hear(1, False, ["end"] * 300)
+    assert tail.of(1) == [*(f"error {number}" for number in range(150, 200)), *["end"] * 50]
 
 
 # What fails.

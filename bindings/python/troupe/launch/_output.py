@@ -27,12 +27,12 @@ LAST_WORDS_S = 5.0  # that a reader has for those
 class Printer:
     """Shows what one epoch's ranks write, on a thread of its own.
 
-    `label_of(rank, is_error)`: what stands before the lines of a stream. `source`: where a person finds all of it. `heard(rank, lines)`: told of
-    all lines that are read, shown or not.
+    `label_of(rank, is_error)`: what stands before the lines of a stream. `source`: where a person finds all of it. `heard(rank, is_error, lines)`:
+    told of all lines that are read, shown or not.
     """
 
     def __init__(self, follower: Follower, launch: str, label_of: Callable[[int, bool], str], source: str, began: Callable[[], None],
-                 heard: Callable[[int, list[str]], None] | None = None) -> None:
+                 heard: Callable[[int, bool, list[str]], None] | None = None) -> None:
         self._follower, self._launch, self._label_of, self._source, self._began = follower, launch, label_of, source, began
         self._heard = heard
         self._lock = threading.Lock()
@@ -80,7 +80,7 @@ class Printer:
         counting_until = 0.0
         for rank, is_error, lines, bars in self._follower.news():
             if self._heard is not None:
-                self._heard(rank, lines)
+                self._heard(rank, is_error, lines)
             if not self._left:
                 at = self._show(rank, is_error, lines, bars)
                 if at == len(lines):

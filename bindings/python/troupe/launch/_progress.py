@@ -59,12 +59,13 @@ class Display:
     """Prints what a person wants to see of one launch; one thread per epoch prints its output.
 
     `label_of(rank, local_rank, is_error=)`: what stands before the lines of a stream, None: it is not shown; by default its rank.
-    `patience_s`: how long who reads the output may keep its end waiting. `heard(rank, lines)`: told of lines as they come. `asked_by`, `script`: how
-    a variable is asked for that does not travel by itself, and the file that may name it, where it is not this program's.
+    `patience_s`: how long who reads the output may keep its end waiting. `heard(rank, is_error, lines)`: told of lines as they come.
+    `asked_by`, `script`: how a variable is asked for that does not travel by itself, and the file that may name it, where it is not this
+    program's.
     """
 
     def __init__(self, handle: Any, *, quiet: bool = False, label_of: Callable[..., str | None] | None = None,
-                 patience_s: float = PATIENCE_S, heard: Callable[[int, list[str]], None] | None = None,
+                 patience_s: float = PATIENCE_S, heard: Callable[[int, bool, list[str]], None] | None = None,
                  asked_by: str = "inherit_env=", script: str = "") -> None:
         self._handle = handle
         self._quiet = status_lines.is_quiet(quiet)

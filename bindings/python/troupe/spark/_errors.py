@@ -1,6 +1,7 @@
 """What `run` raises: RuntimeErrors, as pyspark's are, that are also what happened to a rank."""
 from __future__ import annotations
 
+import itertools
 from collections import deque
 from typing import Any
 
@@ -18,18 +19,27 @@ class DistributorError(exceptions.LaunchError, RuntimeError):
 
 
 class Tail:
-    """The last lines that each rank has written, stdout and stderr together as they came."""
+    """The last lines that each rank has written, stdout and stderr together as they came.
+
+    The two streams are followed apart, so that a line of stderr may come before lines of stdout that were written earlier. What a program
+    says last is its error: however much stdout comes after it, half of the lines are stderr's.
+    """
 
     def __init__(self) -> None:
-        self._lines: dict[int, deque[str]] = {}
+        self._lines: dict[tuple[int, bool], deque[tuple[int, str]]] = {}
+        self._numbers = itertools.count()
 
-    def hear(self, rank: int, lines: list[str]) -> None:
+    def hear(self, rank: int, is_error: bool, lines: list[str]) -> None:
         """Called with lines as they are shown."""
-        self._lines.setdefault(rank, deque(maxlen=TAIL_LINES)).extend(lines)
+        self._lines.setdefault((rank, is_error), deque(maxlen=TAIL_LINES)).extend((next(self._numbers), line) for line in lines)
 
     def of(self, rank: int) -> list[str]:
-        """What is kept of a rank."""
-        return list(self._lines.get(rank, ()))
+        """What is kept of a rank, TAIL_LINES at most."""
+        out, err = (list(self._lines.get((rank, is_error), ())) for is_error in (False, True))
+        together, errors = sorted(out + err)[-TAIL_LINES:], err[-TAIL_LINES // 2:]
+        if errors and errors[0] < together[0]:
+            together = sorted(errors + out[-(TAIL_LINES - len(errors)):])
+        return [line for _, line in together]
 
 
 def refused(error: BaseException) -> exceptions.TroupeError:
