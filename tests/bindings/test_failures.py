@@ -1,4 +1,4 @@
-"""What is shown of a failure: the program's own frames, and of a crash what stood before Python's fault handler."""
+"""What is shown of a failure: the program's own frames, of a crash what stood before Python's fault handler, and no C++ frames of torch's."""
 from __future__ import annotations
 
 import os
@@ -8,6 +8,7 @@ import pytest
 import troupe
 from troupe._cluster import logs
 from troupe._code import failures
+from troupe._tracebacks import CppFrames
 
 OURS = os.path.join(os.path.dirname(troupe.__file__), "_rank.py")
 
@@ -76,3 +77,32 @@ def test_of_a_crash_in_a_thread_without_python_no_other_thread_is_shown() -> Non
 
 def test_what_is_no_crash_is_shown_by_its_end() -> None:
     assert logs.last_lines("\n".join(str(each) for each in range(30))) == [str(each) for each in range(18, 30)]
+
+
+LOST = ["[W1127 21:16:42.994 TCPStore.cpp:138] [c10d] recvValue failed on SocketImpl(fd=4): Connection was likely closed.",
+        "Exception raised from recvBytes at /pytorch/torch/csrc/distributed/c10d/Utils.hpp:682 (most recent call first):"]
+FRAMES = ["frame #0: c10::Error::Error(c10::SourceLocation, std::string) + 0x9d (0x7fa0f737305d in /lib/libc10.so)",
+          "frame #1: <unknown function> + 0x6a9174d (0x7fa06609174d in /lib/libtorch_cpu.so)", "frame #2: .venv/bin/python() [0x547b96]"]
+SYMBOLIZED = ["C++ CapturedTraceback:", "#4 std::_Function_handler<void ()>::_M_invoke(std::_Any_data const&) from Logging.cpp:0"]
+LEFT_OUT = "... left out ..."
+
+
+@pytest.mark.parametrize(("lines", "kept"), [
+    ([*LOST, *FRAMES, "", "step 3"], [*LOST, LEFT_OUT, "step 3"]),
+    ([*LOST, *FRAMES], [*LOST, LEFT_OUT]),
+    ([*LOST, *FRAMES, *LOST, *FRAMES, "", ""], [*LOST, LEFT_OUT, *LOST, LEFT_OUT, ""]),
+    ([*LOST, "", "step 3"], [*LOST, "", "step 3"]),
+    ([*LOST, *SYMBOLIZED, ""], [*LOST, *SYMBOLIZED, ""]),  # TORCH_SHOW_CPP_STACKTRACES=1: asked for
+    (["frame #0: of a film", *FRAMES], ["frame #0: of a film", *FRAMES]),
+    ([*LOST, "frame #0: of a film", *FRAMES], [*LOST, "frame #0: of a film", *FRAMES]),
+    ([LOST[1], "", *FRAMES], [LOST[1], "", *FRAMES]),
+])
+def test_cpp_frames_of_torch_s_errors_are_one_line_however_the_lines_come(lines: list[str], kept: list[str]) -> None:
+    assert CppFrames(LEFT_OUT).filter(lines) == kept
+    one_by_one = CppFrames(LEFT_OUT)
+    assert [each for line in lines for each in one_by_one.filter([line])] == kept
+
+
+def test_last_lines_have_what_stood_around_cpp_frames() -> None:
+    assert logs.last_lines("\n".join(["step 3", *LOST, *FRAMES * 8])) == ["step 3", *LOST, "... C++ frames left out here ..."]
+    assert logs.last_lines("\n".join([*FRAMES * 8, "", "step 3"])) == ["... C++ frames left out here ...", "step 3"]

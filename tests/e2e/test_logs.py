@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 
@@ -9,7 +10,7 @@ import pytest
 from conftest import TIMEOUT_S, Home, eventually
 
 import troupe
-from troupe.launch import ray_launch
+from troupe.launch import distributed, ray_launch
 from troupe.util import state
 
 
@@ -87,6 +88,26 @@ def test_get_log_of_a_launch(cluster: Home) -> None:
     names = state.list_logs(glob_filter=f"launch-{launch.id}-*")
     assert sorted(names["job_out"]) == [f"launch-{launch.id}-rank-{rank}.out" for rank in (0, 1)]
     assert next(state.get_log(filename=names["job_out"][0])) == "rank 0"
+
+
+FRAME = "frame #0: c10::Error::Error(c10::SourceLocation, std::string) + 0x9d (0x7fa0f737305d in /lib/libc10.so)"
+
+
+@distributed(processes=2, remote=True)
+def lose_a_store() -> None:
+    """Rank 1 writes what torch does of a connection that it has lost."""
+    if os.environ["RANK"] == "1":
+        print("Exception raised from recvBytes at Utils.hpp:682 (most recent call first):", *[FRAME] * 20, "", "gone on", sep="\n", file=sys.stderr)
+    print("done", flush=True)
+
+
+def test_cpp_frames_are_in_the_file_and_not_shown(cluster: Home, capfd: pytest.CaptureFixture[str]) -> None:
+    lose_a_store.distributed()
+    shown = capfd.readouterr().err.splitlines()
+    at = shown.index("[1] Exception raised from recvBytes at Utils.hpp:682 (most recent call first):")
+    notice = re.fullmatch(r"\[1\] \.\.\. C\+\+ frames left out here; all of it: troupe (logs [0-9a-f]{4}) \.\.\.", shown[at + 1])
+    assert notice is not None and shown[at + 2] == "[1] gone on", shown
+    assert cluster.run(*notice[1].split()).stdout.count(FRAME) == 20
 
 
 def test_what_is_no_log_is_said_at_once(cluster: Home) -> None:

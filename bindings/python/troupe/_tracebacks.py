@@ -8,6 +8,35 @@ import re
 _PACKAGE = os.path.dirname(os.path.abspath(__file__)) + os.sep
 _PLACE = re.compile(r'([ |]*  )File "(.*)", line ([0-9]+)')
 _FRAME = re.compile(r'  File "(.*)", line ')
+_CPP_HEADER = re.compile(r"Exception raised from .+ \(most recent call first\):\s*$")
+_CPP_FRAME = re.compile(r"\s*frame #[0-9]+: .*(?: \(0x[0-9a-f]+ in .*\)|\[0x[0-9a-f]+\])\s*$")
+
+
+class CppFrames:
+    """Filter that leaves C++ frames out of the lines of one stream: of each list that torch adds to an error of its own (c10::Error), one line remains.
+
+    Such a list follows the line "Exception raised from ... (most recent call first):". With TORCH_SHOW_CPP_STACKTRACES=1 in a process
+    torch writes its lists in another form, with symbols: the user has asked for those, so they stay.
+    """
+
+    def __init__(self, notice: str, *, inside: bool = False) -> None:
+        """`notice`: the line that takes the frames' place. `inside`: the first line may be a frame, its header cut off."""
+        self._notice, self._inside, self._leaves_out = notice, inside, False
+
+    def filter(self, lines: list[str]) -> list[str]:
+        """Return the lines without frames. A list of frames may go on in the next call's lines."""
+        kept: list[str] = []
+        for line in lines:
+            if self._inside and _CPP_FRAME.match(line):
+                if not self._leaves_out:
+                    self._leaves_out = True
+                    kept.append(self._notice)
+                continue
+            if not (self._leaves_out and not line.strip()):  # the empty line that ends the list
+                kept.append(line)
+            self._leaves_out = False
+            self._inside = _CPP_HEADER.search(line) is not None
+        return kept
 
 
 def words_of(error: BaseException) -> str:

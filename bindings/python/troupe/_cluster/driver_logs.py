@@ -14,6 +14,7 @@ from typing import Any
 from troupe import _callbacks, _job, _visible, exceptions
 from troupe._cluster import live_output, output_rows, workers
 from troupe._identity import TASKS_CLASS
+from troupe._tracebacks import CppFrames
 
 CHUNK_BYTES = 256 << 10
 LONG_POLL_MS = 55_000
@@ -75,9 +76,10 @@ def _label_of(told: dict) -> str:
 class _Stream:
     """One of the two of an actor. `pid`: of who wrote what comes, where that is known."""
 
-    def __init__(self, label: str, offset: int) -> None:
+    def __init__(self, actor: str, label: str, offset: int) -> None:
         self.label, self.offset, self.pid = label, offset, 0
         self.rows = output_rows.Rows()
+        self.cpp_frames = CppFrames(f"... C++ frames left out here; all of it: troupe logs {actor[:8]} ...")
         self.over = False
 
 
@@ -103,7 +105,7 @@ class _NodeOutput:
         with self._lock:
             for key in ((actor, False), (actor, True)):
                 if not over and not self._closing:
-                    self._streams.setdefault(key, _Stream(label, self._read.pop(key, 0))).over = False
+                    self._streams.setdefault(key, _Stream(actor, label, self._read.pop(key, 0))).over = False
                 if (stream := self._streams.get(key)) is not None:
                     stream.label, stream.pid, stream.over = label, pid or stream.pid, over or stream.over
             self._look_again()
@@ -218,4 +220,4 @@ class _NodeOutput:
         if _job.follows_ray():
             where = f" pid={stream.pid}{self._address}" if stream.pid else ""
         label = _visible.name(stream.label + where)
-        live_output.show(stream, f"({label})", lines, stream.rows.live(), is_error=is_error)
+        live_output.show(stream, f"({label})", stream.cpp_frames.filter(lines), stream.rows.live(), is_error=is_error)

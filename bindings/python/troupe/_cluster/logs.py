@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from troupe import exceptions
 from troupe._cluster import output_rows, signals, workers
-from troupe._tracebacks import is_frame_of_runtime
+from troupe._tracebacks import CppFrames, is_frame_of_runtime
 
 CHUNK_BYTES = 256 << 10
 CHUNK_BYTES_LEAST = 4 << 10
@@ -212,8 +212,8 @@ class Follower:
 
 def last_lines(tail: str) -> list[str]:
     """The last lines that a process said. Of a crash: what it said before Python's fault handler did, and where the thread was that
-    crashed, without the runtime's frames; what other threads did is of no use."""
-    lines = tail.rstrip().splitlines()
+    crashed, without the runtime's frames; what other threads did is of no use. Of torch's errors the C++ frames are left out."""
+    lines = CppFrames("... C++ frames left out here ...", inside=True).filter(tail.rstrip().splitlines())
     crashed = next((number for number, line in enumerate(lines) if line.startswith("Current thread 0x")), None)
     fatal = next((number for number, line in enumerate(lines) if line.startswith("Fatal Python error: ")), crashed)
     if fatal is None:

@@ -15,6 +15,7 @@ from collections.abc import Callable
 
 from troupe._cluster import live_output
 from troupe._cluster.logs import Follower
+from troupe._tracebacks import CppFrames
 
 DRAIN_DEADLINE_S = 2.0  # for what ranks still say while they end
 PIECE_CHARS = 64 << 10  # shown at once
@@ -41,6 +42,7 @@ class Printer:
         self._patience_s = 0.0  # that is left, once the launch has ended
         self._left: dict[tuple[int, bool], _LeftOut] = {}
         self._keys: set[tuple[str, int, bool]] = set()
+        self._cpp_frames: dict[tuple[int, bool], CppFrames] = {}
         self.unsaid_lines = 0
         """Lines that are not shown, of which who reads the output was not told"""
         context = contextvars.copy_context()  # says to which cell of a notebook it belongs
@@ -81,6 +83,7 @@ class Printer:
         for rank, is_error, lines, bars in self._follower.news():
             if self._heard is not None:
                 self._heard(rank, is_error, lines)
+            lines = self._without_cpp_frames(rank, is_error, lines)
             if not self._left:
                 at = self._show(rank, is_error, lines, bars)
                 if at == len(lines):
@@ -91,6 +94,12 @@ class Printer:
                 self._say_what_is_left_out(exact=False)
                 return
         self._say_what_is_left_out(exact=True)
+
+    def _without_cpp_frames(self, rank: int, is_error: bool, lines: list[str]) -> list[str]:
+        frames = self._cpp_frames.get((rank, is_error))
+        if frames is None:
+            frames = self._cpp_frames[rank, is_error] = CppFrames(f"... C++ frames left out here; all of it: {self._source} ...")
+        return frames.filter(lines)
 
     def _show(self, rank: int, is_error: bool, lines: list[str], bars: list[str]) -> int:
         """How many of the lines were taken."""
