@@ -215,9 +215,9 @@ def test_amounts() -> None:
     assert resources.from_wire(wire) == {"CPU": 2.0, "GPU": 0.1}
     assert resources.for_actor(None, None, None, None) == ({"CPU": 1}, {})
     assert resources.for_actor(0, 1, None, {"a": 2}) == ({"CPU": 0, "GPU": 1, "a": 2},) * 2
-    for wrong in ({"CPU": -1}, {"CPU": "two"}, {"CPU": float("nan")}):
-        with pytest.raises(ValueError, match="CPU"):
-            resources.to_wire(wrong)
+    for kind, wrong in ((ValueError, -1), (TypeError, "two"), (ValueError, float("nan")), (ValueError, float("inf"))):
+        with pytest.raises(kind, match="CPU"):
+            resources.to_wire({"CPU": wrong})
 
 
 def test_options_of_actors_are_checked() -> None:

@@ -1,8 +1,12 @@
 """Options of remote functions: what is refused, by which error, and what stands where nothing is said."""
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import pytest
 
+import troupe
 from troupe._tasks.options import check, placing
 
 
@@ -51,6 +55,43 @@ WRONG = [
 def test_what_can_never_be_right_is_refused(options: dict, kind: type, words: str) -> None:
     with pytest.raises(kind, match=words):
         check(plain, options)
+
+
+class Plain:
+    """A class."""
+
+
+AMOUNTS = [
+    ({"num_gpus": -1}, ValueError, "num_gpus must be a number of at least 0, and at most 1e+14, not -1"),
+    ({"num_cpus": float("nan")}, ValueError, "num_cpus must be a number of at least 0, and at most 1e+14, not nan"),
+    ({"num_cpus": float("inf")}, ValueError, "num_cpus must be a number of at least 0, and at most 1e+14, not inf"),
+    ({"memory": -5}, ValueError, "memory must be a number of at least 0, and at most 1e+14, not -5"),
+    ({"num_gpus": 1.5}, ValueError, "num_gpus must be a fraction of one GPU or whole GPUs, not 1.5"),
+    ({"num_gpus": "1"}, TypeError, "num_gpus must be a number of at least 0, not '1'"),
+    ({"num_cpus": "1"}, TypeError, "num_cpus must be a number of at least 0, not '1'"),
+    ({"num_cpus": True}, TypeError, "num_cpus must be a number of at least 0, not True"),
+    ({"memory": "1"}, TypeError, "memory must be a number of at least 0, not '1'"),
+    ({"resources": {"GPU": 1.5}}, ValueError, "give GPU as num_cpus=, num_gpus= or memory=, not inside resources="),
+    ({"resources": {"disk": -1}}, ValueError, "resources['disk'] must be a number of at least 0, and at most 1e+14, not -1"),
+    ({"resources": {"disk": "1"}}, TypeError, "resources['disk'] must be a number of at least 0, not '1'"),
+    ({"resources": {3: 1}}, TypeError, "resources: 3 is no name of a resource"),
+    ({"resources": 3}, TypeError, "resources must be a dict of names and amounts, not 3"),
+]
+FORMS: dict[str, Callable[[dict[str, Any]], Any]] = {
+    "decorated function": lambda options: troupe.remote(**options)(plain),
+    "options of a function": lambda options: troupe.remote(plain).options(**options),
+    "decorated class": lambda options: troupe.remote(**options)(Plain),
+    "options of a class": lambda options: troupe.remote(Plain).options(**options),
+}
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize(("options", "kind", "words"), AMOUNTS)
+def test_an_amount_that_is_none_is_refused_alike_for_tasks_and_actors_before_anything_starts(
+        options: dict, kind: type, words: str, form: str) -> None:
+    with pytest.raises(kind) as caught:
+        FORMS[form](options)
+    assert str(caught.value) == words
 
 
 def test_coroutines_are_for_actors() -> None:

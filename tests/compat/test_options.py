@@ -101,6 +101,9 @@ function, cls = ray.remote(num_gpus=1.5)(f), ray.remote(num_gpus=2.5)(A)
 print(raised(function.remote), raised(function.remote), raised(cls.remote))             # ('ValueError', True) ('ValueError', True) ('ValueError', True)
 print(raised(ray.remote(f).options(num_gpus=1.5).remote), raised(ray.remote(A).options(num_gpus=1.5).remote))      # ('ValueError', True) ('ValueError', True)
 print(raised(lambda: ray.remote(num_gpus=-1)(f)))                                       # ('ValueError', True)
+print(raised(lambda: ray.remote(num_gpus=-1)(A)), raised(lambda: ray.remote(A).options(num_gpus=-1)))              # ('ValueError', True) ('ValueError', True)
+print(raised(lambda: ray.remote(num_cpus="1")(A)), raised(lambda: ray.remote(f).options(num_gpus="1")))            # ('TypeError', True) ('TypeError', True)
+print(raised(lambda: ray.remote(resources={"GPU": 1.5})(A)), raised(lambda: ray.remote(A).options(resources={"GPU": 1.5})))      # ('ValueError', True) ('ValueError', True)
 """,
     "too large": """
 import numpy as np

@@ -93,6 +93,14 @@ def test_a_node_by_its_id_as_a_label_and_as_a_wish(idle: Home) -> None:
     troupe.kill(actor)
     with pytest.raises(ValueError, match="_soft_target_node_id is for the strategy STRICT_PACK, not PACK"):
         placement_group([{"CPU": 1}], _soft_target_node_id=ids["b1"])
+    amounts: list[tuple[dict, type[Exception], str]] = [
+        ({"GPU": -1}, ValueError, "bundle 1: GPU must be a number of at least 0, and at most 1e+14, not -1"),
+        ({"GPU": 1.5}, ValueError, "bundle 1: GPU must be a fraction of one GPU or whole GPUs, not 1.5"),
+        ({"CPU": "1"}, TypeError, "bundle 1: CPU must be a number of at least 0, not '1'")]
+    for bundle, kind, words in amounts:
+        with pytest.raises(kind) as caught:
+            placement_group([{"CPU": 1}, bundle])
+        assert str(caught.value) == words
 
 
 def test_rays_topology_strategy(idle: Home) -> None:

@@ -18,7 +18,7 @@ _SAY_WHERE = ("scheduling_strategy", "label_selector", "fallback_strategy", "acc
 
 
 def check(options: Mapping[str, Any]) -> dict[str, Any]:
-    """The options as given. Raises ValueError naming the one that is unknown or can never be right."""
+    """The options as given. Raises ValueError or TypeError naming the one that is unknown or can never be right."""
     for name in options:
         if name not in _KNOWN | _IGNORED:
             raise ValueError(f"{name!r} is no option of an actor; there are: {', '.join(sorted(_KNOWN))}")
@@ -52,9 +52,7 @@ def check(options: Mapping[str, Any]) -> dict[str, Any]:
         raise ValueError("get_if_exists needs a name")
     _job.check_namespace(options.get("namespace"))
     resources.check_priority(options.get("priority") or 0)
-    if options.get("num_gpus") is not None and not _words.current.late_checks():
-        resources.check_gpus(options["num_gpus"])
-    selectors.of_node(options)
+    resources.check_options(selectors.of_node(options), gpu_parts_later=_words.current.late_checks())
     return dict(options)
 
 

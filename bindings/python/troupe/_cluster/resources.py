@@ -3,9 +3,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from typing import Any
 
 _SCALE = 10_000
 MEMORY_MAX = 10**14
+_AMOUNT_MAX = 10**14
 _UNITS = {"B": 1, "kB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30, "TiB": 2**40}
 _BYTES = re.compile(rf"([0-9]{{1,15}}(?:\.[0-9]{{1,6}})?) ?({'|'.join(_UNITS)})?")
 
@@ -13,12 +15,11 @@ _BYTES = re.compile(rf"([0-9]{{1,15}}(?:\.[0-9]{{1,6}})?) ?({'|'.join(_UNITS)})?
 def to_wire(amounts: Mapping[str, float]) -> list[dict]:
     """`{"CPU": 1, "GPU": 0.5}` as the message's list; zero amounts are left out.
 
-    Raises ValueError for a negative amount or one that is no number.
+    Raises what `check_amount` raises.
     """
     wire = []
     for name, amount in amounts.items():
-        if isinstance(amount, bool) or not isinstance(amount, (int, float)) or not amount >= 0:
-            raise ValueError(f"resource {name!r} must be a number of at least 0, not {amount!r}")
+        check_amount(f"resource {name!r}", amount)
         if amount:
             wire.append({"name": str(name), "ten_thousandths": round(amount * _SCALE)})
     return wire
@@ -51,10 +52,46 @@ def check_name(name: str) -> None:
         raise ValueError(f"give {name} as num_cpus=, num_gpus= or memory=, not inside resources=")
 
 
-def check_gpus(gpus: float) -> None:
-    """Raises ValueError for more than one GPU that is no whole number of them."""
+def check_amount(name: str, amount: object) -> None:
+    """Raise TypeError for what is no number, and ValueError for one that is no amount; `name` begins the message."""
+    if isinstance(amount, bool) or not isinstance(amount, int | float):
+        raise TypeError(f"{name} must be a number of at least 0, not {amount!r}")
+    if not 0 <= amount <= _AMOUNT_MAX:
+        raise ValueError(f"{name} must be a number of at least 0, and at most {_AMOUNT_MAX:g}, not {amount!r}")
+
+
+def check_gpus(gpus: float, name: str = "num_gpus") -> None:
+    """Raise ValueError for more than one GPU that is no whole number of them."""
     if gpus > 1 and gpus != int(gpus):
-        raise ValueError(f"num_gpus must be a fraction of one GPU or whole GPUs, not {gpus!r}")
+        raise ValueError(f"{name} must be a fraction of one GPU or whole GPUs, not {gpus!r}")
+
+
+def check_options(options: Mapping[str, Any], *, gpu_parts_later: bool) -> None:
+    """Check what an actor or task asks for: `num_cpus`, `num_gpus`, `memory`, `resources`.
+
+    Args:
+        options: All of its options.
+        gpu_parts_later: Leave it to `for_actor` to refuse 1.5 GPUs, when something is started.
+
+    Raises:
+        TypeError: For what is no number, no dict or no name.
+        ValueError: For what is no amount, or has an option of its own.
+    """
+    for name in ("num_cpus", "num_gpus", "memory"):
+        if options.get(name) is not None:
+            check_amount(name, options[name])
+    if options.get("num_gpus") is not None and not gpu_parts_later:
+        check_gpus(options["num_gpus"])
+    custom = options.get("resources")
+    if custom is None:
+        return
+    if not isinstance(custom, Mapping):
+        raise TypeError(f"resources must be a dict of names and amounts, not {custom!r}")
+    for name, amount in custom.items():
+        if not isinstance(name, str) or not name:
+            raise TypeError(f"resources: {name!r} is no name of a resource")
+        check_name(name)
+        check_amount(f"resources[{name!r}]", amount)
 
 
 def describe(amounts: Mapping[str, float]) -> str:

@@ -51,9 +51,7 @@ def check(function: Callable[..., Any], options: Mapping[str, Any]) -> TaskOptio
     if inspect.iscoroutinefunction(function) or inspect.isasyncgenfunction(function):
         raise ValueError(f"{function.__name__} is an `async def` function: those run in actors only\n"
                          "  make it a method of a class, or call asyncio.run() inside a plain function")
-    for name in ("num_cpus", "num_gpus", "memory"):
-        _amount(name, options.get(name))
-    _named(options.get("resources"))
+    resources.check_options(options, gpu_parts_later=_words.current.late_checks())
     _checks.check_preimport(options.get("preimport") or ())
     selectors.where(options.get("label_selector"), options.get("fallback_strategy"))
     resources.check_priority(options.get("priority") or 0)
@@ -99,26 +97,3 @@ def _whole(name: str, value: Any, default: int, *, least: int, also: str) -> int
     if not least <= value < 1 << 31:
         raise ValueError(f"{name} must be a whole number of at least 0, or {also}, not {value!r}")
     return value
-
-
-def _amount(name: str, value: Any) -> None:
-    if value is None:
-        return
-    if isinstance(value, bool) or not isinstance(value, (int, float)):
-        raise TypeError(f"{name} must be a number of at least 0, not {value!r}")
-    if not value >= 0:
-        raise ValueError(f"{name} must be a number of at least 0, not {value!r}")
-    if name == "num_gpus" and not _words.current.late_checks():
-        resources.check_gpus(value)
-
-
-def _named(value: Any) -> None:
-    if value is None:
-        return
-    if not isinstance(value, Mapping):
-        raise TypeError(f"resources must be a dict of names and amounts, not {value!r}")
-    for name, amount in value.items():
-        if not isinstance(name, str) or not name:
-            raise TypeError(f"resources: {name!r} is no name of a resource")
-        resources.check_name(name)
-        _amount(f"resources[{name!r}]", amount)

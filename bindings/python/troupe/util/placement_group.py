@@ -4,7 +4,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Mapping, Sequence
 from typing import Any
 
-from troupe import exceptions
+from troupe import _words, exceptions
 from troupe._cluster import infeasible as _infeasible, resources, selectors as _selectors, session as _session
 from troupe._cluster.groups import PlacementGroup
 from troupe._context import ActorContext
@@ -27,7 +27,8 @@ def placement_group(bundles: Sequence[Mapping[str, float]], strategy: str | None
     is `near`. `_soft_target_node_id`: with STRICT_PACK, on that node if it fits there.
     `priority`: of what waits the highest is first. `infeasible="wait"`: what no node can hold waits for one that joins.
 
-    Raises ValueError for empty bundles, an unknown strategy or what is no selector, and, unless it is to wait, PlacementError at
+    Raises ValueError for empty bundles, an amount below 0 or of more than one GPU and no whole one, an unknown strategy or what is no
+    selector, TypeError for an amount that is no number, and, unless it is to wait, PlacementError at
     once, with the reason per group of nodes, when the cluster can never hold it. For this the head's answer is
     awaited, but not for a group without a name that is like one it has taken before: should it be refused all
     the same (nodes may have left), `ready()` says so.
@@ -121,7 +122,13 @@ def _asked_for(bundles: Sequence[Mapping[str, float]], strategy: str, lifetime: 
     if not bundles:
         raise ValueError("a placement group needs at least one bundle")
     amounts, addresses = zip(*map(_selectors.of_address, bundles), strict=True)
-    wire = [{"index": index, "resources": resources.to_wire(bundle)} for index, bundle in enumerate(amounts)]
+    wire = []
+    for index, bundle in enumerate(amounts):
+        for name, amount in bundle.items():
+            resources.check_amount(f"bundle {index}: {name}", amount)
+        if not _words.current.late_checks():
+            resources.check_gpus(bundle.get("GPU", 0), f"bundle {index}: GPU")
+        wire.append({"index": index, "resources": resources.to_wire(bundle)})
     for bundle in wire:
         if not bundle["resources"]:
             raise ValueError(f"bundle {bundle['index']} asks for nothing: {dict(bundles[bundle['index']])}")
