@@ -6,23 +6,44 @@ its connections until all is decided; each rank that comes out of its collective
 """
 from __future__ import annotations
 
+import importlib
 import os
 import signal
+import sys
 from pathlib import Path
+from typing import Any
 
+import cloudpickle
 import pytest
 from e2e_conftest import Home, eventually
 
 from troupe import exceptions
 from troupe.launch import distributed
 
+cloudpickle.register_pickle_by_value(sys.modules[__name__])
+
+
+def _count_connections() -> list[dict]:
+    """In a rank: grows with each connection to the store."""
+    rendezvous: Any = importlib.import_module("torch.distributed.rendezvous")
+    made: list[dict] = []
+    connect = rendezvous.TCPStore
+
+    def noted(**given: Any) -> Any:
+        made.append(given)
+        return connect(**given)
+
+    rendezvous.TCPStore = noted
+    return made
+
 
 def test_a_group_made_destroyed_and_made_again_is_a_group(cluster: Home) -> None:
     @distributed(processes=2, remote=True)
-    def job() -> list[int]:
+    def job() -> tuple[list[int], int]:
         import torch
         import torch.distributed as dist
 
+        connected = _count_connections()
         sums = []
         for _ in range(6):
             dist.init_process_group("gloo")
@@ -30,10 +51,42 @@ def test_a_group_made_destroyed_and_made_again_is_a_group(cluster: Home) -> None
             dist.all_reduce(mine)
             sums.append(int(mine))
             dist.destroy_process_group()
-        return sums
+        return sums, len(connected)
 
     for _ in range(3):
-        assert job.submit().result(120) == [[2] * 6] * 2
+        assert job.submit().result(120) == [([2] * 6, 1)] * 2, "torch asks the DNS at each connection to the store: there is one"
+
+
+def test_a_group_is_made_again_whatever_became_of_the_connection_to_the_store(cluster: Home) -> None:
+    @distributed(processes=2, remote=True)
+    def job() -> tuple[list[int], int]:
+        import threading
+
+        import torch
+        import torch.distributed as dist
+
+        from troupe import _rendezvous
+        from troupe._process import gloo_sockets
+
+        _rendezvous._ANSWERS_S = 0.5
+        connected, sums = _count_connections(), []
+        for turn in range(3):
+            dist.init_process_group("gloo")
+            mine = torch.ones(1)
+            dist.all_reduce(mine)
+            sums.append(int(mine))
+            store = dist.distributed_c10d._get_default_store()
+            dist.destroy_process_group()
+            if turn == 0:  # a thread of the program's waits by it
+                threading.Thread(target=store.get, args=("never",), daemon=True).start()
+                while _rendezvous._answers(store):
+                    pass
+            else:
+                gloo_sockets.cut(int(os.environ["MASTER_PORT"]))
+        return sums, len(connected)
+
+    for sums, connections in job.submit().result(120):
+        assert (sums, connections) == ([2] * 3, 3)
 
 
 def test_a_group_that_its_ranks_alone_make_is_made_again(cluster: Home) -> None:

@@ -6,11 +6,15 @@ host one (TORCHELASTIC_USE_AGENT_STORE). A group of another address would wait t
 A rank that is alone, a driver, and a plain call have an address of their own: a port that is reserved, bound without listening, so
 that whoever asks for a group may serve there: this process, in which the store is made at that moment, or children that inherit the
 variables. Programs that set MASTER_PORT themselves and start their ranks by torch.multiprocessing work there as they do anywhere.
+
+A process connects to its launch's store once: default groups that are made again share the connection. torch asks the DNS for the name of
+whatever it connects to, also of an address in digits, and one answer that is lost costs 5 s.
 """
 from __future__ import annotations
 
 import contextlib
 import os
+import queue
 import socket
 import threading
 from collections.abc import Callable, Iterator
@@ -23,6 +27,8 @@ HOST = "127.0.0.1"
 CLIENT_ONLY = "TORCHELASTIC_USE_AGENT_STORE"
 _NAMES = ("MASTER_ADDR", "MASTER_PORT", CLIENT_ONLY)
 _BACKLOG = 128
+_ANSWERS_S = 5.0
+"""How long a connection that is there already has to answer before another one is made."""
 
 
 class OwnAddress:
@@ -70,7 +76,48 @@ def _bound(port: int) -> socket.socket:
     return made
 
 
+class StoreClient:
+    """This process's connection to its launch's store, made once and kept for the default groups to come."""
+
+    def __init__(self) -> None:
+        self._store: Any = None
+        self._key: tuple[int, str, int] | None = None
+        self._lock = threading.Lock()
+
+    def store(self, hostname: str, port: int, timeout: Any, connect: Callable[[], Any]) -> Any:
+        """Return the connection to that address, with this timeout. `connect` makes one where this process has none that answers."""
+        key = os.getpid(), hostname, port
+        with self._lock:
+            store = self._store if self._key == key else None
+        if store is not None and _answers(store):
+            store.set_timeout(timeout)
+            return store
+        store = connect()
+        with self._lock:
+            self._store, self._key = store, key
+        return store
+
+
+def _answers(store: Any) -> bool:
+    """Return whether the store answers by this connection: it may be cut, or a thread of the program's may wait by it for a key that nobody writes."""
+    said: queue.SimpleQueue[bool] = queue.SimpleQueue()
+
+    def ask() -> None:
+        try:
+            store.check(["troupe/is here"])
+            said.put(True)
+        except Exception:  # of a connection that is cut
+            said.put(False)
+
+    threading.Thread(target=ask, name="troupe-store", daemon=True).start()
+    try:
+        return said.get(timeout=_ANSWERS_S)
+    except queue.Empty:
+        return False
+
+
 _own: OwnAddress | None = None
+_client = StoreClient()
 _of_launch: dict[str, str] = {}
 _inside = 0
 _swapped: dict[str, str | None] = {}
@@ -152,7 +199,10 @@ def wrap(module: Any) -> None:
         if _of_launch.get("MASTER_PORT") != str(port):
             return make(hostname, port, rank, world_size, timeout, *args, **kwargs)
         _meets(port)
-        store = make(hostname, port, rank, world_size, timeout, *args, **kwargs)
+        if os.environ.get(CLIENT_ONLY) == "True":
+            store = _client.store(hostname, port, timeout, lambda: make(hostname, port, rank, world_size, timeout, *args, **kwargs))
+        else:
+            store = make(hostname, port, rank, world_size, timeout, *args, **kwargs)
         _met()
         return store
 
