@@ -68,10 +68,11 @@ def troupe_in(folder: Path, *args: str, env: dict[str, str] | None = None, timeo
                           env={**os.environ, **(env or {})})
 
 
-def torchrun_in(folder: Path, *words: str) -> subprocess.CompletedProcess:
+def torchrun_in(folder: Path, *words: str, env: dict[str, str] | None = None) -> subprocess.CompletedProcess:
     """torchrun itself, of this interpreter: the yardstick. Run again where torch aborts one of its ranks, which comes and goes."""
     for _ in range(TORCHRUNS_MAX):
-        done = subprocess.run([sys.executable, "-m", "torch.distributed.run", *words], cwd=folder, capture_output=True, text=True, timeout=LIMIT_S)
+        done = subprocess.run([sys.executable, "-m", "torch.distributed.run", *words], cwd=folder, capture_output=True, text=True, timeout=LIMIT_S,
+                              env={**os.environ, **(env or {})})
         if not torch_aborted_at_the_end(done.stderr):
             break
     return done

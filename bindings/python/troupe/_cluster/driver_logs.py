@@ -220,4 +220,4 @@ class _NodeOutput:
         if _job.follows_ray():
             where = f" pid={stream.pid}{self._address}" if stream.pid else ""
         label = _visible.name(stream.label + where)
-        live_output.show(stream, f"({label})", stream.cpp_frames.filter(lines), stream.rows.live(), is_error=is_error)
+        live_output.show(stream, f"({label}) ", stream.cpp_frames.filter(lines), stream.rows.live(), is_error=is_error)

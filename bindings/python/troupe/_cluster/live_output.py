@@ -50,9 +50,8 @@ class Live:
         self._pid = 0
 
     def show(self, key: Hashable, label: str, lines: list[str], bars: list[str], *, is_error: bool, source: str = "") -> None:
-        """Prints finished lines of a stream, `key`, and has its bars drawn instead of the former ones. `source`: where a person finds all
-        that the stream has, for places that do not show it all."""
-        label = f"{label} " if label else ""
+        """Prints finished lines of a stream, `key`, and has its bars drawn instead of the former ones. `label` stands before each line as it
+        is. `source`: where a person finds all that the stream has, for places that do not show it all."""
         stream = sys.stderr if is_error else sys.stdout
         bars = [bar for bar in map(_visible.output, bars) if terminal_text.SGR.sub("", bar).strip()]  # an escape for the cursor alone is none
         with self._lock:

@@ -39,9 +39,10 @@ class Program:
     max_restarts: int = 0
     option_files: tuple[tuple[str, str], ...] = ()  # (option, text): as _code.option_files gives them, behind the arguments
     log_folder: str = ""       # where the ranks' output is to be in files, as torchrun's --log-dir; "": nowhere
-    error_folder: str = ""     # on the caller's host, where the ranks' error files are without a log_folder; "": nowhere
+    error_base: str = ""       # on the caller's host, where the folder of the ranks' error files is without a log_folder; "": nowhere
     run_id: str = ""           # TORCHELASTIC_RUN_ID; "": the launch's id
     macros: bool = False       # ${local_rank} in arguments is the local rank, as under torchrun
+    python: str = ""           # which interpreter runs it, in place of the rank's own; then `fresh`
     # Of a COMMAND that is more than its line: called with the rank's session before it is prepared, to make its directory and the like; what it
     # returns is called once the roster's variables are set, and returns the rest of the line.
     setup: Callable[[Any], Callable[[], Sequence[str]]] | None = None
@@ -75,8 +76,9 @@ def read(words: Sequence[str], *, module: bool = False, command: bool = False, p
     return kind, rest[0], tuple(rest[1:])
 
 
-def check(kind: str, target: str, *, same_host: bool = True) -> str:
-    """The file of a script, absolute; "" of anything else. `same_host`: the ranks see what is installed here.
+def check(kind: str, target: str, *, same_host: bool = True, other_python: bool = False) -> str:
+    """The file of a script, absolute; "" of anything else. `same_host`: the ranks see what is installed here. `other_python`: another
+    interpreter runs it, whose syntax and modules are not this one's.
 
     Raises FileNotFoundError, IsADirectoryError, ModuleNotFoundError, SyntaxError: what each rank would only say in its turn.
     """
@@ -85,7 +87,8 @@ def check(kind: str, target: str, *, same_host: bool = True) -> str:
             raise FileNotFoundError(f"there is no command {target}" + _python_meant(target))
         return ""
     if kind == MODULE:
-        _check_module(target, same_host)
+        if not other_python:
+            _check_module(target, same_host)
         return ""
     file = os.path.abspath(target)
     if not os.path.lexists(file):
@@ -93,7 +96,7 @@ def check(kind: str, target: str, *, same_host: bool = True) -> str:
     if os.path.isdir(file) and (kind == SCRIPT or not os.path.isfile(os.path.join(file, "__main__.py"))):
         has = os.path.isfile(os.path.join(file, "__main__.py"))
         raise IsADirectoryError(f"{target} is a folder, not a script" + ("\n  its __main__.py is run with --run-path" if has else ""))
-    if os.path.isfile(file) and (kind == SCRIPT or file.endswith(".py")):
+    if os.path.isfile(file) and (kind == SCRIPT or file.endswith(".py")) and not other_python:
         compile_file(file)
     return file
 

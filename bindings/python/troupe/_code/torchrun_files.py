@@ -4,6 +4,7 @@ from __future__ import annotations
 import os
 
 OUT, ERR, ERROR = "stdout.log", "stderr.log", "error.json"
+FILTERED_OUT, FILTERED_ERR = "filtered_stdout.log", "filtered_stderr.log"  # in attempt_N
 
 
 def folder(base: str, run_id: str, launch: str, *, epoch: int, node: int, nodes: int, local_rank: int) -> str:
@@ -14,3 +15,11 @@ def folder(base: str, run_id: str, launch: str, *, epoch: int, node: int, nodes:
     """
     parts = [*([run_id.replace(os.sep, "_")] if run_id else []), launch[:8], *([str(node)] if nodes > 1 else [])]
     return os.path.join(base, "_".join(parts), f"attempt_{max(epoch, 1) - 1}", str(local_rank))
+
+
+def error_folder(base: str, launch: str) -> str:
+    """Return the folder in `base` for error files that are kept only until the launch ends.
+
+    Its name follows from the launch's id: a payload that named a new folder would tell a submission from its repetition.
+    """
+    return os.path.join(base, f"troupe-errors-{launch}")

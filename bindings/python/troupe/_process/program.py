@@ -44,7 +44,8 @@ def prepared(program: Program, channel: ProcessChannel, begin: dict, session: _s
         return lambda: _execute(program, found, [program.target, *rest()], channel, begin)
     if program.fresh:
         first = ["-m", program.target] if program.kind == _program.MODULE else [_as_named(program, file)]
-        return lambda: _execute(program, sys.executable, [sys.executable, "-u", *first], channel, begin)
+        python = _which(program.python) if program.python else sys.executable
+        return lambda: _execute(program, python, [python, "-u", *first], channel, begin)
     if program.kind == _program.MODULE:
         return _main(program, channel, begin, os.getcwd(), lambda: _module(program.target))
     if program.kind == _program.SCRIPT or os.path.isfile(file) and file.endswith(".py"):
@@ -119,6 +120,8 @@ def _as_main(program: Program, begin: dict, first: str, find: Callable[[], tuple
     except BaseException as error:
         if not isinstance(error, SystemExit) and not (isinstance(error, KeyboardInterrupt) and stopping.told() is not None):
             notes.add(begin, error)
+            if program.kind == _program.PATH:
+                program_files.record(error)
             _show(error)
         raise
 

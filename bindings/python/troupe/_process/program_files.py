@@ -3,8 +3,10 @@ from __future__ import annotations
 
 import contextlib
 import os
+import pathlib
 
 from troupe import _identity
+from troupe._cluster import folders
 from troupe._code import torchrun_files as files
 from troupe._code.program import Program
 
@@ -15,18 +17,22 @@ def make(program: Program, begin: dict) -> None:
     The output's files are hard links to those that the worker keeps, so that they outlive the cluster. On another file system they are
     symbolic links, in whose place the command that waits for the launch writes copies.
     """
-    base = program.log_folder or (program.error_folder if program.host == _identity.boot_id() else "")
+    keeps_errors = bool(program.error_base) and program.host == _identity.boot_id()
+    base = program.log_folder or (files.error_folder(program.error_base, begin["launch"]) if keeps_errors else "")
     if not base:
         return
     folder = files.folder(base, program.run_id, begin["launch"], epoch=begin["epoch"], node=int(os.environ.get("GROUP_RANK", "0")),
                           nodes=int(os.environ.get("GROUP_WORLD_SIZE", "1")), local_rank=begin["local_rank"])
     try:
+        if not program.log_folder:
+            folders.private(pathlib.Path(base), remedy="set TMPDIR to a folder that is yours, or that has the sticky bit")
         os.makedirs(folder, exist_ok=True)
         if program.log_folder:
             for descriptor, name in ((1, files.OUT), (2, files.ERR)):
                 _link(os.readlink(f"/proc/self/fd/{descriptor}"), os.path.join(folder, name))
     except OSError as error:
-        text = f"troupe: no output in {folder} on {os.uname().nodename}: {error.strerror}; troupe logs {begin['launch'][:8]} has it\n"
+        lacks = f"output in {folder}" if program.log_folder else "error file"
+        text = f"troupe: no {lacks} on {os.uname().nodename}: {error.strerror or error}; troupe logs {begin['launch'][:8]} has all output\n"
         os.write(2, text.encode(errors="backslashreplace"))
         return
     os.environ["TORCHELASTIC_ERROR_FILE"] = os.path.join(folder, files.ERROR)
@@ -39,3 +45,16 @@ def _link(source: str, path: str) -> None:
         os.link(source, path)
     except OSError:  # another file system, or one without hard links
         os.symlink(source, path)
+
+
+def record(error: BaseException) -> None:
+    """Write the error file of a script whose end is `error`, as torchrun does with --run-path whether or not the script asks for it.
+
+    Only for an Exception that is being handled, and where the caller has asked for error files.
+    """
+    if not isinstance(error, Exception) or not os.environ.get("TORCHELASTIC_ERROR_FILE"):
+        return
+    with contextlib.suppress(Exception):  # torch is not here, or the disk is full: the error itself is told otherwise
+        from torch.distributed.elastic.multiprocessing.errors import get_error_handler
+
+        get_error_handler().record_exception(error)

@@ -49,7 +49,7 @@ def main(args: list[str] | None = None, program: click.Command = commands, name:
         code = program.main(arguments, prog_name=name, standalone_mode=False)
     except click.ClickException as error:
         error.show()
-        sys.exit(2)
+        sys.exit(error.exit_code)
     except (click.exceptions.Abort, KeyboardInterrupt):
         sys.exit(130)
     except (exceptions.TroupeError, OSError, ValueError) as error:

@@ -23,9 +23,9 @@ def an_address(_: click.Context, __: click.Parameter, value: str | None) -> str 
     return value
 
 
-def interrupt_at_signals() -> None:
-    """From now on SIGTERM and SIGHUP raise KeyboardInterrupt in the main thread, as Ctrl-C does, with the signal's number as its argument."""
-    for number in (signal.SIGTERM, signal.SIGHUP):
+def interrupt_at_signals(numbers: Iterable[int] = (signal.SIGTERM, signal.SIGHUP)) -> None:
+    """Let these signals raise KeyboardInterrupt in the main thread, as Ctrl-C does, with the signal's number as its argument."""
+    for number in numbers:
         if signal.getsignal(number) is not signal.SIG_IGN:  # as nohup has it
             signal.signal(number, _stopped)
 

@@ -55,7 +55,7 @@ def _follow(kind: str, identity: str, news: Iterator[tuple[Hashable, str, list[s
         for key, label, finished, bars in news:
             if row is not None and (finished or bars):
                 row.hide()
-            live_output.show(key, label, finished, bars, is_error=False)
+            live_output.show(key, f"{label} " if label else "", finished, bars, is_error=False)
     except KeyboardInterrupt:
         click.echo(f"{kind} {identity[:8]} goes on · come back: troupe logs {identity[:8]} --follow", err=True)
         raise

@@ -16,24 +16,32 @@ _ERROR_FILE = "TORCHELASTIC_ERROR_FILE"
 class RankFiles:
     """The ranks' files of one launch, once it has ended."""
 
-    def __init__(self, handle: Any, *, log_folder: str, error_folder: str, run_id: str, quiet: bool) -> None:
-        self._handle, self._log_folder, self._error_folder = handle, log_folder, error_folder
+    def __init__(self, handle: Any, *, log_folder: str, error_base: str, run_id: str, quiet: bool) -> None:
+        self._handle, self._log_folder = handle, log_folder
+        self._error_folder = files.error_folder(error_base, handle.id) if error_base else ""
         self._run_id, self._quiet = run_id, quiet
 
     def settle(self) -> None:
         """Copy the output that is not in files of their own here, and pass on the error file of the rank that failed."""
         entry = self._handle.session.board.get("launch", self._handle.id)
-        if entry is None or entry[0]["state"] != "terminal":
-            return
-        info = entry[0]
+        try:
+            if entry is not None and entry[0]["state"] == "terminal":
+                self._settle(entry[0])
+        finally:
+            if self._error_folder:
+                shutil.rmtree(self._error_folder, ignore_errors=True)
+
+    def _settle(self, info: dict) -> None:
         if self._log_folder:
             for epoch in range(1, info["epoch"] + 1):
                 for each in info["rank_infos"]:
                     self._copy(info, each, epoch)
         if info["outcome"] == "failed" and os.environ.get(_ERROR_FILE):
             self._pass_on(info)
-        if self._error_folder:
-            shutil.rmtree(self._error_folder, ignore_errors=True)
+
+    def attempt_folder(self, info: dict, rank: dict) -> str:
+        """Return the folder of the attempt that `info` tells of, on the node of `rank` (one of its rank_infos), in the log folder."""
+        return os.path.dirname(self._folder(self._log_folder, info, rank, info["epoch"]))
 
     def _folder(self, base: str, info: dict, rank: dict, epoch: int) -> str:
         nodes = list(dict.fromkeys(each["node"] for each in sorted(info["rank_infos"], key=lambda each: each["rank"])))

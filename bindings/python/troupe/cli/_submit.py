@@ -2,7 +2,9 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
+import sys
 import tempfile
 import traceback
 from dataclasses import replace
@@ -14,8 +16,9 @@ from troupe import exceptions
 from troupe._cluster import connect, home, resources, session as _session, status_lines, variables, workers
 from troupe._code import program as _program
 from troupe.cli import _common, _submit_options as _options
+from troupe.cli._filtered_output import FilteredOutput
 from troupe.cli._rank_files import RankFiles
-from troupe.cli._torchrun_words import Console
+from troupe.cli._torchrun_words import DEFAULT_SIGNALS, Console, signals
 from troupe.launch import _errors, _function, _program as _launch, _progress
 
 _RUNS_ANY = {"allow_interspersed_args": False}
@@ -71,11 +74,12 @@ def _run(line: tuple[str, ...], given: dict[str, Any], *, command: bool) -> int:
     traits = {"fresh": given["fresh"], "role": given["role"], "virtual_local_rank": given["virtual_local_rank"],
               "local_rank_argument": given["local_rank_argument"], "max_restarts": given["max_restarts"],
               "log_folder": os.path.abspath(given["log_dir"]) if given["log_dir"] else "", "macros": given["door"] == "torchrun",
-              "error_folder": tempfile.mkdtemp(prefix="troupe-errors-") if _passes_errors_on(given) else "",
+              "error_base": tempfile.gettempdir() if _passes_errors_on(given) else "",
               "run_id": given["rdzv_id"] if given["rdzv_id"] and not given["standalone"] else ""}
     try:
+        traits.update(_python_of(kind))
         if address is None:
-            _program.check(kind, target, same_host=not given["requirements"] and not given["requirements_file"])  # before anything is started
+            _program.check(kind, target, same_host=not given["requirements"] and not given["requirements_file"], other_python="python" in traits)  # before anything is started
         session = _connected(address, given)
         alive = [resources.from_wire(node["resources"]) for node in workers.node_infos(session) if node["state"] == "alive"]
         ranks, nodes, gpus = _counts(session, alive, given)
@@ -175,6 +179,17 @@ def _stop_grace(given: dict[str, Any]) -> float:
     return _TORCHRUN_GRACE_S if given["door"] == "torchrun" else _function.STOP_GRACE_S
 
 
+def _python_of(kind: str) -> dict[str, Any]:
+    """Fields of `Program` for the interpreter that PYTHON_EXEC names; torchrun takes that for scripts and modules."""
+    python = os.environ.get("PYTHON_EXEC", "")
+    if kind not in (_program.SCRIPT, _program.MODULE) or python in ("", sys.executable):
+        return {}
+    found = shutil.which(python)
+    if found is None:
+        raise FileNotFoundError(f"there is no command {python}, which PYTHON_EXEC names")
+    return {"fresh": True, "python": os.path.abspath(found)}
+
+
 def _passes_errors_on(given: dict[str, Any]) -> bool:
     """Whether error files are needed only to pass one of them on to who started this command."""
     return bool(os.environ.get("TORCHELASTIC_ERROR_FILE")) and not given["log_dir"] and not given["detach"]
@@ -182,6 +197,9 @@ def _passes_errors_on(given: dict[str, Any]) -> bool:
 
 def _say_what_is_unused(given: dict[str, Any]) -> None:
     unused = ["--" + name.replace("_", "-") for name in _options.UNUSED if given.get(name) is not None]
+    if _filters_of(given) and not (given["log_dir"] and any(given["tee"].values())):
+        status_lines.say("troupe: --duplicate-stdout-filters and --duplicate-stderr-filters choose from streams of --tee, for a file in --log-dir: without both "
+                         "they have no effect", quiet=given["quiet"])
     if unused:
         status_lines.say(f"troupe: not used, for head and workers do what these are for: {', '.join(unused)}", quiet=given["quiet"])
 
@@ -199,19 +217,31 @@ def _follow(line: _launch.Line, options: Any, session: _session.Session, given: 
     if given["detach"]:
         click.echo(handle.id)
         return 0
-    console = Console(given["tee"], given["redirects"], given["local_ranks_filter"], given["role"])
-    show = _progress.Display(handle, quiet=given["quiet"], label_of=console.label, patience_s=_PATIENCE_S,
-                             asked_by="--env", script=_program.check(line.kind, line.target, same_host=False))
+    console = Console(given["tee"], given["redirects"], given["local_ranks_filter"], given["role"], os.environ.get("TORCHELASTIC_LOG_LINE_PREFIX_TEMPLATE", ""))
     traits = line.traits
-    written = RankFiles(handle, log_folder=traits["log_folder"], error_folder=traits["error_folder"], run_id=traits["run_id"], quiet=given["quiet"])
-    _common.interrupt_at_signals()
-    code = _code_of(show, handle)
-    written.settle()
+    written = RankFiles(handle, log_folder=traits["log_folder"], error_base=traits["error_base"], run_id=traits["run_id"], quiet=given["quiet"])
+    filtered = FilteredOutput(written, console, out=given["duplicate_stdout_filters"], err=given["duplicate_stderr_filters"], quiet=given["quiet"])
+    show = _progress.Display(handle, quiet=given["quiet"], label_of=console.label, patience_s=_PATIENCE_S,
+                             heard=filtered.hear if _filters_of(given) and traits["log_folder"] else None, asked_by="--env",
+                             script=_program.check(line.kind, line.target, same_host=False, other_python="python" in traits))
+    _common.interrupt_at_signals(given["signals_to_handle"] or signals(DEFAULT_SIGNALS))
+    try:
+        code = _code_of(show, handle, passes_on=given["door"] == "torchrun" or given["signals_to_handle"] is not None)
+    finally:
+        filtered.close()
+        written.settle()
     return min(code, 1) if given["door"] == "torchrun" else code
 
 
-def _code_of(show: _progress.Display, handle: Any) -> int:
-    """Follow the launch to its end, say what went wrong, and return the exit code."""
+def _filters_of(given: dict[str, Any]) -> tuple[str, ...]:
+    return (*given["duplicate_stdout_filters"], *given["duplicate_stderr_filters"])
+
+
+def _code_of(show: _progress.Display, handle: Any, *, passes_on: bool) -> int:
+    """Follow the launch to its end, say what went wrong, and return the exit code.
+
+    With `passes_on` the ranks get the very signal that came here, whichever it is; without, SIGTERM for all but Ctrl-C.
+    """
     try:
         show.follow()
         handle.succeeded()
@@ -219,7 +249,7 @@ def _code_of(show: _progress.Display, handle: Any) -> int:
         number = told.args[0] if told.args else signal.SIGINT
         is_ctrl_c = number == signal.SIGINT
         show.stop("Ctrl-C in the caller" if is_ctrl_c else f"{signal.Signals(number).name} in the caller",
-                  by=signal.SIGINT if is_ctrl_c else signal.SIGTERM)
+                  by=number if passes_on or is_ctrl_c else signal.SIGTERM)
         show.finish()
         return 128 + number
     except exceptions.TroupeError as error:

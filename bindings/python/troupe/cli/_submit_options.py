@@ -10,8 +10,7 @@ import click
 from troupe.cli import _common, _torchrun_words as words
 
 UNUSED = ("rdzv_backend", "rdzv_endpoint", "rdzv_conf", "node_rank", "master_addr", "master_port", "local_addr", "monitor_interval",
-          "start_method", "event_log_handler", "logs_specs", "numa_binding", "signals_to_handle", "duplicate_stdout_filters",
-          "duplicate_stderr_filters")
+          "start_method", "event_log_handler", "logs_specs", "numa_binding")
 """Options of torchrun about how its agents find and watch each other, which the head and the workers do here, and its own plugins."""
 _ADDRESSES = ("node_rank", "master_addr", "rdzv_endpoint")
 _END = "\0--"
@@ -72,6 +71,12 @@ def of_torchrun(command: Callable[..., Any]) -> Callable[..., Any]:
                      "command or since another rank has failed.  [default: 10; of troupe torchrun 30]"),
         _torchrun("--local-ranks-filter", metavar="R,R", default="", callback=checked(words.local_ranks), help="Whose output is shown.  "
                   "[default: all]"),
+        _torchrun("--duplicate-stdout-filters", metavar="S,S", default="", callback=checked(words.filters), help="Lines of teed stdout with one of "
+                  "these are in filtered_stdout.log of --log-dir too."),
+        _torchrun("--duplicate-stderr-filters", metavar="S,S", default="", callback=checked(words.filters), help="As --duplicate-stdout-filters, "
+                  "of stderr."),
+        _torchrun("--signals-to-handle", metavar="SIG,SIG", callback=checked(words.signals), help="Signals to this command that are passed on to "
+                  f"the ranks and end the launch.  [default: {words.DEFAULT_SIGNALS}; troupe submit passes SIGTERM on for the last two]"),
         _torchrun("--role", default="default", show_default=True, help="ROLE_NAME of the ranks."),
         _torchrun("--virtual-local-rank", is_flag=True, help="Each rank sees its own device only, as device 0, and LOCAL_RANK is 0."),
     )):

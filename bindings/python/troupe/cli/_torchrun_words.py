@@ -1,11 +1,14 @@
 """What the values of torchrun's options say. Pure."""
 from __future__ import annotations
 
+import signal
+import string
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 OUT, ERR = 1, 2
 NPROC_WORDS = ("auto", "cpu", "gpu")
+DEFAULT_SIGNALS = "SIGTERM,SIGINT,SIGHUP,SIGQUIT"  # torchrun's own
 
 
 def nodes(text: str) -> tuple[int, int]:
@@ -48,24 +51,55 @@ def local_ranks(text: str) -> frozenset[int]:
     return frozenset(map(int, parts))
 
 
+def filters(text: str) -> tuple[str, ...]:
+    """Parts of `--duplicate-stdout-filters`: "apple,orange"; two commas stand for one of a part's own."""
+    return tuple(part.replace("\0", ",") for part in text.replace(",,", "\0").split(",") if part)
+
+
+def signals(text: str) -> tuple[signal.Signals, ...]:
+    """Signals of `--signals-to-handle`: "SIGTERM,SIGUSR1". Raises ValueError for a name that is no signal, or one that no program can handle."""
+    found = []
+    for name in filter(None, (each.strip() for each in text.split(","))):
+        number = signal.Signals.__members__.get(name)
+        if number is None:
+            raise ValueError(f"{name!r} is no signal: {DEFAULT_SIGNALS}")
+        if number in (signal.SIGKILL, signal.SIGSTOP):
+            raise ValueError(f"no program can handle {name}: {DEFAULT_SIGNALS}")
+        found.append(number)
+    return tuple(found)
+
+
 @dataclass(frozen=True)
 class Console:
-    """What of the ranks' output the console shows, as torchrun does: lines as they are; of streams that are teed the rank is in front; not
-    those that are redirected, for they are in files alone, and where local ranks are named only theirs."""
+    """Which streams of the ranks the console shows, and how, as torchrun does.
+
+    Lines are shown as they are. Lines of teed streams have a prefix. Redirected streams are in files alone, and where local ranks are named
+    only theirs are shown. `template` is the text of TORCHELASTIC_LOG_LINE_PREFIX_TEMPLATE.
+    """
 
     tee: Mapping[int, int] = field(default_factory=dict)
     redirects: Mapping[int, int] = field(default_factory=dict)
     only: frozenset[int] = frozenset()
     role: str = "default"
+    template: str = ""
 
     def label(self, rank: int, local_rank: int, *, is_error: bool) -> str | None:
-        """What stands in front of the lines of this stream; None: it is not shown."""
+        """Return the prefix of this stream's lines, as it is; None if the stream is not shown."""
         stream = ERR if is_error else OUT
         if self.only and local_rank not in self.only:
             return None
         if _of(self.tee, local_rank) & stream:
-            return f"[{self.role}{rank}]:"
+            return self._prefix(rank, local_rank)
         return None if _of(self.redirects, local_rank) & stream else ""
+
+    def is_teed(self, local_rank: int, *, is_error: bool) -> bool:
+        """Return True if the stream is shown with a prefix."""
+        return bool(_of(self.tee, local_rank) & (ERR if is_error else OUT)) and not (self.only and local_rank not in self.only)
+
+    def _prefix(self, rank: int, local_rank: int) -> str:
+        if self.template:
+            return string.Template(self.template).safe_substitute(role_name=self.role, rank=rank, local_rank=local_rank)
+        return f"[{self.role}{local_rank}]:"
 
 
 def _of(which: Mapping[int, int], local_rank: int) -> int:

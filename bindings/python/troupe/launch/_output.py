@@ -28,7 +28,7 @@ LAST_WORDS_S = 5.0  # that a reader has for those
 class Printer:
     """Shows what one epoch's ranks write, on a thread of its own.
 
-    `label_of(rank, is_error)`: what stands before the lines of a stream. `source`: where a person finds all of it. `heard(rank, is_error, lines)`:
+    `label_of(rank, is_error)`: what stands before each line of a stream, as it is. `source`: where a person finds all of it. `heard(rank, is_error, lines)`:
     told of all lines that are read, shown or not.
     """
 
@@ -112,7 +112,7 @@ class Printer:
         while at < len(lines):
             if may_wait is not None and not self._has_room(may_wait):
                 return at
-            upto = _piece(lines, at, len(label) + 2, PIECE_CHARS if may_wait is None else PIPE_BYTES)
+            upto = _piece(lines, at, len(label) + 1, PIECE_CHARS if may_wait is None else PIPE_BYTES)
             live_output.show(key, label, lines[at:upto], bars if upto == len(lines) else [], is_error=is_error, source=self._source)
             at = upto
         if not lines:

@@ -58,7 +58,7 @@ def start(line: Line, options: Any, session: _session.Session) -> LaunchHandle:
         raise ValueError(f"{options.ranks} ranks are not equally many on each of {line.nodes} nodes")
     same_host = bool(session.store.get("same_host", True))
     brings = {"pip", "uv"} & {*options.runtime_env, *(session.store.get("runtime_env") or {})}  # commands and modules that are not here
-    file = _program.check(line.kind, line.target, same_host=same_host and not brings)
+    file = _program.check(line.kind, line.target, same_host=same_host and not brings, other_python=bool(line.traits.get("python")))
     inside, folder = _program.folder_of(file, session) if file else ("", {})
     program = Program(line.kind, line.target, line.arguments, file=file, inside=inside, folder=folder, host=_identity.boot_id(),
                       python_path=_python_path(), **line.traits)

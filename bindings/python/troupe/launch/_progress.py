@@ -4,6 +4,7 @@ In a terminal and a notebook a row says what the launch waits for or does, until
 """
 from __future__ import annotations
 
+import functools
 import signal
 import threading
 from collections.abc import Callable
@@ -58,14 +59,15 @@ def watch(handle: Any, *, quiet: bool = False) -> None:
 class Display:
     """Prints what a person wants to see of one launch; one thread per epoch prints its output.
 
-    `label_of(rank, local_rank, is_error=)`: what stands before the lines of a stream, None: it is not shown; by default its rank.
-    `patience_s`: how long who reads the output may keep its end waiting. `heard(rank, is_error, lines)`: told of lines as they come.
+    `label_of(rank, local_rank, is_error=)`: what stands before each line of a stream, as it is; None: it is not shown; by default its rank.
+    `patience_s`: how long who reads the output may keep its end waiting. `heard(info, rank, is_error, lines)`: told of lines as they come, with
+    the launch as it is in their epoch.
     `asked_by`, `script`: how a variable is asked for that does not travel by itself, and the file that may name it, where it is not this
     program's.
     """
 
     def __init__(self, handle: Any, *, quiet: bool = False, label_of: Callable[..., str | None] | None = None,
-                 patience_s: float = PATIENCE_S, heard: Callable[[int, bool, list[str]], None] | None = None,
+                 patience_s: float = PATIENCE_S, heard: Callable[[dict, int, bool, list[str]], None] | None = None,
                  asked_by: str = "inherit_env=", script: str = "") -> None:
         self._handle = handle
         self._quiet = status_lines.is_quiet(quiet)
@@ -165,10 +167,11 @@ class Display:
         self._printers.append(Printer(
             Follower(self._handle.session, shown), self._handle.id,
             lambda rank, is_error: self._label_of(rank, local[rank], is_error=is_error) or "",
-            self._handle.found_by("print_logs()", "troupe logs {}"), self._row.speaks, self._heard))
+            self._handle.found_by("print_logs()", "troupe logs {}"), self._row.speaks,
+            functools.partial(self._heard, info) if self._heard is not None else None))
 
     def _rank_label(self, rank: int, local_rank: int, *, is_error: bool) -> str:
-        return f"[{short(self._handle.id)} {rank}]" if len(_shown) > 1 else f"[{rank}]"
+        return f"[{short(self._handle.id)} {rank}] " if len(_shown) > 1 else f"[{rank}] "
 
     def finish(self) -> None:
         """Lets the last lines come out, then says how it ended."""
