@@ -6,10 +6,12 @@ none begins before all have: who asks then finds all there are, and nobody waits
 """
 from __future__ import annotations
 
+import contextlib
 import socket
 from pathlib import Path
 from typing import Any
 
+from troupe import exceptions
 from troupe._cluster import workers
 
 SCOPE = "launch ports"
@@ -81,7 +83,9 @@ def told_by_all(session: Any) -> list[str]:
 
 
 def forget(session: Any, keys: list[str], running: set[str]) -> None:
-    """Takes away those that are of none of these launches. `running` is to be newer than `keys`: a launch that has just begun is in it then."""
+    """Takes away those that are of none of these launches, if no other program has. `running` is to be newer than `keys`: a launch that has just
+    begun is in it then."""
     for each in keys:
         if each.partition("/")[0] not in running:
-            session.request("KvDelete", {"scope": SCOPE, "key": each})
+            with contextlib.suppress(exceptions.NotFoundError):  # two programs submit at once, and both tidy up
+                session.request("KvDelete", {"scope": SCOPE, "key": each})
