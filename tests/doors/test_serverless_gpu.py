@@ -250,6 +250,41 @@ print(ranks.distributed() == ["1"] * 40, where.distributed())
 """
 
 
+DRIVES = """
+from troupe.serverless_gpu import ray_launch
+@ray_launch(gpus=5, remote=True)
+def drive():
+    import ray
+    from ray.util.scheduling_strategies import PlacementGroupSchedulingStrategy as In
+    @ray.remote(num_gpus=1)
+    class Actor:
+        def gpus(self): return ray.get_gpu_ids(), ray.get_runtime_context().get_assigned_resources()
+    @ray.remote(num_cpus=0, num_gpus=0.5)
+    def task(): return ray.get_gpu_ids()
+    group = ray.util.placement_group([{"CPU": 1, "GPU": 1}] * 3 + [{"GPU": 1}], bundle_label_selector=[{"gpu_type": "A10"}])
+    ray.get(group.ready())
+    actors = [Actor.options(num_cpus=1, scheduling_strategy=In(group, index)).remote() for index in range(4)]
+    actors.append(Actor.options(accelerator_type="A10").remote())
+    print(ray.get([each.gpus.remote() for each in actors]))
+    del actors
+    ray.util.remove_placement_group(group)
+    print(ray.get([task.remote() for _ in range(3)]))
+drive.distributed()
+"""
+
+
+def test_what_asks_for_gpus_in_a_launch_of_cpu_ranks_gets_cpus(home: Home) -> None:
+    """Actors, tasks and placement groups, types of GPUs with them, by the shares of the CPUs that the ranks have; said once, by the driver."""
+    env = {"TROUPE_ADDRESS": home.json("start", "--head", "--port", "0", "--num-cpus", "3", "--num-gpus", "0")["address"]}
+    done = home.python(DRIVES, env=env)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.stdout.splitlines() == [f"[0] {[([], {'CPU': 0.6})] * 5}", f"[0] {[[]] * 3}"], done.stdout + done.stderr
+    said = "troupe: the ranks of this launch have no GPUs, so its actors, tasks and placement groups that ask for GPUs get CPUs, "
+    assert done.stderr.count(said + "of each CPU or GPU that they ask for 0.6 CPU") == 1, done.stderr
+    done = home.python(DRIVES, env={**env, "TROUPE_CPU_RANKS": "0"})
+    assert done.returncode == 1 and "PlacementError" in done.stderr, done.stderr
+
+
 def test_a_program_that_names_no_cluster_runs_on_the_one_of_this_host_else_on_its_own(home: Home) -> None:
     """What was found is said once, in one line, with what gpus= means there; of several clusters one has to be named. More ranks than CPUs share them."""
     done = home.python(REMOTE)
@@ -274,14 +309,31 @@ def test_a_program_that_names_no_cluster_runs_on_the_one_of_this_host_else_on_it
     assert "PlacementError: gpu_type='A10'" in done.stderr or "can never be placed" in done.stderr, done.stderr
 
 
+CHILD = """
+import sys
+import torch.distributed as dist
+dist.init_process_group("nccl", rank=0, world_size=1, store=dist.HashStore())
+print("child", dist.get_backend(), sys.customized)
+"""
+
+
 @pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="needs torch")
-def test_nccl_is_gloo_on_cpu_ranks(home: Home) -> None:
-    """Of all that names it, said once; what needs CUDA is an error that names the line, as nothing of CUDA is changed."""
-    code = """
+def test_nccl_is_gloo_on_cpu_ranks(home: Home, tmp_path: Path) -> None:
+    """Of all that names it, said once, also in interpreters that a rank starts, whose own sitecustomize runs; what needs CUDA is an error that
+    names the line, as nothing of CUDA is changed."""
+    (tmp_path / "sitecustomize.py").write_text("import sys\n_HERE = _GROUPS = None\nsys.customized = __file__")
+    (tmp_path / "child.py").write_text(CHILD)
+    code = f"folder = {str(tmp_path)!r}" + """
 from troupe.serverless_gpu import distributed
 @distributed(gpus=2)
 def f():
+    import os
+    import subprocess
+    import sys
     import torch
+    if os.environ["RANK"] == "1":
+        line = f"PYTHONPATH=$PYTHONPATH:{folder} {sys.executable} {folder}/child.py"
+        print(subprocess.run(["bash", "-c", line], check=True, stdout=-1, text=True).stdout)
     import torch.distributed as dist
     dist.init_process_group("nccl", device_id=torch.device("cuda:0"))
     total = torch.ones(1)
@@ -299,7 +351,8 @@ g.distributed()
 """
     done = home.python(code, env={"TROUPE_CPU_RANKS": "1"}, timeout=2 * TIMEOUT_S)
     assert done.stdout.splitlines()[-1] == str([(2.0, ("gloo", "gloo"), "gloo", False)] * 2), done.stdout + done.stderr
-    assert done.stderr.count("backend 'nccl' is 'gloo' on these ranks, which have no GPUs") == 1, done.stderr
+    assert f"[1] child gloo {tmp_path / 'sitecustomize.py'}" in done.stdout, done.stdout + done.stderr
+    assert done.stderr.count("backend 'nccl' is 'gloo' on these ranks, which have no GPUs") == 2, done.stderr  # the ranks', and the child's
     assert done.returncode == 1 and "needs a GPU, and these ranks have none" in done.stderr, done.stderr
 
 

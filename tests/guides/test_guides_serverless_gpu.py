@@ -75,6 +75,13 @@ def test_verbatim_on_cpu_ranks_runs_to_the_first_line_that_needs_cuda(home: Home
     assert re.search(r"try: mlp_verbatim\.py, line \d+: torch\.cuda\.set_device\(.*\)\n\s+needs a GPU, and these ranks have none", done.stderr), done.stderr
 
 
+@pytest.mark.long
+def test_verbatim_actors_get_cpus_and_run_to_the_first_line_that_needs_cuda(home: Home) -> None:
+    done = run(home, "actors_verbatim", "")
+    assert done.returncode == 1 and "so its actors, tasks and placement groups that ask for GPUs get CPUs" in done.stderr, done.stderr
+    assert re.search(r"try: actors_verbatim\.py, line \d+: self\.x, .*\.to\(self\.device\)\n\s+needs a GPU, and these ranks have none", done.stderr), done.stderr
+
+
 @pytest.mark.gpu
 @pytest.mark.parametrize("guide", GUIDES)
 def test_verbatim_on_gpus(home: Home, guide: str) -> None:

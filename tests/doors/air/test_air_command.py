@@ -62,11 +62,12 @@ def test_every_node_runs_the_command_with_its_code_variables_and_port(shared_hom
 
 def test_a_key_is_one_run_also_after_the_head_was_killed(home: Home, tmp_path: Path) -> None:
     started = home.json("start", "--head", "--port", "0", "--num-cpus", "2")
-    file = workload(tmp_path, "echo x >> $COUNT", compute="{num_accelerators: 1, accelerator_type: GPU_1xA10}",
+    file = workload(tmp_path, "echo x >> $COUNT; echo CPU ranks $TROUPE_CPU_RANKS, gloo $TROUPE_GLOO_FOR_NCCL", compute="{num_accelerators: 1, accelerator_type: GPU_1xA10}",
                     env_variables=json.dumps({"COUNT": str(tmp_path / "count")}))
     first = air(home, "run", "-f", file, "--idempotency-key", "mine").stdout.strip()
     assert air(home, "run", "-f", file, "--idempotency-key", "mine").stdout.strip() == first
-    air(home, "logs", first)  # until it has ended
+    # Until it has ended. The node has no GPUs: what the command starts knows it.
+    assert "CPU ranks 1, gloo 1" in air(home, "logs", first).stdout
     os.kill(started["pid"], signal.SIGKILL)
     eventually(lambda: not Path(f"/proc/{started['pid']}/exe").exists(), what="the head's end")
     assert home.json("start", "--head")["resumed"]

@@ -27,16 +27,19 @@ def test_c2_a_process_on_each_node_by_default_and_as_many_as_asked(idle: Home) -
 
 
 def test_c2_torch_meets_by_the_variables_without_torchrun(idle: Home, tmp_path: Path) -> None:
+    """Without GPUs NCCL is Gloo in what the command starts, which rank 0 says."""
     folder = folder_of(tmp_path / "src", **{"train.py": """
 import torch
 import torch.distributed as dist
-dist.init_process_group("gloo")
+dist.init_process_group("nccl")
 total = torch.ones(1)
 dist.all_reduce(total)
-print("sum", total.item())
+print("sum", total.item(), dist.get_backend())
 dist.destroy_process_group()
 """})
-    assert ran(code=str(folder), command="python train.py 2>/dev/null", distribution=PAIR) == ["sum 2.0", "sum 2.0"]  # torch warns where no name is known
+    line = "set -o pipefail; python train.py 2>&1 | grep -E '^(sum|troupe)'"  # torch warns where no name is known
+    assert ran(code=str(folder), command=line, distribution=PAIR) == [
+        "sum 2.0 gloo", "sum 2.0 gloo", "troupe: torch.distributed backend 'nccl' is 'gloo' on these ranks, which have no GPUs"]
 
 
 def test_the_master_port_is_the_programs_own_to_listen_at(idle: Home, tmp_path: Path) -> None:

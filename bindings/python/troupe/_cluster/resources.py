@@ -1,13 +1,23 @@
-"""Amounts of resources: a dict of floats for people, ten-thousandths on the wire; the priority of who asks for them."""
+"""Amounts of resources: a dict of floats for people, ten-thousandths on the wire; the priority of who asks for them.
+
+In a launch whose ranks got CPUs in the place of GPUs, a request for GPUs is one for CPUs (`in_this_launch`).
+"""
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Mapping
 from typing import Any
 
+from troupe._cluster import status_lines
+from troupe._context import ActorContext
+
 _SCALE = 10_000
 MEMORY_MAX = 10**14
 _AMOUNT_MAX = 10**14
+CPU_SHARE = "TROUPE_CPU_SHARE"
+"""Set for the processes of a launch of CPU ranks (`launch._vendor_place`): the part of a CPU, at most 1, that they get for each CPU or GPU they ask for."""
+_told_of_cpus = False
 _UNITS = {"B": 1, "kB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30, "TiB": 2**40}
 _BYTES = re.compile(rf"([0-9]{{1,15}}(?:\.[0-9]{{1,6}})?) ?({'|'.join(_UNITS)})?")
 
@@ -99,9 +109,45 @@ def describe(amounts: Mapping[str, float]) -> str:
     return "{" + ", ".join(f"{name}: {amount:.15g}" for name, amount in sorted(amounts.items())) + "}"
 
 
+def in_this_launch(amounts: Mapping[str, float], environment: Mapping[str, str] = os.environ) -> Mapping[str, float]:
+    """Return what a request for these amounts is in this process: in a launch of CPU ranks one without GPUs, else the same.
+
+    A GPU counts as a CPU there, where not as many CPUs are asked for, so that as many requests run at once as the launch has ranks. Raises
+    what `check_amount` raises.
+
+        >>> in_this_launch({"CPU": 1, "GPU": 2, "disk": 1}, {CPU_SHARE: "0.5"}), in_this_launch({"CPU": 0, "GPU": 1}, {CPU_SHARE: "0.5"})
+        ({'CPU': 1.0, 'disk': 1}, {'CPU': 0.5})
+    """
+    share = cpu_share(environment)
+    if share is None:
+        return amounts
+    to_wire(amounts)  # raises an error for what is no amount
+    if amounts.get("GPU"):
+        _tell_of_cpus(share)
+    found = {name: amount for name, amount in amounts.items() if name != "GPU"}
+    cpus = max(float(amounts.get("CPU", 0.0)), float(amounts.get("GPU", 0.0)))
+    if cpus:
+        found["CPU"] = max(round(cpus * share * _SCALE), 1) / _SCALE
+    return found
+
+
+def _tell_of_cpus(share: float) -> None:
+    """Say once, in the launch's driver, that requests for GPUs are requests for CPUs."""
+    global _told_of_cpus
+    if not _told_of_cpus and ActorContext.current is None:
+        less = f", of each CPU or GPU that they ask for {share:.3g} CPU" if share < 1 else ""
+        status_lines.say(f"troupe: the ranks of this launch have no GPUs, so its actors, tasks and placement groups that ask for GPUs get CPUs{less}")
+    _told_of_cpus = True
+
+
+def cpu_share(environment: Mapping[str, str] = os.environ) -> float | None:
+    """Return the part of a CPU that a request gets for each CPU in a launch of CPU ranks; None in all other processes."""
+    return float(environment[CPU_SHARE]) if environment.get(CPU_SHARE) else None
+
+
 def for_actor(num_cpus: float | None, num_gpus: float | None, memory: float | None,
               resources: Mapping[str, float] | None) -> tuple[dict[str, float], dict[str, float]]:
-    """(needed to be placed, held while it runs) of an actor, by Ray's rule.
+    """(needed to be placed, held while it runs) of an actor, by Ray's rule, in this process (`in_this_launch`).
 
     An actor that says nothing needs one CPU to be placed and holds none while it runs.
     """
@@ -119,4 +165,4 @@ def for_actor(num_cpus: float | None, num_gpus: float | None, memory: float | No
     placed = dict(held)
     if num_cpus is None:
         placed["CPU"] = 1
-    return placed, held
+    return dict(in_this_launch(placed)), dict(in_this_launch(held))

@@ -4,9 +4,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from troupe._cluster import resources as _resources
+
 
 def terms(selector: Mapping[str, str] | None, what: str) -> list[dict[str, str]]:
-    """`{"gpu_type": "in(H100,H200)", "zone": "!a"}` as the message's list."""
+    """`{"gpu_type": "in(H100,H200)", "zone": "!a"}` as the message's list; in a launch of CPU ranks without the type of GPU."""
     if selector is None:
         return []
     if not isinstance(selector, Mapping):
@@ -14,7 +16,8 @@ def terms(selector: Mapping[str, str] | None, what: str) -> list[dict[str, str]]
     for key, value in selector.items():
         if not isinstance(key, str) or not isinstance(value, str):
             raise ValueError(f"{what}: {key!r}: {value!r}: a label's key and what it must be are strings")
-    return [{"key": key, "value": value} for key, value in selector.items()]
+    without_type = _resources.cpu_share() is not None
+    return [{"key": key, "value": value} for key, value in selector.items() if key != GPU_TYPE or not without_type]
 
 
 def labels_of(info: Mapping[str, Any]) -> dict[str, str]:

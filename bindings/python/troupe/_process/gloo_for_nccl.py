@@ -1,6 +1,8 @@
 """Groups of torch on CPU ranks: where a program asks for NCCL, which needs GPUs, it gets Gloo, said once. No call of CUDA's is changed.
 
 Only where the runtime has made CPU ranks of those that asked for GPUs (TROUPE_CPU_RANKS=1 in the rank): elsewhere a backend is what it says.
+Interpreters that a CPU rank starts, or becomes, load this file by its path (`stand_ins/path/start/sitecustomize.py`), whether or not they have
+the package: it imports nothing of it.
 """
 from __future__ import annotations
 
@@ -10,8 +12,8 @@ import os
 import sys
 from typing import Any
 
-from troupe.launch import _cpu_ranks
-
+BELOW = "TROUPE_GLOO_FOR_NCCL"
+"""Set by a CPU rank for all that it starts."""
 _NCCL, _GLOO = "nccl", "gloo"
 _OF_GPUS = {"pg_options": None, "device_id": None}
 """Parameters that say more of NCCL, or of the GPU that it is to use."""
@@ -20,9 +22,7 @@ _said = False
 
 
 def wrap(module: Any) -> None:
-    """`module`: torch.distributed.distributed_c10d, once it was imported. Nothing in a process that is no CPU rank."""
-    if not _cpu_ranks.asked_for():
-        return
+    """Change `module`, torch.distributed.distributed_c10d, once it was imported in a process of CPU ranks."""
     for name in ("init_process_group", "new_group"):
         original = getattr(module, name, None)
         if original is None or hasattr(original, _MARK):
@@ -57,7 +57,7 @@ def _instead(original: Any) -> Any:
             return original(*args, **kwargs)
         backend = given.arguments.get("backend")
         if isinstance(backend, str) and (other := without_nccl(backend)) != backend:
-            _say(backend, other)
+            _say(backend, other, given.arguments.get("rank"))
             given.arguments["backend"] = other
             given.arguments.update({name: value for name, value in _OF_GPUS.items() if name in given.arguments})
         return original(*given.args, **given.kwargs)
@@ -65,8 +65,9 @@ def _instead(original: Any) -> Any:
     return make_group
 
 
-def _say(asked: str, other: str) -> None:
+def _say(asked: str, other: str, rank: Any) -> None:
+    """Say it once, where this is the group's rank 0, by what the program gives as rank or else by the launcher's variable."""
     global _said
-    if not _said and os.environ.get("RANK", "0") == "0":
+    if not _said and str(rank if isinstance(rank, int) and rank >= 0 else os.environ.get("RANK", "0")) == "0":
         print(f"troupe: torch.distributed backend {asked!r} is {other!r} on these ranks, which have no GPUs", file=sys.stderr, flush=True)
     _said = True

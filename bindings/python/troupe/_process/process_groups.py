@@ -17,10 +17,11 @@ import weakref
 from collections import Counter
 from typing import Any
 
-from troupe import _checks, _rendezvous
+from troupe import _checks, _rendezvous, stand_ins
 from troupe._after_import import after_import, replace
 from troupe._process import gloo_for_nccl, gloo_sockets, group_names, group_watch, torch_backend
 from troupe._process.returned import group_counts, returned_peers
+from troupe.launch import _cpu_ranks
 
 _MODULE = "torch.distributed.distributed_c10d"
 _PARALLEL = "torch.nn.parallel.distributed"
@@ -30,7 +31,13 @@ _named: Counter[str] = Counter()  # name that is a hash of ranks -> how many gro
 
 
 def prepare() -> None:
-    """Changes torch's modules as said above, and where its groups meet (`_rendezvous`), now or when they are imported. Once a process."""
+    """Changes torch's modules as said above, and where its groups meet (`_rendezvous`), now or when they are imported. Once a process.
+
+    On a CPU rank, NCCL is Gloo in every Python that the process starts or becomes, too.
+    """
+    if _cpu_ranks.asked_for():
+        os.environ[gloo_for_nccl.BELOW] = "1"
+        stand_ins.run_start_hook_below()
     after_import({_MODULE: _wrap_groups, _PARALLEL: _wrap_parallel, _rendezvous.MODULE: _rendezvous.wrap})
 
 
@@ -43,7 +50,8 @@ def begin_epoch(group_epoch: int) -> None:
 
 
 def _wrap_groups(module: Any) -> None:
-    gloo_for_nccl.wrap(module)
+    if _cpu_ranks.asked_for():
+        gloo_for_nccl.wrap(module)
     gloo_sockets.note(module)
     group_counts.wrap(module)
     group_watch.wrap(module)

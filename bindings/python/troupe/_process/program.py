@@ -22,6 +22,7 @@ import types
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from troupe import stand_ins
 from troupe._cluster import session as _session
 from troupe._code import option_files, program as _program
 from troupe._code.capture import cloudpickled
@@ -165,9 +166,12 @@ def _execute(program: Program, path: str, line: Sequence[str], channel: ProcessC
         from troupe._tracking import rank
 
         rank.before_exec()
-    python_path = [*program.python_path, *filter(None, [os.environ.get("PYTHONPATH")])]
+    inherited = [each for each in os.environ.get("PYTHONPATH", "").split(os.pathsep) if each]
+    python_path = [*program.python_path, *inherited]
     if python_path:
         os.environ["PYTHONPATH"] = os.pathsep.join(python_path)
+    if stand_ins.START in inherited:  # before a sitecustomize of the program's own, which it runs
+        stand_ins.run_start_hook_below()
     argv = [*line, *_arguments(program)]
     value = cloudpickled(None)
     # From here on a signal ends this process at once, as it would the program: the worker sends what it has said in messages again.

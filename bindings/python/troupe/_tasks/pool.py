@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from troupe import exceptions
 from troupe._bridge import native
-from troupe._cluster import session as _session
+from troupe._cluster import resources, session as _session
 from troupe._tasks import lease_policy
 
 
@@ -38,7 +38,7 @@ class Pool:
     def __init__(self, wake: Callable[[], None], options: Mapping[str, Any], spec: Mapping[str, Any]) -> None:
         self.options = dict(options)
         self.told = False  # that no node can hold its tasks' processes
-        self.cpus = float(options["num_cpus"])
+        self.cpus = resources.from_wire(spec["resources"]).get("CPU", 0.0)
         self.needs = {each["name"] for each in spec["resources"]}
         self.native = native.TaskPool(wake)
         self.asked: dict[str, Lease] = {}  # by actor

@@ -39,7 +39,8 @@ def start(workload: Workload, session: Any, *, detach: bool = True, quiet: bool 
         workload.command, workload.accelerators, workload.nodes, code=None if workload.code is None else _code.package(workload.code, session),
         hyperparameters=yaml_files.text_of(dict(workload.hyperparameters)) if workload.hyperparameters else "")
     runtime_env: dict[str, Any] = {"env_vars": {
-        "MLFLOW_EXPERIMENT_NAME": workload.experiment, **workload.variables, **_secrets.values(workload.secrets)}}
+        "MLFLOW_EXPERIMENT_NAME": workload.experiment, **workload.variables, **_secrets.values(workload.secrets),
+        **({} if with_gpus else _vendor_place.variables_of_ranks())}}
     if workload.requirements:
         runtime_env["pip"] = list(workload.requirements)
     asked: dict[str, Any] = {

@@ -10,13 +10,13 @@ from typing import Any
 from urllib.parse import unquote, urlsplit
 
 from troupe import _checks, _identity, _strategies, exceptions
-from troupe._cluster import resources, status_lines, workers
+from troupe._cluster import resources, selectors, status_lines, workers
 from troupe._code import environment, runtime_env
 from troupe._code.program import COMMAND
 from troupe.azure import _code_folder, _deepspeed, _entities, _instances, _mpi, _plan, _rank, _ray
 from troupe.azure._command import Command
 from troupe.azure._distributions import RayDistribution
-from troupe.launch import _function, _ports, _program, _submit
+from troupe.launch import _function, _ports, _program, _submit, _vendor_place
 from troupe.launch._handle import LaunchHandle
 
 _REMEDY = "put it where all nodes read it, and give file:///PATH, its path there; or mode='direct' for what the program reads itself"
@@ -32,6 +32,9 @@ def start(job: Command, session: Any, *, quiet: bool = False, detach: bool = Tru
     """
     job.check()
     kind, unknown = _instances.meant({"compute": job.compute, "instance_type": job.resources.instance_type})
+    reason = _vendor_place.without_gpus(session)
+    if reason:
+        kind = _on_cpus(kind, reason, job, quiet=quiet)
     plan = _plan.of(job, nodes_of(session), kind)
     options = replace(_options(job, plan, session, detach=detach, quiet=quiet), idempotency_key=_checks.check_idempotency_key(idempotency_key))
     known = _submit.submitted_before(session, options)
@@ -59,6 +62,14 @@ def start(job: Command, session: Any, *, quiet: bool = False, detach: bool = Tru
     return _program.start(line, options, session)
 
 
+def _on_cpus(kind: _instances.Kind, reason: str, job: Command, *, quiet: bool) -> _instances.Kind:
+    """Return what a job's names of compute mean on a cluster whose ranks have no GPUs, for `reason`; says it where they ask for GPUs."""
+    if kind.gpus:
+        _vendor_place.tell(f"{reason}: {kind.gpus} GPUs of an instance of {job.compute or job.resources.instance_type} mean processes without GPUs",
+                           quiet=quiet)
+    return replace(kind, gpus=0, labels={name: value for name, value in kind.labels.items() if name != selectors.GPU_TYPE})
+
+
 def nodes_of(session: Any) -> list[Mapping[str, float]]:
     """What each node that is alive has."""
     nodes = [resources.from_wire(node["resources"]) for node in workers.node_infos(session) if node["state"] == "alive"]
@@ -76,6 +87,8 @@ def _options(job: Command, plan: _plan.Plan, session: Any, *, detach: bool, quie
         "gpus" if plan.gpus else "processes": plan.ranks, "detach": detach, "quiet": quiet, "remote": True,
         "cpus_per_rank": plan.processes, "timeout": plan.timeout, "priority": plan.priority, "runtime_env": {"env_vars": variables},
         "strategy": "PACK" if plan.per_node else "SPREAD"})
+    if _vendor_place.without_gpus(session):
+        options = replace(options, runtime_env={"env_vars": {**variables, **_vendor_place.variables_of_ranks()}})
     options = replace(options, where=dict(plan.where), door="azure")
     return replace(options, cpus_per_rank=0) if session.embedded is not None else options  # of its own cluster nobody else has any
 

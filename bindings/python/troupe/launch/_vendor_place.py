@@ -63,9 +63,14 @@ def find_session(*, remote: bool) -> tuple[_session.Session, str]:
 
 def on_cpus(options: Any, session: _session.Session) -> Any:
     """Return these LaunchOptions for ranks without GPUs, which know it and ask for no more CPUs than there are."""
-    variables = {**(options.runtime_env.get("env_vars") or {}), _cpu_ranks.VARIABLE: "1"}
-    return replace(options, gpus=False, gpu_type="", runtime_env={**options.runtime_env, "env_vars": variables},
-                   cpus_per_rank=share_of_each(_cpus(session), options.ranks, options.cpus_per_rank))
+    each = share_of_each(_cpus(session), options.ranks, options.cpus_per_rank)
+    variables = {**(options.runtime_env.get("env_vars") or {}), **variables_of_ranks(each / options.cpus_per_rank if options.cpus_per_rank else 1.0)}
+    return replace(options, gpus=False, gpu_type="", runtime_env={**options.runtime_env, "env_vars": variables}, cpus_per_rank=each)
+
+
+def variables_of_ranks(share: float = 1.0) -> dict[str, str]:
+    """Return what tells the processes of a launch that its ranks are CPU ranks, which get `share` of the CPUs that they ask for."""
+    return {_cpu_ranks.VARIABLE: "1", resources.CPU_SHARE: f"{share:.15g}"}
 
 
 def describe_ranks(session: _session.Session, ranks: int) -> str:

@@ -25,7 +25,8 @@ VARIABLE = "TROUPE_STAND_INS"
 WHOLE = ("serverless_gpu", RAY)
 """Those of which the whole package is Troupe's; of the others, a part that lies below a package of others'."""
 _PATHS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "path")
-_START = os.path.join(_PATHS, "start")
+START = os.path.join(_PATHS, "start")
+"""The folder of a sitecustomize, to be the first of a Python's import path that has one."""
 
 
 def check(names: Iterable[str]) -> tuple[str, ...]:
@@ -41,9 +42,15 @@ def pass_on(names: Iterable[str]) -> None:
     """From now on these packages are Troupe's in every Python that this process starts, by its environment. Idempotent."""
     names = check(names)
     os.environ[VARIABLE] = ",".join(names)
-    folders = [_folder(each) for each in names if each in WHOLE] + ([_START] if any(each not in WHOLE for each in names) else [])
+    folders = [_folder(each) for each in names if each in WHOLE] + ([START] if any(each not in WHOLE for each in names) else [])
     before = [each for each in os.environ.get("PYTHONPATH", "").split(os.pathsep) if each and each not in folders]
     os.environ["PYTHONPATH"] = os.pathsep.join([*folders, *before])
+
+
+def run_start_hook_below() -> None:
+    """From now on every Python that this process starts, or becomes, runs `path/start/sitecustomize.py`, by its environment. Idempotent."""
+    rest = [each for each in os.environ.get("PYTHONPATH", "").split(os.pathsep) if each and each != START]
+    os.environ["PYTHONPATH"] = os.pathsep.join([START, *rest])
 
 
 def passed_on() -> list[str]:

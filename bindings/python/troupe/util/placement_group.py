@@ -128,7 +128,7 @@ def _asked_for(bundles: Sequence[Mapping[str, float]], strategy: str, lifetime: 
             resources.check_amount(f"bundle {index}: {name}", amount)
         if not _words.current.late_checks():
             resources.check_gpus(bundle.get("GPU", 0), f"bundle {index}: GPU")
-        wire.append({"index": index, "resources": resources.to_wire(bundle)})
+        wire.append({"index": index, "resources": resources.to_wire(resources.in_this_launch(bundle))})
     for bundle in wire:
         if not bundle["resources"]:
             raise ValueError(f"bundle {bundle['index']} asks for nothing: {dict(bundles[bundle['index']])}")

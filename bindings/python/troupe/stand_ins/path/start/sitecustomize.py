@@ -1,7 +1,8 @@
 """Run by every Python that a program of `troupe run-as` starts: `databricks.air`, `pyspark.ml.torch` and `azure.ai.ml` are as in the program.
+And by every Python that a CPU rank starts or becomes: NCCL is Gloo there, as in the rank (`troupe/_process/gloo_for_nccl.py`).
 
 Packages below others' roots cannot stand on the import path themselves: what looks whether `pyspark` is installed would find it. Nothing
-is imported here until a program asks for one of them; then the environment's own sitecustomize has run.
+is imported here until a program asks for one of them, or for torch's groups; then the environment's own sitecustomize has run.
 """
 import importlib.machinery
 import os
@@ -9,6 +10,8 @@ import sys
 
 _HERE = os.path.dirname(os.path.abspath(__file__))
 _CLAIMS = {"databricks": ("databricks.air",), "pyspark": ("pyspark.ml.torch", "pyspark.ml.deepspeed"), "azure": ("azure.ai.ml", "azure.identity")}
+_GROUPS = "torch.distributed.distributed_c10d"
+_waiting_for_groups = bool(os.environ.get("TROUPE_GLOO_FOR_NCCL"))
 
 
 class _AtFirstUse:
@@ -29,10 +32,40 @@ class _AtFirstUse:
         return None
 
 
+class _GlooForNccl:
+    """Changes torch's groups right after they are imported. It stays among the finders, as the other one does."""
+
+    @classmethod
+    def find_spec(cls, name, path=None, target=None):
+        """None for all other modules."""
+        global _waiting_for_groups
+        if name != _GROUPS or not _waiting_for_groups:
+            return None
+        _waiting_for_groups = False
+        changes = {name: _of_troupe("_process/gloo_for_nccl.py").wrap}
+        return _of_troupe("_after_import.py").AfterImport(changes).find_spec(name, path, target)
+
+
+def _of_troupe(file):
+    """Return a module of the package by its file: this Python may have another version's package, or none."""
+    path = os.path.join(os.path.dirname(os.path.dirname(os.path.dirname(_HERE))), *file.split("/"))
+    name = "_troupe_" + os.path.basename(file).partition(".")[0].lstrip("_")
+    loader = importlib.machinery.SourceFileLoader(name, path)
+    module = type(sys)(name)
+    module.__file__ = path
+    loader.exec_module(module)
+    return module
+
+
 _names = os.environ.get("TROUPE_STAND_INS", "").split(",")
 _wanted = [claim for name, claims in _CLAIMS.items() if name in _names for claim in claims]
 if _wanted:
     sys.meta_path.insert(0, _AtFirstUse)
+if _waiting_for_groups:
+    sys.meta_path.insert(0, _GlooForNccl)
 _own = importlib.machinery.PathFinder.find_spec("sitecustomize", [each for each in sys.path if os.path.abspath(each or ".") != _HERE])
 if _own is not None and _own.loader is not None:
-    _own.loader.exec_module(sys.modules[__name__])
+    _module = type(sys)(__name__)  # names of its own: what is above is still to run
+    _module.__file__, _module.__spec__, _module.__loader__ = _own.origin, _own, _own.loader
+    sys.modules[__name__] = _module
+    _own.loader.exec_module(_module)
