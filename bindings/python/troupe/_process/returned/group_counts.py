@@ -5,7 +5,7 @@ the counts of a group outlive it. Three kinds are counted, each under keys that 
 
 - collectives, by group and backend. torch counts them itself; Gloo's number counts messages too, which are taken off. Its flight recorder, where
   it is on, knows which have not ended.
-- messages from one member to another: nothing of torch's counts those, so they are counted here.
+- messages from one member to another (`message_counts`).
 - the making of the group itself, which is begun once.
 """
 from __future__ import annotations
@@ -14,28 +14,16 @@ import contextlib
 import json
 import sys
 import threading
-import weakref
-from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 from troupe._process import torch_backend
+from troupe._process.returned import message_counts
 
 _GLOO = "gloo"
 _POOL = "concurrent/futures/thread.py"
 _DISTRIBUTED = "torch/distributed/"
-
-
-@dataclass(frozen=True)
-class Message:
-    """A message that this process sends or receives. `peer`: the other member by its rank in the group; None: whichever sends one."""
-
-    group: str
-    receives: bool
-    mine: int
-    peer: int | None
-    number: int
 
 
 @dataclass(frozen=True)
@@ -47,14 +35,8 @@ class Collective:
     thread: int
 
 
-_lock = threading.Lock()
-_messages: Counter[str] = Counter()    # by key
-_of_device: Counter[tuple[str, str]] = Counter()  # (group, type of device) -> messages; Gloo's number counts them too
 _making: dict[str, None] = {}          # names of groups whose making was begun, in that order
 _over: dict[str, int] = {}             # key -> collectives of a group that was destroyed
-_unclear: set[str] = set()             # groups of which torch's numbers count batches of messages as collectives
-_coalescing: set[str] = set()
-_works: weakref.WeakKeyDictionary[Any, Message] = weakref.WeakKeyDictionary()
 _waiting: dict[int, Any] = {}          # thread -> the torch.distributed.Work that it waits for
 _module: Any = None
 
@@ -66,11 +48,7 @@ def wrap(module: Any) -> None:
     group, work = getattr(module, "ProcessGroup", None), getattr(module, "Work", None)
     if group is None or work is None:  # a torch without groups
         return
-    _wrap_method(group, "send", lambda send: _counted(send, receives=False))
-    _wrap_method(group, "recv", lambda recv: _counted(recv, receives=True))
-    _wrap_method(group, "recv_anysource", _counted_any)
-    _wrap_method(group, "_start_coalescing", lambda start: _marked(start, _coalescing.add))
-    _wrap_method(group, "_end_coalescing", lambda end: _marked(end, _coalescing.discard))
+    message_counts.wrap(group, _wrap_method)
     _wrap_method(work, "wait", _noted_wait)
 
 
@@ -82,56 +60,16 @@ def _wrap_method(cls: Any, name: str, made_of: Callable[[Any], Any]) -> None:
         setattr(cls, name, made)
 
 
-def _counted(begin: Any, *, receives: bool) -> Any:
-    def send_or_receive(self: Any, tensors: Any, peer: int, *args: Any, **kwargs: Any) -> Any:
-        work = begin(self, tensors, peer, *args, **kwargs)
-        _note_message(self, tensors, receives, peer, work)
-        return work
-
-    return send_or_receive
-
-
-def _counted_any(begin: Any) -> Any:
-    def recv_anysource(self: Any, tensors: Any, *args: Any, **kwargs: Any) -> Any:
-        work = begin(self, tensors, *args, **kwargs)
-        _note_message(self, tensors, True, None, work)
-        return work
-
-    return recv_anysource
-
-
-def _note_message(group: Any, tensors: Any, receives: bool, peer: int | None, work: Any) -> None:
-    with contextlib.suppress(Exception):  # of a group or Work of another kind: it is not counted then
-        name, mine = group.group_name, group.rank()
-        key = message_key(name, receives, mine, peer)
-        with _lock:
-            _messages[key] += 1
-            _of_device[name, tensors[0].device.type] += 1
-            if name in _coalescing:
-                _unclear.add(name)
-            number = _messages[key]
-            if receives and peer is None:  # any message may be the one that it gets
-                number = sum(count for each, count in _messages.items() if each.startswith(f"{name} recv {mine} "))
-        if work is not None:
-            _works[work] = Message(name, receives, mine, peer, number)
-
-
-def _marked(step: Any, note: Callable[[str], None]) -> Any:
-    def coalescing(self: Any, *args: Any, **kwargs: Any) -> Any:
-        note(self.group_name)
-        return step(self, *args, **kwargs)
-
-    return coalescing
-
-
 def _noted_wait(original: Any) -> Any:
+    waiting, own_thread = _waiting, threading.get_ident  # local: this is part of every operation
+
     def wait(self: Any, *args: Any, **kwargs: Any) -> Any:  # by this very name: pybind11 knows then that no class of the program's overrides it
-        thread = threading.get_ident()
-        _waiting[thread] = self
+        thread = own_thread()
+        waiting[thread] = self
         try:
             return original(self, *args, **kwargs)
         finally:
-            _waiting.pop(thread, None)
+            waiting.pop(thread, None)
 
     return wait
 
@@ -182,13 +120,8 @@ def counted(group: Any) -> list[tuple[str, int]]:
         with contextlib.suppress(RuntimeError, AttributeError):  # a backend that does not count
             count = torch_backend.begun(group) if kind == torch_backend.NAME else group._get_backend(those[0])._get_sequence_number_for_group()
             if count is not None:
-                found.append((kind, count - (sum(_of_device[name, each.type] for each in those) if kind == _GLOO else 0)))
+                found.append((kind, count - (sum(message_counts.of_device(name, each.type) for each in those) if kind == _GLOO else 0)))
     return found
-
-
-def is_clear(name: str) -> bool:
-    """Whether the numbers of this group's collectives are comparable between its members."""
-    return name not in _unclear
 
 
 def recorded() -> dict[tuple[str, str], list[Collective]]:
@@ -214,14 +147,13 @@ def begun(key: str) -> tuple[int, bool]:
     if len(parts) == 2 and parts[1] == "made":
         return int(parts[0] in _making), more
     if len(parts) == 4:
-        with _lock:
-            count = _messages[key] + (_messages[message_key(parts[0], True, int(parts[2]), None)] if parts[1] == "recv" else 0)
+        receives, mine = parts[1] == "recv", int(parts[2])
+        count = message_counts.with_member(parts[0], receives, mine, None if parts[3] == "any" else int(parts[3]))
+        count += message_counts.with_member(parts[0], True, mine, None) if receives else 0
         return count, more or parts[0] not in _making
     if len(parts) == 3:
-        with _lock:
-            count = sum(_messages[each] for each in list(_messages) if each.startswith(f"{parts[0]} send ") and each.endswith(f" {parts[2]}"))
-        return count, more or parts[0] not in _making
-    if len(parts) != 2 or not is_clear(parts[0]):
+        return message_counts.sent_to(parts[0], int(parts[2])), more or parts[0] not in _making
+    if len(parts) != 2 or not message_counts.is_clear(parts[0]):
         return 0, True
     count = _collectives(*parts)
     return (0, True) if count is None else (count, more)  # it was never in that group: another process is, in this one's place
@@ -257,8 +189,3 @@ def _program_goes_on() -> bool:
 def waited_for(thread: int | None) -> Any:
     """The Work that this thread waits for; None: it waits for none."""
     return _waiting.get(thread or 0)
-
-
-def message_of(work: Any) -> Message | None:
-    """The message that this Work is of; None: it is of none."""
-    return _works.get(work)

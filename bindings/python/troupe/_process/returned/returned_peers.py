@@ -14,8 +14,9 @@ from typing import Any
 
 from troupe._code import failures
 from troupe._process import group_epochs, group_names
-from troupe._process.returned import group_counts
-from troupe._process.returned.group_counts import Collective, Message
+from troupe._process.returned import group_counts, message_counts
+from troupe._process.returned.group_counts import Collective
+from troupe._process.returned.message_counts import Message
 
 STILL_S = 2.0
 """So long this process has begun nothing, and waited at one place, when it is looked at."""
@@ -142,7 +143,7 @@ def _words(module: Any, returned: frozenset[int]) -> list[dict[str, Any]]:
         return []  # ranks of another world than the launch's are nobody's here
     main = threading.main_thread().ident
     work = group_counts.waited_for(main)
-    message = group_counts.message_of(work) if work is not None else None
+    message = message_counts.message_of(work) if work is not None else None
     if message is not None:
         return _of_message(module, message, returned)
     known = group_counts.recorded()
@@ -150,7 +151,7 @@ def _words(module: Any, returned: frozenset[int]) -> list[dict[str, Any]]:
     for group in list(module._world.pg_map):
         name = module._world.pg_names.get(group, "")
         awaited = sorted(returned & set(_members(module, group)))
-        if not awaited or not group_counts.is_clear(name):
+        if not awaited or not message_counts.is_clear(name):
             continue
         for kind, count in group_counts.counted(group):
             if waits := _oldest(known.get((name, kind)), count, on_gpu=kind == _ON_GPU):
