@@ -165,7 +165,7 @@ def test_a_failure_starts_all_again_from_the_checkpoint(idle: Home, tmp_path: Pa
     assert result.return_value == 2 and result.metrics == {"step": 3}
     assert [each["step"] for each in result.metrics_history] == [0, 1, 2, 3]
     assert [(tmp_path / f"attempts-{each}").read_text() for each in (0, 1)] == ["0\n2\n"] * 2
-    assert sorted(os.listdir(tmp_path / "run")) == [".reports", ".run", *(f"checkpoint_{step:06d}" for step in range(4)), "progress.jsonl"]
+    assert sorted(os.listdir(tmp_path / "run")) == [".reports", ".run", ".trainer", *(f"checkpoint_{step:06d}" for step in range(4)), "progress.jsonl"]
     said = capfd.readouterr().err
     assert f"run run: rank {rank}: " in said and "all 2 workers are started again from checkpoint_000001 (failure 1 of 1)" in said, said
 
@@ -243,7 +243,7 @@ def test_a_loop_may_go_on_after_a_checkpoint_that_could_not_be_kept(idle: Home, 
     assert [Path(each.path).name for each, _ in result.best_checkpoints] == ["same", "checkpoint_000000"]
     assert [Path(each.path, "a").read_text() for each, _ in result.best_checkpoints] == ["0", "1"]
     assert [each["n"] for each in result.metrics_history] == [1, 3] and sorted(os.listdir(tmp_path / "run")) == [
-        ".reports", ".run", "checkpoint_000000", "progress.jsonl", "same"]
+        ".reports", ".run", ".trainer", "checkpoint_000000", "progress.jsonl", "same"]
     again = trainer(lambda: None, tmp_path).fit()
     assert again.metrics == {"n": 3} and again.checkpoint == result.checkpoint
 

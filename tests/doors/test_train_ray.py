@@ -51,7 +51,8 @@ def train_func(config):
 
 
 def fit(how, path):
-    trainer = TorchTrainer(
+    run = os.path.join(path, "run")
+    trainer = TorchTrainer.restore(run) if TorchTrainer.can_restore(run) else TorchTrainer(
         train_func, train_loop_config={"how": how}, scaling_config=ScalingConfig(num_workers=2),
         run_config=RunConfig(name="run", storage_path=path, failure_config=FailureConfig(max_failures=1 if how == "kill" else 0),
                              checkpoint_config=CheckpointConfig(num_to_keep=1)))
@@ -107,6 +108,15 @@ def test_a_workers_exception_is_the_callers(shared_home: Home, address: str, tmp
     done = run(shared_home, tmp_path / "script.py", address, where, "raise")
     assert done.returncode == 0 and "KeyError True" in done.stdout.splitlines(), done.stdout + done.stderr
     assert "rank 1 of 2 on " in done.stderr and "failed: KeyError: 'lr'" in done.stderr and 'raise KeyError("lr")' in done.stderr, done.stderr
+
+
+def test_a_run_that_failed_is_restored_by_another_process(shared_home: Home, address: str, tmp_path: Path) -> None:
+    """From what its folder has: the loop and its config too, whatever the second process would have given."""
+    failed = run(shared_home, tmp_path / "script.py", address, "program", "raise")
+    assert failed.returncode == 0 and "KeyError True" in failed.stdout.splitlines(), failed.stdout + failed.stderr
+    done = run(shared_home, tmp_path / "script.py", address, "program", "not used")
+    assert done.returncode == 0 and done.stdout.splitlines()[-1] == "({'step': 3}, 'checkpoint_000003', 1)", done.stdout + done.stderr
+    assert all(f"rank {rank} from 2: " in done.stdout + done.stderr for rank in (0, 1)), done.stdout + done.stderr
 
 
 def test_more_workers_than_the_launch_has(shared_home: Home, address: str, tmp_path: Path) -> None:

@@ -31,8 +31,8 @@ def make(program: Program, begin: dict) -> None:
             for descriptor, name in ((1, files.OUT), (2, files.ERR)):
                 _link(os.readlink(f"/proc/self/fd/{descriptor}"), os.path.join(folder, name))
     except OSError as error:
-        lacks = f"output in {folder}" if program.log_folder else "error file"
-        text = f"troupe: no {lacks} on {os.uname().nodename}: {error.strerror or error}; troupe logs {begin['launch'][:8]} has all output\n"
+        text = f"troupe: no {'output' if program.log_folder else 'error file'} in {folder} on {os.uname().nodename}: {error.strerror or error}"
+        text += f"; troupe logs {begin['launch'][:8]} has it\n" if program.log_folder else "\n"
         os.write(2, text.encode(errors="backslashreplace"))
         return
     os.environ["TORCHELASTIC_ERROR_FILE"] = os.path.join(folder, files.ERROR)

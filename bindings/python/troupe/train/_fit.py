@@ -38,6 +38,8 @@ class Plan:
     timeout_s: float
     resume_from: Checkpoint | None
     datasets: Datasets
+    keep: Callable[[Path], None]
+    """Keeps the trainer in the run's folder"""
 
 
 class Training:
@@ -52,6 +54,7 @@ class Training:
     def run(self) -> Result:
         """Trains. Blocks. Raises what fit() does."""
         payload = troupe.put(capture.dumps(self._plan.loop, self._plan.arguments, {}, what="train_loop_per_worker"))
+        self._plan.keep(self._folder.path)
         limit = self._plan.run.failure_config.max_failures  # type: ignore[union-attr]
         failures = fruitless = 0
         while True:

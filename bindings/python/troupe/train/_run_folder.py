@@ -5,6 +5,7 @@
     progress.jsonl                 all reports; each line ends with a checksum of what is before it (`_records`)
     .staging-ID/3/rank-0/          what ranks are writing, of one attempt
     .dropped-checkpoint_000001/    on its way out
+    .trainer/                      how its trainer is made again (`_restore`)
     .run                           who is at it; locked as long as that process lives
 
 View: the process that trains has it, and no other, on any host that has the file system. Ranks write into the staging folder alone.

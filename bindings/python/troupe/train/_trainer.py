@@ -2,16 +2,18 @@
 from __future__ import annotations
 
 import inspect
+import os
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from troupe import _pickled
 from troupe._identity import new_id
-from troupe.train import _config, _datasets
+from troupe.train import _config, _datasets, _restore
 from troupe.train._checkpoint import Checkpoint
-from troupe.train._config import RunConfig, ScalingConfig, of_training
+from troupe.train._config import CheckpointConfig, FailureConfig, RunConfig, ScalingConfig, of_training
 from troupe.train._datasets import DataConfig
 from troupe.train._result import Result
 
@@ -62,7 +64,7 @@ class TorchTrainer:
             raise TypeError(f"TorchTrainer(resume_from_checkpoint={resume_from_checkpoint!r}): a Checkpoint, as Checkpoint.from_directory(folder) makes one")
         self._resume_from = resume_from_checkpoint
         self._datasets = _datasets.checked(datasets, _of(DataConfig, "dataset_config", dataset_config))
-        self._loop = train_loop_per_worker
+        self._loop, self._config = train_loop_per_worker, train_loop_config
         self._arguments = _arguments(train_loop_per_worker, train_loop_config)
 
     def fit(self) -> Result:
@@ -81,8 +83,56 @@ class TorchTrainer:
         run = self.run_config
         name = run.name or f"train_{time.strftime('%Y-%m-%d_%H-%M-%S')}_{new_id()[:6]}"
         backend = self._torch_config.backend or ("nccl" if self.scaling_config.use_gpu else "gloo")
-        plan = _fit.Plan(self._loop, self._arguments, self.scaling_config, run, backend, self._torch_config.timeout_s, self._resume_from, self._datasets)
+        plan = _fit.Plan(self._loop, self._arguments, self.scaling_config, run, backend, self._torch_config.timeout_s, self._resume_from, self._datasets,
+                         self._keep)
         return _fit.train(plan, run.storage_path or _config.DEFAULT_STORAGE, name)
+
+    @classmethod
+    def can_restore(cls, path: str | os.PathLike, storage_filesystem: Any = None) -> bool:
+        """Return True if the folder of a run, `storage_path/name`, has what `restore` needs. As Ray's."""
+        return _restore.can_restore(_folder_of_run("can_restore", path, storage_filesystem))
+
+    @classmethod
+    def restore(cls, path: str | os.PathLike, train_loop_per_worker: Callable[..., Any] | None = None, train_loop_config: Mapping[str, Any] | None = None, *,
+                torch_config: TorchConfig | None = None, scaling_config: ScalingConfig | None = None, datasets: Mapping[str, Any] | None = None,
+                storage_filesystem: Any = None) -> TorchTrainer:
+        """Make the trainer of a run again, from the run's folder. `fit()` then goes on from the latest checkpoint. As Ray's.
+
+        What is given here takes the place of what the trainer had. Datasets are not kept: those of the run are given again.
+
+        Args:
+            path: the folder of the run, `storage_path/name`.
+
+        Raises:
+            ValueError: if the folder has no trainer, if a dataset of the run is not given, or if the loop or its config cannot be made again.
+            TroupeError: if a file of the trainer is damaged. The error names it.
+            PermissionError: if the loop or its config may be another user's file.
+        """
+        kept = _restore.read(_folder_of_run("restore", path, storage_filesystem))
+        if missing := sorted(set(kept.datasets) - set(datasets or ())):
+            raise ValueError(f"TorchTrainer.restore({str(kept.path)!r}): the run has datasets that are to be given again: "
+                             f"datasets={{{', '.join(f'{name!r}: ...' for name in missing)}}}")
+        run = RunConfig(name=kept.path.name, storage_path=kept.path.parent, worker_runtime_env=kept.worker_runtime_env,
+                        failure_config=_restore.made(FailureConfig, kept.failure), checkpoint_config=_restore.made(CheckpointConfig, kept.checkpoint))
+        split = [name for name in datasets or () if name in kept.split or name not in kept.datasets]
+        return cls(train_loop_per_worker or kept.load("loop"),
+                   train_loop_config=kept.load("config") if train_loop_config is None else train_loop_config,
+                   torch_config=torch_config or _restore.made(TorchConfig, kept.torch), scaling_config=scaling_config or _restore.made(ScalingConfig, kept.scaling),
+                   run_config=run, datasets=datasets, dataset_config=DataConfig(datasets_to_split=split),
+                   resume_from_checkpoint=None if kept.resume_from is None else Checkpoint(kept.resume_from))
+
+    def _keep(self, folder: Path) -> None:
+        run, fields_of = self.run_config, _restore.fields_of
+        _restore.keep(folder, loop=self._loop, config=self._config, scaling=fields_of(self.scaling_config), failure=fields_of(run.failure_config),
+                      checkpoint=fields_of(run.checkpoint_config), torch=fields_of(self._torch_config), worker_runtime_env=run.worker_runtime_env,
+                      resume_from=self._resume_from and self._resume_from.path, datasets=sorted(self._datasets.by_name), split=sorted(self._datasets.split))
+
+
+def _folder_of_run(name: str, path: Any, storage_filesystem: Any) -> Path:
+    if storage_filesystem is not None:
+        raise ValueError(f"TorchTrainer.{name}(storage_filesystem=...) is not a part of Troupe: the path is a folder, of a mounted file system perhaps")
+    _config.check_place(None, path)
+    return Path(os.path.abspath(os.path.expanduser(os.fspath(path))))
 
 
 def _of(cls: type, name: str, given: Any) -> Any:
