@@ -94,7 +94,8 @@ def test_runs_are_listed_filtered_and_cancelled(shared_home: Home, nodes: dict, 
 
 
 def test_a_failure_has_the_commands_code_and_a_type_that_is_not_there_names_those_that_are(shared_home: Home, nodes: dict, tmp_path: Path) -> None:
-    failed = air(shared_home, "run", "-f", workload(tmp_path, "echo last words; exit 7"), "--watch", ok=False)
+    command = "test $NODE_RANK = 0 || exec sleep 600; echo last words; exit 7"  # one node alone: the other's end is not its own
+    failed = air(shared_home, "run", "-f", workload(tmp_path, command), "--watch", ok=False)
     assert failed.returncode == 7 and "last words" in failed.stdout, failed.stderr
     refused = air(shared_home, "run", "-f", workload(tmp_path, "true", compute="{num_accelerators: 1, accelerator_type: GPU_1xa10}"), ok=False)
     assert refused.returncode == 1 and "its accelerator types: GPU_1xA10" in refused.stderr, refused.stderr

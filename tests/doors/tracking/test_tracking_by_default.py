@@ -12,7 +12,6 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pytest
 from e2e_conftest import TIMEOUT_S, Home
 from servers import Server, needs_mlflow
 
@@ -79,3 +78,39 @@ def test_a9_the_link_to_a_server_is_shown_before_the_ranks_start(home: Home, ser
     assert "PlacementError" in err and "MLflow: " not in err, err
     (refused,) = [each["status"] for each in server.runs() if each["id"] not in by_id]
     assert refused == "FAILED" and not list(tmp_path.rglob("*.db"))
+
+
+def test_a9_a_run_of_troupe_air_logs_to_one_run_whose_link_comes_first(home: Home, server: Server, tmp_path: Path) -> None:
+    """In its experiment, under its name; what each node's shell starts finds the run in its environment."""
+    (tmp_path / "train.yaml").write_text(
+        "experiment_name: training\nrun_name: first\ncompute: {num_accelerators: 2, accelerator_type: GPU_1xA10}\ncommand: echo run $MLFLOW_RUN_ID\n")
+    variables = {"TROUPE_ADDRESS": "", "MLFLOW_TRACKING_URI": server.uri, "MLFLOW_ENABLE_SYSTEM_METRICS_LOGGING": "false"}
+    done = subprocess.run([sys.executable, "-m", "troupe", "air", "run", "-f", "train.yaml"], cwd=tmp_path, capture_output=True, text=True,
+                          timeout=LIMIT_S, env={**os.environ, **variables})
+    assert done.returncode == 0, done.stdout + done.stderr
+    said = [line for line in done.stderr.splitlines() if line.startswith("launch ")]
+    link = re.fullmatch(rf"launch \w+ · MLflow: {server.uri}/#/experiments/[1-9]\d*/runs/(\w+)", said[0])
+    assert link is not None and done.stdout.splitlines() == [f"run {link[1]}"], done.stdout + done.stderr
+    assert [each["status"] for each in server.runs() if each["id"] == link[1]] == ["FINISHED"], server.runs()
+
+
+UNTRACKED = """
+from serverless_gpu import distributed
+
+@distributed(gpus=3, remote=True)
+def train():
+    import mlflow
+    mlflow.log_metric("loss", 1.0)
+    return mlflow.active_run().info.run_id
+
+print(len(set(train.distributed())))
+"""
+
+
+def test_ranks_of_a_launch_without_a_run_make_their_database_one_after_the_other(home: Home, tmp_path: Path) -> None:
+    """Of several processes that make all tables at once, MLflow's own fail."""
+    (tmp_path / "program.py").write_text(UNTRACKED)
+    done = subprocess.run([sys.executable, "-m", "troupe", "run-as", "program.py"], cwd=tmp_path, capture_output=True, text=True, timeout=LIMIT_S,
+                          env={**os.environ, "TROUPE_ADDRESS": "", "TROUPE_TRACKING": "0"})
+    assert done.stdout.splitlines()[-1:] == ["3"], done.stdout + done.stderr
+    assert "MLflow: " not in done.stderr and [each.name for each in tmp_path.rglob("*.db")] == ["mlflow.db"], done.stderr

@@ -14,6 +14,7 @@ from collections.abc import Callable
 from typing import Any, NoReturn
 
 from troupe import _rendezvous
+from troupe._after_import import after_import
 from troupe._cluster import session as _session
 from troupe._code import failures
 from troupe._process import exit as _leave, finish, group_epochs, notes, process_groups, stopping, torch_backend
@@ -75,11 +76,20 @@ def enter(begin: dict) -> Any:
 
 
 def track(session: _session.Session, begin: dict) -> None:
-    """Where the launch has a run in MLflow, what this process logs goes there: a rank, or with `rank` None what ranks have started."""
+    """Where the launch has a run in MLflow, what this process logs goes there: a rank, or with `rank` None what ranks have started. Where it has
+    none, processes that make a database of their own in one directory do so one after the other."""
     if _TRACKER in os.environ:
         from troupe._tracking import rank
 
         rank.begin(session, begin)
+    else:
+        after_import({"mlflow": _take_turns})
+
+
+def _take_turns(mlflow: Any) -> None:
+    from troupe._tracking import turns
+
+    turns.take_turns(mlflow)
 
 
 def prepare(channel: ProcessChannel, begin: dict, attachment: bytes,

@@ -12,16 +12,13 @@ It ends with its stdin. Runs in a file that are open then belong to a caller tha
 from __future__ import annotations
 
 import contextlib
-import fcntl
-import hashlib
 import json
 import os
 import struct
 import sys
-from collections.abc import Iterator
 from typing import Any, BinaryIO
 
-from troupe._tracking import rule
+from troupe._tracking import rule, turns
 
 ADDRESS = "TROUPE_TRACKING_STORE"
 """The variable with the address, which may hold a password: not among its arguments, which other users see."""
@@ -87,7 +84,7 @@ class Store:
 
         runs.impatient()
         try:
-            with self._alone():
+            with turns.alone(self._uri):
                 run, experiment = runs.opened(runs.client(self._uri), wish)
         except Exception as error:
             return {"status": 500}, runs.words_of(error).encode()
@@ -125,23 +122,10 @@ class Store:
         if self._server is None:
             from mlflow.server import app, handlers
 
-            with self._alone():
+            with turns.alone(self._uri):
                 handlers.initialize_backend_stores(self._uri, self._uri, _artifact_root(self._uri))
             self._server = app.test_client()
         return self._server
-
-    @contextlib.contextmanager
-    def _alone(self) -> Iterator[None]:
-        """While a database in a file may be made or migrated: programs in one folder do it one after the other."""
-        if not self._local:
-            yield
-            return
-        from troupe._cluster import home
-
-        name = hashlib.sha256(f"{os.getcwd()} {self._uri}".encode()).hexdigest()[:16]
-        with open(home.home() / f"tracking-{name}.lock", "w") as file:
-            fcntl.flock(file, fcntl.LOCK_EX)
-            yield
 
     def _note(self, header: dict[str, Any], body: bytes, content: bytes, status: int) -> None:
         """Which runs of launches are open."""

@@ -51,7 +51,7 @@ def start(workload: Workload, session: Any, *, detach: bool = True, quiet: bool 
         asked["gpu_type"] = workload.kind.gpu_type
         labels = {selectors.GPU_TYPE: workload.kind.gpu_type, **({POOL: workload.pool} if workload.pool else {})}
         asked["label_selector"] = labels
-    options = replace(_function.options_of("troupe air run", asked), door=DOOR, about={
+    options = replace(_function.options_of("troupe air run", asked), door=DOOR, tracks=True, about={
         "experiment": workload.experiment, "accelerator_type": str(workload.kind), "num_accelerators": str(workload.accelerators),
         "user": getpass.getuser()})
     line = _program.Line(COMMAND, _node.SHELL, (), workload.nodes if with_gpus else 0, {"setup": node}, workload.kind.gpus_per_node)
