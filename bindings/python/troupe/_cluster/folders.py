@@ -11,10 +11,16 @@
 """
 from __future__ import annotations
 
+import contextlib
 import os
 import stat
+from collections.abc import Iterator
 from pathlib import Path
 
+from troupe._identity import new_id
+
+UNFINISHED = ".new"
+"""End of the names of files that are being written, and take the place of others"""
 _LINKS_MAX = 40  # as the kernel follows
 _OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
 
@@ -48,6 +54,24 @@ def open_private(path: str | os.PathLike[str], flags: int) -> int:
     descriptor = os.open(path, flags | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
     os.fchmod(descriptor, 0o600)
     return descriptor
+
+
+@contextlib.contextmanager
+def replacement(path: Path) -> Iterator[Path]:
+    """Give a path beside `path`; what the block writes there takes the place of `path` in one step, once the block has ended well.
+
+    No other thread, process or host is given the same path: process ids are equal in containers that share a disk. After a failure nothing is left.
+
+        with folders.replacement(path) as fresh:
+            fresh.write_text(text)
+    """
+    fresh = path.with_name(f"{path.name}.{new_id()[:16]}{UNFINISHED}")
+    try:
+        yield fresh
+        fresh.replace(path)
+    except BaseException:
+        fresh.unlink(missing_ok=True)
+        raise
 
 
 def _walk(path: str, remedy: str) -> str:

@@ -222,7 +222,7 @@ def _sweep() -> None:
 def _forget_unused() -> None:
     """Removes what no process uses: left-overs of a making that was killed, what was put away, what nobody has asked for in UNUSED_S seconds, and
     over the limit of all together what was asked for longest ago. What a process uses, or makes just now, is locked and stays."""
-    for file in cache().glob(f"{SENT}*.json"):
+    for file in (*cache().glob(f"{SENT}*.json"), *cache().glob(f"*{folders.UNFINISHED}")):
         with contextlib.suppress(FileNotFoundError):
             if file.stat().st_mtime < time.time() - UNUSED_S:  # a clock that jumped costs one reading of a directory
                 file.unlink()

@@ -21,6 +21,8 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
+from troupe._cluster import folders
+
 NOT_MADE = "it was not made yet"
 _BLOCK = 1 << 20
 
@@ -178,10 +180,5 @@ def mapping_in(data: bytes) -> dict[str, Any] | None:
 
 def write(path: Path, value: dict[str, Any]) -> None:
     """Keeps it there, whole or not at all. Raises OSError."""
-    fresh = path.with_name(f"{path.name}.{os.getpid()}")
-    try:
+    with folders.replacement(path) as fresh:
         fresh.write_text(json.dumps(value), encoding="utf-8")
-        fresh.replace(path)
-    except BaseException:
-        fresh.unlink(missing_ok=True)
-        raise

@@ -42,15 +42,22 @@ class JobFiles:
         root = self._root() / inside
         if root.is_file():
             return [("", root.stat().st_size, _digest(root) if digests else "")]
-        found = [Path(folder, name) for folder, _, names in os.walk(root) for name in names]
-        return [(str(each.relative_to(root)), each.stat().st_size, _digest(each) if digests else "") for each in sorted(found) if each.is_file()]
+        found = []
+        for each in sorted(Path(folder, name) for folder, _, names in os.walk(root) for name in names):
+            with contextlib.suppress(FileNotFoundError):  # a process that the job left behind has removed it since
+                if each.is_file():
+                    found.append((str(each.relative_to(root)), each.stat().st_size, _digest(each) if digests else ""))
+        return found
 
-    def piece(self, inside: str, path: str, offset: int) -> bytes:
-        """So much of a file, from there."""
+    def piece(self, inside: str, path: str, offset: int) -> bytes | None:
+        """Return so much of a file, from there; None if the file is not there any more."""
         root = self._root() / inside
-        with open(root / path if path else root, "rb") as file:
-            file.seek(offset)
-            return file.read(_PIECE_BYTES)
+        try:
+            with open(root / path if path else root, "rb") as file:
+                file.seek(offset)
+                return file.read(_PIECE_BYTES)
+        except FileNotFoundError:
+            return None
 
     def _root(self) -> Path:
         if self._folder is None:
@@ -156,11 +163,15 @@ class _File(NamedTuple):
     digest: str
 
 
-def _write(path: Path, size: int, piece: Callable[[int], bytes]) -> None:
+def _write(path: Path, size: int, piece: Callable[[int], bytes | None]) -> None:
+    """Write a file that was `size` bytes long when it was listed; none if it is not there any more."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with open(path, "wb") as file:
         while (at := file.tell()) < size:
             data = piece(at)
+            if data is None:
+                path.unlink()
+                return
             if not data:
                 break  # it was made shorter meanwhile
             file.write(data)

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from troupe import _pickled
+from troupe._cluster import folders
 from troupe._code import disk
 
 METADATA = ".metadata.json"
@@ -84,9 +85,8 @@ class Checkpoint:
         """Keeps this dict, of what JSON has, in the folder in place of what was there. Raises TypeError for what JSON has not."""
         text = json.dumps(dict(metadata))
         folder = self._folder()
-        beside = folder / f"{METADATA}.{os.getpid()}"
-        beside.write_text(text)
-        beside.replace(folder / METADATA)
+        with folders.replacement(folder / METADATA) as fresh:
+            fresh.write_text(text)
 
     def update_metadata(self, metadata: Mapping[str, Any]) -> None:
         """Adds these keys to the metadata, over those that are there."""

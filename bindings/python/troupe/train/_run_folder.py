@@ -23,7 +23,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from troupe._cluster import status_lines
+from troupe._cluster import folders, status_lines
 from troupe._code import disk
 from troupe._identity import new_id
 from troupe.train import _metrics, _records
@@ -47,13 +47,9 @@ def synced(path: Path) -> None:
 
 def write_whole(path: Path, text: str) -> None:
     """The file has this text or what it had, whatever happens meanwhile."""
-    beside = path.with_name(f"{path.name}.{os.getpid()}.new")
-    try:
-        beside.write_text(text)
-        synced(beside)
-        beside.replace(path)
-    finally:
-        beside.unlink(missing_ok=True)
+    with folders.replacement(path) as fresh:
+        fresh.write_text(text)
+        synced(fresh)
     synced(path.parent)
 
 
@@ -137,7 +133,7 @@ class RunFolder:
         self._remove_all(_STAGING, _DROPPED)
         found = []
         for record in sorted((self.path / REPORTS).iterdir()):
-            if record.suffix == ".new" or not (self.path / record.name).is_dir():
+            if record.suffix == folders.UNFINISHED or not (self.path / record.name).is_dir():
                 record.unlink()
                 continue
             found.append(_kept_of(record))

@@ -93,23 +93,20 @@ def _build(path: pathlib.Path) -> None:
     compiler = _compiler()
     if not pathlib.Path(python, "Python.h").exists():
         raise RuntimeError(_cannot(f"Python's headers are not in {python}", "install them (Debian: apt-get install python3-dev)"))
-    made = path.with_suffix(f".{os.getpid()}.new")
     command = [compiler, *_FLAGS, f"-D_GLIBCXX_USE_CXX11_ABI={int(torch.compiled_with_cxx11_abi())}", f"-I{here}"]
     for folder in (root / "include", root / "include/torch/csrc/api/include", python):
         command += ["-isystem", str(folder)]
-    command += [str(here / "backend.cc"), f"-L{root / 'lib'}", "-ltorch_cpu", "-ltorch_python", "-lc10", "-o", str(made)]
-    try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=BUILD_S_MAX, check=False)
+    command += [str(here / "backend.cc"), f"-L{root / 'lib'}", "-ltorch_cpu", "-ltorch_python", "-lc10", "-o"]
+    with folders.replacement(path) as made:
+        try:
+            done = subprocess.run([*command, str(made)], capture_output=True, text=True, timeout=BUILD_S_MAX, check=False)
+        except subprocess.TimeoutExpired:
+            raise RuntimeError(_cannot(f"{compiler} was not done after {BUILD_S_MAX} s, counted from its start",
+                                       "try again on a machine that is less busy")) from None
         if done.returncode != 0:
             raise RuntimeError(_cannot(f"{compiler} failed with code {done.returncode}: {done.stderr.strip()[-2000:]}",
-                                       f"set CXX to a compiler that knows C++20; it was: {' '.join(command)}"))
+                                       f"set CXX to a compiler that knows C++20; it was: {' '.join([*command, str(made)])}"))
         made.chmod(0o700)  # the compiler took it from the umask
-        os.replace(made, path)
-    except subprocess.TimeoutExpired:
-        raise RuntimeError(_cannot(f"{compiler} was not done after {BUILD_S_MAX} s, counted from its start",
-                                   "try again on a machine that is less busy")) from None
-    finally:
-        made.unlink(missing_ok=True)
 
 
 def _cannot(why: str, remedy: str) -> str:

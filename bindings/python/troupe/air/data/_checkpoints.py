@@ -10,6 +10,7 @@ from typing import Any
 from torch.distributed.checkpoint import FileSystemReader, FileSystemWriter
 from torch.futures import Future
 
+from troupe._cluster import folders
 from troupe._code import disk
 
 METADATA = ".metadata"
@@ -62,12 +63,11 @@ class UCVolumeWriter(FileSystemWriter):
 
 def _bring(file: Path, target: Path) -> None:
     """Copy a file to a name beside its target, sync it, and rename it."""
-    partial = target.with_name(f".{target.name}.partial-{os.getpid()}")
-    with disk.writing(f"checkpoint file {target}", target, needed=file.stat().st_size, remedy="free room there, or save elsewhere", partial=partial):
+    with (disk.writing(f"checkpoint file {target}", target, needed=file.stat().st_size, remedy="free room there, or save elsewhere"),
+          folders.replacement(target) as partial):
         shutil.copyfile(file, partial)
         with partial.open("rb+") as written:
             os.fsync(written.fileno())
-        os.replace(partial, target)
 
 
 class UCVolumeReader(FileSystemReader):

@@ -115,14 +115,18 @@ def _here(session: _session.Session) -> dict[str, Any]:
 
 
 def _kept(code: str, target: Path) -> Path:
-    """A copy of the code for trials that begin later. Raises TooLargeError, OutOfDiskError, an OSError."""
+    """Copy the code for trials that begin later; what vanishes meanwhile is left out. Raises TooLargeError, OutOfDiskError, an OSError."""
     with disk.writing("the code of the sweep", target.parent, remedy="make room there"):
         target.mkdir()
         if os.path.isfile(code):
             return Path(shutil.copy2(code, target))
         for name in listing.files_of(code, (), what="code", ignored=_code_folder.rules(code)):
             (target / name).parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy2(os.path.join(code, name), target / name)
+            try:
+                shutil.copy2(os.path.join(code, name), target / name)
+            except FileNotFoundError:
+                if os.path.lexists(os.path.join(code, name)):
+                    raise
     return target
 
 
