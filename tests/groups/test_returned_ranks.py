@@ -1,9 +1,11 @@
 """A rank that has returned while others wait for it fails their launch at once, by name; and none that others do not wait for does.
 
 Method: three ranks meet, rank 1 ends in each of the ways that a rank ends well, and the others go on: to an operation that it was to take part in, or to what needs it no more.
+The same of parts whose processes go on: of `current().run`, and of workers of troupe.train.
 """
 from __future__ import annotations
 
+import re
 import sys
 import threading
 from pathlib import Path
@@ -14,8 +16,11 @@ import pytest
 from e2e_conftest import Home
 
 from troupe import exceptions
+from troupe._process.returned import returned_verdict
 from troupe._process.torch_backend import build
-from troupe.launch import distributed, submit_command
+from troupe.launch import current, distributed, ray_launch, submit_command
+from troupe.train import RunConfig, ScalingConfig, WorkerGroupError
+from troupe.train.torch import TorchConfig, TorchTrainer
 
 LIMIT_S = 180
 LONGER_S = 8.0  # than it takes to ask a rank that has returned, several times
@@ -168,3 +173,89 @@ def test_what_needs_a_returned_rank_no_more_goes_on(cluster: Home) -> None:
     begun = [distributed(processes=3, remote=True)(program).submit(backend) for program, backend in programs]
     for handle, (program, backend) in zip(begun, programs, strict=True):
         assert handle.result(LIMIT_S) == [0, 1, 2], (program, backend)
+
+
+def _part(backend: str) -> None:
+    import torch
+    import torch.distributed as dist
+
+    group = dist.new_group(backend=backend)
+    ones = torch.ones(10)
+    for _ in range(3):
+        dist.all_reduce(ones, group=group)
+    if dist.get_rank() != 1:
+        dist.all_reduce(ones, group=group)
+
+
+def _part_without_it(name: str) -> int:
+    import torch
+    import torch.distributed as dist
+
+    ones = torch.ones(10)
+    if name == "first":  # rank 1 has begun less, and returns long before the others, which do not need it
+        others = dist.new_group([0, 2])
+        if dist.get_rank() == 0:
+            threading.Event().wait(LONGER_S)
+        if dist.get_rank() != 1:
+            dist.all_reduce(ones, group=others)
+    if name == "second":  # the others wait for it, and it has returned from the first part alone
+        if dist.get_rank() == 1:
+            threading.Event().wait(LONGER_S)
+        dist.all_reduce(ones)
+    return dist.get_rank()
+
+
+@ray_launch(processes=3, cpus_per_rank=0.1, remote=True)
+def _drives(part: Any, *given: str) -> list[int]:
+    for each in given:
+        found = current().run(part, each)
+    return found
+
+
+def test_a_part_waits_for_no_rank_whose_part_has_returned(cluster: Home, tmp_path: Path) -> None:
+    healthy = _drives.submit(_part_without_it, "first", "second")
+    failing = [_drives.submit(_part, backend) for backend in ("gloo", "troupe")]
+    trainer = TorchTrainer(lambda: _part("gloo"), torch_config=TorchConfig(backend="gloo"), run_config=RunConfig(name="run", storage_path=tmp_path),
+                           scaling_config=ScalingConfig(num_workers=3, resources_per_worker={"CPU": 0.1}))
+    said = "rank 1 returned after 3 operations; ranks 0, 2 wait for it in operation 4 (all_reduce) of process group 1"
+    with pytest.raises(WorkerGroupError, match=re.escape(said)):
+        trainer.fit()
+    for handle in failing:
+        with pytest.raises(exceptions.LaunchError, match=re.escape(said)):
+            handle.result(LIMIT_S)
+    assert healthy.result(LIMIT_S)[0] == [0, 1, 2]
+
+
+WORD = {"torch_group": "0", "key": "0 gloo", "kind": "collective", "operation": 4, "op": "all_reduce", "awaited": [1, 2]}
+
+
+@pytest.mark.parametrize(("word", "records", "counts"), [
+    (WORD, {1: {"0 gloo": 3}}, {1: 3}),
+    (WORD, {1: {"0 gloo": 4}}, {}),
+    (WORD, {1: {"1 gloo": 3}}, {}),  # it counts no such group: that is not known
+    (WORD, {0: {"0 gloo": 3}}, {}),  # who is not waited for
+    (WORD, {1: {"0 gloo": 3}, 2: {"0 gloo": 2}}, {1: 3, 2: 2}),
+    ({**WORD, "kind": "making", "key": "1 made", "operation": 1}, {1: {"0 made": 1}}, {1: 0}),
+    ({**WORD, "kind": "receive", "key": "0 send 1 0"}, {1: {"0 made": 1, "0 send 1 0": 3}}, {1: 3}),
+    ({**WORD, "kind": "receive", "key": "0 send 1 0"}, {1: {"0 made": 1}}, {1: 0}),
+    ({**WORD, "kind": "receive", "key": "0 send 1 0"}, {1: {}}, {}),
+    ({**WORD, "kind": "send", "key": "0 recv 1 0"}, {1: {"0 made": 1, "0 recv 1 0": 2, "0 recv 1 any": 2}}, {}),
+    ({**WORD, "kind": "send", "key": "0 recv 1 0"}, {1: {"0 made": 1, "0 recv 1 0": 2, "0 recv 1 any": 1}}, {1: 3}),
+    ({**WORD, "kind": "receive_any", "key": "0 sent 0"}, {1: {"0 made": 1, "0 sent 0": 3}}, {}),  # rank 2 may send
+    ({**WORD, "kind": "receive_any", "key": "0 sent 0"}, {1: {"0 made": 1, "0 sent 0": 3}, 2: {"0 made": 1}}, {1: 3, 2: 0}),
+    ({**WORD, "kind": "receive_any", "key": "0 sent 0"}, {1: {"0 made": 1, "0 sent 0": 3}, 2: {"0 made": 1, "0 sent 0": 1}}, {}),
+])
+def test_who_can_never_come_is_who_has_begun_less(word: dict[str, Any], records: dict[int, dict[str, int]], counts: dict[int, int]) -> None:
+    assert returned_verdict.missing(word, records) == counts
+
+
+@pytest.mark.parametrize(("word", "counts", "waiting", "said"), [
+    (WORD, {1: 3}, [0, 2], "rank 1 returned after 3 operations; ranks 0, 2 wait for it in operation 4 (all_reduce) of process group 0"),
+    (WORD, {2: 1, 1: 1}, [0], "rank 1 returned after 1 operation; rank 0 waits for it in operation 4 (all_reduce) of process group 0; "
+     "rank 2 returned before it, too"),
+    ({**WORD, "kind": "making", "op": "new_group"}, {1: 0}, [0], "rank 1 returned without coming to process group 0, which rank 0 makes (new_group)"),
+    ({**WORD, "kind": "receive"}, {1: 1}, [0], "rank 1 returned after 1 send to rank 0, which waits for it in receive 4 of process group 0"),
+    ({**WORD, "kind": "send"}, {1: 2}, [0], "rank 1 returned after 2 receives from rank 0, which waits for it in send 4 of process group 0"),
+])
+def test_the_verdict_says_who_returned_and_who_waits(word: dict[str, Any], counts: dict[int, int], waiting: list[int], said: str) -> None:
+    assert returned_verdict.text_of(word, counts, waiting) == said

@@ -57,7 +57,7 @@ def on_lost(fields: dict[str, Any]) -> None:
         _State.dead = {**_State.dead, **{each["rank"]: each for each in [*fields["lost"], *fields["replaced"]]}}
         store_port = _State.store_port
         _changed.notify_all()
-    _end_groups(store_port, "; ".join(f"rank {each['rank']} on {each['host'] or 'its node'} died: {each['cause']}" for each in fields["lost"]))
+    end_groups(store_port, "; ".join(f"rank {each['rank']} on {each['host'] or 'its node'} died: {each['cause']}" for each in fields["lost"]))
 
 
 def on_formed(fields: dict[str, Any]) -> None:
@@ -184,7 +184,7 @@ def met() -> None:
                            "  troupe.train.reform() makes that of the ranks that live, as the next of troupe.train.attempts() does")
 
 
-def _end_groups(store_port: int, reason: str) -> None:
+def end_groups(store_port: int, reason: str) -> None:
     """Ends what this process waits in: Gloo's groups by their connections, Troupe's with the reason, NCCL's by an abort on a thread of its own; and
     by its connections to the store a group that is being made, and whatever else waits for a key that nobody will write."""
     torch_backend.stop_all(reason)

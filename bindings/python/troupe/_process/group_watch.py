@@ -23,7 +23,8 @@ from troupe._after_import import replace
 from troupe._process import group_epochs, group_names, torch_backend
 from troupe._process.group_questions import Questions
 from troupe._process.late_ranks import Pace, accused, late, there, told
-from troupe._process.returned import group_counts, message_counts, returned_peers
+from troupe._process.returned import group_counts, message_counts, returned_parts, returned_peers
+from troupe.launch import _parts
 
 PATIENCE_VARIABLE = "TROUPE_LATE_RANK_S"
 LOOK_S, ASKING_S = 1.0, 5.0
@@ -44,6 +45,7 @@ def wrap(module: Any) -> None:
     """Groups that are made from now on are watched. `module`: torch.distributed.distributed_c10d, once it was imported."""
     global _module
     _module = module
+    _parts.find_verdict = returned_parts.find_verdict
 
     def watching(make: Any) -> Any:
         noted = returned_peers.wrap_making(make, "init_process_group")
@@ -80,7 +82,7 @@ def _run(module: Any) -> None:
     patience = os.environ.get(PATIENCE_VARIABLE, "")
     fixed_s = float(patience) if patience.replace(".", "", 1).isdigit() else None
     look_s = min(LOOK_S, LOOK_S if fixed_s is None else fixed_s / 4, group_epochs.hang_s() / 16 or LOOK_S)
-    peers = returned_peers.Peers()
+    peers, parts = returned_peers.Peers(), returned_parts.Parts()
     try:
         while True:
             never.acquire(timeout=look_s)
@@ -89,6 +91,8 @@ def _run(module: Any) -> None:
                     _running = False
                     return
             peers.look(module, time.monotonic(), op_here)
+            with contextlib.suppress(RuntimeError):  # of a store that is gone
+                parts.look(module, time.monotonic(), op_here)
             if module.is_initialized():
                 _look(module, watched, fixed_s)
     except Exception:  # a torch that is otherwise, or a store that is gone: a watch that ends is no failure of the program's
@@ -248,8 +252,8 @@ def waits_here() -> bool:
 
 
 def op_here() -> str:
-    """The operation of torch's in which the main thread is: `all_reduce`, `backward`; "" where it is in none."""
-    frame = sys._current_frames().get(threading.main_thread().ident)  # type: ignore[arg-type]
+    """The operation of torch's in which the program's thread is: `all_reduce`, `backward`; "" where it is in none."""
+    frame = sys._current_frames().get(_parts.thread())
     op = ""
     while frame is not None and frame.f_code.co_filename in (group_counts.__file__, message_counts.__file__):  # which count what torch begins and waits for
         frame = frame.f_back

@@ -9,7 +9,7 @@ from typing import Any
 from troupe import _rendezvous, exceptions
 from troupe._code import user_main
 from troupe._code.capture import cloudpickled
-from troupe.launch import _arguments, _shares
+from troupe.launch import _arguments, _parts, _shares
 
 STUCK_GRACE_S = 5.0
 _group_formed = False
@@ -34,14 +34,15 @@ def form_group(context: Any) -> None:
     _group_formed = True
 
 
-def run_part(context: Any, payload: bytes, *, in_group: bool) -> Any:
-    """One rank's part of `current().run`: loads the function and runs it."""
-    import cloudpickle
+def run_part(context: Any, payload: bytes, run: int) -> Any:
+    """One rank's part of the run of that number of `current().run`, 0: of a rank's own run, outside any collective."""
 
     fn, args, kwargs = user_main.loads(payload)
-    if in_group:
-        form_group(context)
-    return fn(*args, **kwargs)
+    if not run:
+        return fn(*args, **kwargs)
+    form_group(context)
+    with _parts.part(f"{context.epoch}.{run}"):
+        return fn(*args, **kwargs)
 
 
 class RankService:
@@ -50,10 +51,10 @@ class RankService:
     def __init__(self, context: Any) -> None:
         self._context = context
 
-    def run(self, payload: bytes, in_group: bool) -> bytes:
+    def run(self, payload: bytes, number: int) -> bytes:
         """Runs a part and returns its value pickled by cloudpickle."""
         try:
-            value = run_part(self._context, payload, in_group=in_group)
+            value = run_part(self._context, payload, number)
         except SystemExit as error:
             raise RuntimeError(f"rank {self._context.rank} called sys.exit({error.code!r}) inside current().run; "
                                "return instead") from error
@@ -73,14 +74,14 @@ class RankHandle:
     def __repr__(self) -> str:
         return f"<rank {self.rank} on node {self.node[:8]}>"
 
-    def send(self, payload: bytes, in_group: bool) -> Any:
-        """Starts a part; a ref of its pickled value."""
+    def send(self, payload: bytes, number: int) -> Any:
+        """Starts a part of the run of that number; a ref of its pickled value."""
         from troupe import _calls
         from troupe._cluster import session
 
         if self._channel is None:
             self._channel = _calls.connect(self._address, f"rank {self.rank}", session.current().control)
-        return self._channel.call("run", payload, in_group)
+        return self._channel.call("run", payload, number)
 
     def run(self, fn: Callable[..., Any], /, *args: Any, timeout: float | None = None, **kwargs: Any) -> Any:
         """Runs `fn` on this rank and returns its value. Blocks.
@@ -94,8 +95,8 @@ class RankHandle:
         gang.refuse_inside("a rank's run")
         with _shares.leased(gang.context, self.rank, timeout) as hold:
             if self.rank == 0:
-                return gang.run_here(payload, in_group=False)
-            hold.parts = [self.send(payload, False)]
+                return gang.run_here(payload, 0)
+            hold.parts = [self.send(payload, 0)]
             return gang.receive(self, hold.parts[0], _left(started, timeout), timeout)
 
 
@@ -112,6 +113,7 @@ class Gang:
         self.ranks = [RankHandle(self, rank, address) for rank, address in enumerate(context.rank_actors)]
         self._broken: BaseException | None = None
         self._one_run = threading.Lock()
+        self._runs = 0
         self._inside = threading.local()
 
     def run(self, fn: Callable[..., Any], args: tuple, kwargs: dict, timeout: float | None) -> list[Any]:
@@ -124,9 +126,10 @@ class Gang:
                     f"an earlier current().run failed ({self._broken}), so the process group is not usable "
                     "any more") from self._broken
             payload = cloudpickled((fn, args, kwargs))
+            self._runs += 1
             with _shares.leased(self.context, None, timeout) as hold:
                 try:
-                    hold.parts = [handle.send(payload, True) for handle in self.ranks[1:]]
+                    hold.parts = [handle.send(payload, self._runs) for handle in self.ranks[1:]]
                     own = self._own_part(payload, hold.parts)
                     return [own] + [self.receive(handle, ref, _left(started, timeout), timeout)
                                     for handle, ref in zip(self.ranks[1:], hold.parts)]
@@ -140,12 +143,12 @@ class Gang:
             raise RuntimeError(f"{what} was called inside a function that a run of this launch runs on rank 0: it "
                                "would wait for resources and ranks that the outer run holds")
 
-    def run_here(self, payload: bytes, *, in_group: bool) -> Any:
+    def run_here(self, payload: bytes, number: int) -> Any:
         """Rank 0's own part, in the calling thread."""
         self._inside.part = True
         try:
             with _rendezvous.with_all_ranks():
-                return run_part(self.context, payload, in_group=in_group)
+                return run_part(self.context, payload, number)
         finally:
             self._inside.part = False
 
@@ -155,7 +158,7 @@ class Gang:
         watch = threading.Thread(target=self._watch, args=(parts, done), name="troupe-run", daemon=True)
         watch.start()
         try:
-            return self.run_here(payload, in_group=True)
+            return self.run_here(payload, self._runs)
         finally:
             done.set()
 

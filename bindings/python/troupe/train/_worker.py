@@ -18,6 +18,7 @@ import troupe
 from troupe import _pickled
 from troupe._code import user_main
 from troupe._identity import boot_id
+from troupe.launch import _parts
 from troupe.train import _here, _run_folder
 from troupe.train._checkpoint import Checkpoint
 from troupe.train._reports import TrainReport
@@ -78,7 +79,8 @@ class TrainWorker(_here.Loop):
         try:
             self._join(attempt, own_address)
             loop, args, _ = user_main.loads(payload)
-            value = loop(*args)
+            with _parts.part(f"{attempt.nonce}.{attempt.port}"):
+                value = loop(*args)
             return value if self.context.world_rank == 0 else None
         except SystemExit as left:
             if left.code not in (None, 0):

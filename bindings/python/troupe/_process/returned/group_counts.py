@@ -143,7 +143,7 @@ def recorded() -> dict[tuple[str, str], list[Collective]]:
 def begun(key: str) -> tuple[int, bool]:
     """(how many of the operations that the key names this process has begun, whether it may begin more). Of a process whose program has returned."""
     parts = key.split(" ")
-    more = _program_goes_on()
+    more = program_goes_on()
     if len(parts) == 2 and parts[1] == "made":
         return int(parts[0] in _making), more
     if len(parts) == 4:
@@ -170,7 +170,21 @@ def _collectives(name: str, backend: str) -> int | None:
     return _over.get(collective_key(name, backend))
 
 
-def _program_goes_on() -> bool:
+def snapshot() -> dict[str, int]:
+    """Return all that this process has begun, by key. Of groups whose collectives cannot be told from batches of messages there are none."""
+    found = {making_key(name): 1 for name in list(_making)}
+    found.update(_over)
+    for group in list(_module._world.pg_map) if _module is not None and _module.is_initialized() else []:
+        name = _module._world.pg_names.get(group, "")
+        found.update({collective_key(name, kind): count for kind, count in counted(group) if message_counts.is_clear(name)})
+    for each in message_counts.all_groups():
+        for receives, counts in ((False, each.sent), (True, each.received)):
+            found.update({message_key(each.name, receives, each.mine, peer): count for peer, count in counts.copy().items()})
+        found.update({sent_to_key(each.name, peer): count for peer, count in each.sent.copy().items() if peer is not None})
+    return found
+
+
+def program_goes_on() -> bool:
     """Whether a thread beside the main one may begin operations still: one that the process waits for at its end, or any that is in torch.distributed."""
     frames = sys._current_frames()
     for thread in threading.enumerate():

@@ -115,6 +115,11 @@ def _find(group: Any) -> GroupMessages:
     return of_group
 
 
+def all_groups() -> list[GroupMessages]:
+    """Return the counts of all groups that have had messages."""
+    return list(_by_name.values())
+
+
 def of_device(name: str, kind: str) -> int:
     """Return how many messages of that group had tensors on devices of this type."""
     of_group = _by_name.get(name)

@@ -17,6 +17,7 @@ from troupe._process import group_epochs, group_names
 from troupe._process.returned import group_counts, message_counts
 from troupe._process.returned.group_counts import Collective
 from troupe._process.returned.message_counts import Message
+from troupe.launch import _parts
 
 STILL_S = 2.0
 """So long this process has begun nothing, and waited at one place, when it is looked at."""
@@ -93,7 +94,7 @@ class Peers:
         if not returned or os.getpid() != group_epochs.owner():
             self._seen = None
             return
-        seen = _place(module)
+        seen = place(module)
         if seen is None or seen != self._seen:
             self._seen, self._since, self._next_s, self._turn = seen, now, STILL_S, 0
             return
@@ -101,11 +102,11 @@ class Peers:
             return
         still_s = now - self._since
         # The head asks one question at a time: of groups whose collectives may have ended, which only torch's recorder knows, the latest is first.
-        words = sorted(_words(module, returned), key=lambda word: self._changed.get(word["key"], 0.0), reverse=True)
+        words = sorted(_words_of_launch(module, returned), key=lambda word: self._changed.get(word["key"], 0.0), reverse=True)
         self._next_s = still_s + (STILL_S if self._turn + 1 < len(words) else min(max(STILL_S, still_s), AGAIN_S_MAX))
         if words:
-            round_, place = divmod(self._turn, len(words))
-            word = words[place]
+            round_, turn = divmod(self._turn, len(words))
+            word = words[turn]
             named = word["awaited"]
             first = round_ * NAMED_MAX % len(named) if word["kind"] != "receive_any" else 0
             group_epochs.say_awaits({**word, "awaited": named[first:first + NAMED_MAX], "op": word["op"] or op_here(), "where": failures.where()})
@@ -120,13 +121,13 @@ class Peers:
         self._begun = begun
 
 
-def _place(module: Any) -> Any:
-    """Where the main thread waits, with all that this process has begun; None: it waits for nobody."""
-    main = threading.main_thread().ident
-    frame = sys._current_frames().get(main)  # type: ignore[arg-type]
+def place(module: Any) -> Any:
+    """Where the program's thread waits, with all that this process has begun; None: it waits for nobody."""
+    thread = _parts.thread()
+    frame = sys._current_frames().get(thread)
     if frame is None:
         return None
-    work = group_counts.waited_for(main)
+    work = group_counts.waited_for(thread)
     groups = list(module._world.pg_map.items()) if module.is_initialized() else []
     begun = [(module._world.pg_names.get(group, ""), group_counts.counted(group)) for group, _ in groups]
     on_gpu = any(kind == _ON_GPU for _, counts in begun for kind, _ in counts)
@@ -135,14 +136,20 @@ def _place(module: Any) -> Any:
     return id(work), 0 if on_gpu else (id(frame), frame.f_lasti), begun
 
 
-def _words(module: Any, returned: frozenset[int]) -> list[dict[str, Any]]:
-    """What to tell the head: GroupAwaits' fields, but for where this is."""
+def _words_of_launch(module: Any, returned: frozenset[int]) -> list[dict[str, Any]]:
+    """What to tell the head, unless the default group is of another world than the launch's."""
+    if not _makings and module.is_initialized() and (module.get_rank(), module.get_world_size()) != group_epochs.place():
+        return []
+    return words(module, returned)
+
+
+def words(module: Any, returned: frozenset[int]) -> list[dict[str, Any]]:
+    """Return what the program's thread may wait in for one of these ranks: GroupAwaits' fields, but for where this is."""
     if _makings:
         return _of_making(_makings[-1], returned)
-    if not module.is_initialized() or (module.get_rank(), module.get_world_size()) != group_epochs.place():
-        return []  # ranks of another world than the launch's are nobody's here
-    main = threading.main_thread().ident
-    work = group_counts.waited_for(main)
+    if not module.is_initialized():
+        return []
+    work = group_counts.waited_for(_parts.thread())
     message = message_counts.message_of(work) if work is not None else None
     if message is not None:
         return _of_message(module, message, returned)
@@ -195,13 +202,13 @@ def _oldest(known: list[Collective] | None, count: int, *, on_gpu: bool) -> Coll
     """The collective of a group's backend that this process waits in; None: in none of them."""
     if known is not None:
         return min(filter(_is_waited_for, known), key=lambda each: each.number, default=None)
-    frame = sys._current_frames().get(threading.main_thread().ident)  # type: ignore[arg-type]
+    frame = sys._current_frames().get(_parts.thread())
     in_torch = frame is not None and any(each in frame.f_code.co_filename for each in _WAITS)
-    in_wait = group_counts.waited_for(threading.main_thread().ident) is not None
+    in_wait = group_counts.waited_for(_parts.thread()) is not None
     return Collective(count, "", 0) if count and (on_gpu or in_torch or in_wait) else None
 
 
 def _is_waited_for(each: Collective) -> bool:
     """Not what a thread in the background began, which nobody waits for at the end of the process."""
     thread = threading._active.get(each.thread)  # type: ignore[attr-defined]
-    return thread is None or not thread.daemon
+    return thread is None or not thread.daemon or each.thread == _parts.thread()
