@@ -59,12 +59,16 @@ def after_import(changes: dict[str, Callable[[Any], None]]) -> AfterImport:
 
 
 def replace(name: str, made_of: Callable[[Any], Any], module: Any, *others: Any) -> None:
-    """Puts what `made_of` makes of this function of the module in its place, there and in the `others` that have it too; once."""
+    """Put what `made_of` makes of this function of the module in its place, there and in the `others` that have it too.
+
+    Once for each `made_of`, which is known by where it is defined: what several make of one function is a chain.
+    """
     original = getattr(module, name, None)
-    if original is None or hasattr(original, "_troupe_original"):
+    mark, marks = f"{made_of.__module__}.{made_of.__qualname__}", getattr(original, "_troupe_marks", ())
+    if original is None or mark in marks:
         return
     made = functools.wraps(original)(made_of(original))
-    made._troupe_original = original
+    made._troupe_original, made._troupe_marks = original, (*marks, mark)
     for each in (module, *others):
         if hasattr(each, name):
             setattr(each, name, made)
