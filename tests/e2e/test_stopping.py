@@ -13,6 +13,7 @@ from conftest import Home, eventually
 from gangs import Gang, running
 
 from troupe import exceptions
+from troupe._cluster import status_lines
 from troupe.launch import distributed, ray_launch
 
 
@@ -71,6 +72,28 @@ def test_a_program_s_own_handler_is_the_one_that_runs(idle: Home, tmp_path: Path
     assert (tmp_path / "saved").exists()
     with pytest.raises(exceptions.LaunchCancelledError):  # whatever it returns
         handle.result(0)
+
+
+def test_the_last_words_are_shown_however_early_the_interrupt_came(
+        idle: Home, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture) -> None:
+    """Ctrl-C at the moment at which the launch is said to be ready, before its output is followed."""
+    @distributed(processes=2, remote=True)
+    def train() -> None:
+        import threading
+
+        try:
+            threading.Event().wait()
+        finally:
+            print("last word", flush=True)
+
+    def interrupt(text: str, *, quiet: bool = False) -> None:
+        if "ready in" in text:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(status_lines, "say", interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        train.distributed()
+    assert sorted(line for line in capfd.readouterr().out.splitlines() if "last" in line) == ["[0] last word", "[1] last word"]
 
 
 def test_the_timeout_of_a_launch_gives_its_ranks_the_same_chance(idle: Home, tmp_path: Path) -> None:

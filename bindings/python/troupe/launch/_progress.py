@@ -78,7 +78,7 @@ class Display:
         self._printers: list[Printer] = []
         self._waiting = ""
         self._variables_told = self._differences_told = False
-        self._shown_epoch = 0
+        self._printed_epoch = 0
         self._row = Row(handle)
 
     def follow(self) -> None:
@@ -110,7 +110,11 @@ class Display:
             again = "interrupt" if live_output.in_notebook() else "Ctrl-C"
             self._say(f"stopping, {handle.stop_grace:g} s; {again} again ends it now")
         try:
-            handle.wait_state(self._is_over)
+            while True:
+                info = handle.wait_state(self._is_over_or_silent)
+                self._print_output(info)
+                if info["state"] == "terminal":
+                    return
         except KeyboardInterrupt:
             handle.cancel("Ctrl-C in the caller, twice", grace=0)
 
@@ -124,9 +128,14 @@ class Display:
         meanwhile = " while this program does" if self._handle.ends_with_program else ""
         self._say(f"goes on{meanwhile} · come back: {self._handle.found_by('watch()', 'troupe logs {} --follow')}")
 
-    def _is_over(self, info: dict) -> bool:
+    def _is_over_or_silent(self, info: dict) -> bool:
+        """Whether the launch has ended, or has ranks whose output is not followed yet: the interrupt came before it was."""
         self._row.know(info)
-        return bool(info["state"] == "terminal")
+        return bool(info["state"] == "terminal" or self._is_silent(info))
+
+    def _is_silent(self, info: dict) -> bool:
+        begun = info["state"] in ("running", "stopping") or (info["state"] == "terminal" and info["ready_ms"])
+        return bool(begun and info["rank_infos"] and info["epoch"] != self._printed_epoch)
 
     def _show(self, info: dict) -> None:
         if not self._variables_told:
@@ -139,9 +148,7 @@ class Display:
             place = f" · place {info['queue_place']} in the queue" if info["queue_place"] else ""
             if not live_output.sees_rows():
                 self._say(f"waiting{place}: {self._waiting}")
-        begun = info["state"] in ("running", "stopping") or (info["state"] == "terminal" and info["ready_ms"])
-        if begun and info["rank_infos"] and info["epoch"] != self._shown_epoch:
-            self._shown_epoch = info["epoch"]
+        if self._is_silent(info):
             self._row.begins()
             nodes = len(set(each["node"] for each in info["rank_infos"]))
             started = f" · {_visible.name(environment.started_from(info['started_from']))}" if info["started_from"] else ""
@@ -155,10 +162,15 @@ class Display:
                 slow = self._handle.slow_paths(info)
                 if slow:
                     self._say("\n  ".join(["slow network:", *map(_visible.name, slow)]))
-            if self._handle.session.store.get("log_to_driver", True):
-                self._print_output(info)
+            self._print_output(info)
 
     def _print_output(self, info: dict) -> None:
+        """Follows the output of the epoch that there is now, unless that is done already."""
+        if not self._is_silent(info):
+            return
+        if not self._handle.session.store.get("log_to_driver", True):
+            self._printed_epoch = info["epoch"]
+            return
         local = {each["rank"]: each["local_rank"] for each in info["rank_infos"]}
         shown = [each for each in _logs.sources(info, info["rank_infos"], self._handle)
                  if self._label_of(each.label, local[each.label], is_error=each.target["stderr"]) is not None]
@@ -169,6 +181,7 @@ class Display:
             lambda rank, is_error: self._label_of(rank, local[rank], is_error=is_error) or "",
             self._handle.found_by("print_logs()", "troupe logs {}"), self._row.speaks,
             functools.partial(self._heard, info) if self._heard is not None else None))
+        self._printed_epoch = info["epoch"]
 
     def _rank_label(self, rank: int, local_rank: int, *, is_error: bool) -> str:
         return f"[{short(self._handle.id)} {rank}] " if len(_shown) > 1 else f"[{rank}] "
