@@ -190,12 +190,12 @@ def test_b2_a_failure_has_the_last_100_lines(here: Home, tmp_path: Path) -> None
 
 def test_b2_the_last_lines_have_what_stderr_said_however_early_it_was_read() -> None:
     tail = Tail()
-    tail.hear(1, True, ["no such file"])
-    tail.hear(1, False, [f"line {number}" for number in range(150)])
+    tail.hear({}, 1, True, ["no such file"])
+    tail.hear({}, 1, False, [f"line {number}" for number in range(150)])
     assert tail.of(1) == ["no such file", *(f"line {number}" for number in range(51, 150))] and tail.of(0) == []
-    tail.hear(1, True, [f"error {number}" for number in range(200)])
+    tail.hear({}, 1, True, [f"error {number}" for number in range(200)])
     assert tail.of(1) == [f"error {number}" for number in range(100, 200)], "they came last"
-    tail.hear(1, False, ["end"] * 300)
+    tail.hear({}, 1, False, ["end"] * 300)
     assert tail.of(1) == [*(f"error {number}" for number in range(150, 200)), *["end"] * 50]
 
 
