@@ -1,8 +1,9 @@
-"""Ranks that return while others wait for them: how soon the launch fails, and whether any healthy launch is taken for such a one.
+"""Ranks that return while others wait for them: how soon the launch fails, and whether a healthy launch does.
 
-Failing programs: rank 1 of three returns, leaves by `sys.exit(0)` or catches an exception and returns, and the others go on to an operation that it
-was to take part in. Each must fail, name rank 1, and do so within 10 s of its return. Healthy programs: ranks finish up to minutes
-apart, while others work alone, go on in groups of their own, or finish what the one that returned has begun. None may fail.
+Failing programs: rank 1 of three returns, leaves by `sys.exit(0)` or catches an exception and returns. The others
+go on to an operation that rank 1 was to take part in. Each program must fail, name rank 1, and do so within 10 s of
+its return. Healthy programs: ranks finish up to minutes apart, while others work alone, go on in groups of their
+own, or finish what the rank that returned has begun. None may fail.
 
 `python benchmarks/groups/returned_ranks.py [--failing 40] [--healthy 200] [--apart 130] [--beside 12] [--keep]`
 """

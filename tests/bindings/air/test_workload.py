@@ -71,8 +71,8 @@ def test_defaults_are_the_services(tmp_path: Path) -> None:
     ({"code_source": {"root_path": "/", "git": {"commit": "b", "remote": True}}}, "needs code_source.git.branch"),
     ({"code_source": {"type": "volume", "root_path": "/"}}, "only 'snapshot'"),
     ({"experiment_name": "x" * 257}, "257 characters"),
-    ({"max_retries": -1}, "at least 1, not -1"),
-    ({"timeout_minutes": 0}, "more than 0 minutes"),
+    ({"max_retries": -1}, "at least 0, not -1"),
+    ({"timeout_minutes": 0}, "a number of minutes above 0"),
     ({"idempotency_token": "a b"}, "printable ASCII"),
     ({"hyperparameters": {}, "parameters": {}}, "same field"),
 ])

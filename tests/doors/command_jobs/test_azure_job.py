@@ -73,7 +73,7 @@ WRONG = [
     ({"inputs": {"x": {"type": "number", "default": 3, "max": 2}}}, "not within None and 2"),
     ({"outputs": {"x": {"path": 3}}}, "outputs: x: an output's path must be a path"),
     ({"environment_variables": {"A": "${{inputs.b}}"}}, "environment_variables: A: ${{inputs.b}}: the job has no input 'b'"),
-    ({"environment_variables": ["A"]}, "environment_variables must be a dict"),
+    ({"environment_variables": ["A"]}, "environment_variables must be a mapping"),
     ({"distribution": {"type": "PyTroch"}}, "distribution: type is 'PyTroch', which is none: did you mean 'pytorch'?"),
     ({"distribution": {"type": "horovod"}}, "it has mpi, pytorch, ray, tensorflow"),
     ({"distribution": {"process_count_per_instance": 2}}, "distribution has no 'type'"),
@@ -101,12 +101,12 @@ FILES = [
     ("command: x\n\tcode: y\n", "there is a tab: YAML is indented by spaces alone"),
     ("command: x\ncommand: y\n", "line 2: 'command' is there twice"),
     ("command: [x\n", "line 2"),
-    ("- command\n", "must be a dict"),
+    ("- command\n", "must be a mapping"),
     ("type: pipeline\njobs: {}\n", "type is 'pipeline', and only command jobs are run here"),
     ("$schema: https://x/sweepJob.schema.json\n", "a sweep job needs trial"),
     ("command: x\nresources: {instance_cuont: 2}\n", "resources has no 'instance_cuont': did you mean 'instance_count'?"),
     ("command: x\nlimits: {timeout: soon}\n", "timeout must be a number of seconds"),
-    ("code: src\n", "command must be a text"),
+    ("code: src\n", "command must be a string"),
 ]
 
 

@@ -1,4 +1,4 @@
-"""What no node of the cluster can ever hold: refused at once, or, where that is asked for, waited with until a node joins that can.
+"""Requests that no node of the cluster can ever hold: refused at once, or kept waiting until a node joins that can hold them, where the program asks for that.
 
 `infeasible="wait"` is an option of actors, tasks, launches and placement groups, and of init() for all of a program's and of what they
 start; programs written for Ray (`troupe.ray_compat`) have it by default, as there. What waits so has its reason on stderr at once.
@@ -17,20 +17,20 @@ _SCALE = 10_000
 
 
 def check(value: Any, *, what: str = "infeasible") -> str | None:
-    """The policy, or None where none was given. Raises ValueError."""
+    """Return the policy, or None where none was given. Raises ValueError."""
     if value is not None and value not in POLICIES:
         raise ValueError(f"{what} must be 'refuse' or 'wait', not {value!r}")
     return value
 
 
 def waits(session: Any, asked: str | None = None) -> bool:
-    """Whether to wait, by the option or else the program's policy. Never inside a launch: no node joins what it has reserved."""
+    """Return whether to wait, by the option or else the program's policy. Never inside a launch: no node joins what it has reserved."""
     return not session.launch and (asked or session.store.get("infeasible") or ("wait" if _job.follows_ray() else "refuse")) == "wait"
 
 
 def request(session: Any, kind: str, fields: Mapping[str, Any], spec: dict[str, Any], payload: bytes = b"", *, asked: str | None,
             what: str, cpus: str = "num_cpus={}") -> tuple[str, dict, bytes]:
-    """A request that may be refused because no node can hold what `spec`, a part of its fields, asks for.
+    """Send a request that may be refused because no node can hold what `spec`, a part of its fields, asks for; return the answer.
 
     `what` begins the line that says that it waits; empty: there is none. `cpus`: how the caller asks for `{}` CPUs. Blocks for the
     answer, or two. Raises PlacementError where it is not to wait, and what the request raises otherwise.
@@ -52,7 +52,7 @@ def request(session: Any, kind: str, fields: Mapping[str, Any], spec: dict[str, 
 
 
 def _bundles(spec: Mapping[str, Any]) -> list[dict[str, float]]:
-    """What a launch, a placement group or an actor asks for, each part of which has to be on one node."""
+    """Return the parts of what a launch, a placement group or an actor asks for; each part has to be on one node."""
     if "per_rank" in spec:
         return [resources.from_wire(spec["per_rank"])] * spec["ranks"]
     return [resources.from_wire(each["resources"]) for each in spec.get("bundles", [spec])]

@@ -26,7 +26,7 @@ RESULTS = (
     "ACCELERATE_", "BITSANDBYTES_", "CUBLAS_", "CUDNN_", "DEEPSPEED_", "FLASH_ATTENTION_", "FSDP_", "JAX_", "KMP_DETERMINISTIC", "MKL_", "NCCL_",
     "NVTE_", "OMP_", "PYTORCH_", "TF_CUDNN_", "TF_DETERMINISTIC", "TF_ENABLE_ONEDNN", "TF_XLA_", "TORCHINDUCTOR_", "TORCH_", "TRITON_", "XLA_",
 )
-"""Of these libraries those whose variables can change what a program computes."""
+"""Prefixes of variables that can change what a program computes: of libraries among `PREFIXES`."""
 
 NEVER = (
     # The runtime's own, and what says which process of a launch this is, by whichever launcher.

@@ -11,7 +11,7 @@ from types import TracebackType
 VARIABLE = "TROUPE_SPAWNS"
 """Set in processes that run a user's code, so that their children know."""
 EXIT_CODE = 113
-"""What a child ends with whose import of the script failed: no code of Python's, a shell's or a signal's."""
+"""Exit code of a child whose import of the script failed: no code of Python's, a shell's or a signal's."""
 
 
 def is_running() -> bool:

@@ -20,7 +20,7 @@ _DIGEST = re.compile(r"[0-9a-f]{64}")
 
 
 class Row(NamedTuple):
-    """One file: its path from the directory, mode, size in bytes, SHA-256 in hex digits, and the number of its pack."""
+    """File of a manifest: its path from the directory, mode, size in bytes, SHA-256 in hex digits, and the number of its pack."""
 
     path: str
     mode: int

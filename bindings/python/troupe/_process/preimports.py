@@ -14,14 +14,14 @@ from importlib import machinery
 LIBRARIES = ("numpy", "numpy.random", "cloudpickle", "torch", "torch.distributed", "torch._dynamo",
              "torch.nn.parallel.distributed")
 OFTEN_UNUSED = ("torch._dynamo",)
-"""Two fifths of the time that all imports take, for what a rank without an optimizer or a compiler never asks for."""
+"""Modules that a rank without an optimizer or a compiler never asks for: two fifths of the time that all imports take."""
 STANDARD = ("traceback", "json", "logging", "selectors", "concurrent.futures", "inspect", "hashlib")
 OWN_MODULES = ("troupe._bridge", "troupe._calls", "troupe._process.channel", "troupe._process.rank", "troupe._process.actor",
                "troupe._process.store_host", "troupe._process.driver", "troupe.launch", "troupe._api", "troupe._code.capture", "troupe._code.cloudpickle", "troupe._code.program",
                "troupe._code.environment", "troupe._code.trees", "troupe._runtime_context", "troupe.state", "troupe.util",
                "troupe._actors.classes", "troupe._actors.constructor", "troupe._tasks.functions", "troupe._tasks.host", "troupe._tasks.interrupts", "troupe._tasks.leases",
                "troupe._cluster.connect", "troupe.launch._plain", "troupe.tune._run.host", *STANDARD)
-"""What ranks, actors, tasks and trials usually load: what is missing here each process would load anew."""
+"""Modules that ranks, actors, tasks and trials usually load: each process would load a module that is missing here itself."""
 _NOT_LIBRARIES = {*sys.stdlib_module_names, "troupe", "__main__", "__mp_main__"}
 
 

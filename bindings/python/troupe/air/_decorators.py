@@ -1,10 +1,8 @@
 """`distributed`, `ray_launch` and `ray_init` of `databricks.air`, on those of `troupe.serverless_gpu`."""
 from __future__ import annotations
 
-import functools
-import inspect
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -13,7 +11,7 @@ from troupe import _pickled, exceptions, launch
 from troupe._cluster import resources, session as _session, workers
 from troupe.air import _accelerators, _runs
 from troupe.launch import _vendor_place
-from troupe.serverless_gpu import ServerlessFunction
+from troupe.serverless_gpu import ServerlessFunction, _decorators as _serverless
 
 _ALL = "all"
 _COUNT, _TYPE = "num_accelerators", "accelerator_type"
@@ -57,23 +55,16 @@ def _gpus_of_this_node(session: _session.Session) -> int:
     return int(resources.from_wire(found["resources"]).get("GPU", 0)) if found is not None else 0
 
 
-def _explained(decorator: Callable[..., Any]) -> Callable[..., Any]:
-    """Return the decorator with errors that translate the older API's options."""
-    name = decorator.__name__
+def _instead(option: str, _: bool) -> str:
+    """Return what an option of the older API is here."""
+    return f"has no {option}=; here it is {_INSTEAD[option]}" if option in _INSTEAD else ""
 
-    @functools.wraps(decorator)
-    def checked(*args: Any, **kwargs: Any) -> Any:
-        known = list(inspect.signature(decorator).parameters)
-        unknown = next((each for each in kwargs if each not in known), None)
-        if unknown is not None:
-            instead = f"; here it is {_INSTEAD[unknown]}" if unknown in _INSTEAD else ""
-            raise TypeError(f"@{name} has no {unknown}={instead}. It takes {', '.join(known)}; other options of a launch are given by options() of "
-                            "the function that it makes, as f.options(timeout=3600).distributed(...)")
-        if args and callable(args[0]):
-            raise TypeError(f"@{name} is called: @{name}(), with num_accelerators= for fewer GPUs than the node has")
-        return decorator(*args, **kwargs)
 
-    return checked
+def _lacking(args: tuple, _: Mapping[str, Any]) -> str:
+    return "is called: @{name}(), with num_accelerators= for fewer GPUs than the node has" if args and callable(args[0]) else ""
+
+
+_explained = _serverless.explained(_instead, _lacking)
 
 
 def _build(decorator: Callable[..., Any], num_accelerators: int | None, accelerator_type: str | None, **more: Any) -> Callable[..., AirFunction]:

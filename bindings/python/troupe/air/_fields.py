@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from troupe._code import field_checks
 from troupe.air import _checks
 
 
@@ -26,13 +27,13 @@ class Field:
 
 
 _GIT = (
-    Field("branch", "string", "Branch whose latest commit is taken. Not together with `commit`.", _checks.text),
-    Field("commit", "string", "Commit that is taken. Not together with `branch`.", _checks.text),
+    Field("branch", "string", "Branch whose latest commit is taken. Not together with `commit`.", field_checks.text),
+    Field("commit", "string", "Commit that is taken. Not together with `branch`.", field_checks.text),
     Field("remote", "boolean or string", "With `branch`: take the branch of this remote; `true` is origin.", _checks.remote),
 )
 _SNAPSHOT = (
     Field("root_path", "string", "Folder of this machine that the command finds in $CODE_SOURCE_PATH. A relative path starts at the file's own folder.",
-          _checks.text, required=True),
+          field_checks.text, required=True),
     Field("include_paths", "list of strings", "Take only these files and folders of `root_path`. Relative, without `..`.", _checks.inside_paths),
     Field("git", "mapping", "Take what is committed there, instead of the files as they are now.", section=_GIT),
 )
@@ -42,9 +43,9 @@ _CODE_SOURCE = (
     *(Field(each.name, each.type, each.text, each.check, section=each.section) for each in _SNAPSHOT),
 )
 _COMPUTE = (
-    Field("num_accelerators", "integer", "GPUs of all nodes. A multiple of the GPUs per node of `accelerator_type`.", _checks.count, required=True),
+    Field("num_accelerators", "integer", "GPUs of all nodes. A multiple of the GPUs per node of `accelerator_type`.", field_checks.count, required=True),
     Field("accelerator_type", "string", "GPU_<GPUs per node>x<GPU model>, such as GPU_8xH100. Case matters.", _checks.accelerator, required=True),
-    Field("pool_id", "string", "Use the nodes that were started with the label gpu_pool=ID.", _checks.text),
+    Field("pool_id", "string", "Use the nodes that were started with the label gpu_pool=ID.", field_checks.text),
     Field("priority_class", "string", "Place in the queue: BEST_EFFORT, NORMAL or CRITICAL. Needs `pool_id`.", _checks.priority_class),
 )
 _ENVIRONMENT = (
@@ -67,8 +68,8 @@ WORKLOAD = (
     Field("env_variables", "mapping", "Environment variables of the command; the same as environment.env_variables.", _checks.variables),
     Field("secret_env_variables", "mapping", "The same as environment.secret_env_variables.", _checks.secrets),
     Field("code_source", "mapping", "Code that the command finds on every node.", section=_CODE_SOURCE),
-    Field("hyperparameters", "mapping", "Values that the command reads from the YAML file $HYPERPARAMETERS_PATH.", _checks.mapping),
-    Field("parameters", "mapping", "The same as `hyperparameters`.", _checks.mapping),
+    Field("hyperparameters", "mapping", "Values that the command reads from the YAML file $HYPERPARAMETERS_PATH.", field_checks.mapping),
+    Field("parameters", "mapping", "The same as `hyperparameters`.", field_checks.mapping),
     Field("max_retries", "integer", "Times that a failed workload is started again. Default: 3.", _checks.retries),
     Field("timeout_minutes", "number", "Minutes after which the workload is cancelled. Default: none.", _checks.minutes),
     Field("idempotency_token", "string", "The same as --idempotency-key, which wins.", _checks.key),
@@ -100,7 +101,7 @@ def _named(where: str, name: str, fields: tuple[Field, ...]) -> Field:
     for each in fields:
         if each.name == name:
             return each
-    raise ValueError(f"{where} has no {name!r}{_checks.or_nearest(name, [each.name for each in fields])}")
+    raise ValueError(f"{where} has no {name!r}{field_checks.or_nearest(name, [each.name for each in fields])}")
 
 
 def checked(given: Any) -> dict[str, Any]:

@@ -109,9 +109,3 @@ def infos(session: Any) -> list[dict]:
 def matches(run: Mapping[str, Any], filters: Mapping[str, str]) -> bool:
     """Return whether a described run has all of these values, compared as text."""
     return all(str(run[name]) == value for name, value in filters.items())
-
-
-def handle_of(session: Any, launch: str) -> LaunchHandle:
-    """Return the handle of a run."""
-    session.board.post_reply("launch", launch, session.request("WatchLaunch", {"launch": launch})[1]["info"])
-    return LaunchHandle(session, launch)

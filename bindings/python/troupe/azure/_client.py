@@ -9,11 +9,12 @@ from typing import Any
 
 from troupe import _visible, exceptions
 from troupe._cluster import session as _session, status_lines
-from troupe.azure import _schema, _start
+from troupe._code import field_checks
+from troupe.azure import _start
 from troupe.azure._command import Command, Job
 from troupe.azure._sweep_job import Sweep
 from troupe.launch import _progress, _submit, _vendor_place
-from troupe.launch._handle import LaunchHandle
+from troupe.launch._handle import LaunchHandle, handle_of_known
 
 TERMINAL = ("Completed", "Failed", "Canceled")
 _STATUS = {"queued": "Queued", "reserving": "Queued", "starting": "Preparing", "running": "Running", "stopping": "CancelRequested"}
@@ -179,10 +180,7 @@ class JobOperations:
 
     def handle(self, info: dict) -> LaunchHandle:
         """Of a launch of this cluster."""
-        session = self._cluster()
-        known = session.request("WatchLaunch", {"launch": info["launch"]})[1]["info"]
-        session.board.post_reply("launch", info["launch"], known)
-        return LaunchHandle(session, info["launch"])
+        return handle_of_known(self._cluster(), info["launch"])
 
     def get(self, name: str) -> Job:
         """A job by its name, as the cluster knows it: name, id and status; of a sweep also its best child. Raises NotFoundError."""
@@ -283,7 +281,7 @@ class JobOperations:
         session = self._cluster()
         with _files.Kept(session, info) as kept:
             if output_name is not None and output_name not in kept.outputs:
-                raise ValueError(f"job {name} has no output {output_name!r}{_schema.or_nearest(output_name, kept.outputs)}")
+                raise ValueError(f"job {name} has no output {output_name!r}{field_checks.or_nearest(output_name, kept.outputs)}")
             for each in [output_name] if output_name is not None else kept.outputs if all else ():
                 kept.output(each, folder / "named-outputs" / each)
             if output_name is None:

@@ -6,6 +6,7 @@ import os
 from collections.abc import Mapping
 from typing import Any
 
+from troupe._code import field_checks
 from troupe.azure import _distributions, _entities, _expressions, _schema
 
 
@@ -15,7 +16,7 @@ class Named(dict):
     def __getattr__(self, name: str) -> Any:
         if name in self:
             return self[name]
-        raise AttributeError(f"there is no {name!r}{_schema.or_nearest(name, self)}")
+        raise AttributeError(f"there is no {name!r}{field_checks.or_nearest(name, self)}")
 
     def __setattr__(self, name: str, value: Any) -> None:
         self[name] = value
@@ -80,7 +81,7 @@ class Command:
         made = copy.deepcopy(self)
         made.name, made.id, made.status = None, None, None
         for name, value in inputs.items():
-            _schema.known("the job's inputs", name, self.inputs)
+            field_checks.known("the job's inputs", name, self.inputs)
             about = self.inputs[name]
             made.swept.pop(name, None)
             if isinstance(value, SweepDistribution):
@@ -146,7 +147,7 @@ class Command:
     def check(self) -> None:
         """What can be said of it without a cluster. Raises TypeError or ValueError; `jobs.create_or_update` does so again, for a job may
         be changed after it was made."""
-        _schema.text("command", self.command)
+        field_checks.text("command", self.command)
         self.distribution = _distributions.of(self.distribution)
         self.environment_variables = {name: "" if value is None else value if isinstance(value, str) else str(value)
                                       for name, value in _schema.mapping("environment_variables", self.environment_variables).items()}
@@ -158,7 +159,7 @@ class Command:
             setattr(self, name, _schema.mapping(name, getattr(self, name)))
         for name in ("name", "display_name", "description", "experiment_name", "compute"):
             if getattr(self, name) is not None:
-                _schema.text(name, getattr(self, name))
+                field_checks.text(name, getattr(self, name))
         self.templates()
 
     def templates(self) -> dict[str, _expressions.Template]:
@@ -210,7 +211,7 @@ def command(*, name: str | None = None, description: str | None = None, tags: Ma
                 distribution={"type": "PyTorch", "process_count_per_instance": 4})
     """
     for each in unknown:
-        raise TypeError(f"command() has no {each}={_schema.or_nearest(each, (*_OF_COMMAND, 'instance_count', 'instance_type', 'timeout'))}")
+        raise TypeError(f"command() has no {each}={field_checks.or_nearest(each, (*_OF_COMMAND, 'instance_count', 'instance_type', 'timeout'))}")
     return Command(
         name=name, description=description, tags=tags, properties=properties, display_name=display_name, command=command,
         experiment_name=experiment_name, environment=environment, environment_variables=environment_variables, distribution=distribution,

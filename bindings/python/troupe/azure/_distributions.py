@@ -6,6 +6,7 @@ import shlex
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
+from troupe._code import field_checks
 from troupe._ray_cluster import words
 from troupe.azure import _schema
 
@@ -26,7 +27,7 @@ class Distribution:
             if near:
                 raise ValueError(f"{type(self).__name__} has no {name!r}: did you mean {near[0]!r}?")
             if name in self.known and value is not None:
-                _schema.count(f"distribution: {name}", value, least=self.known[name])
+                field_checks.count(f"distribution: {name}", value, least=self.known[name])
             setattr(self, name, value)
         self._names = tuple(properties)
 

@@ -5,6 +5,7 @@ import os
 from collections.abc import Mapping
 from typing import Any
 
+from troupe._code import field_checks
 from troupe.azure import _schema
 
 _INPUT = ("type", "path", "mode", "default", "optional", "min", "max", "enum", "description", "value", "datastore")
@@ -114,8 +115,8 @@ class JobResourceConfiguration(_Part):
     def __init__(self, *, instance_count: int | None = None, instance_type: str | None = None, locations: Any = None,
                  properties: Mapping[str, Any] | None = None, docker_args: Any = None, shm_size: str | None = None,
                  max_instance_count: int | None = None) -> None:
-        self.instance_count = None if instance_count is None else _schema.count("instance_count", instance_count)
-        self.instance_type = None if instance_type is None else _schema.text("instance_type", instance_type)
+        self.instance_count = None if instance_count is None else field_checks.count("instance_count", instance_count)
+        self.instance_type = None if instance_type is None else field_checks.text("instance_type", instance_type)
         self.locations, self.docker_args, self.shm_size, self.max_instance_count = locations, docker_args, shm_size, max_instance_count
         self.properties = _schema.mapping("resources: properties", properties) or None
 
@@ -194,4 +195,4 @@ def literal(what: str, value: Any, about: Input) -> Any:
 def _path(what: str, path: Any) -> str | None:
     if path is not None and not isinstance(path, str | os.PathLike):
         raise TypeError(f"{what} must be a path or an address, not {path!r}")
-    return None if path is None else _schema.text(what, os.fspath(path))
+    return None if path is None else field_checks.text(what, os.fspath(path))

@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 
-from troupe.azure import _schema
+from troupe._code import field_checks
 
 _PLACE = re.compile(r"\$\{\{(.*?)\}\}", re.S)
 _WORDS = re.compile(r"^(inputs|outputs)\.([A-Za-z_][A-Za-z0-9_]*)$")
@@ -79,7 +79,7 @@ def _place(words: str, what: str, inputs: Collection[str], outputs: Collection[s
     kind, name = match.groups()
     there = inputs if kind == "inputs" else outputs
     if name not in there:
-        raise ValueError(f"{what}: ${{{{{words}}}}}: the job has no {kind[:-1]} {name!r}{_schema.or_nearest(name, there)}")
+        raise ValueError(f"{what}: ${{{{{words}}}}}: the job has no {kind[:-1]} {name!r}{field_checks.or_nearest(name, there)}")
     return Place(kind, name)
 
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from troupe._cluster import home, selectors
-from troupe._code import yaml_files
+from troupe._code import field_checks, yaml_files
 from troupe.azure import _schema
 
 VARIABLE = "TROUPE_INSTANCE_TYPES"
@@ -63,7 +63,7 @@ def meant(names: Mapping[str, str | None]) -> tuple[Kind, list[str]]:
     for what, name in given.items():
         short = name.removeprefix("azureml:")
         if short not in table:
-            raise ValueError(f"{what} {name!r} is not in {path}{_schema.or_nearest(short, table)}")
+            raise ValueError(f"{what} {name!r} is not in {path}{field_checks.or_nearest(short, table)}")
         found = _together(found, _kind(f"{path}: {short}", table[short]))
     return found, []
 
@@ -72,7 +72,7 @@ def _kind(what: str, given: Any) -> Kind:
     fields = _schema.mapping(what, given, _KEYS)
     for name in ("gpus", "cpus"):
         if fields.get(name) is not None:
-            _schema.count(f"{what}: {name}", fields[name], least=0)
+            field_checks.count(f"{what}: {name}", fields[name], least=0)
     labels, prefer = ({key: str(value) for key, value in _schema.mapping(f"{what}: {name}", fields.get(name)).items()}
                       for name in ("labels", "prefer"))
     return Kind(labels, prefer, fields.get("gpus"), fields.get("cpus"))

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from troupe._code import field_checks
 from troupe.azure import _entities, _schema, _sweep_spaces
 from troupe.azure._sweep_spaces import SweepDistribution
 
@@ -28,7 +29,7 @@ class Objective(_entities._Part):
 
     def __init__(self, goal: str | None = None, primary_metric: str | None = None) -> None:
         self.goal = _schema.one_of("goal", goal, ("minimize", "maximize"))
-        self.primary_metric = _schema.text("primary_metric", primary_metric)
+        self.primary_metric = field_checks.text("primary_metric", primary_metric)
 
 
 class SweepJobLimits(_entities._Part):
@@ -36,8 +37,8 @@ class SweepJobLimits(_entities._Part):
 
     def __init__(self, *, max_concurrent_trials: int | None = None, max_total_trials: int | None = None, timeout: float | None = None,
                  trial_timeout: float | None = None) -> None:
-        self.max_concurrent_trials = None if max_concurrent_trials is None else _schema.count("max_concurrent_trials", max_concurrent_trials)
-        self.max_total_trials = None if max_total_trials is None else _schema.count("max_total_trials", max_total_trials)
+        self.max_concurrent_trials = None if max_concurrent_trials is None else field_checks.count("max_concurrent_trials", max_concurrent_trials)
+        self.max_total_trials = None if max_total_trials is None else field_checks.count("max_total_trials", max_total_trials)
         self.timeout, self.trial_timeout = _schema.seconds("timeout", timeout), _schema.seconds("trial_timeout", trial_timeout)
 
 
@@ -57,7 +58,7 @@ class RandomSamplingAlgorithm(SamplingAlgorithm):
 
     def __init__(self, *, rule: str | None = None, seed: int | None = None, logbase: float | str | None = None) -> None:
         self.rule = None if rule is None else _schema.one_of("rule", rule, ("random", "sobol"))
-        self.seed = None if seed is None else _schema.count("seed", seed, least=0)
+        self.seed = None if seed is None else field_checks.count("seed", seed, least=0)
         self.logbase = logbase
 
 
@@ -175,7 +176,7 @@ class Sweep:
         if not self.search_space:
             raise ValueError("search_space is empty: job(lr=Uniform(0.01, 0.1)).sweep(...), or search_space={'lr': Uniform(0.01, 0.1)}")
         for name in self.search_space:
-            _schema.known("the job's inputs", name, self.trial.inputs)
+            field_checks.known("the job's inputs", name, self.trial.inputs)
         self._check_kinds()
 
     def _check_kinds(self) -> None:

@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+from troupe._code import field_checks
 from troupe.azure import _schema
 from troupe.tune._search import spaces
 from troupe.tune._search.domains import Domain
@@ -29,7 +30,7 @@ class SweepDistribution:
         for name, value in named.items():
             if name == "type":
                 continue
-            _schema.known(type(self).__name__, name, self.fields)
+            field_checks.known(type(self).__name__, name, self.fields)
             if name in given:
                 raise TypeError(f"{type(self).__name__}: {name} is given twice")
             given[name] = value

@@ -5,7 +5,7 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from troupe._code import yaml_files
+from troupe._code import field_checks, yaml_files
 from troupe.azure import _schema
 from troupe.azure._command import Command
 
@@ -42,7 +42,7 @@ def of_fields(fields: Mapping[str, Any], base: str) -> Any:
         raise ValueError(f"type is {kind!r}, and only command jobs are run here" + (
             ": each of its jobs can be one by itself" if kind == "pipeline" else ""))
     for name in fields:
-        _schema.known("a command job", name, (*_schema.COMMAND, *_schema.OF_A_FILE))
+        field_checks.known("a command job", name, (*_schema.COMMAND, *_schema.OF_A_FILE))
     return Command(base, **{name: value for name, value in fields.items() if name not in _schema.OF_A_FILE})
 
 
@@ -51,14 +51,14 @@ def _sweep_of(fields: Mapping[str, Any], base: str) -> Any:
     from troupe.azure._sweep_job import Sweep
 
     for name in fields:
-        _schema.known("a sweep job", name, (*_schema.SWEEP, *_schema.OF_A_FILE))
+        field_checks.known("a sweep job", name, (*_schema.SWEEP, *_schema.OF_A_FILE))
     for name in ("trial", "search_space", "objective"):
         if not fields.get(name):
             raise ValueError(f"a sweep job needs {name}")
     space = _schema.mapping("search_space", fields["search_space"])
     trial = _schema.mapping("trial", fields["trial"], (*_schema.COMMAND, *_schema.OF_A_FILE))
     inputs = {**_schema.mapping("inputs", fields.get("inputs")), **_schema.mapping("trial: inputs", trial.get("inputs"))}
-    text = _schema.text("trial: command", trial.get("command")).replace("${{search_space.", "${{inputs.")
+    text = field_checks.text("trial: command", trial.get("command")).replace("${{search_space.", "${{inputs.")
     about = {name: fields.get(name) for name in ("resources", "outputs", "experiment_name", "compute") if fields.get(name) is not None}
     job = Command(base, **{**about, **{name: value for name, value in trial.items() if name not in _schema.OF_A_FILE}, "command": text,
                            "inputs": {**dict.fromkeys(space, ""), **inputs}})

@@ -16,6 +16,7 @@ from troupe._cluster import connect, home, session as _session, status_lines
 from troupe.air import _fields, _runs, _workload
 from troupe.cli import _common, _tables
 from troupe.launch import _errors, _progress
+from troupe.launch._handle import handle_of_known
 
 _PATIENCE_S = 600.0  # for whoever reads the output more slowly than it was written
 _HELP = ("-h", "--help")
@@ -227,7 +228,7 @@ def logs(run_id: str, node: int, download_to: str | None, address: str | None, t
         info = _found(session, run_id)
         if node >= info["ranks"]:
             raise click.UsageError(f"run {info['launch'][:8]} has nodes 0 to {info['ranks'] - 1}, not {node}")
-        handle = _runs.handle_of(session, info["launch"])
+        handle = handle_of_known(session, info["launch"])
         if download_to is not None:
             _download(handle, info["ranks"], Path(download_to))
         elif as_json:
@@ -264,7 +265,7 @@ def cancel(run_ids: tuple[str, ...], everything: bool, yes: bool, address: str |
             click.confirm(f"Cancel {len(found)} run{'s' if len(found) > 1 else ''}?", abort=True, err=True)
         ended = []
         for each in found:
-            handle = _runs.handle_of(session, each["launch"])
+            handle = handle_of_known(session, each["launch"])
             if each["state"] != "terminal":
                 handle.cancel("cancelled by troupe air cancel")
             ended.append(_runs.described(session.request("GetLaunch", {"launch": each["launch"]})[1]["info"]))

@@ -4,7 +4,7 @@ from __future__ import annotations
 import click
 
 from troupe.cli import _common
-from troupe.launch._handle import LaunchHandle
+from troupe.launch._handle import handle_of_known
 
 
 @click.command()
@@ -21,8 +21,7 @@ def cancel(launch: str, grace: float | None, address: str | None, token_file: st
         known = {each["launch"]: each for each in session.request("ListLaunches", {})[1]["launches"]}
         found = _common.only_prefixed("launch", launch, known, "troupe list launches")
         before = known[found]
-        handle = LaunchHandle(session, found)
-        session.board.post_reply("launch", found, session.request("WatchLaunch", {"launch": found})[1]["info"])
+        handle = handle_of_known(session, found)
         if before["state"] != "terminal":
             handle.stop("cancelled by troupe cancel", grace=grace)
             if not as_json:

@@ -10,7 +10,7 @@ from troupe import _visible, state
 from troupe._cluster import live_output, logs as _logs
 from troupe.cli import _common
 from troupe.launch import _logs as _launch_logs
-from troupe.launch._handle import LaunchHandle
+from troupe.launch._handle import LaunchHandle, handle_of_known
 from troupe.launch._row import Row
 
 
@@ -65,11 +65,11 @@ def _follow(kind: str, identity: str, news: Iterator[tuple[Hashable, str, list[s
 
 
 def _handle(session: Any, launch: str, rank: int | None) -> LaunchHandle:
-    info = session.request("WatchLaunch", {"launch": launch})[1]["info"]
-    if rank is not None and rank >= info["ranks"]:
-        raise click.UsageError(f"launch {launch[:8]} has ranks 0 to {info['ranks'] - 1}, not {rank}")
-    session.board.post_reply("launch", launch, info)
-    return LaunchHandle(session, launch)
+    handle = handle_of_known(session, launch)
+    ranks = handle.wait_state(lambda _: True)["ranks"]  # known already
+    if rank is not None and rank >= ranks:
+        raise click.UsageError(f"launch {launch[:8]} has ranks 0 to {ranks - 1}, not {rank}")
+    return handle
 
 
 def _news_of_actor(session: Any, sources: list[_logs.Source]) -> Iterator[tuple[Hashable, str, list[str], list[str]]]:

@@ -3,7 +3,7 @@ from __future__ import annotations
 
 from troupe import exceptions
 from troupe._cluster import connect
-from troupe.launch._handle import LaunchHandle
+from troupe.launch._handle import LaunchHandle, handle_of_known
 
 
 def attach(launch: str) -> LaunchHandle:
@@ -24,10 +24,7 @@ def attach(launch: str) -> LaunchHandle:
         which = ", ".join(each for _, each in found[:5]) if found else "see: troupe list launches"
         raise ValueError(f"{'several launches have' if found else 'no launch has'} an id that starts with {launch!r}: {which}")
     session, identity = found[0]
-    returns = session.returns
     try:
-        info = session.request("WatchLaunch", {"launch": identity})[1]["info"]
+        return handle_of_known(session, identity)
     except exceptions.NotFoundError as error:
         raise ValueError(f"no launch {identity}: {error}") from None
-    session.board.post_reply("launch", identity, info)
-    return LaunchHandle(session, identity, returns=returns)

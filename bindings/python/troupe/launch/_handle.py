@@ -209,3 +209,15 @@ def describe(info: dict) -> dict[str, Any]:
                         "warning": each["warning"]}
                        for each in info["rank_infos"]],
     }
+
+
+def handle_of_known(session: _session.Session, launch: str, *, stop_grace: float = 10.0, ends_with_program: bool = False) -> LaunchHandle:
+    """Return the handle of a launch that the head knows, by its whole id; blocks for the head's answer.
+
+    Raises:
+        NotFoundError: if the head has forgotten the launch.
+        ConnectionError: if the head does not answer.
+    """
+    returns = session.returns
+    session.board.post_reply("launch", launch, session.request("WatchLaunch", {"launch": launch})[1]["info"])
+    return LaunchHandle(session, launch, returns=returns, stop_grace=stop_grace, ends_with_program=ends_with_program)

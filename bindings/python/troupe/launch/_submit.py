@@ -11,7 +11,7 @@ from troupe._code import capture, environment, main_import, runtime_env, travell
 from troupe._identity import new_id, short
 from troupe._tracking import begin
 from troupe.launch import _context, _hints, _over_ray
-from troupe.launch._handle import LaunchHandle
+from troupe.launch._handle import LaunchHandle, handle_of_known
 
 INLINE_BYTES_MAX = 64 << 10
 _MEANS_TROUPE: dict[str | None, str | bool] = {"troupe": runtime_env.WHEN_IMPORTED, "ray": False}  # what `import ray` is in a launch; of no api, as it is here
@@ -138,6 +138,4 @@ def submitted_before(session: _session.Session, options: Any) -> LaunchHandle | 
     if known is None:
         return None
     status_lines.say(f"troupe: launch {short(known)} was submitted with this idempotency key before; no other one is started", quiet=options.quiet)
-    returns = session.returns
-    session.board.post_reply("launch", known, session.request("WatchLaunch", {"launch": known})[1]["info"])
-    return LaunchHandle(session, known, returns=returns, stop_grace=options.stop_grace, ends_with_program=not options.detach)
+    return handle_of_known(session, known, stop_grace=options.stop_grace, ends_with_program=not options.detach)

@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -58,26 +58,48 @@ def _type(decorator: str, gpu_type: Any) -> str | None:
     return gpu_type.value if isinstance(gpu_type, GPUType) else gpu_type.strip()
 
 
-def _explained(decorator: Callable[..., Any]) -> Callable[..., Any]:
-    """The decorator, which says what was meant by what it does not take."""
-    name = decorator.__name__
+def explained(instead: Callable[[str, bool], str], lacking: Callable[[tuple, Mapping[str, Any]], str]) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Return a decorator for `distributed` and `ray_launch` of a vendor's name, whose errors say what to write.
 
-    @functools.wraps(decorator)
-    def checked(*args: Any, **kwargs: Any) -> Any:
+    Args:
+        instead: Return what an option that it does not take is here, given the option's name and whether the call has the number of GPUs
+            too; "" for an option that means nothing here.
+        lacking: Return what a call with these arguments lacks, as in "is called: distributed()"; "": nothing.
+    """
+    def explain(decorator: Callable[..., Any]) -> Callable[..., Any]:
+        name = decorator.__name__
         known = list(inspect.signature(decorator).parameters)
-        unknown = next((each for each in kwargs if each not in known), None)
-        if unknown == "processes":
-            both = " and gpus=, which both say how many ranks there are" if args or "gpus" in kwargs else ""
-            raise TypeError(f"@{name} was given processes={both}: it takes gpus= alone; {_variables.CPU_RANKS}=1 makes these processes "
-                            f"without GPUs, and troupe.launch.{name} takes processes=")
-        if unknown is not None:
-            raise TypeError(f"@{name} has no {unknown}=: it takes {', '.join(known)}; other options of a launch are given by "
-                            f"options() of the function that it makes, as f.options(timeout=3600).distributed(...)")
-        if args and callable(args[0]) or not args and "gpus" not in kwargs:
-            raise TypeError(f"@{name} needs the number of GPUs: @{name}(gpus=8)")
-        return decorator(*args, **kwargs)
 
-    return checked
+        @functools.wraps(decorator)
+        def checked(*args: Any, **kwargs: Any) -> Any:
+            unknown = next((each for each in kwargs if each not in known), None)
+            if unknown is not None:
+                meant = instead(unknown, bool(args) or known[0] in kwargs)
+                raise TypeError(f"@{name} {meant}" if meant else
+                                f"@{name} has no {unknown}=: it takes {', '.join(known)}; other options of a launch are given by options() of the "
+                                "function that it makes, as f.options(timeout=3600).distributed(...)")
+            if wrong := lacking(args, kwargs):
+                raise TypeError(f"@{name} {wrong.format(name=name)}")
+            return decorator(*args, **kwargs)
+
+        return checked
+
+    return explain
+
+
+def _instead(option: str, with_count: bool) -> str:
+    if option != "processes":
+        return ""
+    both = " and gpus=, which both say how many ranks there are" if with_count else ""
+    return (f"was given processes={both}: it takes gpus= alone; {_variables.CPU_RANKS}=1 makes these processes without GPUs, and troupe.launch's "
+            "takes processes=")
+
+
+def _lacking(args: tuple, kwargs: Mapping[str, Any]) -> str:
+    return "needs the number of GPUs: @{name}(gpus=8)" if args and callable(args[0]) or not args and "gpus" not in kwargs else ""
+
+
+_explained = explained(_instead, _lacking)
 
 
 def _made(decorator: Callable[..., Any], gpus: int, gpu_type: Any, remote: bool, **more: Any) -> Callable[..., ServerlessFunction]:

@@ -1,4 +1,4 @@
-"""How many operations of each process group of torch's this process has begun, and which one its main thread waits in.
+"""Counts of the operations that this process has begun in each process group of torch, and the operation that its main thread waits in.
 
 A rank that waits for one that has returned tells the head an operation's number, and that rank's process is asked for its own (head/core/gang/returned.h). So
 the counts of a group outlive it. Three kinds are counted, each under keys that all members of the group form alike:
