@@ -17,7 +17,7 @@ import pyarrow.csv  # noqa: E402
 import pyarrow.json  # noqa: E402
 
 from troupe.data import DataError, _blocks  # noqa: E402
-from troupe.data._sources import files, text  # noqa: E402
+from troupe.data._sources import csv_rows, files, text  # noqa: E402
 
 CELLS = ["1", "2", "2.5", "-3", "", "abc", "é", "true", "2020-01-02", "2020-01-02 03:04:05", "null", "NA", "1e3", " x ", "0001"]
 QUOTED = ['"a,b"', '"a\nb"', '"say ""x"""', '"1"', '""']
@@ -107,3 +107,47 @@ def test_a_large_file_has_the_types_of_its_beginning(tmp_path: Path, monkeypatch
     with pytest.raises(DataError, match="newlines_in_values=True"):
         for piece in pieces:
             reader.read(piece)
+
+
+def rows_with_newlines(chance: random.Random, rows: int, delimiter: str) -> str:
+    """Text of a CSV file whose values have newlines, quotes and delimiters, quoted where they are, and quotes that begin no value."""
+    plain = ["1", "", 'a "word" in it', '5"', "é", "x'y"]
+    quoted = ['"line\nline"', '"\r\n\n"', '"say ""x"",\nthen y"', '""', '"a,b;c"', '"ends"more', f'"{"long " * 50}\n{"row" * 100}"']
+    lines = [delimiter.join(("x", '"y\nz"', "n"))]
+    lines += [delimiter.join((chance.choice(plain + quoted), chance.choice(quoted), str(chance.randint(0, 9)))) for _ in range(rows)]
+    return chance.choice(["\n", "\r\n"]).join(lines) + chance.choice(["", "\n"])
+
+
+@pytest.mark.parametrize("delimiter", [",", ";"])
+def test_a_file_with_newlines_in_values_is_cut_where_rows_begin(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, delimiter: str) -> None:
+    """Looked through in chunks of any size; the pieces together are what pyarrow's reader gives of the whole."""
+    chance = random.Random(7)
+    parse = pa.csv.ParseOptions(newlines_in_values=True, delimiter=delimiter)
+    monkeypatch.setattr(text, "WHOLE_BYTES", 1 << 10)
+    for number in range(16):
+        path = tmp_path / f"{number}.csv"
+        mark = "\ufeff" if chance.random() < 0.2 else ""
+        path.write_bytes((mark + rows_with_newlines(chance, chance.choice([30, 200]), delimiter)).encode())
+        monkeypatch.setattr(csv_rows, "CHUNK_BYTES", chance.choice([3, 100, 1 << 20]))
+        monkeypatch.setattr(text, "PIECE_BYTES", chance.choice([200, 3000]))
+        reader = text.TextReader("csv", options={"parse_options": parse})
+        assert rows_of(path, reader, None).equals(pa.csv.read_csv(path, parse_options=parse)), path
+
+
+def test_a_large_file_with_newlines_in_values_is_read_in_pieces_of_bounded_size(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    chance = random.Random(1)
+    path = tmp_path / "large.csv"
+    path.write_text(rows_with_newlines(chance, 30_000, ","))
+    monkeypatch.setattr(text, "WHOLE_BYTES", 1 << 20)
+    monkeypatch.setattr(text, "PIECE_BYTES", 100 << 10)
+    monkeypatch.setattr(csv_rows, "CHUNK_BYTES", 64 << 10)
+    reader = text.TextReader("csv", options={"parse_options": pa.csv.ParseOptions(newlines_in_values=True)})
+    pieces, reader = text.pieces_of(files.find("read", str(path), None, None), reader, None, lambda _, function: function())
+    assert len(pieces) > 20 and max(each.stop - each.start for each in pieces) < 102 << 10, [each.stop - each.start for each in pieces]
+    tables = [reader.read(each) for each in pieces]
+    assert max(each.nbytes for each in tables) < 300 << 10 and len({each.schema for each in tables}) == 1
+    assert _blocks.concat(tables).equals(pa.csv.read_csv(path, parse_options=reader.options["parse_options"], read_options=pa.csv.ReadOptions(block_size=1 << 26)))
+    path.write_text('x,y\n1,"never closed\n' + "text\n" * 1000)
+    monkeypatch.setattr(text, "LINE_MOST", 1 << 10)
+    with pytest.raises(DataError, match=r"large.csv.*the row at byte 4 has more than 0 MiB: is a quote in it not closed"):
+        text.pieces_of(files.find("read", str(path), None, None), text.TextReader("csv", options=dict(reader.options)), 4, lambda _, function: function())

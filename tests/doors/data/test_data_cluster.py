@@ -11,6 +11,7 @@ from typing import Any
 
 import cloudpickle
 import numpy as np
+import pyarrow.csv
 import pytest
 from e2e_conftest import Home
 
@@ -122,6 +123,9 @@ def test_text_is_read_by_tasks_which_a_file_may_kill(idle: Home, tmp_path: Path)
     with pytest.raises(data.DataError, match=f"{tmp_path}/b.csv cannot be read: each process that read it died") as raised:
         data.read_csv(str(tmp_path / "b.csv"), partitioning=Dies()).take_all()
     assert isinstance(raised.value, troupe.exceptions.WorkerCrashedError) and raised.value.path == str(tmp_path / "b.csv")
+    (tmp_path / "c.csv").write_text("id,name\n" + "".join(f'{row},"a\n{row}"\n' for row in range(300)))
+    cut = data.read_csv(str(tmp_path / "c.csv"), parse_options=pyarrow.csv.ParseOptions(newlines_in_values=True), override_num_blocks=6).materialize()
+    assert cut.num_blocks() == 6 and cut.take_all() == [{"id": row, "name": f"a\n{row}"} for row in range(300)]
     (tmp_path / "null.json").write_text("null\n")
     with pytest.raises(data.DataError, match=r"null.json cannot be read: ValueError: it begins with null"):
         data.read_json([str(tmp_path / "null.json")] * 2)

@@ -1,6 +1,7 @@
 """CSV and JSON: a file is one block, read by pyarrow. Large ones, and those for which more blocks are asked, are cut at line ends.
 
-A cut within a quoted value of a CSV file is found by the number of quotes before it, and is an error that says what to do.
+A cut within a quoted value of a CSV file is found by the number of quotes before it, and is an error that says what to do: with
+`newlines_in_values=True` the file is looked through first, and cut where rows begin.
 """
 from __future__ import annotations
 
@@ -20,7 +21,7 @@ from pyarrow import fs
 
 from troupe.data import _blocks, _errors
 from troupe.data._plan import Travels
-from troupe.data._sources import files
+from troupe.data._sources import csv_rows, files
 from troupe.data._sources.parquet import with_folder_columns
 from troupe.data._sources.pieces import FilePiece, ranges
 
@@ -73,7 +74,8 @@ class TextReader(Travels):
         try:
             data = self.content(path, None if size <= WHOLE_BYTES else WHOLE_BYTES)
             if size > WHOLE_BYTES:
-                data = data[:data.rfind(b"\n") + 1]
+                rows = self.row_ends()
+                data = data[:data.rfind(b"\n") + 1 if rows is None else rows.last(data)]
             return self._parse(data).schema if data.strip() else None
         except _REFUSED as error:
             raise _errors.of_reading(path, error, self._hint()) from None
@@ -85,6 +87,22 @@ class TextReader(Travels):
                 return pipe.read()
         with (self.filesystem or fs.LocalFileSystem()).open_input_stream(path) as file:
             return file.read(most)
+
+    def row_ends(self) -> csv_rows.RowEnds | None:
+        """Return what finds the ends of rows of a CSV file whose values may have newlines; None where it is read whole, or cut at any newline."""
+        if self.format != "csv" or self.options.keys() != {"parse_options"} or not self.options["parse_options"].newlines_in_values:
+            return None
+        return csv_rows.RowEnds.of(self.options["parse_options"])
+
+    def cuts(self, path: str, each: int) -> list[int]:
+        """Return where rows begin, one for about every `each` bytes of such a file, which is read once. Raises DataError naming the file."""
+        rows = self.row_ends()
+        assert rows is not None
+        try:
+            with (self.filesystem or fs.LocalFileSystem()).open_input_stream(path) as file:
+                return rows.cuts(file.read, each, LINE_MOST)
+        except _REFUSED as error:
+            raise _errors.of_reading(path, error, self._hint()) from None
 
     def _hint(self) -> str:
         if self.format == "csv":
@@ -128,9 +146,9 @@ class TextReader(Travels):
                 if len(rest) > LINE_MOST:
                     raise ValueError(f"a line of more than {LINE_MOST >> 20} MiB")
         data += rest
-        if self.format == "csv" and data.count(b'"') % 2:
-            raise ValueError("a quoted value goes over the end of this part: parse_options=pyarrow.csv.ParseOptions(newlines_in_values=True) reads the file as a "
-                             "whole")
+        if self.format == "csv" and not self.options and data.count(b'"') % 2:
+            raise ValueError("a quoted value goes over the end of this part: parse_options=pyarrow.csv.ParseOptions(newlines_in_values=True) has the file cut "
+                             "where rows begin")
         if self.format == "csv" and not piece.start and not data.strip():
             raise ValueError("it begins with blank lines: without override_num_blocks it is read as a whole")
         return data
@@ -213,12 +231,17 @@ def pieces_of(found: files.Found, reader: TextReader, blocks: int | None, apart:
     target = min(PIECE_BYTES, max(1, total // blocks)) if blocks else PIECE_BYTES
     pieces: list[FilePiece] = []
     for path, size in found.files:
-        whole = bool(reader.options) or path.lower().endswith(_PACKED) or path in found.pipes or not blocks and size <= WHOLE_BYTES
+        by_rows = reader.row_ends() is not None
+        whole = bool(reader.options) and not by_rows or path.lower().endswith(_PACKED) or path in found.pipes or not blocks and size <= WHOLE_BYTES
         whole = whole or reader.format == "json" and reader.arrays and bool(_ARRAY.match(reader.content(path, 4096)))
         parts: list[tuple[int, int | None]] = [(0, None)] if whole or not size else list(ranges(size, target))
+        if len(parts) > 1 and by_rows:
+            starts = [at for at in apart(path, lambda path=path: reader.cuts(path, target)) if at < size]
+            parts = list(zip([0, *starts], [*starts, size], strict=True))
         pieces += [FilePiece(path, size if stop is None else stop - start, None, 0 if start == 0 else None, (), start, None if len(parts) == 1 else stop)
                    for start, stop in parts]
-    if len(pieces) > 1 and not reader.options and not found.pipes:
+    is_cut = any(each.stop is not None for each in pieces)
+    if len(pieces) > 1 and (is_cut or not reader.options) and not found.pipes:
         for path, size in found.files:
             schema = apart(path, lambda path=path, size=size: reader.types(path, size)) if size else None
             if schema is not None:
