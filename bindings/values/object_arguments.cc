@@ -6,6 +6,7 @@
 #include "bindings/values/object_values.h"
 #include "bindings/values/pickle.h"
 #include "bindings/values/ref_pickle.h"
+#include "bindings/values/value_memory.h"
 #include "bindings/values/values.h"
 
 namespace nb = nanobind;
@@ -149,7 +150,7 @@ bool Incoming::TakeRemote(std::string_view* bytes, PyObject** value) const {
 }
 
 void BindObjects(nb::module_& m) {
-  if (!InitObjectMemory()) throw nb::python_error();
+  BindValueMemory(m);
   m.def("_object_figures", &Figures,
         "Counts of this process's object store, for tests and benchmarks.");
   m.def("list_objects", &ListObjects, nb::arg("most"),

@@ -13,6 +13,7 @@
 #include "bindings/support/gil.h"
 #include "bindings/values/errors.h"
 #include "bindings/values/ref_pickle.h"
+#include "bindings/values/value_memory.h"
 #include "bindings/values/values.h"
 #include "runtime/store/copy.h"
 
@@ -23,67 +24,21 @@ using Head = actors::form::LargeHead;
 using Entry = actors::form::LargeEntry;
 using actors::form::kLargeMagic;
 
-constexpr std::uint64_t kAlignment = 64;
 constexpr std::uint64_t kReadOnly = 0;
 constexpr std::uint64_t kWritableCopy = 1;
-constexpr std::uint32_t kBuffersMax = 1u << 20;
 constexpr std::size_t kCopyWithoutGil = 1u << 20;
 
-std::uint64_t Aligned(std::uint64_t at) { return (at + kAlignment - 1) & ~(kAlignment - 1); }
-
-// ---- a buffer over an object's memory ---------------------------------------------------------
-
-struct MemoryObject {
-  PyObject head;
-  std::shared_ptr<actors::ObjectView> view;
-  std::optional<store::Reading> copy;  // a private mapping
-  char* data;
-  Py_ssize_t bytes;
-};
-PyTypeObject* memory_type = nullptr;
-
-MemoryObject* AsMemory(PyObject* object) { return reinterpret_cast<MemoryObject*>(object); }
-
-void DeallocMemory(PyObject* object) {
-  PyTypeObject* type = Py_TYPE(object);
-  MemoryObject* memory = AsMemory(object);
-  memory->copy.~optional();
-  memory->view.~shared_ptr();
-  PyObject_Free(object);
-  Py_DECREF(type);
+std::uint64_t Aligned(std::uint64_t at) {
+  return (at + kArrayAlignment - 1) & ~(kArrayAlignment - 1);
 }
 
-int GetBuffer(PyObject* object, Py_buffer* view, int flags) {
-  MemoryObject* memory = AsMemory(object);
-  return PyBuffer_FillInfo(view, object, memory->data, memory->bytes, !memory->copy.has_value(),
-                           flags);
-}
-
-PyObject* NewMemory(std::shared_ptr<actors::ObjectView> view, const Entry& entry) {
-  std::optional<store::Reading> copy;
-  char* data = const_cast<char*>(view->bytes().data());
-  if (entry.kind == kWritableCopy) {
-    StatusOr<store::Reading> reading = view->Private(&data);
-    if (!reading.ok()) {
-      RaiseStatus(reading.status());
-      return nullptr;
-    }
-    copy = *std::move(reading);
-  }
-  auto* memory = PyObject_New(MemoryObject, memory_type);
-  if (memory == nullptr) return nullptr;
-  new (&memory->view) std::shared_ptr<actors::ObjectView>(std::move(view));
-  new (&memory->copy) std::optional<store::Reading>(std::move(copy));
-  memory->data = data + entry.offset;
-  memory->bytes = static_cast<Py_ssize_t>(entry.bytes);
-  return reinterpret_cast<PyObject*>(memory);
-}
-
-PyObject* NewCopy(std::string_view bytes, const Entry& entry) {
-  const char* from = bytes.data() + entry.offset;
-  const auto size = static_cast<Py_ssize_t>(entry.bytes);
-  return entry.kind == kWritableCopy ? PyByteArray_FromStringAndSize(from, size)
-                                     : PyBytes_FromStringAndSize(from, size);
+/// The memory of one array: large ones of an object are read where they lie.
+PyObject* MemoryOf(std::string_view bytes, const std::shared_ptr<actors::ObjectView>& view,
+                   const Entry& entry) {
+  const bool writable = entry.kind == kWritableCopy;
+  if (view != nullptr && entry.bytes >= actors::kLargeBytes)
+    return NewObjectMemory(view, entry.offset, entry.bytes, writable);
+  return NewCopiedMemory(bytes.substr(entry.offset, entry.bytes), writable);
 }
 
 /// The value in `bytes`, whose buffers are over `view`, or copies without one. nullptr without an
@@ -98,15 +53,17 @@ PyObject* Decode(std::string_view bytes, const std::shared_ptr<actors::ObjectVie
     return nullptr;
   }
   PyObject* buffers = PyList_New(static_cast<Py_ssize_t>(head.buffers));
+  std::uint64_t left = bytes.size();  // buffers do not overlap: copies take no more than came
   for (std::uint32_t i = 0; buffers != nullptr && i < head.buffers; ++i) {
     Entry entry;
     std::memcpy(&entry, bytes.data() + sizeof head + i * sizeof entry, sizeof entry);
     if (entry.offset > bytes.size() || entry.bytes > bytes.size() - entry.offset ||
-        entry.kind > kWritableCopy) {
+        entry.bytes > left || entry.kind > kWritableCopy) {
       Py_DECREF(buffers);
       return nullptr;
     }
-    PyObject* one = view != nullptr ? NewMemory(view, entry) : NewCopy(bytes, entry);
+    left -= entry.bytes;
+    PyObject* one = MemoryOf(bytes, view, entry);
     if (one == nullptr) {
       Py_CLEAR(buffers);
     } else {
@@ -257,18 +214,6 @@ bool AppendObjectBytes(actors::ByteBuffer& out, const store::ObjectId& id, std::
   }
   *appended = view->bytes().size() < below;
   return !*appended || AppendLargeBytes(out, view->bytes());
-}
-
-bool InitObjectMemory() {
-  static PyType_Slot slots[] = {
-      {Py_tp_dealloc, reinterpret_cast<void*>(DeallocMemory)},
-      {Py_bf_getbuffer, reinterpret_cast<void*>(GetBuffer)},
-      {Py_tp_doc, const_cast<char*>("The memory of an object, kept as it is while this lives.")},
-      {0, nullptr}};
-  static PyType_Spec spec = {"troupe._native._Memory", sizeof(MemoryObject), 0,
-                             Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, slots};
-  memory_type = reinterpret_cast<PyTypeObject*>(PyType_FromSpec(&spec));
-  return memory_type != nullptr;
 }
 
 }  // namespace troupe::bindings

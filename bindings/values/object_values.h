@@ -1,9 +1,9 @@
 // Large values: where the bytes of arrays go, and arrays over the bytes that came. Needs the GIL.
 //
-// A value's arrays (pickle protocol 5's out-of-band buffers, of kLargeBytes and more) are written
-// once, behind the rest of it, and read where they lie (actors/core/call/value_form.h).
-// In shared memory that is an object (actors/objects/object_store.h); in a frame to another host it
-// travels as it is, and arrays are made from copies.
+// A value's arrays (pickle protocol 5's out-of-band buffers, of kAlignedFromBytes and more) are
+// written once, behind the rest of it (actors/core/call/value_form.h). In shared memory that is an
+// object (actors/objects/object_store.h), whose large arrays are read where they lie; in a frame it
+// travels as it is. Arrays that are small, or came in a frame, are aligned copies (value_memory.h).
 #pragma once
 
 #include <Python.h>
@@ -48,6 +48,9 @@ struct Outgoing {
   /// for.
   std::vector<actors::ArgumentToCome>* to_come = nullptr;
 };
+
+/// How many buffers one value can have beside its pickle; others stay in it.
+inline constexpr std::uint32_t kBuffersMax = 1u << 20;
 
 /// Buffers that were taken out of a pickle. Owns them.
 class Buffers {
@@ -97,7 +100,5 @@ std::string HexOf(const store::ObjectId& name);
 
 /// The object store, or nullptr with an error set.
 actors::ObjectStore* Objects();
-
-bool InitObjectMemory();
 
 }  // namespace troupe::bindings

@@ -2,7 +2,9 @@
 
 #include <cstring>
 
+#include "bindings/values/arrays.h"
 #include "bindings/values/object_values.h"
+#include "bindings/values/value_memory.h"
 
 namespace troupe::bindings {
 namespace {
@@ -31,6 +33,8 @@ struct Tools {
   PyObject* protocol = nullptr;
   PyObject* pickler = nullptr;  // a subclass of _pickle.Pickler
   PyObject* bytes_io = nullptr;
+  PyObject* dump = nullptr;      // "dump"
+  PyObject* getvalue = nullptr;  // "getvalue"
   PyObject* take_buffer = nullptr;
   PyObject* buffers_name = nullptr;       // ("buffers",)
   PyObject* needs_cloudpickle = nullptr;  // the exception that the reducer raises
@@ -110,55 +114,27 @@ bool IsStorage(PyObject* object) {
   return last == "TypedStorage" || last == "UntypedStorage";
 }
 
-/// The PickleBuffer `buffer`, which a reader may not write to. A new reference.
-PyObject* ReadOnly(PyObject* buffer) {
-  PyObject* view = PyMemoryView_FromObject(buffer);
-  PyObject* read_only =
-      view != nullptr ? PyObject_CallMethod(view, "toreadonly", nullptr) : nullptr;
-  PyObject* made = read_only != nullptr ? PyPickleBuffer_FromObject(read_only) : nullptr;
-  Py_XDECREF(read_only);
-  Py_XDECREF(view);
-  return made;
-}
-
-/// An array as numpy reduces it, but that its memory, where the pickle keeps it, is read-only
-/// there.
-PyObject* ReduceArray(PyObject* array) {
-  PyObject* reduced = PyObject_CallMethod(array, "__reduce_ex__", "i", 5);
-  if (reduced == nullptr || !PyTuple_Check(reduced) || PyTuple_GET_SIZE(reduced) != 2)
-    return reduced;
-  PyObject* given = PyTuple_GET_ITEM(reduced, 1);
-  if (!PyTuple_Check(given) || PyTuple_GET_SIZE(given) == 0) return reduced;
-  const Py_buffer* memory = PyPickleBuffer_Check(PyTuple_GET_ITEM(given, 0))
-                                ? PyPickleBuffer_GetBuffer(PyTuple_GET_ITEM(given, 0))
-                                : nullptr;
-  if (memory == nullptr || static_cast<std::size_t>(memory->len) >= actors::kLargeBytes) {
-    PyErr_Clear();
-    return reduced;
-  }
-  PyObject* buffer = ReadOnly(PyTuple_GET_ITEM(given, 0));
-  PyObject* rest =
-      buffer != nullptr ? PyTuple_GetSlice(given, 1, PyTuple_GET_SIZE(given)) : nullptr;
-  PyObject* first = rest != nullptr ? PyTuple_Pack(1, buffer) : nullptr;
-  PyObject* args = first != nullptr ? PySequence_Concat(first, rest) : nullptr;
-  PyObject* changed =
-      args != nullptr ? PyTuple_Pack(2, PyTuple_GET_ITEM(reduced, 0), args) : nullptr;
-  for (PyObject* each : {buffer, rest, first, args, reduced}) Py_XDECREF(each);
-  return changed;
-}
-
 /// buffer_callback: true keeps a buffer in the pickle.
 PyObject* TakeBuffer(PyObject*, PyObject* buffer) {
   const Py_buffer* view = PyPickleBuffer_GetBuffer(buffer);
   if (view == nullptr) return nullptr;
-  const bool tensor = buffer == taking.writable;
-  if (static_cast<std::size_t>(view->len) < actors::kLargeBytes ||
+  const auto bytes = static_cast<std::size_t>(view->len);
+  // Of memory that came apart a collective can tell whose it is, read-only or not.
+  const std::size_t least = small_arrays_read_only ? 1 : kAlignedFromBytes;
+  if (bytes < least || taking.buffers->all().size() >= kBuffersMax ||
       !PyBuffer_IsContiguous(view, 'A')) {
     Py_RETURN_TRUE;
   }
-  PyObject* raw = PyObject_CallMethod(buffer, "raw", nullptr);  // of any shape and order
-  const bool good = raw != nullptr && taking.buffers->Add(raw, tensor);
-  Py_XDECREF(raw);
+  const bool writable =
+      buffer == taking.writable || (bytes < actors::kLargeBytes && view->readonly == 0);
+  bool good = false;
+  if (PyBuffer_IsContiguous(view, 'C')) {
+    good = taking.buffers->Add(buffer, writable);
+  } else {
+    PyObject* raw = PyObject_CallMethod(buffer, "raw", nullptr);  // of any shape and order
+    good = raw != nullptr && taking.buffers->Add(raw, writable);
+    Py_XDECREF(raw);
+  }
   if (!good) return nullptr;
   Py_RETURN_FALSE;
 }
@@ -167,8 +143,9 @@ PyObject* Reduce(PyObject*, PyObject* object) {
   if (taking.buffers != nullptr && std::strcmp(Py_TYPE(object)->tp_name, "Tensor") == 0) {
     return ReduceTensor(object);
   }
-  if (small_arrays_read_only && std::strcmp(Py_TYPE(object)->tp_name, "numpy.ndarray") == 0) {
-    return ReduceArray(object);
+  if (IsArray(object)) {
+    auto* const pickler = reinterpret_cast<PyTypeObject*>(GetTools()->pickler);
+    return ReduceArray(object, pickler, taking.buffers != nullptr, small_arrays_read_only);
   }
   if (PyExceptionInstance_Check(object)) return ReduceException(object);
   if (IsStorage(object)) return ReduceStorage(object);
@@ -195,6 +172,8 @@ bool MakeTools(Tools* tools) {
     tools->take_buffer = PyCFunction_New(&take_def, nullptr);
     tools->buffers_name = Py_BuildValue("(s)", "buffers");
     tools->bytes_io = PyObject_GetAttrString(io, "BytesIO");
+    tools->dump = PyUnicode_InternFromString("dump");
+    tools->getvalue = PyUnicode_InternFromString("getvalue");
     tools->needs_cloudpickle =
         PyErr_NewException("troupe._native._NeedsCloudpickle", PyExc_Exception, nullptr);
     tools->pickler = PyObject_CallFunction(reinterpret_cast<PyObject*>(&PyType_Type), "s(O){sO}",
@@ -205,8 +184,9 @@ bool MakeTools(Tools* tools) {
   Py_XDECREF(io);
   Py_XDECREF(pickle);
   return tools->pickler != nullptr && tools->dumps != nullptr && tools->loads != nullptr &&
-         tools->bytes_io != nullptr && tools->needs_cloudpickle != nullptr &&
-         tools->take_buffer != nullptr && tools->buffers_name != nullptr;
+         tools->bytes_io != nullptr && tools->dump != nullptr && tools->getvalue != nullptr &&
+         tools->needs_cloudpickle != nullptr && tools->take_buffer != nullptr &&
+         tools->buffers_name != nullptr;
 }
 
 Tools* GetTools() {
@@ -255,9 +235,9 @@ PyObject* DumpsWithReducer(const Tools& tools, PyObject* value) {
           : PyObject_CallFunctionObjArgs(tools.pickler, buffer, tools.protocol, Py_True,
                                          tools.take_buffer, nullptr);
   if (pickler != nullptr) {
-    PyObject* none = PyObject_CallMethod(pickler, "dump", "(O)", value);
+    PyObject* none = PyObject_CallMethodOneArg(pickler, tools.dump, value);
     Py_DECREF(pickler);
-    if (none != nullptr) bytes = PyObject_CallMethod(buffer, "getvalue", nullptr);
+    if (none != nullptr) bytes = PyObject_CallMethodNoArgs(buffer, tools.getvalue);
     Py_XDECREF(none);
   }
   Py_DECREF(buffer);

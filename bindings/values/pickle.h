@@ -16,9 +16,9 @@ namespace troupe::bindings {
 
 class Buffers;
 
-/// A new bytes object, protocol 5; nullptr with a Python error set. With `buffers`, large arrays
-/// are left out of it and put there; without `refs`, where Refs inside the value are put, there may
-/// be none.
+/// A new bytes object, protocol 5; nullptr with a Python error set. With `buffers`, the memory of
+/// arrays of kAlignedFromBytes (value_memory.h) and more is left out of it and put there; without
+/// `refs`, where Refs inside the value are put, there may be none.
 PyObject* Dumps(PyObject* value, Buffers* buffers = nullptr, actors::Handles* refs = nullptr);
 /// Loads what Dumps wrote; `buffers`: a list of what was left out, or nullptr. Runs what the pickle
 /// says: only for bytes of an authenticated peer.

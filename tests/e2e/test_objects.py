@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from conftest import Home, eventually
-from objects import all_released
+from objects import all_released, arrays_of, differing, unaligned
 
 import troupe
 from troupe import exceptions
@@ -65,6 +65,9 @@ class Reader:
     def scale(self, tensor: Any) -> float:
         tensor.mul_(2)
         return float(tensor.sum())
+
+    def unaligned(self, *values: Any) -> list[str]:
+        return unaligned(values)
 
     def figures(self) -> dict:
         return native._object_figures()
@@ -179,6 +182,62 @@ def test_values_of_many_arrays(idle: Home) -> None:
     del got
     all_released(made)
     troupe.kill(made)
+
+
+def same(value: Any) -> Any:
+    return value
+
+
+@pytest.mark.parametrize("size", [1 << 10, 4 << 10, 48 << 10, 100 << 10, MIB])
+def test_arrays_start_on_64_bytes_whatever_way_they_came(idle: Home, size: int) -> None:
+    pytest.importorskip("torch")
+    made, arrays = start(), arrays_of(size)
+    value = {"arrays": arrays, "list": [b"x", arrays_of(size)]}
+    assert troupe.get(made.unaligned.remote(value, *arrays.values()), timeout=60) == []
+    troupe.get(made.keep.remote("v", value), timeout=60)
+    ways = {"put": troupe.put(value), "result": made.give.remote("v"), "task": troupe.remote(same).remote(value),
+            "with code": troupe.remote(same).remote((value, lambda: 0)),
+            "captured": troupe.remote(lambda: value).remote()}
+    ways.update({name: troupe.put(each) for name, each in arrays.items()})
+    for way, got in zip(ways, troupe.get(list(ways.values()), timeout=120)):
+        assert unaligned(got) == [], way
+        assert way in arrays or differing((got[0] if way == "with code" else got)["arrays"], arrays) == [], way
+        if way == "put":
+            shared = {name for name, each in got["arrays"].items() if isinstance(each, np.ndarray) and not each.flags.writeable}
+            copied = {"dates", "every other", "turned", "records"}  # numpy's pickles hold copies of these
+            assert shared == (set() if size < 100 << 10 else {"float64", "bool", "fortran", "text", "structured"})
+            assert all(got["arrays"][name].flags.writeable for name in copied)
+    del ways, got
+    troupe.get(made.drop.remote("v"), timeout=20)
+    all_released(made)
+    troupe.kill(made)
+
+
+class Tagged(np.ndarray):
+    """An array that pickles itself, with its tag."""
+
+    def __reduce__(self) -> tuple:
+        kind, given, state = super().__reduce__()
+        return kind, given, (*state, self.tag)
+
+    def __setstate__(self, state: tuple) -> None:
+        super().__setstate__(state[:-1])
+        self.tag = state[-1]
+
+
+def test_arrays_that_somebody_else_pickles_stay_as_they_are(idle: Home) -> None:
+    tagged = np.arange(1000.0).view(Tagged)
+    tagged.tag = "mine"
+    got = troupe.get(troupe.put([tagged, np.array([{}] * 1000), np.ma.masked_less(np.arange(1000), 5)]))
+    assert type(got[0]) is Tagged and got[0].tag == "mine" and (got[0] == tagged).all()
+    assert got[1].dtype == object and got[2].mask.sum() == 5
+    troupe.util.register_serializer(np.ndarray, serializer=len, deserializer=str)
+    try:
+        assert troupe.get(troupe.put(np.arange(1000.0))) == "1000"
+        assert troupe.get(troupe.put([np.arange(1000.0), lambda: 0]))[0] == "1000"
+    finally:
+        troupe.util.deregister_serializer(np.ndarray)
+    assert troupe.get(troupe.put(np.arange(1000.0))).sum() == 499500
 
 
 def test_several_results_and_streamed_ones_are_not_copied(idle: Home) -> None:

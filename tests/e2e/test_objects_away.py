@@ -15,7 +15,7 @@ from typing import Any
 import cloudpickle
 import pytest
 from conftest import eventually, stand_still
-from objects import all_released, nothing_held
+from objects import all_released, arrays_of, differing, nothing_held, unaligned
 from tcp_cuts import cut_tcp, port_of
 
 import troupe
@@ -24,7 +24,8 @@ from troupe._bridge import native
 from troupe.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
 np = pytest.importorskip("numpy")
-cloudpickle.register_pickle_by_value(sys.modules[__name__])  # another host would not have this file
+for _module in (__name__, "objects"):  # another host would not have these files
+    cloudpickle.register_pickle_by_value(sys.modules[_module])
 
 MIB = 1 << 20
 KEPT_S = 30  # what waits for a process that cannot be reached is kept so long
@@ -80,6 +81,9 @@ class Store:
     def give(self, name: str) -> Any:
         return self.kept[name]
 
+    def unaligned(self, *values: Any) -> list[str]:
+        return unaligned(values)
+
     def figures(self) -> dict:
         return native._object_figures()
 
@@ -116,6 +120,25 @@ def test_large_results_become_the_callers(hosts: dict[str, str]) -> None:
     assert troupe.get(on(hosts["a"]).look.remote(refs[3]), timeout=60) == ("ndarray", 17 * MIB, 3, 3, False)
     del refs, arrays
     all_released()
+
+
+def test_arrays_start_on_64_bytes_between_hosts(hosts: dict[str, str]) -> None:
+    pytest.importorskip("torch")
+    made = {name: on(hosts[name]) for name in "ab"}
+    for size in (1 << 10, 48 << 10, 200 << 10, 2 * MIB):  # in frames, and over the link for large values
+        arrays = arrays_of(size)
+        ref = troupe.put({"arrays": arrays})
+        assert troupe.get([each.unaligned.remote(ref, arrays, *arrays.values()) for each in made.values()], timeout=90) == [[], []]
+        troupe.get(made["a"].keep.remote("it", arrays), timeout=60)
+        result = made["a"].give.remote("it")
+        assert troupe.get(made["b"].unaligned.remote(result), timeout=60) == []
+        got = troupe.get(result, timeout=60)
+        assert unaligned(got) == [] and differing(got, arrays) == []
+        troupe.get(made["a"].drop.remote(), timeout=60)
+        del ref, result, got
+    all_released(*made.values())
+    for each in made.values():
+        troupe.kill(each)
 
 
 def test_an_actor_that_nobody_holds_ends_when_its_result_was_taken(hosts: dict[str, str]) -> None:

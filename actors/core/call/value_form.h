@@ -4,10 +4,11 @@
 // text, bytes, a pickle, the name of an object of the store, a large value, or references and the
 // value that holds them (value_refs.h).
 //
-// A large value is written once, and its arrays (pickle protocol 5's out-of-band buffers) are read
-// where they lie:
+// A value with arrays (pickle protocol 5's out-of-band buffers) is written once, in a frame or in
+// shared memory, where large ones are read:
 //   u32 'TRob'   u32 buffers   u64 head bytes   per buffer: u64 offset, u64 bytes, u64 kind
 //   the head: a tagged value   the buffers, at multiples of 64
+// The kind of a buffer: 0: its reader may not write to it; 1: it may, and no other reader sees it.
 #pragma once
 
 #include <cstddef>

@@ -360,6 +360,13 @@ def whole_tensor(data: bytes) -> Any:
     return pickle.loads(data)
 
 
+def array(buffer: Any, dtype: Any, shape: tuple, order: str = "C", cls: type | None = None) -> Any:
+    """A NumPy array over a buffer, whose memory starts on 64 bytes."""
+    from troupe._code import arrays
+
+    return arrays.made(buffer, dtype, shape, order, cls)
+
+
 def tensor_memory(buffer: Any) -> Any:
     """What tensors of a value lie in."""
     from troupe._code.tensors import TensorMemory

@@ -15,7 +15,7 @@ from typing import Any
 import cloudpickle
 
 from troupe import _pickled
-from troupe._code import tensors, user_main
+from troupe._code import arrays, tensors, user_main
 
 _NO_FILE = "<dynamic-code>"
 
@@ -38,6 +38,10 @@ class Pickler(cloudpickle.Pickler):
 
     dispatch_table = ChainMap({types.CodeType: _reduce_code}, cloudpickle.Pickler.dispatch_table)
 
+    def __init__(self, file: Any, protocol: int | None = None, buffer_callback: Callable[[Any], Any] | None = None) -> None:
+        super().__init__(file, protocol=protocol, buffer_callback=buffer_callback)
+        self._apart = buffer_callback is not None
+
     def _dynamic_function_reduce(self, func: types.FunctionType) -> tuple:
         """A function of the script is, where it arrives, among its own globals by its name: plain pickle looks for it there."""
         reduced = super()._dynamic_function_reduce(func)
@@ -59,6 +63,8 @@ class Pickler(cloudpickle.Pickler):
             return self._dynamic_function_reduce(obj)
         if tensors.is_storage(obj):
             return tensors.reduce_storage(obj)
+        if arrays.is_array(obj):
+            return arrays.reduced_alone(obj, self.dispatch_table, self._apart)
         return super().reducer_override(obj)
 
 
