@@ -38,6 +38,12 @@ for name, array in arrays.items():
         assert got.flags.f_contiguous == array.flags.f_contiguous, name
     assert array.flags.writeable
 assert ray.get(writes.remote(arrays["small"])) == "assignment destination is read-only"
+from troupe._code import arrays as _arrays
+for name in ("small", "scalar", "fortran"):  # a collective may change what is this process's own, in place
+    ref = ray.put(arrays[name])
+    got, other = ray.get(ref), ray.get(ref)
+    _arrays.writable(got)[...] = 7
+    assert (got == 7).all() and np.array_equal(other, arrays[name]), name
 copy = ray.get(ray.put(arrays["small"])).copy()
 copy[0] = 7
 objects = ray.get(ray.put(np.array([1, "x", None], dtype=object)))

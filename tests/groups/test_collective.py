@@ -45,6 +45,20 @@ class Member:
         collective.allreduce(value, name, collective.ReduceOp[op])
         return value
 
+    def keep(self, value: Any) -> None:
+        self.kept = value
+
+    def give(self) -> Any:
+        return self.kept.copy()
+
+    def allreduce_kept(self, name: str) -> None:
+        collective.allreduce(self.kept, name)
+
+    def allreduce_own(self, name: str) -> None:
+        mine = np.ones(4)
+        mine.flags.writeable = False
+        collective.allreduce(mine, name)
+
     def columns(self) -> Any:
         """Of a tensor that is not contiguous, and of what lies beside it."""
         whole = torch.arange(6.0).reshape(2, 3)
@@ -54,18 +68,20 @@ class Member:
     def all_kinds(self, size: int) -> dict[str, Any]:
         rank = collective.get_rank()
         mine = np.full(2, rank + 1.0)
+        given = mine.copy()
+        given.flags.writeable = False  # what is only read may be read-only
         made: dict[str, Any] = {}
         made["reduce"] = mine.copy()
         collective.reduce(made["reduce"], dst_rank=1)
         made["broadcast"] = mine.copy()
         collective.broadcast(made["broadcast"], src_rank=2)
         made["allgather"] = [np.zeros(2) for _ in range(size)]
-        collective.allgather(made["allgather"], mine)
+        collective.allgather(made["allgather"], given)
         made["reducescatter"] = np.zeros(1)
         collective.reducescatter(made["reducescatter"], [np.full(1, 10.0 * i + rank) for i in range(size)])
         made["ring"] = np.zeros(2)
         if rank % 2 == 0:
-            collective.send(mine, (rank + 1) % size)
+            collective.send(given, (rank + 1) % size)
             collective.recv(made["ring"], (rank - 1) % size)
         else:
             collective.recv(made["ring"], (rank - 1) % size)
@@ -172,11 +188,29 @@ def test_what_does_not_fit_is_refused(idle: Home) -> None:
     assert collective.get_rank("nowhere") == -1 and not collective.is_group_initialized("nowhere")
 
 
+def test_arrays_that_came_as_arguments_are_changed_in_place_and_nobody_elses_are(idle: Home) -> None:
+    actors = joined(2, group_name="in place")
+    reader = Member.remote()
+    for count in (1_000, 20_000, 300_000):  # in the call's frame, and in memory that all processes share
+        ref = troupe.put(np.full(count, 1.0))
+        kept = troupe.get(ref)
+        troupe.get([reader.keep.remote(ref), actors[0].keep.remote(ref)], timeout=TIMEOUT_S)
+        for _ in range(2):
+            sums = troupe.get([each.allreduce.remote(ref, "in place") for each in actors], timeout=TIMEOUT_S)
+            assert [(each == 2).all() for each in sums] == [True] * 2
+        for other in (kept, troupe.get(ref), *troupe.get([reader.give.remote(), actors[0].give.remote()], timeout=TIMEOUT_S)):
+            assert (other == 1).all()
+
+
 def test_tensors_that_cannot_be_changed_are_refused(idle: Home) -> None:
-    only = joined(1, group_name="one")[0]
-    for value, words in ((np.ones(200_000), "read-only .a value that was got is.: pass a copy"),
-                         ([1.0], "a numpy array or a torch tensor, not list")):
+    only = Member.remote()
+    troupe.get(only.pid.remote(), timeout=TIMEOUT_S)
+    troupe.get(only.keep.remote(np.ones(200_000)), timeout=TIMEOUT_S)  # shared with its owner, this process
+    troupe.get(only.init.remote(1, 0, group_name="one"), timeout=TIMEOUT_S)
+    refused = "the array is read-only: .*\n.*pass array.copy"
+    for call, words in ((only.allreduce_kept.remote("one"), refused), (only.allreduce_own.remote("one"), refused),
+                        (only.allreduce.remote([1.0], "one"), "a numpy array or a torch tensor, not list")):
         with pytest.raises(exceptions.TaskError, match=words):
-            troupe.get(only.allreduce.remote(value, "one"), timeout=TIMEOUT_S)
+            troupe.get(call, timeout=TIMEOUT_S)
     with pytest.raises(RuntimeError, match="is in the collective group 'one' already"):
         troupe.get(only.init.remote(1, 0, group_name="one"), timeout=TIMEOUT_S)

@@ -7,6 +7,8 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from troupe import _collective
+from troupe._bridge import native
+from troupe._code import arrays
 from troupe._identity import boot_id
 from troupe.util import _collective_types as types
 from troupe.util import get_node_ip_address
@@ -19,6 +21,7 @@ class TorchGroup(types.BaseGroup):
     def __init__(self, world_size: int, rank: int, group_name: str, backend: str, timeout_ms: int) -> None:
         super().__init__(world_size, rank, group_name)
         self._library = backend
+        native._map_privately()  # arrays that come from now on can be changed in place
         self._timeout = datetime.timedelta(milliseconds=timeout_ms)
         me = _collective.Member(rank, world_size, backend, boot_id())
         self._meeting, number, hosts = _collective.join(group_name, me, timeout_ms / 1000)
@@ -108,8 +111,8 @@ class TorchGroup(types.BaseGroup):
 
     def allgather(self, tensor_list: Sequence[Any], tensor: Any,
                   allgather_options: types.AllGatherOptions = types.AllGatherOptions()) -> None:
-        into = self._all_of(tensor_list)
-        dense, _ = self._dense(tensor)
+        into = [self._dense(each) for each in tensor_list]
+        dense = self._dense_input(tensor)
         self._run("allgather", lambda pg: pg.allgather([[each for each, _ in into]], [dense]))
         for _, back in into:
             back()
@@ -120,13 +123,13 @@ class TorchGroup(types.BaseGroup):
 
         options = dist.ReduceScatterOptions()
         options.reduceOp = _op(reducescatter_options.reduceOp)
-        parts = [each for each, _ in self._all_of(tensor_list)]
+        parts = [self._dense_input(each) for each in tensor_list]
         dense, back = self._dense(tensor)
         self._run("reducescatter", lambda pg: pg.reduce_scatter([dense], [parts], options))
         back()
 
     def send(self, tensor: Any, send_options: types.SendOptions) -> None:
-        dense, _ = self._dense(tensor)
+        dense = self._dense_input(tensor)
         to = send_options.dst_rank
         self._run(f"send to rank {to}", lambda pg: pg.send([dense], to, 0))
 
@@ -140,14 +143,19 @@ class TorchGroup(types.BaseGroup):
         self._run("barrier", lambda pg: pg.barrier())
 
     def _tensor(self, value: Any) -> Any:
-        """torch's tensor over the same memory."""
+        """Return torch's tensor over the same memory.
+
+        A read-only array is taken where it came in a value and nobody else reads its memory. ValueError for others.
+        """
         import numpy as np
         import torch
 
         if isinstance(value, np.ndarray):
-            if not value.flags.writeable:
-                raise ValueError("the array is read-only (a value that was got is): pass a copy")
-            value = torch.from_numpy(value)
+            mine = value if value.flags.writeable else arrays.writable(value)
+            if mine is None:
+                raise ValueError("the array is read-only: it came before this process joined a group, and others read its memory, "
+                                 "or the program made it so\n  pass array.copy()")
+            value = torch.from_numpy(mine)
         elif not isinstance(value, torch.Tensor):
             if not hasattr(value, "__dlpack__"):
                 raise ValueError(f"a tensor is a numpy array or a torch tensor, not {type(value).__name__}")
@@ -165,8 +173,14 @@ class TorchGroup(types.BaseGroup):
         copy = tensor.contiguous()
         return copy, lambda: tensor.copy_(copy)
 
-    def _all_of(self, tensors: Sequence[Any]) -> list[tuple[Any, Callable[[], None]]]:
-        return [self._dense(each) for each in tensors]
+    def _dense_input(self, value: Any) -> Any:
+        """Return the tensor as torch's backends take it, for an operation that only reads it."""
+        import numpy as np
+
+        if isinstance(value, np.ndarray) and not value.flags.writeable:
+            mine = arrays.writable(value)
+            value = value.copy() if mine is None else mine  # torch has no read-only tensors
+        return self._dense(value)[0]
 
 
 def _op(op: types.ReduceOp) -> Any:
