@@ -43,7 +43,8 @@ def test_c3_processes_of_mpirun_on_each_node(hosts: dict[str, str], tmp_path: Pa
 @needs_mpirun
 @pytest.mark.skipif(importlib.util.find_spec("mpi4py") is None, reason="needs mpi4py")
 def test_c3_mpi4py_over_two_nodes(hosts: dict[str, str]) -> None:
-    line = "python -c 'from mpi4py import MPI; print(MPI.COMM_WORLD.allreduce(MPI.COMM_WORLD.rank))'"
+    # A line in one write: mpirun passes on what each process writes as it comes, and print() writes twice where PYTHONUNBUFFERED is set.
+    line = "python -c 'from mpi4py import MPI; import sys; sys.stdout.write(f\"{MPI.COMM_WORLD.allreduce(MPI.COMM_WORLD.rank)}\\n\")'"
     assert ran(command=line, **TWO) == ["6"] * 4
 
 
