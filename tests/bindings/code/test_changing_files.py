@@ -4,7 +4,9 @@ Method: threads write one path again and again; a file is removed between the lo
 """
 from __future__ import annotations
 
+import errno
 import json
+import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -15,6 +17,7 @@ import pytest
 from troupe._cluster import folders
 from troupe._code import packed
 from troupe.azure import _files
+from troupe.azure._data import inputs
 from troupe.azure._trials import runs
 from troupe.train import Checkpoint, _run_folder
 
@@ -91,7 +94,7 @@ def test_files_of_a_job_are_brought_without_what_vanishes_meanwhile(tmp_path: Pa
         return digest(path)
 
     monkeypatch.setattr(_files, "_digest", vanishes)
-    listed = [(path, size) for path, size, _ in job.listed("logs")]
+    listed = [(path, size) for path, size, _ in job.listed("logs")[0]]
     assert listed == [("b", 3), ("c", 3)]
     (folder / "logs/b").unlink()
 
@@ -106,3 +109,47 @@ def test_files_of_a_job_are_brought_without_what_vanishes_meanwhile(tmp_path: Pa
     with pytest.raises(FileNotFoundError, match="the job's directory is not on this node any more"):
         monkeypatch.setattr(_files.packages, "find", lambda _: None)
         _files.JobFiles("x").piece("logs", "b", 0)
+
+
+def test_a_copied_input_has_nothing_that_leads_a_write_to_its_source(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Links of each kind, a FIFO, rights, and a file that vanishes before it is opened; by ranges and by plain copies."""
+    source, other = tmp_path / "source", tmp_path / "other"
+    (source / "blobs").mkdir(parents=True)
+    other.mkdir()
+    (other / "o").write_text("other")
+    (source / "blobs/x").write_text("x" * 100_000)
+    (source / "blobs/x").chmod(0o444)
+    for name, text in {"inner": "blobs/x", "absolute": str(source / "blobs/x"), "outer": "../other", "cycle": "../source", "broken": "/nowhere"}.items():
+        (source / name).symlink_to(text)
+    os.mkfifo(source / "pipe")
+    (source / "gone").write_text("")
+    opens = os.open
+
+    def and_gone(path: Any, *more: Any, **named: Any) -> int:
+        (source / "gone").unlink(missing_ok=True)
+        return opens(path, *more, **named)
+
+    monkeypatch.setattr(inputs.os, "open", and_gone)
+    for target in (tmp_path / "ranges", tmp_path / "plain"):
+        inputs.copy(str(source), target, "inputs: d")
+        assert sorted(str(each.relative_to(target)) for each in target.rglob("*")) == ["absolute", "blobs", "blobs/x", "inner", "outer", "outer/o"]
+        assert (target / "inner").readlink() == Path("blobs/x") and not any((target / each).is_symlink() for each in ("absolute", "outer", "outer/o"))
+        assert (target / "absolute").read_text() == "x" * 100_000 and (target / "blobs/x").stat().st_mode & 0o777 == 0o644
+
+        def no_ranges(*_: Any) -> int:
+            raise OSError(errno.EXDEV, "")
+
+        monkeypatch.setattr(inputs.os, "copy_file_range", no_ranges)
+
+
+def test_inputs_are_copied_where_no_process_may_mount(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "d").mkdir()
+    (tmp_path / "d/a").write_text("a")
+    monkeypatch.setattr(inputs, "PROGRAM", str(tmp_path / "none.py"))
+    (tmp_path / "job/inputs").mkdir(parents=True)
+    inputs.place(tmp_path / "job", {"d": (str(tmp_path / "d"), "ro_mount", ""), "f": (str(tmp_path / "d/a"), "", "a"),
+                                    "place": (str(tmp_path / "d"), "rw_mount", "")}, mounts=True)
+    (tmp_path / "job/inputs/d/a").write_text("changed")
+    (tmp_path / "job/inputs/f/a").write_text("changed")
+    assert (tmp_path / "d/a").read_text() == "a" and inputs.with_mounts(tmp_path / "job", "true", "bash") == "true"
+    assert inputs.shown(tmp_path / "job/inputs/place") == str(tmp_path / "d")

@@ -113,6 +113,45 @@ def test_c6_outputs_are_where_the_job_says_and_what_stays_is_downloaded(idle: Ho
         jobs.download(job.name, output_name="modle")
 
 
+def test_c6_no_write_of_a_job_reaches_the_source_of_an_input_but_by_rw_mount(idle: Home, tmp_path: Path) -> None:
+    """A command that removes and writes in each input, as a folder and as a file; programs see folders and no links."""
+    sources = {mode: folder_of(tmp_path / mode, **{"a.txt": mode, "sub/b.txt": "b"}) for mode in ("none", "ro_mount", "download", "rw_mount")}
+    inputs: dict = {f"d_{mode}": Input(type="uri_folder", path=str(path), mode=None if mode == "none" else mode) for mode, path in sources.items()}
+    inputs["f_ro"] = Input(type="uri_file", path=str(sources["none"] / "a.txt"))
+    inputs["f_own"] = Input(type="uri_file", path=str(sources["none"] / "a.txt"), mode="download")
+    each = "; ".join(f'echo {mode} $(find ${{{{inputs.d_{mode}}}}} -type f | wc -l) $(rm ${{{{inputs.d_{mode}}}}}/a.txt 2>/dev/null; '
+                     f'echo new > ${{{{inputs.d_{mode}}}}}/c.txt; cp -r ${{{{inputs.d_{mode}}}}} outputs/; ls outputs/*{mode})' for mode in sources)
+    line = f"exec 2>/dev/null; {each}; echo x > ${{{{inputs.f_own}}}}; cat ${{{{inputs.f_own}}}} ${{{{inputs.f_ro}}}}; echo x > ${{{{inputs.f_ro}}}}"
+    jobs = MLClient().jobs
+    job = jobs.create_or_update(command(command=f"{line}; true", inputs=inputs))
+    handle = jobs.handle(jobs.info(job.name))
+    handle.result(timeout=LIMIT_S)
+    said = [line.partition("] ")[2] for line in handle.logs()]
+    mounted = list((idle.path / "cache").glob(f"job-{job.id}-*/mounts")) != []
+    assert said[2:] == ["download 2 c.txt sub", "rw_mount 2 c.txt sub", "x", "none"]
+    assert said[:2] == (["none 2 a.txt sub", "ro_mount 2 a.txt sub"] if mounted else ["none 2 c.txt sub", "ro_mount 2 c.txt sub"])
+    for mode, path in sources.items():
+        files = {str(each.relative_to(path)): each.read_text() for each in path.rglob("*") if each.is_file()}
+        assert files == ({"c.txt": "new\n", "sub/b.txt": "b"} if mode == "rw_mount" else {"a.txt": mode, "sub/b.txt": "b"}), mode
+    jobs.download(job.name, download_path=tmp_path / "got")
+    assert (tmp_path / "got/artifacts/outputs/d_download/sub/b.txt").read_text() == "b"
+
+
+def test_c6_links_in_outputs_are_brought_whole_or_named(idle: Home, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    data = folder_of(tmp_path / "data", **{"a.txt": "A"})
+    line = ("mkdir kept; echo k > kept/k; cd outputs; ln -s ../kept whole; ln -s ../kept/k file; ln -s . loop; ln -s /usr/share other; ln -s gone broken; "
+            "ln -s ${{inputs.d}} input; ln -s ${{inputs.d}}/a.txt input_file; mkfifo pipe")
+    job, _ = run(command=line, inputs={"d": Input(type="uri_folder", path=str(data))})
+    MLClient().jobs.download(job.name, download_path=tmp_path / "got")
+    got = tmp_path / "got/artifacts/outputs"
+    assert {str(each.relative_to(got)): each.read_text() for each in got.rglob("*") if each.is_file()} == {"whole/k": "k\n", "file": "k\n"}
+    said = capfd.readouterr().err
+    for name, why in {"loop": "a link to a folder that it lies in", "other": "a link to /usr/share, a folder outside of the job's directory",
+                      "broken": "a link to gone, which is not there", "pipe": "neither a file nor a folder"}.items():
+        assert f"outputs/{name} of node one is left there: it is {why}" in said
+    assert "outputs/input of node one is left there: it is a link to /" in said and "outputs/input_file of node one" in said
+
+
 def test_what_is_lost_on_its_node_is_said(idle: Home, tmp_path: Path) -> None:
     job, _ = run(command="echo x > outputs/x")
     (folder,) = (idle.path / "cache").glob(f"job-{job.id}-*/")

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, Self
 
 import troupe
-from troupe import _identity, _pickled, exceptions
+from troupe import _identity, _pickled, _visible, exceptions
 from troupe._cluster import session as _session, status_lines, workers
 from troupe._code import disk, packages
 from troupe.azure import _rank
@@ -37,17 +37,22 @@ class JobFiles:
         """The job's outputs; None: the directory is not here any more."""
         return None if self._folder is None else json.loads((self._folder / _rank.RECORD).read_text())
 
-    def listed(self, inside: str, digests: bool = True) -> list[tuple[str, int, str]]:
-        """(path, size, digest) of the files in a folder of it; a file is one with the path "". Without `digests` these are empty."""
+    def listed(self, inside: str, digests: bool = True) -> tuple[list[tuple[str, int, str]], list[tuple[str, str]]]:
+        """Return the files in a folder of it, as (path, size, digest), and what is not brought, as (path, what it is).
+
+        A file is one with the path "". Without `digests` these are empty. A link to a folder of the job's own is listed as that folder.
+        """
         root = self._root() / inside
         if root.is_file():
-            return [("", root.stat().st_size, _digest(root) if digests else "")]
+            return [("", root.stat().st_size, _digest(root) if digests else "")], []
+        listing = _Listing(self._root(), root)
+        listing.walk(os.fspath(root), "", ())
         found = []
-        for each in sorted(Path(folder, name) for folder, _, names in os.walk(root) for name in names):
+        for relative in sorted(listing.files):
+            each = root / relative
             with contextlib.suppress(FileNotFoundError):  # a process that the job left behind has removed it since
-                if each.is_file():
-                    found.append((str(each.relative_to(root)), each.stat().st_size, _digest(each) if digests else ""))
-        return found
+                found.append((relative, each.stat().st_size, _digest(each) if digests else ""))
+        return found, sorted(listing.left)
 
     def piece(self, inside: str, path: str, offset: int) -> bytes | None:
         """Return so much of a file, from there; None if the file is not there any more."""
@@ -66,6 +71,55 @@ class JobFiles:
 
 
 _pickled.named_in("troupe._pickled", JobFiles)
+
+
+class _Listing:
+    """The files below a folder of a job's directory, and what of it is left there, with its reason."""
+
+    def __init__(self, job: Path, root: Path) -> None:
+        self._own = (os.path.realpath(job), os.path.realpath(root))
+        self._inputs = os.path.realpath(job / "inputs")
+        self.files: list[str] = []
+        self.left: list[tuple[str, str]] = []
+
+    def walk(self, folder: str, relative: str, above: tuple[str, ...]) -> None:
+        """Look through `folder`, which is `relative` to the root, with a "/" at its end. `above`: the real folders that it lies in."""
+        real = os.path.realpath(folder)
+        if real in above:
+            self.left.append((relative.rstrip("/"), "a link to a folder that it lies in"))
+            return
+        try:
+            entries = list(os.scandir(folder))
+        except (FileNotFoundError, NotADirectoryError):
+            return
+        except OSError as error:
+            self.left.append((relative.rstrip("/"), f"a folder that cannot be read: {error.strerror}"))
+            return
+        for entry in entries:
+            path, why = relative + entry.name, self._reason_to_leave(entry)
+            if why:
+                self.left.append((path, why))
+            elif entry.is_dir():
+                self.walk(entry.path, f"{path}/", (*above, real))
+            elif entry.is_file():
+                self.files.append(path)
+
+    def _reason_to_leave(self, entry: os.DirEntry) -> str:
+        """Return what an entry is that is not brought, "" for one that is."""
+        if not entry.is_symlink():
+            return "" if entry.is_dir() or entry.is_file() or not os.path.lexists(entry.path) else "neither a file nor a folder"
+        real, said = os.path.realpath(entry.path), f"a link to {os.readlink(entry.path)}"
+        if _is_in(real, self._inputs):
+            return f"{said}, an input of the job"
+        if not os.path.exists(real):
+            return f"{said}, which is not there"
+        if entry.is_dir() and not any(_is_in(real, each) for each in self._own):
+            return f"{said}, a folder outside of the job's directory"
+        return "" if entry.is_dir() or entry.is_file() else f"{said}, neither a file nor a folder"
+
+
+def _is_in(path: str, folder: str) -> bool:
+    return os.path.commonpath([path, folder]) == folder
 
 
 def _digest(path: Path) -> str:
@@ -144,7 +198,11 @@ class Kept:
         """Which there are, by their paths; of those that several nodes have, the first one's."""
         found: dict[str, _File] = {}
         for node, actor in self._actors.items():
-            for relative, size, digest in troupe.get(actor.listed.remote(inside, len(self._actors) > 1)):
+            listed, left = troupe.get(actor.listed.remote(inside, len(self._actors) > 1))
+            for relative, why in left:
+                status_lines.say(f"troupe: job {self._info['name']}: {inside}/{_visible.name(relative)} of node {self._names[node]} is left there: "
+                                 f"it is {_visible.name(why)}")
+            for relative, size, digest in listed:
                 if os.path.isabs(relative) or ".." in Path(relative).parts:
                     raise ValueError(f"node {self._names[node]} names a file that is outside of what was asked for: {relative!r}")
                 if relative not in found:

@@ -2,8 +2,8 @@
 
     job-LAUNCH-EPOCH-NODE/   of the host's cache, made by the node's first rank
       code/                  the job's code, a copy of its own, and the ranks' directory; outputs/ and logs/ in it are the job's too
-      inputs/NAME/FILE       links to inputs, or what was downloaded
-      outputs/NAME           what ${{outputs.NAME}} is; a link where the job says a path
+      inputs/NAME/FILE       an input, as its mode says (`_data.inputs`), or what was downloaded
+      outputs/NAME           an output; a link where the job says a path
       job.json               which outputs there are
 
 View: one rank, before it becomes the shell that runs the command.
@@ -23,6 +23,7 @@ from typing import Any, NoReturn
 from troupe import _identity, _pickled, exceptions
 from troupe._code import disk, packages, runtime_env
 from troupe.azure import _expressions
+from troupe.azure._data import inputs as _inputs
 from troupe.launch import _context, _ports
 
 TEXT, LOCAL, NODE, ADDRESS, JOBS_OWN = "text", "local", "node", "address", "job"
@@ -79,9 +80,9 @@ class JobStart:
 
         return begin
 
-    def enter(self, session: Any, context: Any) -> Path:
-        """Makes the job's directory, where this node has none yet, and enters its code; the directory."""
-        folder = packages.held(folder_name(context.launch, context.epoch, context.node), lambda made: self._make(made, session),
+    def enter(self, session: Any, context: Any, *, mounts: bool = True) -> Path:
+        """Makes the job's directory, where this node has none yet, and enters its code; the directory. `mounts`: see `_data.inputs.place`."""
+        folder = packages.held(folder_name(context.launch, context.epoch, context.node), lambda made: self._make(made, session, mounts),
                                f"the directory of job {self.name}")
         os.chdir(folder / "code")
         # `python`, `pip` and `torchrun` of a command are those of the node's own interpreter, whatever its worker was started from.
@@ -100,7 +101,7 @@ class JobStart:
             if getattr(context, "rank", None) == 0:
                 door.open_to(folder, self.trial)
             os.environ.update(door.variables(folder, self.trial))
-        return self._text("", folder)
+        return _inputs.with_mounts(folder, self._text("", folder), SHELL)
 
     def _text(self, name: str, folder: Path) -> str:
         template = _expressions.read(self.texts[name], name or "command", self.inputs, self.outputs)
@@ -110,31 +111,36 @@ class JobStart:
         about = (self.inputs if place.kind == "inputs" else self.outputs)[place.name]
         if about["how"] == TEXT:
             return about["value"]
-        return str(folder / place.kind / place.name / about["file"] if about.get("file") else folder / place.kind / place.name)
+        return _inputs.shown(folder / place.kind / place.name / about.get("file", ""))
 
-    def _make(self, folder: Path, session: Any) -> None:
+    def _make(self, folder: Path, session: Any, mounts: bool) -> None:
         code = folder / "code"
         if self.code is not None:
             code_here = runtime_env.package_here(self.code, session, f"the code of job {self.name}")
             disk.copy_tree(code_here, code, f"the code of job {self.name}", symlinks=True, remedy=packages.ROOM)
         for path in (code / "outputs", code / "logs", folder / "inputs", folder / "outputs"):
             path.mkdir(parents=True, exist_ok=True)
+        sources: dict[str, tuple[str, str, str]] = {}
         for name, about in self.inputs.items():
-            if about["how"] != TEXT:
-                self._make_input(name, about, folder / "inputs" / name, session)
+            if about["how"] == ADDRESS:
+                path = folder / "inputs" / name
+                path.mkdir()
+                _download(about["value"], path / about["file"], name)
+            elif about["how"] != TEXT:
+                sources[name] = self._source(name, about, session), about.get("mode", ""), about["file"]
+        _inputs.place(folder, sources, mounts=mounts)
         for name, about in self.outputs.items():
             _make_output(f"outputs: {name}", about, folder / "outputs" / name)
         (folder / RECORD).write_text(json.dumps({"job": self.name, "outputs": {name: dict(about) for name, about in self.outputs.items()}}))
 
-    def _make_input(self, name: str, about: Mapping[str, Any], path: Path, session: Any) -> None:
-        """`path` is a folder: a link to it, or with the file in it."""
-        file = about.get("file", "")
-        if about["how"] == ADDRESS:
-            path.mkdir()
-            _download(about["value"], path / file, name)
-            return
-        there = about["value"]
+    def _source(self, name: str, about: Mapping[str, Any], session: Any) -> str:
+        """Where this node has the input. Raises FileNotFoundError, RuntimeEnvSetupError."""
+        file, there = about["file"], str(about["value"])
         if about["how"] == LOCAL and about["host"] != _identity.boot_id():
+            if about.get("mode") == _inputs.IN_PLACE:
+                raise exceptions.RuntimeEnvSetupError(
+                    f"inputs: {name}: mode rw_mount is {there} itself, which is on another host than {os.uname().nodename}\n  give file:///PATH of a "
+                    "place that all nodes share, or mode download, which gives each node a copy, or write to an output")
             if "package" not in about:
                 raise exceptions.RuntimeEnvSetupError(f"inputs: {name}: {there} is on another host, and this one was not in the cluster when the "
                                                       "job was submitted\n  submit it again, now that the node is there")
@@ -144,11 +150,7 @@ class JobStart:
             raise FileNotFoundError(f"inputs: {name}: there is no {there} on {os.uname().nodename}")
         if bool(file) == os.path.isdir(there):
             raise FileNotFoundError(f"inputs: {name} is a {'file' if file else 'folder'}, and {there} on {os.uname().nodename} is none")
-        if not file:
-            path.symlink_to(there)
-            return
-        path.mkdir()
-        (path / file).symlink_to(there)
+        return there
 
 
 def leave_as(program: str, code: int) -> NoReturn:

@@ -34,7 +34,7 @@ class NodeStart:
     def __call__(self) -> None:
         """Makes the job's directory, where this node has none yet, enters it, and sets the job's variables. Raises what JobStart.enter does."""
         place = SimpleNamespace(launch=self.launch, epoch=self.epoch, node=self.node, node_count=self.node_count)
-        self.job.settle(self.job.enter(_session.current(), place), place)
+        self.job.settle(self.job.enter(_session.current(), place, mounts=False), place)
 
 
 @dataclass(frozen=True)
@@ -52,7 +52,7 @@ class RayStart:
     def __call__(self) -> NoReturn:
         """Runs the command and leaves by SystemExit with its code. Raises RayProcessDiedError, what the job's directory does, and as `running.running`."""
         context, session = _context.current(), _session.current()
-        folder = self.job.enter(session, context)
+        folder = self.job.enter(session, context, mounts=False)  # tasks read inputs too
         command = self.job.settle(folder, context)
 
         def enter(share: words.Share) -> NodeStart:

@@ -13,13 +13,13 @@ import subprocess
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, Self
 
 import troupe
 from troupe import _pickled
 from troupe._cluster import session as _session
 from troupe.azure import _mpi, _processes, _rank
+from troupe.azure._data import inputs
 
 COMMANDS_MAX = 64  # at one time, of one node
 END_GRACE_S = 10.0
@@ -41,21 +41,22 @@ class NodeShell:
     """The actor. Each command is a child of it; ends with the launch."""
 
     def __init__(self, job: _rank.JobStart, place: Any, master: str, variables: Mapping[str, str]) -> None:
-        self._folder = str(job.enter(_session.current(), Place(*place)))
-        job.settle(Path(self._folder), Place(*place))
+        self._folder = job.enter(_session.current(), Place(*place))
+        job.settle(self._folder, Place(*place))
         self._environment = {**_mpi.environment(os.environ, root=False, master=master), **variables}
         self._running: dict[str, subprocess.Popen] = {}
         self._ended: set[str] = set()
 
     def where(self) -> tuple[str, str]:
         """(the job's directory, the devices that it sees: CUDA_VISIBLE_DEVICES)."""
-        return self._folder, os.environ.get("CUDA_VISIBLE_DEVICES", "")
+        return str(self._folder), os.environ.get("CUDA_VISIBLE_DEVICES", "")
 
     def run(self, key: str, text: str) -> Iterator[tuple[int, bytes]]:
         """Runs `text` in a shell, in the job's code; gives (1 or 2, what it printed there) as it comes, and (0, its code as text) at last."""
         if key in self._ended:
             return
-        with _processes.guarded([_rank.SHELL, "-c", text], cwd=os.path.join(self._folder, "code"), env=self._environment, stdout=subprocess.PIPE,
+        line = [_rank.SHELL, "-c", inputs.with_mounts(self._folder, text, _rank.SHELL)]
+        with _processes.guarded(line, cwd=self._folder / "code", env=self._environment, stdout=subprocess.PIPE,
                                 stderr=subprocess.PIPE) as child, selectors.DefaultSelector() as ready:
             self._running[key] = child
             try:

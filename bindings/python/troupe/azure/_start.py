@@ -140,7 +140,7 @@ def _input(name: str, value: Any, base: str, session: Any) -> dict[str, Any]:
         name_there = os.path.basename(unquote(urlsplit(value.path).path))
         return {**where, "file": "file" if name_there in ("", ".", "..") else name_there}
     if where["how"] == _rank.NODE:
-        return {**where, "file": os.path.basename(where["value"]) if is_file else ""}
+        return {**where, "file": os.path.basename(where["value"]) if is_file else "", "mode": value.mode or ""}
     return _local(name, where, is_file, value, session)
 
 
@@ -153,7 +153,7 @@ def _local(name: str, where: dict[str, Any], is_file: bool, value: Any, session:
     if not os.path.isdir(path) and value.type == "uri_folder":
         raise NotADirectoryError(f"inputs: {name}: {value.path} is a file, and its type is uri_folder: type='uri_file'")
     is_file = not os.path.isdir(path)  # a model may be either
-    found = {**where, "file": os.path.basename(path) if is_file else ""}
+    found = {**where, "file": os.path.basename(path) if is_file else "", "mode": value.mode or ""}
     if not is_file:
         try:
             return {**runtime_env.directory(path, session), **found}

@@ -14,7 +14,7 @@ class AssetTypes:
 
 
 class InputOutputModes:
-    """How it comes to the command. Here that is one way, but for DIRECT, which hands over the path as it is written."""
+    """How an input comes to the command: docs/azure.md says what each mode does."""
 
     MOUNT = "mount"
     DOWNLOAD = "download"
