@@ -21,6 +21,16 @@ def frame(body=b"", magic=0x5254, version=2, kind=1, flags=0, ext=0, size=None, 
 
 REPLIES = 400  # of 1 MiB
 CALL_F = struct.pack("<HHHH", 0, 0, 0, 0) + struct.pack("<H", 1) + b"f" + b"\0" * 5
+
+
+def overlapping_buffers():
+    """A value whose 100 buffers are each all of it: copies would take a hundred times of what came."""
+    head = b"\x07" + struct.pack("<I", 4) + b"\x80\x05N."
+    size = 16 + 100 * 24 + len(head)
+    value = struct.pack("<IIQ", 0x626F5254, 100, len(head)) + struct.pack("<QQQ", 0, size, 0) * 100 + head
+    return struct.pack("<HHHHH", 0, 1, 0, 0, 4) + b"echo" + b"\x09" + struct.pack("<I", size) + value
+
+
 HOSTILE = {
     "junk": b"GET / HTTP/1.1\r\nHost: x\r\n\r\n" * 10,
     "magic": frame(magic=1),
@@ -42,6 +52,7 @@ HOSTILE = {
     "name utf8": frame(struct.pack("<HHHHH", 0, 0, 0, 0, 2) + b"\xff\xfe" + b"\0" * 4, flags=2),
     "no value": frame(struct.pack("<HHHHH", 0, 1, 0, 0, 4) + b"echo" + b"\x7f\0", flags=2),
     "value length": frame(struct.pack("<HHHHH", 0, 1, 0, 0, 4) + b"echo" + b"\x05\xff\xff\xff\xff" + b"\0" * 5, flags=2),
+    "overlapping buffers": frame((overlapping_buffers() + b"\0" * 7)[:(len(overlapping_buffers()) + 7) // 8 * 8], flags=2),
     "tail": frame(CALL_F + b"\0" * 64, flags=2),
 }
 
