@@ -167,6 +167,11 @@ Status Node::OpenLink() {
   const Status stored = link_->LoadStored();
   remembers_ = stored.ok();
   if (!stored.ok() && ErrorCodeOf(stored) != ErrorCode::kNotFound) {
+    if (options_.token_file.empty() && !options_.head.is_unix()) {
+      return MakeError(ErrorCodeOf(stored),
+                       MessageOf(stored) + "\n  join with a token: the node is then a new one, of "
+                                           "the same name; beside its head remove node.crt there");
+    }
     Log(LogLevel::kWarning, "joining anew", {{"reason", MessageOf(stored)}});
   }
   return absl::OkStatus();

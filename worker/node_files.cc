@@ -83,6 +83,11 @@ RememberedState NodeFiles::Remembered() const {
   RememberedState state;
   const auto json = os::ReadText(node_dir_ + "/node.json");
   if (!json) return state;
+  if (json->size() < 2 || json->compare(json->size() - 2, 2, "}\n") != 0) {
+    Log(LogLevel::kWarning, "what this node remembers of its last life is damaged, and not used",
+        {{"file", node_dir_ + "/node.json"}, {"bytes", json->size()}});
+    return state;
+  }
   state.incarnation = NumberIn(*json, "incarnation");
   state.head_incarnation = NumberIn(*json, "head_incarnation");
   return state;

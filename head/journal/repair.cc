@@ -75,6 +75,7 @@ StatusOr<std::string> RepairJournal(const std::string& folder) {
     return MakeError(ErrorCode::kNotFound, "there is no journal in " + folder);
   }
   TROUPE_ASSIGN(const StateLock lock, StateLock::Take(folder));
+  TROUPE_TRY(CheckNotEmptied(folder));
   TROUPE_TRY(KeepCopy(path));
   TROUPE_TRY(KeepCopy(log));
   TROUPE_ASSIGN(const WalVerdict verdict, ScanWalFile(log));

@@ -27,7 +27,24 @@ std::string RepairHint(const std::string& folder) {
          folder + " from a copy, or give those events up: troupe journal repair " + folder;
 }
 
+std::string BeginAnewHint(const std::string& folder) {
+  return "\n  restore " + folder +
+         " from a copy, or remove journal.db and journal.db-wal: the cluster then begins without "
+         "its launches, actors, names and tokens";
+}
+
 }  // namespace
+
+Status CheckNotEmptied(const std::string& folder) {
+  const std::string path = folder + "/journal.db";
+  struct stat file{};
+  struct stat ballast{};
+  if (stat(path.c_str(), &file) != 0 || file.st_size > 0 ||
+      stat((folder + "/ballast").c_str(), &ballast) != 0) {
+    return absl::OkStatus();
+  }
+  return MakeError(ErrorCode::kInvalid, path + " is empty, and was not" + BeginAnewHint(folder));
+}
 
 StatusOr<std::unique_ptr<SqliteJournal>> SqliteJournal::Open(const SqliteOptions& options) {
   const std::string log = options.folder + "/journal.db-wal";
@@ -39,7 +56,14 @@ StatusOr<std::unique_ptr<SqliteJournal>> SqliteJournal::Open(const SqliteOptions
                                               " good ones follow" + RepairHint(options.folder));
   }
   std::unique_ptr<SqliteJournal> journal(new SqliteJournal(options));
-  TROUPE_TRY(journal->OpenFile());
+  TROUPE_TRY(CheckNotEmptied(options.folder));
+  const Status opened = journal->OpenFile();
+  if (!opened.ok()) {
+    const int code = journal->db_ == nullptr ? SQLITE_OK : sqlite3_errcode(journal->db_) & 0xff;
+    const bool damaged = code == SQLITE_CORRUPT || code == SQLITE_NOTADB;
+    if (!damaged) return opened;
+    return MakeError(ErrorCode::kInvalid, MessageOf(opened) + BeginAnewHint(options.folder));
+  }
   if (!options.disposable) {
     const Status ballast = journal->MakeBallast();
     journal->low_space_ = !ballast.ok();

@@ -64,4 +64,8 @@ StatusOr<std::string> CheckJournal(const std::string& folder);
 /// gap or bad checksum, keeping copies of both files beside them. Returns what it did, for people.
 StatusOr<std::string> RepairJournal(const std::string& folder);
 
+/// An error if the journal of this folder has been emptied: it has a header from its first opening
+/// on, before its ballast is made.
+Status CheckNotEmptied(const std::string& folder);
+
 }  // namespace troupe::head

@@ -95,7 +95,12 @@ StatusOr<Authority> Authority::LoadOrCreate(const std::string& folder, std::uint
   }
   if (!pem.ok()) return pem.status();
   StatusOr<PrivateKey> key = PrivateKey::FromPem(*pem);
-  if (!key.ok()) return MakeError(ErrorCode::kInvalid, key_path + ": " + MessageOf(key.status()));
+  if (!key.ok()) {
+    return MakeError(ErrorCode::kInvalid,
+                     key_path + ": " + MessageOf(key.status()) +
+                         "\n  restore it from a copy: without it no node or client of this "
+                         "cluster trusts its head; troupe start --head --new makes another one");
+  }
   const StatusOr<std::string> text = ReadSmallFile(certificate_path);
   if (text.ok()) {
     StatusOr<Certificate> certificate = Certificate::FromPem(*text);

@@ -28,8 +28,13 @@ StatusOr<Credentials> LoadCredentials(const std::string& folder, const std::stri
   TROUPE_ASSIGN(const Secret key_pem, ReadSecretFile(base + ".key"));
   TROUPE_ASSIGN(const std::string certificate_pem, ReadSmallFile(base + ".crt"));
   TROUPE_ASSIGN(const std::string ca_pem, ReadSmallFile(folder + "/ca.crt"));
-  TROUPE_ASSIGN(PrivateKey key, PrivateKey::FromPem(key_pem));
-  StatusOr<Credentials> made = MakeCredentials(std::move(key), certificate_pem, ca_pem);
+  StatusOr<PrivateKey> key = PrivateKey::FromPem(key_pem);
+  if (!key.ok()) return MakeError(ErrorCode::kInvalid, base + ".key: " + MessageOf(key.status()));
+  const StatusOr<Certificate> ca = Certificate::FromPem(ca_pem);
+  if (!ca.ok()) {
+    return MakeError(ErrorCode::kInvalid, folder + "/ca.crt: " + MessageOf(ca.status()));
+  }
+  StatusOr<Credentials> made = MakeCredentials(*std::move(key), certificate_pem, ca_pem);
   if (made.ok()) return made;
   return MakeError(ErrorCodeOf(made.status()), base + ".crt: " + MessageOf(made.status()));
 }

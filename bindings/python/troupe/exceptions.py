@@ -219,6 +219,20 @@ class ActorHandleNotFoundError(TroupeError, ValueError):
     """The handle belongs to another cluster or session."""
 
 
+class DamagedFileError(TroupeError):
+    """A file that Troupe has written is not what was written.
+
+    Fields: `path`, `offset` in bytes, `why`, and `repair`, what to do.
+    """
+
+    def __init__(self, path: Any, offset: int, why: str, repair: str) -> None:
+        super().__init__(f"{path} is damaged at offset {offset}: {why}\n  {repair}")
+        self.path, self.offset, self.why, self.repair = path, offset, why, repair
+
+    def __reduce__(self) -> tuple:
+        return type(self), (self.path, self.offset, self.why, self.repair)
+
+
 class LaunchError(TroupeError):
     """A launch failed. Also an instance of the first failing rank's exception type.
 

@@ -1,15 +1,19 @@
-"""What MLflow is given of reports and configurations.
+"""What MLflow is given of reports and configurations, and with which run a sweep goes on.
 
-Method: pure functions, with values that trials report.
+Method: pure functions, with values that trials report; the record of a sweep's run is damaged in each way.
 """
 from __future__ import annotations
 
+import json
 import math
+from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from troupe.tune.logger import _values
+from troupe._tracking import rule
+from troupe.tune.logger import _mlflow_runs, _values
 
 
 @pytest.mark.parametrize(("value", "number"), [(1, 1.0), (0.5, 0.5), (True, 1.0), ("1", None), (None, None), ([1.0], None), (math.inf, math.inf)])
@@ -41,3 +45,27 @@ def test_parameters_that_have_changed_are_metrics() -> None:
     before = _values.parameters_of({"lr": 0.1, "opt": {"decay": 1, "name": "adam"}})
     assert _values.changed(before, {"lr": 0.1, "opt": {"decay": 1, "name": "adam"}}) == {}
     assert _values.changed(before, {"lr": 0.12, "opt": {"decay": 2, "name": "sgd"}}) == {"config/lr": 0.12, "config/opt/decay": 2.0}
+
+
+@pytest.mark.parametrize("kind", ["whole", "missing", "empty", "half", "zeros at its end", "other bytes", "no mapping", "without its run"])
+def test_a_damaged_record_of_the_sweeps_run_is_said_and_another_run_is_made(tmp_path: Path, kind: str) -> None:
+    pytest.importorskip("mlflow")
+    kept = {"store": "http://there", "run": "before", "experiment": "7"}
+    whole = json.dumps(kept).encode()
+    found = {"whole": whole, "empty": b"", "half": whole[:20], "zeros at its end": whole[:20] + bytes(20), "other bytes": bytes(range(128, 256)),
+             "no mapping": b"[1]", "without its run": b'{"store": "http://there", "experiment": "7"}'}
+    path = tmp_path / _mlflow_runs.FILE
+    if kind != "missing":
+        path.write_bytes(found[kind])
+    said: list[str] = []
+    asked: list[str] = []
+    client = SimpleNamespace(update_run=lambda run, status: asked.append(run), search_runs=lambda *_, **__: _Page())
+    seen: Any = SimpleNamespace(path=str(tmp_path), quiet=True)
+    sweep = _mlflow_runs.SweepRuns(seen, rule.Wish(local=False, store="http://there", name="sweep"), lambda: client, said.append, {})
+    assert sweep._known(client) == (kind == "whole") and asked == (["before"] if kind == "whole" else [])
+    assert len(said) == (kind not in ("whole", "missing"))
+    assert all(f"{path} is damaged at offset " in line and "the sweep goes on in another run" in line for line in said)
+
+
+class _Page(list):
+    token = None

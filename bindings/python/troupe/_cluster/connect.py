@@ -144,8 +144,8 @@ def only_local_cluster() -> str:
     made by init(). Raises ConnectionError."""
     running = home.clusters(running_only=True) or local_clusters.clusters(of_this_home=True)
     if len(running) == 1:
-        return running[0].address
-    found = "none is running" if not running else "several are: " + ", ".join(each.address for each in running)
+        return running[0].require_whole().address
+    found = "none is running" if not running else "several are: " + ", ".join(each.address or str(each.damage) for each in running)
     raise exceptions.ConnectionError(f"address 'auto' means the one cluster in {home.home()}, and {found}")
 
 
@@ -157,7 +157,7 @@ def from_environment() -> _session.Session:
     address = os.environ.get("TROUPE_ADDRESS")
     if not address:
         running = home.clusters(running_only=True)
-        here = (f"one runs here: TROUPE_ADDRESS={running[0].address}" if running else
+        here = (f"one runs here: TROUPE_ADDRESS={running[0].require_whole().address}" if running else
                 "start one: troupe start --head --listen ADDRESS, which prints its HOST:PORT\n"
                 "  and on each other machine: troupe start --address HOST:PORT --token-file FILE\n"
                 "  then TROUPE_ADDRESS=HOST:PORT for this program")

@@ -7,6 +7,7 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
+from troupe import exceptions
 from troupe._cluster import folders
 
 _REMEDY = "set TROUPE_HOME to a folder on this machine that is yours, and that only you may write to"
@@ -94,6 +95,14 @@ class ClusterHome:
     pid: int
     socket: str
     running: bool
+    damage: exceptions.DamagedFileError | None = None
+    """Why nothing but its id, its pid and whether it runs is known"""
+
+    def require_whole(self) -> ClusterHome:
+        """Return this cluster. Raises DamagedFileError if its head.json is damaged, so that nobody knows its address."""
+        if self.damage is not None:
+            raise self.damage
+        return self
 
 
 def is_running(pid: int, name: str = "") -> bool:
@@ -106,19 +115,52 @@ def is_running(pid: int, name: str = "") -> bool:
     return tail.split()[0] not in ("Z", "X") and (not name or name[:15] in head)
 
 
-def read_json(path: Path) -> dict | None:
-    """The object in a file, or None where there is none that can be read."""
+def read_record(path: Path, repair: str, **kinds: type) -> dict | None:
+    """Return the JSON object in a file of this home that is written whole or not at all; None where there is no such file.
+
+    Args:
+        repair: what to do where it is damaged, for the error.
+        kinds: keys that the object has, each with the type of its value.
+
+    Raises:
+        DamagedFileError: if the file is not what was written.
+        OSError: if the file cannot be read.
+    """
     try:
-        value = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
+        data = path.read_bytes()
+    except FileNotFoundError:
         return None
-    return value if isinstance(value, dict) else None
+    try:
+        value = json.loads(data)
+    except ValueError as error:
+        at = getattr(error, "pos", getattr(error, "start", 0))
+        raise exceptions.DamagedFileError(path, at, f"its {len(data)} bytes are no JSON", repair) from None
+    wrong = [name for name, kind in kinds.items() if not isinstance(value, dict) or not isinstance(value.get(name), kind)]
+    if wrong or not isinstance(value, dict):
+        raise exceptions.DamagedFileError(path, 0, f"it does not say {' and '.join(wrong) or 'anything'}", repair)
+    return value
+
+
+def holder_of(lock: Path) -> int:
+    """Return the pid of the process that has this file locked, as heads and workers have theirs as long as they live; 0: none has."""
+    try:
+        inode = lock.stat().st_ino
+        with open("/proc/locks", encoding="ascii") as locks:
+            rows = [line.split() for line in locks]
+    except OSError:
+        return 0
+    return next((int(row[4]) for row in rows if row[1] == "FLOCK" and row[5].rpartition(":")[2] == str(inode)), 0)
 
 
 def remove_socket_of(record: Path) -> None:
     """Removes the sockets of the program that wrote `record`, if it is dead: one that was killed left them."""
-    told = read_json(record) or {}
-    pid, socket = int(told.get("pid", 0)), Path(str(told.get("socket", "")))
+    try:
+        told = read_record(record, "", pid=int, socket=str)
+    except (OSError, exceptions.DamagedFileError):
+        return
+    if told is None:
+        return
+    pid, socket = told["pid"], Path(told["socket"])
     if not socket.is_socket() or is_running(pid, "troupe-"):
         return
     if socket.parent.name == f"n-{pid}":  # a worker's own folder, with the sockets of its processes
@@ -137,20 +179,34 @@ def clusters(*, running_only: bool = False) -> list[ClusterHome]:
 
 
 def cluster_of(path: Path) -> ClusterHome | None:
-    """What a head.json tells; None where there is none that can be read."""
-    record = read_json(path)
+    """Return what a head.json tells, with `damage` where it is damaged; None where there is none."""
+    try:
+        record = read_record(path, "", cluster_id=str, address=str, pid=int, socket=str)
+    except exceptions.DamagedFileError as error:
+        name, pid = path.parent.name, holder_of(path.parent / "head" / "lock")
+        running = pid > 0 and is_running(pid, "troupe-head")
+        repair = (f"the head writes it when it starts: {'troupe stop, then ' * running}troupe start --head --cluster {name[:8]} --listen ADDRESS --port PORT, "
+                  "where it listened before; --new makes another cluster")
+        return ClusterHome(path.parent, name, "", pid, "", running, exceptions.DamagedFileError(error.path, error.offset, error.why, repair))
     if record is None:
         return None
-    pid = int(record.get("pid", 0))
-    return ClusterHome(path.parent, str(record.get("cluster_id", path.parent.name)), str(record.get("address", "")), pid,
-                       str(record.get("socket", "")), pid > 0 and is_running(pid, "troupe-head"))
+    pid = record["pid"]
+    return ClusterHome(path.parent, record["cluster_id"], record["address"], pid, record["socket"], pid > 0 and is_running(pid, "troupe-head"))
 
 
 def workers() -> list[tuple[Path, dict]]:
     """(folder, node.json) of every worker of this home whose process lives."""
     found = []
     for path in sorted((state_root() / "clusters").glob("*/nodes/*/node.json")):
-        record = read_json(path)
-        if record is not None and is_running(int(record.get("pid", 0)), "troupe-worker"):
+        record = node_of(path)
+        if record is not None and is_running(record["pid"], "troupe-worker"):
             found.append((path.parent, record))
     return found
+
+
+def node_of(path: Path) -> dict | None:
+    """Return what a node.json tells; of a damaged one the pid alone, which the worker's lock tells. None where there is none."""
+    try:
+        return read_record(path, "", pid=int)
+    except exceptions.DamagedFileError:
+        return {"pid": holder_of(path.with_name("lock"))}

@@ -127,7 +127,7 @@ def start(head: str, node_dir: Path, args: list[str], *, log: Path, token_file: 
     if token_file is not None:
         options.append(f"--token_file={os.path.abspath(token_file)}")
     started = executables.start("troupe-worker", options, log=log, lifeline=lifeline)
-    with open(node_dir / _JOINED, "w", encoding="utf-8", opener=folders.open_private) as file:
+    with folders.replacement(node_dir / _JOINED) as fresh, open(fresh, "w", encoding="utf-8", opener=folders.open_private) as file:
         file.write(json.dumps({"head": head}))
     return started
 
@@ -139,8 +139,8 @@ def node_dir(root: Path, cluster_id: str, name: str | None) -> Path:
     number = 1
     while True:
         path = nodes / (base if number == 1 else f"{base}-{number}")
-        record = home.read_json(path / "node.json")
-        if record is None or not home.is_running(int(record.get("pid", 0)), "troupe-worker"):
+        record = home.node_of(path / "node.json")
+        if record is None or not home.is_running(record["pid"], "troupe-worker"):
             return path
         number += 1
 
@@ -203,11 +203,18 @@ def _crc32c(data: bytes) -> int:
 
 def known_cluster(root: Path, address: str) -> str:
     """The cluster a node of this home joined at that address before, for joining again without a token."""
-    found = sorted({path.parts[-4] for path in (root / "clusters").glob(f"*/nodes/*/{_JOINED}")
-                    if (home.read_json(path) or {}).get("head") == address})
+    found, damaged = set(), []
+    for path in (root / "clusters").glob(f"*/nodes/*/{_JOINED}"):
+        try:
+            if (home.read_record(path, "join with a token, which writes it anew: --token-file", head=str) or {}).get("head") == address:
+                found.add(path.parts[-4])
+        except exceptions.DamagedFileError as error:
+            damaged.append(error)
+    if not found and damaged:
+        raise damaged[0]
     if len(found) != 1:
         raise exceptions.JoinError(
             f"joining {address} needs a token: no node of {home.home()} has joined there before\n"
             "  on the head: troupe token create > token\n"
             f"  here: troupe start --address {address} --token-file token")
-    return found[0]
+    return found.pop()

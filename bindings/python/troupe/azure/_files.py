@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-import json
 import os
 import threading
 from collections.abc import Callable, Iterator
@@ -15,7 +14,7 @@ from typing import Any, NamedTuple, Self
 
 import troupe
 from troupe import _identity, _pickled, _visible, exceptions
-from troupe._cluster import session as _session, status_lines, workers
+from troupe._cluster import home, session as _session, status_lines, workers
 from troupe._code import disk, packages
 from troupe.azure import _rank
 
@@ -35,7 +34,9 @@ class JobFiles:
 
     def record(self) -> dict[str, Any] | None:
         """The job's outputs; None: the directory is not here any more."""
-        return None if self._folder is None else json.loads((self._folder / _rank.RECORD).read_text())
+        if self._folder is None:
+            return None
+        return home.read_record(self._folder / _rank.RECORD, f"its files are there, in {self._folder}: copy them by hand", outputs=dict)
 
     def listed(self, inside: str, digests: bool = True) -> tuple[list[tuple[str, int, str]], list[tuple[str, str]]]:
         """Return the files in a folder of it, as (path, size, digest), and what is not brought, as (path, what it is).

@@ -82,13 +82,13 @@ def chosen(cluster: str | None, *, running_only: bool = True) -> home.ClusterHom
     if cluster:
         found = [each for each in found if each.cluster_id.startswith(cluster)]
     if len(found) == 1:
-        return found[0]
+        return found[0].require_whole() if running_only else found[0]
     kind = "running cluster" if running_only else "cluster"
     if not found:
         named = f" with the id {cluster}" if cluster else ""
         raise exceptions.ConnectionError(f"there is no {kind}{named} in {home.home()}\n"
                                          "  start one with: troupe start --head")
-    listed = "\n".join(f"  {each.cluster_id[:8]}  {each.address}  {'running' if each.running else 'stopped'}"
+    listed = "\n".join(f"  {each.cluster_id[:8]}  {each.address or 'head.json is damaged'}  {'running' if each.running else 'stopped'}"
                        for each in found)
     raise click.UsageError(f"{home.home()} has several clusters; say which with --cluster ID:\n{listed}")
 

@@ -18,6 +18,7 @@ import click
 
 from troupe import exceptions
 from troupe._cluster import executables, folders, home, node_start, signals
+from troupe._identity import new_id
 from troupe.cli import _common, _stop, _tables
 
 _HEAD_LOG = "head.log"
@@ -156,9 +157,9 @@ def node_args(*, resources: str | None, labels: tuple[str, ...], node_name: str 
 
 def _state_to_resume(cluster: str | None, new: bool) -> home.ClusterHome | None:
     """The cluster to resume, or None for a new one."""
-    known = home.clusters()
     if new:
         return None
+    known = home.clusters()
     if cluster:
         known = [each for each in known if each.cluster_id.startswith(cluster)]
         if len(known) != 1:
@@ -166,8 +167,10 @@ def _state_to_resume(cluster: str | None, new: bool) -> home.ClusterHome | None:
                                    f"starts with {cluster}")
         if known[0].running:
             raise exceptions.TroupeError(f"the head of cluster {known[0].cluster_id[:8]} runs already, at "
-                                         f"{known[0].address} (pid {known[0].pid})")
+                                         f"{known[0].require_whole().address} (pid {known[0].pid})")
         return known[0]
+    for each in known:
+        each.require_whole()  # it may be the one to resume, and a new one in its place would hide what it has
     stopped = [each for each in known if not each.running]
     if len(stopped) > 1:
         listed = "\n".join(f"  {each.cluster_id[:8]}  last at {each.address}" for each in stopped)
@@ -184,6 +187,8 @@ def _address_of(listen: str | None, port: int | None, resumed: home.ClusterHome 
 def _start_head(listen: str | None, port: int | None, cluster: str | None, new: bool, node: list[str] | None,
                 name: str | None, options: list[str]) -> tuple[list[executables.Started], dict]:
     resumed = _state_to_resume(cluster, new)
+    if resumed and port is None:
+        resumed.require_whole()  # whose nodes look for it where it was
     listen, port = _address_of(listen, port, resumed)
     root = home.state_root()
     home.require_writable(root)
@@ -218,7 +223,7 @@ def _run_head(args: list[str], root: Path, resumed: home.ClusterHome | None) -> 
     """Starts it; its log is head.log in the cluster's folder, which a new head has first to make."""
     if resumed:
         return executables.start("troupe-head", args, log=resumed.path / _HEAD_LOG)
-    log = root / "logs" / f"head-{os.getpid()}.log"
+    log = root / "logs" / f"head-{new_id()[:16]}.log"
     head = executables.start("troupe-head", args, log=log)
     log.rename(root / "clusters" / str(head.ready["cluster_id"]) / _HEAD_LOG)
     return head

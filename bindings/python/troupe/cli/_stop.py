@@ -76,7 +76,9 @@ def _local_choice(cluster: str | None) -> str:
 
 
 def _ask_to_stop(head: home.ClusterHome) -> None:
-    """Tells the head, which tells its workers on other hosts; one that does not answer is ended anyway."""
+    """Tells the head, which tells its workers on other hosts; one that does not answer, or whose address is not known, is ended anyway."""
+    if head.damage is not None:
+        return
     try:
         session = connect.connect(head.address)
         try:

@@ -53,9 +53,9 @@ def find_session(*, remote: bool) -> tuple[_session.Session, str]:
     running = home.clusters(running_only=True)
     if len(running) > 1:
         raise exceptions.ConnectionError("several clusters of this user run on this host; TROUPE_ADDRESS says which is meant: "
-                                         + ", ".join(each.address for each in running))
+                                         + ", ".join(each.address or str(each.damage) for each in running))
     if running:
-        address = running[0].address
+        address = running[0].require_whole().address
         return connect.kept(address), f"TROUPE_ADDRESS is not set: the cluster that runs on this host is used, {address}"
     return connect.embedded(), ("TROUPE_ADDRESS is not set and no cluster of this user runs on this host: one of this machine is started, "
                                 "which ends with this program")

@@ -62,7 +62,7 @@ def _clusters() -> list[home.ClusterHome]:
 def started_here() -> str:
     """The address of the cluster that `ray start --head` started last and that runs; "": there is none."""
     found = _clusters()
-    return found[0].address if found else ""
+    return found[0].require_whole().address if found else ""
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})

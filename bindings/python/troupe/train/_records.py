@@ -13,20 +13,9 @@ from pathlib import Path
 from typing import Any
 
 from troupe._code import packed
-from troupe.exceptions import TroupeError
+from troupe.exceptions import DamagedFileError
 
 _CRC = b', "crc": '
-
-
-class DamagedFileError(TroupeError):
-    """A file of a run is not what was written: `path`, `offset` in bytes, and `repair`, what to do."""
-
-    def __init__(self, path: Path, offset: int, why: str, repair: str) -> None:
-        super().__init__(f"{path} is damaged at offset {offset}: {why}\n  {repair}")
-        self.path, self.offset, self.repair = path, offset, repair
-
-    def __reduce__(self) -> tuple:
-        return TroupeError, (str(self),)
 
 
 @dataclass(frozen=True)

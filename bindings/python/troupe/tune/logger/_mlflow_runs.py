@@ -16,6 +16,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from troupe import exceptions
+from troupe._cluster import folders, home
 from troupe._tracking import guard, rule, runs
 from troupe.tune._callback import SweepSeen, TrialView
 from troupe.tune.logger import _values
@@ -202,8 +204,9 @@ class SweepRuns:
         if not self._known(client):
             self._run, self._experiment = runs.opened(client, self._wish)
             if not self._wish.run:
-                with contextlib.suppress(OSError):  # the folder is full: an engine that goes on makes another run
-                    self._path.write_text(json.dumps({"store": self._wish.store, "run": self._run, "experiment": self._experiment}))
+                # The folder is full: an engine that goes on makes another run.
+                with contextlib.suppress(OSError), folders.replacement(self._path) as fresh:
+                    fresh.write_text(json.dumps({"store": self._wish.store, "run": self._run, "experiment": self._experiment}))
         link = rule.link if self._wish.local else runs.link_of
         if not self._sweep.quiet:
             uri = self._wish.store if self._wish.local else client.tracking_uri
@@ -218,10 +221,14 @@ class SweepRuns:
         from mlflow.exceptions import MlflowException
 
         try:
-            kept = json.loads(self._path.read_text())
-        except (OSError, ValueError):
+            kept = home.read_record(self._path, "the sweep goes on in another run, and its run before stays as it is in MLflow; nothing is to be done",
+                                    store=str, run=str, experiment=str)
+        except OSError:
             return False
-        if kept.get("store") != self._wish.store or self._wish.run:
+        except exceptions.DamagedFileError as error:
+            self._once("damaged", str(error))
+            return False
+        if kept is None or kept["store"] != self._wish.store or self._wish.run:
             return False
         try:
             client.update_run(kept["run"], status="RUNNING")
