@@ -1,9 +1,12 @@
 #include "head/core/actor_lives.h"
 
+#include <algorithm>
 #include <utility>
+#include <vector>
 
 #include "head/core/actor_places.h"
 #include "head/core/actor_views.h"
+#include "head/core/former_lives.h"
 #include "head/core/groups.h"
 #include "head/core/output_routes.h"
 #include "head/core/owners.h"
@@ -65,6 +68,25 @@ void Lend(Turn& turn, Node& node, Actor& actor, std::uint64_t cpus) {
   node.holdings.Lend({actor.own_group, own->attempt}, lent);
 }
 
+namespace {
+
+// The oldest of too many, but for those whose names others wait for: they are fenced in time.
+void ForgetDead(Turn& turn) {
+  const std::vector<ActorId>& dead = turn.state.dead_actors;
+  while (dead.size() > turn.options.dead_actors_max) {
+    const auto oldest = std::find_if(dead.begin(), dead.end(), [&turn](const ActorId& id) {
+      const Actor* actor = turn.FindActor(id);
+      return actor == nullptr || actor->spec.name.empty() || !MayRun(turn, actor->former);
+    });
+    if (oldest == dead.end()) return;
+    wire::ActorForgotten forgotten;
+    forgotten.actor = *oldest;
+    turn.Append(forgotten);
+  }
+}
+
+}  // namespace
+
 void Die(Turn& turn, Actor& actor, wire::Failure failure, bool restart, std::string exception,
          bool ended) {
   const ActorId id = actor.spec.actor;
@@ -79,7 +101,6 @@ void Die(Turn& turn, Actor& actor, wire::Failure failure, bool restart, std::str
   died.ended = ended;
   turn.Append(std::move(died), std::move(exception));
   actor.missing = false;
-  actor.former_gone = false;
   actor.lends = 0;
   turn.state.dirty = true;
   PushActor(turn, actor);
@@ -88,11 +109,7 @@ void Die(Turn& turn, Actor& actor, wire::Failure failure, bool restart, std::str
   EndOwner(turn, OwnerId(id.hi, id.lo),
            restart ? "the process that made it ended" : "the actor that made it ended");
   if (restart) return;
-  auto& dead = turn.state.dead_actors;
-  if (dead.size() <= turn.options.dead_actors_max) return;
-  wire::ActorForgotten forgotten;
-  forgotten.actor = dead.front();
-  turn.Append(forgotten);
+  ForgetDead(turn);
 }
 
 void TellActorEnded(Turn& turn, const NodeId& node, const ActorId& actor,
@@ -109,7 +126,7 @@ void EndActorNow(Turn& turn, Actor& actor, const std::string& why) {
   if (!actor.place.node.IsNil()) {
     TellActorEnded(turn, actor.place.node, actor.spec.actor, actor.incarnation);
   }
-  Die(turn, actor, FailureAt(turn, actor, why), false);
+  Die(turn, actor, FailureAt(turn, actor, why), false, {}, false);
 }
 
 }  // namespace troupe::head

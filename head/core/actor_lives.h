@@ -16,8 +16,8 @@ void StartActor(Turn& turn, Actor& actor, wire::ActorPlaced place);
 void SendStart(Turn& turn, const Actor& actor);
 /// So much of the CPUs of a process for tasks is its node's to give, while its task waits.
 void Lend(Turn& turn, Node& node, Actor& actor, std::uint64_t cpus);
-/// Journals the death, tells who watches, and what follows from it. Not `ended`: it may still run
-/// where it was.
+/// Journals the death, tells who watches, and what follows from it. Not `ended`: its process, or
+/// that of the life before one that never began, may still run where it was.
 void Die(Turn& turn, Actor& actor, wire::Failure failure, bool restart, std::string exception = {},
          bool ended = true);
 /// Tells that node to end the process of that life of the actor.

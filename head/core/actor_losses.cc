@@ -90,7 +90,7 @@ void ActorsAreBack(Turn& turn, const NodeId& node) {
 void LoseMissingActors(Turn& turn, const NodeId& node) {
   for (const ActorId& id : Where(turn.state, OnThatNode, node)) {
     Actor* actor = turn.FindActor(id);
-    if (actor == nullptr || !actor->missing || actor->state != wire::ActorState::kAlive) continue;
+    if (actor == nullptr || !actor->missing) continue;
     const bool restart = MayRestart(*actor);
     Die(turn, *actor, FailureAt(turn, *actor, "its node came back and no longer runs it"), restart);
     if (!restart || actor->own_group.IsNil()) continue;

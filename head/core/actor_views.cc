@@ -123,7 +123,7 @@ wire::ActorInfo InfoOf(Turn& turn, const Actor& actor) {
   info.address.incarnation = actor.incarnation;
   const Group* own = turn.FindGroup(actor.own_group);
   const Group* group = turn.FindGroup(actor.spec.group);
-  if (MayStillRun(turn, actor)) {
+  if (WaitsForFormerLife(turn, actor)) {
     info.waiting_for = FormerLifeText(turn, actor);
   } else if (own != nullptr && own->waiting()) {
     info.waiting_for = WaitingFor(turn, *own);

@@ -157,8 +157,7 @@ void OnKillActor(Turn& turn, const Request& request, const wire::KillActor& mess
   }
   if (actor->state == wire::ActorState::kPending) {
     // Not the last one: a restart is used up. What it was before may still run where it was.
-    Die(turn, *actor, FailureAt(turn, *actor, "killed before it started"), !last, {},
-        last || !MayStillRun(turn, *actor));
+    Die(turn, *actor, FailureAt(turn, *actor, "killed before it started"), !last, {}, false);
   } else if (actor->live() && !actor->place.node.IsNil()) {
     wire::EndActor end;
     end.actor = message.actor;
@@ -245,7 +244,7 @@ void PlaceActors(Turn& turn) {
   ActorPlacer placer(turn);
   for (const ActorId& id : pending) {
     Actor* actor = turn.FindActor(id);
-    if (actor == nullptr || MayStillRun(turn, *actor)) continue;
+    if (actor == nullptr || WaitsForFormerLife(turn, *actor)) continue;
     if (auto place = placer.Choose(*actor)) StartActor(turn, *actor, std::move(*place));
   }
 }
@@ -254,6 +253,10 @@ void StartActorIn(Turn& turn, const Group& group) {
   Actor* actor = turn.FindActor(group.spec.actor);
   if (actor == nullptr || actor->state != wire::ActorState::kPending || group.places.empty())
     return;
+  if (WaitsForFormerLife(turn, *actor)) {  // since the reservation was asked for
+    Unplace(turn, *turn.FindGroup(group.spec.group), FormerLifeText(turn, *actor));
+    return;
+  }
   wire::ActorPlaced place;
   place.node = group.places[0].node;
   place.group = group.spec.group;

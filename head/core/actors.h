@@ -14,6 +14,9 @@
 //   AN-3  Who finds an actor where it asked for one (get_if_exists) has it for good: with the
 //         answer it is wanted. Its own maker counts that handle as the others, and says nothing of
 //         its end meanwhile.
+//   AN-4  No two actors that had one name one after the other run user code at once: the next one
+//         has the name from when it is made, and starts when the process of the one before has
+//         ended, or its node has fenced it (former_lives.h). In a launch names are an epoch's.
 #pragma once
 
 #include <string>

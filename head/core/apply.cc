@@ -11,21 +11,6 @@
 
 namespace troupe::head {
 
-void State::Enqueue(const Group& group) {
-  if (!group.spec.parent.IsNil()) {
-    waiting_inside.insert(group.key());
-    return;
-  }
-  waiting_groups.insert(group.key());
-  queue.open.insert(group.key());
-}
-
-void State::Dequeue(const Group& group) {
-  waiting_groups.erase(group.key());
-  waiting_inside.erase(group.key());
-  queue.open.erase(group.key());
-}
-
 namespace {
 
 constexpr std::size_t kEndedGroupsMax = 1000;
@@ -298,6 +283,7 @@ class Folder {
     actor->state = wire::ActorState::kStarting;
     actor->incarnation = e.incarnation;
     actor->place = e;
+    actor->former = FormerLife();
     s_.pending_actors.erase(e.actor);
   }
   void operator()(const wire::ActorLive& e) {
@@ -311,13 +297,18 @@ class Folder {
     if (actor == nullptr) return;
     actor->doomed = true;
     FreeName(*actor);
+    s_.ListFormerName(*actor);
   }
   void operator()(const wire::ActorDied& e) {
     Actor* actor = FindActor(e.actor);
     if (actor == nullptr || actor->incarnation != e.incarnation || !actor->live()) return;
     actor->failure = e.failure;
     actor->exception = attachment_;
-    actor->former_ended = e.ended;
+    if (!actor->place.node.IsNil()) {
+      actor->former = {actor->place.node, actor->incarnation, e.ended};
+    } else if (e.ended) {  // a life that never began says nothing of the one before it
+      actor->former.ended = true;
+    }
     actor->place = wire::ActorPlaced();
     if (e.restart) {
       actor->state = wire::ActorState::kPending;
@@ -331,6 +322,7 @@ class Folder {
     s_.leased_actors.erase({actor->owner, e.actor});
     actor->payload.clear();
     FreeName(*actor);
+    s_.ListFormerName(*actor);
     s_.dead_actors.push_back(e.actor);
   }
   void operator()(const wire::ActorHandles& e) {
@@ -338,9 +330,12 @@ class Folder {
     if (actor == nullptr) return;
     actor->uncounted = e.uncounted;
     actor->unwanted = e.unwanted;
-    if (actor->unwanted) FreeName(*actor);
+    if (!actor->unwanted) return;
+    FreeName(*actor);
+    s_.ListFormerName(*actor);
   }
   void operator()(const wire::ActorForgotten& e) {
+    if (const Actor* actor = FindActor(e.actor)) s_.DropFormerName(*actor);
     s_.actors.erase(e.actor);
     auto& dead = s_.dead_actors;
     dead.erase(std::remove(dead.begin(), dead.end(), e.actor), dead.end());
@@ -405,7 +400,7 @@ class Folder {
     for (const Rank& rank : launch.ranks) s_.rank_processes.erase(rank.process);
   }
   void FreeName(const Actor& actor) {
-    const auto found = s_.names.find({actor.launch, actor.spec.namespace_, actor.spec.name});
+    const auto found = s_.names.find(ActorNameOf(actor));
     if (found != s_.names.end() && found->second == actor.spec.actor) s_.names.erase(found);
   }
   void FreeName(const Node& node) {

@@ -32,7 +32,11 @@ std::string DurableText(const State& state) {
     out += "actor " + id.Hex() + " " + NameOf(actor.state) + " " +
            std::to_string(actor.incarnation) + " " + std::to_string(actor.restarts) +
            (actor.doomed ? " doomed" : "") + (actor.uncounted ? " uncounted" : "") +
-           (actor.unwanted ? " unwanted" : "") + "\n";
+           (actor.unwanted ? " unwanted" : "");
+    const FormerLife& former = actor.former;
+    if (!former.ended)
+      out += " after " + std::to_string(former.incarnation) + " on " + former.node.Hex();
+    out += "\n";
   }
   for (const auto& [key, value] : state.values) {
     out += "value " + key.first + "/" + key.second + " " + std::to_string(value.version) + " " +

@@ -1,5 +1,6 @@
-// What may still run of actors whose node was lost without a verdict, or that were told to end, and
-// until when.
+// Processes that may still run of actors that were lost without a verdict or told to end, and until
+// when; what waits for their end: the actor's own next life (A2), and the next actor of that name
+// (AN-4, actors.h).
 //
 //   its node is lost, and nobody knows what runs there --> until the first of
 //     `recreate_after` the node's last sign of life: it has fenced itself by then;
@@ -7,7 +8,8 @@
 //     its return: what it then holds is told to end, and has when the node says so; what it does
 //       not
 //     hold has ended.
-//   it is told to end, to make room or since its group lost a part --> until its node says it has.
+//   it is told to end: it was killed, nobody wants it, its owner or its group ended, its group lost
+//     a part, others need the room --> until its node says it has.
 // What is known to have ended is waited for no longer. The time counts on over restarts of the
 // head, by the clock of the host's boot: a node that is not heard cannot have its fence put off,
 // whether or not a head is there.
@@ -22,10 +24,13 @@ namespace troupe::head {
 
 /// When all that a node that was lost without a verdict ran has ended by itself.
 Instant FencedAt(const Turn& turn, const Node& lost);
-/// Whether an actor that waits for its next life may still run in the one before.
-bool MayStillRun(const Turn& turn, const Actor& actor);
-/// Says, for people, what an actor waits for whose former life may still run.
-std::string FormerLifeText(const Turn& turn, const Actor& actor);
+/// Whether a process that is no longer its actor's own may still run.
+bool MayRun(const Turn& turn, const FormerLife& life);
+/// Whether a pending actor must not start yet: the life before may still run, or another actor that
+/// has or had its name.
+bool WaitsForFormerLife(Turn& turn, const Actor& actor);
+/// Says, for people, what such an actor waits for.
+std::string FormerLifeText(Turn& turn, const Actor& actor);
 /// The node was lost without a verdict, or is when the head starts: who waits for its fence looks
 /// again then.
 void AwaitFence(Turn& turn, const Node& lost);

@@ -62,7 +62,9 @@ void ReconcileActors(Turn& turn, Node& node, const wire::RegisterNode& report) {
     if (!ours) TellActorEnded(turn, node.id, held.actor, held.incarnation);
   }
   for (auto& [id, actor] : turn.state.actors) {
-    if (actor.state != wire::ActorState::kAlive || actor.place.node != node.id) continue;
+    // One that is starting is told so again, unless it is to end.
+    const bool expected = actor.state == wire::ActorState::kAlive || actor.doomed;
+    if (!expected || actor.place.node != node.id) continue;
     actor.missing = reported.count({id, actor.incarnation}) == 0;
   }
   ResumeActorsOn(turn, node.id);

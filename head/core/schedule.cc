@@ -121,7 +121,7 @@ class Queue {
  private:
   bool Pauses(const Group& group) const {
     const Actor* actor = group.spec.actor.IsNil() ? nullptr : turn_.FindActor(group.spec.actor);
-    return actor != nullptr && MayStillRun(turn_, *actor);
+    return actor != nullptr && WaitsForFormerLife(turn_, *actor);
   }
 
   void TryInCluster(Group& group, bool ready) {

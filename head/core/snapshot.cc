@@ -120,13 +120,17 @@ void WriteActor(Writer& out, const Actor& actor) {
   kept.state = actor.state;
   kept.incarnation = actor.incarnation;
   kept.place = actor.place;
+  if (actor.place.node.IsNil()) {
+    kept.place.node = actor.former.node;
+    kept.place.incarnation = actor.former.incarnation;
+  }
   kept.address = actor.address;
   kept.failure = actor.failure;
   kept.restarts = actor.restarts;
   kept.doomed = actor.doomed;
   kept.uncounted = actor.uncounted;
   kept.unwanted = actor.unwanted;
-  kept.former_ended = actor.former_ended;
+  kept.former_ended = actor.former.ended;
   out.Put(std::move(kept), actor.live() ? actor.payload : actor.exception);
 }
 
@@ -295,22 +299,26 @@ void Restore(State& state, const wire::ActorKept& event, const std::string& atta
   actor.own_group = event.created.group;
   actor.state = event.state;
   actor.incarnation = event.incarnation;
-  actor.place = event.place;
   actor.address = event.address;
   actor.failure = event.failure;
   actor.restarts = event.restarts;
   actor.doomed = event.doomed;
   actor.uncounted = event.uncounted;
   actor.unwanted = event.unwanted;
-  actor.former_ended = event.former_ended;
+  if (actor.state == wire::ActorState::kPending || !actor.live()) {
+    actor.former = {event.place.node, event.place.incarnation, event.former_ended};
+  } else {
+    actor.place = event.place;
+  }
   (actor.live() ? actor.payload : actor.exception) = attachment;
+  if (!actor.live() || actor.ending()) state.ListFormerName(actor);
   if (!actor.live()) {
     state.dead_actors.push_back(spec.actor);
     return;
   }
   if (spec.leased) state.leased_actors.emplace(actor.owner, spec.actor);
   if (!spec.name.empty() && !actor.ending())
-    state.names[{actor.launch, spec.namespace_, spec.name}] = spec.actor;
+    state.names[ActorNameOf(actor)] = spec.actor;
   if (actor.state == wire::ActorState::kPending && actor.own_group.IsNil()) {
     state.pending_actors.insert(spec.actor);
   }

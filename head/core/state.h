@@ -217,6 +217,16 @@ struct Tombstone {
   std::int32_t exit_code = 0;
 };
 
+/// The process of the life before the one that an actor waits for, or of its last one.
+struct FormerLife {
+  // durable
+  NodeId node;  // nil: there was none
+  std::uint64_t incarnation = 0;
+  bool ended = true;  // known when that life was over
+  // volatile
+  bool gone = false;  // learnt since
+};
+
 struct Actor {
   // durable
   wire::ActorSpec spec;
@@ -236,14 +246,13 @@ struct Actor {
   std::string exception;  // pickled, of a constructor
   std::uint32_t restarts = 0;
   bool doomed = false;
-  bool uncounted = false;     // somebody may have a handle that is not counted
-  bool unwanted = false;      // nobody has a handle
-  bool former_ended = false;  // the life before the one it waits for
+  bool uncounted = false;  // somebody may have a handle that is not counted
+  bool unwanted = false;   // nobody has a handle
+  FormerLife former;
   // volatile
   std::set<Route> watchers;
-  std::uint64_t lends = 0;   // how many of its CPUs, while its tasks wait
-  bool missing = false;      // its re-joined node did not report it
-  bool former_gone = false;  // as former_ended, learnt since it died
+  std::uint64_t lends = 0;  // how many of its CPUs, while its tasks wait
+  bool missing = false;     // its re-joined node did not report it
   // where the process of that incarnation waits for what its maker is to bring
   wire::ActorAddress awaits_at;
 
@@ -254,6 +263,9 @@ struct Actor {
 };
 /// (scope, namespace, name); scope nil: the cluster's. Of actors that live and are not ending.
 using ActorName = std::tuple<LaunchId, std::string, std::string>;
+inline ActorName ActorNameOf(const Actor& actor) {
+  return {actor.launch, actor.spec.namespace_, actor.spec.name};
+}
 
 struct Value {
   std::uint64_t version = 0;
@@ -326,6 +338,9 @@ struct State {
   std::deque<LaunchId> tombstone_order;  // the oldest first; it goes when there are too many
   std::map<ActorId, Actor> actors;
   std::map<ActorName, ActorId> names;
+  /// Actors that have lost their names, but for those that are known to have ended: as with
+  /// FormerLife some of that is learnt anew after a restart.
+  std::map<ActorName, std::set<ActorId>> former_names;
   std::vector<ActorId> dead_actors;  // in the order of their deaths
   /// Placement groups and shares that ended, in that order: a late repeat of the request that made
   /// one must not make it again, with nobody left to remove it.
@@ -369,6 +384,9 @@ struct State {
   std::set<std::pair<OwnerId, ActorId>> leased_actors;  // that live, by who made them
   RoomWanted room_wanted;
 
+  /// Lists an actor that has lost its name in `former_names`, or takes it out.
+  void ListFormerName(const Actor& actor);
+  void DropFormerName(const Actor& actor);
   /// Lists a group that waits from now on, in the cluster's queue or among those inside another
   /// group.
   void Enqueue(const Group& group);

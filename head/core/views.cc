@@ -6,6 +6,7 @@
 #include <set>
 #include <utility>
 
+#include "head/core/former_lives.h"
 #include "head/core/rank_shares.h"
 #include "head/core/roster.h"
 #include "head/core/wire_convert.h"
@@ -170,6 +171,8 @@ std::vector<std::string> RdmaPortsOf(Turn& turn, const Launch& launch) {
 
 std::string WaitingFor(Turn& turn, const Group& group) {
   if (!group.waiting()) return {};
+  const Actor* actor = turn.FindActor(group.spec.actor);
+  if (actor != nullptr && WaitsForFormerLife(turn, *actor)) return FormerLifeText(turn, *actor);
   if (!group.spec.parent.IsNil() && turn.FindGroup(group.spec.parent) == nullptr)
     return "its launch";
   std::string text = group.spec.shares ? SharesWaitingFor(turn, group) : RoomMissing(turn, group);
@@ -183,7 +186,10 @@ std::string WaitingFor(Turn& turn, const Group& group) {
 
 std::string WhyWaiting(Turn& turn, const Group& group) {
   const Group* parent = turn.FindGroup(group.spec.parent);
-  if (!group.waiting() || group.spec.shares || (parent == nullptr && !group.spec.parent.IsNil())) {
+  const Actor* actor = turn.FindActor(group.spec.actor);
+  const bool waits_for_former = actor != nullptr && WaitsForFormerLife(turn, *actor);
+  if (!group.waiting() || group.spec.shares || waits_for_former ||
+      (parent == nullptr && !group.spec.parent.IsNil())) {
     return WaitingFor(turn, group);
   }
   const placement::Request request = RequestOf(turn, group.spec);

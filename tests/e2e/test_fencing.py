@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import sys
 from collections.abc import Iterator
@@ -182,21 +183,34 @@ def test_an_actor_whose_node_is_lost_is_out_of_reach_and_goes_on_when_it_is_back
 
 
 def test_an_actor_fences_itself_when_its_worker_stands_still(healed: Hosts, tmp_path: Path) -> None:
-    """Nobody else could: the worker that should kill it is stopped, and it may be made anew elsewhere."""
+    """Nobody else could: the worker that should kill it is stopped, and it may be made anew elsewhere.
+
+    AN-4: so may the one that is killed meanwhile, as another actor of its name, which waits for that.
+    """
     b = On(seen("b")["node_id"], soft=True)
     made = troupe.remote(Teller)
     named = made.options(name="teller", max_restarts=-1, scheduling_strategy=b).remote(str(tmp_path / "named"))
     plain = made.options(scheduling_strategy=b).remote(str(tmp_path / "plain"))
-    first, other = (eventually(lambda: told(tmp_path / name), what="an actor").copy().pop() for name in ("named", "plain"))
-    eventually(lambda: [(shown(actor)["state"], shown(actor)["node"]) for actor in (named, plain)] == [("alive", "b")] * 2,
-               what="both actors")
+    killed = made.options(name="one", lifetime="detached", scheduling_strategy=b).remote(str(tmp_path / "one"))
+    first, other, before = (eventually(lambda: told(tmp_path / name), what="an actor").copy().pop()
+                            for name in ("named", "plain", "one"))
+    eventually(lambda: [(shown(actor)["state"], shown(actor)["node"]) for actor in (named, plain, killed)] == [("alive", "b")] * 3,
+               what="the actors")
     stand_still(seen("b")["pid"])
     try:
-        eventually(lambda: not running(first), what="the end of the one that may be made elsewhere")
+        troupe.kill(killed)
+        after = made.options(name="one", lifetime="detached", get_if_exists=True).remote(str(tmp_path / "one"))
+        assert troupe.get_actor("one") == after != killed
+        assert shown(after)["state"] == "pending"
+        eventually(lambda: re.fullmatch("the former actor 'one' on node b, which .*: it is fenced in [0-9]+ s at the latest",
+                                        shown(after)["waiting_for"]), what="the reason why it waits")
+        eventually(lambda: not running(first) and not running(before), what="the end of those that may be made elsewhere")
         assert running(other)
         assert told(tmp_path / "named") == {first}, "it has ended before its next life began"
+        assert told(tmp_path / "one") == {before}, "it has ended before the next one of its name began"
     finally:
         os.kill(seen("b")["pid"], signal.SIGCONT)
     eventually(lambda: seen("b")["state"] == "alive", what="the node's return")
-    for actor in (named, plain):
+    eventually(lambda: len(told(tmp_path / "one")) == 2, what="the next one of its name")
+    for actor in (named, plain, after):
         troupe.kill(actor)

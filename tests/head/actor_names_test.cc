@@ -1,8 +1,8 @@
 // Method: actors with names are made, found, killed and given up, step by step and in random
 // orders, also over a restart of the head; a name is found exactly while the actor that has it is
-// not ending.
+// not ending, and no node is told to start an actor while another one of its name may still run.
 #include <algorithm>
-#include <iterator>
+#include <map>
 #include <optional>
 #include <random>
 #include <set>
@@ -12,6 +12,8 @@
 
 namespace troupe::head {
 namespace {
+
+using std::chrono::seconds;
 
 class ActorNames : public HeadFixture {
  protected:
@@ -36,8 +38,20 @@ class ActorNames : public HeadFixture {
     sent_.clear();
     Say(client, create, 60);
     const std::vector<wire::ActorUpdate> answers = Take<wire::ActorUpdate>(client);
-    StartActors(node_);
+    Run(node_);
     return answers.empty() ? std::nullopt : std::optional<ActorId>(answers.front().info.actor);
+  }
+  /// The node does what it was told: actors run.
+  void Run(const FakeNode& node) {
+    Serve(node);
+    Serve(node);  // what it has released may be asked for
+    for (const wire::StartActor& start : Take<wire::StartActor>(node.session)) {
+      runs_[start.actor] = start.incarnation;
+      wire::ActorStarted started;
+      started.actor = start.actor;
+      started.incarnation = start.incarnation;
+      Say(node.session, started);
+    }
   }
   std::optional<ActorId> Found(SessionId client) {
     sent_.clear();
@@ -63,22 +77,44 @@ class ActorNames : public HeadFixture {
   void End(ActorId actor) {
     wire::ActorEnded ended;
     ended.actor = actor;
-    ended.incarnation = core_->state().actors.at(actor).incarnation;
+    ended.incarnation = runs_.at(actor);
     ended.failure.cause = "exit code 0";
+    runs_.erase(actor);
     Say(node_.session, ended);
+    Run(node_);
   }
-  void RestartHead(bool from_snapshot) {
+  wire::ActorInfo Shown(ActorId actor) {
+    Say(other_, wire::WatchActor{actor, false}, 90);
+    return Last<wire::ActorUpdate>(other_).info;
+  }
+  /// Time passes, of these nodes not silently.
+  void Beat(const std::vector<FakeNode>& nodes, Duration by) {
+    for (const Instant end = now_ + by; now_ < end;) {
+      for (const FakeNode& node : nodes) Say(node.session, wire::Heartbeat());
+      Advance(std::min<Duration>(end - now_, seconds(1)));
+    }
+  }
+  void Return() {
     wire::RegisterNode report;
     report.incarnation = node_.incarnation;
-    for (const auto& [id, actor] : core_->state().actors) {
-      if (actor.live()) report.actors.push_back({id, actor.incarnation});
-    }
+    for (const auto& [id, incarnation] : runs_) report.actors.push_back({id, incarnation});
+    node_ = Join(1, 4, 0, report);
+  }
+  void RestartHead(bool from_snapshot) {
     if (from_snapshot) durable_ = SnapshotOf(core_->state());
     Boot();
-    node_ = Join(1, 4, 0, report);
+    Return();
     OpenClients();
+    Run(node_);
   }
 
+  std::set<ActorId> Running() const {
+    std::set<ActorId> running;
+    for (const auto& [id, incarnation] : runs_) running.insert(id);
+    return running;
+  }
+
+  std::map<ActorId, std::uint64_t> runs_;  // the lives whose processes have not ended
   FakeNode node_;
   SessionId maker_;
   SessionId other_;
@@ -144,10 +180,189 @@ TEST_F(ActorNames, AN3_ToLookItUpIsNotToHaveIt) {
   EXPECT_TRUE(GivenUp(actor));
 }
 
-TEST_F(ActorNames, AN1_AN2_AN3_InRandomOrders) {
+TEST_F(ActorNames, AN4_TheNextOneStartsOnceTheProcessOfTheOneBeforeHasEnded) {
+  const ActorId first = *Ask(maker_, Named(1));
+  Kill(first);
+  const ActorId next = *Ask(maker_, Named(2));
+  EXPECT_EQ(Running(), std::set<ActorId>{first});
+  EXPECT_EQ(Shown(next).state, wire::ActorState::kPending);
+  EXPECT_EQ(Shown(next).waiting_for,
+            "the former actor 'counter' on node node-a, which is to end it");
+  End(first);
+  EXPECT_EQ(Running(), std::set<ActorId>{next});
+}
+
+TEST_F(ActorNames, AN4_OneThatNobodyWantsFirstDoesWhatItWasAsked) {
+  wire::CreateActor large = Named(1);
+  large.spec.run_resources = Amounts(4);
+  wire::CreateActor before = large;
+  before.spec.actor = ActorId(12, 3);
+  before.spec.name.clear();
+  Ask(maker_, before);
+  const ActorId first = *Ask(maker_, large);
+  EXPECT_TRUE(GivenUp(first));
+  const ActorId next = *Ask(maker_, Named(2));
+  EXPECT_EQ(Running(), std::set<ActorId>{before.spec.actor});
+  EXPECT_EQ(Shown(next).waiting_for,
+            "the former actor 'counter', which first does what it was asked");
+  End(before.spec.actor);
+  EXPECT_EQ(Running(), std::set<ActorId>{first});
+  End(first);
+  EXPECT_EQ(Running(), std::set<ActorId>{next});
+}
+
+TEST_F(ActorNames, AN4_OneThatNoNodeCanHoldKeepsNobodyWaitingAndStartsAtNoWrongTime) {
+  wire::CreateActor large = Named(1);
+  large.spec.run_resources = Amounts(8);
+  large.spec.infeasible_waits = true;
+  const ActorId first = *Ask(maker_, large);
+  EXPECT_TRUE(GivenUp(first));
+  wire::CreateActor small = Named(2);
+  small.spec.run_resources = Amounts(1);
+  Say(maker_, small, 60);
+  EXPECT_EQ(Count<wire::Reserve>(node_.session), 1u);
+  const FakeNode big = Join(2, 8);
+  Run(big);
+  EXPECT_EQ(Running(), std::set<ActorId>{first}) << "its reservation was there first";
+  Run(node_);
+  EXPECT_EQ(Running(), std::set<ActorId>{first});
+  wire::ActorEnded ended;
+  ended.actor = first;
+  ended.incarnation = 1;
+  Say(big.session, ended);
+  runs_.clear();
+  Beat({node_, big}, seconds(3));
+  Run(node_);
+  Run(big);
+  EXPECT_EQ(Running(), std::set<ActorId>{small.spec.actor});
+}
+
+TEST_F(ActorNames, AN4_WhatWasKilledBeforeItsNodeHeardOfItIsOverWhenThatIsBack) {
+  Say(maker_, Named(1), 60);
+  Take<wire::StartActor>(node_.session);
+  Kill(ActorId(12, 1));
+  Feed(SessionClosed{node_.session});
+  const ActorId next = *Ask(maker_, Named(2));
+  Return();
+  Run(node_);
+  EXPECT_TRUE(runs_.empty()) << "its end may be on its way";
+  Say(node_.session, wire::Heartbeat());
+  Run(node_);
+  EXPECT_EQ(Running(), std::set<ActorId>{next});
+}
+
+// How the actor that had the name came to its end, while its node does not answer.
+enum class EndBy : std::uint8_t { kKill, kLastHandle, kOwner, kGroup, kKillOfItsNextLife };
+
+class NamesOnASilentNode : public ActorNames, public ::testing::WithParamInterface<EndBy> {
+ protected:
+  void SetUp() override {
+    ActorNames::SetUp();
+    wire::CreateActor create = Named(1);
+    if (GetParam() == EndBy::kKillOfItsNextLife) create.spec.max_restarts = -1;
+    if (GetParam() == EndBy::kGroup) {
+      wire::CreateGroup group;
+      group.group = create.spec.group = group_;
+      group.name = "counters";
+      group.bundles.resize(1);
+      group.bundles[0].resources = create.spec.run_resources = Amounts(1);
+      Say(maker_, group, 50);
+      Serve(node_);
+    }
+    former_ = *Ask(maker_, create);
+    ASSERT_EQ(Running(), std::set<ActorId>{former_});
+    spare_ = Join(2, 4);
+  }
+  /// The former actor's end is decided, and the next one made, by another caller.
+  void Replace() {
+    if (GetParam() == EndBy::kKillOfItsNextLife) Beat({spare_}, seconds(6));
+    switch (GetParam()) {
+      case EndBy::kKill:
+      case EndBy::kKillOfItsNextLife:
+        Kill(former_);
+        break;
+      case EndBy::kLastHandle:
+        EXPECT_TRUE(GivenUp(former_));
+        break;
+      case EndBy::kOwner:
+        Feed(SessionClosed{maker_});
+        break;
+      case EndBy::kGroup:
+        Say(maker_, wire::RemoveGroup{group_}, 51);
+        break;
+    }
+    sent_.clear();
+    Say(other_, Named(2), 60);
+    ASSERT_EQ(Last<wire::ActorUpdate>(other_).info.actor, next_) << "the name has passed";
+    ASSERT_EQ(Found(other_), next_);
+  }
+  std::size_t Starts() { return Count<wire::StartActor>(spare_.session); }
+
+  const GroupId group_{13, 1};
+  const ActorId next_{12, 2};
+  ActorId former_;
+  FakeNode spare_;
+};
+
+TEST_P(NamesOnASilentNode, AN4_TheNextOneStartsWhenTheNodeHasFencedTheOneBefore) {
+  Replace();
+  const Duration heard = GetParam() == EndBy::kKillOfItsNextLife ? seconds(6) : seconds(0);
+  Beat({spare_}, seconds(4));
+  EXPECT_EQ(Starts(), 0u);
+  const std::string left = std::to_string(71 - std::chrono::ceil<seconds>(heard).count());
+  const std::string how = heard > seconds(0) ? "is lost" : "does not answer";
+  EXPECT_EQ(Shown(next_).waiting_for, "the former actor 'counter' on node node-a, which " + how +
+                                          ": it is fenced in " + left + " s at the latest");
+  for (const bool from_snapshot : {false, true}) {
+    Beat({spare_}, seconds(30) - (from_snapshot ? heard : seconds(0)));
+    EXPECT_EQ(Starts(), 0u) << Shown(next_).waiting_for;
+    if (from_snapshot) durable_ = SnapshotOf(core_->state());
+    Boot();
+    spare_ = Join(2, 4);
+    other_ = Open(wire::Role::kClient, Id128{9, 2}, true);
+  }
+  Beat({spare_}, seconds(10));
+  EXPECT_EQ(Starts(), 0u) << Shown(next_).waiting_for;
+  Beat({spare_}, seconds(2));
+  EXPECT_EQ(Starts(), 1u) << Shown(next_).waiting_for;
+}
+
+TEST_P(NamesOnASilentNode, AN4_OrWhenTheNodeIsBackAndSaysThatItHasEnded) {
+  Replace();
+  Beat({spare_}, seconds(7));
+  Return();
+  Beat({spare_, node_}, seconds(1));
+  EXPECT_EQ(Count<wire::EndActor>(node_.session) == 0, GetParam() == EndBy::kLastHandle)
+      << "only its maker ends one that nobody wants";
+  EXPECT_EQ(Starts() + Count<wire::StartActor>(node_.session), 0u);
+  wire::ActorEnded ended;
+  ended.actor = former_;
+  ended.incarnation = 1;
+  Say(node_.session, ended);
+  EXPECT_EQ(Starts() + Count<wire::StartActor>(node_.session), 1u) << Shown(next_).waiting_for;
+}
+
+TEST_P(NamesOnASilentNode, AN4_OrWhenItsWorkerIsKnownToHaveEnded) {
+  Replace();
+  Feed(SessionClosed{node_.session});
+  EXPECT_EQ(Starts(), 0u);
+  if (GetParam() == EndBy::kKillOfItsNextLife) {  // its node is lost: another worker is there
+    node_ = Join(1, 4);
+  } else {
+    Feed(ProbeDone{node_.id, node_.incarnation, true});
+  }
+  Beat({spare_}, seconds(1));
+  EXPECT_EQ(Starts() + Count<wire::StartActor>(node_.session), 1u) << Shown(next_).waiting_for;
+}
+
+INSTANTIATE_TEST_SUITE_P(HoweverItEnds, NamesOnASilentNode,
+                         ::testing::Values(EndBy::kKill, EndBy::kLastHandle, EndBy::kOwner,
+                                           EndBy::kGroup, EndBy::kKillOfItsNextLife));
+
+TEST_F(ActorNames, AN1_AN2_AN3_AN4_InRandomOrders) {
   for (unsigned seed = 0; seed < 50; ++seed) {
     std::mt19937 random(seed);
-    std::set<ActorId> there;     // processes that have not ended
+    runs_.clear();
     std::optional<ActorId> has;  // the name
     bool wanted = false;         // found by another process
     for (int step = 0; step < 60; ++step) {
@@ -161,7 +376,6 @@ TEST_F(ActorNames, AN1_AN2_AN3_InRandomOrders) {
             ASSERT_EQ(Ask(maker_, create), next) << "seed " << seed << ", step " << step;
             has = next;
             wanted = false;
-            there.insert(next);
           } else {
             ASSERT_EQ(Ask(who, create), create.spec.get_if_exists ? has : std::nullopt)
                 << "seed " << seed << ", step " << step;
@@ -179,21 +393,20 @@ TEST_F(ActorNames, AN1_AN2_AN3_InRandomOrders) {
           if (!wanted) has.reset();
           break;
         case 3: {
-          if (there.empty()) break;
-          const ActorId ended =
-              *std::next(there.begin(), static_cast<std::ptrdiff_t>(random() % there.size()));
-          there.erase(ended);
-          End(ended);
+          if (runs_.empty()) break;
+          const ActorId ended = runs_.begin()->first;
           if (has == ended) has.reset();
+          End(ended);
           break;
         }
         default:
           if (random() % 4 == 0) RestartHead(random() % 2 == 0);
       }
       ASSERT_EQ(Found(other_), has) << "seed " << seed << ", step " << step;
+      ASSERT_LE(runs_.size(), 1u) << "seed " << seed << ", step " << step;
     }
     if (has) Kill(*has);
-    for (const ActorId& each : there) End(each);
+    while (!runs_.empty()) End(runs_.begin()->first);
   }
 }
 

@@ -290,6 +290,44 @@ TEST_F(Groups, NodeDeathReschedulesOnTheNodesThatAreLeft) {
   EXPECT_EQ(GroupOf(id_).places[0].node, left.id);
 }
 
+TEST_F(Groups, WhatAGroupThatWasRemovedHadOnASilentNodeIsNobodysUntilItsProcessesHaveEnded) {
+  FakeNode silent = Join(1, 4);
+  const SessionId client = Open(wire::Role::kClient, Id128{9, 1}, true);
+  wire::CreateGroup create;
+  create.group = GroupId(13, 1);
+  create.name = "stage";
+  create.bundles.resize(1);
+  create.bundles[0].resources = Amounts(3);
+  Say(client, create, 60);
+  Serve(silent);
+  const FakeNode other = Join(2, 2);
+  Say(client, wire::RemoveGroup{create.group}, 61);
+  create.group = GroupId(13, 2);
+  Say(client, create, 62);
+  const auto state = [&] { return core_->state().groups.at(create.group).state; };
+  EXPECT_EQ(core_->state().groups.at(create.group).attempt, 0u) << "no room: the name is free";
+  for (int second = 0; second < 80; ++second) {
+    Say(other.session, wire::Heartbeat());
+    Advance(std::chrono::seconds(1));
+  }
+  wire::RegisterNode report;
+  report.incarnation = silent.incarnation;
+  report.holdings.push_back({GroupId(13, 1), 1});
+  report.free = Amounts(1);
+  report.free_version = 7;
+  silent = Join(1, 4, 0, report);
+  EXPECT_EQ(Count<wire::Reserve>(silent.session), 0u);
+  wire::Released released;
+  released.group = Take<wire::Release>(silent.session).at(0).group;
+  released.attempt = 1;
+  released.free = Amounts(4);
+  released.free_version = 8;
+  EXPECT_EQ(released.group, GroupId(13, 1));
+  Say(silent.session, released);
+  Serve(silent);
+  EXPECT_EQ(state(), wire::GroupState::kCreated);
+}
+
 TEST_F(Groups, P3_WhatNoNodeCanHoldWaitsForOneThatJoinsWhereThatIsAskedFor) {
   const FakeNode small = Join(1, 1);
   const SessionId client = Open(wire::Role::kClient, Id128{9, 1});

@@ -241,15 +241,22 @@ void Checker::OnToldActor(const wire::ActorInfo& info) {
          "A1: the address of a former life of an actor was told");
 }
 
-void Checker::OnActorProcess(const ActorId& actor, std::uint64_t incarnation,
-                             const ProcessId& process) {
-  Note("life", actor.Short() + " " + std::to_string(incarnation));
+void Checker::OnActorProcess(const wire::ActorBegin& begin, const ProcessId& process) {
+  const ActorId& actor = begin.actor;
+  Note("life", actor.Short() + " " + std::to_string(begin.incarnation) + " " + begin.name);
   for (const auto& [id, life] : lives_) {
     Expect(life.actor != actor || !life.runs,
            "A2: two lives of actor " + actor.Short() + " run at once, " +
-               std::to_string(life.incarnation) + " and " + std::to_string(incarnation));
+               std::to_string(life.incarnation) + " and " + std::to_string(begin.incarnation));
+    Expect(begin.name.empty() || life.name != begin.name || !life.runs,
+           "AN-4: two actors of one name run at once, " + life.actor.Short() + " and " +
+               actor.Short());
   }
-  lives_[process] = {actor, incarnation, true};
+  lives_[process] = {actor, begin.name, begin.incarnation, true};
+  if (begin.name.empty()) return;
+  const auto [had, first] = had_name_.try_emplace(begin.name, actor);
+  if (!first && had->second != actor) ++successions_;
+  had->second = actor;
 }
 
 void Checker::OnActorProcessGone(const ProcessId& process) {

@@ -1,7 +1,8 @@
-// What must hold at every moment of a run (S1-S9, P1, P2, P7, A1, A2) and at its end (L1, P4).
+// What must hold at every moment of a run (S1-S9, P1, P2, P7, A1, A2, AN-4) and at its end (L1,
+// P4).
 //
 // A1: nobody is told the address of a former life of an actor. A2: no two lives of an actor run at
-// once.
+// once. AN-4: no two actors of one name do.
 //
 // Fed with what the journal took, what the head let out, and what peers were told; it never looks
 // at the protocol's own conclusions. The first violation is kept, with the time.
@@ -44,7 +45,7 @@ class Checker {
     written_[client].insert(request);
   }
   /// A process of this life of an actor begins; it is no more.
-  void OnActorProcess(const ActorId& actor, std::uint64_t incarnation, const ProcessId& process);
+  void OnActorProcess(const wire::ActorBegin& begin, const ProcessId& process);
   void OnActorProcessGone(const ProcessId& process);
   /// Whether it runs, as this life of the actor.
   bool Runs(const ActorId& actor, std::uint64_t incarnation, const ProcessId& process) const;
@@ -70,6 +71,8 @@ class Checker {
   void OnCrashWhileStarting(std::uint64_t actors) { cut_starts_ += actors; }
   std::uint64_t cut_starts() const { return cut_starts_; }
   std::uint64_t lives() const { return lives_.size(); }
+  /// How often a process began of an actor whose name another one had had before.
+  std::uint64_t successions() const { return successions_; }
   /// At the end: every acknowledged write counts once, and none more than once.
   void CheckValues(const head::State& state);
   /// The journal of a head that starts is what was durable.
@@ -122,12 +125,15 @@ class Checker {
   } groups_;
   struct Life {
     ActorId actor;
+    std::string name;
     std::uint64_t incarnation = 0;
     bool runs = true;
   };
   void OnToldActor(const wire::ActorInfo& info);
   std::map<ProcessId, Life> lives_;
   std::uint64_t cut_starts_ = 0;
+  std::map<std::string, ActorId> had_name_;  // the latest
+  std::uint64_t successions_ = 0;
   std::map<LaunchId, wire::Outcome> observed_;
   std::map<Id128, std::set<RequestId>> writing_;
   std::map<Id128, std::set<RequestId>> written_;

@@ -115,6 +115,16 @@ void ClientHost::MakeActor(wire::ActorSpec spec) {
   AskActor(actor);
 }
 
+void ClientHost::TakeName(wire::ActorSpec spec) {
+  if (ended_) return;
+  for (auto& [actor, made] : actors_) {
+    if (made.spec.name != spec.name || made.kills) continue;
+    made.kills = true;
+    AskActor(actor);
+  }
+  MakeActor(std::move(spec));
+}
+
 void ClientHost::KillActors() {
   for (auto& [actor, made] : actors_) {
     made.kills = true;
@@ -144,9 +154,11 @@ bool ClientHost::OnActor(const wire::Message& message) {
     if (asked == asked_actors_.end()) return false;
     const ActorId actor = asked->second;
     asked_actors_.erase(asked);
-    const bool early =
-        static_cast<ErrorCode>(error->code) == ErrorCode::kInfeasible && !actors_.at(actor).asked;
-    checker_.Expect(early, "an actor's maker was refused: " + error->text);
+    const Made& made = actors_.at(actor);
+    const auto code = static_cast<ErrorCode>(error->code);
+    const bool taken = code == ErrorCode::kAlreadyExists && !made.spec.name.empty();
+    checker_.Expect(!made.asked && (taken || code == ErrorCode::kInfeasible),
+                    "an actor's maker was refused: " + error->text);
     loop_.In(Ms(500), "ask again", [this, actor] {
       if (!ended_ && actors_.count(actor) > 0) AskActor(actor);
     });
@@ -158,7 +170,7 @@ bool ClientHost::OnActor(const wire::Message& message) {
   const auto entry = actors_.find(update->info.actor);
   if (entry == actors_.end()) return true;
   Made& made = entry->second;
-  made.asked = true;
+  const bool kills_now = !std::exchange(made.asked, true) && made.kills;
   made.told = update->info;
   if (update->info.state == wire::ActorState::kDead) {
     checker_.Expect(made.kills, "an actor that may be started again and again is dead: " +
@@ -166,6 +178,7 @@ bool ClientHost::OnActor(const wire::Message& message) {
     actors_.erase(entry);
     return true;
   }
+  if (kills_now) AskActor(update->info.actor);
   const wire::ActorAddress& address = update->info.address;
   const bool waits = update->info.state == wire::ActorState::kStarting && !address.process.IsNil();
   if (waits && address.process != made.brought) {
@@ -180,6 +193,7 @@ std::string ClientHost::WaitingFor(bool all) const {
   std::string out;
   if (ended_) return out;
   for (const auto& [actor, made] : actors_) {
+    if (!made.asked && !made.spec.name.empty()) continue;  // another caller may have the name
     const wire::ActorAddress& at = made.told.address;
     const bool answers = made.told.state == wire::ActorState::kAlive &&
                          checker_.Runs(actor, at.incarnation, at.process);

@@ -32,6 +32,9 @@ class ClientHost {
   /// Makes an actor that is started again whenever it ends, and calls it until it is told to kill
   /// it.
   void MakeActor(wire::ActorSpec spec);
+  /// Kills its own actor of that name, if it has one, and makes another at once: as often as it
+  /// takes, where another caller has the name.
+  void TakeName(wire::ActorSpec spec);
   void KillActors();
   /// Nothing of its actors is left, as it is told.
   bool killed() const { return ended_ || actors_.empty(); }

@@ -15,7 +15,7 @@ namespace {
 
 // Of clients' actors, which keep their half CPU until the end: with these on any node its two GPUs
 // still find two of its four CPUs, so that no launch has to wait for what nobody gives back.
-constexpr std::size_t kHoldersMax = 4;
+constexpr std::size_t kHoldersMax = 3;  // and one that has the name
 
 class Run {
  public:
@@ -75,6 +75,7 @@ class Run {
     PlanLaunches();
     PlanWrites();
     PlanActors();
+    PlanNames();
     for (const Fault& fault : plan_.faults) {
       loop_.At(begin + fault.at, "fault", [this, fault] { Strike(fault); });
     }
@@ -144,6 +145,29 @@ class Run {
         }
         ClientHost* maker = client.get();
         loop_.In(Ms(random.Below(15000)), "make actor", [maker, spec] { maker->MakeActor(spec); });
+      }
+    }
+  }
+
+  // All callers take the same name, again and again.
+  void PlanNames() {
+    if (work_.actors == 0) return;
+    Prng random(seed_ ^ 0x6e616d6573);
+    for (auto& client : clients_) {
+      for (std::uint64_t left = random.Below(6); left > 0; --left) {
+        wire::ActorSpec spec;
+        spec.actor = ActorId::Random(random);
+        spec.name = "shared";
+        spec.class_name = random.Chance(700) ? "Slow" : "Awaits";
+        spec.max_restarts = -1;
+        if (random.Chance(300)) {
+          wire::Resource cpu;
+          cpu.name = "CPU";
+          cpu.ten_thousandths = 5000;
+          spec.run_resources = {cpu};
+        }
+        ClientHost* taker = client.get();
+        loop_.In(Ms(random.Below(20000)), "take name", [taker, spec] { taker->TakeName(spec); });
       }
     }
   }
@@ -315,6 +339,7 @@ class Run {
     result.markers = checker_.markers();
     result.preemptions = checker_.preemptions();
     result.lives = checker_.lives();
+    result.successions = checker_.successions();
     result.cut_starts = checker_.cut_starts();
     result.reforms = checker_.reforms();
     result.outlived = checker_.outlived();

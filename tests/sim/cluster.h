@@ -18,13 +18,14 @@ struct RunResult {
   std::uint64_t markers = 0;
   std::uint64_t succeeded = 0;
   std::uint64_t preemptions = 0;
-  std::uint64_t lives = 0;       // the actors'
-  std::uint64_t reforms = 0;     // groups formed after a death
-  std::uint64_t outlived = 0;    // launches that succeeded without some rank
-  std::uint64_t replaced = 0;    // processes in the places of ranks that died
-  std::uint64_t moved = 0;       // to another node
-  std::uint64_t hung = 0;        // ranks that were ended since others waited for them
-  std::uint64_t cut_starts = 0;  // actors that were being started again when the head crashed
+  std::uint64_t lives = 0;        // the actors'
+  std::uint64_t successions = 0;  // actors that began under the name of another one before
+  std::uint64_t reforms = 0;      // groups formed after a death
+  std::uint64_t outlived = 0;     // launches that succeeded without some rank
+  std::uint64_t replaced = 0;     // processes in the places of ranks that died
+  std::uint64_t moved = 0;        // to another node
+  std::uint64_t hung = 0;         // ranks that were ended since others waited for them
+  std::uint64_t cut_starts = 0;   // actors that were being started again when the head crashed
   std::string plan;
   std::string failure;  // empty: all held
 };

@@ -32,6 +32,7 @@ void Add(troupe::sim::RunResult* sum, const troupe::sim::RunResult& result, unsi
   sum->succeeded += result.succeeded;
   sum->preemptions += result.preemptions;
   sum->lives += result.lives;
+  sum->successions += result.successions;
   sum->cut_starts += result.cut_starts;
   sum->reforms += result.reforms;
   sum->outlived += result.outlived;
@@ -46,12 +47,13 @@ void PrintSum(const troupe::sim::RunResult& sum, std::uint64_t seeds, double sec
       "%llu seeds, %llu events, %llu launches ended (%llu succeeded, %llu of them without some "
       "rank), %llu groups formed after a death, %llu ranks replaced (%llu on other nodes), %llu "
       "hung, "
-      "%llu preemptions, %llu lives of actors, %llu "
+      "%llu preemptions, %llu lives of actors, %llu under the name of another one before, %llu "
       "starts "
       "cut by the head's end, %.2f s, %.0f events/s\n",
       number(seeds), number(sum.events), number(sum.markers), number(sum.succeeded),
       number(sum.outlived), number(sum.reforms), number(sum.replaced), number(sum.moved),
-      number(sum.hung), number(sum.preemptions), number(sum.lives), number(sum.cut_starts), seconds,
+      number(sum.hung), number(sum.preemptions), number(sum.lives), number(sum.successions),
+      number(sum.cut_starts), seconds,
       static_cast<double>(sum.events) / seconds);
 }
 

@@ -249,7 +249,7 @@ void WorkerHost::StartOne(const worker::StartProcess& start) {
   }
   if (const auto* actor = wire::GetIf<wire::ActorBegin>(&start.begin.body)) {
     process.actor = *actor;
-    checker_.OnActorProcess(actor->actor, actor->incarnation, id);
+    checker_.OnActorProcess(*actor, id);
   }
   processes_.emplace(id, std::move(process));
   Later(loop_.Between(Ms(1), Ms(10)), "forked", [this, id] {

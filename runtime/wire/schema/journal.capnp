@@ -85,7 +85,7 @@ struct ActorCreated { spec @0 :ActorSpec; owner @1 :ProcessId; launch @2 :Launch
 struct ActorPlaced { actor @0 :ActorId; incarnation @1 :UInt64; node @2 :NodeId; group @3 :GroupId; attempt @4 :UInt64; bundle @5 :Int32 = -1; gpuIds @6 :List(UInt32); }
 struct ActorLive { actor @0 :ActorId; incarnation @1 :UInt64; address @2 :ActorAddress; retired3 @3 :Data; }
 struct ActorDoomed { actor @0 :ActorId; reason @1 :Text; }       # kill asked for: no restart follows
-# `ended`: this life has ended, or its node was told to end it; else it may still run on failure.node. Attachment: pickled exception.
+# `ended`: the process of this life, or of the one before where this one never began, has ended; else it may still run. Attachment: pickled exception.
 struct ActorDied { actor @0 :ActorId; incarnation @1 :UInt64; failure @2 :Failure; restart @3 :Bool; ended @4 :Bool; }
 struct ActorForgotten { actor @0 :ActorId; }
 # Of its handles: one is where it is not counted; or, unless that came first, nobody has one any more.
@@ -125,7 +125,7 @@ struct RankValueKept { launch @0 :LaunchId; rank @1 :UInt32; }   # attachment: t
 struct ActorKept {               # attachment: the payload while it lives, the pickled exception after
   created @0 :ActorCreated; state @1 :ActorState; incarnation @2 :UInt64; place @3 :ActorPlaced;
   address @4 :ActorAddress; retired5 @5 :Data; failure @6 :Failure; restarts @7 :UInt32; doomed @8 :Bool;
-  uncounted @9 :Bool; unwanted @10 :Bool; formerEnded @11 :Bool;   # as ActorDied.ended
+  uncounted @9 :Bool; unwanted @10 :Bool; formerEnded @11 :Bool;   # as ActorDied.ended, of the life at `place`, where the actor has none now
 }
 struct RecentWritesKept { requests @0 :List(RequestId); }
 
