@@ -1,6 +1,7 @@
 #include "head/core/verdict.h"
 
 #include <algorithm>
+#include <cstring>
 #include <map>
 #include <string>
 #include <tuple>
@@ -39,6 +40,45 @@ std::size_t DiedForGood(const Launch& launch) {
     if (often && launch.spec.on_rank_death == wire::RankDeath::kReplace && Died(launch, r)) break;
   }
   return r;
+}
+
+// How a rank died, without what only one rank can have: ranks that died alike have one text.
+std::string WayOfDeath(const wire::Failure& failure) {
+  constexpr std::size_t kCauseMax = 200;
+  const std::string& type = failure.exception_type;
+  const bool node_lost = type == kNodeDied || type == kNodeUnreachable;
+  if (node_lost || (failure.signal == 0 && failure.pid == 0))  // no process of it was seen to end
+    return failure.cause.substr(0, std::min(failure.cause.find('\n'), kCauseMax));
+  const char* name = failure.signal == 0 ? nullptr : sigabbrev_np(failure.signal);
+  std::string text = name != nullptr       ? std::string("SIG") + name
+                     : failure.signal != 0 ? "signal " + std::to_string(failure.signal)
+                                           : "exit " + std::to_string(failure.exit_code);
+  if (type == kOutOfMemory) text += ", out of memory";
+  return failure.node_name.empty() ? text : text + " on " + failure.node_name;
+}
+
+// "; died too: rank 1 (exit 3 on node-a), ranks 2, 3 (node node-b is lost: its worker ended)", of
+// all that died but `known`.
+std::string WhoElseDied(const Launch& launch, std::size_t known) {
+  constexpr std::size_t kWaysMax = 8;
+  constexpr std::size_t kRanksMax = 16;
+  std::map<std::string, std::vector<std::size_t>> ranks;  // by the way of their death
+  for (std::size_t r = 0; r < launch.ranks.size(); ++r) {
+    if (r != known && Died(launch, r)) ranks[WayOfDeath(launch.ranks[r].done.failure)].push_back(r);
+  }
+  std::string text;
+  std::size_t told = 0;
+  for (const auto& [way, who] : ranks) {
+    if (told++ == kWaysMax) break;
+    text += told == 1 ? "; died too: " : ", ";
+    text += who.size() == 1 ? "rank " : "ranks ";
+    for (std::size_t n = 0; n < std::min(who.size(), kRanksMax); ++n)
+      text += (n == 0 ? "" : ", ") + std::to_string(who[n]);
+    if (who.size() > kRanksMax) text += " and " + std::to_string(who.size() - kRanksMax) + " more";
+    text += " (" + way + ")";
+  }
+  if (ranks.size() > kWaysMax) text += ", and others";
+  return text;
 }
 
 // What is said with the death that was one too many.
@@ -185,7 +225,8 @@ Cause CauseOf(const Launch& launch) {
   } else if (too_few && launch.phase == wire::LaunchState::kRunning) {
     cause.failure.cause += "; of " + std::to_string(none) + " ranks " +
                            std::to_string(LeftOf(launch)) + " are left, and min_processes is " +
-                           std::to_string(std::max(1u, launch.spec.ranks_min));
+                           std::to_string(std::max(1u, launch.spec.ranks_min)) +
+                           WhoElseDied(launch, bad);
   }
   if (cause.grade == Grade::kSymptom && early < launch.ranks.size()) {
     cause.grade = Grade::kEarlyReturn;

@@ -38,7 +38,27 @@ TEST_F(Regroups, R1_TooFewLeftIsAFailureThatSaysSo) {
   EXPECT_EQ(Marker().outcome, wire::Outcome::kFailed);
   EXPECT_EQ(Marker().failure.rank, 2) << "the death that was one too many";
   EXPECT_EQ(Marker().failure.cause,
-            "rank 2 was killed by SIGKILL; of 4 ranks 2 are left, and min_processes is 3");
+            "rank 2 was killed by SIGKILL; of 4 ranks 2 are left, and min_processes is 3; died "
+            "too: rank 3 (SIGKILL on node-b)");
+}
+
+TEST_F(Regroups, R1_WhyEachRankIsNotThereIsSaidOnceForThoseThatDiedAlike) {
+  Run(wire::RankDeath::kShrink, 1);
+  Pass(std::chrono::seconds(20), false);
+  ASSERT_TRUE(Open());
+  for (std::uint32_t rank : {0u, 1u}) {
+    wire::RankDone killed = DoneOf(rank, wire::Outcome::kFailed);
+    killed.failure.pid = 7;
+    killed.failure.signal = SIGKILL;
+    killed.failure.exception_type = "troupe.exceptions.OutOfMemoryError";
+    killed.failure.cause = "rank " + std::to_string(rank) + " on node-a, pid 7, ended: SIGKILL";
+    Say(a_.session, killed);
+  }
+  ASSERT_FALSE(Open());
+  EXPECT_EQ(Marker().failure.cause,
+            "node node-b is lost: not heard of for 5000 ms; of 4 ranks 0 are left, and "
+            "min_processes is 1; died too: ranks 0, 1 (SIGKILL, out of memory on node-a), rank 3 "
+            "(node node-b is lost: not heard of for 5000 ms)");
 }
 
 TEST_F(Regroups, R1_WhatCodeRaisesIsAFailure) {
