@@ -61,6 +61,7 @@ async::Task<StatusOr<net::OpenedSession>> HeadLink::Open(bool new_certificate) {
     TROUPE_CO_TRY(net::StoreCredentials(options_.folder, kStem, *session.joined.credentials));
     const bool renewed = credentials_.has_value();
     credentials_ = *session.joined.credentials;
+    if (pulse_) pulse_->Use(*credentials_);
     if (renewed) events_.renewed(*credentials_);
   }
   co_return std::move(session);
@@ -121,6 +122,8 @@ async::Task<void> HeadLink::Receive() {
 
 async::Task<void> HeadLink::Run() {
   async::OsRandom random;
+  pulse_ = std::make_unique<Pulse>(clock_, kBeatEvery, options_.address, options_.hello);
+  pulse_->Use(*credentials_);
   while (!leaving_) {
     if (connection_) co_await Receive();
     Duration pause = kPauseFirst;
@@ -134,6 +137,7 @@ async::Task<void> HeadLink::Run() {
       pause = std::min(2 * pause, kPauseMax);
     }
   }
+  pulse_.reset();
 }
 
 void HeadLink::Send(const wire::Message& message) {

@@ -5,6 +5,7 @@
 // and certificate 0600) and used from then on; it is renewed when two thirds of its life are over.
 #pragma once
 
+#include <chrono>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -14,11 +15,14 @@
 #include "runtime/base/time.h"
 #include "runtime/net/open_session.h"
 #include "runtime/wire/messages.h"
+#include "worker/pulse.h"
 
 namespace troupe::worker {
 
 class HeadLink {
  public:
+  static constexpr Duration kBeatEvery = std::chrono::seconds(1);
+
   struct Options {
     net::Address address;
     std::string folder;  // where node.key, node.crt and ca.crt lie
@@ -40,6 +44,12 @@ class HeadLink {
   async::Task<Status> Connect();
   /// Receives until the session ends, dials again with a growing pause, for ever. After Connect().
   async::Task<void> Run();
+
+  /// To be called about every kBeatEvery: the loop goes round. Where it does not, the head is told
+  /// by a thread of its own that this worker is there (pulse.h).
+  void Beat() {
+    if (pulse_) pulse_->Beat();
+  }
 
   void Send(const wire::Message& message);
   /// Ends the session; Run() dials again.
@@ -69,6 +79,7 @@ class HeadLink {
   std::optional<net::Credentials> credentials_;
   std::shared_ptr<net::Connection> connection_;
   wire::Welcome welcome_;
+  std::unique_ptr<Pulse> pulse_;  // while Run() does
   bool leaving_ = false;
   bool renewing_ = false;
   Instant next_renewal_{};

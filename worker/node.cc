@@ -9,6 +9,7 @@
 #include <filesystem>
 #include <utility>
 
+#include "runtime/base/fault.h"
 #include "runtime/base/log.h"
 #include "runtime/base/log_file.h"
 #include "runtime/base/test_limit.h"
@@ -29,7 +30,7 @@ namespace {
 constexpr char kGpuTypeLabel[] = "gpu_type";
 constexpr char kPythonPath[] = "PYTHONPATH";
 constexpr char kRdmaLabel[] = "rdma";  // "infiniband" or "roce", for selectors
-constexpr Duration kTick = std::chrono::seconds(1);
+constexpr Duration kTick = HeadLink::kBeatEvery;
 constexpr Duration kLastChildrenLimit = std::chrono::seconds(2);  // from the kill of the zygote
 
 std::vector<std::string> OwnEnvironment() {
@@ -262,6 +263,8 @@ void Node::BeginLeave(const std::string& reason) {
 }
 
 void Node::Tick() {
+  FaultAt("worker.tick");
+  link_->Beat();
   supervisor_->Tidy();
   HalveLogFile(files_.ZygoteLog(), options_.log_bytes_max);
   log_keeper_->Tidy();

@@ -155,13 +155,18 @@ bool IsNew(const wire::Body& body) {
          wire::Holds<wire::KvPut>(body) || wire::Holds<wire::CreateToken>(body);
 }
 
-void OnWorkerMessage(Turn& turn, const Request& request, const NodeId& id,
+void OnWorkerMessage(Turn& turn, const Request& request, const Session& session,
                      const wire::Message& message) {
   if (const auto* registration = wire::GetIf<wire::RegisterNode>(&message.body)) {
     OnRegisterNode(turn, request, *registration);
     return;
   }
+  if (const auto* held_up = wire::GetIf<wire::WorkerHeldUp>(&message.body)) {
+    OnWorkerHeldUp(turn, NodeId(session.subject), *held_up);  // its session registers no node
+    return;
+  }
   // Words of a session whose node registered elsewhere, or was declared dead, count no more.
+  const NodeId id = session.node;
   const auto known = turn.state.nodes.find(id);
   if (known == turn.state.nodes.end()) {
     turn.Refuse(request, ErrorCode::kInvalid,
@@ -204,7 +209,7 @@ void OnMessage(Turn& turn, const MessageFrom& input) {
     return;
   }
   if (speaker == Speaker::kWorker) {
-    OnWorkerMessage(turn, request, session.node, message);
+    OnWorkerMessage(turn, request, session, message);
     return;
   }
   if (wire::Visit(Reads(turn, request), message.body)) return;

@@ -86,6 +86,7 @@ inline constexpr RoleRow kRoles[] = {
     OfNode<wire::Relay>(),
     OfNode<wire::ProcessGone>(),
     OfNode<wire::PeerProbed>(),
+    OfNode<wire::WorkerHeldUp>(),
     OfNode<wire::RanksSeen>(),
     OfNode<wire::RankLeft>(),
     OfNode<wire::ActorLends>(),

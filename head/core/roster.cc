@@ -186,6 +186,8 @@ std::string WhatItsWorkerDoes(const Node& node) {
     case 'T':
     case 't':
       return whose + "is stopped";
+    case 'S':
+      return node.held_up_at == Instant() ? "" : whose + "waits for something in the system";
     default:
       return "";
   }
@@ -262,6 +264,7 @@ void Heard(Turn& turn, Node& node) {
   }
   node.inquiry.Close();
   node.worker_state = 0;
+  node.held_up_at = Instant();
   if (!node.suspect) return;
   node.suspect = false;
   turn.state.changed_nodes.insert(node.id);
@@ -289,6 +292,8 @@ void OnNodeTimer(Turn& turn, const NodeId& id) {
   if (silent < options.dead_after) return again(node->last_heard + options.dead_after);
   if (silent < options.recreate_after) {
     const Instant last = node->last_heard + options.recreate_after;
+    if (turn.now < node->held_up_at + options.dead_after)
+      return again(std::min(node->held_up_at + options.dead_after, last));
     if (MayComeBack(turn, *node)) return again(std::min(turn.now + options.suspect_after, last));
     switch (node->inquiry.At(turn.now, options.peers_answer)) {
       case PeerInquiry::Verdict::kWaiting:
@@ -315,6 +320,13 @@ void OnWorkerSeen(Turn& turn, const WorkerSeen& input) {
   if (node == nullptr || node->dead || !node->inquiry.open()) return;
   if (node->inquiry.Awaits(input.question, kThisHost)) node->worker_state = input.state;
   Answered(turn, *node, input.question, kThisHost, input.state == 'R' || input.state == 'D');
+}
+
+void OnWorkerHeldUp(Turn& turn, const NodeId& id, const wire::WorkerHeldUp& message) {
+  Node* node = turn.FindNode(id);
+  if (node == nullptr || node->dead) return;
+  node->held_up_at = turn.now;
+  node->worker_state = static_cast<char>(message.state);
 }
 
 void OnWorkerGone(Turn& turn, const Session& session, const SessionId& id) {
@@ -406,6 +418,7 @@ void AwaitNodes(Turn& turn) {
 void ExtendLeases(Turn& turn, Duration lag) {
   for (auto& [id, node] : turn.state.nodes) {
     node.last_heard = std::min(turn.now, node.last_heard + lag);
+    if (node.held_up_at != Instant()) node.held_up_at = std::min(turn.now, node.held_up_at + lag);
     node.inquiry.Extend(lag);
   }
   for (auto& [id, owner] : turn.state.owners) owner.expires += lag;

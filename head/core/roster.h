@@ -3,10 +3,11 @@
 //   (absent) --register--> alive --silence 2 s--> suspect --silence 5 s, or a verdict--> dead
 //   suspect --heard--> alive        dead --register--> alive (incarnation + 1)
 // At the suspicion three peers are asked whether the node answers them. While one says so, or the
-// head's own network may be what ended, the node stays suspect, for 75 s of silence at most; so
-// does one of the head's own host whose process wants a processor or waits for a disk: the machine
-// is slow, and no other would do better there. Only this code declares a node dead. A verdict (the
-// worker's socket refuses, it said Goodbye, or it came back as a new process) needs no silence.
+// head's own network may be what ended, the node stays suspect, for 75 s of silence at most. So
+// does a node whose worker wants a processor or waits for a disk: it says so itself by another
+// thread (WorkerHeldUp, worker/pulse.h), and one of the head's own host is looked at. Only this
+// code declares a node dead. A verdict (the worker's socket refuses, it said Goodbye, or it came
+// back as a new process) needs no silence.
 #pragma once
 
 #include <string>
@@ -27,10 +28,13 @@ void Heard(Turn& turn, Node& node);
 void OnNodeTimer(Turn& turn, const NodeId& id);
 void OnWorkerGone(Turn& turn, const Session& session, const SessionId& id);
 void OnProbe(Turn& turn, const ProbeDone& input);
-/// ": its worker (process 7) waits for a disk", of a silent node of this host; else empty.
+/// ": its worker (process 7) waits for a disk", of a silent node of this host or one that says so;
+/// else empty.
 std::string WhatItsWorkerDoes(const Node& node);
 /// A worker of this host that wants a processor or waits for a disk is not lost for being silent.
 void OnWorkerSeen(Turn& turn, const WorkerSeen& input);
+/// A worker that is held up is not lost for being silent.
+void OnWorkerHeldUp(Turn& turn, const NodeId& id, const wire::WorkerHeldUp& message);
 /// What a peer says of a node that is silent.
 void OnPeerProbed(Turn& turn, const Node& peer, const wire::PeerProbed& message);
 void OnDrainNode(Turn& turn, const Request& request, const wire::DrainNode& message);

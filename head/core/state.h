@@ -55,8 +55,10 @@ struct Node {
   bool local = false;    // on the head's host: no network lies between
   Instant last_heard{};
   PeerInquiry inquiry;  // what its peers are asked, while it is silent
-  // what its process was seen to do then, on this host: a letter of proc_pid_stat(5)
+  // what its process was seen to do then, on this host, or says itself: a letter of
+  // proc_pid_stat(5)
   char worker_state = 0;
+  Instant held_up_at{};  // the last WorkerHeldUp since it was heard
   bool zygote_ready = false;
   std::vector<std::string> preimports;  // as in Heartbeat
   std::uint64_t free_version = 0;

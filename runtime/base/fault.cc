@@ -2,10 +2,14 @@
 
 #ifdef TROUPE_WITH_FAULTS
 
+#include <fcntl.h>
+#include <unistd.h>
+
 #include <csignal>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
+#include <iterator>
 #include <limits>
 #include <string>
 #include <vector>
@@ -15,7 +19,7 @@
 namespace troupe {
 namespace {
 
-enum class Action { kKill, kStop, kDrop, kFull, kFail };
+enum class Action { kKill, kStop, kDrop, kFull, kFail, kStall };
 
 struct Rule {
   std::string name;  // "*": any place
@@ -32,7 +36,7 @@ struct Rule {
 }
 
 Rule ParseRule(const std::string& text) {
-  constexpr const char* kActions[] = {"kill", "stop", "drop", "full", "fail"};
+  constexpr const char* kActions[] = {"kill", "stop", "drop", "full", "fail", "stall"};
   const std::size_t equals = text.find('=');
   if (equals == std::string::npos || equals == 0) Unreadable(text);
   const std::size_t at = text.find('@', equals);
@@ -40,9 +44,10 @@ Rule ParseRule(const std::string& text) {
       text.substr(equals + 1, at == std::string::npos ? at : at - equals - 1);
   Rule rule;
   rule.name = text.substr(0, equals);
+  constexpr int kKinds = std::size(kActions);
   int known = 0;
-  while (known < 5 && action != kActions[known]) ++known;
-  if (known == 5) Unreadable(text);
+  while (known < kKinds && action != kActions[known]) ++known;
+  if (known == kKinds) Unreadable(text);
   rule.action = static_cast<Action>(known);
   if (at == std::string::npos) return rule;
   char* end = nullptr;
@@ -54,6 +59,12 @@ Rule ParseRule(const std::string& text) {
   }
   if (rule.first == 0 || *end != '\0') Unreadable(text);
   return rule;
+}
+
+void Stall() {
+  const char* const fifo = std::getenv("TROUPE_STALL");
+  const int opened = fifo == nullptr ? -1 : open(fifo, O_RDONLY | O_CLOEXEC);
+  if (opened >= 0) close(opened);
 }
 
 class Rules {
@@ -98,6 +109,9 @@ class Rules {
         return Fault::kFull;
       case Action::kFail:
         return Fault::kFail;
+      case Action::kStall:
+        Stall();
+        break;
     }
     return Fault::kNone;
   }

@@ -24,6 +24,10 @@ from troupe import exceptions
 from troupe.util.state import list_nodes
 
 
+WORKER = Path(os.environ.get("TROUPE_BIN_DIR", "/nonexistent"), "troupe-worker")
+FAULTS = pytest.mark.skipif(not WORKER.exists() or b"TROUPE_FAULTS" not in WORKER.read_bytes(), reason="needs a build with faults")
+
+
 @dataclass
 class Node:
     """A worker that joined for one test."""
@@ -65,6 +69,14 @@ def zygotes(worker: int) -> list[int]:
             return sys.maxsize
 
     return sorted(children(worker, "troupe._process.zygote"), key=began)[:1]
+
+
+@pytest.fixture
+def stall(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Where a FIFO is to lie while the loop of the next worker that is started shall wait, in a call of the system."""
+    monkeypatch.setenv("TROUPE_FAULTS", "worker.tick=stall@1-")
+    monkeypatch.setenv("TROUPE_STALL", str(tmp_path / "stall"))
+    return tmp_path / "stall"
 
 
 @pytest.fixture
@@ -192,6 +204,22 @@ def test_a_worker_that_stands_still_for_longer_than_its_lease(second: Node, clus
     os.kill(second.pid, signal.SIGCONT)
     eventually(lambda: not gang.alive(), what="the end of the zombie")
     eventually(lambda: second.seen()["state"] == "alive", what="the node's return")
+
+
+@FAULTS
+def test_a_worker_whose_loop_waits_for_the_system_is_not_lost_for_its_silence(stall: Path, second: Node, tmp_path: Path) -> None:
+    gang = spread(tmp_path)
+    os.mkfifo(stall)
+    why = f"its worker (process {second.pid}) waits for something in the system"
+    eventually(lambda: why in second.seen()["why"], what="what its worker does")
+    eventually(lambda: second.seen()["heard_s"] > 10 or second.seen()["state"] == "dead", what="more than two leases of silence")
+    seen = second.seen()
+    assert seen["state"] == "suspect" and len(gang.alive()) == 2, seen
+    open(stall.rename(tmp_path / "goes on"), "w").close()
+    eventually(lambda: (second.seen()["state"], second.seen()["why"]) == ("alive", ""), what="the end of it")
+    gang.tell(0, "'first'")
+    gang.tell(1, "'second'")
+    assert gang.handle.result(60) == ["first", "second"]
 
 
 def test_the_next_attempt_and_the_zombie_of_the_first(second: Node, tmp_path: Path) -> None:

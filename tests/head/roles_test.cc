@@ -36,6 +36,7 @@ const std::map<std::string, std::string> kExpected = {
     {"RanksSeen", "-o----"},    {"RankLeft", "-o----"},       {"ActorLends", "-o----"},
     {"RankWhere", "-o----"},    {"GroupJoined", "-o----"},    {"RanksLate", "-o----"},
     {"RankBegun", "-o----"},    {"RankAwaits", "-o----"},
+    {"WorkerHeldUp", "-o----"},
     {"ListTasks", "a-a-a-"},      {"TasksTold", "a-o---"},
 };
 

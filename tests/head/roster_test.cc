@@ -171,6 +171,56 @@ TEST_F(Roster, WhoLooksIsToldWhyANodeIsNotAlive) {
   EXPECT_EQ(seen().why.rfind("not heard of for ", 0), 0u) << seen().why;
 }
 
+TEST_F(Roster, AWorkerThatSaysByAnotherThreadThatItIsHeldUpIsNotLost) {
+  const FakeNode a = Join(1, 2);
+  const FakeNode b = Join(2, 2);
+  const auto pass = [&](int seconds, char state) {
+    for (int i = 0; i < seconds; ++i) {
+      Say(b.session, wire::Heartbeat());
+      Advance(std::chrono::seconds(1));
+      for (const wire::ProbePeer& probe : Take<wire::ProbePeer>(b.session)) {
+        wire::PeerProbed answer;  // its loop takes no connection
+        answer.question = probe.question;
+        answer.node = probe.node;
+        Say(b.session, answer);
+      }
+      const SessionId thread = Open(wire::Role::kWorker, a.id);
+      if (state != 0) Say(thread, wire::WorkerHeldUp{static_cast<std::uint8_t>(state)});
+      Feed(SessionClosed{thread});
+    }
+  };
+  pass(20, 'D');
+  EXPECT_TRUE(NodeOf(a).suspect) << "nothing new is placed there";
+  ASSERT_FALSE(NodeOf(a).dead);
+  EXPECT_EQ(WhatItsWorkerDoes(NodeOf(a)), ": its worker (process 0) waits for a disk");
+  Say(a.session, wire::Heartbeat());
+  EXPECT_FALSE(NodeOf(a).suspect);
+  pass(4, 'S');
+  EXPECT_EQ(WhatItsWorkerDoes(NodeOf(a)),
+            ": its worker (process 0) waits for something in the system");
+  pass(4, 0);
+  EXPECT_FALSE(NodeOf(a).dead) << "its last word is 4 s old";
+  pass(2, 0);
+  EXPECT_TRUE(NodeOf(a).dead) << "neither thread says anything";
+}
+
+TEST_F(Roster, AWorkerThatIsHeldUpForEverIsLostInTheEnd) {
+  const FakeNode a = Join(1, 2);
+  const FakeNode b = Join(2, 2);
+  const SessionId thread = Open(wire::Role::kWorker, a.id);
+  const auto pass = [&](int seconds) {
+    for (int i = 0; i < seconds; ++i) {
+      Say(b.session, wire::Heartbeat());
+      Advance(std::chrono::seconds(1));
+      Say(thread, wire::WorkerHeldUp{'D'});
+    }
+  };
+  pass(74);
+  EXPECT_FALSE(NodeOf(a).dead);
+  pass(2);
+  EXPECT_TRUE(NodeOf(a).dead);
+}
+
 TEST_F(Roster, NobodyLooksAtAProcessOfAnotherHost) {
   const FakeNode a = JoinHere(1, 4711);
   Join(2, 2);

@@ -144,5 +144,6 @@ struct Message {
     peersReturned @131 :Node.PeersReturned;
     rankAwaits @132 :Node.RankAwaits;
     groupAwaits @133 :Process.GroupAwaits;
+    workerHeldUp @134 :Node.WorkerHeldUp;
   }
 }

@@ -62,6 +62,9 @@ struct HeartbeatAck { sequence @0 :UInt64; }
 # head -> worker: does this node, of which the head hears nothing, answer you? Answer within 2 s: PeerProbed.
 struct ProbePeer { question @0 :UInt64; node @1 :NodeId; bootId @2 :Text; listenHost @3 :Text; listenPort @4 :UInt16; unixPath @5 :Text; }
 struct PeerProbed { question @0 :UInt64; node @1 :NodeId; reached @2 :Bool; }
+# worker -> head, once a second while its loop stands, by a session of its own: the process is there. `state`: what the thread
+# of the loop does, a letter of proc_pid_stat(5).
+struct WorkerHeldUp { state @0 :UInt8; }
 
 # Placement groups: one-phase, attempt-fenced reservation (spec: placement-groups).
 struct Reserve { group @0 :GroupId; attempt @1 :UInt64; bundles @2 :List(Bundle); parent @3 :GroupId; }
