@@ -300,6 +300,7 @@ void Supervisor::OnReaped(const os::Reaped& child) {
   Running& running = running_.at(id);
   running.exited = true;
   ExitInfo exit = Describe(child, running.killed);
+  exit.memory_asked_bytes = running.plan.memory_bytes;
   exit.log_tail = logs_.Tail(LogFile(running.plan.log, true));
   OnExit(id, std::move(exit));
 }
@@ -325,6 +326,7 @@ ExitInfo Supervisor::Describe(const os::Reaped& child, bool killed_by_us) {
   if (killed_by_us || exit.LeftWell()) return exit;
   if (exit.signal == SIGKILL) {
     exit.out_of_memory = oom_.Take(os::ReadOomKills());
+    if (!exit.out_of_memory.empty()) exit.memory_limit_bytes = os::ReadMemory().total_bytes;
   } else {
     exit.child_out_of_memory = KilledForMemory();
   }

@@ -15,7 +15,7 @@ from types import SimpleNamespace
 import pytest
 
 from troupe import _checks, exceptions
-from troupe._actors import options
+from troupe._actors import link, options
 from troupe._cluster import resources, scratch, variables
 from troupe._code import capture, environment, runtime_env
 from troupe._process import group_names, process_groups
@@ -262,6 +262,21 @@ def test_the_text_of_a_failed_launch() -> None:
         "  rank 7 too: Connection closed by peer", "  rank 8 had returned",
         "  the other 15 ranks are stopped; nothing of the launch stays on any node",
         "  logs: troupe logs 7f3a --rank 5"]
+
+
+def test_a_death_for_want_of_memory_is_of_two_types_and_has_limit_and_use() -> None:
+    failure = {"rank": -1, "node": "", "node_name": "node-c", "host": "c", "pid": 9, "exit_code": 0, "signal": 9,
+               "cause": "actor A on node-c (c), pid 9, ended: SIGKILL, out of memory (cgroup memory.events), peak RSS 3072.0 MiB, limit 4096.0 MiB",
+               "exception_type": "troupe.exceptions.OutOfMemoryError", "traceback": "", "log_tail": "", "peak_rss_kib": 3 << 20,
+               "memory_limit_bytes": 4 << 30, "memory_asked_bytes": 0}
+    died = link.death_of({"actor": "ab", "failure": failure}, b"", "actor A")
+    task = exceptions.with_type_of(exceptions.WorkerCrashedError, died.cause, str(died))
+    for error, kind in ((died, exceptions.ActorDiedError), (task, exceptions.WorkerCrashedError), (pickle.loads(pickle.dumps(died)), exceptions.ActorDiedError)):
+        assert isinstance(error, kind) and isinstance(error, exceptions.OutOfMemoryError)
+        assert (error.used, error.limit, error.requested) == (3 << 30, 4 << 30, 0)
+        assert str(error).startswith(f"actor A is dead: {failure['cause']}\n  try: less data held by it")
+    killed = link.death_of({"actor": "ab", "failure": {**failure, "exception_type": ""}}, b"", "actor A")
+    assert isinstance(killed, exceptions.ActorDiedError) and not isinstance(killed, exceptions.OutOfMemoryError)
 
 
 def test_a_decorated_function_runs_here_and_travels() -> None:

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import pickle
 import signal
 import subprocess
 import sys
@@ -46,6 +47,10 @@ class MemoryGroup:
     def leave_room_for(self, size: int) -> None:
         """From now on its members may use `size` bytes more than they do."""
         (self.path / self._limit).write_text(str(int((self.path / self._used).read_text()) + size))
+
+    def limit(self) -> int:
+        """In bytes."""
+        return int((self.path / self._limit).read_text())
 
     def close(self) -> None:
         eventually(lambda: not (self.path / "cgroup.procs").read_text(), what="the end of the group's processes")
@@ -110,6 +115,39 @@ def test_a_rank_runs_out_of_memory_and_is_taken_itself(cluster: Home, group: Mem
         assert gang.exit_codes() == [137, 137]
         assert troupe.get(actor.pid.remote(), timeout=60) == bystander
         assert zygotes(worker) == [zygote]
+
+
+def grow() -> None:
+    """Hold more memory than there is."""
+    eval(GROW)
+
+
+class Grows(Where):
+    """An actor that holds more memory than there is, when it is asked to."""
+
+    def grow(self) -> None:
+        grow()
+
+
+def test_a_task_and_an_actor_that_run_out_of_memory_end_by_an_error_that_says_limit_and_use(
+        cluster: Home, group: MemoryGroup) -> None:
+    with node_in(group, cluster, "tight"):
+        place = {"num_cpus": 1, "resources": {"small": 0.1}}
+        actor = troupe.remote(Grows).options(memory=64 << 20, **place).remote()
+        troupe.get(actor.pid.remote(), timeout=60)
+        group.leave_room_for(HEADROOM_BYTES)
+        limit = group.limit()
+        for call, kind, requested in ((actor.grow.remote(), exceptions.ActorDiedError, 64 << 20),
+                                      (troupe.remote(grow).options(max_retries=0, **place).remote(), exceptions.WorkerCrashedError, 0)):
+            with pytest.raises(exceptions.OutOfMemoryError) as caught:
+                troupe.get(call, timeout=60)
+            error = caught.value
+            assert isinstance(error, kind)
+            assert (error.limit, error.requested) == (limit, requested) and error.used > HEADROOM_BYTES // 2
+            assert f", peak RSS {error.used / 2**20:.1f} MiB, limit {limit / 2**20:.1f} MiB" in str(error)
+            assert ("memory= 64.0 MiB" in str(error)) == bool(requested) and "\n  try: less data held by it" in str(error)
+            again = pickle.loads(pickle.dumps(error))
+            assert isinstance(again, kind) and (again.limit, again.used, again.requested) == (limit, error.used, requested)
 
 
 @pytest.mark.parametrize(("word", "raises"), [

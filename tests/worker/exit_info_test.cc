@@ -24,6 +24,31 @@ TEST(ExitInfoTest, OneWhoseChildWasKilledForWantOfMemorySaysSo) {
   EXPECT_NE(failure.cause.find(kKilled), std::string::npos);
 }
 
+TEST(ExitInfoTest, OneThatWasKilledForWantOfMemoryHasLimitAndUse) {
+  ExitInfo exit;
+  exit.signal = SIGKILL;
+  exit.peak_rss_kib = 3u << 20;
+  exit.memory_limit_bytes = 4ull << 30;
+  exit.memory_asked_bytes = 1u << 30;
+  EXPECT_EQ(ExitText(exit), "SIGKILL, peak RSS 3072.0 MiB") << "nobody says that it was for memory";
+  wire::Failure failure;
+  DescribeExit(NodeFacts(), "rank 1", 7, exit, &failure);
+  EXPECT_EQ(failure.exception_type, "");
+  EXPECT_EQ(failure.memory_limit_bytes, 0u);
+  exit.out_of_memory = "memory.events";
+  EXPECT_EQ(ExitText(exit),
+            "SIGKILL, out of memory (memory.events), peak RSS 3072.0 MiB, limit 4096.0 MiB, "
+            "memory= 1024.0 MiB");
+  failure = wire::Failure();
+  DescribeExit(NodeFacts(), "rank 1", 7, exit, &failure);
+  EXPECT_EQ(failure.exception_type, "troupe.exceptions.OutOfMemoryError");
+  EXPECT_EQ(failure.memory_limit_bytes, 4ull << 30);
+  EXPECT_EQ(failure.memory_asked_bytes, 1ull << 30);
+  EXPECT_EQ(failure.peak_rss_kib, 3u << 20);
+  exit.memory_limit_bytes = exit.memory_asked_bytes = 0;
+  EXPECT_EQ(ExitText(exit), "SIGKILL, out of memory (memory.events), peak RSS 3072.0 MiB");
+}
+
 TEST(ExitInfoTest, TheNoteStandsBelowATracebackOrWithTheCause) {
   wire::Failure failure;
   failure.cause = "CalledProcessError: died";

@@ -25,6 +25,14 @@ std::string ChildText(const std::string& source) {
          "less data held by each, need less";
 }
 
+// Nothing for 0, which is not known.
+std::string MebibytesText(const char* what, std::uint64_t bytes) {
+  if (bytes == 0) return "";
+  char text[32];
+  std::snprintf(text, sizeof text, "%.1f MiB", static_cast<double>(bytes) / (1 << 20));
+  return what + std::string(text);
+}
+
 }  // namespace
 
 void NoteChildOutOfMemory(const std::string& source, wire::Failure* failure) {
@@ -43,12 +51,10 @@ std::string ExitText(const ExitInfo& exit) {
   if (!exit.child_out_of_memory.empty()) text += "; " + ChildText(exit.child_out_of_memory);
   if (exit.signal != SIGKILL) return text;
   if (!exit.out_of_memory.empty()) text += ", out of memory (" + exit.out_of_memory + ")";
-  if (exit.peak_rss_kib > 0) {
-    char rss[48];
-    std::snprintf(rss, sizeof rss, ", peak RSS %.1f MiB", exit.peak_rss_kib / 1024.0);
-    text += rss;
-  }
-  return text;
+  text += MebibytesText(", peak RSS ", exit.peak_rss_kib << 10);
+  if (exit.out_of_memory.empty()) return text;
+  return text + MebibytesText(", limit ", exit.memory_limit_bytes) +
+         MebibytesText(", memory= ", exit.memory_asked_bytes);
 }
 
 void DescribeExit(const NodeFacts& facts, const std::string& who, int pid, const ExitInfo& exit,
@@ -63,6 +69,8 @@ void DescribeExit(const NodeFacts& facts, const std::string& who, int pid, const
   failure->symptom = failure->symptom || EndedByWatchdog(exit);
   if (!exit.out_of_memory.empty() && failure->exception_type.empty()) {
     failure->exception_type = "troupe.exceptions.OutOfMemoryError";
+    failure->memory_limit_bytes = exit.memory_limit_bytes;
+    failure->memory_asked_bytes = exit.memory_asked_bytes;
   }
   if (failure->cause.empty()) {
     failure->cause = who + " on " + facts.name + " (" + facts.host + "), pid " +

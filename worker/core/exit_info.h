@@ -17,6 +17,9 @@ struct ExitInfo {
   std::uint64_t peak_rss_kib = 0;
   // the kernel's evidence, e.g. "cgroup memory.events oom_kill"; or empty
   std::string out_of_memory;
+  // with it: what the control group or the machine has, and the process's memory=; 0: not known
+  std::uint64_t memory_limit_bytes = 0;
+  std::uint64_t memory_asked_bytes = 0;
   /// The kernel's evidence where this process was not killed itself: one that it started may have
   /// been.
   std::string child_out_of_memory;
@@ -34,7 +37,8 @@ std::string SignalName(int signal);
 /// To a failure that a rank told of itself: the kernel has killed some process here, which may be
 /// why. `source` as above.
 void NoteChildOutOfMemory(const std::string& source, wire::Failure* failure);
-/// "exit 3", "SIGKILL", "SIGKILL, out of memory (evidence)", "SIGKILL, peak RSS 3.1 GiB".
+/// "exit 3", "SIGKILL", "SIGKILL, peak RSS 3100.5 MiB", "SIGKILL, out of memory (evidence), peak
+/// RSS 3100.5 MiB, limit 4096.0 MiB, memory= 2048.0 MiB".
 std::string ExitText(const ExitInfo& exit);
 /// Fills in who, where and how; leaves a cause that is there already.
 void DescribeExit(const NodeFacts& facts, const std::string& who, int pid, const ExitInfo& exit,

@@ -7,6 +7,7 @@ demand by `with_type_of`. Texts are for the person who reads them: what, where, 
 from __future__ import annotations
 
 import builtins
+from collections.abc import Mapping
 from typing import Any
 
 from troupe import _pickled, _visible
@@ -148,7 +149,26 @@ class NodeUnreachableError(NodeDiedError):
 
 
 class OutOfMemoryError(TroupeError):
-    """The kernel killed the process for lack of memory."""
+    """The kernel killed the process for lack of memory.
+
+    The error of a task, of an actor's call or of a launch that ended so is also a WorkerCrashedError, an ActorDiedError or a LaunchError.
+    In bytes, 0 where it is not known: `used`, the most that the process held in memory; `limit`, what its control group may use, or the
+    machine has, for all processes there; `requested`, its `memory=`, 0 where it said none.
+    """
+
+    used: int = 0
+    limit: int = 0
+    requested: int = 0
+
+    @classmethod
+    def of(cls, failure: Mapping[str, Any]) -> "OutOfMemoryError | None":
+        """Return the error of a message's Failure where the process ended so, and None where it did not."""
+        if failure["exception_type"] != f"{cls.__module__}.{cls.__name__}":
+            return None
+        error = cls(failure["cause"])
+        error.used, error.limit = failure["peak_rss_kib"] << 10, failure["memory_limit_bytes"]
+        error.requested = failure["memory_asked_bytes"]
+        return error
 
 
 class RuntimeEnvSetupError(TroupeError):

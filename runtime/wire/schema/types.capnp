@@ -62,6 +62,10 @@ struct Failure {
   logTail @10 :Text;           # last lines of its stderr
   peakRssKib @11 :UInt64;
   symptom @12 :Bool;           # the connection or the patience of a collective ended: another rank may be the cause
+  # Of a process that the kernel killed for want of memory: what its control group may use, or the machine has, and its
+  # `memory=`. 0: not known, none.
+  memoryLimitBytes @13 :UInt64;
+  memoryAskedBytes @14 :UInt64;
 }
 
 # A payload kept by content: the SHA-256 of its bytes, and a node that has it.

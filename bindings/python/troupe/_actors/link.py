@@ -355,9 +355,9 @@ def _end_links(session: _session.Session) -> None:
 
 
 def death_of(info: dict, attachment: bytes, label: str) -> exceptions.TroupeError:
-    """The error of a dead actor: its cause, and where its constructor raised, that exception's type."""
+    """The error of a dead actor: its cause, and where its constructor raised, that exception's type; OutOfMemoryError's too."""
     failure = info["failure"]
-    cause = _loaded(attachment)
+    cause = _loaded(attachment) or exceptions.OutOfMemoryError.of(failure)
     text = _words.current.of_death(failure, raised=bool(attachment)) + f"{label} is dead: {failure['cause'] or 'its process is gone'}"
     if failure["node_name"] and f"pid {failure['pid']}" not in failure["cause"]:
         process = f", pid {failure['pid']}" if failure["pid"] > 0 else ""
@@ -368,6 +368,9 @@ def death_of(info: dict, attachment: bytes, label: str) -> exceptions.TroupeErro
         from troupe._cluster.logs import last_lines
 
         text += "\n  last lines of its stderr:\n    " + "\n    ".join(last_lines(failure["log_tail"]))
+    if isinstance(cause, exceptions.OutOfMemoryError):
+        text += ("\n  try: less data held by it, fewer of its kind at a time on one node (a larger num_cpus=), or memory= (the bytes that it "
+                 "needs), to be placed where there is room")
     try:
         return exceptions.with_type_of(exceptions.ActorDiedError, cause, text, actor_id=info["actor"])
     except Exception as error:  # of the user's class; that the actor is dead is to be known all the same

@@ -20,7 +20,7 @@ def of_launch(handle: Any, info: dict, *, base: type[exceptions.LaunchError] = e
         return _cancelled(info)
     failure = info["failure"]
     rank = failure["rank"]
-    cause = _exception_of(handle, max(rank, 0)) or _own_exception(failure)
+    cause = _exception_of(handle, max(rank, 0)) or exceptions.OutOfMemoryError.of(failure) or _own_exception(failure)
     return exceptions.with_type_of(
         base, cause, text or text_of(info), launch=info["launch"],
         rank=rank if rank >= 0 else None, host=failure["node_name"] or failure["host"],
