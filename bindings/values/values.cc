@@ -83,17 +83,27 @@ bool AppendWithRefs(ByteBuffer& out, const std::vector<store::ObjectId>& refs, b
   return true;
 }
 
+/// What stands before bytes that are written elsewhere than behind it.
+class SizedHead {
+ public:
+  SizedHead(Tag tag, std::size_t size) {
+    const auto length = static_cast<std::uint32_t>(size);
+    bytes_[0] = static_cast<char>(tag);
+    std::memcpy(bytes_ + 1, &length, kLengthBytes);
+  }
+  std::string_view view() const { return {bytes_, sizeof bytes_}; }
+
+ private:
+  char bytes_[1 + kLengthBytes];
+};
+
 /// A value whose bytes are long: where it belongs.
 bool AppendLong(ByteBuffer& out, Tag tag, const char* bytes, std::size_t size, Outgoing* outgoing,
                 actors::Handles refs = {}) {
   if (outgoing == nullptr || size < outgoing->large_from) return AppendBytes(out, tag, bytes, size);
-  char space[1 + kLengthBytes];
-  ByteBuffer head(space, sizeof space);
-  if (!AppendBytes(head, tag, nullptr, 0)) return false;
   if (size > 0xFFFFFFFFu) return AppendBytes(out, tag, bytes, size);  // says so
-  const std::uint32_t length = static_cast<std::uint32_t>(size);
-  std::memcpy(head.data() + 1, &length, kLengthBytes);
-  return StoreLarge(outgoing, out, head.view(), {bytes, size}, Buffers(), std::move(refs));
+  return StoreLarge(outgoing, out, SizedHead(tag, size).view(), {bytes, size}, Buffers(),
+                    std::move(refs));
 }
 
 /// A pickle, and the arrays that were taken out of it, as bytes of the frame.
@@ -101,13 +111,9 @@ bool AppendInFrame(ByteBuffer& out, std::string_view pickle, std::size_t large,
                    const Buffers& buffers) {
   if (buffers.all().empty()) return AppendBytes(out, kPickle, pickle.data(), pickle.size());
   if (large > 0xFFFFFFFFu) return AppendBytes(out, kLarge, nullptr, large);  // says so
-  ByteBuffer head;
-  if (!AppendBytes(head, kPickle, pickle.data(), pickle.size())) return false;
-  const std::uint32_t length = static_cast<std::uint32_t>(large);
-  char* at = out.Extend(1 + kLengthBytes + large);
-  at[0] = static_cast<char>(kLarge);
-  std::memcpy(at + 1, &length, kLengthBytes);
-  WriteLarge(at + 1 + kLengthBytes, head.view(), {}, buffers);
+  const SizedHead head(kLarge, large);
+  out.Append(head.view().data(), head.view().size());
+  WriteLarge(out.Extend(large), SizedHead(kPickle, pickle.size()).view(), pickle, buffers);
   return true;
 }
 
@@ -119,9 +125,10 @@ bool AppendPickle(ByteBuffer& out, std::string_view pickle, const Buffers& buffe
   if (outgoing != nullptr && size >= outgoing->large_from) {
     if (!taken)
       return AppendLong(out, kPickle, pickle.data(), pickle.size(), outgoing, std::move(refs));
-    ByteBuffer head;
-    return AppendBytes(head, kPickle, pickle.data(), pickle.size()) &&
-           StoreLarge(outgoing, out, head.view(), {}, buffers, std::move(refs));
+    if (pickle.size() > 0xFFFFFFFFu)
+      return AppendBytes(out, kPickle, pickle.data(), pickle.size());  // says so
+    const SizedHead head(kPickle, pickle.size());
+    return StoreLarge(outgoing, out, head.view(), pickle, buffers, std::move(refs));
   }
   if (refs.empty()) return AppendInFrame(out, pickle, size, buffers);
   const auto append = [&] { return AppendInFrame(out, pickle, size, buffers); };
