@@ -228,8 +228,9 @@ def test_python_exec_is_the_ranks_interpreter(idle: Home, tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize(("words", "env", "said"), [(["missing.py"], {}, "there is no script missing.py"), (["-m", "no_such_module"], {}, "there is no module"),
-                                                    (["says.py"], {"PYTHON_EXEC": "/no/such"}, "/no/such, which PYTHON_EXEC names")])
-def test_a_program_that_is_not_there_has_torchruns_exit_code_and_leaves_nothing(idle: Home, tmp_path: Path, words: list[str], env: dict, said: str) -> None:
+                                                    (["says.py"], {"PYTHON_EXEC": "/no/such"}, "/no/such, which PYTHON_EXEC names"),
+                                                    (["--log-dir", "says.py", "says.py"], {}, "--log-dir says.py is a file, not a folder")])
+def test_a_program_or_a_log_folder_that_is_not_there_has_torchruns_exit_code_and_leaves_nothing(idle: Home, tmp_path: Path, words: list[str], env: dict, said: str) -> None:
     folder = project(tmp_path / "w", says=SAYS)
     (tmp_path / "tmp").mkdir()
     done = troupe_in(folder, "torchrun", *words, env={**env, "TMPDIR": str(tmp_path / "tmp"), "TORCHELASTIC_ERROR_FILE": str(tmp_path / "error.json")})

@@ -78,6 +78,8 @@ def _run(line: tuple[str, ...], given: dict[str, Any], *, command: bool) -> int:
               "run_id": given["rdzv_id"] if given["rdzv_id"] and not given["standalone"] else ""}
     try:
         traits.update(_python_of(kind))
+        if given["log_dir"] and os.path.lexists(given["log_dir"]) and not os.path.isdir(given["log_dir"]):
+            raise NotADirectoryError(f"--log-dir {given['log_dir']} is a file, not a folder")
         if address is None:
             _program.check(kind, target, same_host=not given["requirements"] and not given["requirements_file"], other_python="python" in traits)  # before anything is started
         session = _connected(address, given)
@@ -88,7 +90,7 @@ def _run(line: tuple[str, ...], given: dict[str, Any], *, command: bool) -> int:
             _let_use_the_node(session, alive, given)
         _say_what_is_unused(given)
         return _follow(launch, _options_of(ranks, gpus, given), session, given)
-    except (FileNotFoundError, IsADirectoryError, ModuleNotFoundError) as error:
+    except (FileNotFoundError, IsADirectoryError, NotADirectoryError, ModuleNotFoundError) as error:
         wrong = click.UsageError(str(error))
         wrong.exit_code = 1 if given["door"] == "torchrun" else wrong.exit_code
         raise wrong from None
