@@ -5,6 +5,7 @@ Method: files written to a folder, read by the function that the command uses. N
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -78,9 +79,18 @@ def test_defaults_are_the_services(tmp_path: Path) -> None:
 ])
 def test_what_is_wrong_is_named_with_file_and_field(tmp_path: Path, changes: dict[str, Any], words: str) -> None:
     path = written(tmp_path, **changes)
-    with pytest.raises((TypeError, ValueError, FileNotFoundError)) as caught:
+    with pytest.raises((ValueError, FileNotFoundError)) as caught:
         _workload.load(path)
-    assert str(caught.value).startswith(f"{path}: ") and words in str(caught.value)
+    assert re.match(re.escape(path) + r":\d+:\d+: ", str(caught.value)) and words in str(caught.value)
+
+
+def test_all_errors_of_a_file_are_said_at_once_in_its_order(tmp_path: Path) -> None:
+    path = tmp_path / "train.yaml"
+    path.write_text("comand: x\nexperiment_name: [e]\ncompute:\n  num_accelerators: eight\n  accelerator_type: GPU_8xH100\n  pool: p\ncommand: 'true'\n")
+    with pytest.raises(ValueError) as caught:
+        _workload.load(str(path))
+    assert [line.split(" ")[2].removeprefix(f"{path}:") for line in str(caught.value).splitlines()[1:]] == ["1:1:", "2:18:", "4:21:", "6:3:"], caught.value
+    assert str(caught.value).startswith(f"{path} has 4 errors\n") and "did you mean 'command'?" in str(caught.value)
 
 
 def test_a_secret_in_the_place_of_its_reference_is_not_repeated(tmp_path: Path) -> None:

@@ -63,7 +63,7 @@ def test_the_exit_code_and_a_file_that_is_wrong(cluster_here: Home, tmp_path: Pa
     assert done.returncode == 7 and "why" in done.stderr and "LaunchError" in done.stderr
     file.write_text("command: x\ninputz: {}\n")
     done = troupe_in(tmp_path, "azure", "job", "create", "-f", "job.yml")
-    assert done.returncode == 1 and "ValueError: job.yml: a command job has no 'inputz': did you mean 'inputs'?" in done.stderr
+    assert done.returncode == 1 and "ValueError: job.yml:2:1: a command job has no 'inputz': did you mean 'inputs'?" in done.stderr
     assert troupe_in(tmp_path, "azure", "job", "create", "-f", "none.yml").returncode == 2
     assert "--set is KEY=VALUE" in troupe_in(tmp_path, "azure", "job", "create", "-f", "job.yml", "--set", "x").stderr
 

@@ -68,7 +68,7 @@ WRONG = [
     ({"inputs": {"x": {"type": "uri_fiel", "path": "."}}}, "did you mean 'uri_file'?"),
     ({"inputs": {"../x": 1}}, "inputs: '../x' is no name"),
     ({"outputs": {"a b": None}}, "outputs: 'a b' is no name"),
-    ({"inputs": {"x": [1]}}, "inputs: x: it must be a text, a number"),
+    ({"inputs": {"x": [1]}}, "inputs: x: it must be a string, a number"),
     ({"inputs": {"x": {"type": "integer", "default": 1.5}}}, "must be of type integer"),
     ({"inputs": {"x": {"type": "number", "default": 3, "max": 2}}}, "not within None and 2"),
     ({"outputs": {"x": {"path": 3}}}, "outputs: x: an output's path must be a path"),
@@ -79,7 +79,7 @@ WRONG = [
     ({"distribution": {"process_count_per_instance": 2}}, "distribution has no 'type'"),
     ({"distribution": {"type": "pytorch", "proces_count_per_instance": 2}}, "did you mean 'process_count_per_instance'?"),
     ({"distribution": {"type": "pytorch", "process_count_per_instance": 0}}, "must be at least 1, not 0"),
-    ({"distribution": {"type": "tensorflow", "worker_count": "2"}}, "must be a whole number, not '2'"),
+    ({"distribution": {"type": "tensorflow", "worker_count": "two"}}, "must be a whole number, not 'two'"),
     ({"instance_count": 0}, "instance_count must be at least 1"),
     ({"instance_count": 1.5}, "instance_count must be a whole number"),
     ({"timeout": -1}, "timeout must be a number of seconds above 0"),
@@ -97,16 +97,16 @@ def test_what_is_wrong_is_said_when_the_job_is_made(fields: dict[str, Any], word
 
 FILES = [
     ("command: x\nenvironment: e\ninputz: {}\n", "has no 'inputz': did you mean 'inputs'?"),
-    ("command: x\n\tcode: y\n", "line 2"),
+    ("command: x\n\tcode: y\n", "job.yml:2:1: "),
     ("command: x\n\tcode: y\n", "there is a tab: YAML is indented by spaces alone"),
-    ("command: x\ncommand: y\n", "line 2: 'command' is there twice"),
-    ("command: [x\n", "line 2"),
+    ("command: x\ncommand: y\n", "job.yml:2:1: 'command' is there twice"),
+    ("command: [x\n", "job.yml:2:1: expected"),
     ("- command\n", "must be a mapping"),
-    ("type: pipeline\njobs: {}\n", "type is 'pipeline', and only command jobs are run here"),
+    ("type: pipeline\njobs: {}\n", "type is 'pipeline', and only command jobs and sweeps of them are run here"),
     ("$schema: https://x/sweepJob.schema.json\n", "a sweep job needs trial"),
     ("command: x\nresources: {instance_cuont: 2}\n", "resources has no 'instance_cuont': did you mean 'instance_count'?"),
     ("command: x\nlimits: {timeout: soon}\n", "timeout must be a number of seconds"),
-    ("code: src\n", "command must be a string"),
+    ("code: src\n", "a command job needs command"),
 ]
 
 

@@ -15,15 +15,15 @@ import troupe
 
 GOOD = "command: echo ran\nenvironment: e\n"
 FILES = {
-    "an unknown distribution": (GOOD + "distribution: {type: horovod}\n", "ValueError: job.yml: distribution: type is 'horovod', which is none; it has mpi, pytorch"),
+    "an unknown distribution": (GOOD + "distribution: {type: horovod}\n", "ValueError: job.yml:3:22: distribution: type is 'horovod', which is none; it has mpi, pytorch"),
     "a misspelt distribution": (GOOD + "distribution: {type: pytroch}\n", "did you mean 'pytorch'?"),
     "an unknown launcher": (GOOD + "distribution: {type: pytorch, launcher: deepsped}\n", "did you mean 'deepspeed'?"),
     "an expression without an input": ("command: echo ${{inputs.typo}}\nenvironment: e\ninputs: {type: 1}\n", "the job has no input 'typo': did you mean 'type'?"),
-    "an input that is not there": (GOOD + "inputs:\n  data: {type: uri_file, path: ./none.csv}\n", "FileNotFoundError: inputs: data: there is no ./none.csv"),
-    "a code folder that is not there": (GOOD + "code: ./none\n", "FileNotFoundError: there is no code folder ./none"),
+    "an input that is not there": (GOOD + "inputs:\n  data: {type: uri_file, path: ./none.csv}\n", "FileNotFoundError: job.yml:4:32: inputs: data: there is no ./none.csv"),
+    "a code folder that is not there": (GOOD + "code: ./none\n", "FileNotFoundError: job.yml:3:7: there is no code folder ./none"),
     "a code folder of 5 GB": (GOOD + "code: ./large\n", "weights.bin (5.0 GiB"),
     "a tab": ("command: x\n\tcode: y\n", "there is a tab: YAML is indented by spaces alone"),
-    "an unknown key": (GOOD + "comput: x\n", "ValueError: job.yml: a command job has no 'comput': did you mean 'compute'?"),
+    "an unknown key": (GOOD + "comput: x\n", "ValueError: job.yml:3:1: a command job has no 'comput': did you mean 'compute'?"),
     "a file for what is a folder": (GOOD + "inputs:\n  data: {type: uri_folder, path: ./job.yml}\n", "type='uri_file'"),
 }
 

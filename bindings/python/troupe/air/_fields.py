@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from troupe._code import field_checks
+from troupe._code.yaml_files import Faults
 from troupe.air import _checks
 
 
@@ -104,30 +105,30 @@ def _named(where: str, name: str, fields: tuple[Field, ...]) -> Field:
     raise ValueError(f"{where} has no {name!r}{field_checks.or_nearest(name, [each.name for each in fields])}")
 
 
-def checked(given: Any) -> dict[str, Any]:
-    """Return the values of a whole file, checked: only known fields, all required ones, each of its type.
-
-    Raises:
-        TypeError, ValueError: with the path of the field that is wrong.
-    """
-    return _checked("", given, WORKLOAD)
+def checked(given: Any, faults: Faults) -> dict[str, Any]:
+    """Return the values of a whole file that are right. What is wrong is recorded with its place: unknown fields, missing ones, and wrong values."""
+    return _checked((), given, WORKLOAD, faults)
 
 
-def _checked(where: str, given: Any, fields: tuple[Field, ...]) -> dict[str, Any]:
+def _checked(place: tuple[str, ...], given: Any, fields: tuple[Field, ...], faults: Faults) -> dict[str, Any]:
+    where = ".".join(place)
     if not isinstance(given, Mapping):
-        raise TypeError(f"{where or 'the file'} must be a mapping of fields, not {type(given).__name__}")
+        faults.add(TypeError(f"{where or 'the file'} must be a mapping of fields, not {type(given).__name__}"), *place)
+        return {}
     for name in given:
-        _named(where or "the file", str(name), fields)
+        with faults.at(*place, name, key=True):
+            _named(where or "the file", str(name), fields)
     missing = [each.name for each in fields if each.required and given.get(each.name) is None]
     if missing:
-        raise ValueError(f"{where or 'the file'} needs {' and '.join(missing)}")
+        faults.add(ValueError(f"{where or 'the file'} needs {' and '.join(missing)}"), *place)
     found = {}
     for each in fields:
         value = given.get(each.name)
         if value is None:
             continue
-        path = f"{where}.{each.name}" if where else each.name
-        found[each.name] = _checked(path, value, each.section) if each.section else each.check(path, value)
+        inside = (*place, each.name)
+        with faults.at(*inside):
+            found[each.name] = _checked(inside, value, each.section, faults) if each.section else each.check(".".join(inside), value)
     return found
 
 

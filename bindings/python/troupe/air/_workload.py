@@ -65,42 +65,54 @@ def load(path: str, overrides: Sequence[tuple[str, str]] = (), *, idempotency_ke
 
     Raises:
         FileNotFoundError: if the file, its requirements or its code are not there.
-        TypeError, ValueError: with the path of the field that is wrong; for what is no YAML with the line.
+        ValueError: if the file is no YAML, or anything in it is wrong; all errors at once, each with file, line and column.
         ImportError: if PyYAML is not installed.
     """
-    given = yaml_files.read(path)
-    if not isinstance(given, dict):
-        raise TypeError(f"{path} must be a mapping of fields, not {type(given).__name__}")
-    try:
+    document = yaml_files.read_document(path)
+    faults = yaml_files.Faults(document)
+    if isinstance(document.value, dict):
         for name, value in overrides:
-            _fields.find(name)
-            yaml_files.set_field(given, name.removeprefix("config."), yaml_files.value_of(value))
-        return of_fields(given, os.path.dirname(os.path.abspath(path)), idempotency_key)
-    except (TypeError, ValueError, FileNotFoundError) as error:
-        raise type(error)(f"{path}: {error}") from None
+            try:
+                _fields.find(name)
+            except ValueError as error:
+                raise ValueError(f"{path}: {error}") from None
+            document.set(name.removeprefix("config."), yaml_files.value_of(value))
+    found = _fields.checked(document.value, faults)
+    faults.raise_any()
+    return _of_fields(found, os.path.dirname(os.path.abspath(path)), idempotency_key, faults)
 
 
-def of_fields(given: Mapping[str, Any], base: str, idempotency_key: str = "") -> Workload:
-    """Return the workload of a file's values. Raises as `load`."""
-    found = _fields.checked(given)
+def _of_fields(found: Mapping[str, Any], base: str, idempotency_key: str, faults: yaml_files.Faults) -> Workload:
+    """Return the workload of fields that are right by themselves. Raises as `load` for those that are not together."""
     compute, environment = found["compute"], found.get("environment", {})
     kind = compute["accelerator_type"]
-    _refuse_together("environment", environment, ("docker_image", "unity_catalog_image"), ("version", "dependencies"))
-    if "priority_class" in compute and "pool_id" not in compute:
-        raise ValueError("compute.priority_class needs compute.pool_id")
-    variables = _merged("env_variables", found, environment)
-    secrets = _merged("secret_env_variables", found, environment)
-    both = sorted({*variables} & {*secrets})
-    if both:
-        raise ValueError(f"{both[0]} is in env_variables and in secret_env_variables; give it once")
-    if "hyperparameters" in found and "parameters" in found:
-        raise ValueError("hyperparameters and parameters are the same field; give one of them")
+    nodes, variables, secrets, requirements, code = 0, {}, {}, (), None
+    with faults.at("environment"):
+        _refuse_together("environment", environment, ("docker_image", "unity_catalog_image"), ("version", "dependencies"))
+    with faults.at("compute", "priority_class"):
+        if "priority_class" in compute and "pool_id" not in compute:
+            raise ValueError("compute.priority_class needs compute.pool_id")
+    with faults.at("compute", "num_accelerators"):
+        nodes = _accelerators.count_nodes("compute.num_accelerators", compute["num_accelerators"], kind)
+    with faults.at("env_variables"):
+        variables = _merged("env_variables", found, environment)
+    with faults.at("secret_env_variables"):
+        secrets = _merged("secret_env_variables", found, environment)
+        both = sorted({*variables} & {*secrets})
+        if both:
+            raise ValueError(f"{both[0]} is in env_variables and in secret_env_variables; give it once")
+    with faults.at("parameters"):
+        if "hyperparameters" in found and "parameters" in found:
+            raise ValueError("hyperparameters and parameters are the same field; give one of them")
+    with faults.at("environment", "dependencies"):
+        requirements = _requirements(environment.get("dependencies", ()), base)
+    with faults.at("code_source"):
+        code = _code(found.get("code_source"), base)
+    faults.raise_any()
     timeout = found.get("timeout_minutes")
     return Workload(
         experiment=found["experiment_name"], run_name=found.get("run_name", found["experiment_name"]), command=found["command"], kind=kind,
-        accelerators=compute["num_accelerators"],
-        nodes=_accelerators.count_nodes("compute.num_accelerators", compute["num_accelerators"], kind), variables=variables, secrets=secrets,
-        requirements=_requirements(environment.get("dependencies", ()), base), code=_code(found.get("code_source"), base),
+        accelerators=compute["num_accelerators"], nodes=nodes, variables=variables, secrets=secrets, requirements=requirements, code=code,
         hyperparameters=found.get("hyperparameters", found.get("parameters", {})), max_retries=found.get("max_retries", MAX_RETRIES),
         timeout_s=None if timeout is None else timeout * 60.0, idempotency_key=idempotency_key or found.get("idempotency_token", ""),
         pool=compute.get("pool_id", ""), priority=compute.get("priority_class", 0), unused=tuple(_fields.unused(found)))

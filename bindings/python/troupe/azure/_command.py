@@ -3,10 +3,11 @@ from __future__ import annotations
 
 import copy
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
-from troupe._code import field_checks
+from troupe._code import field_checks, yaml_files
 from troupe.azure import _distributions, _entities, _expressions, _schema
 
 
@@ -41,6 +42,18 @@ class Job:
         return {"type": self.type, **vars(self)}
 
 
+class Origin:
+    """The file that a job was read from: says where in it a field stands. `inside`: the place of the job in the file, such as ("trial",)."""
+
+    def __init__(self, document: yaml_files.Document, inside: tuple[str, ...] = ()) -> None:
+        self._document, self._inside = document, inside
+
+    def where(self, *place: str) -> str:
+        """Return FILE:LINE:COLUMN of the job's field."""
+        inside = (*self._inside, *place)
+        return self._document.where(inside if inside in self._document.keys else place)
+
+
 class Command:
     """A command job: what `command()`, `load_job` and `MLClient.jobs` give. Its attributes are those that `command()` has as keywords.
 
@@ -55,6 +68,7 @@ class Command:
         self.id: str | None = None
         self.status: str | None = None
         self.swept: dict[str, Any] = {}  # inputs that a sweep is to give values
+        self.origin: Origin | None = None  # None: no file has it
         self.resources = _entities.part(_entities.JobResourceConfiguration, "resources", fields.pop("resources", None), _schema.RESOURCES)
         self.limits = _entities.part(_entities.CommandJobLimits, "limits", fields.pop("limits", None), _schema.LIMITS)
         self.queue_settings = _entities.part(_entities.QueueSettings, "queue_settings", fields.pop("queue_settings", None), _schema.QUEUE)
@@ -92,6 +106,16 @@ class Command:
             made.inputs[name] = _entities.input_of(name, value)
         made.check()
         return made
+
+    @contextmanager
+    def located(self, *place: str) -> Iterator[None]:
+        """Put the file's name, line and column of a field in front of what the block raises: ValueError, TypeError, FileNotFoundError and their like."""
+        try:
+            yield
+        except (ValueError, TypeError, OSError) as error:
+            if self.origin is None or type(error).__init__ is not type(error).__base__.__init__ and type(error).__module__ != "builtins":
+                raise
+            raise type(error)(f"{self.origin.where(*place)}: {error}") from None
 
     @property
     def parameters(self) -> dict[str, Any]:
@@ -159,7 +183,7 @@ class Command:
             setattr(self, name, _schema.mapping(name, getattr(self, name)))
         for name in ("name", "display_name", "description", "experiment_name", "compute"):
             if getattr(self, name) is not None:
-                field_checks.text(name, getattr(self, name))
+                (_schema.name if name == "name" else field_checks.text)(name, getattr(self, name))
         self.templates()
 
     def templates(self) -> dict[str, _expressions.Template]:

@@ -6,7 +6,6 @@ import shlex
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from troupe._code import field_checks
 from troupe._ray_cluster import words
 from troupe.azure import _schema
 
@@ -27,7 +26,7 @@ class Distribution:
             if near:
                 raise ValueError(f"{type(self).__name__} has no {name!r}: did you mean {near[0]!r}?")
             if name in self.known and value is not None:
-                field_checks.count(f"distribution: {name}", value, least=self.known[name])
+                value = _schema.whole(f"distribution: {name}", value, least=self.known[name])
             setattr(self, name, value)
         self._names = tuple(properties)
 
@@ -141,7 +140,7 @@ def of(given: Any) -> Distribution | None:
     if given is None or isinstance(given, Distribution):
         return given
     if not isinstance(given, Mapping):
-        raise TypeError(f"distribution must be a dict with 'type', or one of {', '.join(each.__name__ for each in TYPES.values())}, not {given!r}")
+        raise TypeError(f"distribution must be a mapping with 'type', or one of {', '.join(each.__name__ for each in TYPES.values())}, not {given!r}")
     if "type" not in given:
         raise ValueError(f"distribution has no 'type': it is one of {', '.join(TYPES)}")
     kind = _schema.one_of("distribution: type", given["type"], TYPES)

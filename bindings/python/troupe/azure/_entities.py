@@ -2,14 +2,16 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Mapping
 from typing import Any
 
 from troupe._code import field_checks
 from troupe.azure import _schema
 
-_INPUT = ("type", "path", "mode", "default", "optional", "min", "max", "enum", "description", "value", "datastore")
-_OUTPUT = ("type", "path", "mode", "description", "name", "version")
+INPUT = ("type", "path", "mode", "default", "optional", "min", "max", "enum", "description", "value", "datastore")
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*")
+OUTPUT = ("type", "path", "mode", "description", "name", "version")
 
 
 class _Part:
@@ -42,7 +44,7 @@ class Input(_Part):
                  datastore: str | None = None) -> None:
         self.type = _schema.one_of("an input's type", type, (*_schema.ASSET_TYPES, *_schema.LITERAL_TYPES))
         self.path = _path("an input's path", path)
-        self.mode = None if mode is None else _schema.one_of("an input's mode", mode, _schema.MODES)
+        self.mode = None if mode is None else _schema.mode("an input's mode", mode, self.type)
         self.default, self.optional, self.min, self.max = default, optional, min, max
         self.enum, self.description, self.datastore = enum, description, datastore
         if self.is_literal and path is not None:
@@ -71,7 +73,7 @@ class Output(_Part):
                  name: str | None = None, version: str | None = None) -> None:
         self.type = _schema.one_of("an output's type", type, _schema.ASSET_TYPES)
         self.path = _path("an output's path", path)
-        self.mode = None if mode is None else _schema.one_of("an output's mode", mode, _schema.MODES)
+        self.mode = None if mode is None else _schema.mode("an output's mode", mode, self.type, is_output=True)
         self.description, self.name, self.version = description, name, version
 
 
@@ -115,10 +117,12 @@ class JobResourceConfiguration(_Part):
     def __init__(self, *, instance_count: int | None = None, instance_type: str | None = None, locations: Any = None,
                  properties: Mapping[str, Any] | None = None, docker_args: Any = None, shm_size: str | None = None,
                  max_instance_count: int | None = None) -> None:
-        self.instance_count = None if instance_count is None else field_checks.count("instance_count", instance_count)
+        self.instance_count = None if instance_count is None else _schema.whole("instance_count", instance_count)
         self.instance_type = None if instance_type is None else field_checks.text("instance_type", instance_type)
-        self.locations, self.docker_args, self.shm_size, self.max_instance_count = locations, docker_args, shm_size, max_instance_count
-        self.properties = _schema.mapping("resources: properties", properties) or None
+        self.locations, self.docker_args = locations, docker_args
+        self.shm_size = None if shm_size is None else _schema.size("shm_size", shm_size)
+        self.max_instance_count = None if max_instance_count is None else _schema.whole("max_instance_count", max_instance_count)
+        self.properties = _schema.mapping("properties", properties) or None
 
 
 class CommandJobLimits(_Part):
@@ -137,20 +141,24 @@ class QueueSettings(_Part):
 
 
 def part(cls: type, what: str, given: Any, names: tuple[str, ...]) -> Any:
-    """An object of the class, given as one or as a dict of its keywords. Raises TypeError or ValueError."""
+    """Return an object of the class, given as one or as a mapping of its keywords. Raises TypeError or ValueError."""
     if isinstance(given, cls):
         return given
-    return cls(**_schema.mapping(what, given, names))
+    fields = _schema.mapping(what, given, names)
+    try:
+        return cls(**fields)
+    except (TypeError, ValueError) as error:
+        raise type(error)(f"{what}: {error}") from None
 
 
 def input_of(name: str, given: Any) -> Any:
     """One input as the job has it: an Input, or a literal. Raises TypeError or ValueError, naming it."""
-    _check_name("inputs", name)
+    check_name("inputs", name)
     try:
         if isinstance(given, Data):
             return Input(type=given.type, path=given.path)
         if isinstance(given, Mapping):
-            fields = _schema.mapping("it", given, _INPUT)
+            fields = _schema.mapping("it", given, INPUT)
             if set(fields) == {"value"}:
                 return _literal(fields["value"])
             fields.pop("value", None)
@@ -162,21 +170,23 @@ def input_of(name: str, given: Any) -> Any:
 
 def output_of(name: str, given: Any) -> Output:
     """One output as the job has it; None, or an empty dict, is a folder that stays with the job. Raises TypeError or ValueError."""
-    _check_name("outputs", name)
+    check_name("outputs", name)
+    if isinstance(given, str | os.PathLike):
+        raise TypeError(f"outputs: {name}: it must be a mapping, such as {{type: uri_folder, path: {os.fspath(given)}}}, not {given!r}")
     try:
-        return given if isinstance(given, Output) else Output(**_schema.mapping("it", given, _OUTPUT))
+        return given if isinstance(given, Output) else Output(**_schema.mapping("it", given, OUTPUT))
     except (TypeError, ValueError) as error:
         raise type(error)(f"outputs: {name}: {error}") from None
 
 
-def _check_name(what: str, name: str) -> None:
-    if not name.isidentifier():
-        raise ValueError(f"{what}: {name!r} is no name: it has letters, digits and _ alone, and begins with none of the digits")
+def check_name(what: str, name: str) -> None:
+    if _NAME.fullmatch(name) is None:
+        raise ValueError(f"{what}: {name!r} is no name: it has letters, digits, '_' and '-' alone, and begins with a letter or '_'")
 
 
 def _literal(value: Any) -> Any:
     if value is not None and not isinstance(value, str | int | float | bool):
-        raise TypeError(f"it must be a text, a number, True or False, an Input or a dict, not {value!r}")
+        raise TypeError(f"it must be a string, a number, True or False, an Input or a mapping, not {value!r}")
     return value
 
 

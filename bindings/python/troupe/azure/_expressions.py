@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from troupe._code import field_checks
 
 _PLACE = re.compile(r"\$\{\{(.*?)\}\}", re.S)
-_WORDS = re.compile(r"^(inputs|outputs)\.([A-Za-z_][A-Za-z0-9_]*)$")
+_WORDS = re.compile(r"^(inputs|outputs|search_space)\.([A-Za-z_][A-Za-z0-9_-]*)$")
 _ELSEWHERE = {"search_space": "a sweep's values: in the command they are inputs, ${{inputs.lr}}, and job(lr=Uniform(0.01, 0.1)).sweep(...) varies them",
               "parent": "a pipeline's values, which command jobs here have not: give the value itself"}
 
@@ -35,9 +35,11 @@ class Optional:
 Template = tuple[str | Place | Optional, ...]
 
 
-def read(text: str, what: str, inputs: Collection[str], outputs: Collection[str]) -> Template:
-    """The template of a text. `what` it is, for errors. Raises ValueError for a name that is none, with the nearest, and for brackets
-    without their end."""
+def read(text: str, what: str, inputs: Collection[str], outputs: Collection[str], space: Collection[str] | None = None) -> Template:
+    """Return the template of a text, which errors call `what`. `space`: names of `${{search_space.NAME}}`, inputs of a sweep's trials; None: it is no trial.
+
+    Raises ValueError for a name that is none, with the nearest, and for brackets without their end.
+    """
     found: list[str | Place | Optional] = []
     rest = text
     while "$[[" in rest:
@@ -45,12 +47,12 @@ def read(text: str, what: str, inputs: Collection[str], outputs: Collection[str]
         inside, end, rest = _inside(rest)
         if not end:
             raise ValueError(f"{what}: $[[ has no ]] after it: {inside[:60]!r}")
-        found += _places(before, what, inputs, outputs)
-        parts = tuple(_places(inside, what, inputs, outputs))
+        found += _places(before, what, inputs, outputs, space)
+        parts = tuple(_places(inside, what, inputs, outputs, space))
         if not any(isinstance(each, Place) for each in parts):
             raise ValueError(f"{what}: $[[{inside}]] names no input, so nothing says whether it is to stand there")
         found.append(Optional(parts))
-    return (*found, *_places(rest, what, inputs, outputs))
+    return (*found, *_places(rest, what, inputs, outputs, space))
 
 
 def _inside(text: str) -> tuple[str, str, str]:
@@ -59,24 +61,28 @@ def _inside(text: str) -> tuple[str, str, str]:
     return (text, "", "") if at < 0 else (text[:at], "]]", text[at + 2:])
 
 
-def _places(text: str, what: str, inputs: Collection[str], outputs: Collection[str]) -> list[str | Place]:
+def _places(text: str, what: str, inputs: Collection[str], outputs: Collection[str], space: Collection[str] | None) -> list[str | Place]:
     found: list[str | Place] = []
     end = 0
     for match in _PLACE.finditer(text):
-        found += [text[end:match.start()], _place(match[1].strip(), what, inputs, outputs)]
+        found += [text[end:match.start()], _place(match[1].strip(), what, inputs, outputs, space)]
         end = match.end()
     if "${{" in text[end:]:
         raise ValueError(f"{what}: ${{{{ has no }}}} after it: {text[text.index('${{', end):][:60]!r}")
     return [each for each in (*found, text[end:]) if each != ""]
 
 
-def _place(words: str, what: str, inputs: Collection[str], outputs: Collection[str]) -> Place:
+def _place(words: str, what: str, inputs: Collection[str], outputs: Collection[str], space: Collection[str] | None) -> Place:
     match = _WORDS.match(words)
-    if match is None:
+    if match is None or match[1] == "search_space" and space is None:
         instead = _ELSEWHERE.get(words.split(".")[0])
         raise ValueError(f"{what}: ${{{{{words}}}}} is {instead}" if instead else
                          f"{what}: ${{{{{words}}}}} is nothing that is known: there are ${{{{inputs.NAME}}}} and ${{{{outputs.NAME}}}}")
     kind, name = match.groups()
+    if kind == "search_space":
+        if name not in (space or ()):
+            raise ValueError(f"{what}: ${{{{{words}}}}}: search_space has no {name!r}{field_checks.or_nearest(name, space or ())}")
+        return Place("inputs", name)
     there = inputs if kind == "inputs" else outputs
     if name not in there:
         raise ValueError(f"{what}: ${{{{{words}}}}}: the job has no {kind[:-1]} {name!r}{field_checks.or_nearest(name, there)}")

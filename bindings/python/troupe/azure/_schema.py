@@ -1,6 +1,7 @@
 """The keys and words of a job, and what is said of those that are none. Pure."""
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from typing import Any
 
@@ -21,7 +22,13 @@ PRIORITIES = {"low": -10, "medium": 0, "high": 10}
 TIERS = ("spot", "basic", "standard", "premium", "null")
 ASSET_TYPES = ("uri_file", "uri_folder", "mltable", "custom_model", "mlflow_model", "triton_model")
 LITERAL_TYPES = ("string", "integer", "number", "boolean")
-MODES = ("ro_mount", "rw_mount", "mount", "download", "upload", "direct", "eval_mount", "eval_download")
+INPUT_MODES = ("ro_mount", "rw_mount", "download", "direct")
+TABLE_MODES = (*INPUT_MODES, "eval_mount", "eval_download")
+"""Of an input of type mltable."""
+OUTPUT_MODES = ("rw_mount", "mount", "upload", "direct")
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
+_SIZE = re.compile(r"[1-9][0-9]*[bkmgBKMG]?")
+NAME_CHARACTERS_MAX = 255
 
 
 def mapping(what: str, value: Any, names: Iterable[str] | None = None) -> dict[str, Any]:
@@ -34,14 +41,51 @@ def mapping(what: str, value: Any, names: Iterable[str] | None = None) -> dict[s
     return found
 
 
+def is_one_of(value: Any, names: Iterable[str]) -> bool:
+    """Return True for one of these names, in any case."""
+    return isinstance(value, str) and value.lower() in tuple(names)
+
+
 def one_of(what: str, value: Any, names: Iterable[str]) -> str:
     """Return one of these names, in lower case. Raises ValueError with the nearest."""
     names = tuple(names)
-    if isinstance(value, str) and value.lower() in names:
-        return value.lower()
+    if is_one_of(value, names):
+        return str(value).lower()
     raise ValueError(f"{what} is {value!r}, which is none{field_checks.or_nearest(value, names)}")
 
 
+def whole(what: str, value: Any, *, least: int = 1) -> int:
+    """Return a whole number of at least `least`, which may stand in quotes."""
+    if isinstance(value, float) and value.is_integer() or isinstance(value, str) and re.fullmatch(r"\s*[+-]?[0-9]{1,18}\s*", value):
+        value = int(value)
+    return field_checks.count(what, value, least=least)
+
+
+def name(what: str, value: Any) -> str:
+    """Return a job's name."""
+    field_checks.text(what, value)
+    if len(value) > NAME_CHARACTERS_MAX or _NAME.fullmatch(value) is None:
+        raise ValueError(f"{what} is {value!r}; a name has letters, digits, '_', '-' and '.', {NAME_CHARACTERS_MAX} at most, and begins with a letter or digit")
+    return value
+
+
+def size(what: str, value: Any) -> str:
+    """Return the size of shared memory as Docker has it: a number and b, k, m or g."""
+    if _SIZE.fullmatch(field_checks.text(what, value)) is None:
+        raise ValueError(f"{what} is {value!r}; it is a number and a unit b, k, m or g, such as 2g")
+    return str(value)
+
+
+def mode(what: str, value: Any, kind: str, *, is_output: bool = False) -> str:
+    """Return the mode of an input or output of the type `kind`."""
+    allowed = OUTPUT_MODES if is_output else TABLE_MODES if kind == "mltable" else INPUT_MODES
+    if not is_output and kind != "mltable" and isinstance(value, str) and value.lower() in TABLE_MODES and value.lower() not in allowed:
+        raise ValueError(f"{what} is {value!r}, which is for type mltable; {kind} has {', '.join(allowed)}")
+    return one_of(what, value, allowed)
+
+
 def seconds(what: str, value: Any) -> float | None:
-    """Return a timeout in seconds; None: none."""
+    """Return a timeout in seconds, which may stand in quotes; None: none."""
+    if isinstance(value, str) and re.fullmatch(r"\s*[0-9]{1,18}\s*", value):
+        value = int(value)
     return None if value is None else field_checks.above_zero(what, value, "seconds")

@@ -42,11 +42,12 @@ def start(job: Command, session: Any, *, quiet: bool = False, detach: bool = Tru
         return known
     job.name = name_of(job, session)
     options = replace(options, name=job.name)
-    code = _code_folder.check(job.code, job.base_path)
+    with job.located("code"):
+        code = _code_folder.check(job.code, job.base_path)
     start = _rank.JobStart(
         job.name, {"": job.command, **job.environment_variables},
-        {name: _input(name, value, job.base_path, session) for name, value in job.inputs.items()},
-        {name: _output(name, value, job.base_path) for name, value in job.outputs.items()},
+        {name: _input(job, name, value, session) for name, value in job.inputs.items()},
+        {name: _output(job, name, value) for name, value in job.outputs.items()},
         code=_code_folder.package(code, session) if code else None, experiment=job.experiment_name or "",
         tasks=tuple(_plan.tasks(job.distribution, plan.nodes)) if plan.kind == _plan.TENSORFLOW else (), trial=trial,
         serving=("ps", "worker") if getattr(job.distribution, "chief_ends_job", False) else ("ps",))
@@ -123,8 +124,13 @@ def name_of(job: Command, session: Any) -> str:
     return job.name
 
 
-def _input(name: str, value: Any, base: str, session: Any) -> dict[str, Any]:
-    """How a rank finds it. Raises FileNotFoundError, ValueError, TooLargeError."""
+def _input(job: Command, name: str, value: Any, session: Any) -> dict[str, Any]:
+    """Return how a rank finds an input. Raises FileNotFoundError, ValueError, TooLargeError."""
+    with job.located("inputs", name, "path"):
+        return _found_input(name, value, job.base_path, session)
+
+
+def _found_input(name: str, value: Any, base: str, session: Any) -> dict[str, Any]:
     if not isinstance(value, _entities.Input) or value.is_literal:
         value = value.default if isinstance(value, _entities.Input) else value
         return {"how": _rank.TEXT, "value": None if value is None else str(value)}
@@ -164,15 +170,16 @@ def _local(name: str, where: dict[str, Any], is_file: bool, value: Any, session:
     return found
 
 
-def _output(name: str, value: Any, base: str) -> dict[str, Any]:
-    """How a rank makes it."""
-    where = {"how": _rank.JOBS_OWN} if value.path is None else _where(f"outputs: {name}", value.path, base)
-    if where["how"] == _rank.ADDRESS:
-        raise ValueError(f"outputs: {name}: {value.path} is an address; a job's outputs are written to a path: of this machine, or file:///PATH on the nodes")
+def _output(job: Command, name: str, value: Any) -> dict[str, Any]:
+    """Return how a rank makes an output. Raises ValueError."""
+    with job.located("outputs", name, "path"):
+        where = {"how": _rank.JOBS_OWN} if value.path is None else _where(f"outputs: {name}", value.path, job.base_path, is_output=True)
+        if where["how"] == _rank.ADDRESS:
+            raise ValueError(f"outputs: {name}: {value.path} is an address; a job's outputs are written to a path: of this machine, or file:///PATH on the nodes")
     return {**where, "is_file": value.type == "uri_file"}
 
 
-def _where(what: str, path: str, base: str) -> dict[str, Any]:
+def _where(what: str, path: str, base: str, *, is_output: bool = False) -> dict[str, Any]:
     """A path of this machine, one on the nodes, or an address."""
     scheme, separator, _ = path.partition(":")
     if path.startswith("file://"):
@@ -180,8 +187,9 @@ def _where(what: str, path: str, base: str) -> dict[str, Any]:
     if scheme in ("http", "https") and separator:
         return {"how": _rank.ADDRESS, "value": path}
     if separator and (path.startswith(f"{scheme}://") or scheme == "azureml"):
-        raise ValueError(f"{what}: {path} is in a storage or workspace that is not known here\n"
-                         f"  give a path of this machine, file:///PATH on the nodes, or an https:// address of a file; mode='direct' hands it to the program")
+        remedy = ("a path of this machine, or file:///PATH on the nodes" if is_output else
+                  "a path of this machine, file:///PATH on the nodes, or an https:// address of a file; mode='direct' hands it to the program")
+        raise ValueError(f"{what}: {path} is in a storage or workspace that is not known here\n  give {remedy}")
     return {"how": _rank.LOCAL, "value": os.path.abspath(os.path.join(base, os.path.expanduser(path))), "host": _identity.boot_id()}
 
 

@@ -16,9 +16,9 @@ if TYPE_CHECKING:
 
 TOTAL_OTHERWISE = 1000
 """Trials of a sweep that says no number."""
-_ALGORITHMS = ("random", "grid", "bayesian")
-_POLICIES = {"bandit": "BanditPolicy", "median_stopping": "MedianStoppingPolicy", "truncation_selection": "TruncationSelectionPolicy"}
-_LIMITS = ("max_concurrent_trials", "max_total_trials", "timeout", "trial_timeout")
+ALGORITHMS = ("random", "grid", "bayesian")
+POLICIES = {"bandit": "BanditPolicy", "median_stopping": "MedianStoppingPolicy", "truncation_selection": "TruncationSelectionPolicy"}
+LIMITS = ("max_concurrent_trials", "max_total_trials", "timeout", "trial_timeout")
 
 
 class Objective(_entities._Part):
@@ -37,8 +37,8 @@ class SweepJobLimits(_entities._Part):
 
     def __init__(self, *, max_concurrent_trials: int | None = None, max_total_trials: int | None = None, timeout: float | None = None,
                  trial_timeout: float | None = None) -> None:
-        self.max_concurrent_trials = None if max_concurrent_trials is None else field_checks.count("max_concurrent_trials", max_concurrent_trials)
-        self.max_total_trials = None if max_total_trials is None else field_checks.count("max_total_trials", max_total_trials)
+        self.max_concurrent_trials = None if max_concurrent_trials is None else _schema.whole("max_concurrent_trials", max_concurrent_trials)
+        self.max_total_trials = None if max_total_trials is None else _schema.whole("max_total_trials", max_total_trials)
         self.timeout, self.trial_timeout = _schema.seconds("timeout", timeout), _schema.seconds("trial_timeout", trial_timeout)
 
 
@@ -58,7 +58,7 @@ class RandomSamplingAlgorithm(SamplingAlgorithm):
 
     def __init__(self, *, rule: str | None = None, seed: int | None = None, logbase: float | str | None = None) -> None:
         self.rule = None if rule is None else _schema.one_of("rule", rule, ("random", "sobol"))
-        self.seed = None if seed is None else field_checks.count("seed", seed, least=0)
+        self.seed = None if seed is None else _schema.whole("seed", seed, least=0)
         self.logbase = logbase
 
 
@@ -79,11 +79,19 @@ def algorithm_of(given: Any) -> SamplingAlgorithm:
     if isinstance(given, SamplingAlgorithm):
         return given
     fields = dict(given) if isinstance(given, Mapping) else {"type": given}
-    kind = _schema.one_of("sampling_algorithm", fields.pop("type", None), _ALGORITHMS)
+    kind = _schema.one_of("sampling_algorithm", fields.pop("type", None), ALGORITHMS)
     if kind == "random":
         return RandomSamplingAlgorithm(**_schema.mapping("sampling_algorithm", fields, ("rule", "seed", "logbase")))
     _schema.mapping("sampling_algorithm", fields, ())
     return GridSamplingAlgorithm() if kind == "grid" else BayesianSamplingAlgorithm()
+
+
+def check_sampled(algorithm: SamplingAlgorithm, name: str, each: SweepDistribution) -> None:
+    """Raise ValueError where the algorithm cannot draw from the distribution of the input `name`."""
+    allowed = {"grid": ("choice",), "bayesian": ("choice", "uniform", "quniform")}.get(algorithm.type)
+    if allowed is not None and each.type not in allowed:
+        names = " and ".join(_sweep_spaces.KINDS[kind].__name__ for kind in allowed)
+        raise ValueError(f"search_space: {name} is {each!r}, and {algorithm.type} sampling takes {names}")
 
 
 def policy_of(given: Any) -> Any:
@@ -93,8 +101,8 @@ def policy_of(given: Any) -> Any:
     if given is None or isinstance(given, early_termination.EarlyTerminationPolicy):
         return given
     fields = dict(given) if isinstance(given, Mapping) else {"type": given}
-    kind = _schema.one_of("early_termination_policy", fields.pop("type", None), _POLICIES)
-    return getattr(early_termination, _POLICIES[kind])(**{name: value for name, value in fields.items() if value is not None})
+    kind = _schema.one_of("early_termination_policy", fields.pop("type", None), POLICIES)
+    return getattr(early_termination, POLICIES[kind])(**{name: value for name, value in fields.items() if value is not None})
 
 
 @dataclass(frozen=True)
@@ -168,7 +176,7 @@ class Sweep:
     def check(self) -> None:
         """What can be said of it without a cluster. Raises TypeError, ValueError or NotImplementedError."""
         self.objective = _entities.part(Objective, "objective", self.objective, ("goal", "primary_metric"))
-        self.limits = _entities.part(SweepJobLimits, "limits", self.limits, _LIMITS)
+        self.limits = _entities.part(SweepJobLimits, "limits", self.limits, LIMITS)
         self.queue_settings = _entities.part(_entities.QueueSettings, "queue_settings", self.queue_settings, _schema.QUEUE)
         self.sampling_algorithm = algorithm_of(self.sampling_algorithm)
         self.early_termination = policy_of(self.early_termination)
@@ -177,14 +185,8 @@ class Sweep:
             raise ValueError("search_space is empty: job(lr=Uniform(0.01, 0.1)).sweep(...), or search_space={'lr': Uniform(0.01, 0.1)}")
         for name in self.search_space:
             field_checks.known("the job's inputs", name, self.trial.inputs)
-        self._check_kinds()
-
-    def _check_kinds(self) -> None:
-        allowed = {"grid": ("choice",), "bayesian": ("choice", "uniform", "quniform")}.get(self.sampling_algorithm.type)
         for name, each in self.search_space.items():
-            if allowed is not None and each.type not in allowed:
-                names = " and ".join(_sweep_spaces.KINDS[kind].__name__ for kind in allowed)
-                raise ValueError(f"search_space: {name} is {each!r}, and {self.sampling_algorithm.type} sampling takes {names}")
+            check_sampled(self.sampling_algorithm, name, each)
 
     def plan(self) -> SweepPlan:
         """What the engine is to do. Raises what `check` raises, and ImportError for a sampling that needs Optuna where that is not installed."""

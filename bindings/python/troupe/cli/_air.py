@@ -84,7 +84,7 @@ def run(file: str, watch: bool, dry_run: bool, override: list[tuple[str, str]], 
     """
     try:
         workload = _workload.load(file, override, idempotency_key=idempotency_key)
-    except (TypeError, ImportError) as error:
+    except ImportError as error:
         raise ValueError(str(error)) from None
     if dry_run:
         _print_checked(file, workload, as_json=as_json)

@@ -72,7 +72,10 @@ def create(file: str, name: str | None, overrides: tuple[str, ...], stream: bool
     """
     from troupe.azure._yaml import load_job
 
-    described = load_job(file, params_override=[dict([_override(each)]) for each in overrides])
+    try:
+        described = load_job(file, params_override=[dict([_override(each)]) for each in overrides])
+    except ImportError as error:
+        raise ValueError(str(error)) from None
     if name is not None:
         described.name = name
     if stream and not (address or cluster or _is_known()):
