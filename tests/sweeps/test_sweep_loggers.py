@@ -132,5 +132,4 @@ def test_thousands_of_trials_that_pause_hold_few_files(tmp_path: Path) -> None:
 
 
 def test_a_report_as_text(tmp_path: Path) -> None:
-    pytest.importorskip("yaml")
     assert pretty_print({"loss": 1.5, "config": {"a": 1}, "none": None, "by": {"x": 1.0}, "not": 2}, exclude={"not"}) == "by:\n  x: 1.0\nloss: 1.5\n"

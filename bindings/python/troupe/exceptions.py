@@ -1,8 +1,7 @@
 """Errors a user of Troupe meets, under their own names and under Ray's.
 
-Every error is a `TroupeError`. An error that stems from the user's own code is also an instance of the
-exception that code raised (`except KeyError` keeps working across processes): such classes are made on
-demand by `with_type_of`. Texts are for the person who reads them: what, where, why, what to do.
+Every error is a `TroupeError`. An error that stems from the user's own code is also an instance of the exception that code raised (`except KeyError`
+keeps working across processes): such classes are made on demand by `with_type_of`. Texts are for the person who reads them: what, where, why, what to do.
 """
 from __future__ import annotations
 
@@ -237,6 +236,10 @@ class ActorAlreadyExistsError(AlreadyExistsError):
 
 class ActorHandleNotFoundError(TroupeError, ValueError):
     """The handle belongs to another cluster or session."""
+
+
+class MissingPackageError(TroupeError, ImportError):
+    """A Python package that a part of Troupe needs is not installed. The text has the `pip install` that brings it; `name` is the module."""
 
 
 class DamagedFileError(TroupeError):

@@ -1,7 +1,6 @@
 """What the tests of command jobs share: folders with a job in them, jobs that were run, and where a library for files is needed."""
 from __future__ import annotations
 
-import importlib.util
 import shutil
 from collections.abc import Sequence
 from pathlib import Path
@@ -13,7 +12,6 @@ from e2e_conftest import TIMEOUT_S
 from troupe.azure import MLClient, command
 
 LIMIT_S = 4 * TIMEOUT_S
-needs_yaml = pytest.mark.skipif(importlib.util.find_spec("yaml") is None, reason="needs PyYAML: the extra azure")
 needs_mpirun = pytest.mark.skipif(shutil.which("mpirun") is None, reason="needs Open MPI: openmpi-bin")
 
 JOB = """

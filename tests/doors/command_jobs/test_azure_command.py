@@ -11,7 +11,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from azure_jobs import LIMIT_S, a_job_file, needs_yaml
+from azure_jobs import LIMIT_S, a_job_file
 from e2e_conftest import TIMEOUT_S, Home, eventually
 from submits import started_in, troupe_in
 
@@ -37,7 +37,6 @@ def cluster_here(home: Home) -> Home:
     return home
 
 
-@needs_yaml
 def test_a_job_file_from_its_creation_to_its_files(cluster_here: Home, tmp_path: Path) -> None:
     folder = a_job_file(tmp_path / "w").parent
     done = troupe_in(folder, "azure", "job", "create", "-f", "job.yml", "--set", "inputs.lr=0.5", "--stream", "-w", "workspace", "-g", "group")
@@ -55,7 +54,6 @@ def test_a_job_file_from_its_creation_to_its_files(cluster_here: Home, tmp_path:
     assert "mine" in cluster_here.run("list", "launches").stdout
 
 
-@needs_yaml
 def test_the_exit_code_and_a_file_that_is_wrong(cluster_here: Home, tmp_path: Path) -> None:
     file = tmp_path / "job.yml"
     file.write_text("command: echo why >&2; exit 7\nenvironment: e\n")
@@ -68,7 +66,6 @@ def test_the_exit_code_and_a_file_that_is_wrong(cluster_here: Home, tmp_path: Pa
     assert "--set is KEY=VALUE" in troupe_in(tmp_path, "azure", "job", "create", "-f", "job.yml", "--set", "x").stderr
 
 
-@needs_yaml
 def test_ctrl_c_of_what_is_streamed_cancels_the_job(cluster_here: Home, tmp_path: Path) -> None:
     (tmp_path / "job.yml").write_text("name: mine\ncommand: echo begins; exec sleep 1000\n")
     process = started_in(tmp_path, "azure", "job", "create", "-f", "job.yml", "--stream")

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from azure_jobs import a_job_file, folder_of, needs_yaml
+from azure_jobs import a_job_file, folder_of
 
 from troupe import azure
 from troupe._ray_cluster import words
@@ -24,7 +24,6 @@ def a_job(**fields: Any) -> azure.Command:
     return command(**{"command": "python train.py", "environment": "any", **fields})
 
 
-@needs_yaml
 def test_c1_a_file_objects_and_dicts_are_one_job(tmp_path: Path) -> None:
     file = a_job_file(tmp_path)
     of_file = azure.load_job(file)
@@ -110,7 +109,6 @@ FILES = [
 ]
 
 
-@needs_yaml
 @pytest.mark.parametrize(("text", "words"), FILES, ids=[words for _, words in FILES])
 def test_a_file_that_is_wrong_is_named_with_what_is(tmp_path: Path, text: str, words: str) -> None:
     file = tmp_path / "job.yml"
@@ -120,7 +118,6 @@ def test_a_file_that_is_wrong_is_named_with_what_is(tmp_path: Path, text: str, w
     assert words in str(refused.value) and str(file) in str(refused.value)
 
 
-@needs_yaml
 def test_a_file_that_is_no_text_and_one_that_is_not_there(tmp_path: Path) -> None:
     (tmp_path / "job.yml").write_bytes(b"command: \xff\xfe\x00")
     with pytest.raises(ValueError, match=r"job\.yml"):
@@ -129,7 +126,6 @@ def test_a_file_that_is_no_text_and_one_that_is_not_there(tmp_path: Path) -> Non
         azure.load_job(tmp_path / "none.yml")
 
 
-@needs_yaml
 def test_values_in_place_of_the_files(tmp_path: Path) -> None:
     job = azure.load_job(a_job_file(tmp_path), params_override=[{"inputs.epochs": 5}, {"resources.instance_count": 2}, {"inputs.data.path": "other"}])
     assert (job.inputs.epochs, job.instance_count, job.inputs.data.path, job.inputs.data.type) == (5, 2, "other", "uri_file")
@@ -209,7 +205,6 @@ def test_c4_tf_config_has_the_guides_shape() -> None:
     assert _tensorflow.training_ranks(tasks) == [0, 1]
 
 
-@needs_yaml
 def test_names_of_compute_mean_nodes_by_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     file = tmp_path / "types.yml"
     file.write_text("gpu-cluster: {labels: {pool: a}}\nStandard_ND96:\n  labels: {gpu_type: H100}\n  prefer: {fabric: infiniband}\n  gpus: 8\n")

@@ -9,7 +9,7 @@ import signal
 from pathlib import Path
 
 import pytest
-from azure_jobs import LIMIT_S, folder_of, needs_yaml, ran, run
+from azure_jobs import LIMIT_S, folder_of, ran, run
 from e2e_conftest import Home, eventually
 
 from troupe import exceptions
@@ -52,7 +52,6 @@ def _nodes_folders() -> list[str]:
     return [str(each) for each in Path(os.environ["TMPDIR"]).glob("troupe-raynode-*")]
 
 
-@needs_yaml
 def test_c7_a_job_file_whose_command_drives_the_instances(hosts: dict[str, str], tmp_path: Path) -> None:
     folder_of(tmp_path, src__train="", **{"src__train.py": SCRIPT, "src__helper.py": HELPER, "job.yml": YAML})
     jobs = MLClient().jobs

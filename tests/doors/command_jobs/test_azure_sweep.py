@@ -144,7 +144,6 @@ display_name: sklearn-sweep
 
 
 def test_a_file_of_type_sweep(tmp_path: Path) -> None:
-    pytest.importorskip("yaml")
     (tmp_path / "sweep.yml").write_text(FILE)
     made = azure.load_job(tmp_path / "sweep.yml", params_override=[{"limits.max_total_trials": 3}])
     plan = made.plan()

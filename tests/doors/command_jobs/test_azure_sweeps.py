@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from azure_jobs import LIMIT_S, folder_of, needs_mpirun, needs_yaml
+from azure_jobs import LIMIT_S, folder_of, needs_mpirun
 from e2e_conftest import Home, eventually
 
 from troupe import exceptions
@@ -142,7 +142,6 @@ def test_c8_processes_that_mpirun_starts_report_by_the_first(idle: Home, tmp_pat
 
 
 @pytest.mark.long
-@needs_yaml
 def test_c8_a_file_of_the_service_by_its_command_with_two_processes_a_trial(idle: Home, tmp_path: Path, storage: Path) -> None:
     """Rank 0's metric is the trial's."""
     train = "import os, sys, mlflow\nmlflow.log_metrics({'accuracy': float(sys.argv[1]) + 10 * int(os.environ['RANK']), 'rank': int(os.environ['RANK'])})\n"

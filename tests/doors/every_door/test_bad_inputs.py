@@ -7,7 +7,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from azure_jobs import folder_of, needs_yaml
+from azure_jobs import folder_of
 from e2e_conftest import Home
 from submits import troupe_in
 
@@ -36,7 +36,6 @@ def address() -> dict[str, str]:
     return {"TROUPE_ADDRESS": troupe.get_runtime_context().gcs_address}
 
 
-@needs_yaml
 @pytest.mark.parametrize("what", FILES)
 def test_c1_a_job_file_that_is_wrong_is_one_error(cluster: Home, tmp_path: Path, what: str) -> None:
     text, words = FILES[what]

@@ -13,6 +13,8 @@ import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from troupe import exceptions
+
 IGNORE_FILE = ".gitignore"
 _NAMED_MAX = 5
 _PLAIN = re.compile(r"(?:\*|[^*?\[\]\\!/#\s])[^*?\[\]\\!/\s]*/?")
@@ -160,7 +162,7 @@ def _specs(lines: Sequence[Line]) -> tuple[Any, Any]:
     try:
         import pathspec
     except ImportError:
-        raise ImportError("a .gitignore is read by pathspec, which is not installed: pip install pathspec", name="pathspec") from None
+        raise exceptions.MissingPackageError("a .gitignore is read by pathspec, which is not installed: pip install pathspec", name="pathspec") from None
 
     def read(texts: Sequence[str]) -> Any:
         found = []

@@ -6,7 +6,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-_INSTALL = "pip install pyyaml"
+from troupe import exceptions
+
 _ERRORS_SHOWN_MAX = 40
 
 Place = tuple[Any, ...]
@@ -93,7 +94,7 @@ def read_document(path: str) -> Document:
     Raises:
         FileNotFoundError: if there is no such file.
         ValueError: if it is no YAML, with line and column; also for a key that stands in a mapping twice, and for bytes that are no UTF-8.
-        ImportError: if PyYAML is not installed.
+        MissingPackageError: if PyYAML is not installed.
     """
     yaml = _module()
     with open(path, "rb") as file:
@@ -172,7 +173,7 @@ def _module() -> Any:
     try:
         import yaml
     except ImportError:
-        raise ImportError(f"YAML files need PyYAML, which is not installed: {_INSTALL}", name="yaml") from None
+        raise exceptions.MissingPackageError("YAML files need PyYAML, which is not installed: pip install pyyaml", name="yaml") from None
     return yaml
 
 

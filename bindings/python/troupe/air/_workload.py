@@ -66,7 +66,7 @@ def load(path: str, overrides: Sequence[tuple[str, str]] = (), *, idempotency_ke
     Raises:
         FileNotFoundError: if the file, its requirements or its code are not there.
         ValueError: if the file is no YAML, or anything in it is wrong; all errors at once, each with file, line and column.
-        ImportError: if PyYAML is not installed.
+        MissingPackageError: if PyYAML is not installed.
     """
     document = yaml_files.read_document(path)
     faults = yaml_files.Faults(document)

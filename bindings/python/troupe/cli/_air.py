@@ -82,10 +82,7 @@ def run(file: str, watch: bool, dry_run: bool, override: list[tuple[str, str]], 
 
         troupe air run -f train.yaml --override compute.num_accelerators=16 --watch
     """
-    try:
-        workload = _workload.load(file, override, idempotency_key=idempotency_key)
-    except ImportError as error:
-        raise ValueError(str(error)) from None
+    workload = _workload.load(file, override, idempotency_key=idempotency_key)
     if dry_run:
         _print_checked(file, workload, as_json=as_json)
         return 0

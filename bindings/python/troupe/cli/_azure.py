@@ -72,10 +72,7 @@ def create(file: str, name: str | None, overrides: tuple[str, ...], stream: bool
     """
     from troupe.azure._yaml import load_job
 
-    try:
-        described = load_job(file, params_override=[dict([_override(each)]) for each in overrides])
-    except ImportError as error:
-        raise ValueError(str(error)) from None
+    described = load_job(file, params_override=[dict([_override(each)]) for each in overrides])
     if name is not None:
         described.name = name
     if stream and not (address or cluster or _is_known()):

@@ -4,16 +4,13 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
+from troupe._code import extras
+
 _EXTRA = {"torch": "torch"}  # of troupe, that brings it; all others come with "data"
 
 
 def need(name: str, what: str) -> Any:
-    """The module of that name, for `what`. Raises ImportError with what to install on this machine."""
-    try:
+    """Return the module of that name, for `what`. Raises MissingPackageError with what to install."""
+    root = name.partition(".")[0]
+    with extras.needed(root, what, f"'troupe[{_EXTRA.get(root, 'data')}]', on every node whose processes read or map data"):
         return importlib.import_module(name)
-    except ModuleNotFoundError as error:
-        root = name.partition(".")[0]
-        if error.name is None or error.name.partition(".")[0] != root:
-            raise
-        raise ImportError(f"{what} needs {root}, which is not installed here: pip install 'troupe[{_EXTRA.get(root, 'data')}]', on every node whose processes read or map data",
-                          name=root) from None

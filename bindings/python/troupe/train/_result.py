@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from troupe import _pickled
+from troupe import _pickled, exceptions
 from troupe.train import _retention, _run_folder
 from troupe.train._checkpoint import Checkpoint
 
@@ -39,7 +39,7 @@ class Result:
         try:
             pandas = importlib.import_module("pandas")
         except ImportError as error:
-            raise ImportError("metrics_dataframe needs pandas (pip install pandas); metrics_history has the same as a list of dicts") from error
+            raise exceptions.MissingPackageError("metrics_dataframe needs pandas (pip install pandas); metrics_history has the same as a list of dicts") from error
         return pandas.DataFrame(self.metrics_history)
 
     @property

@@ -22,6 +22,8 @@ def __getattr__(name: str) -> Any:
     """What needs torch itself: a program that only starts a training does not import it."""
     if name not in _IN_A_LOOP:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}; it has {', '.join(__all__)}")
-    from troupe.train import _torch_loop
+    from troupe._code import extras
 
+    with extras.needed("torch", f"troupe.train.torch.{name}", "'troupe[torch]'"):
+        from troupe.train import _torch_loop
     return getattr(_torch_loop, name)

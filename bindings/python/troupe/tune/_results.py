@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from troupe import _pickled
+from troupe import _pickled, exceptions
 from troupe.train import _retention
 from troupe.train._checkpoint import Checkpoint
 from troupe.tune._core.deciding import Mode
@@ -213,7 +213,7 @@ def _pandas(what: str) -> Any:
     try:
         return importlib.import_module("pandas")
     except ImportError as error:
-        raise ImportError(f"{what} needs pandas (pip install pandas); Result.metrics and metrics_history have the same as dicts") from error
+        raise exceptions.MissingPackageError(f"{what} needs pandas (pip install pandas); Result.metrics and metrics_history have the same as dicts") from error
 
 
 _pickled.named_in("troupe.tune", Result, ResultGrid)

@@ -25,4 +25,7 @@ def __getattr__(name: str) -> Any:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     import importlib
 
-    return getattr(importlib.import_module(f"{__name__}.{_MODULES[name]}"), name)
+    from troupe._code import extras
+
+    with extras.needed("torch", f"troupe.air.data.{name}", "'troupe[torch]'"):
+        return getattr(importlib.import_module(f"{__name__}.{_MODULES[name]}"), name)

@@ -19,7 +19,7 @@ def load_job(source: Any, *, params_override: Sequence[Mapping[str, Any]] = (), 
     Raises:
         FileNotFoundError: if there is no such file.
         ValueError: if the file is no YAML, or anything in it is wrong; all errors at once, each with file, line and column.
-        ImportError: if PyYAML is not installed.
+        MissingPackageError: if PyYAML is not installed.
 
         load_job("job.yml")
     """

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
+from troupe import exceptions
 from troupe.tune._search import space_tree
 from troupe.tune._search.domains import Categorical, Domain, Float, Integer, grid_values
 from troupe.tune._search.space_tree import Path, named
@@ -23,7 +24,7 @@ def import_optuna(what: str) -> Any:
     try:
         import optuna
     except ImportError:
-        raise ImportError(f"{what} needs Optuna, which is not installed: pip install 'troupe[tune]'", name="optuna") from None
+        raise exceptions.MissingPackageError(f"{what} needs Optuna, which is not installed: pip install 'troupe[tune]'", name="optuna") from None
     return optuna
 
 

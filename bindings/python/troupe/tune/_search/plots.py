@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
+from troupe import exceptions
 from troupe.tune._search.optuna_space import import_optuna
 from troupe.tune._search.space_tree import nearest
 
@@ -33,7 +34,7 @@ def figures(records: Iterable[TrialRecord], space: Mapping[str, Any], metric: st
     try:
         import matplotlib
     except ImportError:
-        raise ImportError("plot() needs matplotlib, which is not installed: pip install 'troupe[tune]'", name="matplotlib") from None
+        raise exceptions.MissingPackageError("plot() needs matplotlib, which is not installed: pip install 'troupe[tune]'", name="matplotlib") from None
     for kind in kinds:
         if kind not in KINDS:
             raise ValueError(f"plot(): there is no picture {kind!r}{nearest(kind, KINDS)}")

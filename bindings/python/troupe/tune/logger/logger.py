@@ -139,8 +139,6 @@ class AsJson(json.JSONEncoder):
 def pretty_print(result: dict[str, Any], exclude: set[str] | None = None) -> str:
     """A report as YAML, without its configuration, and without what is None or named in `exclude`. As Ray's `ray.tune.logger.pretty_print`.
 
-    Raises ImportError without PyYAML.
-
         print(pretty_print(grid[0].metrics))
     """
     import yaml

@@ -9,6 +9,7 @@ import sys
 from collections.abc import Mapping
 from typing import Any
 
+from troupe import exceptions
 from troupe._cluster import status_lines
 from troupe._tracking import begin, rule
 from troupe.tune._callback import SweepLogger, SweepSeen, TrialView
@@ -35,7 +36,7 @@ class MLflowLoggerCallback(LoggerCallback, SweepLogger):
                  tags: Mapping[str, Any] | None = None, tracking_token: str | None = None, save_artifact: bool = False,
                  log_params_on_trial_end: bool = False) -> None:
         if importlib.util.find_spec("mlflow") is None:
-            raise ImportError("MLflowLoggerCallback writes by MLflow, which is not installed here: pip install 'troupe[tracking]', or mlflow")
+            raise exceptions.MissingPackageError("MLflowLoggerCallback writes by MLflow, which is not installed here: pip install 'troupe[tracking]', or mlflow")
         for name, given in (("tracking_uri", tracking_uri), ("registry_uri", registry_uri), ("experiment_name", experiment_name)):
             if given is not None and not isinstance(given, (str, os.PathLike)):
                 raise TypeError(f"MLflowLoggerCallback({name}={given!r}): a text")

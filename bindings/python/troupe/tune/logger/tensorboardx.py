@@ -8,6 +8,7 @@ import sys
 from collections.abc import Mapping
 from typing import Any
 
+from troupe import exceptions
 from troupe.tune._callback import TrialView
 from troupe.tune.logger.logger import LoggerCallback, OpenFiles, by_depth
 
@@ -30,7 +31,7 @@ class TBXLoggerCallback(LoggerCallback):
         try:
             importlib.import_module("tensorboardX")
         except ImportError as error:
-            raise ImportError("TBXLoggerCallback writes by tensorboardX, which is not installed here: pip install 'troupe[tune]', or tensorboardX") from error
+            raise exceptions.MissingPackageError("TBXLoggerCallback writes by tensorboardX, which is not installed here: pip install 'troupe[tune]', or tensorboardX") from error
         self._last: dict[TrialView, dict[str, Any]] = {}  # of trials that are not over
 
     @functools.cached_property

@@ -6,6 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from troupe import exceptions
 from troupe.tune._core.deciding import WORST, Action, End, Mode, Report, Scheduler, Stop
 from troupe.tune.schedulers import _said
 
@@ -26,7 +27,7 @@ class OptunaPruner(Scheduler):
     def __init__(self, pruner: BasePruner, time_attr: str = "training_iteration", metric: str | None = None, mode: str | None = None) -> None:
         _said.objective("OptunaPruner", time_attr, metric, mode)
         if importlib.util.find_spec("optuna") is None:
-            raise ImportError("OptunaPruner needs Optuna, which is not installed: pip install 'troupe[tune]'", name="optuna")
+            raise exceptions.MissingPackageError("OptunaPruner needs Optuna, which is not installed: pip install 'troupe[tune]'", name="optuna")
         if not callable(getattr(pruner, "prune", None)):
             raise TypeError(f"OptunaPruner takes one of optuna.pruners, not {pruner!r}")
         self.metric, self.mode = metric, mode

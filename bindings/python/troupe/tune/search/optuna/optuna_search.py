@@ -6,6 +6,7 @@ import uuid
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from troupe import exceptions
 from troupe.tune._core.deciding import Where
 from troupe.tune._search import space_tree
 from troupe.tune._search.domains import Domain, seed_of
@@ -43,7 +44,7 @@ class OptunaSearch(Searcher):
                  evaluated_rewards: Sequence[float] | None = None) -> None:
         super().__init__(metric, mode)
         if importlib.util.find_spec("optuna") is None:
-            raise ImportError("OptunaSearch needs Optuna, which is not installed: pip install 'troupe[tune]'", name="optuna")
+            raise exceptions.MissingPackageError("OptunaSearch needs Optuna, which is not installed: pip install 'troupe[tune]'", name="optuna")
         if sampler is not None and not callable(getattr(sampler, "sample_relative", None)):
             raise TypeError(f"OptunaSearch: sampler must be one of optuna.samplers, not {sampler!r}")
         if sampler is not None and seed is not None:
