@@ -104,14 +104,62 @@ def test_c8_what_trials_fail_of_is_told(idle: Home, tmp_path: Path) -> None:
         jobs.download(made.name, download_path=tmp_path)
 
 
-def test_c8_a_job_without_code_that_logs_nothing_has_no_best_trial(idle: Home, capsys: pytest.CaptureFixture) -> None:
+def test_c8_a_sweep_whose_metric_never_came_fails_with_the_metrics_that_did(idle: Home, tmp_path: Path) -> None:
     jobs = MLClient().jobs
     job = command(command="echo ${{inputs.level}}", inputs={"level": 0.0}, environment="any")
     made = jobs.create_or_update(job(level=sweep.Choice([1, 2])).sweep(primary_metric="accuracy", goal="maximize", sampling_algorithm="grid"))
-    assert jobs.get(made.name).status in ("Preparing", "Running", "Completed")
+    assert jobs.get(made.name).status in ("Preparing", "Running", "Failed")
+    with pytest.raises(exceptions.LaunchError, match=r"(?s)all of its 2 trials have failed.*ended without accuracy, .*: it logged no metric at all"):
+        jobs.stream(made.name)
+    assert (jobs.get(made.name).status, jobs.get(made.name).best_child_run_id) == ("Failed", None)
+    code = code_of(tmp_path, "import mlflow\nmlflow.log_metric('acc', 1)\nmlflow.log_metrics({'loss': 2, 'acc': 3})\n")
+    made = jobs.create_or_update(a_sweep(code, [0.5]))
+    with pytest.raises(exceptions.LaunchError, match=r"(?s)ended without accuracy, .*: it logged acc, loss\n"):
+        jobs.stream(made.name)
+
+
+EVERY_WAY = """
+import multiprocessing, sys, threading
+import mlflow
+from mlflow.entities import Metric
+
+def child(value):
+    mlflow.log_metric("accuracy", value)
+
+if __name__ == "__main__":
+    with mlflow.start_run() as run:
+        client = mlflow.MlflowClient()
+        mlflow.log_metric("accuracy", 1)
+        mlflow.log_metrics({"accuracy": 2, "loss": 0})
+        client.log_metric(run.info.run_id, "accuracy", 3)
+        client.log_batch(run.info.run_id, metrics=[Metric("accuracy", 5, 0, 1), Metric("loss", 1, 0, 1), Metric("accuracy", 4, 0, 0)])
+        thread = threading.Thread(target=mlflow.log_metric, args=("accuracy", 6), kwargs={"run_id": run.info.run_id})
+        thread.start()
+        thread.join()
+        process = multiprocessing.get_context("fork").Process(target=child, args=(7,))
+        process.start()
+        process.join()
+    mlflow.sklearn.autolog()
+    from sklearn.dummy import DummyClassifier
+    DummyClassifier().fit([[0], [1]], [0, 1])
+    mlflow.log_metric("accuracy", 8)
+"""
+
+
+def test_c8_every_way_of_mlflow_to_log_reports(idle: Home, tmp_path: Path) -> None:
+    """Fluent calls, the client's, a batch in the order of its steps, a thread, a child, autolog: each is one report, with what came since the last."""
+    pytest.importorskip("mlflow")
+    pytest.importorskip("sklearn")
+    jobs, code = MLClient().jobs, str(folder_of(tmp_path / "src", **{"train.py": EVERY_WAY}))
+    job = command(code=code, command="python train.py ${{inputs.level}}", inputs={"level": 0.0}, environment="any",
+                  environment_variables={"MLFLOW_TRACKING_URI": f"sqlite:///{tmp_path}/mlflow.db"})
+    made = jobs.create_or_update(job(level=sweep.Choice([1])).sweep(primary_metric="accuracy", goal="maximize", sampling_algorithm="grid"))
     jobs.stream(made.name)
-    assert (jobs.get(made.name).status, jobs.get(made.name).best_child_run_id) == ("Completed", None)
-    assert "no trial has reported accuracy: mlflow.log_metric('accuracy', ...)" in capsys.readouterr().err
+    ended = jobs.get(made.name)
+    assert (ended.status, ended.best_child_run_id) == ("Completed", f"{made.name}_00000")
+    (trial,) = view.of(Path(ended.path)).current()
+    last = trial.last.metrics
+    assert (last["accuracy"], last["training_iteration"], last["training_score"]) == (8, 8, 0.5)
 
 
 def test_c8_cancel_ends_the_trials_jobs(idle: Home, tmp_path: Path) -> None:

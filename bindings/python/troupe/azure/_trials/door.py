@@ -31,7 +31,8 @@ def open_to(folder: Path, trial: Mapping[str, str]) -> None:
     reports = troupe.get_actor(trial["reports"], trial["namespace"])
 
     def answer(request: dict[str, Any], asked: socket.socket) -> None:
-        asked.sendall(json.dumps({"stop": troupe.get(reports.tell.remote(request["metrics"]))}).encode() + b"\n")
+        told = reports.note_names.remote(request["names"]) if "names" in request else reports.tell.remote(request["metrics"])
+        asked.sendall(json.dumps({"stop": troupe.get(told)}).encode() + b"\n")
 
     _doors.append(_door.Door(inside, answer).__enter__())
 

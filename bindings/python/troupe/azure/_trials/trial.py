@@ -7,20 +7,21 @@ from __future__ import annotations
 
 import queue
 import threading
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import troupe
-from troupe import _pickled, exceptions
+from troupe import _pickled, _visible, exceptions
 from troupe._cluster import session as _session
-from troupe.tune._errors import TrialStopped
+from troupe.tune._errors import TrialStopped, TuneError
 
 NAMESPACE = "troupe.azure"
 JOB = "job_name"
 """In each report: which job it is of."""
 _END_GRACE_S = 4.0  # of the 5 s that a trial has once it is stopped
 _WAITING_MAX = 64
+_NAMES_MAX, _NAME_LENGTH_MAX = 200, 250
 
 
 class TrialReports:
@@ -29,6 +30,7 @@ class TrialReports:
     def __init__(self) -> None:
         self._said: queue.Queue[tuple[dict, queue.SimpleQueue[str]] | None] = queue.Queue(_WAITING_MAX)
         self._waits: queue.SimpleQueue[str] | None = None
+        self._names: set[str] = set()
 
     @troupe.method(concurrency_group="jobs")
     def tell(self, metrics: dict[str, Any]) -> str:
@@ -36,6 +38,18 @@ class TrialReports:
         decided: queue.SimpleQueue[str] = queue.SimpleQueue()
         self._said.put((metrics, decided))
         return decided.get()
+
+    @troupe.method(concurrency_group="ends")
+    def note_names(self, names: list[str]) -> str:
+        """Note metrics that were logged without the sweep's; "", as for a job that goes on."""
+        for each in names[:max(0, _NAMES_MAX - len(self._names))]:
+            self._names.add(str(each)[:_NAME_LENGTH_MAX])
+        return ""
+
+    @troupe.method(concurrency_group="ends")
+    def names(self) -> list[str]:
+        """Return the metrics that `note_names` was given."""
+        return sorted(self._names)
 
     @troupe.method(concurrency_group="ends")
     def end(self) -> None:
@@ -75,7 +89,7 @@ class JobTrial:
         return _pickled.azure_job_trial, (_pickled.fields_of(self),)
 
     def __call__(self, config: Mapping[str, Any]) -> None:
-        """Runs the job to its end, and reports what it does. Raises what a job raises that has failed."""
+        """Runs the job to its end, and reports what it does. Raises what a job raises that has failed, TuneError for one that never logged the metric."""
         from troupe import tune
 
         session = _session.current()
@@ -84,8 +98,9 @@ class JobTrial:
             name=name, namespace=NAMESPACE, num_cpus=0, concurrency_groups={"jobs": _WAITING_MAX, "ends": 1}).remote()
         handle = self._start(name, config, session)
         threading.Thread(target=_tell_end, args=(handle, reports), name="troupe-job-end", daemon=True).start()
-        said = troupe.get(reports.next.remote(""))
+        said, has_metric = troupe.get(reports.next.remote("")), False
         while said is not None:
+            has_metric = has_metric or self.metric in said
             try:
                 tune.report({**said, JOB: name})
             except TrialStopped as stopped:
@@ -94,6 +109,8 @@ class JobTrial:
                 raise
             said = troupe.get(reports.next.remote(""))
         handle.succeeded()
+        if not has_metric:
+            raise TuneError(without_metric(name, self.metric, troupe.get(reports.names.remote())))
 
     def _start(self, name: str, config: Mapping[str, Any], session: Any) -> Any:
         from troupe.azure import _start
@@ -107,8 +124,20 @@ class JobTrial:
     def _free_name(self, session: Any, trial: str) -> str:
         """SWEEP_TRIAL; of a trial that is run again, with a number."""
         taken = {each["name"] for each in session.request("ListLaunches", {})[1]["launches"]}
-        first = f"{self.sweep}_{trial.rpartition('_')[2]}"
+        first = name_of(self.sweep, trial)
         return next(each for number in range(1, len(taken) + 2) if (each := first if number == 1 else f"{first}_{number}") not in taken)
+
+
+def name_of(sweep: str, trial: str) -> str:
+    """Return the name of a trial's job: SWEEP_00007. A trial that is run again has it with "_2" behind it. Pure."""
+    return f"{sweep}_{trial.rpartition('_')[2]}"
+
+
+def without_metric(name: str, metric: str, logged: Sequence[str]) -> str:
+    """Return the error of a job that has succeeded and never logged the metric; `logged`: the metrics that it did log. Pure."""
+    others = f"it logged {', '.join(map(_visible.name, logged))}" if logged else "it logged no metric at all"
+    return (f"job {name} ended without {metric}, by which its sweep compares trials: {others}\n  mlflow.log_metric({metric!r}, value) in a Python of the "
+            "job's command reports it; one with -I, -E or -S, or with another PYTHONPATH than PYTHONPATH=more:$PYTHONPATH, is not watched")
 
 
 def made(job: Mapping[str, Any], base: str, config: Mapping[str, Any]) -> Any:

@@ -1,7 +1,8 @@
 """Run by every Python that the command of a sweep's trial starts: what it logs of the sweep's metric is reported to the sweep.
 
-`mlflow.log_metric` and `mlflow.log_metrics` do what they do, and report; `troupe.tune.report` reports. Of a job of several processes rank 0's
-count. Nothing is imported here until the program imports mlflow or troupe.tune; then the environment's own sitecustomize has run.
+`mlflow.log_metric` and `mlflow.log_metrics`, and `MlflowClient.log_metric` and `log_batch`, which `mlflow.autolog()` and other packages use, do what
+they do, and report, in whichever thread; `troupe.tune.report` reports. Of a job of several processes rank 0's count. Nothing is imported here
+until the program imports mlflow or troupe.tune; then the environment's own sitecustomize has run.
 """
 import functools
 import importlib.machinery
@@ -14,16 +15,25 @@ import threading
 
 _HERE = os.path.dirname(os.path.abspath(__file__))
 _RANKS = ("RANK", "OMPI_COMM_WORLD_RANK", "PMI_RANK")
+_NAMES_MAX = 200
 _others = {}  # metrics that were logged since the last report, beside the sweep's own
+_named = set()  # metrics that the sweep knows to be logged
+_lock = threading.Lock()  # of both
+_call = threading.local()  # `inside`: this thread is in a call that reports once it has ended
+os.register_at_fork(before=_lock.acquire, after_in_parent=_lock.release, after_in_child=_lock.release)
 
 
 def ask(metrics):
     """Reports; why the trial is to end, "": it goes on."""
+    return _send({"metrics": metrics})
+
+
+def _send(request):
     inside = os.open(os.environ["TROUPE_SWEEP_REPORTS"], os.O_PATH)
     try:  # the paths of sockets are limited to 108 bytes
         with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as asked:
             asked.connect(f"/proc/self/fd/{inside}/agent")
-            asked.sendall(json.dumps({"metrics": metrics}).encode() + b"\n")
+            asked.sendall(json.dumps(request).encode() + b"\n")
             with asked.makefile("rb") as stream:
                 answer = stream.readline()
     finally:
@@ -38,35 +48,69 @@ def is_first():
 
 def logged(metrics):
     """What a program has logged: with the sweep's metric in it it is a report. Where the trial is to end this does not return."""
-    if not is_first():
+    if not metrics or not is_first():
         return
-    _others.update({str(name): float(value) for name, value in metrics.items()})
-    if os.environ["TROUPE_SWEEP_METRIC"] in metrics:
-        reported = dict(_others)
-        _others.clear()
+    values = {str(name): float(value) for name, value in metrics.items()}
+    with _lock:
+        new = [] if len(_named) > _NAMES_MAX else sorted(values.keys() - _named)
+        _named.update(new)
+        _others.update(values)
+        reported = dict(_others) if os.environ["TROUPE_SWEEP_METRIC"] in values else {}
+        if reported:
+            _others.clear()
+    if reported:
         if ask(reported):
             threading.Event().wait()  # for SIGTERM, which is on its way
+    elif new:
+        _send({"names": new})  # for who asks why the sweep's metric never came
 
 
 def _watched(function, metrics_of):
+    """`metrics_of`: of the call's arguments, what it logs, one dict for each report. A call inside of another one reports nothing: that one does."""
+
     @functools.wraps(function)
     def call(*args, **kwargs):
-        result = function(*args, **kwargs)
-        logged(metrics_of(*args, **kwargs))
+        if getattr(_call, "inside", False):
+            return function(*args, **kwargs)
+        _call.inside = True
+        try:
+            result = function(*args, **kwargs)
+        finally:
+            _call.inside = False
+        for metrics in metrics_of(*args, **kwargs):
+            logged(metrics)
         return result
 
     call.is_watched = True
     return call
 
 
-_METRICS = {"log_metric": lambda key, value, *_, **__: {key: value}, "log_metrics": lambda metrics, *_, **__: metrics}
+def _by_step(metrics):
+    """Metrics of a batch, as one dict for each step, in the order of steps."""
+    steps = {}
+    for each in metrics:
+        steps.setdefault(each.step or 0, {})[each.key] = each.value
+    return [steps[step] for step in sorted(steps)]
+
+
+_METRICS = {"log_metric": lambda key, value, *_, **__: [{key: value}], "log_metrics": lambda metrics, *_, **__: [metrics]}
+_OF_CLIENTS = {"log_metric": lambda self, run_id, key, value, *_, **__: [{key: value}],
+               "log_batch": lambda self, run_id, metrics=(), *_, **__: _by_step(metrics)}
+
+
+def _watch(place, functions):
+    for name, metrics_of in functions.items():
+        function = getattr(place, name, None)
+        if function is not None and not hasattr(function, "is_watched"):
+            setattr(place, name, _watched(function, metrics_of))
 
 
 def _watch_mlflow(module):
-    for name, metrics_of in _METRICS.items():
-        function = getattr(module, name, None)
-        if function is not None and not hasattr(function, "is_watched"):
-            setattr(module, name, _watched(function, metrics_of))
+    _watch(module, _METRICS)
+
+
+def _watch_client(module):
+    _watch(module.MlflowClient, _OF_CLIENTS)
 
 
 def _report_here(module):
@@ -75,7 +119,7 @@ def _report_here(module):
     module.enter(loop.JobLoop(ask, is_first))
 
 
-_CHANGES = {"mlflow": _watch_mlflow, "mlflow.tracking.fluent": _watch_mlflow, "troupe.train._here": _report_here}
+_CHANGES = {"mlflow": _watch_mlflow, "mlflow.tracking.fluent": _watch_mlflow, "mlflow.tracking.client": _watch_client, "troupe.train._here": _report_here}
 
 
 class _Finder:
