@@ -15,6 +15,7 @@ from e2e_conftest import Home, eventually
 
 from troupe import exceptions
 from troupe.azure import Data, Input, MLClient, Output, command
+from troupe.azure.constants import ListViewType
 
 PAIR = {"type": "PyTorch", "process_count_per_instance": 2}
 
@@ -198,11 +199,34 @@ def test_a_jobs_life_by_its_name(idle: Home, capfd: pytest.CaptureFixture[str]) 
         jobs.download("mine")
     jobs.cancel("mine")
     assert jobs.get("mine").status == "Canceled" and next(jobs.list()).name == "mine"
-    with pytest.raises(exceptions.NotFoundError, match="there is no job with the name 'yours'"):
-        jobs.get("yours")
+    assert [job.name for job in jobs.list(max_results=1)] == ["mine"] and len(list(jobs.list(list_view_type="All"))) > 0
+    assert [*jobs.list(parent_job_name="mine"), *jobs.list(list_view_type=ListViewType.ARCHIVED_ONLY)] == []
+    for ask in (lambda: jobs.get("yours"), lambda: jobs.list(parent_job_name="yours")):
+        with pytest.raises(exceptions.NotFoundError, match="there is no job with the name 'yours'"):
+            ask()
+    with pytest.raises(ValueError, match="list_view_type is 'Actve', which is none: did you mean 'ActiveOnly'"):
+        jobs.list(list_view_type="Actve")
+    with pytest.raises(ValueError, match="max_results must be at least 1, not 0"):
+        jobs.list(max_results=0)
     with pytest.raises(exceptions.LaunchCancelledError):
         jobs.stream("mine")
     assert "environment 'azureml:any@latest' (what is installed on the nodes is what runs)" in capfd.readouterr().err
+
+
+def test_an_argument_that_no_method_knows_is_an_error_that_names_it() -> None:
+    client, job = MLClient(cloud="AzureCloud", show_progress=False), command(command="true")
+    for ask in (lambda: client.jobs.list(parent="sweep"), lambda: client.jobs.create_or_update(job, parent="x"), lambda: client.create_or_update(job, parent="x"),
+                lambda: MLClient(parent="x"), lambda: MLClient.from_config(parent="x"), lambda: client.jobs.begin_cancel("x", parent="x")):
+        with pytest.raises(TypeError, match="unexpected keyword argument 'parent'"):
+            ask()
+
+
+def test_what_a_submission_says_is_in_place_of_the_jobs_own(idle: Home) -> None:
+    jobs, job = MLClient().jobs, command(command="echo $AZUREML_EXPERIMENT_NAME", description="a", tags={"a": "b"}, experiment_name="a")
+    made = jobs.create_or_update(job, description="d", tags={"t": "1"}, experiment_name="e", compute="c", skip_validation=True)
+    handle = jobs.handle(jobs.info(made.name))
+    handle.result(timeout=LIMIT_S)
+    assert (made.description, made.tags, made.compute, list(handle.logs())) == ("d", {"t": "1"}, "c", ["[0] e"])
 
 
 def test_stream_shows_what_is_said_and_raises_what_failed(idle: Home, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:

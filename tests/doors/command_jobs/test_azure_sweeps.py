@@ -61,6 +61,9 @@ def test_c8_the_guides_form_runs_and_tells_its_best_child(idle: Home, tmp_path: 
     assert (tmp_path / "got/artifacts/outputs/level.txt").read_text() == "0.75"
     assert "done 0.75" in (tmp_path / "got/artifacts/user_logs/std_log.txt").read_text()
     assert submitted.name in {job.name for job in client.jobs.list()}
+    children = [job.name for job in client.jobs.list(parent_job_name=submitted.name)]
+    assert sorted(children) == [f"{submitted.name}_0000{number}" for number in range(3)]
+    assert [job.name for job in client.jobs.list(parent_job_name=submitted.name, max_results=2)] == children[:2]
 
 
 def test_c8_bandit_ends_trials_in_log_metric_and_the_others_go_on(idle: Home, tmp_path: Path) -> None:

@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import atexit
 import signal
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +13,7 @@ from troupe._code import field_checks
 from troupe.azure import _start
 from troupe.azure._command import Command, Job
 from troupe.azure._sweep_job import Sweep
+from troupe.azure.constants import ListViewType
 from troupe.launch import _progress, _submit, _vendor_place
 from troupe.launch._handle import LaunchHandle, handle_of_known
 
@@ -31,25 +32,30 @@ class MLClient:
     """Jobs on this cluster: that of `troupe.init()` or TROUPE_ADDRESS, else the only one of TROUPE_HOME, else one of this machine, which ends
     with this program, after its jobs.
 
-    What says which workspace is meant is taken, and means nothing here: credential, subscription, resource group and workspace.
+    What says which workspace is meant, and how to speak to it, is taken, and means nothing here: credential, subscription, resource group, workspace,
+    registry, `cloud`, `show_progress`, `enable_telemetry`.
 
         MLClient(DefaultAzureCredential(), "subscription", "group", "workspace").jobs.create_or_update(job)
     """
 
     def __init__(self, credential: Any = None, subscription_id: str | None = None, resource_group_name: str | None = None,
-                 workspace_name: str | None = None, registry_name: str | None = None, **_: Any) -> None:
+                 workspace_name: str | None = None, registry_name: str | None = None, *, cloud: str | None = None,
+                 show_progress: bool = True, enable_telemetry: bool = True) -> None:
+        del credential, cloud, show_progress, enable_telemetry
         self.subscription_id, self.resource_group_name = subscription_id, resource_group_name
         self.workspace_name, self.registry_name = workspace_name, registry_name
         self.jobs = JobOperations()
 
     @classmethod
-    def from_config(cls, credential: Any = None, *, path: Any = None, file_name: str | None = None, **more: Any) -> MLClient:
+    def from_config(cls, credential: Any = None, *, path: Any = None, file_name: str | None = None, cloud: str | None = None,
+                    show_progress: bool = True, enable_telemetry: bool = True) -> MLClient:
         """As the constructor: there is no file of a workspace to be read."""
-        return cls(credential, **more)
+        del path, file_name
+        return cls(credential, cloud=cloud, show_progress=show_progress, enable_telemetry=enable_telemetry)
 
-    def create_or_update(self, entity: Any, **_: Any) -> Command:
-        """`jobs.create_or_update` of a job. Raises TypeError for anything else: data, environments and models are not registered here."""
-        return self.jobs.create_or_update(entity)
+    def create_or_update(self, entity: Any, **options: Any) -> Command:
+        """`jobs.create_or_update` of a job, with its options. Raises TypeError for anything else: data, environments and models are not registered here."""
+        return self.jobs.create_or_update(entity, **options)
 
     def __getattr__(self, name: str) -> Any:
         if name in _NOT_HERE:
@@ -84,28 +90,34 @@ class JobOperations:
         _vendor_place.tell(found)
         return session
 
-    def create_or_update(self, job: Any, *, experiment_name: str | None = None, idempotency_key: str | None = None, **_: Any) -> Command:
+    def create_or_update(self, job: Any, *, description: str | None = None, compute: str | None = None, tags: Mapping[str, str] | None = None,
+                         experiment_name: str | None = None, skip_validation: bool = False, idempotency_key: str | None = None) -> Command:
         """Submits a job, and returns it with name and status; what it runs on goes on without this process, but for a cluster that ends with it.
 
         Does not block for the job. Raises what is wrong with it before anything starts: TypeError, ValueError (the nearest name with it),
         FileNotFoundError (code or an input), NotImplementedError (what is not run here, with what to use), TooLargeError, PlacementError,
         ConnectionError.
 
+        `description`, `compute`, `tags`, `experiment_name`: in place of the job's own. `skip_validation` is taken: a job is checked all the same,
+        as the service checks it.
+
         `idempotency_key`: a second submission with that key returns the first one's job, for as long as the cluster keeps it.
 
             job = ml_client.jobs.create_or_update(command(command="python train.py", code="./src"))
         """
+        del skip_validation
+        if not isinstance(job, Sweep | Command):
+            raise TypeError(f"a job is what command() or load_job() makes, not {type(job).__name__}")
+        for name, value in (("description", description), ("compute", compute), ("tags", tags), ("experiment_name", experiment_name)):
+            if value is not None:
+                setattr(job, name, value)
         if isinstance(job, Sweep):
             if idempotency_key is not None:
                 raise NotImplementedError("idempotency_key= is for command jobs; a sweep with a name of its own is refused the second time: sweep.name = ...")
-            return self._begin(job, experiment_name)
-        if not isinstance(job, Command):
-            raise TypeError(f"a job is what command() or load_job() makes, not {type(job).__name__}")
+            return self._begin(job)
         if job.swept:
             name, drawn = next(iter(job.swept.items()))
             raise ValueError(f"inputs: {name} is {drawn!r}, which a sweep draws from: job.sweep(primary_metric=..., goal=...), or job({name}=...) with a value")
-        if experiment_name is not None:
-            job.experiment_name = experiment_name
         _submit.refuse_inside_a_rank()
         session = self._cluster()
         own = session.embedded is not None
@@ -118,11 +130,9 @@ class JobOperations:
             self._own.append(str(job.name))
         return job
 
-    def _begin(self, sweep: Sweep, experiment_name: str | None) -> Any:
+    def _begin(self, sweep: Sweep) -> Any:
         from troupe.azure._trials import runs
 
-        if experiment_name is not None:
-            sweep.experiment_name = experiment_name
         _submit.refuse_inside_a_rank()
         session = self._cluster()
         if session.embedded is not None and not self._own_sweeps:
@@ -191,12 +201,33 @@ class JobOperations:
             return runs.SweepState(seen)
         return _job_of(self.info(name))
 
-    def list(self, **_: Any) -> Iterator[Job]:
-        """All jobs and other launches that the cluster knows, the latest first; then this user's sweeps of jobs."""
+    def list(self, *, parent_job_name: str | None = None, list_view_type: str = ListViewType.ACTIVE_ONLY, max_results: int | None = None) -> Iterator[Job]:
+        """All jobs and other launches that the cluster knows, the latest first; then this user's sweeps of jobs.
+
+        `parent_job_name`: only the jobs of that sweep's trials; a command job has none. `max_results`: so many at most. `list_view_type`: as nothing is
+        archived here, ARCHIVED_ONLY gives none. Raises NotFoundError for a parent that there is not, TypeError or ValueError for a word that is none.
+        """
         from troupe.azure._trials import runs
 
-        infos = self._cluster().request("ListLaunches", {})[1]["launches"]
-        return iter([*(_job_of(each) for each in sorted(infos, key=lambda each: -each["submitted_us"])), *reversed(runs.known())])
+        words = (ListViewType.ACTIVE_ONLY, ListViewType.ALL, ListViewType.ARCHIVED_ONLY)
+        if list_view_type not in words:
+            raise ValueError(f"list_view_type is {list_view_type!r}, which is none{field_checks.or_nearest(str(list_view_type), words)}")
+        most = None if max_results is None else field_checks.count("max_results", max_results)
+        is_child = None
+        if parent_job_name is not None:
+            seen = self._sweep(parent_job_name)
+            is_child = runs.children(seen) if seen is not None else None
+            if seen is None:
+                self.info(parent_job_name)
+                return iter(())
+        if list_view_type == ListViewType.ARCHIVED_ONLY:
+            return iter(())
+        infos = sorted(self._cluster().request("ListLaunches", {})[1]["launches"], key=lambda each: -each["submitted_us"])
+        if is_child is not None:
+            found = [_job_of(each) for each in infos if is_child(each["name"])]
+        else:
+            found = [*map(_job_of, infos), *reversed(runs.known())]
+        return iter(found[:most])
 
     def stream(self, name: str) -> None:
         """Prints the output of a job's processes until it has ended, each line with its rank; then fetches outputs that are to be here.

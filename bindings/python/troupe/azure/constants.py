@@ -1,4 +1,4 @@
-"""Words of a job's inputs and outputs."""
+"""Words of a job's inputs and outputs, and of lists of jobs."""
 from __future__ import annotations
 
 
@@ -24,3 +24,11 @@ class InputOutputModes:
     EVAL_MOUNT = "eval_mount"
     EVAL_DOWNLOAD = "eval_download"
     DIRECT = "direct"
+
+
+class ListViewType:
+    """Which jobs `jobs.list` gives; none is archived here."""
+
+    ACTIVE_ONLY = "ActiveOnly"
+    ARCHIVED_ONLY = "ArchivedOnly"
+    ALL = "All"

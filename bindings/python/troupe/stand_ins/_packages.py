@@ -72,7 +72,7 @@ AZURE_ML = Package(
     claims=("azure.ai.ml",), above=("azure", "azure.ai"),
     modules={
         "azure.ai.ml": dict.fromkeys((*_DISTRIBUTIONS, "Input", "MLClient", "Output", "command", "load_job"), "azure"),
-        "azure.ai.ml.constants": dict.fromkeys(("AssetTypes", "InputOutputModes"), "azure.constants"),
+        "azure.ai.ml.constants": dict.fromkeys(("AssetTypes", "InputOutputModes", "ListViewType"), "azure.constants"),
         "azure.ai.ml.entities": {**dict.fromkeys(_AZURE_ENTITIES, "azure"), "CommandJob": "azure:Command"},
         "azure.ai.ml.sweep": dict.fromkeys(_AZURE_SWEEP, "azure.sweep"),
     },

@@ -7,6 +7,7 @@ from __future__ import annotations
 import os
 import re
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -185,6 +186,13 @@ def best_child(seen: SweepView) -> str:
     if best is None:
         raise ValueError(f"sweep {seen.name}: no trial has reported {seen.metric}, so there is no best one to download")
     return best
+
+
+def children(seen: SweepView) -> Callable[[str], bool]:
+    """Return a function that tells whether a job's name is that of one of the sweep's trials."""
+    names = "|".join(re.escape(trial_of.name_of(seen.name, trial)) for trial in seen.trials)
+    pattern = re.compile(rf"(?:{names})(?:_\d+)?" if names else "(?!)")
+    return lambda name: pattern.fullmatch(name) is not None
 
 
 def known() -> list[SweepState]:
