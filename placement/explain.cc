@@ -145,7 +145,7 @@ class Explainer {
       if (free != total) out += " of " + AmountText(total);
       out += " " + entry.first;
     }
-    return out.empty() ? "nothing asked of it" : out + " free";
+    return out.empty() ? "no resources are asked for" : out + " free";
   }
 
   std::string Verdict(const Host& host) const {

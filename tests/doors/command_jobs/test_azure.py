@@ -13,7 +13,7 @@ import pytest
 from azure_jobs import LIMIT_S, folder_of, ran, run
 from e2e_conftest import Home, eventually
 
-from troupe import exceptions
+from troupe import _job, exceptions
 from troupe.azure import Data, Input, MLClient, Output, command
 from troupe.azure.constants import ListViewType
 
@@ -181,6 +181,13 @@ def test_what_is_not_there_is_refused_before_anything_starts(idle: Home, fields:
         jobs.create_or_update(command(**{"command": "true", **fields}))
     assert words in str(refused.value)
     assert len(list(jobs.list())) == before
+
+
+def test_more_nodes_than_there_are_is_refused_in_programs_for_ray_too(idle: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Under run-as a task of Ray waits for a node that can hold it; a job is refused, as from a file."""
+    monkeypatch.setattr(_job, "follows_ray", lambda: True)
+    with pytest.raises(exceptions.PlacementError):
+        MLClient().jobs.create_or_update(command(command="true", instance_count=3))
 
 
 def test_an_input_that_a_node_has_not_is_the_jobs_failure_in_words(idle: Home) -> None:

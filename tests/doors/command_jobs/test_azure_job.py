@@ -13,8 +13,9 @@ from azure_jobs import a_job_file, folder_of
 
 from troupe import azure
 from troupe._ray_cluster import words
-from troupe.azure import Input, Output, _code_folder, _expressions, _instances, _plan, _tensorflow, command
+from troupe.azure import Input, Output, _code_folder, _expressions, _instances, _plan, _start, _tensorflow, command
 from troupe.azure._instances import Kind
+from troupe.launch import _hints
 
 NODES = [{"CPU": 8.0}, {"CPU": 16.0}]
 GPU_NODES = [{"CPU": 64.0, "GPU": 8.0}, {"CPU": 64.0, "GPU": 4.0}]
@@ -241,3 +242,20 @@ def test_the_ignore_file_is_the_amlignore_else_the_gitignore(tmp_path: Path) -> 
     (folder / ".amlignore").write_text("*.py\n")
     ignored = _code_folder.rules(str(folder))
     assert ignored is not None and ignored("a.py") and not ignored("a.bin")
+
+
+def test_a_missing_module_is_told_with_a_remedy_that_a_job_has() -> None:
+    failure = {"cause": "No module named 'no_such_module_here'", "exception_type": "", "log_tail": "ModuleNotFoundError: No module named 'no_such_module_here'\n",
+               "traceback": "", "node_name": "one", "host": "", "rank": 0, "signal": 0, "exit_code": 1}
+    for door, is_azure in (("azure", True), ("submit", False)):
+        hint = _hints.of_failure({"per_rank": [], "mode": "ranks", "travelled": [f"door={door}"], "rank_infos": [], "ranks": 1}, failure)
+        assert "'no_such_module_here'" in hint and ("pip install at the beginning of the command, or on one" in hint) == is_azure, hint
+        assert ("runtime_env" not in hint and "py_modules" not in hint) == is_azure, hint
+
+
+def test_an_output_in_a_storage_is_refused_without_a_remedy_that_outputs_lack() -> None:
+    for mode in (None, "direct"):
+        job = a_job(outputs={"o": azure.Output(path="azureml://datastores/d/paths/x", mode=mode)})
+        with pytest.raises(ValueError, match="outputs: o: azureml://") as refused:
+            _start._output(job, "o", job.outputs["o"])
+        assert "direct" not in str(refused.value) and "file:///PATH" in str(refused.value)

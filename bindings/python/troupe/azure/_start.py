@@ -31,11 +31,13 @@ def start(job: Command, session: Any, *, quiet: bool = False, detach: bool = Tru
     Raises FileNotFoundError, TypeError, ValueError, TooLargeError, PlacementError.
     """
     job.check()
-    kind, unknown = _instances.meant({"compute": job.compute, "instance_type": job.resources.instance_type})
+    with job.located("compute"):
+        kind, unknown = _instances.meant({"compute": job.compute, "instance_type": job.resources.instance_type})
     reason = _vendor_place.without_gpus(session)
     if reason:
         kind = _on_cpus(kind, reason, job, quiet=quiet)
-    plan = _plan.of(job, nodes_of(session), kind)
+    with job.located("resources"):
+        plan = _plan.of(job, nodes_of(session), kind)
     options = replace(_options(job, plan, session, detach=detach, quiet=quiet), idempotency_key=_checks.check_idempotency_key(idempotency_key))
     known = _submit.submitted_before(session, options)
     if known is not None:
@@ -87,7 +89,8 @@ def _options(job: Command, plan: _plan.Plan, session: Any, *, detach: bool, quie
     options = _function.options_of("a command job", {
         "gpus" if plan.gpus else "processes": plan.ranks, "detach": detach, "quiet": quiet, "remote": True,
         "cpus_per_rank": plan.processes, "timeout": plan.timeout, "priority": plan.priority, "runtime_env": {"env_vars": variables},
-        "strategy": "PACK" if plan.per_node else "SPREAD"})
+        "strategy": "PACK" if plan.per_node else "SPREAD",
+        "infeasible": session.store.get("infeasible") or "refuse"})  # run-as, which makes Ray's tasks wait for a node, says nothing of jobs
     if _vendor_place.without_gpus(session):
         options = replace(options, runtime_env={"env_vars": {**variables, **_vendor_place.variables_of_ranks()}})
     options = replace(options, where=dict(plan.where), door="azure")

@@ -111,7 +111,7 @@ def of_gpus(session: Any, *, without: str = "processes=") -> str:
 
 def of_failure(info: dict, failure: dict) -> str:
     """What to try where a rank's own error says too little; "" where nothing is known."""
-    from troupe._code import environment, shadows
+    from troupe._code import environment, shadows, travelled
     from troupe.launch import _device_lines, _interface_words
 
     cause = failure["cause"]
@@ -127,7 +127,8 @@ def of_failure(info: dict, failure: dict) -> str:
         return RAY
     told = _of_modules(failure)
     if told:
-        return shadows.blamed([*environment.import_path(), *shadows.folders_in(told)], told) or _of_missing_module(failure, failure["cause"] if failure["exception_type"] else told)
+        return shadows.blamed([*environment.import_path(), *shadows.folders_in(told)], told) or _of_missing_module(
+            failure, failure["cause"] if failure["exception_type"] else told, travelled.door(info))
     return ""
 
 
@@ -139,8 +140,12 @@ def _of_modules(failure: dict) -> str:
     return failure["log_tail"] if not failure["exception_type"] and last.startswith(_SAID) else ""
 
 
-def _of_missing_module(failure: dict, cause: str) -> str:
-    """Return what to do about a module that a node lacks; "" where the error names none.
+_NO_RUNTIME_ENV = ("azure",)
+"""Front doors whose jobs have no runtime_env: packages come by the command itself, or are on the nodes."""
+
+
+def _of_missing_module(failure: dict, cause: str, door: str) -> str:
+    """Return what to do about a module that a node lacks; "" where the error names none. `door`: the front door that the launch came by.
 
     Python names the first module of a path that is missing: of `a.b.c` the parents of a missing `a.b` are there.
     """
@@ -153,18 +158,24 @@ def _of_missing_module(failure: dict, cause: str) -> str:
     root, _, below = module.partition(".")
     packages = importlib.metadata.packages_distributions().get(root, [])
     if below:
-        return _of_missing_submodule(module, node, packages, is_below_a_file=bool(found[2]))
+        return _of_missing_submodule(module, node, packages, door, is_below_a_file=bool(found[2]))
     if root in sys.stdlib_module_names:
         return f"a Python on {node} that has {root!r}: it is of Python's own library, and no package has it"
     if packages:
         requirement = f"{packages[0]}=={importlib.metadata.version(packages[0])}"
+        if door in _NO_RUNTIME_ENV:
+            return (f"pip install {requirement} at the beginning of the command, or on {node}, which has no module {root!r}; "
+                    f"it is of the package {packages[0]} here")
         return (f'runtime_env={{"pip": ["{requirement}"]}}, for {node} has no module {root!r}, which is of the package {packages[0]} here; '
                 f"or pip install {requirement} there")
+    if door in _NO_RUNTIME_ENV:
+        return (f"pip install at the beginning of the command, or on {node}, with the package that has the module {root!r}, which {node} lacks; or its folder in "
+                "code, where it is a part of the program")
     return (f'runtime_env={{"pip": [...]}} with the package that has the module {root!r}, which {node} lacks; or "py_modules" with its '
             "folder, where it is a part of the program")
 
 
-def _of_missing_submodule(module: str, node: str, packages: list[str], *, is_below_a_file: bool) -> str:
+def _of_missing_submodule(module: str, node: str, packages: list[str], door: str, *, is_below_a_file: bool) -> str:
     """Return what to do about a module whose parent the node has. `packages`: those that have the module's root here."""
     import importlib.metadata
 
@@ -177,7 +188,8 @@ def _of_missing_submodule(module: str, node: str, packages: list[str], *, is_bel
         files = {str(each) for each in importlib.metadata.files(package) or ()}
         if not is_below_a_file and files & {f"{path}.py", f"{path}/__init__.py"}:
             requirement = f"{package}=={importlib.metadata.version(package)}"
-            return f'runtime_env={{"pip": ["{requirement}"]}}, which has the module {module!r} here; what {node} has of {parent!r} is without it'
+            remedy = f"pip install {requirement} at the beginning of the command" if door in _NO_RUNTIME_ENV else f'runtime_env={{"pip": ["{requirement}"]}}'
+            return f'{remedy}, which has the module {module!r} here; what {node} has of {parent!r} is without it'
     what = "as a single file, which has no modules below it" if is_below_a_file else f"without a module {name!r}"
     here = f"; {' and '.join(f'{each} {importlib.metadata.version(each)}' for each in packages)} here has none either" if packages and not is_below_a_file else ""
     return f"another name: {node} has {parent!r}, {what}{here}"

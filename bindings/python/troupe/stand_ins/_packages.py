@@ -80,6 +80,7 @@ AZURE_ML = Package(
     instead_of=_words({
         "azure.ai.ml.dsl": "one job after the other: jobs.stream(name) waits for the one before",
         "azure.ai.ml.automl": "a program of your own in a command job",
+        "azure.ai.ml.spark": "troupe.spark, or a program of your own in a command job",
         "azure.ai.ml.load_component": "load_job, and job(epochs=3) for another one with that input",
     }))
 

@@ -64,7 +64,8 @@ def submit(sweep: Sweep, session: _session.Session) -> _handle.SweepHandle:
     if sweep.queue_settings.priority is not None:
         trial.queue_settings = sweep.queue_settings
     trial.check()
-    code = _code_folder.check(trial.code, trial.base_path)
+    with trial.located("code"):
+        code = _code_folder.check(trial.code, trial.base_path)
     room = _room(plan, session)
     sweep.name = sweep.name or _new_name(sweep)
     path = _folder.absolute(DEFAULT_STORAGE) / sweep.name
