@@ -7,8 +7,8 @@
 #include "runtime/base/log.h"
 #include "runtime/net/handover.h"
 #include "runtime/net/tls_context.h"
+#include "runtime/wire/role_table.h"
 #include "runtime/wire/token_rule.h"
-#include "worker/peer_roles.h"
 
 namespace troupe::worker {
 namespace {
@@ -116,7 +116,7 @@ async::Task<void> PeerServer::Serve(std::shared_ptr<net::Connection> connection)
     StatusOr<wire::Message> request = co_await connection->Receive();
     if (!request.ok()) break;
     if (wire::Holds<wire::Goodbye>(request->body)) break;
-    const bool may = MayAsk(admitted->role, request->body.index());
+    const bool may = wire::MayAskWorker(admitted->role, request->body.index());
     if (!may || *open >= kQuestionsMax) {
       const Status refused = MakeError(
           ErrorCode::kInvalid,

@@ -132,7 +132,7 @@ class Ownership {
 };
 
 bool AnybodyMay(std::size_t kind) {
-  const auto& may = kRolesByKind[kind].may;
+  const auto& may = wire::kRolesByKind[kind].may;
   return std::any_of(may.begin(), may.end(), [](May each) { return each != May::kNever; });
 }
 
@@ -212,7 +212,7 @@ std::optional<Refusal> Identify(Turn& turn, const MessageFrom& input, const Sess
 
 std::optional<Refusal> ObjectionTo(Turn& turn, Speaker speaker, const Request& request,
                                    const wire::Body& body) {
-  switch (MayOf(speaker, body.index())) {
+  switch (wire::MayOf(speaker, body.index())) {
     case May::kAny:
       return std::nullopt;
     case May::kNever:

@@ -1,4 +1,5 @@
-// Who may do what to whose: read from the table (role_table.h) at one place, before any handler.
+// Who may do what to whose: read from the table (runtime/wire/role_table.h) at one place, before
+// any handler.
 //
 // Own. A client's are the launches, actors, groups and values of all clients: they are one trust
 // domain. A rank or an actor belongs to the client at the beginning of its line of makers, and what
@@ -13,10 +14,13 @@
 #include <optional>
 #include <string>
 
-#include "head/core/role_table.h"
 #include "head/core/turn.h"
+#include "runtime/wire/role_table.h"
 
 namespace troupe::head {
+
+using wire::May;
+using wire::Speaker;
 
 Speaker SpeakerOf(wire::Role role, bool relayed);
 

@@ -5,6 +5,7 @@ actor, a group, a value and a launch. The table itself is walked in tests/head/r
 """
 from __future__ import annotations
 
+import hashlib
 import sys
 from collections.abc import Iterator
 from typing import Any
@@ -15,7 +16,7 @@ from conftest import Home, eventually
 
 import troupe
 from troupe._bridge import native
-from troupe._cluster import session
+from troupe._cluster import blobs, session, workers
 from troupe.launch import ray_launch
 
 cloudpickle.register_pickle_by_value(sys.modules[__name__])  # actors would not find this file
@@ -111,6 +112,25 @@ def test_RL2_on_what_their_own_client_made_they_act(cluster: Home) -> None:
     assert troupe.get(actor.ask.remote(own), timeout=120) == [""] * len(own)
     with pytest.raises(troupe.exceptions.ActorDiedError):
         eventually(lambda: troupe.get(made.echo.remote(1), timeout=60) != 1, what="the end of the actor")
+
+
+def test_RL1_a_workers_token_reads_nothing_at_another_node_and_leaves_nothing_there(cluster: Home, other: dict[str, Any]) -> None:
+    """By the certificate that the token is worth: it fetches payloads, by their digest. A client's reads there what it wants."""
+    control = native.ControlClient.connect(other["address"], token_file=cluster.token("--role", "worker"), role="worker", timeout=60)
+    [node] = workers.node_infos(session.current())
+    where = node["listen_host"], node["listen_port"], node["node"]
+    actor = troupe.remote(Sleeps).remote()
+    assert troupe.get(actor.echo.remote(1), timeout=60) == 1
+    log = {"actor": actor._link.actor, "stderr": False, "offset": 0, "bytes_max": 100}
+    blob = blobs.put(session.current(), b"payload")
+    asked = [("ReadLog", log), ("ReadLogs", {"streams": [], "bytes_max": 100}), ("ReadStacks", {"actor": actor._link.actor}),
+             ("PutBlob", {"sha256": hashlib.sha256(b"x").digest(), "offset": 0, "size_bytes": 1})]
+    at_node = control.connect_worker(*where)
+    texts = said_to(at_node, asked)
+    assert texts == [f"this worker does not answer {kind} to a worker" for kind, _ in asked], texts
+    assert at_node.request("GetBlob", {"sha256": blob["sha256"], "offset": 0}, b"", 60)[2] == b"payload"
+    assert said_to(session.current().control.connect_worker(*where), asked[:1]) == [""]
+    control.close()
 
 
 @pytest.mark.parametrize("role", ["worker", "observer"])

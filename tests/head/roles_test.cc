@@ -176,12 +176,12 @@ class Roles : public HeadFixture {
 };
 
 TEST(RoleTable, RL1_EveryKindOfTheWireIsSaidByWhomItShallBe) {
-  for (std::size_t kind = 0; kind < kKinds; ++kind) {
+  for (std::size_t kind = 0; kind < wire::kKinds; ++kind) {
     const std::string name(wire::kBodyNames[kind]);
     const auto expected = kExpected.find(name);
     std::string row;
-    for (std::size_t speaker = 0; speaker < kSpeakers; ++speaker) {
-      const May may = MayOf(static_cast<Speaker>(speaker), kind);
+    for (std::size_t speaker = 0; speaker < wire::kSpeakers; ++speaker) {
+      const May may = wire::MayOf(static_cast<Speaker>(speaker), kind);
       row += may == May::kNever ? '-' : may == May::kOwn ? 'o' : 'a';
     }
     EXPECT_EQ(row, expected == kExpected.end() ? "------" : expected->second) << name;
@@ -203,8 +203,8 @@ TEST_F(Roles, RL1_WhatHasNoPlaceIsRefusedAndChangesNothing) {
                                      {Speaker::kProcess, process, nullptr},
                                      {Speaker::kObserver, observer, nullptr}};
   for (const Voice& voice : voices) {
-    for (std::size_t kind = 0; kind < kKinds; ++kind) {
-      if (MayOf(voice.speaker, kind) != May::kNever) continue;
+    for (std::size_t kind = 0; kind < wire::kKinds; ++kind) {
+      if (wire::MayOf(voice.speaker, kind) != May::kNever) continue;
       const std::size_t before = durable_.size();
       const auto what = std::to_string(static_cast<int>(voice.speaker)) + " " +
                         std::string(wire::kBodyNames[kind]);

@@ -1,5 +1,5 @@
 // Who may ask a worker what: the table against what is said here, for every kind of the wire.
-#include "worker/peer_roles.h"
+#include "runtime/wire/role_table.h"
 
 #include <gtest/gtest.h>
 
@@ -12,22 +12,25 @@ namespace {
 
 using wire::Role;
 
+template <class Kind>
+constexpr std::size_t kOf = wire::KindOf<wire::BodyFamily, Kind>::value;
+
 std::set<Role> WhoMay(std::size_t kind) {
   std::set<Role> found;
   for (const Role role : {Role::kNone, Role::kClient, Role::kWorker, Role::kHead, Role::kProcess,
                           Role::kObserver}) {
-    if (MayAsk(role, kind)) found.insert(role);
+    if (wire::MayAskWorker(role, kind)) found.insert(role);
   }
   return found;
 }
 
 TEST(PeerRolesTest, ABareWorkerFetchesPayloadsAndDoesNothingElse) {
   for (std::size_t kind = 0; kind < std::size(wire::BodyFamily::kOperations); ++kind) {
-    const bool fetches = kind == peer_rows::Of<wire::GetBlob>();
-    EXPECT_EQ(MayAsk(Role::kWorker, kind), fetches) << kind;
-    const bool logs = kind == peer_rows::Of<wire::ReadLog>() ||
-                      kind == peer_rows::Of<wire::ReadLogs>();
-    EXPECT_EQ(MayAsk(Role::kObserver, kind), logs) << kind;
+    const bool fetches = kind == kOf<wire::GetBlob>;
+    EXPECT_EQ(wire::MayAskWorker(Role::kWorker, kind), fetches) << kind;
+    const bool logs = kind == kOf<wire::ReadLog> ||
+                      kind == kOf<wire::ReadLogs>;
+    EXPECT_EQ(wire::MayAskWorker(Role::kObserver, kind), logs) << kind;
   }
 }
 
