@@ -31,6 +31,15 @@ print("name", returned.name.split("-")[0], flush=True)
 """
 
 
+ENDS = """
+from azure.ai.ml import MLClient, command
+client = MLClient(None, "s", "g", "w")
+job = client.jobs.create_or_update(command(command="exec sleep 1000", environment="e"))
+poller = client.jobs.begin_cancel(job.name)
+print(job.studio_url, client.jobs.get(job.name).properties, poller.result(), poller.status(), poller.done(), client.jobs.get(job.name).status)
+"""
+
+
 @pytest.fixture
 def cluster_here(home: Home) -> Home:
     home.run("start", "--head", "--port", "0", "--num-cpus", "8")
@@ -47,11 +56,21 @@ def test_a_job_file_from_its_creation_to_its_files(cluster_here: Home, tmp_path:
     assert (created["name"], created["resources"], created["inputs"]["epochs"]) == ("mine", {"instance_count": 1}, 3)
     assert troupe_in(tmp_path, "azure", "job", "stream", "-n", "mine").returncode == 0
     assert json.loads(troupe_in(tmp_path, "azure", "job", "show", "-n", "mine").stdout)["status"] == "Completed"
-    assert [each["status"] for each in json.loads(troupe_in(tmp_path, "azure", "job", "list").stdout)] == ["Completed"] * 2
+    assert [each["status"] for each in json.loads(troupe_in(tmp_path, "azure", "job", "list", "-o", "json").stdout)] == ["Completed"] * 2
+    assert troupe_in(tmp_path, "azure", "job", "show", "-n", "mine", "--query", "status", "-o", "tsv").stdout == "Completed\n"
+    assert troupe_in(tmp_path, "azure", "job", "create", "-f", "w/job.yml", "-n", "named", "--web", "--query", "name", "-o", "tsv").stdout == "named\n"
+    (tmp_path / "nothing.py").write_text("")
+    assert troupe_in(tmp_path, "submit", "nothing.py").returncode == 0
+    table = troupe_in(tmp_path, "azure", "job", "list", "--max-results", "1").stdout.splitlines()
+    assert len(table) == 2 and table[0].split()[:3] == ["TYPE", "NAME", "ID"] and table[1].split()[:2] == ["command", "named"], table
+    assert "is no JMESPath expression" in troupe_in(tmp_path, "azure", "job", "list", "--query", "[").stderr
     assert troupe_in(tmp_path, "azure", "job", "download", "-n", "mine", "--all", "-p", "d").returncode == 0
     assert (tmp_path / "d/named-outputs/model/1.txt").read_text() == "made by 1\n"
     assert "epochs 3" in (tmp_path / "d/artifacts/user_logs/std_log_process_01.txt").read_text()
     assert "mine" in cluster_here.run("list", "launches").stdout
+    (tmp_path / "ends.py").write_text(ENDS)
+    done = troupe_in(tmp_path, "run-as", "ends.py")
+    assert done.stdout == "None {} None Succeeded True Canceled\n", done.stderr
 
 
 def test_the_exit_code_and_a_file_that_is_wrong(cluster_here: Home, tmp_path: Path) -> None:

@@ -259,3 +259,10 @@ def test_an_output_in_a_storage_is_refused_without_a_remedy_that_outputs_lack() 
         with pytest.raises(ValueError, match="outputs: o: azureml://") as refused:
             _start._output(job, "o", job.outputs["o"])
         assert "direct" not in str(refused.value) and "file:///PATH" in str(refused.value)
+
+
+def test_the_path_of_an_input_may_come_in_the_call() -> None:
+    part = a_job(command="cat ${{inputs.d}}", inputs={"d": Input(type="uri_file")})
+    part(d=Input(type="uri_file", path="./x")).check(is_complete=True)
+    with pytest.raises(ValueError, match=r"inputs: d has no value: give it one, as job\(d=\.\.\.\) does"):
+        part.check(is_complete=True)

@@ -52,7 +52,7 @@ WRONG: dict[str, tuple[str, list[str], list[str]]] = {
     "a variable with =": (JOB + "environment_variables: {A=B: 1}\n", ["3:25"], ["'A=B' is no name of an environment variable"]),
     "an expression": ("command: echo ${{inputs.epoch}}\nenvironment: azureml:any@latest\ninputs: {epochs: 3}\n", ["1:10"], ["did you mean 'epochs'?"]),
     "an expression without its end": ("command: echo ${{inputs.epochs\nenvironment: azureml:any@latest\ninputs: {epochs: 3}\n", ["1:10"], ["has no }} after it"]),
-    "an input without a value": ("command: echo ${{inputs.d}}\nenvironment: azureml:any@latest\ninputs:\n  d: {type: uri_file}\n", ["4:6"], ["inputs: d has no value"]),
+    "an input without a value": ("command: echo ${{inputs.d}}\nenvironment: azureml:any@latest\ninputs:\n  d:\n", ["4:5"], ["inputs: d has no value"]),
     "a distribution": (JOB + "distribution: {type: pytorh}\n", ["3:22"], ["did you mean 'pytorch'?"]),
     "a distribution without a type": (JOB + "distribution: {process_count_per_instance: 2}\n", ["3:15"], ["distribution has no 'type'"]),
     "a distribution's count": (JOB + "distribution: {type: mpi, process_count_per_instance: many}\n", ["3:55"], ["process_count_per_instance must be a whole number"]),
@@ -106,6 +106,7 @@ RIGHT: dict[str, str] = {
     "variables of numbers": JOB + "environment_variables: {A: 3, B: true, C: x, D: null}\n",
     "sizes": JOB + "resources: {shm_size: 2g, docker_args: --ipc host}\n",
     "words in another case": JOB + "type: command\nqueue_settings: {priority: High, job_tier: Spot}\ndistribution: {type: PyTorch}\n",
+    "an input that a call gives its path": "command: cat ${{inputs.d}}\nenvironment: azureml:any@latest\ninputs:\n  d: {type: uri_file}\n",
     "modes": JOB + "inputs:\n  a: {type: uri_folder, path: ., mode: download}\n  b: {type: mltable, path: ., mode: eval_mount}\n  c: {path: ., mode: direct}\n"
              "outputs:\n  o: {type: uri_folder, mode: rw_mount}\n  p: {mode: upload}\n  q:\n",
     "an anchor": JOB + "tags: &t {a: b}\nproperties: *t\n",

@@ -2,14 +2,16 @@
 from __future__ import annotations
 
 import atexit
+import contextlib
 import signal
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 from troupe import _visible, exceptions
 from troupe._cluster import session as _session, status_lines
-from troupe._code import field_checks
+from troupe._code import field_checks, travelled
 from troupe.azure import _start
 from troupe.azure._command import Command, Job
 from troupe.azure._sweep_job import Sweep
@@ -73,6 +75,32 @@ _NOT_HERE = {
     "batch_endpoints": "an actor serves: troupe.remote(Class).remote()", "online_endpoints": "an actor serves: troupe.remote(Class).remote()",
     "workspaces": "there is one cluster, that of TROUPE_ADDRESS", "schedules": "a timer of the system can run `troupe azure job create`",
 }
+
+
+class Poller:
+    """Something that was begun and goes on by itself, as azure.core.polling.LROPoller. A program that ends waits for it."""
+
+    def __init__(self, work: Callable[[], None]) -> None:
+        executor = ThreadPoolExecutor(1, thread_name_prefix="troupe-poller")
+        self._future = executor.submit(work)
+        executor.shutdown(wait=False)
+
+    def result(self, timeout: float | None = None) -> None:
+        """Block until the end, `timeout` seconds at most, and return None. Raises what the work raises, and TimeoutError."""
+        self._future.result(timeout)
+
+    def wait(self, timeout: float | None = None) -> None:
+        """Block until the end, or for `timeout` seconds; `done` says which. Raises what the work raises."""
+        with contextlib.suppress(TimeoutError):
+            self.result(timeout)
+
+    def done(self) -> bool:
+        """Return True if it has ended."""
+        return self._future.done()
+
+    def status(self) -> str:
+        """Return "InProgress", "Succeeded" or "Failed"."""
+        return "InProgress" if not self.done() else "Succeeded" if self._future.exception() is None else "Failed"
 
 
 class JobOperations:
@@ -286,7 +314,12 @@ class JobOperations:
             return
         self.handle(self.info(name)).cancel("cancelled by jobs.cancel")
 
-    begin_cancel = cancel
+    def begin_cancel(self, name: str) -> Poller:
+        """Begin to cancel a job, and return what waits for its end: `begin_cancel(name).result()` is `cancel(name)`. Raises NotFoundError at once."""
+        if self._sweep(name) is not None:
+            return Poller(lambda: self.cancel(name))
+        handle = self.handle(self.info(name))
+        return Poller(lambda: handle.cancel("cancelled by jobs.begin_cancel"))
 
     def download(self, name: str, *, download_path: Any = ".", output_name: str | None = None, all: bool = False) -> None:
         """Brings what a job that is over has written: `artifacts/` (its outputs/ and logs/, and what its processes printed), with
@@ -333,4 +366,6 @@ def _write_logs(handle: LaunchHandle, info: dict, folder: Path) -> None:
 
 
 def _job_of(info: dict) -> Job:
-    return Job(info["name"], info["launch"], status_of(info), nodes=len(info["nodes"]), processes=info["ranks"])
+    job = Job(info["name"], info["launch"], status_of(info), nodes=len(info["nodes"]), processes=info["ranks"])
+    job.is_command_job = travelled.door(info) == _start.DOOR
+    return job

@@ -27,19 +27,23 @@ class Job:
     """A job as the cluster knows it, by whomever it was submitted: name, id, status, how many nodes and processes it has."""
 
     type = "command"
+    studio_url: str | None = None
+    is_command_job = True
+    """False for launches that did not come as command jobs, which `jobs.list` gives too."""
 
     def __init__(self, name: str, launch: str, status: str, *, nodes: int = 0, processes: int = 0) -> None:
         self.name: str | None = name
         self.id: str | None = launch
         self.status: str | None = status
         self.nodes, self.processes = nodes, processes
+        self.properties: dict[str, str] = {}
 
     def __repr__(self) -> str:
         return f"<job {self.name} {self.status}>"
 
     def to_dict(self) -> dict[str, Any]:
         """All of it."""
-        return {"type": self.type, **vars(self)}
+        return {"type": self.type, **{name: value for name, value in vars(self).items() if name != "is_command_job"}}
 
 
 class Origin:
@@ -58,10 +62,11 @@ class Command:
     """A command job: what `command()`, `load_job` and `MLClient.jobs` give. Its attributes are those that `command()` has as keywords.
 
     `resources`, `limits` and `queue_settings` are objects of their own. `status` and `id` are what the cluster said when it was last asked.
-    Calling it with values of inputs makes another one: `job(epochs=3)`.
+    `studio_url`: None, for no page shows a job. Calling it with values of inputs makes another one: `job(epochs=3)`.
     """
 
     type = "command"
+    studio_url: str | None = None
 
     def __init__(self, base_path: str = "", **fields: Any) -> None:
         self.base_path = base_path or os.getcwd()  # what relative paths are from
@@ -168,9 +173,9 @@ class Command:
                                      search_space=search_space, early_termination_policy=early_termination_policy, limits=limits,
                                      queue_settings=queue)
 
-    def check(self) -> None:
-        """What can be said of it without a cluster. Raises TypeError or ValueError; `jobs.create_or_update` does so again, for a job may
-        be changed after it was made."""
+    def check(self, *, is_complete: bool = False) -> None:
+        """Check what can be said of the job without a cluster. Raises TypeError or ValueError; `jobs.create_or_update` does so again, for a job may
+        be changed after it was made. `is_complete`: also that each Input has its path or value, which a call of the job may still give."""
         field_checks.text("command", self.command)
         self.distribution = _distributions.of(self.distribution)
         self.environment_variables = {name: "" if value is None else value if isinstance(value, str) else str(value)
@@ -184,9 +189,9 @@ class Command:
         for name in ("name", "display_name", "description", "experiment_name", "compute"):
             if getattr(self, name) is not None:
                 (_schema.name if name == "name" else field_checks.text)(name, getattr(self, name))
-        self.templates()
+        self.templates(is_complete=is_complete)
 
-    def templates(self) -> dict[str, _expressions.Template]:
+    def templates(self, *, is_complete: bool = True) -> dict[str, _expressions.Template]:
         """Of the command, under "", and of each variable under its name. Raises ValueError for an expression that names nothing, and for an
         input that is named outside of $[[ ]] and has no value."""
         texts = {"": self.command, **self.environment_variables}
@@ -198,7 +203,11 @@ class Command:
                 continue
             missing = value is None or isinstance(value, _entities.Input) and (value.default if value.is_literal else value.path) is None
             if missing and (_expressions.Place("inputs", name) in needed or not getattr(value, "optional", True)):
-                raise ValueError(f"inputs: {name} has no value; one that may have none stands in $[[...]] in the command")
+                if value is None:
+                    raise ValueError(f"inputs: {name} has no value; one that may have none stands in $[[...]] in the command")
+                if is_complete:
+                    with self.located("inputs", name):
+                        raise ValueError(f"inputs: {name} has no value: give it one, as job({name}=...) does")
         return found
 
     def to_dict(self) -> dict[str, Any]:

@@ -20,6 +20,7 @@ from troupe.launch import _function, _ports, _program, _submit, _vendor_place
 from troupe.launch._handle import LaunchHandle
 
 _REMEDY = "put it where all nodes read it, and give file:///PATH, its path there; or mode='direct' for what the program reads itself"
+DOOR = "azure"
 _SAID_ONLY = {"identity": "identity", "services": "services", "parent_job_name": "parent_job_name"}
 
 
@@ -30,7 +31,7 @@ def start(job: Command, session: Any, *, quiet: bool = False, detach: bool = Tru
 
     Raises FileNotFoundError, TypeError, ValueError, TooLargeError, PlacementError.
     """
-    job.check()
+    job.check(is_complete=True)
     with job.located("compute"):
         kind, unknown = _instances.meant({"compute": job.compute, "instance_type": job.resources.instance_type})
     reason = _vendor_place.without_gpus(session)
@@ -93,7 +94,7 @@ def _options(job: Command, plan: _plan.Plan, session: Any, *, detach: bool, quie
         "infeasible": session.store.get("infeasible") or "refuse"})  # run-as, which makes Ray's tasks wait for a node, says nothing of jobs
     if _vendor_place.without_gpus(session):
         options = replace(options, runtime_env={"env_vars": {**variables, **_vendor_place.variables_of_ranks()}})
-    options = replace(options, where=dict(plan.where), door="azure")
+    options = replace(options, where=dict(plan.where), door=DOOR)
     return replace(options, cpus_per_rank=0) if session.embedded is not None else options  # of its own cluster nobody else has any
 
 

@@ -144,6 +144,7 @@ class Sweep:
     """A sweep of command jobs: what `command(...).sweep(...)` and a YAML file with `type: sweep` give. Its attributes may be set until it runs."""
 
     type = "sweep"
+    studio_url: str | None = None
 
     def __init__(self, trial: Command, search_space: Mapping[str, Any], objective: Any, *, sampling_algorithm: Any = "random", limits: Any = None,
                  early_termination: Any = None, queue_settings: Any = None, **about: Any) -> None:

@@ -12,7 +12,7 @@ import click
 from troupe import exceptions
 from troupe._cluster import connect, home, session as _session
 from troupe.azure._client import JobOperations
-from troupe.cli import _common
+from troupe.cli import _common, _outputs
 from troupe.launch import _errors
 
 
@@ -60,10 +60,12 @@ def _jobs(address: str | None, token_file: str | None, cluster: str | None) -> I
 @click.option("--set", "overrides", metavar="KEY=VALUE", multiple=True, help="A value in place of the file's, any number of times: inputs.epochs=3.")
 @click.option("--stream", "-s", is_flag=True, help="Show its output and end as it does, instead of its description.")
 @click.option("--idempotency-key", metavar="KEY", help="Return the job that was submitted with this key before, if the cluster still keeps it.")
+@click.option("--web", "_web", is_flag=True, hidden=True, expose_value=False)
+@_outputs.options("json")
 @_options
-def create(file: str, name: str | None, overrides: tuple[str, ...], stream: bool, idempotency_key: str | None, address: str | None, token_file: str | None,
-           cluster: str | None) -> int:
-    """Submit the job of a file, and print it as JSON.
+def create(file: str, name: str | None, overrides: tuple[str, ...], stream: bool, idempotency_key: str | None, form: str, query: Any,
+           address: str | None, token_file: str | None, cluster: str | None) -> int:
+    """Submit the job of a file, and print it.
 
     With --stream its output is shown, and the exit code is that of the process which failed; where no cluster is known it then runs on one of
     this machine. Ctrl-C cancels it.
@@ -82,7 +84,7 @@ def create(file: str, name: str | None, overrides: tuple[str, ...], stream: bool
         submitted = jobs.create_or_update(described, idempotency_key=idempotency_key)
         if stream:
             return _follow(jobs, submitted)
-        _common.echo_json(_plain(submitted.to_dict()))
+        _outputs.show(_plain(submitted.to_dict()), form, query)
         return 0
 
 
@@ -133,19 +135,31 @@ def _code_of(follow: Callable[[], None]) -> int:
 
 @job.command()
 @_name
+@click.option("--web", "_web", is_flag=True, hidden=True, expose_value=False)
+@_outputs.options("json")
 @_options
-def show(name: str, address: str | None, token_file: str | None, cluster: str | None) -> None:
-    """Print a job as JSON: name, id, status."""
+def show(name: str, form: str, query: Any, address: str | None, token_file: str | None, cluster: str | None) -> None:
+    """Print a job: name, id, status."""
     with _jobs(address, token_file, cluster) as jobs:
-        _common.echo_json(jobs.get(name).to_dict())
+        _outputs.show(_plain(jobs.get(name).to_dict()), form, query)
 
 
 @job.command("list")
+@click.option("--max-results", "-r", type=click.IntRange(min=1), metavar="N", help="So many at most, the latest.")
+@click.option("--parent-job-name", "-p", metavar="NAME", help="Only the trials of this sweep.")
+@_outputs.options("table")
 @_options
-def list_(address: str | None, token_file: str | None, cluster: str | None) -> None:
-    """Print all jobs as one JSON list, the latest first."""
+def list_(max_results: int | None, parent_job_name: str | None, form: str, query: Any, address: str | None, token_file: str | None,
+          cluster: str | None) -> None:
+    """Print the command jobs and sweeps that the cluster knows, the latest first.
+
+    Scripts ask for the form that they read:
+
+        troupe azure job list -o json --query "[?status=='Failed'].name"
+    """
     with _jobs(address, token_file, cluster) as jobs:
-        _common.echo_json([each.to_dict() for each in jobs.list()])
+        own = [each for each in jobs.list(parent_job_name=parent_job_name) if each.is_command_job][:max_results]
+        _outputs.show([_plain(each.to_dict()) for each in own], form, query)
 
 
 @job.command()

@@ -31,7 +31,7 @@ _NODE = "ray.io/node-id"
 
 class SweepState(Job):
     """A sweep as its folder has it: `trials`: how many run, have ended how; `best_child_run_id`: the name of the best trial's job, None: none has
-    reported yet, with `best_value` of the metric and `best_parameters`."""
+    reported yet, with `best_value` of the metric and `best_parameters`; `properties` has it too. `studio_url`: the sweep's folder."""
 
     type = "sweep"
 
@@ -43,6 +43,9 @@ class SweepState(Job):
         self.best_value = None if best is None else seen.value_of(best)
         self.best_parameters = None if best is None else dict(best.config)
         self.path = str(seen.path)
+        if self.best_child_run_id is not None:
+            self.properties["best_child_run_id"] = self.best_child_run_id
+        self.studio_url = Path(seen.path).absolute().as_uri()
 
 
 def status_of(seen: SweepView) -> str:
@@ -63,7 +66,7 @@ def submit(sweep: Sweep, session: _session.Session) -> _handle.SweepHandle:
     trial = plan.trial
     if sweep.queue_settings.priority is not None:
         trial.queue_settings = sweep.queue_settings
-    trial.check()
+    trial.check(is_complete=True)
     with trial.located("code"):
         code = _code_folder.check(trial.code, trial.base_path)
     room = _room(plan, session)

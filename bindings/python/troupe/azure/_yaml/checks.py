@@ -146,7 +146,7 @@ def _job(faults: Faults, place: _Place, fields: Mapping[str, Any], inputs: Any, 
     inputs = inputs if isinstance(inputs, Mapping) else {}
     needed = _texts(faults, place, fields, inputs, outputs if isinstance(outputs, Mapping) else {}, space)
     for name, each in inputs.items():
-        if name not in space and name not in wrong and _lacks_value(name, each, needed):
+        if each is None and name not in space and name not in wrong and _expressions.Place("inputs", name) in needed:
             error = ValueError(f"inputs: {name} has no value; one that may have none stands in $[[...]] in the command")
             faults.add(error, *((*place, "inputs") if name in own else at_inputs), name)
 
@@ -295,12 +295,3 @@ def _texts(faults: Faults, place: _Place, fields: Mapping[str, Any], inputs: Map
         with faults.at(*at):
             needed |= _expressions.named(_expressions.read(text, what, {*inputs, *space}, outputs, space if place else None), required=True)
     return needed
-
-
-def _lacks_value(name: str, given: Any, needed: set[_expressions.Place]) -> bool:
-    """Return True for an input without a value that has to have one."""
-    if given is not None and not isinstance(given, Mapping):
-        return False
-    is_literal = given is not None and str(given.get("type")).lower() in _schema.LITERAL_TYPES
-    value = None if given is None else given.get("value", given.get("default" if is_literal else "path"))
-    return value is None and (_expressions.Place("inputs", name) in needed or given is not None and given.get("optional") is not True)
