@@ -6,6 +6,7 @@
 #include "bindings/support/nanobind.h"
 #include "bindings/train/bind_digest.h"
 #include "bindings/train/bind_groups.h"
+#include "bindings/train/bind_noted_calls.h"
 
 namespace nb = nanobind;
 
@@ -37,4 +38,5 @@ NB_MODULE(_native, m) {
   troupe::bindings::bind_fork(m);
   troupe::bindings::bind_digest(m);
   troupe::bindings::bind_groups(m);
+  troupe::bindings::bind_noted_calls(m);
 }

@@ -23,7 +23,7 @@ from troupe._after_import import replace
 from troupe._process import group_epochs, group_names, torch_backend
 from troupe._process.group_questions import Questions
 from troupe._process.late_ranks import Pace, accused, late, there, told
-from troupe._process.returned import group_counts, message_counts, returned_parts, returned_peers
+from troupe._process.returned import group_counts, returned_parts, returned_peers
 from troupe.launch import _parts
 
 PATIENCE_VARIABLE = "TROUPE_LATE_RANK_S"
@@ -255,8 +255,6 @@ def op_here() -> str:
     """The operation of torch's in which the program's thread is: `all_reduce`, `backward`; "" where it is in none."""
     frame = sys._current_frames().get(_parts.thread())
     op = ""
-    while frame is not None and frame.f_code.co_filename in (group_counts.__file__, message_counts.__file__):  # which count what torch begins and waits for
-        frame = frame.f_back
     while frame is not None and any(each in frame.f_code.co_filename for each in (*_WAITS, "torch/autograd/", "torch/_tensor.py")):
         if _DISTRIBUTED not in frame.f_code.co_filename:
             op = "backward"

@@ -18,6 +18,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from troupe import _native as native
 from troupe._process import torch_backend
 from troupe._process.returned import message_counts
 
@@ -38,6 +39,7 @@ class Collective:
 _making: dict[str, None] = {}          # names of groups whose making was begun, in that order
 _over: dict[str, int] = {}             # key -> collectives of a group that was destroyed
 _waiting: dict[int, Any] = {}          # thread -> the torch.distributed.Work that it waits for
+_originals: dict[tuple[Any, str], Any] = {}  # methods of torch's classes that are wrapped here
 _module: Any = None
 
 
@@ -49,29 +51,14 @@ def wrap(module: Any) -> None:
     if group is None or work is None:  # a torch without groups
         return
     message_counts.wrap(group, _wrap_method)
-    _wrap_method(work, "wait", _noted_wait)
+    _wrap_method(work, "wait", lambda wait: native.noted_wait(wait, _waiting))
 
 
 def _wrap_method(cls: Any, name: str, made_of: Callable[[Any], Any]) -> None:
     original = getattr(cls, name, None)
-    if original is not None and not hasattr(original, "_troupe_original"):
-        made = made_of(original)
-        made._troupe_original = original
-        setattr(cls, name, made)
-
-
-def _noted_wait(original: Any) -> Any:
-    waiting, own_thread = _waiting, threading.get_ident  # local: this is part of every operation
-
-    def wait(self: Any, *args: Any, **kwargs: Any) -> Any:  # by this very name: pybind11 knows then that no class of the program's overrides it
-        thread = own_thread()
-        waiting[thread] = self
-        try:
-            return original(self, *args, **kwargs)
-        finally:
-            waiting.pop(thread, None)
-
-    return wait
+    if original is not None and (cls, name) not in _originals:
+        _originals[cls, name] = original
+        setattr(cls, name, made_of(original))
 
 
 def note_making(name: str) -> None:
@@ -120,7 +107,7 @@ def counted(group: Any) -> list[tuple[str, int]]:
         with contextlib.suppress(RuntimeError, AttributeError):  # a backend that does not count
             count = torch_backend.begun(group) if kind == torch_backend.NAME else group._get_backend(those[0])._get_sequence_number_for_group()
             if count is not None:
-                found.append((kind, count - (sum(message_counts.of_device(name, each.type) for each in those) if kind == _GLOO else 0)))
+                found.append((kind, count - (message_counts.on_devices(name, [each.type for each in those]) if kind == _GLOO else 0)))
     return found
 
 

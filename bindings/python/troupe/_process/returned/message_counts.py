@@ -1,19 +1,19 @@
 """How many messages this process has begun with each member of its process groups; nothing of torch's counts those.
 
-Counting is part of every send and receive, which take as little as 15 us: it is a few dictionary operations, and what a message was is worked
-out when it is asked for. Counts of a group outlive it.
+Counting is part of every send and receive, which take as little as 15 us, so it is done in C++ (bindings/train/bind_noted_calls.cc). Counts of a
+group outlive it.
 """
 from __future__ import annotations
 
+import contextlib
 import threading
 import weakref
-from collections import Counter, deque
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from typing import Any
 
-RECENT_MAX = 4096
-"""Messages whose Work is known; one that is older than so many others and still waited for is not told of."""
+from troupe import _native as native
 
 
 @dataclass(frozen=True)
@@ -30,54 +30,28 @@ class Message:
 class GroupMessages:
     """Counts of one group."""
 
-    __slots__ = ("mine", "name", "of_device", "received", "sent", "unclear")
+    __slots__ = ("elsewhere", "has_devices", "mine", "name", "received", "sent", "unclear")
 
-    def __init__(self, name: str, mine: int) -> None:
-        self.name, self.mine = name, mine
+    def __init__(self, name: str, mine: int, has_devices: bool) -> None:
+        """`has_devices`: messages are counted by the device of their tensors, for these have different backends."""
+        self.name, self.mine, self.has_devices = name, mine, has_devices
         self.sent: dict[int | None, int] = {}      # by the other member's rank in the group
         self.received: dict[int | None, int] = {}  # None: from whichever member sends
-        self.of_device: Counter[str] = Counter()   # by type of device
+        self.elsewhere: Counter[str] = Counter()   # of these, by type of device that is not the CPU
         self.unclear = False
 
 
 _lock = threading.Lock()
 _by_name: dict[str, GroupMessages] = {}
-_by_group: dict[int, tuple[weakref.ref[Any], GroupMessages]] = {}  # by id of a ProcessGroup, which may be used again
 _coalescing: set[str] = set()
-_recent: deque[tuple[weakref.ref[Any], GroupMessages, bool, int | None, int]] = deque(maxlen=RECENT_MAX)
 
 
 def wrap(group: type, replace_method: Callable[[Any, str, Callable[[Any], Any]], None]) -> None:
     """Count the messages of all groups. `group`: torch.distributed.ProcessGroup."""
-    replace_method(group, "send", lambda send: _counted(send, receives=False))
-    replace_method(group, "recv", lambda recv: _counted(recv, receives=True))
-    replace_method(group, "recv_anysource", _counted_any)
+    for name, find, peer_at in (("send", _find_sent, 2), ("recv", _find_received, 2), ("recv_anysource", _find_received, 0)):
+        replace_method(group, name, lambda begin, find=find, peer_at=peer_at: native.counted_message(begin, find, _note_other, _coalescing, peer_at))
     replace_method(group, "_start_coalescing", lambda start: _marked(start, _coalescing.add))
     replace_method(group, "_end_coalescing", lambda end: _marked(end, _coalescing.discard))
-
-
-def _counted(begin: Any, *, receives: bool) -> Any:
-    def send_or_receive(self: Any, tensors: Any, peer: int, *args: Any, **kwargs: Any) -> Any:
-        work = begin(self, tensors, peer, *args, **kwargs)
-        try:
-            _note(self, tensors, receives, peer, work)
-        except Exception:  # a group or Work of another kind: it is not counted
-            return work
-        return work
-
-    return send_or_receive
-
-
-def _counted_any(begin: Any) -> Any:
-    def recv_anysource(self: Any, tensors: Any, *args: Any, **kwargs: Any) -> Any:
-        work = begin(self, tensors, *args, **kwargs)
-        try:
-            _note(self, tensors, True, None, work)
-        except Exception:  # as above
-            return work
-        return work
-
-    return recv_anysource
 
 
 def _marked(step: Any, note: Callable[[str], None]) -> Any:
@@ -88,31 +62,39 @@ def _marked(step: Any, note: Callable[[str], None]) -> Any:
     return coalescing
 
 
-def _note(group: Any, tensors: Any, receives: bool, peer: int | None, work: Any) -> None:
-    known = _by_group.get(id(group))
-    of_group = known[1] if known is not None and known[0]() is group else _find(group)
-    tensor = tensors[0]
-    counts = of_group.received if receives else of_group.sent
-    with _lock:
-        number = counts[peer] = counts.get(peer, 0) + 1
-        of_group.of_device["cpu" if tensor.is_cpu else tensor.device.type] += 1
-        if receives and peer is None:  # any message may be the one that it gets
-            number = sum(of_group.received.values())
-        if _coalescing and of_group.name in _coalescing:
-            of_group.unclear = True
-    if work is not None:
-        _recent.append((weakref.ref(work), of_group, receives, peer, number))
+def _find_sent(group: Any) -> tuple[weakref.ref[Any], GroupMessages, dict[int | None, int], bool]:
+    of_group = _find(group)
+    return weakref.ref(group), of_group, of_group.sent, of_group.has_devices
+
+
+def _find_received(group: Any) -> tuple[weakref.ref[Any], GroupMessages, dict[int | None, int], bool]:
+    of_group = _find(group)
+    return weakref.ref(group), of_group, of_group.received, of_group.has_devices
 
 
 def _find(group: Any) -> GroupMessages:
-    """Return the counts of a group that is not known by its id."""
     name = group.group_name
     with _lock:
-        of_group = _by_name.get(name) or _by_name.setdefault(name, GroupMessages(name, group.rank()))
-        for key in [key for key, (there, _) in _by_group.items() if there() is None]:
-            del _by_group[key]
-        _by_group[id(group)] = weakref.ref(group), of_group
-    return of_group
+        return _by_name.get(name) or _by_name.setdefault(name, GroupMessages(name, group.rank(), len(_backends(group)) > 1))
+
+
+def _backends(group: Any) -> set[str]:
+    """Return the names of the backends that the group's devices have."""
+    found = set()
+    for device in group._device_types:
+        with contextlib.suppress(RuntimeError):  # it has none for this device
+            found.add(group._get_backend(device).name())
+    return found
+
+
+def _note_other(of_group: GroupMessages, tensors: Any) -> None:
+    """Note a message of a tensor that is not the CPU's, or while a batch of messages begins."""
+    kind = tensors[0].device.type
+    with _lock:
+        if of_group.has_devices and kind != "cpu":
+            of_group.elsewhere[kind] += 1
+        if of_group.name in _coalescing:
+            of_group.unclear = True
 
 
 def all_groups() -> list[GroupMessages]:
@@ -120,10 +102,15 @@ def all_groups() -> list[GroupMessages]:
     return list(_by_name.values())
 
 
-def of_device(name: str, kind: str) -> int:
-    """Return how many messages of that group had tensors on devices of this type."""
+def on_devices(name: str, kinds: Collection[str]) -> int:
+    """Return how many messages of that group had tensors on devices of these types, which one backend has."""
     of_group = _by_name.get(name)
-    return 0 if of_group is None else of_group.of_device[kind]
+    if of_group is None:
+        return 0
+    elsewhere = sum(count for kind, count in of_group.elsewhere.items() if kind not in kinds)
+    if "cpu" in kinds or not of_group.has_devices:
+        return sum(of_group.sent.copy().values()) + sum(of_group.received.copy().values()) - elsewhere
+    return sum(of_group.elsewhere[kind] for kind in kinds)
 
 
 def is_clear(name: str) -> bool:
@@ -148,7 +135,8 @@ def sent_to(name: str, peer: int) -> int:
 
 def message_of(work: Any) -> Message | None:
     """Return the message that this Work is of; None: it is of none, or of one long ago."""
-    for known, of_group, receives, peer, number in reversed(list(_recent)):
-        if known() is work:
-            return Message(of_group.name, receives, of_group.mine, peer, number)
-    return None
+    known = native.message_of(work)
+    if known is None:
+        return None
+    of_group, counts, peer, number = known
+    return Message(of_group.name, counts is of_group.received, of_group.mine, peer, number)
