@@ -266,3 +266,14 @@ def test_the_path_of_an_input_may_come_in_the_call() -> None:
     part(d=Input(type="uri_file", path="./x")).check(is_complete=True)
     with pytest.raises(ValueError, match=r"inputs: d has no value: give it one, as job\(d=\.\.\.\) does"):
         part.check(is_complete=True)
+
+
+def test_entities_are_values_and_say_what_to_use_instead() -> None:
+    model = azure.Model(name="m", path="./model", type="mlflow_model")
+    assert a_job(command="x ${{inputs.m}}", inputs={"m": model}).inputs.m == Input(type="mlflow_model", path="./model")
+    described = (model, azure.AmlCompute(name="cpu", size="Standard_DS3_v2", min_instances=0, max_instances=4), azure.Workspace(name="w", location="here"),
+                 azure.Environment(image="x"), azure.Data(path="./x"))
+    words = ("jobs.download", "instance_types.yml", "TROUPE_ADDRESS", "what is installed on the nodes", "give a path")
+    for each, instead in zip(described, words, strict=True):
+        with pytest.raises(TypeError, match=f"not {type(each).__name__}: .*{instead}"):
+            azure.MLClient().create_or_update(each)

@@ -20,13 +20,16 @@ if TYPE_CHECKING:
     from troupe.azure._command import Command, Job, command
     from troupe.azure._distributions import MpiDistribution, PyTorchDistribution, RayDistribution, TensorFlowDistribution
     from troupe.azure._entities import (
+        AmlCompute,
         CommandJobLimits,
         Data,
         Environment,
         Input,
         JobResourceConfiguration,
+        Model,
         Output,
         QueueSettings,
+        Workspace,
     )
     from troupe.azure._entities import JobResourceConfiguration as ResourceConfiguration
     from troupe.azure._yaml import load_job
@@ -37,12 +40,12 @@ _WHERE = {
     "MpiDistribution": "_distributions", "PyTorchDistribution": "_distributions", "RayDistribution": "_distributions",
     "TensorFlowDistribution": "_distributions", "CommandJobLimits": "_entities", "Data": "_entities", "Environment": "_entities",
     "Input": "_entities", "JobResourceConfiguration": "_entities", "Output": "_entities", "QueueSettings": "_entities",
-    "load_job": "_yaml", "AssetTypes": "constants", "InputOutputModes": "constants",
+    "AmlCompute": "_entities", "Model": "_entities", "Workspace": "_entities", "load_job": "_yaml", "AssetTypes": "constants", "InputOutputModes": "constants",
 }
 
-__all__ = ["AssetTypes", "Command", "CommandJobLimits", "Data", "Environment", "Input", "InputOutputModes", "Job", "JobOperations",
-           "JobResourceConfiguration", "MLClient", "MpiDistribution", "Output", "PyTorchDistribution", "QueueSettings", "RayDistribution",
-           "ResourceConfiguration", "TensorFlowDistribution", "command", "load_job"]
+__all__ = ["AmlCompute", "AssetTypes", "Command", "CommandJobLimits", "Data", "Environment", "Input", "InputOutputModes", "Job", "JobOperations",
+           "JobResourceConfiguration", "MLClient", "Model", "MpiDistribution", "Output", "PyTorchDistribution", "QueueSettings", "RayDistribution",
+           "ResourceConfiguration", "TensorFlowDistribution", "Workspace", "command", "load_job"]
 
 
 def __getattr__(name: str) -> Any:

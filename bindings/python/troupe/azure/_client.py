@@ -77,6 +77,10 @@ _NOT_HERE = {
 }
 
 
+_INSTEAD_OF = {"Data": "data", "Environment": "environments", "AmlCompute": "compute", "Model": "models", "Workspace": "workspaces"}
+"""By the name of an entity, the operations that would take it."""
+
+
 class Poller:
     """Something that was begun and goes on by itself, as azure.core.polling.LROPoller. A program that ends waits for it."""
 
@@ -135,7 +139,8 @@ class JobOperations:
         """
         del skip_validation
         if not isinstance(job, Sweep | Command):
-            raise TypeError(f"a job is what command() or load_job() makes, not {type(job).__name__}")
+            instead = _INSTEAD_OF.get(type(job).__name__, "")
+            raise TypeError(f"a job is what command() or load_job() makes, not {type(job).__name__}" + (f": {_NOT_HERE[instead]}" if instead else ""))
         for name, value in (("description", description), ("compute", compute), ("tags", tags), ("experiment_name", experiment_name)):
             if value is not None:
                 setattr(job, name, value)

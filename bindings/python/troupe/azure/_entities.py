@@ -91,6 +91,51 @@ class Data(_Part):
         self.tags, self.properties = _schema.mapping("tags", tags), _schema.mapping("properties", properties)
 
 
+class Model(_Part):
+    """A model: a path with a name, given as an input. Models are registered nowhere here.
+
+        Model(name="digits", type="custom_model", path="./model")
+    """
+
+    def __init__(self, *, path: Any = None, type: str = "custom_model", name: str | None = None, version: str | None = None,
+                 description: str | None = None, tags: Mapping[str, str] | None = None, properties: Mapping[str, str] | None = None,
+                 flavors: Any = None, stage: str | None = None) -> None:
+        self.type = _schema.one_of("a model's type", type, _schema.ASSET_TYPES)
+        self.path = _path("a model's path", path)
+        self.name, self.version, self.description, self.flavors, self.stage = name, version, description, flavors, stage
+        self.tags, self.properties = _schema.mapping("tags", tags), _schema.mapping("properties", properties)
+
+
+class AmlCompute(_Part):
+    """A compute cluster as scripts describe it. Nothing makes one here: `instance_types.yml` says which nodes its name means.
+
+        AmlCompute(name="cpu-cluster", size="Standard_DS3_v2", max_instances=4)
+    """
+
+    type = "amlcompute"
+
+    def __init__(self, *, name: str, size: str | None = None, description: str | None = None, location: str | None = None,
+                 min_instances: int | None = None, max_instances: int | None = None, idle_time_before_scale_down: int | None = None,
+                 tier: str | None = None, identity: Any = None, tags: Mapping[str, str] | None = None, ssh_settings: Any = None,
+                 ssh_public_access_enabled: bool | None = None, network_settings: Any = None, enable_node_public_ip: bool | None = None) -> None:
+        self.name = field_checks.text("a compute's name", name)
+        self.size, self.description, self.location, self.tier, self.identity = size, description, location, tier, identity
+        self.min_instances, self.max_instances, self.idle_time_before_scale_down = min_instances, max_instances, idle_time_before_scale_down
+        self.ssh_settings, self.ssh_public_access_enabled = ssh_settings, ssh_public_access_enabled
+        self.network_settings, self.enable_node_public_ip = network_settings, enable_node_public_ip
+        self.tags = _schema.mapping("tags", tags)
+
+
+class Workspace(_Part):
+    """A workspace as scripts describe it. There is none here, but the cluster that TROUPE_ADDRESS names."""
+
+    def __init__(self, *, name: str, description: str | None = None, display_name: str | None = None, location: str | None = None,
+                 resource_group: str | None = None, tags: Mapping[str, str] | None = None) -> None:
+        self.name = field_checks.text("a workspace's name", name)
+        self.description, self.display_name, self.location, self.resource_group = description, display_name, location, resource_group
+        self.tags = _schema.mapping("tags", tags)
+
+
 class Environment(_Part):
     """What a job would run in, by its names: here that is the nodes' own, and a job says so once.
 
@@ -155,7 +200,7 @@ def input_of(name: str, given: Any) -> Any:
     """One input as the job has it: an Input, or a literal. Raises TypeError or ValueError, naming it."""
     check_name("inputs", name)
     try:
-        if isinstance(given, Data):
+        if isinstance(given, Data | Model):
             return Input(type=given.type, path=given.path)
         if isinstance(given, Mapping):
             fields = _schema.mapping("it", given, INPUT)

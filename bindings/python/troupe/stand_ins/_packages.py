@@ -60,8 +60,8 @@ TORCH_DISTRIBUTOR = Package(
     }))
 
 _DISTRIBUTIONS = ("MpiDistribution", "PyTorchDistribution", "RayDistribution", "TensorFlowDistribution")
-_AZURE_ENTITIES = ("Command", "CommandJobLimits", "Data", "Environment", "Input", "Job", "JobResourceConfiguration", "Output", "QueueSettings",
-                   "ResourceConfiguration")
+_AZURE_ENTITIES = ("AmlCompute", "Command", "CommandJobLimits", "Data", "Environment", "Input", "Job", "JobResourceConfiguration", "Model", "Output",
+                   "QueueSettings", "ResourceConfiguration", "Workspace")
 _AZURE_SWEEP = ("BanditPolicy", "BayesianSamplingAlgorithm", "Choice", "GridSamplingAlgorithm", "LogNormal", "LogUniform", "MedianStoppingPolicy", "Normal",
                 "Objective", "QLogNormal", "QLogUniform", "QNormal", "QUniform", "Randint", "RandomSamplingAlgorithm", "SamplingAlgorithm", "SweepJob",
                 "SweepJobLimits", "TruncationSelectionPolicy", "Uniform")
