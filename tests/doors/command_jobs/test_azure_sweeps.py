@@ -160,6 +160,7 @@ def test_c8_every_way_of_mlflow_to_log_reports(idle: Home, tmp_path: Path) -> No
     jobs.stream(made.name)
     ended = jobs.get(made.name)
     assert (ended.status, ended.best_child_run_id) == ("Completed", f"{made.name}_00000")
+    assert ended.properties == {"best_child_run_id": f"{made.name}_00000"} and ended.studio_url == Path(ended.path).as_uri()
     (trial,) = view.of(Path(ended.path)).current()
     last = trial.last.metrics
     assert (last["accuracy"], last["training_iteration"], last["training_score"]) == (8, 8, 0.5)
