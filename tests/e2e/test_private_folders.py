@@ -74,7 +74,8 @@ def test_PF2_an_empty_folder_and_one_that_others_may_read_are_used(home: Home, p
     home.run("status", ok=False, env={"TROUPE_HOME": str(empty)})
     assert stat.S_IMODE(empty.stat().st_mode) == 0o700, "nothing can have been put there: it is closed"
     kept = place / "kept"
-    kept.mkdir(mode=0o755)
+    kept.mkdir()
+    kept.chmod(0o755)
     (kept / "of-mine").touch()
     home.run("start", "--head", "--no-worker", "--port", "0", env={"TROUPE_HOME": str(kept)})
     try:
