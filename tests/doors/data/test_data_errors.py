@@ -163,4 +163,4 @@ def test_without_pyarrow_one_sentence_says_what_to_install(tmp_path: Path) -> No
             "import troupe.data")
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert done.returncode == 1 and done.stderr.splitlines()[-1].startswith(
-        "ImportError: troupe.data needs pyarrow, which is not installed here: pip install 'troupe[data]'"), done.stderr
+        "troupe.exceptions.MissingPackageError: troupe.data needs pyarrow, which is not installed here: pip install 'troupe[data]'"), done.stderr
