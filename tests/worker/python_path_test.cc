@@ -2,6 +2,7 @@
 #include "worker/python_path.h"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <filesystem>
 #include <fstream>
@@ -23,7 +24,8 @@ class PythonPathTest : public testing::Test {
     return (root_ / name).string();
   }
 
-  const fs::path root_ = fs::path(testing::TempDir()) / "python_path_test";
+  const fs::path root_ =
+      fs::path(testing::TempDir()) / ("python_path_test-" + std::to_string(getpid()));
 };
 
 TEST_F(PythonPathTest, OnlyFoldersOfInstalledPackagesAndOfTroupeAreTheNodesOwn) {
