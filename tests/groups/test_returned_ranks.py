@@ -5,11 +5,11 @@ The same of parts whose processes go on: of `current().run`, and of workers of t
 """
 from __future__ import annotations
 
+import datetime
 import re
 import sys
 import tempfile
 import threading
-import time
 from pathlib import Path
 from typing import Any
 
@@ -100,17 +100,16 @@ def _receives(backend: str) -> None:
 
 def _never_comes(backend: str) -> None:
     """Rank 1 returns when the others have all that they need to come."""
-    here = current()
-    comes = [Path(tempfile.gettempdir(), f"{here.launch}-comes-{rank}") for rank in (0, 2)]
-    if here.rank != 1:
-        import torch.distributed  # noqa: F401
+    import torch.distributed as dist
 
-        comes[here.rank // 2].touch()
+    here = current()
+    file = Path(tempfile.gettempdir(), f"{here.launch}-comes")
+    comes = dist.FileStore(str(file), 3)
+    if here.rank != 1:
+        comes.set(str(here.rank), "")
         _meets(backend)
-    while not all(each.exists() for each in comes):
-        time.sleep(0.05)
-    for each in comes:
-        each.unlink()
+    comes.wait(["0", "2"], datetime.timedelta(seconds=LIMIT_S))
+    file.unlink()
 
 
 @pytest.mark.parametrize(("program", "backend", "said"), [
