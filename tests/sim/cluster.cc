@@ -17,6 +17,22 @@ namespace {
 // still find two of its four CPUs, so that no launch has to wait for what nobody gives back.
 constexpr std::size_t kHoldersMax = 3;  // and one that has the name
 
+// One that is started again and again; `slow`: how many of 1,000 are of the class Slow.
+wire::ActorSpec AnActor(Prng& random, std::uint64_t slow) {
+  wire::ActorSpec spec;
+  spec.actor = ActorId::Random(random);
+  spec.class_name = random.Chance(slow) ? "Slow" : "Awaits";
+  spec.max_restarts = -1;
+  return spec;
+}
+
+void HoldHalfACpu(wire::ActorSpec& spec) {
+  wire::Resource cpu;
+  cpu.name = "CPU";
+  cpu.ten_thousandths = 5000;
+  spec.run_resources = {cpu};
+}
+
 class Run {
  public:
   Run(std::uint64_t seed, bool verbose) : seed_(seed), loop_(seed), checker_(loop_) {
@@ -133,16 +149,8 @@ class Run {
     std::size_t holders = 0;
     for (auto& client : clients_) {
       for (std::size_t i = 0; i < work_.actors; ++i) {
-        wire::ActorSpec spec;
-        spec.actor = ActorId::Random(random);
-        spec.class_name = random.Chance(500) ? "Slow" : "Awaits";
-        spec.max_restarts = -1;
-        if (random.Chance(300) && holders++ < kHoldersMax) {
-          wire::Resource cpu;
-          cpu.name = "CPU";
-          cpu.ten_thousandths = 5000;
-          spec.run_resources = {cpu};
-        }
+        wire::ActorSpec spec = AnActor(random, 500);
+        if (random.Chance(300) && holders++ < kHoldersMax) HoldHalfACpu(spec);
         ClientHost* maker = client.get();
         loop_.In(Ms(random.Below(15000)), "make actor", [maker, spec] { maker->MakeActor(spec); });
       }
@@ -155,17 +163,9 @@ class Run {
     Prng random(seed_ ^ 0x6e616d6573);
     for (auto& client : clients_) {
       for (std::uint64_t left = random.Below(6); left > 0; --left) {
-        wire::ActorSpec spec;
-        spec.actor = ActorId::Random(random);
+        wire::ActorSpec spec = AnActor(random, 700);
         spec.name = "shared";
-        spec.class_name = random.Chance(700) ? "Slow" : "Awaits";
-        spec.max_restarts = -1;
-        if (random.Chance(300)) {
-          wire::Resource cpu;
-          cpu.name = "CPU";
-          cpu.ten_thousandths = 5000;
-          spec.run_resources = {cpu};
-        }
+        if (random.Chance(300)) HoldHalfACpu(spec);
         ClientHost* taker = client.get();
         loop_.In(Ms(random.Below(20000)), "take name", [taker, spec] { taker->TakeName(spec); });
       }
