@@ -4,10 +4,11 @@ from __future__ import annotations
 import json
 import os
 import shutil
+from pathlib import Path
 from typing import Any
 
 from troupe import exceptions
-from troupe._cluster import logs, status_lines
+from troupe._cluster import folders, logs, status_lines
 from troupe._code import torchrun_files as files
 
 _ERROR_FILE = "TORCHELASTIC_ERROR_FILE"
@@ -57,10 +58,9 @@ class RankFiles:
             source = logs.Source(rank["rank"], rank["node"], {"launch": info["launch"], "rank": rank["rank"], "stderr": is_error, "epoch": epoch})
             try:
                 os.makedirs(folder, exist_ok=True)
-                with open(f"{path}.part", "wb") as file:
+                with folders.replacement(Path(path)) as fresh, fresh.open("wb") as file:
                     for data in logs.raw(self._handle.session, source):
                         file.write(data)
-                os.replace(f"{path}.part", path)
             except (OSError, exceptions.TroupeError) as error:
                 status_lines.say(f"troupe: {path} could not be written: {error}", quiet=self._quiet)
 
