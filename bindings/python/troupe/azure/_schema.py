@@ -24,7 +24,7 @@ ASSET_TYPES = ("uri_file", "uri_folder", "mltable", "custom_model", "mlflow_mode
 LITERAL_TYPES = ("string", "integer", "number", "boolean")
 INPUT_MODES = ("ro_mount", "rw_mount", "download", "direct")
 TABLE_MODES = (*INPUT_MODES, "eval_mount", "eval_download")
-"""Of an input of type mltable."""
+"""Modes of an input of type mltable."""
 OUTPUT_MODES = ("rw_mount", "mount", "upload", "direct")
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
 _SIZE = re.compile(r"[1-9][0-9]*[bkmgBKMG]?")

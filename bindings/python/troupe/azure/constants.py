@@ -27,7 +27,7 @@ class InputOutputModes:
 
 
 class ListViewType:
-    """Which jobs `jobs.list` gives; none is archived here."""
+    """Choice of the jobs that `jobs.list` gives; none is archived here."""
 
     ACTIVE_ONLY = "ActiveOnly"
     ARCHIVED_ONLY = "ArchivedOnly"

@@ -1,4 +1,4 @@
-"""What a command prints, in the forms of `az`: --query and --output."""
+"""Forms in which a command prints its result, as `az` has them: --query and --output."""
 from __future__ import annotations
 
 from collections.abc import Mapping

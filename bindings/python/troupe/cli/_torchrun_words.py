@@ -71,7 +71,7 @@ def signals(text: str) -> tuple[signal.Signals, ...]:
 
 @dataclass(frozen=True)
 class Console:
-    """Which streams of the ranks the console shows, and how, as torchrun does.
+    """Streams of the ranks that the console shows, and their form, as torchrun has them.
 
     Lines are shown as they are. Lines of teed streams have a prefix. Redirected streams are in files alone, and where local ranks are named
     only theirs are shown. `template` is the text of TORCHELASTIC_LOG_LINE_PREFIX_TEMPLATE.

@@ -35,7 +35,7 @@ def form_group(context: Any) -> None:
 
 
 def run_part(context: Any, payload: bytes, run: int) -> Any:
-    """One rank's part of the run of that number of `current().run`, 0: of a rank's own run, outside any collective."""
+    """Run one rank's part of the run `run` of `current().run`; 0: of a rank's own run, outside any collective."""
 
     fn, args, kwargs = user_main.loads(payload)
     if not run:

@@ -13,7 +13,7 @@ from troupe import exceptions
 
 
 class Part:
-    """One part. `run`: names the run, alike in all its ranks and unlike any other run of their group."""
+    """Part of this process in one run. `run`: name of the run, alike in all its ranks and unlike any other run of their group."""
 
     def __init__(self, run: str) -> None:
         self.run = run

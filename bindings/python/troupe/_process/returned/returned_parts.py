@@ -26,7 +26,7 @@ _KEY = "troupe/parts"
 
 
 class Parts:
-    """What the watching thread keeps of this process's parts between two looks."""
+    """State of the watching thread between two looks at this process's parts."""
 
     def __init__(self) -> None:
         self._part: _parts.Part | None = None

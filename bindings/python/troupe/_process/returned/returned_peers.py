@@ -78,7 +78,7 @@ def _of_launch(given: dict[str, Any]) -> bool:
 
 
 class Peers:
-    """What the watching thread keeps between two looks."""
+    """State of the watching thread between two looks."""
 
     def __init__(self) -> None:
         self._seen: Any = None
@@ -137,7 +137,7 @@ def place(module: Any) -> Any:
 
 
 def _words_of_launch(module: Any, returned: frozenset[int]) -> list[dict[str, Any]]:
-    """What to tell the head, unless the default group is of another world than the launch's."""
+    """Return what to tell the head; nothing where the default group is of another world than the launch's."""
     if not _makings and module.is_initialized() and (module.get_rank(), module.get_world_size()) != group_epochs.place():
         return []
     return words(module, returned)
