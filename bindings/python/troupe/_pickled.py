@@ -24,7 +24,8 @@ _CLASSES = {"Meeting": "_collective", "Member": "_collective", "TaskHost": "_tas
             "TrainReport": "train._reports", "JobFiles": "azure._files", "NodeShell": "azure._shells", "RayNode": "_ray_cluster.node",
             "Tracker": "_tracking.tracker", "NodeTracker": "_tracking.node", "MapWorker": "data._tasks", "DealingActor": "data._dealing",
             "TrialHost": "tune._run.host", "Given": "tune._trainable", "WithoutConfig": "tune._trainable",
-            "ClassRun": "tune._trainable_class", "Capped": "tune._gpu_share", "TrialReports": "azure._trials.trial"}  # that travel by their name
+            "ClassRun": "tune._trainable_class", "Capped": "tune._gpu_share", "TrialReports": "azure._trials.trial",
+            "PipelineHost": "azure._pipeline.host"}  # that travel by their name
 
 OLDER_MODULES = {"_actor_handle": "_actors.handle", "_method_options": "_actors.method_options", "_constructor": "_actors.constructor",
                  "_streams": "_actors.streams", "_tensors": "_code.tensors", "_carried": "_exception_pickles", "_task_host": "_tasks.host",

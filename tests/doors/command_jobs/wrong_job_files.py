@@ -29,7 +29,7 @@ WRONG: dict[str, tuple[str, list[str], list[str]]] = {
     "a key": (JOB + "inputz: {}\n", ["3:1"], ["a command job has no 'inputz': did you mean 'inputs'?"]),
     "a key that is a number": (JOB + "3: x\n", ["3:1"], ["a key must be a string, not 3"]),
     "a type": (JOB + "type: comand\n", ["3:7"], ["type is 'comand'", "did you mean 'command'?"]),
-    "a pipeline": ("type: pipeline\njobs: {}\n", ["1:7"], ["type is 'pipeline'"]),
+    "a pipeline": ("type: pipeline\njobs: {}\n", ["2:7"], ["a pipeline job needs jobs"]),
     "a spark job": ("type: spark\ncode: ./src\n", ["1:7"], ["type is 'spark'", "troupe.spark"]),
     "an automl job": ("type: automl\ntask: regression\n", ["1:7"], ["type is 'automl'", "sweep"]),
     "an output that is a path": (JOB + "outputs: {o: ./x}\n", ["3:14"], ["outputs: o: it must be a mapping", "path: ./x"]),

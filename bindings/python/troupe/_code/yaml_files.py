@@ -71,16 +71,48 @@ class Faults:
         except (TypeError, ValueError, NotImplementedError, FileNotFoundError) as error:
             self.add(error, *place, key=key)
 
-    def raise_any(self) -> None:
-        """Raise what was recorded: FileNotFoundError where nothing else is wrong than files that are not there, else ValueError."""
-        if not self._found:
+    def inside(self, *place: Any) -> FaultsInside:
+        """Return a recorder of errors below `place`."""
+        return FaultsInside(self, place)
+
+    def raise_any(self, *others: Faults) -> None:
+        """Raise what was recorded: FileNotFoundError where nothing else is wrong than files that are not there, else ValueError.
+
+        `others`: errors in files that this one names, which are raised with it.
+        """
+        found = [item for each in (self, *others) for item in sorted(each._found.items(), key=lambda item: item[1][0])]
+        if not found:
             return
-        lines = [text for text, _ in sorted(self._found.items(), key=lambda item: item[1][0])]
-        kind = FileNotFoundError if all(isinstance(error, FileNotFoundError) for _, error in self._found.values()) else ValueError
+        lines = list(dict.fromkeys(text for text, _ in found))
+        kind = FileNotFoundError if all(isinstance(error, FileNotFoundError) for _, (_, error) in found) else ValueError
         if len(lines) == 1:
             raise kind(lines[0]) from None
         shown = [*lines[:_ERRORS_SHOWN_MAX], *([f"and {len(lines) - _ERRORS_SHOWN_MAX} more"] if len(lines) > _ERRORS_SHOWN_MAX else [])]
         raise kind("\n  ".join([f"{self._document.name} has {len(lines)} errors", *shown])) from None
+
+
+class FaultsInside:
+    """Records errors below a place of a file, as its Faults do."""
+
+    def __init__(self, faults: Faults, place: Place) -> None:
+        self._faults, self._place = faults, place
+
+    def __len__(self) -> int:
+        return len(self._faults)
+
+    def add(self, error: Exception, *place: Any, key: bool = False) -> None:
+        """See Faults."""
+        self._faults.add(error, *self._place, *place, key=key)
+
+    @contextmanager
+    def at(self, *place: Any, key: bool = False) -> Iterator[None]:
+        """See Faults."""
+        with self._faults.at(*self._place, *place, key=key):
+            yield
+
+    def inside(self, *place: Any) -> FaultsInside:
+        """See Faults."""
+        return FaultsInside(self._faults, (*self._place, *place))
 
 
 def read(path: str) -> Any:

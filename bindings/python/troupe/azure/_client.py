@@ -14,6 +14,7 @@ from troupe._cluster import session as _session, status_lines
 from troupe._code import field_checks, travelled
 from troupe.azure import _start
 from troupe.azure._command import Command, Job
+from troupe.azure._pipeline.job import PipelineJob
 from troupe.azure._sweep_job import Sweep
 from troupe.azure.constants import ListViewType
 from troupe.launch import _progress, _submit, _vendor_place
@@ -113,7 +114,7 @@ class JobOperations:
     def __init__(self, session: _session.Session | None = None) -> None:
         self._session = session
         self._own: list[str] = []  # names of those on a cluster that ends with this process
-        self._own_sweeps: list[str] = []
+        self._own_driven: list[tuple[str, str]] = []  # (type, name) of sweeps and pipelines on such a cluster
 
     def _cluster(self) -> _session.Session:
         if self._session is not None:
@@ -138,15 +139,16 @@ class JobOperations:
             job = ml_client.jobs.create_or_update(command(command="python train.py", code="./src"))
         """
         del skip_validation
-        if not isinstance(job, Sweep | Command):
+        if not isinstance(job, Sweep | Command | PipelineJob):
             instead = _INSTEAD_OF.get(type(job).__name__, "")
             raise TypeError(f"a job is what command() or load_job() makes, not {type(job).__name__}" + (f": {_NOT_HERE[instead]}" if instead else ""))
         for name, value in (("description", description), ("compute", compute), ("tags", tags), ("experiment_name", experiment_name)):
             if value is not None:
                 setattr(job, name, value)
-        if isinstance(job, Sweep):
+        if not isinstance(job, Command):
             if idempotency_key is not None:
-                raise NotImplementedError("idempotency_key= is for command jobs; a sweep with a name of its own is refused the second time: sweep.name = ...")
+                raise NotImplementedError(f"idempotency_key= is for command jobs; a {job.type} with a name of its own is refused the second time: "
+                                          f"{job.type}.name = ...")
             return self._begin(job)
         if job.swept:
             name, drawn = next(iter(job.swept.items()))
@@ -163,39 +165,40 @@ class JobOperations:
             self._own.append(str(job.name))
         return job
 
-    def _begin(self, sweep: Sweep) -> Any:
-        from troupe.azure._trials import runs
-
+    def _begin(self, job: Sweep | PipelineJob) -> Any:
+        """Begin what runs in a process of the cluster: a sweep or a pipeline."""
         _submit.refuse_inside_a_rank()
         session = self._cluster()
-        if session.embedded is not None and not self._own_sweeps:
-            atexit.register(self._finish_sweeps)
-        runs.submit(sweep, session)
+        if session.embedded is not None and not self._own_driven:
+            atexit.register(self._finish_driven)
+        _runs_of(job.type).submit(job, session)
         if session.embedded is not None:
-            self._own_sweeps.append(str(sweep.name))
-        return sweep
+            self._own_driven.append((job.type, str(job.name)))
+        return job
 
-    def _finish_sweeps(self) -> None:
-        from troupe.azure._trials import runs
-
-        for name in self._own_sweeps:
-            seen = self._sweep(name)
-            if seen is None or seen.state not in ("starting", "running"):
+    def _finish_driven(self) -> None:
+        for kind, name in self._own_driven:
+            if self.get(name).status in TERMINAL:
                 continue
-            status_lines.say(f"troupe: sweep {name} runs on a cluster of this program, which waits for it; Ctrl-C cancels it")
+            status_lines.say(f"troupe: {kind} {name} runs on a cluster of this program, which waits for it; Ctrl-C cancels it")
             try:
-                runs.follow(name, self._cluster())
+                _runs_of(kind).follow(name, self._cluster())
             except KeyboardInterrupt:
-                runs.stop(name, self._cluster())
+                _runs_of(kind).stop(name, self._cluster())
             except exceptions.TroupeError as error:
                 status_lines.say(f"troupe: {error}")
 
     @staticmethod
+    def _pipeline(name: str) -> Any:
+        """Return the pipeline with that name, as it is now; None: there is none."""
+        return _runs_of("pipeline").found(name)
+
+    @staticmethod
     def _sweep(name: str) -> Any:
         """The sweep with that name, as it is now; None: there is none."""
-        from troupe.azure._trials import runs
-
-        return runs.found(name) if isinstance(name, str) else None
+        if not isinstance(name, str) or _runs_of("pipeline").found(name) is not None:
+            return None
+        return _runs_of("sweep").found(name)
 
     def _finish(self) -> None:
         """A program that ends does not end its jobs: those of its own cluster are waited for."""
@@ -226,7 +229,10 @@ class JobOperations:
         return handle_of_known(self._cluster(), info["launch"])
 
     def get(self, name: str) -> Job:
-        """A job by its name, as the cluster knows it: name, id and status; of a sweep also its best child. Raises NotFoundError."""
+        """A job by its name, as the cluster knows it: name, id and status; of a sweep also its best child, of a pipeline its steps. Raises NotFoundError."""
+        pipeline = self._pipeline(name)
+        if pipeline is not None:
+            return _runs_of("pipeline").PipelineState(pipeline)
         seen = self._sweep(name)
         if seen is not None:
             from troupe.azure._trials import runs
@@ -248,8 +254,9 @@ class JobOperations:
         most = None if max_results is None else field_checks.count("max_results", max_results)
         is_child = None
         if parent_job_name is not None:
-            seen = self._sweep(parent_job_name)
-            is_child = runs.children(seen) if seen is not None else None
+            kind = "pipeline" if self._pipeline(parent_job_name) is not None else "sweep"
+            seen = _runs_of(kind).found(parent_job_name)
+            is_child = _runs_of(kind).children(seen) if seen is not None else None
             if seen is None:
                 self.info(parent_job_name)
                 return iter(())
@@ -259,7 +266,7 @@ class JobOperations:
         if is_child is not None:
             found = [_job_of(each) for each in infos if is_child(each["name"])]
         else:
-            found = [*map(_job_of, infos), *reversed(runs.known())]
+            found = [*map(_job_of, infos), *reversed(runs.known()), *reversed(_runs_of("pipeline").known())]
         return iter(found[:most])
 
     def stream(self, name: str) -> None:
@@ -269,20 +276,23 @@ class JobOperations:
         timeout ended it, NotFoundError; of a job that succeeded OutOfDiskError, or another OSError, where an output cannot be written here: nothing
         of that output is then. Ctrl-C ends the printing, not the job.
         """
-        if self._sweep(name) is not None:
-            self.follow_sweep(name)
+        kind = self.driven(name)
+        if kind:
+            self.follow_driven(kind, name)
             return
         self.follow(self.handle(self.info(name)))
 
-    def follow_sweep(self, name: str, *, cancels: bool = False) -> None:
-        """What `stream` does, of a sweep: says what it came to once it has ended. `cancels`: Ctrl-C cancels it."""
-        from troupe.azure._trials import runs
+    def driven(self, name: str) -> str:
+        """Return "sweep" or "pipeline" for the name of one, "" for any other."""
+        return "pipeline" if self._pipeline(name) is not None else "sweep" if self._sweep(name) is not None else ""
 
+    def follow_driven(self, kind: str, name: str, *, cancels: bool = False) -> None:
+        """Do what `stream` does, for a sweep or a pipeline: say what it came to once it has ended. `cancels`: Ctrl-C cancels it."""
         try:
-            runs.follow(name, self._cluster())
+            _runs_of(kind).follow(name, self._cluster())
         except KeyboardInterrupt:
             if cancels:
-                runs.stop(name, self._cluster())
+                _runs_of(kind).stop(name, self._cluster())
             raise
 
     def follow(self, handle: LaunchHandle, *, quiet: bool = False, cancels: bool = False) -> None:
@@ -312,16 +322,15 @@ class JobOperations:
 
     def cancel(self, name: str) -> None:
         """Cancels a job and returns when it has ended; its processes have 10 s from SIGTERM on. One that is over stays as it is."""
-        if self._sweep(name) is not None:
-            from troupe.azure._trials import runs
-
-            runs.stop(name, self._cluster())
+        kind = self.driven(name)
+        if kind:
+            _runs_of(kind).stop(name, self._cluster())
             return
         self.handle(self.info(name)).cancel("cancelled by jobs.cancel")
 
     def begin_cancel(self, name: str) -> Poller:
         """Begin to cancel a job, and return what waits for its end: `begin_cancel(name).result()` is `cancel(name)`. Raises NotFoundError at once."""
-        if self._sweep(name) is not None:
+        if self.driven(name):
             return Poller(lambda: self.cancel(name))
         handle = self.handle(self.info(name))
         return Poller(lambda: handle.cancel("cancelled by jobs.begin_cancel"))
@@ -357,6 +366,15 @@ class JobOperations:
                 kept.artifacts(folder / "artifacts")
         if output_name is None:
             _write_logs(self.handle(info), info, folder / "artifacts" / "user_logs")
+
+
+def _runs_of(kind: str) -> Any:
+    """Return the module that runs jobs of a type: "sweep" or "pipeline"."""
+    if kind == "pipeline":
+        from troupe.azure._pipeline import runs
+    else:
+        from troupe.azure._trials import runs  # type: ignore[no-redef]
+    return runs
 
 
 def _write_logs(handle: LaunchHandle, info: dict, folder: Path) -> None:

@@ -2,10 +2,12 @@
 from __future__ import annotations
 
 import os
+import shutil
+from pathlib import Path
 from typing import Any
 
 from troupe import exceptions
-from troupe._code import ignore_files, listing, packages, runtime_env, trees
+from troupe._code import disk, ignore_files, listing, packages, runtime_env, trees
 from troupe._code.capture import size_text
 
 IGNORE_FILE = ".amlignore"
@@ -50,3 +52,19 @@ def rules(folder: str) -> ignore_files.Ignored:
     """What the folder's `.amlignore` leaves out of it, else its `.gitignore` files."""
     named = os.path.isfile(os.path.join(folder, IGNORE_FILE))
     return ignore_files.Ignored(folder, file=IGNORE_FILE if named else ignore_files.IGNORE_FILE)
+
+
+def keep(code: str, target: Path, what: str) -> Path:
+    """Copy the code for jobs that begin later; what vanishes meanwhile is left out. Raises TooLargeError, OutOfDiskError, an OSError, naming `what`."""
+    with disk.writing(what, target.parent, remedy="make room there"):
+        target.mkdir()
+        if os.path.isfile(code):
+            return Path(shutil.copy2(code, target))
+        for name in listing.files_of(code, (), what="code", ignored=rules(code)):
+            (target / name).parent.mkdir(parents=True, exist_ok=True)
+            try:
+                shutil.copy2(os.path.join(code, name), target / name)
+            except FileNotFoundError:
+                if os.path.lexists(os.path.join(code, name)):
+                    raise
+    return target

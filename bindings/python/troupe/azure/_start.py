@@ -134,7 +134,19 @@ def _input(job: Command, name: str, value: Any, session: Any) -> dict[str, Any]:
         return _found_input(name, value, job.base_path, session)
 
 
+def check_input(job: Command, name: str, value: Any) -> None:
+    """Check an input of a job that begins later: what it names has to be there now. Raises FileNotFoundError, ValueError."""
+    with job.located("inputs", name, "path"):
+        _found_input(name, value, job.base_path, None)
+
+
+def check_output(job: Command, name: str, value: Any) -> None:
+    """Check an output of a job that begins later. Raises ValueError."""
+    _output(job, name, value)
+
+
 def _found_input(name: str, value: Any, base: str, session: Any) -> dict[str, Any]:
+    """Return what a rank is told of an input; without a session it is looked at, and nothing is sent."""
     if not isinstance(value, _entities.Input) or value.is_literal:
         value = value.default if isinstance(value, _entities.Input) else value
         return {"how": _rank.TEXT, "value": None if value is None else str(value)}
@@ -164,6 +176,8 @@ def _local(name: str, where: dict[str, Any], is_file: bool, value: Any, session:
         raise NotADirectoryError(f"inputs: {name}: {value.path} is a file, and its type is uri_folder: type='uri_file'")
     is_file = not os.path.isdir(path)  # a model may be either
     found = {**where, "file": os.path.basename(path) if is_file else "", "mode": value.mode or ""}
+    if session is None:
+        return found
     if not is_file:
         try:
             return {**runtime_env.directory(path, session), **found}
@@ -198,6 +212,13 @@ def _where(what: str, path: str, base: str, *, is_output: bool = False) -> dict[
 
 
 def _say_what_means_nothing(job: Command, unknown: list[str], *, quiet: bool) -> None:
+    said = without_meaning(job, unknown)
+    if said:
+        status_lines.say(f"troupe: job {job.name}: without a meaning here: {'; '.join(said)}", quiet=quiet)
+
+
+def without_meaning(job: Command, unknown: list[str]) -> list[str]:
+    """Return what a job has that does nothing here, in words; `unknown`: names of compute that no file says anything of."""
     said = list(unknown)
     if job.environment:
         name = job.environment.get("name") or job.environment.get("image") if isinstance(job.environment, Mapping) else job.environment
@@ -205,6 +226,4 @@ def _say_what_means_nothing(job: Command, unknown: list[str], *, quiet: bool) ->
     said += [words for field, words in _SAID_ONLY.items() if getattr(job, field)]
     said += [field for field in ("docker_args", "shm_size", "locations") if getattr(job.resources, field)]
     said += ["the address of its distribution (the head is on the first node)"] if getattr(job.distribution, "address", None) else []
-    said += ["job_tier"] if job.queue_settings.job_tier else []
-    if said:
-        status_lines.say(f"troupe: job {job.name}: without a meaning here: {'; '.join(said)}", quiet=quiet)
+    return [*said, *(["job_tier"] if job.queue_settings.job_tier else [])]

@@ -116,8 +116,8 @@ def _follow(jobs: JobOperations, submitted: Any) -> int:
     """Its output here, and the exit code that it means; SIGTERM ends it as Ctrl-C does."""
     _common.interrupt_at_signals()
     try:
-        if submitted.type == "sweep":
-            return _code_of(lambda: jobs.follow_sweep(submitted.name, cancels=True))
+        if submitted.type != "command":
+            return _code_of(lambda: jobs.follow_driven(submitted.type, submitted.name, cancels=True))
         return _code_of(lambda: jobs.follow(jobs.handle(jobs.info(submitted.name)), cancels=True))
     except KeyboardInterrupt as told:
         return 128 + (told.args[0] if told.args else signal.SIGINT)

@@ -192,7 +192,7 @@ def _start(path: Path, pickled: bytes, resume: tuple | None) -> SweepHandle:
     _let_go_of_the_name(path)
     made = troupe.remote(SweepHost).options(
         name=path.name, namespace=NAMESPACE, lifetime="detached", num_cpus=0, max_restarts=-1, max_task_retries=-1, concurrency_groups={"waits": 64},
-        scheduling_strategy=_beside(_session.current()))
+        scheduling_strategy=beside(_session.current()))
     try:
         troupe.get(made.remote(path.name, pickled, str(path), resume).about.remote())
     except exceptions.AlreadyExistsError:
@@ -200,7 +200,7 @@ def _start(path: Path, pickled: bytes, resume: tuple | None) -> SweepHandle:
     return SweepHandle(path.name, path)
 
 
-def _beside(session: _session.Session) -> Any:
+def beside(session: _session.Session) -> Any:
     """A node of this host, where there is one: the sweep's folder is there."""
     here = boot_id()
     nodes = [each["node"] for each in workers.node_infos(session) if each["boot_id"] == here and each["state"] == "alive"]

@@ -4,7 +4,6 @@ A submitted sweep runs in a process of the cluster that outlives its submitter (
 """
 from __future__ import annotations
 
-import os
 import re
 import shutil
 from collections.abc import Callable
@@ -13,7 +12,6 @@ from typing import Any
 
 from troupe import _identity, exceptions
 from troupe._cluster import session as _session, status_lines, workers
-from troupe._code import disk, listing
 from troupe.azure import _code_folder, _instances, _plan, _start
 from troupe.azure._command import Job
 from troupe.azure._sweep_job import Sweep, SweepPlan
@@ -81,7 +79,7 @@ def submit(sweep: Sweep, session: _session.Session) -> _handle.SweepHandle:
     try:
         job = trial.to_dict()
         if code is not None:
-            job["code"] = str(_kept(code, path / "code"))
+            job["code"] = str(_code_folder.keep(code, path / "code", "the code of the sweep"))
         run = trial_of.JobTrial(sweep.name, job, trial.base_path, plan.metric, plan.trial_timeout_s)
         handle = _handle.submit(Tuner(
             Given(run, {}, {"CPU": 0}, _here(session)), param_space=plan.space, run_config=RunConfig(name=sweep.name, storage_path=str(path.parent), verbose=0),
@@ -117,22 +115,6 @@ def _here(session: _session.Session) -> dict[str, Any]:
     here = _identity.boot_id()
     nodes = [each["node"] for each in workers.node_infos(session) if each["boot_id"] == here and each["state"] == "alive"]
     return {"label_selector": {_NODE: nodes[0]}} if nodes and not session.store.get("same_host", True) else {}
-
-
-def _kept(code: str, target: Path) -> Path:
-    """Copy the code for trials that begin later; what vanishes meanwhile is left out. Raises TooLargeError, OutOfDiskError, an OSError."""
-    with disk.writing("the code of the sweep", target.parent, remedy="make room there"):
-        target.mkdir()
-        if os.path.isfile(code):
-            return Path(shutil.copy2(code, target))
-        for name in listing.files_of(code, (), what="code", ignored=_code_folder.rules(code)):
-            (target / name).parent.mkdir(parents=True, exist_ok=True)
-            try:
-                shutil.copy2(os.path.join(code, name), target / name)
-            except FileNotFoundError:
-                if os.path.lexists(os.path.join(code, name)):
-                    raise
-    return target
 
 
 def found(name: str) -> SweepView | None:

@@ -6,13 +6,12 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from troupe._code import yaml_files
-from troupe.azure import _schema
-from troupe.azure._command import Command, Origin
-from troupe.azure._yaml import checks
+from troupe.azure._pipeline import files
+from troupe.azure._yaml import checks, jobs
 
 
 def load_job(source: Any, *, params_override: Sequence[Mapping[str, Any]] = (), relative_origin: Any = None) -> Any:
-    """Return the command job, or the sweep of command jobs, of a YAML file, checked. Paths in the file are relative to its folder.
+    """Return the command job, sweep of command jobs or pipeline of a YAML file, checked. Paths in the file are relative to its folder.
 
     `params_override`: values in place of the file's, as `[{"inputs.epochs": 3}]`.
 
@@ -39,45 +38,20 @@ def load_job(source: Any, *, params_override: Sequence[Mapping[str, Any]] = (), 
     base = os.path.dirname(os.path.abspath(os.fspath(relative_origin) if relative_origin is not None else path))
     kind = _kind(faults, fields)
     faults.raise_any()
+    if kind == "pipeline":
+        return files.pipeline_of(document, faults, fields, base)
     (checks.sweep_job if kind == "sweep" else checks.command_job)(faults, fields)
     faults.raise_any()
     with faults.at():
-        made = _sweep_of(fields, base, document) if kind == "sweep" else _command_of(fields, base, document)
+        made = jobs.sweep_of(fields, base, document) if kind == "sweep" else jobs.command_of(fields, base, document)
     faults.raise_any()
     return made
 
 
 def _kind(faults: yaml_files.Faults, fields: Mapping[str, Any]) -> str:
-    """Return "command" or "sweep". Any other type is recorded as an error."""
+    """Return "command", "sweep" or "pipeline". Any other type is recorded as an error."""
     name = "type" if fields.get("type") is not None else "$schema"
-    kind = fields["type"] if name == "type" else _of_schema(fields.get("$schema")) or "command"
+    kind = fields["type"] if name == "type" else jobs.kind_of_schema(fields.get("$schema")) or "command"
     with faults.at(name):
         return checks.kind_of_job(kind)
     return ""
-
-
-def _command_of(fields: Mapping[str, Any], base: str, document: yaml_files.Document) -> Command:
-    job = Command(base, **{name: value for name, value in fields.items() if name not in _schema.OF_A_FILE})
-    job.origin = Origin(document)
-    return job
-
-
-def _sweep_of(fields: Mapping[str, Any], base: str, document: yaml_files.Document) -> Any:
-    """Return a sweep: in its trial's command `${{search_space.lr}}` is the input `lr`, which a trial has its own value of."""
-    from troupe.azure._sweep_job import Sweep
-
-    trial, inputs = checks.parts_of_sweep(fields)
-    text = str(trial["command"]).replace("${{search_space.", "${{inputs.")
-    about = {name: fields.get(name) for name in ("resources", "outputs", "experiment_name", "compute") if fields.get(name) is not None}
-    job = Command(base, **{**about, **{name: value for name, value in trial.items() if name not in _schema.OF_A_FILE}, "command": text,
-                           "inputs": {**dict.fromkeys(fields["search_space"], ""), **inputs}})
-    job.origin = Origin(document, ("trial",))
-    return Sweep(job, fields["search_space"], fields["objective"], sampling_algorithm=fields.get("sampling_algorithm") or "random",
-                 limits=fields.get("limits"), early_termination=fields.get("early_termination"), queue_settings=fields.get("queue_settings"),
-                 **{name: fields.get(name) for name in ("name", "display_name", "description", "experiment_name", "compute", "tags", "properties")})
-
-
-def _of_schema(schema: Any) -> str:
-    """Return "command" of `.../commandJob.schema.json`."""
-    name = os.path.basename(str(schema or "")).partition(".")[0]
-    return name.removesuffix("Job").removesuffix("Component").lower()

@@ -5,12 +5,11 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from troupe._code import field_checks
-from troupe._code.yaml_files import Faults
+from troupe._code.yaml_files import Faults, FaultsInside
 from troupe.azure import _distributions, _entities, _expressions, _schema, _sweep_job, _sweep_spaces
 
-_KINDS = ("command", "sweep")
+_KINDS = ("command", "sweep", "pipeline")
 _OTHER_KINDS = {
-    "pipeline": "each of its jobs can be one by itself",
     "spark": "troupe.spark has Spark's entry points for training, and `troupe run` starts a script",
     "automl": "a sweep of a command job (type: sweep) tries values of its inputs",
 }
@@ -18,12 +17,13 @@ _ENVIRONMENT = ("name", "version", "description", "image", "build", "conda_file"
                 "path")
 _OBJECTIVE = ("goal", "primary_metric")
 _Place = tuple[str, ...]
+_Faults = Faults | FaultsInside
 
 
 def kind_of_job(kind: Any) -> str:
-    """Return "command" or "sweep". Raises ValueError for any other type, with the nearest or what to use instead."""
+    """Return "command", "sweep" or "pipeline". Raises ValueError for any other type, with the nearest or what to use instead."""
     if isinstance(kind, str) and kind.lower() in _OTHER_KINDS:
-        raise ValueError(f"type is {kind!r}, and only command jobs and sweeps of them are run here: {_OTHER_KINDS[kind.lower()]}")
+        raise ValueError(f"type is {kind!r}, and command jobs, sweeps and pipelines of them are run here: {_OTHER_KINDS[kind.lower()]}")
     return _schema.one_of("type", kind, _KINDS)
 
 
@@ -34,32 +34,32 @@ def fields_of_job(value: Any) -> dict[str, Any]:
     return {} if value is None else dict(value)
 
 
-def command_job(faults: Faults, fields: Mapping[str, Any]) -> None:
+def command_job(faults: _Faults, fields: Mapping[str, Any], *, what: str = "a command job") -> None:
     """Check a command job."""
-    _known(faults, (), fields, "a command job", (*_schema.COMMAND, *_schema.OF_A_FILE))
+    check_known(faults, (), fields, what, (*_schema.COMMAND, *_schema.OF_A_FILE))
     if fields.get("command") is None:
-        faults.add(ValueError("a command job needs command: the line that a shell runs"))
-    _shared(faults, (), fields)
+        faults.add(ValueError(f"{what} needs command: the line that a shell runs"))
+    check_shared(faults, (), fields)
     _job(faults, (), fields, fields.get("inputs"), ("inputs",), fields.get("outputs"), {})
 
 
-def sweep_job(faults: Faults, fields: Mapping[str, Any]) -> None:
+def sweep_job(faults: _Faults, fields: Mapping[str, Any]) -> None:
     """Check a sweep of command jobs."""
-    _known(faults, (), fields, "a sweep job", (*_schema.SWEEP, *_schema.OF_A_FILE))
+    check_known(faults, (), fields, "a sweep job", (*_schema.SWEEP, *_schema.OF_A_FILE))
     for name in ("trial", "search_space", "objective"):
         if not fields.get(name):
             faults.add(ValueError(f"a sweep job needs {name}"))
-    _shared(faults, (), fields)
+    check_shared(faults, (), fields)
     trial, inputs = fields.get("trial"), fields.get("inputs")
     space = fields.get("search_space")
-    if space and _mapping(faults, ("search_space",), space):
+    if space and is_mapping(faults, ("search_space",), space):
         for name, each in space.items():
             with faults.at("search_space", name):
-                _check_name("search_space", name)
+                check_name("search_space", name)
             _search_space(faults, name, each)
     _sections(faults, fields, space)
     if isinstance(trial, Mapping):
-        _known(faults, ("trial",), trial, "trial", (*_schema.COMMAND, *_schema.OF_A_FILE))
+        check_known(faults, ("trial",), trial, "trial", (*_schema.COMMAND, *_schema.OF_A_FILE))
         if trial.get("command") is None:
             faults.add(ValueError("trial needs command: the line that a shell runs"), "trial")
         both = {**(inputs if isinstance(inputs, Mapping) else {}), **(trial["inputs"] if isinstance(trial.get("inputs"), Mapping) else {})}
@@ -76,7 +76,7 @@ def parts_of_sweep(fields: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str,
     return trial, {**(fields.get("inputs") or {}), **(trial.get("inputs") or {})}
 
 
-def _known(faults: Faults, place: _Place, fields: Mapping[Any, Any], what: str, names: tuple[str, ...]) -> None:
+def check_known(faults: _Faults, place: _Place, fields: Mapping[Any, Any], what: str, names: tuple[str, ...]) -> None:
     for name in fields:
         with faults.at(*place, name, key=True):
             if not isinstance(name, str):
@@ -84,7 +84,7 @@ def _known(faults: Faults, place: _Place, fields: Mapping[Any, Any], what: str, 
             field_checks.known(what, name, names)
 
 
-def _mapping(faults: Faults, place: _Place, value: Any) -> bool:
+def is_mapping(faults: _Faults, place: _Place, value: Any) -> bool:
     """Return True if the value is a mapping; else record the error."""
     with faults.at(*place):
         field_checks.mapping(": ".join(place[-1:]), {} if value is None else value)
@@ -92,7 +92,7 @@ def _mapping(faults: Faults, place: _Place, value: Any) -> bool:
     return False
 
 
-def _shared(faults: Faults, place: _Place, fields: Mapping[str, Any]) -> None:
+def check_shared(faults: _Faults, place: _Place, fields: Mapping[str, Any]) -> None:
     """Check the fields that jobs of all types have."""
     for name in ("display_name", "description", "experiment_name", "compute", "parent_job_name"):
         if fields.get(name) is not None:
@@ -102,7 +102,7 @@ def _shared(faults: Faults, place: _Place, fields: Mapping[str, Any]) -> None:
         with faults.at(*place, "name"):
             _schema.name("name", fields["name"])
     for name in ("tags", "properties"):
-        if fields.get(name) is not None and _mapping(faults, (*place, name), fields[name]):
+        if fields.get(name) is not None and is_mapping(faults, (*place, name), fields[name]):
             for each, value in fields[name].items():
                 with faults.at(*place, name, each):
                     _text_value(f"{name}: {each}", value)
@@ -115,17 +115,17 @@ def _text_value(what: str, value: Any) -> None:
         raise TypeError(f"{what} must be a string, not {value!r}")
 
 
-def _job(faults: Faults, place: _Place, fields: Mapping[str, Any], inputs: Any, at_inputs: _Place, outputs: Any, space: Mapping[str, Any], *,
+def _job(faults: _Faults, place: _Place, fields: Mapping[str, Any], inputs: Any, at_inputs: _Place, outputs: Any, space: Mapping[str, Any], *,
          resources: Any = None) -> None:
     """Check what is run: a command job, or the trial of a sweep, whose inputs and outputs may stand outside of it."""
     if place:
-        _shared(faults, place, fields)
+        check_shared(faults, place, fields)
     for name, cls, names in (("resources", _entities.JobResourceConfiguration, _schema.RESOURCES), ("limits", _entities.CommandJobLimits, _schema.LIMITS),
                              ("queue_settings", _entities.QueueSettings, _schema.QUEUE)):
         if fields.get(name) is not None:
-            _section(faults, (*place, name), fields[name], cls, names)
+            check_section(faults, (*place, name), fields[name], cls, names)
     if place and resources is not None:
-        _section(faults, ("resources",), resources, _entities.JobResourceConfiguration, _schema.RESOURCES)
+        check_section(faults, ("resources",), resources, _entities.JobResourceConfiguration, _schema.RESOURCES)
     if fields.get("distribution") is not None:
         _located(faults, (*place, "distribution"), fields["distribution"], _distributions.of, "distribution", kinds=_distributions.TYPES)
     _environment(faults, (*place, "environment"), fields.get("environment"))
@@ -133,16 +133,16 @@ def _job(faults: Faults, place: _Place, fields: Mapping[str, Any], inputs: Any, 
         if fields.get("code") is not None and not isinstance(fields["code"], str):
             raise TypeError(f"code must be a path of a folder or a file, not {fields['code']!r}")
     if fields.get("services") is not None:
-        _mapping(faults, (*place, "services"), fields["services"])
+        is_mapping(faults, (*place, "services"), fields["services"])
     own = fields.get("inputs") if place else None
     own = own if isinstance(own, Mapping) else {}
-    wrong = _inputs(faults, (*place, "inputs"), own)
-    if inputs is not None and _mapping(faults, at_inputs, inputs):
-        wrong |= _inputs(faults, at_inputs, {name: each for name, each in inputs.items() if name not in own})
+    wrong = check_inputs(faults, (*place, "inputs"), own)
+    if inputs is not None and is_mapping(faults, at_inputs, inputs):
+        wrong |= check_inputs(faults, at_inputs, {name: each for name, each in inputs.items() if name not in own})
     at_outputs = (*place, "outputs") if fields.get("outputs") is not None else ("outputs",)
-    if outputs is not None and _mapping(faults, at_outputs, outputs):
+    if outputs is not None and is_mapping(faults, at_outputs, outputs):
         for name, each in outputs.items():
-            _part(faults, (*at_outputs, name), each, _entities.output_of, _entities.OUTPUT)
+            check_part(faults, (*at_outputs, name), each, _entities.output_of, _entities.OUTPUT)
     inputs = inputs if isinstance(inputs, Mapping) else {}
     needed = _texts(faults, place, fields, inputs, outputs if isinstance(outputs, Mapping) else {}, space)
     for name, each in inputs.items():
@@ -151,49 +151,49 @@ def _job(faults: Faults, place: _Place, fields: Mapping[str, Any], inputs: Any, 
             faults.add(error, *((*place, "inputs") if name in own else at_inputs), name)
 
 
-def _inputs(faults: Faults, place: _Place, inputs: Mapping[str, Any]) -> set[str]:
+def check_inputs(faults: _Faults, place: _Place, inputs: Mapping[str, Any]) -> set[str]:
     """Check inputs, and return the names of those that are wrong."""
     wrong = set()
     for name, each in inputs.items():
         count = len(faults)
-        _part(faults, (*place, name), each, _entities.input_of, _entities.INPUT)
+        check_part(faults, (*place, name), each, _entities.input_of, _entities.INPUT)
         if len(faults) > count:
             wrong.add(name)
     return wrong
 
 
-def _check_name(what: str, name: Any) -> None:
+def check_name(what: str, name: Any) -> None:
     if not isinstance(name, str):
         raise TypeError(f"{what}: a key must be a string, not {name!r}")
     _entities.check_name(what, name)
 
 
-def _part(faults: Faults, place: _Place, given: Any, make: Callable[[str, Any], Any], names: tuple[str, ...]) -> None:
+def check_part(faults: _Faults, place: _Place, given: Any, make: Callable[[str, Any], Any], names: tuple[str, ...]) -> None:
     """Check an input or output."""
     name, count = place[-1], len(faults)
     with faults.at(*place, key=True):
-        _check_name(place[-2], name)
+        check_name(place[-2], name)
     if len(faults) == count:
         kinds = (*_schema.ASSET_TYPES, *(_schema.LITERAL_TYPES if "default" in names else ()))
         _located(faults, place, given, lambda value: make(name, value), f"{place[-2]}: {name}", names=names, kinds=kinds)
 
 
-def _section(faults: Faults, place: _Place, given: Any, cls: type, names: tuple[str, ...], needs: tuple[str, ...] = ()) -> None:
+def check_section(faults: _Faults, place: _Place, given: Any, cls: type, names: tuple[str, ...], needs: tuple[str, ...] = ()) -> None:
     _located(faults, place, given, lambda value: _entities.part(cls, place[-1], value, names), place[-1], names=names, needs=needs)
 
 
-def _search_space(faults: Faults, name: str, given: Any) -> None:
+def _search_space(faults: _Faults, name: str, given: Any) -> None:
     kind = _sweep_spaces.KINDS.get(str(given.get("type")).lower()) if isinstance(given, Mapping) else None
     _located(faults, ("search_space", name), given, lambda value: _sweep_spaces.of(name, value), f"search_space: {name}", kinds=_sweep_spaces.KINDS,
              names=None if kind is None else ("type", *kind.fields), needs=kind.fields if kind else ())
 
 
-def _sections(faults: Faults, fields: Mapping[str, Any], space: Any) -> None:
+def _sections(faults: _Faults, fields: Mapping[str, Any], space: Any) -> None:
     """Check the sections of a sweep."""
     for name, cls, names, needs in (("objective", _sweep_job.Objective, _OBJECTIVE, _OBJECTIVE), ("limits", _sweep_job.SweepJobLimits, _sweep_job.LIMITS, ()),
                                     ("queue_settings", _entities.QueueSettings, _schema.QUEUE, ())):
         if fields.get(name):
-            _section(faults, (name,), fields[name], cls, names, needs)
+            check_section(faults, (name,), fields[name], cls, names, needs)
     for name, make, kinds in (("sampling_algorithm", _sweep_job.algorithm_of, _sweep_job.ALGORITHMS),
                               ("early_termination", _sweep_job.policy_of, _sweep_job.POLICIES)):
         if fields.get(name):
@@ -205,7 +205,7 @@ def _sections(faults: Faults, fields: Mapping[str, Any], space: Any) -> None:
                 _sweep_job.check_sampled(_sweep_job.algorithm_of(algorithm), name, _sweep_spaces.of(name, each))
 
 
-def _located(faults: Faults, place: _Place, given: Any, make: Callable[[Any], Any], what: str, *, names: tuple[str, ...] | None = None,
+def _located(faults: _Faults, place: _Place, given: Any, make: Callable[[Any], Any], what: str, *, names: tuple[str, ...] | None = None,
              kinds: Iterable[str] = (), needs: tuple[str, ...] = ()) -> None:
     """Check a value by making its object, and record each error at the field that causes it.
 
@@ -218,7 +218,7 @@ def _located(faults: Faults, place: _Place, given: Any, make: Callable[[Any], An
         return
     count = len(faults)
     if names is not None:
-        _known(faults, place, given, what, names)
+        check_known(faults, place, given, what, names)
     if "type" in given and kinds:
         with faults.at(*place, "type"):
             _schema.one_of(f"{what}: type", given["type"], kinds)
@@ -262,16 +262,16 @@ def _causes(name: str, error: Exception, make: Callable[[Any], Any], given: Mapp
     return all(str(_error(make, each)) != str(error) for each in changed)
 
 
-def _environment(faults: Faults, place: _Place, given: Any) -> None:
+def _environment(faults: _Faults, place: _Place, given: Any) -> None:
     if isinstance(given, Mapping):
-        _known(faults, place, given, "environment", _ENVIRONMENT)
+        check_known(faults, place, given, "environment", _ENVIRONMENT)
     elif given is not None:
         with faults.at(*place):
             if not isinstance(given, str):
                 raise TypeError(f"environment must be a name or a mapping with image, conda_file or build, not {given!r}")
 
 
-def _texts(faults: Faults, place: _Place, fields: Mapping[str, Any], inputs: Mapping[str, Any], outputs: Mapping[str, Any],
+def _texts(faults: _Faults, place: _Place, fields: Mapping[str, Any], inputs: Mapping[str, Any], outputs: Mapping[str, Any],
            space: Mapping[str, Any]) -> set[_expressions.Place]:
     """Check the command and the variables, and return the inputs and outputs that they need."""
     texts: dict[_Place, tuple[str, str]] = {}
@@ -280,7 +280,7 @@ def _texts(faults: Faults, place: _Place, fields: Mapping[str, Any], inputs: Map
         if fields.get("command") is not None:
             texts[*place, "command"] = (what, field_checks.text(what, fields["command"]))
     variables = fields.get("environment_variables")
-    if variables is not None and _mapping(faults, (*place, "environment_variables"), variables):
+    if variables is not None and is_mapping(faults, (*place, "environment_variables"), variables):
         for name, each in variables.items():
             with faults.at(*place, "environment_variables", name, key=True):
                 if not name or "=" in name or "\0" in name:

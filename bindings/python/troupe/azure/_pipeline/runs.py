@@ -1,0 +1,287 @@
+"""Pipelines as they run: submitted, found by their names, waited for, cancelled.
+
+A submitted pipeline runs in an actor of the cluster that outlives its submitter (`host`); each step is a job of its own.
+"""
+from __future__ import annotations
+
+import os
+import re
+import shutil
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import troupe
+from troupe import _identity, exceptions
+from troupe._actors import classes
+from troupe._cluster import session as _session, status_lines
+from troupe.azure import _code_folder, _instances, _plan as _shape, _start
+from troupe.azure._command import Command, Job
+from troupe.azure._pipeline import digests, graph, plan as _plan, shown
+from troupe.azure._pipeline.job import PipelineJob
+from troupe.azure._pipeline.record import PLAN, Folder, State, read_state
+from troupe.azure._sweep_job import Sweep
+from troupe.tune._config import DEFAULT_STORAGE
+from troupe.tune._handle import beside
+from troupe.tune._run import folder as _folder
+
+NAMESPACE = "troupe.azure.pipelines"
+"""Of the actors that drive pipelines, each by the pipeline's name."""
+ANSWER_S = 30.0
+_WAITERS_MAX = 64
+
+
+@dataclass(frozen=True)
+class PipelineView:
+    """A pipeline as its folder has it. `is_lost`: no process drives it any more, and it is not over."""
+
+    folder: Folder
+    plan: _plan.Plan
+    state: State
+    is_lost: bool = False
+
+    @property
+    def name(self) -> str:
+        """Return what the pipeline is called."""
+        return self.plan.name
+
+
+class PipelineState(Job):
+    """A pipeline as it is: `steps`: the state of each step, with the name of its job; `studio_url`: the pipeline's folder."""
+
+    type = "pipeline"
+
+    def __init__(self, seen: PipelineView) -> None:
+        status = graph.FAILED if seen.is_lost else "Preparing" if seen.state.status == graph.NOT_STARTED else seen.state.status
+        super().__init__(seen.name, seen.name, status)
+        self.steps = {name: {"job": each.job, "status": each.status, **({"reused": True} if each.is_reused else {}), **({"cause": each.cause} if each.cause else {})}
+                      for name, each in seen.state.steps.items()}
+        self.path = str(seen.folder.path)
+        self.display_name, self.experiment_name = seen.plan.about.get("display_name"), seen.plan.about.get("experiment_name")
+        self.studio_url = seen.folder.path.absolute().as_uri()
+
+
+def root() -> Path:
+    """Return the folder of all results of this user."""
+    return _folder.absolute(DEFAULT_STORAGE)
+
+
+def submit(pipeline: PipelineJob, session: _session.Session) -> None:
+    """Begin a pipeline; set its name where it has none. Raises what is wrong with it or a step's job, ValueError for a name that is taken."""
+    pipeline.check()
+    steps, sources = _plan.flat(pipeline)
+    codes = {name: _check(name, each.job, session) for name, each in steps.items()}
+    name = pipeline.name or _new_name(pipeline)
+    path = root() / name
+    if path.exists():
+        raise ValueError(f"there is a pipeline or sweep with the name {name!r} already, in {path}: give another name, or none for a new one")
+    path.mkdir(parents=True)
+    try:
+        kept = _keep_code(codes, path / "code")
+        made = _plan.Plan(name, {each: _step_plan(step, *kept[each]) for each, step in steps.items()}, sources, {
+            "run": _identity.new_id(), **{field: value for field in ("display_name", "description", "experiment_name", "tags")
+                                          if (value := getattr(pipeline, field))}},
+            bool(pipeline.settings.continue_on_step_failure), bool(pipeline.settings.force_rerun))
+        Folder(path).begin(made)
+        _say_what_means_nothing(pipeline, name, steps)
+        with _as_current(session):
+            _drive(name, path)
+    except BaseException:
+        shutil.rmtree(path, ignore_errors=True)
+        raise
+    pipeline.name = pipeline.id = name
+    pipeline.status = "Preparing"
+
+
+def _check(name: str, job: Any, session: _session.Session) -> str | None:
+    """Check a step's job as its start does, and return the path of its code. Raises what that raises, naming the step."""
+    command: Command = job.trial if isinstance(job, Sweep) else job
+    try:
+        job.check()
+        command.check(is_complete=True)
+        kind, _ = _instances.meant({"compute": job.compute, "instance_type": command.resources.instance_type})
+        _shape.of(command, _start.nodes_of(session), kind)
+        for each, value in command.inputs.items():
+            if getattr(value, "path", None) != _plan.UNKNOWN:
+                _start.check_input(command, each, value)
+        for each, value in command.outputs.items():
+            _start.check_output(command, each, value)
+        return _code_folder.check(command.code, command.base_path)
+    except (ValueError, TypeError, OSError) as error:
+        if not str(error).startswith(f"step {name}: ") and type(error).__module__ == "builtins":
+            raise type(error)(f"step {name}: {error}") from None
+        raise
+
+
+def _keep_code(codes: dict[str, str | None], folder: Path) -> dict[str, tuple[str, str]]:
+    """Copy the code of all steps, each folder once, for steps that begin later. Returns (path, digest) by step; ("", "") for none."""
+    found: dict[str | None, tuple[str, str]] = {None: ("", "")}
+    for code in codes.values():
+        if code not in found:
+            folder.mkdir(exist_ok=True)
+            assert code is not None
+            copy = _code_folder.keep(code, folder / f"{len(found):03d}", "the code of the pipeline")
+            found[code] = os.fspath(copy), digests.of_path(copy)
+    return {name: found[code] for name, code in codes.items()}
+
+
+def _step_plan(step: _plan.Step, code: str, digest: str) -> _plan.StepPlan:
+    job = step.job
+    command: Command = job.trial if isinstance(job, Sweep) else job
+    fields = job.to_dict()
+    inner = fields["trial"] if isinstance(job, Sweep) else fields
+    if code:
+        inner["code"] = code
+    for each in (fields, inner):
+        each.pop("name", None)
+    return _plan.StepPlan(fields, command.base_path, step.sources, {name: about.type for name, about in command.outputs.items()}, digest,
+                          command.is_deterministic is not False)
+
+
+def _say_what_means_nothing(pipeline: PipelineJob, name: str, steps: dict[str, _plan.Step]) -> None:
+    said: dict[str, None] = {}
+    for each in steps.values():
+        job = each.job.trial if isinstance(each.job, Sweep) else each.job
+        _, unknown = _instances.meant({"compute": each.job.compute, "instance_type": job.resources.instance_type})
+        said.update(dict.fromkeys(_start.without_meaning(job, unknown)))
+    if pipeline.settings.default_datastore:
+        said["default_datastore"] = None
+    if said:
+        status_lines.say(f"troupe: pipeline {name}: without a meaning here: {'; '.join(said)}")
+
+
+def _drive(name: str, path: Path) -> None:
+    from troupe.azure._pipeline.host import PipelineHost
+
+    file = _instances.file()
+    made = troupe.remote(PipelineHost).options(
+        name=name, namespace=NAMESPACE, lifetime="detached", num_cpus=0, max_restarts=-1, max_task_retries=-1,
+        concurrency_groups={"waits": _WAITERS_MAX}, scheduling_strategy=beside(_session.current()))
+    try:
+        troupe.get(made.remote(str(path), {_instances.VARIABLE: os.path.abspath(file)} if file else {}).about.remote())
+    except exceptions.AlreadyExistsError:
+        raise ValueError(f"a pipeline called {name} runs in this cluster: give another name, or none for a new one") from None
+
+
+def _new_name(pipeline: PipelineJob) -> str:
+    short = re.sub(r"[^A-Za-z0-9_-]+", "-", pipeline.display_name or pipeline.experiment_name or "pipeline").strip("-_") or "pipeline"
+    return f"{short[:40]}-{_identity.new_id()[:8]}"
+
+
+def found(name: str) -> PipelineView | None:
+    """Return the pipeline with that name, as it is now; None: there is none. Raises DamagedFileError."""
+    if not isinstance(name, str) or not name or "/" in name or not (root() / name / PLAN).is_file():
+        return None
+    return _view(Folder(root() / name))
+
+
+def _view(folder: Folder) -> PipelineView:
+    made = folder.plan()
+    assert made is not None
+    state = folder.state()
+    is_over = state.status in graph.TERMINAL
+    if not is_over and not folder.is_driven() and _driver(made.name) is None:
+        state = folder.state()  # it may have come to its end meanwhile
+        is_over = state.status in graph.TERMINAL
+        return PipelineView(folder, made, state, not is_over)
+    return PipelineView(folder, made, state)
+
+
+def known() -> list[PipelineState]:
+    """Return all pipelines of this user, the one that was begun first at the front."""
+    if not root().is_dir():
+        return []
+    paths = sorted((each for each in root().glob(f"*/{PLAN}")), key=lambda each: (each.stat().st_mtime, each.parent.name))
+    return [PipelineState(_view(Folder(each.parent))) for each in paths]
+
+
+def step_of_job(name: str) -> tuple[PipelineView, str] | None:
+    """Return the pipeline and the step whose job has that name; None: it is no step's."""
+    for at in [match.start() for match in re.finditer("_", name)]:
+        seen = found(name[:at])
+        if seen is not None and name[at + 1:] in seen.plan.steps:
+            return seen, name[at + 1:]
+    return None
+
+
+def children(seen: PipelineView) -> Callable[[str], bool]:
+    """Return a function that tells whether a job's name is that of one of the pipeline's steps."""
+    names = {f"{seen.name}_{step}" for step in seen.plan.steps}
+    return lambda name: name in names
+
+
+def follow(name: str, session: _session.Session) -> None:
+    """Wait for a pipeline's end, and show its steps. Raises LaunchCancelledError, or LaunchError with the step that failed and its last lines."""
+    seen = found(name)
+    if seen is None:
+        raise exceptions.NotFoundError(f"there is no pipeline with the name {name!r}")
+    status_lines.say(f"pipeline {name} · {seen.folder.path}")
+    shown.say(shown.tree(seen.plan.needs, seen.state))
+    last = seen.state
+    with _as_current(session):
+        for state in _states(seen):
+            shown.say(shown.changed(last, state))
+            last = state
+    if last.status not in graph.TERMINAL:
+        raise exceptions.LaunchError(shown.lost(name, last))
+    status_lines.say(f"pipeline {name} · {last.status}")
+    shown.say(shown.tree(seen.plan.needs, last))
+    if last.status == graph.CANCELED:
+        raise exceptions.LaunchCancelledError(f"pipeline {name} was cancelled{': ' + last.cause if last.cause else ''}")
+    if last.status == graph.FAILED:
+        error = exceptions.LaunchError(shown.failure(name, last))
+        step = shown.first_failed(last)
+        if step is not None:
+            error.exit_code, error.signal = last.steps[step].exit_code, last.steps[step].signal
+        raise error
+
+
+def _states(seen: PipelineView) -> Iterator[State]:
+    """Give the state whenever it has changed, until the pipeline is over or its driver is lost."""
+    at = seen.state.version
+    while (driver := _driver(seen.name)) is not None:
+        try:
+            fields = troupe.get(driver.wait.remote(at))
+        except exceptions.ActorError:
+            break
+        is_over = fields.pop("is_over")
+        state = read_state(fields)
+        at = state.version
+        yield state
+        if is_over:
+            return
+    yield seen.folder.state()
+
+
+def stop(name: str, session: _session.Session) -> None:
+    """Cancel a pipeline with all its steps, and return when it has ended; nothing where it is over."""
+    seen = found(name)
+    if seen is None or seen.state.status in graph.TERMINAL:
+        return
+    with _as_current(session):
+        driver = _driver(name)
+        if driver is not None:
+            troupe.get(driver.stop.remote("cancelled by jobs.cancel, or by Ctrl-C in the caller"), timeout=ANSWER_S)
+            for _ in _states(seen):
+                pass
+
+
+def _driver(name: str) -> Any:
+    """Return the actor that drives a pipeline; None: there is none any more, or this process is connected to no cluster."""
+    if _session.current_or_none() is None:
+        return None
+    try:
+        return classes.get_actor(name, NAMESPACE)
+    except ValueError:
+        return None
+
+
+@contextmanager
+def _as_current(session: _session.Session) -> Iterator[None]:
+    before = _session.set_current(session)
+    try:
+        yield
+    finally:
+        _session.set_current(before)
