@@ -178,6 +178,13 @@ def embedded() -> _session.Session:
     return _kept("embedded", lambda: start_embedded(node_start.offer(num_cpus=cpus), namespace=""))
 
 
+def embedded_here() -> _session.Session | None:
+    """Return the session of the embedded cluster that `embedded` has started in this process; None: it has started none."""
+    with _lock:
+        known = _hidden.get("embedded")
+        return known if known is not None and not known.closed and known.pid == os.getpid() else None
+
+
 def _kept(key: str, make: Any) -> _session.Session:
     with _lock:
         known = _hidden.get(key)

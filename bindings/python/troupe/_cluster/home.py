@@ -62,7 +62,7 @@ def state_root() -> Path:
         local = os.environ.get("XDG_STATE_HOME")
         path = folders.private(Path(local) / "troupe" if local else Path(f"/var/tmp/troupe-{os.getuid()}"), remedy=_REMEDY)
     sealed = not path.stat().st_mode & 0o077
-    for name in ("clusters", "cache", "logs"):
+    for name in ("clusters", "cache", "logs", "jobs"):
         if os.path.lexists(path / name):
             folders.private(path / name, remedy=_REMEDY, tidy=sealed)
     return path

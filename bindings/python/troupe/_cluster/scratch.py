@@ -57,7 +57,7 @@ def folders(prefix: str) -> list[Path]:
             try:
                 status = entry.stat(follow_symlinks=False)
                 alone = status.st_uid == os.getuid() and not status.st_mode & 0o077 and entry.is_dir(follow_symlinks=False)
-                if alone and _owned(entry.path):
+                if alone and is_owned(entry.path):
                     found.append((status.st_mtime, Path(entry.path)))
             except OSError:
                 continue  # gone meanwhile
@@ -71,13 +71,14 @@ def _sweep(prefix: str, within: str) -> None:
         try:
             status = entry.stat(follow_symlinks=False)
             mine = entry.is_dir(follow_symlinks=False) and status.st_uid == os.getuid()
-            if mine and time.time() - status.st_mtime > _YOUNG_S and not _owned(entry.path):
+            if mine and time.time() - status.st_mtime > _YOUNG_S and not is_owned(entry.path):
                 shutil.rmtree(entry.path, ignore_errors=True)
         except OSError:
             continue  # gone meanwhile
 
 
-def _owned(folder: str) -> bool:
+def is_owned(folder: str | os.PathLike[str]) -> bool:
+    """Return True if the process whose folder this is lives."""
     try:
         lock = os.open(os.path.join(folder, _OWNED), os.O_RDWR | os.O_CLOEXEC)
     except FileNotFoundError:

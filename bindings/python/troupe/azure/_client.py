@@ -14,6 +14,7 @@ from troupe._cluster import session as _session, status_lines
 from troupe._code import field_checks, travelled
 from troupe.azure import _start
 from troupe.azure._command import Command, Job
+from troupe.azure._past import jobs as _past_jobs, keeper
 from troupe.azure._pipeline.job import PipelineJob
 from troupe.azure._sweep_job import Sweep
 from troupe.azure.constants import ListViewType
@@ -123,6 +124,22 @@ class JobOperations:
         _vendor_place.tell(found)
         return session
 
+    def _known(self) -> _session.Session | None:
+        """Return the cluster's session; None where no cluster is known here and none was started."""
+        if self._session is not None:
+            return self._session
+        session, found = _vendor_place.find_known_session()
+        _vendor_place.tell(found)
+        return session
+
+    def _launches(self) -> Any:
+        session = self._known()
+        return () if session is None else session.request("ListLaunches", {})[1]["launches"]
+
+    def _past(self, name: str) -> _past_jobs.PastJob | None:
+        """Return the job with that name of an embedded cluster that is not this process's; None: this cluster has it, or nobody."""
+        return _past_jobs.find(name, self._launches(), JobOperations)
+
     def create_or_update(self, job: Any, *, description: str | None = None, compute: str | None = None, tags: Mapping[str, str] | None = None,
                          experiment_name: str | None = None, skip_validation: bool = False, idempotency_key: str | None = None) -> Command:
         """Submits a job, and returns it with name and status; what it runs on goes on without this process, but for a cluster that ends with it.
@@ -163,14 +180,17 @@ class JobOperations:
             if not self._own:
                 atexit.register(self._finish)
             self._own.append(str(job.name))
+            keeper.of_session(session, _start.DOOR).begin(handle, info)
         return job
 
     def _begin(self, job: Sweep | PipelineJob) -> Any:
         """Begin what runs in a process of the cluster: a sweep or a pipeline."""
         _submit.refuse_inside_a_rank()
         session = self._cluster()
-        if session.embedded is not None and not self._own_driven:
-            atexit.register(self._finish_driven)
+        if session.embedded is not None:
+            keeper.of_session(session, _start.DOOR)
+            if not self._own_driven:
+                atexit.register(self._finish_driven)
         _runs_of(job.type).submit(job, session)
         if session.embedded is not None:
             self._own_driven.append((job.type, str(job.name)))
@@ -212,12 +232,23 @@ class JobOperations:
                 handle.wait_state(lambda now: now["state"] == "terminal")
             except KeyboardInterrupt:
                 handle.cancel("Ctrl-C in the caller")
+            self.tell_place(info)
+
+    def tell_place(self, info: dict) -> None:
+        """Say where the files of a job are, if its cluster ends with this process."""
+        session = self._cluster()
+        if session.embedded is None:
+            return
+        now = session.request("GetLaunch", {"launch": info["launch"]})[1]["info"]
+        if now["state"] == "terminal":
+            keeper.of_session(session, _start.DOOR).finish(now)
+            status_lines.say(_past_jobs.describe_place(info["launch"], info["name"]))
 
     def info(self, name: str) -> dict:
         """The launch of the job with that name, or with an id that begins so. Raises NotFoundError."""
         if not isinstance(name, str):
             raise TypeError(f"a job is found by its name, a text, not by {name!r}: job.name")
-        launches = self._cluster().request("ListLaunches", {})[1]["launches"]
+        launches = self._launches()
         found = [each for each in launches if each["name"] == name] or [each for each in launches if name and each["launch"].startswith(name.lower())]
         if len(found) != 1:
             raise exceptions.NotFoundError(f"{'several jobs have' if found else 'there is no job with'} the name {_visible.name(name)!r}\n"
@@ -238,7 +269,8 @@ class JobOperations:
             from troupe.azure._trials import runs
 
             return runs.SweepState(seen)
-        return _job_of(self.info(name))
+        past = self._past(name)
+        return _job_of(self.info(name)) if past is None else past.get()
 
     def list(self, *, parent_job_name: str | None = None, list_view_type: str = ListViewType.ACTIVE_ONLY, max_results: int | None = None) -> Iterator[Job]:
         """All jobs and other launches that the cluster knows, the latest first; then this user's sweeps of jobs.
@@ -258,15 +290,17 @@ class JobOperations:
             seen = _runs_of(kind).found(parent_job_name)
             is_child = _runs_of(kind).children(seen) if seen is not None else None
             if seen is None:
-                self.info(parent_job_name)
+                self.get(parent_job_name)
                 return iter(())
         if list_view_type == ListViewType.ARCHIVED_ONLY:
             return iter(())
-        infos = sorted(self._cluster().request("ListLaunches", {})[1]["launches"], key=lambda each: -each["submitted_us"])
+        infos = self._launches()
+        timed = [*((each["submitted_us"], _job_of(each)) for each in infos), *_past_jobs.list_all(infos)]
+        jobs = [each for _, each in sorted(timed, key=lambda each: -each[0])]
         if is_child is not None:
-            found = [_job_of(each) for each in infos if is_child(each["name"])]
+            found = [each for each in jobs if is_child(each.name)]
         else:
-            found = [*map(_job_of, infos), *reversed(runs.known()), *reversed(_runs_of("pipeline").known())]
+            found = [*jobs, *reversed(runs.known()), *reversed(_runs_of("pipeline").known())]
         return iter(found[:most])
 
     def stream(self, name: str) -> None:
@@ -280,7 +314,15 @@ class JobOperations:
         if kind:
             self.follow_driven(kind, name)
             return
-        self.follow(self.handle(self.info(name)))
+        past = self._past(name)
+        if past is not None:
+            past.stream()
+            return
+        info = self.info(name)
+        try:
+            self.follow(self.handle(info))
+        finally:
+            self.tell_place(info)
 
     def driven(self, name: str) -> str:
         """Return "sweep" or "pipeline" for the name of one, "" for any other."""
@@ -326,11 +368,15 @@ class JobOperations:
         if kind:
             _runs_of(kind).stop(name, self._cluster())
             return
+        past = self._past(name)
+        if past is not None:
+            past.cancel()
+            return
         self.handle(self.info(name)).cancel("cancelled by jobs.cancel")
 
     def begin_cancel(self, name: str) -> Poller:
         """Begin to cancel a job, and return what waits for its end: `begin_cancel(name).result()` is `cancel(name)`. Raises NotFoundError at once."""
-        if self.driven(name):
+        if self.driven(name) or self._past(name) is not None:
             return Poller(lambda: self.cancel(name))
         handle = self.handle(self.info(name))
         return Poller(lambda: handle.cancel("cancelled by jobs.begin_cancel"))
@@ -349,23 +395,20 @@ class JobOperations:
             from troupe.azure._trials import runs
 
             name = runs.best_child(seen)
+        folder = Path(download_path)
+        past = self._past(name)
+        if past is not None:
+            past.download(folder, output_name, all)
+            return
         info = self.info(name)
         status = status_of(info)
         if status not in TERMINAL:
             raise ValueError(f"job {name} is {status}: what it writes is downloaded when it is {', '.join(TERMINAL)}")
-        folder = Path(download_path)
         if not info["rank_infos"]:
             raise ValueError(f"job {name} is {status}, and its processes never began: it has written nothing")
-        session = self._cluster()
-        with _files.Kept(session, info) as kept:
-            if output_name is not None and output_name not in kept.outputs:
-                raise ValueError(f"job {name} has no output {output_name!r}{field_checks.or_nearest(output_name, kept.outputs)}")
-            for each in [output_name] if output_name is not None else kept.outputs if all else ():
-                kept.output(each, folder / "named-outputs" / each)
-            if output_name is None:
-                kept.artifacts(folder / "artifacts")
+        _files.bring(_files.Kept(self._cluster(), info), folder, output_name, all)
         if output_name is None:
-            _write_logs(self.handle(info), info, folder / "artifacts" / "user_logs")
+            _files.write_logs(self.handle(info), info, folder / "artifacts" / "user_logs")
 
 
 def _runs_of(kind: str) -> Any:
@@ -375,17 +418,6 @@ def _runs_of(kind: str) -> Any:
     else:
         from troupe.azure._trials import runs  # type: ignore[no-redef]
     return runs
-
-
-def _write_logs(handle: LaunchHandle, info: dict, folder: Path) -> None:
-    from troupe.azure import _files
-    from troupe._code import disk
-
-    with disk.arriving(folder, f"what the processes of job {info['name']} printed", remedy=_files.ELSEWHERE) as made:
-        for rank in range(info["ranks"]):
-            name = "std_log.txt" if info["ranks"] == 1 else f"std_log_process_{rank:02d}.txt"
-            with open(made / name, "w", encoding="utf-8") as file:
-                file.writelines(f"{line}\n" for line in handle.logs(rank))
 
 
 def _job_of(info: dict) -> Job:

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple, Self
 import troupe
 from troupe import _identity, _pickled, _visible, exceptions
 from troupe._cluster import home, session as _session, status_lines, workers
-from troupe._code import disk, packages
+from troupe._code import disk, field_checks, packages
 from troupe.azure import _rank
 
 _PIECE_BYTES = 8 << 20
@@ -153,6 +153,10 @@ class Kept:
             troupe.kill(actor)
         self._stack.close()
 
+    def _ask(self, place: Any, method: str, *given: Any) -> Any:
+        """Return what a node's JobFiles answers."""
+        return troupe.get(getattr(place, method).remote(*given))
+
     def _start(self) -> None:
         made = troupe.remote(JobFiles)
         alive = {each["node"] for each in workers.node_infos(_session.started()) if each["state"] == "alive"}
@@ -163,7 +167,7 @@ class Kept:
                 self._actors[node] = made.options(num_cpus=0, scheduling_strategy=where).remote(
                     _rank.folder_name(self._info["launch"], self._info["epoch"], node))
         for node, actor in list(self._actors.items()):
-            record = troupe.get(actor.record.remote())
+            record = self._ask(actor, "record")
             if record is None:
                 gone.append(self._names[node])
                 troupe.kill(self._actors.pop(node))
@@ -173,6 +177,11 @@ class Kept:
             raise exceptions.ObjectLostError(f"what job {self._info['name']} wrote is lost: it is not on {', '.join(gone)} any more")
         if gone:
             status_lines.say(f"troupe: job {self._info['name']}: what it wrote on {', '.join(gone)} is lost")
+
+    @property
+    def job(self) -> str:
+        """The job's name."""
+        return str(self._info["name"])
 
     def artifacts(self, folder: Path) -> None:
         """outputs/ and logs/ of its directory."""
@@ -192,14 +201,14 @@ class Kept:
         folder, name = (path, "") if "" not in files else (path.parent, path.name)
         with disk.arriving(folder, what, needed=sum(each.size for each in files.values()), remedy=remedy) as made:
             for relative, each in files.items():
-                _write(made / (relative or name), each.size, lambda offset, each=each, relative=relative: troupe.get(
-                    each.actor.piece.remote(inside, relative, offset)))
+                _write(made / (relative or name), each.size, lambda offset, each=each, relative=relative: self._ask(
+                    each.actor, "piece", inside, relative, offset))
 
     def _files(self, inside: str) -> dict[str, _File]:
         """Which there are, by their paths; of those that several nodes have, the first one's."""
         found: dict[str, _File] = {}
         for node, actor in self._actors.items():
-            listed, left = troupe.get(actor.listed.remote(inside, len(self._actors) > 1))
+            listed, left = self._ask(actor, "listed", inside, len(self._actors) > 1)
             for relative, why in left:
                 status_lines.say(f"troupe: job {self._info['name']}: {inside}/{_visible.name(relative)} of node {self._names[node]} is left there: "
                                  f"it is {_visible.name(why)}")
@@ -212,6 +221,31 @@ class Kept:
                     status_lines.say(f"troupe: job {self._info['name']}: {inside}/{relative} of node {self._names[node]} is left there: "
                                      "a node before it has written another one")
         return found
+
+
+class KeptHere(Kept):
+    """What a job has kept on this host alone, read without its cluster. `folder`: the job's directory in this host's cache."""
+
+    def __init__(self, job: str, folder: Path) -> None:
+        self._info = {"name": job}
+        self._stack = contextlib.ExitStack()
+        self._folder = folder
+        self._names = {"": "of this host"}
+        self._actors: dict[str, Any] = {}
+        self.outputs: dict[str, Any] = {}
+
+    def __exit__(self, *_: object) -> None:
+        self._actors.clear()
+
+    def _ask(self, place: Any, method: str, *given: Any) -> Any:
+        return getattr(place, method)(*given)
+
+    def _start(self) -> None:
+        files = JobFiles(self._folder.name)
+        record = files.record()
+        if record is None:
+            raise exceptions.ObjectLostError(f"what job {self._info['name']} wrote is gone: it was in {self._folder}")
+        self._actors[""], self.outputs = files, record["outputs"]
 
 
 class _File(NamedTuple):
@@ -248,6 +282,36 @@ def _as_current(session: Any) -> Iterator[None]:
             yield
         finally:
             _session.set_current(before)
+
+
+def bring(files: Kept, folder: Path, output_name: str | None, everything: bool) -> None:
+    """Copy into `folder` one output of a job, or its outputs/ and logs/ and, with `everything`, all of its outputs.
+
+    Raises:
+        ValueError: for an output that the job has not.
+        ObjectLostError: if the files are gone.
+        OSError: for a disk that is full (OutOfDiskError), or a folder that cannot be written.
+    """
+    with files as kept:
+        if output_name is not None and output_name not in kept.outputs:
+            raise ValueError(f"job {kept.job} has no output {output_name!r}{field_checks.or_nearest(output_name, kept.outputs)}")
+        for each in [output_name] if output_name is not None else kept.outputs if everything else ():
+            kept.output(each, folder / "named-outputs" / each)
+        if output_name is None:
+            kept.artifacts(folder / "artifacts")
+
+
+def log_name(rank: int, ranks: int) -> str:
+    """Return the name of the file with what a process of a job printed."""
+    return "std_log.txt" if ranks == 1 else f"std_log_process_{rank:02d}.txt"
+
+
+def write_logs(handle: Any, info: dict, folder: Path) -> None:
+    """Write what each process of a job has printed into files in `folder`: all of them or none."""
+    with disk.arriving(folder, f"what the processes of job {info['name']} printed", remedy=ELSEWHERE) as made:
+        for rank in range(info["ranks"]):
+            with open(made / log_name(rank, info["ranks"]), "w", encoding="utf-8") as file:
+                file.writelines(f"{line}\n" for line in handle.logs(rank))
 
 
 def collect(session: Any, info: dict) -> None:

@@ -45,7 +45,11 @@ _name = click.option("--name", "-n", required=True, metavar="NAME", help="Of the
 
 
 @contextmanager
-def _jobs(address: str | None, token_file: str | None, cluster: str | None) -> Iterator[JobOperations]:
+def _jobs(address: str | None, token_file: str | None, cluster: str | None, *, starts: bool = False) -> Iterator[JobOperations]:
+    """Give the operations on the cluster that is meant. `starts`: a job is submitted, for which a cluster is needed; else jobs of embedded clusters may be meant."""
+    if not (starts or address or cluster or _is_known()):
+        yield JobOperations()
+        return
     with _common.session(address, token_file, cluster) as session:
         before = _session.set_current(session)
         try:
@@ -80,7 +84,7 @@ def create(file: str, name: str | None, overrides: tuple[str, ...], stream: bool
     if stream and not (address or cluster or _is_known()):
         jobs = JobOperations(connect.embedded())
         return _follow(jobs, jobs.create_or_update(described, idempotency_key=idempotency_key))
-    with _jobs(address, token_file, cluster) as jobs:
+    with _jobs(address, token_file, cluster, starts=True) as jobs:
         submitted = jobs.create_or_update(described, idempotency_key=idempotency_key)
         if stream:
             return _follow(jobs, submitted)
@@ -118,7 +122,11 @@ def _follow(jobs: JobOperations, submitted: Any) -> int:
     try:
         if submitted.type != "command":
             return _code_of(lambda: jobs.follow_driven(submitted.type, submitted.name, cancels=True))
-        return _code_of(lambda: jobs.follow(jobs.handle(jobs.info(submitted.name)), cancels=True))
+        info = jobs.info(submitted.name)
+        try:
+            return _code_of(lambda: jobs.follow(jobs.handle(info), cancels=True))
+        finally:
+            jobs.tell_place(info)
     except KeyboardInterrupt as told:
         return 128 + (told.args[0] if told.args else signal.SIGINT)
 

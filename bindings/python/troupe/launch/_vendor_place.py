@@ -61,6 +61,13 @@ def find_session(*, remote: bool) -> tuple[_session.Session, str]:
                                 "which ends with this program")
 
 
+def find_known_session() -> tuple[_session.Session | None, str]:
+    """Return what `find_session` does, where no cluster has to be started for that; else None and ""."""
+    if _session.current_or_none() is not None or os.environ.get("TROUPE_ADDRESS") or home.clusters(running_only=True):
+        return find_session(remote=True)
+    return connect.embedded_here(), ""
+
+
 def on_cpus(options: Any, session: _session.Session) -> Any:
     """Return these LaunchOptions for ranks without GPUs, which know it and ask for no more CPUs than there are."""
     each = share_of_each(_cpus(session), options.ranks, options.cpus_per_rank)

@@ -1,0 +1,111 @@
+"""Keeps what is known of jobs while their embedded cluster still runs.
+
+View: the program whose cluster it is. A job's record is written when it is submitted and when it has ended; the session's close does that for the other
+command jobs of the cluster too, which sweeps and other programs have submitted.
+"""
+from __future__ import annotations
+
+import os
+import threading
+import time
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from troupe import exceptions
+from troupe._cluster import status_lines
+from troupe._code import packages, travelled
+from troupe.azure import _files
+from troupe.azure._past import records
+from troupe.launch import _errors
+from troupe.launch._handle import LaunchHandle, handle_of_known
+
+_STORE = "azure.keeper"
+
+
+def of_session(session: Any, door: str) -> Keeper:
+    """Return the keeper of a session with an embedded cluster. `door`: which launches are command jobs."""
+    found = session.store.get(_STORE)
+    return found if found is not None else Keeper(session, door)
+
+
+class Keeper:
+    """Keeps the jobs of one embedded cluster. Nothing raises: a job whose record cannot be written runs all the same, which is said once."""
+
+    def __init__(self, session: Any, door: str) -> None:
+        self._session, self._door = session, door
+        self._lock = threading.Lock()
+        self._ended: set[str] = set()
+        self._has_warned = False
+        session.store[_STORE] = self
+        session.on_close(self._close)
+
+    def begin(self, handle: LaunchHandle, info: dict) -> None:
+        """Keep a job that was submitted just now, and its end on a thread."""
+        try:
+            records.prune()
+            records.write(self._record(info))
+        except (exceptions.TroupeError, OSError) as error:
+            self._warn(error)
+        threading.Thread(target=self._follow, args=(handle,), name="troupe-job-kept", daemon=True).start()
+
+    def finish(self, info: dict) -> None:
+        """Keep how a job ended and what its processes printed; nothing if that is kept already."""
+        with self._lock:
+            if info["launch"] in self._ended:
+                return
+            self._ended.add(info["launch"])
+            try:
+                self._write_end(info)
+            except (exceptions.TroupeError, OSError) as error:
+                self._warn(error)
+
+    def _write_end(self, info: dict) -> None:
+        handle = handle_of_known(self._session, info["launch"])
+        record = self._record(info)
+        records.write(record)
+        if info["rank_infos"]:
+            _files.write_logs(handle, info, records.logs_of(record))
+        outcome, error = info["outcome"], {}
+        if info["state"] != "terminal":
+            outcome, error = "cancelled", describe_error(exceptions.LaunchCancelledError(f"job {info['name']}: its program closed the cluster before the job ended"))
+        elif outcome != "succeeded":
+            error = describe_error(_errors.of_launch(handle, info))
+        records.write(replace(record, outcome=outcome, error=error, ended_s=time.time()))
+
+    def _record(self, info: dict) -> records.Record:
+        return records.Record(info["launch"], info["name"], info["submitted_us"], info["ranks"], str(self._session.embedded.folder),
+                              self._session.embedded.address, os.getpid(), nodes=len(info["nodes"]))
+
+    def _follow(self, handle: LaunchHandle) -> None:
+        try:
+            info = handle.wait_state(lambda now: now["state"] == "terminal")
+        except exceptions.TroupeError:
+            return  # the session was closed, which keeps it
+        self.finish(info)
+
+    def _close(self) -> None:
+        try:
+            launches = self._session.request("ListLaunches", {})[1]["launches"]
+        except exceptions.TroupeError:
+            return  # the cluster has ended by itself: the next reader says so
+        for info in sorted(launches, key=lambda each: -each["submitted_us"])[:records.JOBS_MAX]:
+            if travelled.door(info) == self._door:
+                self.finish(info)
+
+    def _warn(self, error: BaseException) -> None:
+        if not self._has_warned:
+            self._has_warned = True
+            status_lines.say(f"troupe: what is known of this program's jobs is not kept once it has ended: {error}")
+
+
+def describe_error(error: exceptions.TroupeError) -> dict[str, Any]:
+    """Return an error of a job as its record has it."""
+    kind = next(each for each in (exceptions.LaunchCancelledError, exceptions.GetTimeoutError, exceptions.LaunchError, exceptions.TroupeError)
+                if isinstance(error, each))
+    return {"kind": kind.__name__, "text": str(error), **{name: getattr(error, name, None) for name in ("rank", "host", "exit_code", "signal", "launch")}}
+
+
+def folder_of(launch: str) -> Path | None:
+    """Return the job's directory on this host; None: there is none, or none any more."""
+    return next(iter(packages.latest(f"job-{launch}-", 1)), None)
