@@ -101,6 +101,14 @@ def _never_comes(backend: str) -> None:
         _meets(backend)
 
 
+def _leaves_a_group_half_made(backend: str) -> None:
+    rank, ones, dist = _meets(backend)
+    if rank == 1:
+        threading.Event().wait(LONGER_S)  # the others hold their connections to the store meanwhile
+    else:
+        dist.new_group()
+
+
 @pytest.mark.parametrize(("program", "backend", "said"), [
     (_returns, "gloo", "rank 1 returned after 3 operations; ranks 0, 2 wait for it in operation 4 (all_reduce) of process group 0"),
     (_returns, "troupe", "rank 1 returned after 3 operations; ranks 0, 2 wait for it in operation 4 (all_reduce) of process group 0"),
@@ -111,6 +119,7 @@ def _never_comes(backend: str) -> None:
     (_receives, "gloo", "rank 1 returned after 1 send to rank 0, which waits for it in receive 2 of process group 0"),
     (_receives, "troupe", "rank 1 returned after 1 send to rank 0, which waits for it in receive 2 of process group 0"),
     (_never_comes, "gloo", "rank 1 returned without coming to process group 0, which rank"),  # whoever has come by then makes it
+    (_leaves_a_group_half_made, "gloo", "rank 1 returned without coming to process group 1, which rank"),
 ])
 def test_a_returned_rank_that_others_wait_for_fails_the_launch(cluster: Home, program: Any, backend: str, said: str) -> None:
     with pytest.raises(exceptions.LaunchError) as failed:
@@ -146,6 +155,15 @@ def _goes_on_without_it(backend: str) -> int:
     return rank
 
 
+def _makes_a_group_without_it(backend: str) -> int:
+    rank, ones, dist = _meets(backend)
+    if rank == 0:
+        threading.Event().wait(LONGER_S)
+    if rank != 1:
+        dist.all_reduce(ones, group=dist.new_group([0, 2]))
+    return rank
+
+
 def _finishes_what_it_began(backend: str) -> int:
     rank, ones, dist = _meets(backend)
     if rank == 0:
@@ -166,7 +184,7 @@ def _has_a_thread_that_comes(backend: str) -> int:
 
 
 def test_what_needs_a_returned_rank_no_more_goes_on(cluster: Home) -> None:
-    programs = [(program, backend) for program in (_goes_on_alone, _goes_on_without_it, _finishes_what_it_began, _has_a_thread_that_comes)
+    programs = [(program, backend) for program in (_goes_on_alone, _goes_on_without_it, _makes_a_group_without_it, _finishes_what_it_began, _has_a_thread_that_comes)
                 for backend in ("gloo", "troupe")]
     begun = [distributed(processes=3, remote=True)(program).submit(backend) for program, backend in programs]
     for handle, (program, backend) in zip(begun, programs, strict=True):
@@ -183,6 +201,13 @@ def _part(backend: str) -> None:
         dist.all_reduce(ones, group=group)
     if dist.get_rank() != 1:
         dist.all_reduce(ones, group=group)
+
+
+def _part_in_making(backend: str) -> None:
+    import torch.distributed as dist
+
+    if dist.get_rank() != 1:
+        dist.new_group(backend=backend)
 
 
 def _part_without_it(name: str) -> int:
@@ -213,6 +238,7 @@ def _drives(part: Any, *given: str) -> list[int]:
 def test_a_part_waits_for_no_rank_whose_part_has_returned(cluster: Home, tmp_path: Path) -> None:
     healthy = _drives.submit(_part_without_it, "first", "second")
     failing = [_drives.submit(_part, backend) for backend in ("gloo", "troupe")]
+    making = [_drives.submit(_part_in_making, backend) for backend in ("gloo", "troupe")]
     trainer = TorchTrainer(lambda: _part("gloo"), torch_config=TorchConfig(backend="gloo"), run_config=RunConfig(name="run", storage_path=tmp_path),
                            scaling_config=ScalingConfig(num_workers=3, resources_per_worker={"CPU": 0.1}))
     said = "rank 1 returned after 3 operations; ranks 0, 2 wait for it in operation 4 (all_reduce) of process group 1"
@@ -220,6 +246,9 @@ def test_a_part_waits_for_no_rank_whose_part_has_returned(cluster: Home, tmp_pat
         trainer.fit()
     for handle in failing:
         with pytest.raises(exceptions.LaunchError, match=re.escape(said)):
+            handle.result(LIMIT_S)
+    for handle in making:
+        with pytest.raises(exceptions.LaunchError, match=re.escape("rank 1 returned without coming to process group 1, which rank")):
             handle.result(LIMIT_S)
     assert healthy.result(LIMIT_S)[0] == [0, 1, 2]
 

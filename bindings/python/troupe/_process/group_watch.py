@@ -17,6 +17,7 @@ import os
 import sys
 import threading
 import time
+from collections.abc import Callable
 from typing import Any
 
 from troupe._after_import import replace
@@ -24,6 +25,7 @@ from troupe._process import group_epochs, group_names, torch_backend
 from troupe._process.group_questions import Questions
 from troupe._process.late_ranks import Pace, accused, late, there, told
 from troupe._process.returned import group_counts, returned_parts, returned_peers
+from troupe._process.returned.watch_store import WatchStore
 from troupe.launch import _parts
 
 PATIENCE_VARIABLE = "TROUPE_LATE_RANK_S"
@@ -82,7 +84,7 @@ def _run(module: Any) -> None:
     patience = os.environ.get(PATIENCE_VARIABLE, "")
     fixed_s = float(patience) if patience.replace(".", "", 1).isdigit() else None
     look_s = min(LOOK_S, LOOK_S if fixed_s is None else fixed_s / 4, group_epochs.hang_s() / 16 or LOOK_S)
-    peers, parts = returned_peers.Peers(), returned_parts.Parts()
+    peers, parts, stores = returned_peers.Peers(), returned_parts.Parts(), WatchStore()
     try:
         while True:
             never.acquire(timeout=look_s)
@@ -91,15 +93,17 @@ def _run(module: Any) -> None:
                     _running = False
                     return
             peers.look(module, time.monotonic(), op_here)
-            with contextlib.suppress(RuntimeError):  # of a store that is gone
-                parts.look(module, time.monotonic(), op_here)
+            try:
+                parts.look(module, stores, time.monotonic(), op_here)
+            except RuntimeError:  # of a store that is gone
+                stores.forget()
             if module.is_initialized():
-                _look(module, watched, fixed_s)
+                _look(module, watched, stores, fixed_s)
     except Exception:  # a torch that is otherwise, or a store that is gone: a watch that ends is no failure of the program's
         _running = False
 
 
-def _look(module: Any, watched: dict[str, Watched], fixed_s: float | None) -> None:
+def _look(module: Any, watched: dict[str, Watched], stores: WatchStore, fixed_s: float | None) -> None:
     """Once. Groups are held for its duration only: one that the program destroys is to be gone."""
     groups = _groups(module)
     for name in watched.keys() - {name for name, _, _ in groups}:
@@ -109,7 +113,7 @@ def _look(module: Any, watched: dict[str, Watched], fixed_s: float | None) -> No
         if name not in watched:
             watched[name] = Watched(name, group, dict(module._world.pg_group_ranks.get(group, {})), fixed_s)
         if not watched[name].over:
-            watched[name].look_safely(group, store, time.monotonic())
+            watched[name].look_safely(group, lambda store=store: stores.beside(store), time.monotonic())
 
 
 def _groups(module: Any) -> list[tuple[str, Any, Any]]:
@@ -143,22 +147,22 @@ class Watched:
         self._pace = Pace()
         self._begun, self._since = _begun(group), time.monotonic()
         self._next_s = self._asking_s  # of standing still, when it is looked next whether somebody asks
-        self._of_late, self._of_hang = Questions(_KEY, rank, self._size), Questions(_HANG_KEY, rank, self._size)
+        self._of_late, self._of_hang = (Questions(f"{key}/{name}", rank, self._size) for key in (_KEY, _HANG_KEY))
         self._question, self._asked_at = 0, 0.0  # that this rank has asked for the operation that it waits in
         self._said, self._least_s = False, 0.0
         self._turn = 0                 # how often it has waited for hang_timeout in it
         self._accuses, self._accuses_at = 0, 0.0  # the question before the word to the head
         self.over = False
 
-    def look_safely(self, group: Any, store: Any, now: float) -> None:
+    def look_safely(self, group: Any, connect: Callable[[], Any], now: float) -> None:
         """Once a second or so. A store that is gone is the end of this watch, and of no other group's."""
         try:
-            self.look(group, store, now)
+            self.look(group, connect, now)
         except Exception:
             self.over = True
 
-    def look(self, group: Any, store: Any, now: float) -> None:
-        """Once. Raises what the store raises."""
+    def look(self, group: Any, connect: Callable[[], Any], now: float) -> None:
+        """Once. `connect` returns the watching thread's connection to the store, which this rank needs once it stands still. Raises what the store raises."""
         begun = _begun(group)
         if begun != self._begun:
             self._go_on(begun, now)
@@ -166,13 +170,13 @@ class Watched:
         still_s = now - self._since
         patience_s = max(self._least_s, self._pace.patience_s() if self._fixed_s is None else self._fixed_s)
         if self._question and not self._said and still_s >= patience_s and now - self._asked_at >= ANSWERS_S * self._asking_s:
-            self._tell(store, still_s)
+            self._tell(connect(), still_s)
         if self._accuses and now - self._accuses_at >= ANSWERS_S * self._asking_s and still_s >= self._hang_s:
-            self._accuse(store, begun, still_s)
+            self._accuse(connect(), begun, still_s)
         if still_s < self._next_s:
             return
         self._next_s = still_s + self._asking_s
-        waits = self._waits()
+        store, waits = connect(), self._waits()
         if waits and not self._question and still_s >= patience_s - ANSWERS_S * self._asking_s:
             self._question, self._asked_at = self._of_late.ask_first(store, begun), now
         if waits and self._hang_s and not self._accuses:

@@ -7,6 +7,7 @@ ranks get no MASTER_PORT.
 from __future__ import annotations
 
 import os
+import resource
 import socket
 import threading
 from typing import NoReturn
@@ -35,6 +36,8 @@ def _open(host: str) -> tuple[object, int]:
 
     from torch.distributed import TCPStore
 
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))  # each rank may have two connections: the program's, and its watching thread's
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     listener = socket.socket(family, socket.SOCK_STREAM)
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)

@@ -3,8 +3,8 @@
 Each rank's thread that watches groups does this, by the store of the default group. Once the rank's part has returned, the thread writes what the rank has
 begun. While the part stands still in an operation, the thread looks whether others have written that, and whether one of them has begun fewer
 operations. Then it says what the part waits in, leaves the others a moment to say so too, and ends this process's groups: the part raises the verdict.
-Ranks that wait for nobody, and groups without the rank that returned, are not touched. A rank that waits in the store itself, for a
-group to be made, cannot ask the store.
+A part that waits in the store itself, for a group to be made, loses its connection to the store, too. Ranks that wait for nobody, and groups without the rank
+that returned, are not touched.
 """
 from __future__ import annotations
 
@@ -16,6 +16,8 @@ from typing import Any
 
 from troupe._process import group_epochs
 from troupe._process.returned import group_counts, returned_peers, returned_verdict
+from troupe._process.returned.stillness import Stillness
+from troupe._process.returned.watch_store import WatchStore, root
 from troupe.launch import _parts
 
 STILL_S = 2.0
@@ -31,33 +33,31 @@ class Parts:
     def __init__(self) -> None:
         self._part: _parts.Part | None = None
         self._written = False
-        self._seen: Any = None
-        self._since = self._next_s = 0.0
+        self._still = Stillness(STILL_S)
         self._said_at = 0.0
 
-    def look(self, module: Any, now: float, op_here: Callable[[], str]) -> None:
+    def look(self, module: Any, stores: WatchStore, now: float, op_here: Callable[[], str]) -> None:
         """Once a second or so. Raises what the store raises."""
         part = _parts.latest()
         if part is None or part.verdict or not module.is_initialized():
             return
         if part is not self._part:
-            self._part, self._written, self._seen = part, False, None
-        store, rank = module._get_default_store(), module.get_rank()
+            self._part, self._written = part, False
+            self._still.forget()
+        rank = module.get_rank()
         if part.has_returned:
             if not self._written and not group_counts.program_goes_on():
+                store = stores.beside(module._get_default_store())
                 store.set(f"{_KEY}/{part.run}/{rank}", json.dumps(group_counts.snapshot()))
                 store.set(f"{_KEY}/{part.run}", "1")  # one key to look at for whoever waits
                 self._written = True
             return
-        seen = returned_peers.place(module)
-        if seen is None or seen != self._seen:
-            self._seen, self._since, self._next_s, self._said_at = seen, now, STILL_S, 0.0
+        if self._still.has_moved(returned_peers.place(module), now):
+            self._said_at = 0.0
             return
-        if now - self._since >= self._next_s:
-            self._next_s = now - self._since + STILL_S
-            self._ask(module, store, part, rank, now, op_here)
-        if self._said_at:
-            self._next_s = 0.0
+        if self._still.is_due(now):
+            self._ask(module, stores.beside(module._get_default_store()), part, rank, now, op_here)
+            self._still.look_again(now, 0.0 if self._said_at else STILL_S)
 
     def _ask(self, module: Any, store: Any, part: _parts.Part, rank: int, now: float, op_here: Callable[[], str]) -> None:
         key = f"{_KEY}/{part.run}"
@@ -80,7 +80,7 @@ class Parts:
             verdict = returned_verdict.text_of(word, counts, waiting)
             store.set(f"{key}/verdict", json.dumps(verdict))
             part.verdict = verdict
-            group_epochs.end_groups(0, verdict)
+            group_epochs.end_groups(getattr(store, "port", 0) if word["kind"] == "making" else 0, verdict)
             return
 
 
@@ -90,7 +90,7 @@ def find_verdict(run: str) -> str:
     if module is None or not module.is_initialized():
         return ""
     with contextlib.suppress(RuntimeError):
-        return _read(module._get_default_store(), f"{_KEY}/{run}/verdict") or ""
+        return _read(root(module._get_default_store()), f"{_KEY}/{run}/verdict") or ""
     return ""
 
 

@@ -17,6 +17,7 @@ from troupe._process import group_epochs, group_names
 from troupe._process.returned import group_counts, message_counts
 from troupe._process.returned.group_counts import Collective
 from troupe._process.returned.message_counts import Message
+from troupe._process.returned.stillness import Stillness
 from troupe.launch import _parts
 
 STILL_S = 2.0
@@ -28,11 +29,13 @@ _WAITS = ("torch/distributed/", "torch/autograd/graph.py", "torch/futures/", "to
 _ON_GPU = "nccl"
 """The backend that a process waits for in any line of its program."""
 _INIT_ARGUMENTS = ("backend", "init_method", "timeout", "world_size", "rank", "store")
+_BARRIER = "TORCH_DIST_INIT_BARRIER"
+"""Variable of torch: `new_group` ends by a barrier of all ranks"""
 _WAITS_FOR_THREADS = ("/threading.py", "/concurrent/futures/", "/queue.py")
 
 
 class Making:
-    """A group that this process makes: its name, by which operation, and its members by their ranks in the default group; None: all."""
+    """A group that this process makes: its name, by which operation, and the ranks of the default group that it waits for; None: all."""
 
     def __init__(self, op: str, members: list[int] | None) -> None:
         self.op, self.members, self.name = op, members, ""
@@ -56,9 +59,8 @@ def is_making() -> bool:
 def wrap_making(make: Any, op: str) -> Any:
     """`init_process_group` or `new_group`, noted while it runs."""
     def noted(*args: Any, **kwargs: Any) -> Any:
-        ranks = args[0] if args else kwargs.get("ranks")
-        alone = op == "new_group" and kwargs.get("use_local_synchronization") and ranks is not None
-        making = Making(op, [int(rank) for rank in ranks] if alone else None)
+        ranks = (args[0] if args else kwargs.get("ranks")) if op == "new_group" and not _ends_by_barrier(kwargs) else None
+        making = Making(op, None if ranks is None else [int(rank) for rank in ranks])
         if op == "init_process_group" and not _of_launch({**dict(zip(_INIT_ARGUMENTS, args, strict=False)), **kwargs}):
             return make(*args, **kwargs)
         _makings.append(making)
@@ -68,6 +70,11 @@ def wrap_making(make: Any, op: str) -> Any:
             _makings.remove(making)
 
     return noted
+
+
+def _ends_by_barrier(given: dict[str, Any]) -> bool:
+    """Whether `new_group` with these arguments waits for all ranks of the default group, and not for its members alone."""
+    return os.environ.get(_BARRIER, "0") == "1" and not given.get("use_local_synchronization")
 
 
 def _of_launch(given: dict[str, Any]) -> bool:
@@ -81,8 +88,7 @@ class Peers:
     """State of the watching thread between two looks."""
 
     def __init__(self) -> None:
-        self._seen: Any = None
-        self._since = self._next_s = 0.0
+        self._still = Stillness(STILL_S)
         self._turn = 0
         self._begun: dict[str, int] = {}      # by key of collectives, when it was looked last
         self._changed: dict[str, float] = {}  # when that was seen to change
@@ -92,18 +98,16 @@ class Peers:
         self._note_begun(module, now)
         returned = group_epochs.returned()
         if not returned or os.getpid() != group_epochs.owner():
-            self._seen = None
+            self._still.forget()
             return
-        seen = place(module)
-        if seen is None or seen != self._seen:
-            self._seen, self._since, self._next_s, self._turn = seen, now, STILL_S, 0
+        if self._still.has_moved(place(module), now):
+            self._turn = 0
             return
-        if now - self._since < self._next_s:
+        if not self._still.is_due(now):
             return
-        still_s = now - self._since
         # The head asks one question at a time: of groups whose collectives may have ended, which only torch's recorder knows, the latest is first.
         words = sorted(_words_of_launch(module, returned), key=lambda word: self._changed.get(word["key"], 0.0), reverse=True)
-        self._next_s = still_s + (STILL_S if self._turn + 1 < len(words) else min(max(STILL_S, still_s), AGAIN_S_MAX))
+        self._still.look_again(now, STILL_S if self._turn + 1 < len(words) else min(max(STILL_S, self._still.still_s(now)), AGAIN_S_MAX))
         if words:
             round_, turn = divmod(self._turn, len(words))
             word = words[turn]
@@ -138,7 +142,7 @@ def place(module: Any) -> Any:
 
 def _words_of_launch(module: Any, returned: frozenset[int]) -> list[dict[str, Any]]:
     """Return what to tell the head; nothing where the default group is of another world than the launch's."""
-    if not _makings and module.is_initialized() and (module.get_rank(), module.get_world_size()) != group_epochs.place():
+    if module.is_initialized() and (module.get_rank(), module.get_world_size()) != group_epochs.place():
         return []
     return words(module, returned)
 
