@@ -111,7 +111,7 @@ MISSING = [
     ("from pyspark.ml.torch.distributor import TorchDistributor; from pyspark import SparkContext", "or pip install pyspark, which is used for all else"),
     ("from azure.ai.ml import automl", "use a program of your own in a command job"),
     ("from azure.ai.ml import spark", "use troupe.spark, or a program of your own in a command job"),
-    ("import azure.ai.ml.dsl", "azure.ai.ml.dsl is not a part of Troupe"),
+    ("import azure.ai.ml.operations", "azure.ai.ml.operations is not a part of Troupe"),
 ]
 
 

@@ -32,6 +32,8 @@ if TYPE_CHECKING:
         Workspace,
     )
     from troupe.azure._entities import JobResourceConfiguration as ResourceConfiguration
+    from troupe.azure._pipeline.dsl import CommandComponent, load_component
+    from troupe.azure._pipeline.job import PipelineJob, PipelineJobSettings
     from troupe.azure._yaml import load_job
     from troupe.azure.constants import AssetTypes, InputOutputModes
 
@@ -40,16 +42,20 @@ _WHERE = {
     "MpiDistribution": "_distributions", "PyTorchDistribution": "_distributions", "RayDistribution": "_distributions",
     "TensorFlowDistribution": "_distributions", "CommandJobLimits": "_entities", "Data": "_entities", "Environment": "_entities",
     "Input": "_entities", "JobResourceConfiguration": "_entities", "Output": "_entities", "QueueSettings": "_entities",
-    "AmlCompute": "_entities", "Model": "_entities", "Workspace": "_entities", "load_job": "_yaml", "AssetTypes": "constants", "InputOutputModes": "constants",
+    "AmlCompute": "_entities", "Model": "_entities", "Workspace": "_entities", "load_job": "_yaml", "CommandComponent": "_pipeline.dsl",
+    "load_component": "_pipeline.dsl", "PipelineJob": "_pipeline.job", "PipelineJobSettings": "_pipeline.job", "AssetTypes": "constants",
+    "InputOutputModes": "constants",
 }
 
-__all__ = ["AmlCompute", "AssetTypes", "Command", "CommandJobLimits", "Data", "Environment", "Input", "InputOutputModes", "Job", "JobOperations",
-           "JobResourceConfiguration", "MLClient", "Model", "MpiDistribution", "Output", "PyTorchDistribution", "QueueSettings", "RayDistribution",
-           "ResourceConfiguration", "TensorFlowDistribution", "Workspace", "command", "load_job"]
+__all__ = ["AmlCompute", "AssetTypes", "Command", "CommandComponent", "CommandJobLimits", "Data", "Environment", "Input", "InputOutputModes", "Job", "JobOperations",
+           "JobResourceConfiguration", "MLClient", "Model", "MpiDistribution", "Output", "PipelineJob", "PipelineJobSettings", "PyTorchDistribution", "QueueSettings",
+           "RayDistribution", "ResourceConfiguration", "TensorFlowDistribution", "Workspace", "command", "dsl", "load_component", "load_job"]
 
 
 def __getattr__(name: str) -> Any:
     """What is public, from the module that has it."""
+    if name == "dsl":
+        return importlib.import_module("troupe.azure.dsl")
     if name == "ResourceConfiguration":
         return importlib.import_module("troupe.azure._entities").JobResourceConfiguration
     if name not in _WHERE:

@@ -58,7 +58,12 @@ class MLClient:
         return cls(credential, cloud=cloud, show_progress=show_progress, enable_telemetry=enable_telemetry)
 
     def create_or_update(self, entity: Any, **options: Any) -> Command:
-        """`jobs.create_or_update` of a job, with its options. Raises TypeError for anything else: data, environments and models are not registered here."""
+        """`jobs.create_or_update` of a job, with its options; a component is returned as it is, for it is registered nowhere.
+
+        Raises TypeError for anything else: data, environments and models are not registered here.
+        """
+        if getattr(entity, "is_component", False) and not options:
+            return entity
         return self.jobs.create_or_update(entity, **options)
 
     def __getattr__(self, name: str) -> Any:
@@ -73,7 +78,7 @@ _NOT_HERE = {
     "environments": "what is installed on the nodes is what jobs run with",
     "compute": "a cluster's nodes are those that joined it (troupe status); instance_types.yml says what a name of compute means",
     "models": "a job's outputs are files: jobs.download(name, output_name=...)",
-    "components": "a command job is one by itself: job(epochs=3) makes another one with other inputs",
+    "components": "load_component gives the component of a file, and command(...) makes one; steps call it with their values",
     "batch_endpoints": "an actor serves: troupe.remote(Class).remote()", "online_endpoints": "an actor serves: troupe.remote(Class).remote()",
     "workspaces": "there is one cluster, that of TROUPE_ADDRESS", "schedules": "a timer of the system can run `troupe azure job create`",
 }
@@ -270,37 +275,34 @@ class JobOperations:
 
             return runs.SweepState(seen)
         past = self._past(name)
-        return _job_of(self.info(name)) if past is None else past.get()
+        if past is not None:
+            return past.get()
+        is_known = any(each["name"] == name for each in self._launches())
+        return (None if is_known else _runs_of("pipeline").step_job(name)) or _job_of(self.info(name))
 
     def list(self, *, parent_job_name: str | None = None, list_view_type: str = ListViewType.ACTIVE_ONLY, max_results: int | None = None) -> Iterator[Job]:
-        """All jobs and other launches that the cluster knows, the latest first; then this user's sweeps of jobs.
+        """All jobs and other launches that the cluster knows, the latest first; then this user's sweeps of jobs, then pipelines.
 
-        `parent_job_name`: only the jobs of that sweep's trials; a command job has none. `max_results`: so many at most. `list_view_type`: as nothing is
+        `parent_job_name`: only the jobs of that sweep's trials, or of that pipeline's steps; a command job has none. `max_results`: so many at most. `list_view_type`: as nothing is
         archived here, ARCHIVED_ONLY gives none. Raises NotFoundError for a parent that there is not, TypeError or ValueError for a word that is none.
         """
-        from troupe.azure._trials import runs
-
         words = (ListViewType.ACTIVE_ONLY, ListViewType.ALL, ListViewType.ARCHIVED_ONLY)
         if list_view_type not in words:
             raise ValueError(f"list_view_type is {list_view_type!r}, which is none{field_checks.or_nearest(str(list_view_type), words)}")
         most = None if max_results is None else field_checks.count("max_results", max_results)
-        is_child = None
-        if parent_job_name is not None:
-            kind = "pipeline" if self._pipeline(parent_job_name) is not None else "sweep"
-            seen = _runs_of(kind).found(parent_job_name)
-            is_child = _runs_of(kind).children(seen) if seen is not None else None
-            if seen is None:
-                self.get(parent_job_name)
-                return iter(())
+        kind = "" if parent_job_name is None else self.driven(parent_job_name)
+        if parent_job_name is not None and not kind:
+            self.get(parent_job_name)
+            return iter(())
         if list_view_type == ListViewType.ARCHIVED_ONLY:
             return iter(())
         infos = self._launches()
         timed = [*((each["submitted_us"], _job_of(each)) for each in infos), *_past_jobs.list_all(infos)]
         jobs = [each for _, each in sorted(timed, key=lambda each: -each[0])]
-        if is_child is not None:
-            found = [each for each in jobs if is_child(each.name)]
+        if kind:
+            found = _runs_of(kind).children(_runs_of(kind).found(parent_job_name), jobs)
         else:
-            found = [*jobs, *reversed(runs.known()), *reversed(_runs_of("pipeline").known())]
+            found = [*jobs, *reversed(_runs_of("sweep").known()), *reversed(_runs_of("pipeline").known())]
         return iter(found[:most])
 
     def stream(self, name: str) -> None:
@@ -331,7 +333,7 @@ class JobOperations:
     def follow_driven(self, kind: str, name: str, *, cancels: bool = False) -> None:
         """Do what `stream` does, for a sweep or a pipeline: say what it came to once it has ended. `cancels`: Ctrl-C cancels it."""
         try:
-            _runs_of(kind).follow(name, self._cluster())
+            _runs_of(kind).follow(name, self._known() if kind == "pipeline" else self._cluster())
         except KeyboardInterrupt:
             if cancels:
                 _runs_of(kind).stop(name, self._cluster())
@@ -366,7 +368,7 @@ class JobOperations:
         """Cancels a job and returns when it has ended; its processes have 10 s from SIGTERM on. One that is over stays as it is."""
         kind = self.driven(name)
         if kind:
-            _runs_of(kind).stop(name, self._cluster())
+            _runs_of(kind).stop(name, self._known() if kind == "pipeline" else self._cluster())
             return
         past = self._past(name)
         if past is not None:
@@ -383,19 +385,23 @@ class JobOperations:
 
     def download(self, name: str, *, download_path: Any = ".", output_name: str | None = None, all: bool = False) -> None:
         """Brings what a job that is over has written: `artifacts/` (its outputs/ and logs/, and what its processes printed), with
-        `output_name` `named-outputs/NAME/`, with `all` both. Of a sweep: what its best child has written.
+        `output_name` `named-outputs/NAME/`, with `all` both. Of a sweep: what its best child has written. Of a pipeline: what its steps printed,
+        its outputs.
 
         Each output comes whole or not at all. Blocks. Raises NotFoundError, ValueError for a job that is not over or an output that it has
         not, ObjectLostError where its nodes are gone, OutOfDiskError, an OSError, with the bytes that are needed and free, OSError.
         """
         from troupe.azure import _files
 
-        seen = self._sweep(name)
+        folder, pipeline, seen = Path(download_path), self._pipeline(name), self._sweep(name)
+        if pipeline is not None:
+            status = self.get(name).status
+            if status not in TERMINAL:
+                raise ValueError(f"pipeline {name} is {status}: what it writes is downloaded when it is {', '.join(TERMINAL)}")
+            _runs_of("pipeline").download(pipeline, folder, output_name, all)
+            return
         if seen is not None:
-            from troupe.azure._trials import runs
-
-            name = runs.best_child(seen)
-        folder = Path(download_path)
+            name = _runs_of("sweep").best_child(seen)
         past = self._past(name)
         if past is not None:
             past.download(folder, output_name, all)

@@ -9,6 +9,7 @@ from typing import Any
 
 from troupe._code import field_checks, yaml_files
 from troupe.azure import _distributions, _entities, _expressions, _schema
+from troupe.azure._pipeline import bindings, building
 
 
 class Named(dict):
@@ -74,6 +75,7 @@ class Command:
         self.status: str | None = None
         self.swept: dict[str, Any] = {}  # inputs that a sweep is to give values
         self.origin: Origin | None = None  # None: no file has it
+        self.component_name = ""  # after which a pipeline's step is called that has no other name
         self.resources = _entities.part(_entities.JobResourceConfiguration, "resources", fields.pop("resources", None), _schema.RESOURCES)
         self.limits = _entities.part(_entities.CommandJobLimits, "limits", fields.pop("limits", None), _schema.LIMITS)
         self.queue_settings = _entities.part(_entities.QueueSettings, "queue_settings", fields.pop("queue_settings", None), _schema.QUEUE)
@@ -99,10 +101,16 @@ class Command:
 
         made = copy.deepcopy(self)
         made.name, made.id, made.status = None, None, None
+        made.component_name = self.component_name or self.name or ""
+        builder = building.current()
         for name, value in inputs.items():
             field_checks.known("the job's inputs", name, self.inputs)
             about = self.inputs[name]
             made.swept.pop(name, None)
+            value = building.bound(value)
+            if builder is not None and bindings.is_one(value):
+                made.inputs[name] = _entities.bound_input(about, value)
+                continue
             if isinstance(value, SweepDistribution):
                 made.swept[name] = value
                 continue
@@ -110,7 +118,15 @@ class Command:
                 value = _entities.literal(f"inputs: {name}", value, about)
             made.inputs[name] = _entities.input_of(name, value)
         made.check()
+        if builder is not None:
+            builder.note_template(self)
+            builder.add(made)
         return made
+
+    @property
+    def component(self) -> JobComponent:
+        """The job as a component: what `command(...).component` of a script gives to `ml_client.create_or_update`."""
+        return JobComponent(self)
 
     @contextmanager
     def located(self, *place: str) -> Iterator[None]:
@@ -169,9 +185,13 @@ class Command:
                                                                    if value is not None}
         limits = {"max_concurrent_trials": max_concurrent_trials, "max_total_trials": max_total_trials, "timeout": timeout,
                   "trial_timeout": trial_timeout}
-        return _sweep_job.of_command(self, primary_metric=primary_metric, goal=goal, sampling_algorithm=sampling_algorithm, compute=compute,
+        made = _sweep_job.of_command(self, primary_metric=primary_metric, goal=goal, sampling_algorithm=sampling_algorithm, compute=compute,
                                      search_space=search_space, early_termination_policy=early_termination_policy, limits=limits,
                                      queue_settings=queue)
+        builder = building.current()
+        if builder is not None:
+            builder.replace(self, made)
+        return made
 
     def check(self, *, is_complete: bool = False) -> None:
         """Check what can be said of the job without a cluster. Raises TypeError or ValueError; `jobs.create_or_update` does so again, for a job may
@@ -224,6 +244,23 @@ class Command:
         return {**found, **({"status": self.status, "id": self.id} if self.status else {})}
 
 
+class JobComponent:
+    """A command job as a component: called with values of its inputs it makes a job, or a step of a pipeline. It is registered nowhere."""
+
+    type = "command"
+    is_component = True
+    version = "1"
+
+    def __init__(self, job: Command) -> None:
+        self._job = job
+        self.name, self.display_name, self.description = job.name or job.display_name or "command", job.display_name, job.description
+        self.inputs, self.outputs = job.inputs, job.outputs
+
+    def __call__(self, **inputs: Any) -> Command:
+        """Return a job with these values. Raises TypeError or ValueError."""
+        return self._job(**inputs)
+
+
 def command(*, name: str | None = None, description: str | None = None, tags: Mapping[str, str] | None = None,
             properties: Mapping[str, str] | None = None, display_name: str | None = None, command: str | None = None,
             experiment_name: str | None = None, environment: Any = None, environment_variables: Mapping[str, Any] | None = None,
@@ -245,13 +282,18 @@ def command(*, name: str | None = None, description: str | None = None, tags: Ma
     """
     for each in unknown:
         raise TypeError(f"command() has no {each}={field_checks.or_nearest(each, (*_OF_COMMAND, 'instance_count', 'instance_type', 'timeout'))}")
-    return Command(
+    inputs = {each: building.bound(value) for each, value in inputs.items()} if isinstance(inputs, Mapping) else inputs
+    job = Command(
         name=name, description=description, tags=tags, properties=properties, display_name=display_name, command=command,
         experiment_name=experiment_name, environment=environment, environment_variables=environment_variables, distribution=distribution,
         compute=compute, inputs=inputs, outputs=outputs, code=code, identity=identity, is_deterministic=is_deterministic, services=services,
         parent_job_name=parent_job_name, limits={"timeout": timeout}, queue_settings={"job_tier": job_tier, "priority": priority},
         resources={"instance_count": instance_count, "instance_type": instance_type, "locations": locations, "docker_args": docker_args,
                    "shm_size": shm_size})
+    builder = building.current()
+    if builder is not None:
+        builder.add(job)
+    return job
 
 
 _OF_COMMAND = tuple(each for each in _schema.COMMAND if each not in ("resources", "limits", "queue_settings"))

@@ -213,6 +213,13 @@ def input_of(name: str, given: Any) -> Any:
         raise type(error)(f"inputs: {name}: {error}") from None
 
 
+def bound_input(declared: Any, text: str) -> Any:
+    """Return a declared input whose value a pipeline gives: `text` says by which binding."""
+    if not isinstance(declared, Input) or declared.is_literal:
+        return text
+    return Input(type=declared.type, path=text, mode=declared.mode, optional=declared.optional)
+
+
 def output_of(name: str, given: Any) -> Output:
     """One output as the job has it; None, or an empty dict, is a folder that stays with the job. Raises TypeError or ValueError."""
     check_name("outputs", name)

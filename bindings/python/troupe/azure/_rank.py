@@ -45,6 +45,7 @@ class JobStart:
     tasks: tuple[tuple[str, int], ...] = ()  # of TensorFlow: (type, how many), in the order of the ranks
     serving: tuple[str, ...] = ("ps",)  # types of these that are ended once all that train have
     trial: Mapping[str, str] | None = None  # of a sweep: `reports` and `namespace`, of the actor that its reports go to, and `metric`
+    root: str = ""  # the pipeline that the job is a step of
 
     def __reduce__(self) -> tuple:
         return _pickled.azure_job, (_pickled.fields_of(self),)
@@ -92,7 +93,7 @@ class JobStart:
     def settle(self, folder: Path, context: Any) -> str:
         """Sets the job's variables in this process; the command's text, as it is on this node."""
         os.environ.update({name: self._text(name, folder) for name in self.texts if name})
-        os.environ.update(AZUREML_RUN_ID=self.name, AZUREML_ROOT_RUN_ID=self.name, AZUREML_NODE_COUNT=str(context.node_count))
+        os.environ.update(AZUREML_RUN_ID=self.name, AZUREML_ROOT_RUN_ID=self.root or self.name, AZUREML_NODE_COUNT=str(context.node_count))
         if self.experiment:
             os.environ["AZUREML_EXPERIMENT_NAME"] = self.experiment
         if self.trial is not None:

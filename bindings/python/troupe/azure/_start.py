@@ -25,9 +25,9 @@ _SAID_ONLY = {"identity": "identity", "services": "services", "parent_job_name":
 
 
 def start(job: Command, session: Any, *, quiet: bool = False, detach: bool = True,
-          trial: Mapping[str, str] | None = None, idempotency_key: str | None = None) -> LaunchHandle:
+          trial: Mapping[str, str] | None = None, root: str = "", idempotency_key: str | None = None) -> LaunchHandle:
     """Submits it; sets the job's name where it has none. What is said of its parts that mean nothing here is said once, on stderr. `trial`: of a
-    sweep's: see JobStart.
+    sweep's: see JobStart. `root`: the pipeline that it is a step of.
 
     Raises FileNotFoundError, TypeError, ValueError, TooLargeError, PlacementError.
     """
@@ -52,7 +52,7 @@ def start(job: Command, session: Any, *, quiet: bool = False, detach: bool = Tru
         {name: _input(job, name, value, session) for name, value in job.inputs.items()},
         {name: _output(job, name, value) for name, value in job.outputs.items()},
         code=_code_folder.package(code, session) if code else None, experiment=job.experiment_name or "",
-        tasks=tuple(_plan.tasks(job.distribution, plan.nodes)) if plan.kind == _plan.TENSORFLOW else (), trial=trial,
+        tasks=tuple(_plan.tasks(job.distribution, plan.nodes)) if plan.kind == _plan.TENSORFLOW else (), trial=trial, root=root,
         serving=("ps", "worker") if getattr(job.distribution, "chief_ends_job", False) else ("ps",))
     _say_what_means_nothing(job, unknown, quiet=quiet)
     if plan.kind == _plan.MPI:

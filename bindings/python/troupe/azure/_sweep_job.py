@@ -160,6 +160,16 @@ class Sweep:
         self.limits, self.early_termination, self.queue_settings = limits, early_termination, queue_settings
         self.check()
 
+    @property
+    def inputs(self) -> Any:
+        """Inputs of the trials."""
+        return self.trial.inputs
+
+    @property
+    def outputs(self) -> Any:
+        """Outputs of the trials; those of the best one are the sweep's."""
+        return self.trial.outputs
+
     def __repr__(self) -> str:
         return f"<sweep {self.name or self.display_name or 'without a name'} of {', '.join(self.search_space)}: {self.trial.command!r}>"
 

@@ -60,8 +60,8 @@ TORCH_DISTRIBUTOR = Package(
     }))
 
 _DISTRIBUTIONS = ("MpiDistribution", "PyTorchDistribution", "RayDistribution", "TensorFlowDistribution")
-_AZURE_ENTITIES = ("AmlCompute", "Command", "CommandJobLimits", "Data", "Environment", "Input", "Job", "JobResourceConfiguration", "Model", "Output",
-                   "QueueSettings", "ResourceConfiguration", "Workspace")
+_AZURE_ENTITIES = ("AmlCompute", "Command", "CommandComponent", "CommandJobLimits", "Data", "Environment", "Input", "Job", "JobResourceConfiguration", "Model",
+                   "Output", "PipelineJob", "PipelineJobSettings", "QueueSettings", "ResourceConfiguration", "Workspace")
 _AZURE_SWEEP = ("BanditPolicy", "BayesianSamplingAlgorithm", "Choice", "GridSamplingAlgorithm", "LogNormal", "LogUniform", "MedianStoppingPolicy", "Normal",
                 "Objective", "QLogNormal", "QLogUniform", "QNormal", "QUniform", "Randint", "RandomSamplingAlgorithm", "SamplingAlgorithm", "SweepJob",
                 "SweepJobLimits", "TruncationSelectionPolicy", "Uniform")
@@ -71,17 +71,16 @@ _CREDENTIALS = ("AzureCliCredential", "DefaultAzureCredential", "DeviceCodeCrede
 AZURE_ML = Package(
     claims=("azure.ai.ml",), above=("azure", "azure.ai"),
     modules={
-        "azure.ai.ml": dict.fromkeys((*_DISTRIBUTIONS, "Input", "MLClient", "Output", "command", "load_job"), "azure"),
+        "azure.ai.ml": dict.fromkeys((*_DISTRIBUTIONS, "Input", "MLClient", "Output", "command", "load_component", "load_job"), "azure"),
+        "azure.ai.ml.dsl": {"pipeline": "azure.dsl"},
         "azure.ai.ml.constants": dict.fromkeys(("AssetTypes", "InputOutputModes", "ListViewType"), "azure.constants"),
         "azure.ai.ml.entities": {**dict.fromkeys(_AZURE_ENTITIES, "azure"), "CommandJob": "azure:Command"},
         "azure.ai.ml.sweep": dict.fromkeys(_AZURE_SWEEP, "azure.sweep"),
     },
     otherwise={"azure.identity": dict.fromkeys(_CREDENTIALS, "azure.credentials")},
     instead_of=_words({
-        "azure.ai.ml.dsl": "one job after the other: jobs.stream(name) waits for the one before",
         "azure.ai.ml.automl": "a program of your own in a command job",
         "azure.ai.ml.spark": "troupe.spark, or a program of your own in a command job",
-        "azure.ai.ml.load_component": "load_job, and job(epochs=3) for another one with that input",
     }))
 
 

@@ -109,7 +109,10 @@ def input_with(name: str, declared: Any, value: Any, base: str, values: Mapping[
 
 
 def _literal_of(value: Any) -> Any:
-    return value.default if isinstance(value, _entities.Input) else value
+    """Return the literal that a pipeline's input is, as far as it is known; None: it has a path, or a pipeline around gives its value."""
+    if isinstance(value, Mapping):
+        value = value.get("value", value.get("default"))
+    return None if bindings.is_one(value) else value.default if isinstance(value, _entities.Input) else value
 
 
 def literal(what: str, value: Any, about: _entities.Input) -> Any:

@@ -154,7 +154,7 @@ class _Reader:
         with here.faults.at("component"):
             text = field_checks.text("component", component)
             components.refuse_registered("component", text)
-            path = os.path.join(here.base, text.removeprefix("file:"))
+            path = os.path.normpath(os.path.join(here.base, text.removeprefix("file:")))
             if not os.path.isfile(path):
                 raise FileNotFoundError(f"component: there is no file {text}" + ("" if os.path.isabs(text) else f" in {here.base}"))
             if os.path.realpath(path) in self._open or len(self._open) > _DEPTH_MAX:

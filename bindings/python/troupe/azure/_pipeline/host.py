@@ -36,6 +36,7 @@ class PipelineHost:
         self._threads = ThreadPoolExecutor(graph.AT_ONCE_MAX, thread_name_prefix="troupe-step")
         self._state = State()
         self._is_over = False
+        self._lock = -1
         self._left = threading.Event()
         self._again = troupe.get_runtime_context().was_current_actor_reconstructed
         threading.Thread(target=self._drive, name="troupe-pipeline", daemon=True).start()
@@ -73,7 +74,7 @@ class PipelineHost:
         made = self._folder.plan()
         if made is None:
             raise FileNotFoundError(f"on {socket.gethostname()} there is no pipeline in {self._folder.path}: that folder has to be one that all hosts see")
-        self._lock = self._folder.lock()
+        self._lock = self._folder.lock()  # nobody has to wait for a process that was killed
         state = self._folder.state()
         state.host, state.pid = here()
         if state.status in graph.TERMINAL:
@@ -125,7 +126,12 @@ class PipelineHost:
             self._state.status, self._state.cause = status, cause
             self._is_over = True
             self._changed.notify_all()
-        self._note()
+        try:
+            self._note()
+        finally:
+            if self._lock >= 0:
+                os.close(self._lock)
+                self._lock = -1
 
 
 _pickled.named_in("troupe._pickled", PipelineHost)

@@ -10,7 +10,6 @@ from troupe.azure import _entities, _schema
 from troupe.azure._command import Named
 from troupe.azure._pipeline import bindings, graph
 from troupe.azure._pipeline.bindings import Binding
-from troupe.azure._sweep_job import Sweep
 
 FIELDS = ("name", "display_name", "description", "experiment_name", "tags", "properties", "compute", "inputs", "outputs", "jobs", "settings")
 SETTINGS = ("default_compute", "default_datastore", "continue_on_step_failure", "force_rerun")
@@ -84,6 +83,10 @@ class PipelineJob:
     def __repr__(self) -> str:
         return f"<pipeline job {self.name or self.display_name or 'without a name'}{f' {self.status}' if self.status else ''}: {', '.join(self.jobs)}>"
 
+    def set_default_compute(self, name: str | None) -> None:
+        """Set the compute of steps that name none. Raises TypeError or ValueError."""
+        self.settings.default_compute = name
+
     def to_dict(self) -> dict[str, Any]:
         """Return what is set of the pipeline, as it would stand in a file."""
         found: dict[str, Any] = {"type": self.type}
@@ -122,12 +125,12 @@ class PipelineJob:
 
 def inputs_of(job: Any) -> Named:
     """Return the inputs of a step."""
-    return job.trial.inputs if isinstance(job, Sweep) else job.inputs
+    return job.inputs
 
 
 def outputs_of(job: Any) -> Named:
     """Return the outputs of a step."""
-    return job.trial.outputs if isinstance(job, Sweep) else job.outputs
+    return job.outputs
 
 
 def check_bindings(jobs: Mapping[str, Any], raw: Mapping[str, Mapping[str, Any]], values: Mapping[str, Any], sources: Mapping[str, tuple[str, str]],

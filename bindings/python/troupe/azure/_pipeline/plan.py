@@ -8,7 +8,7 @@ from typing import Any
 
 from troupe.azure import _entities
 from troupe.azure._command import Command
-from troupe.azure._pipeline import bindings, graph
+from troupe.azure._pipeline import bindings, components, graph
 from troupe.azure._pipeline.job import PipelineJob, inputs_of, outputs_of
 from troupe.azure._sweep_job import Sweep
 
@@ -81,9 +81,8 @@ def flat(pipeline: PipelineJob) -> tuple[dict[str, Step], dict[str, tuple[str, s
     A step of a pipeline that is a step itself is called OUTER.INNER. Raises ValueError for an input without a value, and for too many steps.
     """
     flattened = _Flat()
-    sources = flattened.add(pipeline, "", {name: value for name, value in pipeline.inputs.items()}, _compute(pipeline, None), pipeline.experiment_name)
-    for name, (step, output) in sources.items():
-        _deliver(flattened.steps[step].job, output, pipeline.outputs.get(name))
+    values = {name: _rooted(value, pipeline.base_path) for name, value in pipeline.inputs.items()}
+    sources = flattened.add(pipeline, "", values, _compute(pipeline, None), pipeline.experiment_name)
     if len(flattened.steps) > MAX_STEPS:
         raise ValueError(f"the pipeline has {len(flattened.steps)} steps, and {MAX_STEPS} is the limit")
     order = graph.order({name: [step for step, _ in each.sources.values()] for name, each in flattened.steps.items()})
@@ -94,10 +93,17 @@ def _compute(pipeline: PipelineJob, outer: str | None) -> str | None:
     return pipeline.settings.default_compute or pipeline.compute or outer
 
 
+def _rooted(value: Any, base: str) -> Any:
+    """Return an input or output whose path no longer depends on the folder of the pipeline."""
+    if getattr(value, "path", None) is None:
+        return value
+    rooted = copy.copy(value)
+    rooted.path = components.absolute(value.path, base)
+    return rooted
+
+
 def _deliver(job: Any, output: str, about: Any) -> None:
-    """Give a step's output the place and type that the pipeline's output says."""
-    if about is None:
-        return
+    """Give a step's output the place and mode that the pipeline's output says."""
     mine = outputs_of(job)[output]
     mine.path = about.path or mine.path
     mine.mode = about.mode or mine.mode
@@ -127,7 +133,11 @@ class _Flat:
             for each, value in given.items():
                 inputs_of(job)[each] = _unbound(inputs_of(job)[each], self._type(value)) if each in sources else value
             self.steps[prefix + name] = Step(job, sources)
-        return {name: inner[step][output] for name, (step, output) in pipeline.sources.items()}
+        sources = {name: inner[step][output] for name, (step, output) in pipeline.sources.items()}
+        for name, (step, output) in sources.items():
+            if name in pipeline.outputs:
+                _deliver(self.steps[step].job, output, _rooted(pipeline.outputs[name], pipeline.base_path))
+        return sources
 
     def _type(self, source: tuple[str, str]) -> str:
         return str(outputs_of(self.steps[source[0]].job)[source[1]].type)

@@ -23,6 +23,7 @@ from troupe._cluster import folders, home
 from troupe.azure._pipeline import graph, plan as _plan
 
 PLAN, STATE, LOCK = "pipeline.json", "state.json", "driver.lock"
+LOG = "std_log.txt"
 _REPAIR = "what its steps wrote is beside it, in steps/"
 
 
@@ -114,17 +115,24 @@ class Folder:
 
     def is_driven(self) -> bool:
         """Return True if a process of this host has the driver's lock."""
+        return not self._can_share(fcntl.LOCK_SH | fcntl.LOCK_NB)
+
+    def wait(self) -> None:
+        """Block until no process of this host has the driver's lock."""
+        self._can_share(fcntl.LOCK_SH)
+
+    def _can_share(self, how: int) -> bool:
         try:
             descriptor = os.open(self.path / LOCK, os.O_RDWR | os.O_CLOEXEC)
         except FileNotFoundError:
-            return False
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
-        except OSError:
             return True
+        try:
+            fcntl.flock(descriptor, how)
+        except BlockingIOError:
+            return False
         finally:
             os.close(descriptor)
-        return False
+        return True
 
 
 def here() -> tuple[str, int]:

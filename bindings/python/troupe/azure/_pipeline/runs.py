@@ -7,7 +7,7 @@ from __future__ import annotations
 import os
 import re
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,11 +17,12 @@ import troupe
 from troupe import _identity, exceptions
 from troupe._actors import classes
 from troupe._cluster import session as _session, status_lines
+from troupe._code import disk, field_checks
 from troupe.azure import _code_folder, _instances, _plan as _shape, _start
 from troupe.azure._command import Command, Job
 from troupe.azure._pipeline import digests, graph, plan as _plan, shown
 from troupe.azure._pipeline.job import PipelineJob
-from troupe.azure._pipeline.record import PLAN, Folder, State, read_state
+from troupe.azure._pipeline.record import LOG, PLAN, Folder, State, StepState, read_state
 from troupe.azure._sweep_job import Sweep
 from troupe.tune._config import DEFAULT_STORAGE
 from troupe.tune._handle import beside
@@ -197,23 +198,69 @@ def known() -> list[PipelineState]:
     return [PipelineState(_view(Folder(each.parent))) for each in paths]
 
 
-def step_of_job(name: str) -> tuple[PipelineView, str] | None:
+def step_job(name: str) -> Job | None:
+    """Return the job of a step by its name, as the pipeline's folder has it; None: it is no step's."""
+    of = _of_job(name)
+    return None if of is None else _job_of(name, of[0].state.steps[of[1]])
+
+
+def _of_job(name: str) -> tuple[PipelineView, str] | None:
     """Return the pipeline and the step whose job has that name; None: it is no step's."""
     for at in [match.start() for match in re.finditer("_", name)]:
         seen = found(name[:at])
-        if seen is not None and name[at + 1:] in seen.plan.steps:
+        if seen is not None and name[at + 1:] in seen.state.steps:
             return seen, name[at + 1:]
     return None
 
 
-def children(seen: PipelineView) -> Callable[[str], bool]:
-    """Return a function that tells whether a job's name is that of one of the pipeline's steps."""
-    names = {f"{seen.name}_{step}" for step in seen.plan.steps}
-    return lambda name: name in names
+def children(seen: PipelineView, known: Iterable[Job]) -> list[Job]:
+    """Return the jobs of the pipeline's steps that have begun, the latest first; `known`: jobs that the cluster has."""
+    by_name = {each.name: each for each in known}
+    begun = sorted((each for each in seen.state.steps.values() if each.job), key=lambda each: -each.started)
+    return [by_name.get(each.job) or _job_of(each.job, each) for each in begun]
 
 
-def follow(name: str, session: _session.Session) -> None:
-    """Wait for a pipeline's end, and show its steps. Raises LaunchCancelledError, or LaunchError with the step that failed and its last lines."""
+def _job_of(name: str, step: StepState) -> Job:
+    return Job(name, name, step.status)
+
+
+def download(seen: PipelineView, folder: Path, output_name: str | None, everything: bool) -> None:
+    """Bring what a pipeline that is over has written: its outputs, the step's logs.
+
+    Raises ValueError for an output that it has not, or that was not written, ObjectLostError where the output is not seen from this host, OSError.
+    """
+    if output_name is not None:
+        field_checks.known(f"pipeline {seen.name}: outputs", output_name, seen.plan.outputs)
+    for name in [output_name] if output_name is not None else seen.plan.outputs if everything else ():
+        step, output = seen.plan.outputs[name]
+        about = seen.state.steps[step].outputs.get(output)
+        if about is None:
+            said = f"pipeline {seen.name}: its output {name!r} was not written: step {step} is {seen.state.steps[step].status}"
+            if output_name is not None:
+                raise ValueError(said)
+            status_lines.say(f"troupe: {said}")
+            continue
+        _bring(about["path"].removeprefix("file://"), folder / "named-outputs" / name, f"output {name!r} of pipeline {seen.name}")
+    for step, state in seen.state.steps.items() if output_name is None else ():
+        of = _of_job(state.job) if state.is_reused else (seen, step)
+        log = of[0].folder.step(of[1]) / LOG if of is not None else None
+        if log is not None and log.exists():
+            _bring(os.fspath(log), folder / "artifacts" / "steps" / step / "user_logs", f"the log of step {step} of pipeline {seen.name}")
+
+
+def _bring(source: str, target: Path, what: str) -> None:
+    """Copy a file into a folder, or all in a folder."""
+    if not os.path.exists(source):
+        raise exceptions.ObjectLostError(f"{what} is not there: {source}\n  it was removed, or is on other hosts than {os.uname().nodename}")
+    with disk.arriving(target, what, remedy="free room there, or give another download_path") as made:
+        if os.path.isdir(source):
+            shutil.copytree(source, made, dirs_exist_ok=True)
+        else:
+            shutil.copy2(source, made)
+
+
+def follow(name: str, session: _session.Session | None) -> None:
+    """Wait for a pipeline's end, and show its steps. Without a session its folder alone is asked. Raises LaunchCancelledError, or LaunchError with the step that failed and its last lines."""
     seen = found(name)
     if seen is None:
         raise exceptions.NotFoundError(f"there is no pipeline with the name {name!r}")
@@ -252,10 +299,12 @@ def _states(seen: PipelineView) -> Iterator[State]:
         yield state
         if is_over:
             return
+    if seen.folder.is_driven():  # in the cluster of another program
+        seen.folder.wait()
     yield seen.folder.state()
 
 
-def stop(name: str, session: _session.Session) -> None:
+def stop(name: str, session: _session.Session | None) -> None:
     """Cancel a pipeline with all its steps, and return when it has ended; nothing where it is over."""
     seen = found(name)
     if seen is None or seen.state.status in graph.TERMINAL:
@@ -266,6 +315,9 @@ def stop(name: str, session: _session.Session) -> None:
             troupe.get(driver.stop.remote("cancelled by jobs.cancel, or by Ctrl-C in the caller"), timeout=ANSWER_S)
             for _ in _states(seen):
                 pass
+        elif seen.folder.is_driven():
+            raise exceptions.TroupeError(f"pipeline {name} runs in the cluster of another program, pid {seen.state.pid} on {seen.state.host}: end that one, "
+                                         "which ends the pipeline")
 
 
 def _driver(name: str) -> Any:
@@ -279,7 +331,10 @@ def _driver(name: str) -> Any:
 
 
 @contextmanager
-def _as_current(session: _session.Session) -> Iterator[None]:
+def _as_current(session: _session.Session | None) -> Iterator[None]:
+    if session is None:
+        yield
+        return
     before = _session.set_current(session)
     try:
         yield

@@ -16,9 +16,8 @@ from troupe import exceptions
 from troupe._cluster import status_lines
 from troupe.azure._pipeline import digests, graph, plan as _plan, reuse
 from troupe.azure._pipeline.job import inputs_of, outputs_of
-from troupe.azure._pipeline.record import Folder, StepState
+from troupe.azure._pipeline.record import LOG, Folder, StepState
 
-LOG = "std_log.txt"
 _LOG_BYTES_MAX = 64 << 20
 
 
@@ -102,7 +101,7 @@ class StepRun:
     def _command(self, job: Any, places: Mapping[str, str]) -> None:
         from troupe.azure import _files, _start
 
-        handle = _start.start(job, self._session, quiet=True, idempotency_key=f"{self._plan.about['run']}/{self._name}")
+        handle = _start.start(job, self._session, quiet=True, root=self._plan.name, idempotency_key=f"{self._plan.about['run']}/{self._name}")
         self._can_cancel(handle.stop)
         info = handle.wait_state(lambda now: now["state"] == "terminal")
         with contextlib.suppress(exceptions.TroupeError, OSError):  # the job's end is what counts
@@ -135,13 +134,14 @@ class StepRun:
 
         for about in outputs_of(job).values():
             about.path = None
-        if runs.found(self.job) is None:
-            runs.submit(job, self._session)
-        self._can_cancel(lambda _: threading.Thread(target=runs.stop, args=(self.job, self._session), name="troupe-step-stop", daemon=True).start())
-        runs.follow(self.job, self._session)
+        storage = self._folder.path.parent
+        if runs.found(self.job, storage) is None:
+            runs.submit(job, self._session, storage)
+        self._can_cancel(lambda _: threading.Thread(target=runs.stop, args=(self.job, self._session, storage), name="troupe-step-stop", daemon=True).start())
+        runs.follow(self.job, self._session, storage)
         if not places:
             return
-        seen = runs.found(self.job)
+        seen = runs.found(self.job, storage)
         assert seen is not None
         best = runs.best_child(seen)
         info = next(each for each in self._session.request("ListLaunches", {})[1]["launches"] if each["name"] == best)

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import re
 import shutil
-from collections.abc import Callable
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -58,8 +58,8 @@ def _child(trial: Any) -> str | None:
     return trial.last.metrics.get(trial_of.JOB) if trial.last is not None else None
 
 
-def submit(sweep: Sweep, session: _session.Session) -> _handle.SweepHandle:
-    """Begins it; sets the sweep's name where it has none. Raises what is wrong with it or its trials' job, ValueError for a name that is taken."""
+def submit(sweep: Sweep, session: _session.Session, storage: Path | None = None) -> _handle.SweepHandle:
+    """Begins it; sets the sweep's name where it has none. `storage`: the folder that its own is in, ~/troupe_results unless given. Raises what is wrong with it or its trials' job, ValueError for a name that is taken."""
     plan = sweep.plan()
     trial = plan.trial
     if sweep.queue_settings.priority is not None:
@@ -69,7 +69,7 @@ def submit(sweep: Sweep, session: _session.Session) -> _handle.SweepHandle:
         code = _code_folder.check(trial.code, trial.base_path)
     room = _room(plan, session)
     sweep.name = sweep.name or _new_name(sweep)
-    path = _folder.absolute(DEFAULT_STORAGE) / sweep.name
+    path = _folder.absolute(storage or DEFAULT_STORAGE) / sweep.name
     if not re.fullmatch(r"[A-Za-z0-9_][A-Za-z0-9_.-]*", sweep.name):
         raise ValueError(f"name: {sweep.name!r}: a sweep's name is of letters, digits, '_', '-' and '.'")
     if path.exists():
@@ -117,25 +117,25 @@ def _here(session: _session.Session) -> dict[str, Any]:
     return {"label_selector": {_NODE: nodes[0]}} if nodes and not session.store.get("same_host", True) else {}
 
 
-def found(name: str) -> SweepView | None:
+def found(name: str, storage: Path | None = None) -> SweepView | None:
     """The sweep with that name, as it is now; None: there is none."""
-    path = _folder.absolute(DEFAULT_STORAGE) / name
+    path = _folder.absolute(storage or DEFAULT_STORAGE) / name
     try:
         return view.of(path) if name and "/" not in name and path.is_dir() else None
     except FileNotFoundError:  # it was submitted just now
         return SweepView(path, "starting", {}, {})
 
 
-def follow(name: str, session: _session.Session) -> None:
+def follow(name: str, session: _session.Session, storage: Path | None = None) -> None:
     """Waits for the sweep's end, and says what it came to. Raises LaunchCancelledError for one that was stopped, LaunchError where none of its trials
     has come to its end well, with what the first failed of."""
     before = _session.set_current(session)
     try:
         status_lines.say(f"sweep {name} · troupe sweep show {name}: its trials; troupe azure job stream -n {name}_00000: the output of one")
-        grid = _result(name)
+        grid = _result(name, storage)
     finally:
         _session.set_current(before)
-    seen = found(name)
+    seen = found(name, storage)
     assert seen is not None
     state = SweepState(seen)
     counted = ", ".join(f"{count} {what}" for what, count in state.trials.items())
@@ -147,21 +147,21 @@ def follow(name: str, session: _session.Session) -> None:
     status_lines.say(f"sweep {name} · {counted}{best}")
 
 
-def _result(name: str) -> Any:
+def _result(name: str, storage: Path | None) -> Any:
     try:
-        return _handle.attach(name).result()
+        return _handle.attach(name, storage).result()
     except TuneError:
-        seen = found(name)
+        seen = found(name, storage)
         if seen is not None and seen.state == "stopped":
             raise exceptions.LaunchCancelledError(f"sweep {name} was cancelled; `troupe sweep resume {name}` goes on with it") from None
         raise
 
 
-def stop(name: str, session: _session.Session) -> None:
+def stop(name: str, session: _session.Session, storage: Path | None = None) -> None:
     """Ends it, and returns when it has ended; nothing where it is over."""
     before = _session.set_current(session)
     try:
-        _handle.attach(name).stop()
+        _handle.attach(name, storage).stop()
     finally:
         _session.set_current(before)
 
@@ -174,11 +174,11 @@ def best_child(seen: SweepView) -> str:
     return best
 
 
-def children(seen: SweepView) -> Callable[[str], bool]:
-    """Return a function that tells whether a job's name is that of one of the sweep's trials."""
+def children(seen: SweepView, jobs: Iterable[Job]) -> list[Job]:
+    """Return those of the jobs that are the sweep's trials."""
     names = "|".join(re.escape(trial_of.name_of(seen.name, trial)) for trial in seen.trials)
     pattern = re.compile(rf"(?:{names})(?:_\d+)?" if names else "(?!)")
-    return lambda name: pattern.fullmatch(name) is not None
+    return [each for each in jobs if pattern.fullmatch(str(each.name)) is not None]
 
 
 def known() -> list[SweepState]:
