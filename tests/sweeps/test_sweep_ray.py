@@ -28,7 +28,7 @@ def objective(config):
 
 ray.init(num_cpus=2)
 tuner = tune.Tuner(
-    tune.with_resources(objective, {"cpu": 1}), param_space={"a": tune.grid_search([0.1, 1.0]), "b": tune.choice([1, 2])},
+    tune.with_resources(objective, {"cpu": 1}), param_space={"a": tune.grid_search([0.1, 10.0]), "b": tune.choice([1, 2])},
     tune_config=tune.TuneConfig(metric="score", mode="max", num_samples=2, scheduler=ASHAScheduler(grace_period=2, max_t=8)),
     run_config=train.RunConfig(name="exp", storage_path=sys.argv[1], checkpoint_config=train.CheckpointConfig(num_to_keep=1)))
 results = tuner.fit()
@@ -85,7 +85,7 @@ for name in ("ray.tune.logger.aim", "ray.air.integrations.wandb"):
 
 
 @pytest.mark.parametrize("script, says", [
-    (TUNER, "4 0 1.0 8 True\n4 0\n"),
+    (TUNER, "4 0 10.0 8 True\n4 0\n"),  # the first trial of the larger a is the best of each rung by then, whatever its b
     (OLDER, "{'by': 3} 12 [4, 8, 12]\nuse the rows that a sweep shows by itself, or a ray.tune.Callback\n"),
     (LOGGERS, "['own', 'params.json', 'params.pkl', 'progress.csv', 'result.json'] ['0', '1', '2']\n"
      + 2 * "use that library's own calls in the trial's function, or a ray.tune.logger.LoggerCallback of one's own\n")], ids=["tuner", "run", "loggers"])

@@ -5,6 +5,7 @@ Method: a real server of an app that says "inside"; requests as other users of t
 from __future__ import annotations
 
 import http.client
+import signal
 import socket
 import threading
 from collections.abc import Iterator
@@ -105,3 +106,21 @@ def test_a_silent_connection_is_closed(page: Page, monkeypatch: pytest.MonkeyPat
     with socket.create_connection((_page_login.HOST, page.server.server_port), TIMEOUT_S) as silent:
         silent.sendall(b"GET / HTTP/1.1\r\n")
         assert silent.recv(1) == b""
+
+
+def test_connections_are_accepted_apart_from_the_thread_that_ctrl_c_interrupts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Python turns a KeyboardInterrupt in `Thread.start()` into a RuntimeError now and then, which the server would take for a failed connection."""
+    server, accepting = _page_login.make_server(_inside, 0), []
+    start = server.process_request
+    monkeypatch.setattr(server, "process_request", lambda *args: (accepting.append(threading.current_thread()), start(*args)))
+
+    def ready() -> None:
+        connection = http.client.HTTPConnection(_page_login.HOST, server.server_port, timeout=TIMEOUT_S)
+        connection.request("GET", "/")
+        assert connection.getresponse().read() == b"inside"
+        connection.close()
+        signal.raise_signal(signal.SIGINT)
+
+    with pytest.raises(KeyboardInterrupt):
+        _page_login.serve(server, ready)
+    assert accepting and threading.main_thread() not in accepting

@@ -6,7 +6,7 @@ import re
 import secrets
 import socketserver
 import threading
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from http.cookies import CookieError, SimpleCookie
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qs
@@ -129,3 +129,26 @@ class _Handler(simple_server.WSGIRequestHandler):
 def make_server(app: WSGIApplication, port: int) -> simple_server.WSGIServer:
     """Return a server of `app` on loopback, port 0 taking a free one. Raises OSError where the port cannot be had."""
     return simple_server.make_server(HOST, port, app, server_class=_Server, handler_class=_Handler)
+
+
+def serve(server: simple_server.WSGIServer, ready: Callable[[], None]) -> None:
+    """Answer requests from a thread of its own, and call `ready` once it does. Blocks until Ctrl-C, whose KeyboardInterrupt is raised; the server is closed then.
+
+    The main thread does nothing but wait. Python loses a KeyboardInterrupt that comes while `Thread.start()` waits: it becomes a RuntimeError
+    ("release unlocked lock"), which a server that starts a thread for each connection takes for the failure of that connection.
+    """
+    over = threading.Event()
+
+    def answer() -> None:
+        try:
+            server.serve_forever()
+        finally:
+            over.set()
+
+    with server:
+        threading.Thread(target=answer, name="troupe-page", daemon=True).start()
+        try:
+            ready()
+            over.wait()
+        finally:
+            server.shutdown()

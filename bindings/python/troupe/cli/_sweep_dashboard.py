@@ -77,6 +77,5 @@ def serve(folder: Path, port: int) -> None:
     if not parameters:
         click.echo(f"trials are shown without their parameters: {folder / view.ABOUT} does not have the sweep's space, because it has no parameters, "
                    f"takes more than {space.JSON_BYTES_MAX >> 20} MiB, or was begun by an earlier version", err=True)
-    with server:
-        click.echo(f"sweep {seen.name}: http://{_page_login.HOST}:{server.server_port}{login.path} (this link works once, in one browser) until Ctrl-C")
-        server.serve_forever()
+    link = f"http://{_page_login.HOST}:{server.server_port}{login.path}"
+    _page_login.serve(server, lambda: click.echo(f"sweep {seen.name}: {link} (this link works once, in one browser) until Ctrl-C"))
