@@ -136,6 +136,7 @@ class Folder {
     Launch launch;
     launch.id = e.launch;
     launch.spec = e.spec;
+    NoteJob(s_, launch);
     launch.payload = attachment_;
     launch.request = e.request;
     launch.owner = e.owner;
@@ -239,6 +240,7 @@ class Folder {
     ForgetProcesses(*launch);
     launch->phase = wire::LaunchState::kTerminal;
     s_.waiting_runs.erase(e.marker.launch);
+    s_.waiting_after.erase(e.marker.launch);
     launch->value = attachment_;
     launch->payload.clear();
   }

@@ -7,6 +7,7 @@
 #include "head/core/dispatch.h"
 #include "head/core/ending.h"
 #include "head/core/gang/regroup.h"
+#include "head/core/jobs/jobs.h"
 #include "head/core/launches.h"
 #include "head/core/lived_time.h"
 #include "head/core/owners.h"
@@ -60,6 +61,7 @@ Effects HeadCore::Start(Instant now, std::uint64_t wall_us) {
   AwaitOwners(turn);
   ResumeLaunchTimers(turn);
   ResumeEndings(turn);
+  ResumeJobs(turn);
   ResumeRegroups(turn);
   ResumeActorTimers(turn);
   state_.dirty = true;

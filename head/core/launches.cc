@@ -9,6 +9,7 @@
 #include "head/core/epochs.h"
 #include "head/core/gang/regroup.h"
 #include "head/core/groups.h"
+#include "head/core/jobs/jobs.h"
 #include "head/core/lived_time.h"
 #include "head/core/markers.h"
 #include "head/core/runs.h"
@@ -57,7 +58,8 @@ std::string Objection(const Turn& turn, const Request& request, const wire::Laun
     return "the head's disk is full: running launches finish, new ones are refused until there is "
            "room in its state directory";
   }
-  return ObjectionTo(spec.where, {});
+  const std::string to_job = ObjectionToJob(turn, request, spec);
+  return to_job.empty() ? ObjectionTo(spec.where, {}) : to_job;
 }
 
 void Accept(Turn& turn, const Request& request, const Launch& launch) {

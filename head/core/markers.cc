@@ -7,6 +7,7 @@
 #include "head/core/ending.h"
 #include "head/core/epochs.h"
 #include "head/core/groups.h"
+#include "head/core/jobs/jobs.h"
 #include "head/core/launches.h"
 #include "head/core/lived_time.h"
 #include "head/core/verdict.h"
@@ -129,6 +130,7 @@ void WriteMarker(Turn& turn, Launch& launch, Verdict verdict) {
   EndGroup(turn, launch.group, "its launch ended");
   turn.Arm(turn.now + std::chrono::microseconds(turn.options.retention_us), TimerKind::kRetention,
            launch.id);
+  OnJobMarker(turn, launch);
 }
 
 void OnAcquireDriver(Turn& turn, const Request& request, const wire::AcquireDriver& message) {

@@ -55,6 +55,22 @@ void EndThings(Turn& turn, const TokenId& token, const std::string& why) {
   EndAll(turn, made, why);
 }
 
+void NoteRevoked(Turn& turn, wire::TokenWritten token) {
+  if (token.revoked) return;
+  token.revoked = true;
+  token.expires_us = std::min(token.expires_us, turn.wall_us);  // it is over from now on
+  token.created_lived_us = LivedMark(turn);
+  turn.Append(std::move(token));
+}
+
+void TellAllNodes(Turn& turn) {
+  std::vector<NodeId> nodes;
+  for (const auto& [id, node] : turn.state.nodes) {
+    if (!node.dead && !node.session.IsNil()) nodes.push_back(id);
+  }
+  for (const NodeId& node : nodes) TellRevoked(turn, node);
+}
+
 }  // namespace
 
 void OnRevokeToken(Turn& turn, const Request& request, const wire::RevokeToken& message) {
@@ -64,26 +80,18 @@ void OnRevokeToken(Turn& turn, const Request& request, const wire::RevokeToken& 
     return;
   }
   wire::TokenRevoked reply;
-  if (!known->second.revoked) {
-    wire::TokenWritten token = known->second;
-    token.revoked = true;
-    token.expires_us = std::min(token.expires_us, turn.wall_us);  // it is over from now on
-    token.created_lived_us = LivedMark(turn);
-    turn.Append(std::move(token));
-  }
+  NoteRevoked(turn, known->second);
   const TokenId id = message.id;
   if (wire::EndsWithItsToken(turn.state.tokens.at(id).role)) {
     for (auto& [launch_id, launch] : turn.state.launches) {
       if (launch.token == id && launch.open() && launch.spec.detached)
         reply.detached.push_back(InfoOf(turn, launch));
     }
-    std::vector<NodeId> nodes;
     for (const auto& [node_id, node] : turn.state.nodes) {
       if (!node.dead && node.session.IsNil()) reply.cut_off.push_back(node.name);
-      if (!node.dead && !node.session.IsNil()) nodes.push_back(node_id);
     }
     reply.until_us = turn.wall_us + kCertificateUs;
-    for (const NodeId& node : nodes) TellRevoked(turn, node);
+    TellAllNodes(turn);
   }
   // Before its own session is closed, should it be one of those.
   turn.Reply(request, std::move(reply));
@@ -92,6 +100,21 @@ void OnRevokeToken(Turn& turn, const Request& request, const wire::RevokeToken& 
     EndSessions(turn, id, why);
     EndThings(turn, id, why);
   }
+}
+
+void EndToken(Turn& turn, const TokenId& id, const std::string& why) {
+  const auto known = turn.state.tokens.find(id);
+  if (known == turn.state.tokens.end()) return;
+  if (known->second.uses == 0) {
+    wire::TokenWritten forgotten;  // without a role
+    forgotten.id = id;
+    turn.Append(std::move(forgotten));
+    return;
+  }
+  NoteRevoked(turn, known->second);
+  TellAllNodes(turn);
+  EndSessions(turn, id, why);
+  EndThings(turn, id, why);
 }
 
 bool IsRevoked(const State& state, wire::Role role, const TokenId& token) {

@@ -10,6 +10,7 @@
 #include "head/core/actors.h"
 #include "head/core/former_lives.h"
 #include "head/core/groups.h"
+#include "head/core/jobs/jobs.h"
 #include "head/core/preempt.h"
 #include "head/core/rank_shares.h"
 #include "head/core/room_notices.h"
@@ -121,7 +122,8 @@ class Queue {
  private:
   bool Pauses(const Group& group) const {
     const Actor* actor = group.spec.actor.IsNil() ? nullptr : turn_.FindActor(group.spec.actor);
-    return actor != nullptr && WaitsForFormerLife(turn_, *actor);
+    return (actor != nullptr && WaitsForFormerLife(turn_, *actor)) ||
+           WaitsForLaunches(turn_, group);
   }
 
   void TryInCluster(Group& group, bool ready) {

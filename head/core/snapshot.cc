@@ -275,6 +275,7 @@ void Restore(State& state, const wire::LaunchKept& event, const std::string& att
   if (event.ended) launch.marker = event.marker;
   launch.marker_lived_us = event.marker_lived_us;
   (event.ended ? launch.value : launch.payload) = attachment;
+  NoteJob(state, launch);
   if (!launch.request.IsNil()) state.requests[launch.request] = launch.id;
   const bool run = launch.spec.mode == wire::LaunchMode::kCommand;
   if (run && launch.phase == wire::LaunchState::kStarting) state.waiting_runs.insert(launch.id);

@@ -33,4 +33,10 @@ void State::DropFormerName(const Actor& actor) {
   if (listed->second.empty()) former_names.erase(listed);
 }
 
+void NoteJob(State& state, Launch& launch) {
+  StatusOr<JobTerms> terms = ParseJobTerms(launch.spec);
+  if (terms.ok()) launch.job = *std::move(terms);  // others were refused
+  if (!launch.job.after.empty() && launch.open()) state.waiting_after.insert(launch.id);
+}
+
 }  // namespace troupe::head

@@ -17,6 +17,7 @@
 #include "head/core/event_history.h"
 #include "head/core/holdings.h"
 #include "head/core/io.h"
+#include "head/core/jobs/job_terms.h"
 #include "head/core/peer_inquiry.h"
 #include "head/core/recent_writes.h"
 #include "head/core/timers.h"
@@ -168,6 +169,7 @@ struct Launch {
   // durable
   LaunchId id;
   wire::LaunchSpec spec;
+  JobTerms job;  // what the spec says of it
   std::string payload;
   RequestId request;
   OwnerId owner;
@@ -351,6 +353,7 @@ struct State {
   std::set<QueueKey> waiting_groups;  // for a place in the cluster
   std::set<QueueKey> waiting_inside;  // for one in another group
   std::set<LaunchId> waiting_runs;    // STARTING, of mode command
+  std::set<LaunchId> waiting_after;   // open, to start after others (jobs/jobs.h)
   std::map<ValueKey, Value> values;
   std::size_t values_bytes = 0;  // what all `values` take, with their keys
   RecentWrites recent_writes;    // the requests that wrote to `values`
@@ -378,6 +381,7 @@ struct State {
   bool cut_off = false;         // nodes are silent, and nobody is heard over the network
   Instant heard_again{};        // when that ended
   std::uint64_t questions = 0;  // rounds of peers asked, since this head started
+  bool failing_jobs = false;    // the launches after one that failed are gone over
   bool dirty = false;           // something changed that may let a waiting request be placed
   /// The living nodes, but for those in `changed_nodes`: ask ClusterOf.
   placement::ClusterIndex cluster;
@@ -395,5 +399,9 @@ struct State {
   /// Takes a group that waits no longer from those lists.
   void Dequeue(const Group& group);
 };
+
+/// Reads the terms of a launch that is new in the state, and lists it among those that start after
+/// others.
+void NoteJob(State& state, Launch& launch);
 
 }  // namespace troupe::head

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "head/core/former_lives.h"
+#include "head/core/jobs/jobs.h"
 #include "head/core/rank_shares.h"
 #include "head/core/roster.h"
 #include "head/core/wire_convert.h"
@@ -173,6 +174,7 @@ std::string WaitingFor(Turn& turn, const Group& group) {
   if (!group.waiting()) return {};
   const Actor* actor = turn.FindActor(group.spec.actor);
   if (actor != nullptr && WaitsForFormerLife(turn, *actor)) return FormerLifeText(turn, *actor);
+  if (WaitsForLaunches(turn, group)) return LaunchesWaitedFor(turn, group);
   if (!group.spec.parent.IsNil() && turn.FindGroup(group.spec.parent) == nullptr)
     return "its launch";
   std::string text = group.spec.shares ? SharesWaitingFor(turn, group) : RoomMissing(turn, group);
@@ -188,7 +190,7 @@ std::string WhyWaiting(Turn& turn, const Group& group) {
   const Group* parent = turn.FindGroup(group.spec.parent);
   const Actor* actor = turn.FindActor(group.spec.actor);
   const bool waits_for_former = actor != nullptr && WaitsForFormerLife(turn, *actor);
-  if (!group.waiting() || group.spec.shares || waits_for_former ||
+  if (!group.waiting() || group.spec.shares || waits_for_former || WaitsForLaunches(turn, group) ||
       (parent == nullptr && !group.spec.parent.IsNil())) {
     return WaitingFor(turn, group);
   }

@@ -49,6 +49,7 @@ BY_NAME = {
     "cli": "commands, loaded when they are run",
     "data._arrow": "other projects' libraries, which are not always installed",
     "util": "its modules, without an import of their own",
+    "job_submission": "its names, of the module that has them",
     "ray_compat._starting": "functions of `ray`, of what is Troupe's own",
     "stand_ins": "the package that stands on the import path, by the hook",
     "stand_ins._finder": "names of packages that Troupe stands in for, of what is its own",

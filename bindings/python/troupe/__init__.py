@@ -35,11 +35,11 @@ _WHERE = {
     "LaunchError": "exceptions", "PlacementError": "exceptions", "JoinError": "exceptions",
     "ConnectionError": "exceptions", "TroupeError": "exceptions", "GetTimeoutError": "exceptions",
 }
-_MODULES = {"actor", "cli", "cluster_utils", "cross_language", "dag", "data", "exceptions", "launch", "ray_compat", "state", "train", "tune", "util"}
+_MODULES = {"actor", "cli", "cluster_utils", "cross_language", "dag", "data", "exceptions", "job_submission", "launch", "ray_compat", "state", "train", "tune", "util"}
 __all__ = sorted([*_WHERE, *_MODULES - {"data"}, "__version__"])  # data needs pyarrow, which `from troupe import *` must not
 
 if TYPE_CHECKING:
-    from troupe import actor, cluster_utils, cross_language, dag, data, exceptions, launch, ray_compat, state, train, tune, util  # noqa: F401
+    from troupe import actor, cluster_utils, cross_language, dag, data, exceptions, job_submission, launch, ray_compat, state, train, tune, util  # noqa: F401
     from troupe._actors.classes import ActorClass, get_actor, kill  # noqa: F401
     from troupe._actors.handle import ActorHandle  # noqa: F401
     from troupe._actors.method_options import method  # noqa: F401

@@ -164,9 +164,9 @@ def _address_of_ray(given: str | None) -> str:
     """Where a program written for Ray finds its cluster; "" in others, which look for none."""
     if not _job.follows_ray():
         return ""
-    from troupe.ray_compat import _command
+    from troupe.ray_compat import _clusters
 
-    return os.environ.get("RAY_ADDRESS", "").replace("auto", "") or ("" if given == "auto" else _command.started_here())
+    return os.environ.get("RAY_ADDRESS", "").replace("auto", "") or ("" if given == "auto" else _clusters.started_here())
 
 
 def _leave() -> None:

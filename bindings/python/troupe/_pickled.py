@@ -222,6 +222,13 @@ def air_node(fields: Mapping[str, Any]) -> Any:
     return _of_fields(NodeStart, fields)
 
 
+def job_start(fields: Mapping[str, Any]) -> Any:
+    """Return what a job's process does before it executes the command."""
+    from troupe.job_submission._start import JobStart
+
+    return _of_fields(JobStart, fields)
+
+
 def azure_job(fields: Mapping[str, Any]) -> Any:
     """What a rank of a command job makes before it runs the command."""
     from troupe.azure._rank import JobStart

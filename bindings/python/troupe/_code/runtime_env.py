@@ -20,7 +20,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from troupe import _identity, exceptions
+from troupe import _identity, _job, exceptions
 from troupe._cluster import variables as _variables, workers
 from troupe._code import user_main
 
@@ -127,8 +127,15 @@ def inherited(session: Any, *, as_now: bool = False) -> dict[str, Any]:
     """What work of this process starts from: that of init(), or that which this process was started with. `as_now`: see `resolve`."""
     if VARIABLE in os.environ and session.in_process:
         return {key: value for key, value in _parsed(os.environ[VARIABLE]).items() if key != PROGRAM}
-    given = session.store.get("runtime_env") or {}
+    given = {**of_job(), **(session.store.get("runtime_env") or {})}
+    if given.get("env_vars"):
+        given["env_vars"] = {**of_job().get("env_vars", {}), **given["env_vars"]}
     return resolve(given, session, as_now=as_now) if given else {}
+
+
+def of_job() -> dict[str, Any]:
+    """Return the runtime_env of the job that this process belongs to; empty: it belongs to none, or the job has none."""
+    return dict(json.loads(os.environ.get(_job.RUNTIME_ENV, "{}")))
 
 
 def resolve(runtime_env: Mapping[str, Any] | None, session: Any, *, as_now: bool = False) -> dict[str, Any]:

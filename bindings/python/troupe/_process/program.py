@@ -42,11 +42,11 @@ def prepared(program: Program, channel: ProcessChannel, begin: dict, session: _s
     if program.kind == _program.COMMAND:
         rest = program.setup(session) if program.setup is not None else tuple
         found = _which(program.target)
-        return lambda: _execute(program, found, [program.target, *rest()], channel, begin)
+        return lambda: _execute(program, found, lambda: [program.target, *rest()], channel, begin)
     if program.fresh:
         first = ["-m", program.target] if program.kind == _program.MODULE else [_as_named(program, file)]
         python = _which(program.python) if program.python else sys.executable
-        return lambda: _execute(program, python, [python, "-u", *first], channel, begin)
+        return lambda: _execute(program, python, lambda: [python, "-u", *first], channel, begin)
     if program.kind == _program.MODULE:
         return _main(program, channel, begin, os.getcwd(), lambda: _module(program.target))
     if program.kind == _program.SCRIPT or os.path.isfile(file) and file.endswith(".py"):
@@ -159,8 +159,8 @@ def _show(error: BaseException) -> None:
         sys.excepthook(type(error), error.with_traceback(trace), trace)
 
 
-def _execute(program: Program, path: str, line: Sequence[str], channel: ProcessChannel, begin: dict) -> None:
-    """Becomes another program; returns never, and raises nothing once the worker has been told."""
+def _execute(program: Program, path: str, line: Callable[[], Sequence[str]], channel: ProcessChannel, begin: dict) -> None:
+    """Becomes another program, with the words that `line` returns; returns never, and raises nothing once the worker has been told."""
     _variables(program, begin)
     if "TROUPE_TRACKER" in os.environ:
         from troupe._tracking import rank
@@ -172,7 +172,7 @@ def _execute(program: Program, path: str, line: Sequence[str], channel: ProcessC
         os.environ["PYTHONPATH"] = os.pathsep.join(python_path)
     if stand_ins.START in inherited:  # before a sitecustomize of the program's own, which it runs
         stand_ins.run_start_hook_below()
-    argv = [*line, *_arguments(program)]
+    argv = [*line(), *_arguments(program)]
     value = cloudpickled(None)
     # From here on a signal ends this process at once, as it would the program: the worker sends what it has said in messages again.
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGPIPE, signal.SIGXFSZ):

@@ -71,9 +71,9 @@ class RayNode:
         for name in (_FILES, _SOCKETS, _BIN):
             (self._folder.path / name).mkdir(mode=0o700)
         if self._share.api == words.TROUPE:
-            from troupe.ray_compat import _command
+            from troupe.ray_compat import _command_path
 
-            _command.put_into(self._folder.path / _BIN)
+            _command_path.put_into(self._folder.path / _BIN)
         return {"folder": str(self._folder.path), "host": host, "version": version}
 
     def variables(self, address: str) -> dict[str, str]:

@@ -7,14 +7,14 @@ from __future__ import annotations
 import json
 
 from troupe.cli import _common
-from troupe.ray_compat import _command
+from troupe.ray_compat import _clusters
 
 _TOKEN_S = 600  # the other nodes join at once
 
 
 def main() -> None:
     """Prints {"address", "token"}."""
-    address = _command.started_here()
+    address = _clusters.started_here()
     with _common.session(address, None, None) as session:
         fields = {"role": "worker", "ttl_s": _TOKEN_S, "single_use": False, "note": "a launch over a cluster of its own"}
         token = session.request("CreateToken", fields)[1]["token"]

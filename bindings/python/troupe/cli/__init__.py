@@ -16,7 +16,7 @@ import click
 
 from troupe import __version__, exceptions
 
-_WHERE = {"air": ("_air", "air"), "azure": ("_azure", "azure"), "cancel": ("_cancel", "cancel"), "explain": ("_show", "explain"), "journal": ("_journal", "journal"), "list": ("_show", "list_"),
+_WHERE = {"air": ("_air", "air"), "azure": ("_azure", "azure"), "cancel": ("_cancel", "cancel"), "explain": ("_show", "explain"), "job": ("_job", "job"), "journal": ("_journal", "journal"), "list": ("_show", "list_"),
           "logs": ("_logs", "logs"),
           "run": ("_run", "run"), "run-as": ("_run_as", "run_as"), "run-as-ray": ("_run_as", "run_as_ray"), "start": ("_start", "start"), "stack": ("_stack", "stack"),
           "status": ("_show", "status"), "stop": ("_stop", "stop"), "submit": ("_submit", "submit"), "sweep": ("_sweep", "sweep"), "token": ("_token", "token"),

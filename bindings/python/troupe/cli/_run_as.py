@@ -61,19 +61,32 @@ def _with(names: tuple[str, ...], as_module: bool, script: str, arguments: tuple
     """Runs the script with these packages meaning Troupe."""
     from troupe import stand_ins
 
+    if script == stand_ins.RAY and stand_ins.RAY in names and not as_module and not os.path.exists(script):
+        _ray_command(names, arguments)
     if not as_module and not os.path.isfile(script):
         raise click.UsageError(f"there is no script {script}; a module is run with -m {script}" if "/" not in script
                                else f"there is no script {script}")
     stand_ins.install(names)
     if stand_ins.RAY in names:
-        from troupe.ray_compat import _command
+        from troupe.ray_compat import _command_path
 
-        os.environ["PATH"] = os.pathsep.join([_command.folder(), *filter(None, [os.environ.get("PATH")])])
+        os.environ["PATH"] = os.pathsep.join([_command_path.folder(), *filter(None, [os.environ.get("PATH")])])
     sys.argv = [script, *arguments]
     # The last step before the script's own: a module beside it that has the name of one of Python's is not for what is imported here.
     sys.path.insert(0, os.getcwd() if as_module else os.path.dirname(os.path.abspath(script)))
     stand_ins.pass_on(names)
     _run(script, as_module)
+
+
+def _ray_command(names: tuple[str, ...], arguments: tuple[str, ...]) -> NoReturn:
+    """Runs the command `ray` of Troupe, as a script that is run so would."""
+    from troupe import cli, stand_ins
+    from troupe.ray_compat import _command
+
+    stand_ins.install(names)
+    stand_ins.pass_on(names)
+    cli.main(list(arguments), program=_command.ray, name="ray")
+    sys.exit(0)
 
 
 def _run(script: str, as_module: bool) -> NoReturn:

@@ -93,7 +93,7 @@ def of_troupe(command: Callable[..., Any]) -> Callable[..., Any]:
         click.option("--no-gpus", is_flag=True, help="Ranks without a GPU.  [default: one each, where nodes have some]"),
         click.option("--gpu-type", metavar="TYPE", help="Which GPUs, as the nodes' labels name them."),
         click.option("--name", metavar="NAME", help="Name of the launch.  [default: the program's]"),
-        click.option("--env", "variables", metavar="K=V", multiple=True, callback=_variables, help="A variable of the ranks, any number of times; K "
+        click.option("--env", "variables", metavar="K=V", multiple=True, callback=read_variables, help="A variable of the ranks, any number of times; K "
                      "alone: as it is here."),
         click.option("--exclude", "excludes", metavar="PATTERN", multiple=True, help="Files of the current directory that do not travel to other "
                      "hosts, besides those that .gitignore names; '!PATTERN': those that do."),
@@ -123,7 +123,8 @@ def of_troupe(command: Callable[..., Any]) -> Callable[..., Any]:
     return command
 
 
-def _variables(_: click.Context, __: click.Parameter, given: tuple[str, ...]) -> dict[str, str]:
+def read_variables(_: click.Context, __: click.Parameter, given: tuple[str, ...]) -> dict[str, str]:
+    """Return the variables that --env names, with their values. A callback."""
     found = {}
     for each in given:
         name, equals, value = each.partition("=")

@@ -25,6 +25,7 @@ class Line:
     nodes: int = 0               # over that many nodes, as many ranks on each; 0: as they fit
     traits: Mapping[str, Any] = field(default_factory=dict)  # fields of `Program`
     gpus_per_rank: int = 1       # where the ranks have GPUs
+    per_rank: Mapping[str, float] | None = None  # all that each rank holds, by name; None: as the options say
 
 
 def submit_command(command: Sequence[str], *, nodes: int | None = None, fresh: bool = False, **options: Any) -> LaunchHandle:
@@ -52,8 +53,8 @@ def submit_command(command: Sequence[str], *, nodes: int | None = None, fresh: b
     return start(line, chosen, _submit.session_for(chosen.remote))
 
 
-def start(line: Line, options: Any, session: _session.Session) -> LaunchHandle:
-    """Submits it to the cluster of `session`."""
+def start(line: Line, options: Any, session: _session.Session, *, settings: Mapping[str, str] | None = None, request: str = "") -> LaunchHandle:
+    """Submit it to the cluster of `session`. `settings`: variables of the ranks besides those of the runtime environment. `request`: see `_submit.send`."""
     if line.nodes and options.ranks % line.nodes:
         raise ValueError(f"{options.ranks} ranks are not equally many on each of {line.nodes} nodes")
     same_host = bool(session.store.get("same_host", True))
@@ -75,11 +76,14 @@ def start(line: Line, options: Any, session: _session.Session) -> LaunchHandle:
     spec = _submit.spec_of(replace(options, runtime_env=runtime_env), program.name, travels)
     if options.gpus and line.gpus_per_rank != 1:
         spec["per_rank"] = resources.to_wire({"CPU": options.cpus_per_rank, "GPU": line.gpus_per_rank, "memory": options.memory})
+    if line.per_rank is not None:
+        spec["per_rank"] = resources.to_wire(line.per_rank)
+    travels["env"] += [{"name": name, "value": value} for name, value in (settings or {}).items()]
     if line.nodes == 1:
         spec["strategy"] = _strategies.BY_NAME["STRICT_PACK"]
     elif line.nodes:
         spec["ranks_per_node"] = options.ranks // line.nodes
-    return _submit.send(session, spec, pickle.dumps((program, (), {}), protocol=5), options, source=file or program.target)
+    return _submit.send(session, spec, pickle.dumps((program, (), {}), protocol=5), options, source=file or program.target, request=request)
 
 
 def _python_path() -> tuple[str, ...]:

@@ -93,9 +93,10 @@ def spec_of(options: Any, name: str, travels: dict[str, Any]) -> dict[str, Any]:
 
 
 def send(session: _session.Session, spec: dict[str, Any], payload: bytes, options: Any,
-         without_place: Callable[[Any], str] | None = None, source: str = "") -> LaunchHandle:
-    """Submits it. `without_place`: see submit; None: what is said of GPUs. `source`: the file that its ranks run, where it is not this program's. Raises PlacementError for what the cluster can never hold."""
-    request = _request_of(options.idempotency_key) if options.idempotency_key else new_id()
+         without_place: Callable[[Any], str] | None = None, source: str = "", request: str = "") -> LaunchHandle:
+    """Submits it. `without_place`: see submit; None: what is said of GPUs. `source`: the file that its ranks run, where it is not this program's. `request`: the id of the
+    submission, "" for a new one; the head takes each once, and answers a repeat with the launch of the first. Raises PlacementError for what the cluster can never hold."""
+    request = request or (request_of(options.idempotency_key) if options.idempotency_key else new_id())
     if options.idempotency_key:
         known = submitted_before(session, options)
         if known is not None:
@@ -123,7 +124,7 @@ def send(session: _session.Session, spec: dict[str, Any], payload: bytes, option
                         stop_grace=options.stop_grace, ends_with_program=not options.detach, tracked=tracked)
 
 
-def _request_of(key: str) -> str:
+def request_of(key: str) -> str:
     """Return the id that every submission with this idempotency key has. The head takes a request once, also after a restart."""
     return hashlib.sha256(b"troupe idempotency key\0" + key.encode()).hexdigest()[:32]
 
@@ -132,7 +133,7 @@ def submitted_before(session: _session.Session, options: Any) -> LaunchHandle | 
     """Return the launch that was submitted with the options' idempotency key, which is said; None without a key or such a launch."""
     if not options.idempotency_key:
         return None
-    text = travelled.of_request(_request_of(options.idempotency_key))
+    text = travelled.of_request(request_of(options.idempotency_key))
     launches = session.request("ListLaunches", {})[1]["launches"]
     known = next((each["launch"] for each in launches if text in each["travelled"]), None)
     if known is None:

@@ -1,4 +1,4 @@
-"""The command `ray` of programs that `troupe run-as-ray` runs: `ray start`, `ray stop`, `ray status`, by the commands of `troupe`.
+"""The command `ray` of programs that `troupe run-as-ray` runs: `ray start`, `ray stop`, `ray status`, `ray job`, by the commands of `troupe`.
 
     ray start --head --port=6379 --num-cpus=4        # a cluster that stays until `ray stop`
     ray start --address=127.0.0.1:6379               # one more node on this host
@@ -9,10 +9,7 @@ It starts and stops clusters of TROUPE_HOME, and of these none but those that it
 """
 from __future__ import annotations
 
-import atexit
 import os
-import shlex
-import sys
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
@@ -22,8 +19,8 @@ import click
 
 from troupe import __version__, exceptions
 from troupe._cluster import home, local_clusters
+from troupe.ray_compat import _clusters, _job_command
 
-_MARK = "started-by-ray"  # a file in the folder of a cluster, as old as the cluster
 _PORT = 6379
 _TOKEN_S = 300  # the node joins at once
 # Ray's options about its own parts, which mean nothing here.
@@ -34,35 +31,6 @@ _VALUES = ("--dashboard-host", "--dashboard-port", "--dashboard-agent-listen-por
            "--runtime-env-agent-port", "--metrics-export-port", "--ray-client-server-port", "--plasma-directory", "--temp-dir", "--system-config",
            "--tracing-startup-hook", "--cgroup-path", "--system-reserved-cpu", "--system-reserved-memory", "--redis-password",
            "--redis-username", "--autoscaling-config", "--gcs-server-port")
-
-
-def folder() -> str:
-    """A folder for PATH that has the command, as long as this process lives."""
-    from troupe._cluster import scratch
-
-    made = scratch.Folder("troupe-ray-")
-    atexit.register(made.remove)
-    put_into(made.path)
-    return str(made.path)
-
-
-def put_into(place: Path) -> None:
-    """Writes the command into a folder."""
-    script = place / "ray"
-    script.write_text(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} -P -m troupe.ray_compat._command "$@"\n', encoding="utf-8")
-    script.chmod(0o700)
-
-
-def _clusters() -> list[home.ClusterHome]:
-    """The running clusters that the command started, the latest first."""
-    found = [each for each in home.clusters(running_only=True) if (each.path / _MARK).exists()]
-    return sorted(found, key=lambda each: (each.path / _MARK).stat().st_mtime, reverse=True)
-
-
-def started_here() -> str:
-    """The address of the cluster that `ray start --head` started last and that runs; "": there is none."""
-    found = _clusters()
-    return found[0].require_whole().address if found else ""
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
@@ -110,7 +78,7 @@ def start(head: bool, address: str | None, port: int, node_ip_address: str | Non
 
 def _start_head(port: int, given: list[str], block: bool) -> None:
     def tell(shown: dict[str, Any]) -> None:
-        Path(shown["state"], _MARK).touch(mode=0o600)
+        Path(shown["state"], _clusters.MARK).touch(mode=0o600)
         click.echo(f"head ready at {shown['address']}; to add a node on this host:\n    ray start --address='{shown['address']}'\n"
                    "to use it: ray.init(), or RAY_ADDRESS; to end it: ray stop")
 
@@ -153,7 +121,7 @@ def stop() -> None:
     """Stop the clusters that `ray start --head` started on this host."""
     from troupe.cli import _stop
 
-    found = _clusters()
+    found = _clusters.running()
     for cluster in found:
         _stop.stop.main(["--cluster", cluster.cluster_id], prog_name="ray stop", standalone_mode=False)
     if not found:
@@ -169,8 +137,11 @@ def status(address: str | None) -> None:
     from troupe._cluster import connect
     from troupe.cli import _show
 
-    address = address or os.environ.get("RAY_ADDRESS") or started_here() or connect.only_local_cluster()
+    address = address or os.environ.get("RAY_ADDRESS") or _clusters.started_here() or connect.only_local_cluster()
     _show.status.main(["--address", local_clusters.numeric(address)], prog_name="ray status", standalone_mode=False)
+
+
+ray.add_command(_job_command.job)
 
 
 def main() -> None:

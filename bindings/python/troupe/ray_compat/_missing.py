@@ -61,7 +61,7 @@ ROWS: tuple[tuple[tuple[str, ...], str], ...] = (
     (("ray.util.dask", "ray.util.spark", "ray.util.lightgbm", "ray.util.xgboost", "ray.experimental.tf_utils",
       "ray.experimental.gradio_utils"), "that library itself, in tasks and actors"),
     (("ray.util.tpu", "ray.util.accelerators.tpu"), "labels and label_selector=: Troupe knows no TPUs"),
-    (("ray.job_submission", "ray.experimental.job"), "`troupe run`, or submit() of a @distributed function"),
+    (("ray.experimental.job",), "ray.job_submission"),
     (("ray.job_config",), "namespace= and runtime_env= of ray.init()"),
     (("ray.client", "ray.ClientBuilder", "ray.client_builder", "ray.util.client", "ray.util.client_connect", "ray.util.connect",
       "ray.util.disconnect"), "ray.init('host:port', token_file=...)"),

@@ -58,6 +58,8 @@ _RUNTIME_ENV = dict.fromkeys(("RuntimeEnv", "RuntimeEnvConfig"), "runtime_env")
 _DAG = dict.fromkeys(("ClassMethodNode", "ClassNode", "DAGNode", "FunctionNode", "InputAttributeNode", "InputNode",
                       "MultiOutputNode"), "dag")
 
+_JOBS = dict.fromkeys(("DriverInfo", "JobDetails", "JobInfo", "JobStatus", "JobSubmissionClient", "JobType"), "job_submission")
+
 _TRAIN = dict.fromkeys((
     "Checkpoint", "CheckpointConfig", "ControllerError", "DataConfig", "FailureConfig", "Result", "RunConfig", "ScalingConfig", "TrainContext",
     "TrainingFailedError", "WorkerGroupError", "get_checkpoint", "get_context", "get_dataset_shard", "report"), "train")
@@ -119,6 +121,7 @@ MODULES: dict[str, dict[str, str]] = {
     "ray.experimental.util": {},
     "ray.experimental.util.types": {"ReduceOp": "util._collective_types"},
     "ray.data": _DATA,
+    "ray.job_submission": _JOBS,
     "ray.data.dataset": dict.fromkeys(("Dataset", "MaterializedDataset", "Schema"), "data"),
     "ray.data.datasource": dict.fromkeys(("FileShuffleConfig", "Partitioning"), "data"),
     "ray.data.datasource.partitioning": {"Partitioning": "data"},

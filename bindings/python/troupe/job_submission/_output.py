@@ -1,0 +1,109 @@
+"""The log of a job: read whole, its last lines, or followed over attempts until the job has ended.
+
+Followed by byte offset: a link to the node's worker that breaks is made anew, and reading goes on where it was. The end is the completion marker, never the end of
+a connection.
+"""
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from troupe import exceptions
+from troupe._cluster import logs as _logs, output_rows, workers
+from troupe.launch._handle import LaunchHandle
+
+AGAIN_S = 1.0  # between two tries to reach a node of which nothing is heard
+
+
+def read(session: Any, info: dict, *, previous: bool = False) -> Iterator[str]:
+    """Yield the lines that a job has written in its present attempt, or in the one before.
+
+    Raises:
+        ValueError: for `previous` of a job in its first attempt.
+        ConnectionError: if the node that keeps the log does not answer.
+    """
+    if previous:
+        if info["epoch"] < 2:
+            raise ValueError("this is the first attempt of the job: there is no previous one")
+        yield from _of_attempt(session, info, info["epoch"] - 1)
+        return
+    node = _node_of(info)
+    if node:
+        yield from _logs.lines(session, _source(info, node, info["epoch"]), follow=False)
+
+
+def last(lines: Iterable[str], count: int | None) -> Iterable[str]:
+    """Return the last `count` of the lines, all of them for None."""
+    return lines if count is None else deque(lines, count)
+
+
+def follow(handle: LaunchHandle) -> Iterator[tuple[int, list[str], list[str]]]:
+    """Yield (attempt, lines that are finished, rows that still change) of all attempts from the present one on, until the job has ended.
+
+    Blocks. A node that does not answer is asked again until the job goes on elsewhere or ends.
+    """
+    seen = 0
+    while True:
+        info = handle.wait_state(lambda now, seen=seen: now["state"] == "terminal" or (now["epoch"] > seen and bool(_node_of(now))))
+        if info["epoch"] <= seen or not _node_of(info):
+            return
+        seen = info["epoch"]
+        for finished, bars in _news(handle, info):
+            yield seen, finished, bars
+
+
+def _source(info: dict, node: str, epoch: int) -> _logs.Source:
+    """Return where the log is: the stderr of the launch's only rank, to which its stdout goes too."""
+    return _logs.Source(0, node, {"launch": info["launch"], "rank": 0, "stderr": True, "epoch": epoch})
+
+
+def _node_of(info: dict) -> str:
+    return next((each["node"] for each in info["rank_infos"]), "")
+
+
+def _of_attempt(session: Any, info: dict, epoch: int) -> Iterator[str]:
+    """Yield the lines of an attempt that is over, kept by whichever node it ran on."""
+    nodes = [each["node"] for each in workers.node_infos(session) if each["state"] == "alive"]
+    nodes.sort(key=lambda node: node != _node_of(info))
+    for node in nodes:
+        try:
+            found = list(_logs.lines(session, _source(info, node, epoch), follow=False))
+        except exceptions.TroupeError:
+            continue
+        if found:
+            yield from found
+            return
+
+
+def _news(handle: LaunchHandle, info: dict) -> Iterator[tuple[list[str], list[str]]]:
+    """Yield what one attempt writes, as it comes, until its process has ended."""
+    source, offset, rows = _source(info, _node_of(info), info["epoch"]), 0, output_rows.Rows()
+    while True:
+        try:
+            link = workers.link(handle.session, source.node)
+            with link.follower():
+                while True:
+                    fields = {**source.target, "offset": offset, "bytes_max": _logs.CHUNK_BYTES, "wait_ms": _logs.LONG_POLL_MS}
+                    _, chunk, data = link.read_log(fields, timeout=_logs.LONG_POLL_MS / 1000 + 30)
+                    offset, before = chunk["next"], []
+                    if chunk["dropped_bytes"]:
+                        before, data = rows.after_gap(chunk["dropped_bytes"], data)
+                    finished = before + rows.feed(data, ended=chunk["ended"])
+                    yield finished, rows.live()
+                    if chunk["ended"]:
+                        return
+        except exceptions.TroupeError as error:
+            workers.forget(handle.session, source.node)
+            if _is_over(handle, info):
+                yield [*rows.feed(b"", ended=True), f"(troupe: no more output from there: {error})"], []
+                return
+
+
+def _is_over(handle: LaunchHandle, info: dict) -> bool:
+    """Wait for the end of the attempt, AGAIN_S seconds at most; return whether it is over."""
+    try:
+        handle.wait_state(lambda now: now["state"] == "terminal" or now["epoch"] != info["epoch"] or now["state"] == "queued", AGAIN_S)
+    except TimeoutError:
+        return False
+    return True

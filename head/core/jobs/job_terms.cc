@@ -1,0 +1,45 @@
+#include "head/core/jobs/job_terms.h"
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+
+namespace troupe::head {
+namespace {
+
+StatusOr<std::vector<LaunchId>> ParseAfter(std::string_view text) {
+  std::vector<LaunchId> after;
+  while (!text.empty()) {
+    const std::size_t comma = text.find(',');
+    const std::optional<LaunchId> id = LaunchId::FromHex(text.substr(0, comma));
+    if (!id || after.size() == kJobAfterMax) {
+      return MakeError(ErrorCode::kInvalid, std::string(kJobAfter) + " takes at most " +
+                                                std::to_string(kJobAfterMax) +
+                                                " ids of launches, separated by commas");
+    }
+    after.push_back(*id);
+    text.remove_prefix(comma == std::string_view::npos ? text.size() : comma + 1);
+  }
+  return after;
+}
+
+}  // namespace
+
+StatusOr<JobTerms> ParseJobTerms(const wire::LaunchSpec& spec) {
+  JobTerms terms;
+  for (const wire::EnvVar& each : spec.environment.env) {
+    if (each.name == kJobAfter) {
+      StatusOr<std::vector<LaunchId>> after = ParseAfter(each.value);
+      if (!after.ok()) return after.status();
+      terms.after = *std::move(after);
+    } else if (each.name == kJobTokenId) {
+      const std::optional<TokenId> token = TokenId::FromHex(each.value);
+      if (!token) return MakeError(ErrorCode::kInvalid, std::string(kJobTokenId) + " takes an id");
+      terms.token = *token;
+    }
+  }
+  return terms;
+}
+
+}  // namespace troupe::head
