@@ -94,12 +94,12 @@ def chosen(cluster: str | None, *, running_only: bool = True) -> home.ClusterHom
 
 
 @contextmanager
-def session(address: str | None, token_file: str | None, cluster: str | None) -> Iterator[_session.Session]:
-    """A session with the cluster that is meant, closed after use."""
+def session(address: str | None, token_file: str | None, cluster: str | None, *, return_timeout: float = 0.0) -> Iterator[_session.Session]:
+    """A session with the cluster that is meant, closed after use. `return_timeout`: as of `connect.connect`."""
     import os
 
     address = address or (None if cluster else os.environ.get("TROUPE_ADDRESS"))
-    opened = connect.connect(address or chosen(cluster).address, token_file)
+    opened = connect.connect(address or chosen(cluster).address, token_file, return_timeout=return_timeout)
     try:
         yield opened
     finally:

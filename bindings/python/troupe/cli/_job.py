@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from troupe import _visible, exceptions
-from troupe._cluster import live_output, status_lines
+from troupe._cluster import connect, live_output, status_lines
 from troupe.cli import _common, _submit_options as _options, _tables
 from troupe.job_submission import _jobs, _output
 from troupe.job_submission._request import JobRequest, id_of_key
@@ -17,6 +17,11 @@ from troupe.launch._handle import LaunchHandle
 
 _RUNS_ANY = {"allow_interspersed_args": False}
 OUT_OF_TIME = 124
+
+
+def _session(address: str | None, token_file: str | None, cluster: str | None) -> Any:
+    """Return a session that outlives its head, for commands that wait."""
+    return _common.session(address, token_file, cluster, return_timeout=connect.RETURN_TIMEOUT_S)
 
 
 @click.group()
@@ -69,7 +74,7 @@ def submit(ctx: click.Context, line: tuple[str, ...], address: str | None, token
         request = _request(line, given).check()
     except (TypeError, ValueError) as error:
         raise click.UsageError(str(error)) from None
-    with _common.session(address, token_file, cluster) as session:
+    with _session(address, token_file, cluster) as session:
         try:
             handle = _jobs.start(request, session)
         except (FileNotFoundError, NotADirectoryError) as error:
@@ -148,7 +153,7 @@ def _find(session: Any, identity: str) -> dict:
 @_common.cluster_options
 def list_(everybody: bool, states: tuple[str, ...], limit: int, address: str | None, token_file: str | None, cluster: str | None, as_json: bool) -> None:
     """List this user's jobs, the latest first."""
-    with _common.session(address, token_file, cluster) as session:
+    with _session(address, token_file, cluster) as session:
         found = [_jobs.describe(each) for each in _jobs.infos(session)]
     found = [each for each in found if (everybody or each["user"] == getpass.getuser()) and (not states or each["state"] in states)][:limit]
     if as_json:
@@ -168,7 +173,7 @@ def _time(seconds: float) -> str:
 @_common.cluster_options
 def show(identity: str, address: str | None, token_file: str | None, cluster: str | None, as_json: bool) -> None:
     """Show all that is known of a job; a prefix of its id will do."""
-    with _common.session(address, token_file, cluster) as session:
+    with _session(address, token_file, cluster) as session:
         found = _jobs.describe(_find(session, identity))
     if as_json:
         _common.echo_json(found)
@@ -188,7 +193,7 @@ def logs(identity: str, follow: bool, tail: int | None, previous: bool, address:
     """Print the log of a job: what its command wrote to stdout and stderr."""
     if follow and (tail is not None or previous):
         raise click.UsageError("--follow shows the present attempt from its beginning: --tail and --previous do not go with it")
-    with _common.session(address, token_file, cluster) as session:
+    with _session(address, token_file, cluster) as session:
         info = _find(session, identity)
         if follow:
             return _follow(_jobs.handle_of(session, info), as_json=as_json)
@@ -210,7 +215,7 @@ def logs(identity: str, follow: bool, tail: int | None, previous: bool, address:
 @_common.cluster_options
 def wait(identity: str, timeout: float | None, address: str | None, token_file: str | None, cluster: str | None, as_json: bool) -> int:
     """Wait until a job has ended, and end with its exit code."""
-    with _common.session(address, token_file, cluster) as session:
+    with _session(address, token_file, cluster) as session:
         info = _find(session, identity)
         handle = _jobs.handle_of(session, info)
         try:
@@ -226,7 +231,7 @@ def wait(identity: str, timeout: float | None, address: str | None, token_file: 
 @_common.cluster_options
 def stop(identities: tuple[str, ...], grace: float | None, address: str | None, token_file: str | None, cluster: str | None, as_json: bool) -> None:
     """Stop jobs and wait for their ends: SIGTERM to the command and its process group, SIGKILL to all that is left after the grace."""
-    with _common.session(address, token_file, cluster) as session:
+    with _session(address, token_file, cluster) as session:
         found = [_find(session, each) for each in identities]
         handles = [_jobs.handle_of(session, each) for each in found]
         for each, handle in zip(found, handles, strict=True):
@@ -245,7 +250,7 @@ def stop(identities: tuple[str, ...], grace: float | None, address: str | None, 
 @_common.cluster_options
 def delete(identities: tuple[str, ...], address: str | None, token_file: str | None, cluster: str | None, as_json: bool) -> None:
     """Forget jobs that have ended: they are listed no more, and their ids are free."""
-    with _common.session(address, token_file, cluster) as session:
+    with _session(address, token_file, cluster) as session:
         found = [_find(session, each) for each in identities]
         for each in found:
             _jobs.delete(session, each)
