@@ -1,5 +1,6 @@
 #include "bindings/train/bind_noted_calls.h"
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -51,6 +52,16 @@ struct RecentMessage {
 constexpr std::size_t kRecentMax = 256;
 std::array<RecentMessage, kRecentMax> recent_messages;
 std::size_t next_message = 0;
+
+// Messages that threads are about to begin: their calls have not come back. NCCL connects two
+// members by their first message, for which the call waits until both have come. Not on the
+// threads' stacks, which a forked child may lose. A call that finds no place is not noted.
+struct CallInProgress {
+  unsigned long thread_id = 0;
+  PyObject* known = nullptr;  // what `find` has returned for its group; null: the place is free
+  PyObject* peer = nullptr;   // one of the call's arguments
+};
+std::array<CallInProgress, 64> calls_in_progress;
 PyObject* is_cpu_name = nullptr;  // "is_cpu", made by bind_noted_calls
 
 PyObject* Wait(PyObject* capsule, PyObject* const* args, Py_ssize_t given, PyObject* names) {
@@ -94,22 +105,26 @@ bool Find(CountedMessage& noted, PyObject* group) {
   return true;
 }
 
+// How many messages were begun, with whichever member.
+std::uint64_t Sum(PyObject* counts) {
+  std::uint64_t sum = 0;
+  Py_ssize_t at = 0;
+  PyObject* count = nullptr;
+  while (PyDict_Next(counts, &at, nullptr, &count)) sum += PyLong_AsUnsignedLongLong(count);
+  return sum;
+}
+
 // One more; the number of the message, 0 with an error set. `peer` None: any message may be it.
 std::uint64_t Increment(PyObject* counts, PyObject* peer) {
   PyObject* const before = PyDict_GetItemWithError(counts, peer);
   if (before == nullptr && PyErr_Occurred()) return 0;
-  std::uint64_t number = 1 + (before == nullptr ? 0 : PyLong_AsUnsignedLongLong(before));
+  const std::uint64_t number = 1 + (before == nullptr ? 0 : PyLong_AsUnsignedLongLong(before));
   PyObject* const after = PyLong_FromUnsignedLongLong(number);
   if (after == nullptr) return 0;
   const int failed = PyDict_SetItem(counts, peer, after);
   Py_DECREF(after);
   if (failed != 0) return 0;
-  if (peer != Py_None) return number;
-  number = 0;
-  Py_ssize_t at = 0;
-  PyObject* count = nullptr;
-  while (PyDict_Next(counts, &at, nullptr, &count)) number += PyLong_AsUnsignedLongLong(count);
-  return number;
+  return peer != Py_None ? number : Sum(counts);
 }
 
 // Whether the count is all that there is to note: no batch, and a tensor of the CPU where the
@@ -158,12 +173,46 @@ nb::object MessageOf(nb::handle work) {
   return nb::none();
 }
 
+// (GroupMessages, counts by peer, peer, number) of the message that this thread is about to begin,
+// or None.
+nb::object MessageInCall(unsigned long thread_id) {
+  for (const CallInProgress& each : calls_in_progress) {
+    if (each.known == nullptr || each.thread_id != thread_id) continue;
+    PyObject* const counts = PyTuple_GET_ITEM(each.known, 2);
+    PyObject* const before = PyDict_GetItemWithError(counts, each.peer);
+    if (before == nullptr) PyErr_Clear();
+    std::uint64_t begun = before == nullptr ? 0 : PyLong_AsUnsignedLongLong(before);
+    if (each.peer == Py_None) begun = Sum(counts);
+    return nb::make_tuple(nb::borrow(PyTuple_GET_ITEM(each.known, 1)), nb::borrow(counts),
+                          nb::borrow(each.peer), begun + 1);
+  }
+  return nb::none();
+}
+
+// Calls torch's own method, and meanwhile says so.
+PyObject* CallNoted(CountedMessage& noted, PyObject* peer, PyObject* const* args,
+                    Py_ssize_t given, PyObject* names) {
+  const auto count = static_cast<std::size_t>(given);
+  const bool found = Find(noted, args[0]);  // other threads may run: the place is found after it
+  if (!found) PyErr_Clear();
+  const auto place =
+      std::find_if(calls_in_progress.begin(), calls_in_progress.end(),
+                   [](const CallInProgress& each) { return each.known == nullptr; });
+  if (!found || place == calls_in_progress.end())
+    return PyObject_Vectorcall(noted.original, args, count, names);
+  *place = {PyThread_get_thread_ident(), Py_NewRef(noted.known), peer};
+  PyObject* const work = PyObject_Vectorcall(noted.original, args, count, names);
+  Py_CLEAR(place->known);
+  return work;
+}
+
 PyObject* Message(PyObject* capsule, PyObject* const* args, Py_ssize_t given, PyObject* names) {
   auto* const noted = static_cast<CountedMessage*>(PyCapsule_GetPointer(capsule, kMessage));
-  PyObject* const work =
-      PyObject_Vectorcall(noted->original, args, static_cast<std::size_t>(given), names);
-  if (work == nullptr || given < 2 || given <= noted->peer_at) return work;  // torch names none
+  if (given < 2 || given <= noted->peer_at)  // torch names none
+    return PyObject_Vectorcall(noted->original, args, static_cast<std::size_t>(given), names);
   PyObject* const peer = noted->peer_at == 0 ? Py_None : args[noted->peer_at];
+  PyObject* const work = CallNoted(*noted, peer, args, given, names);
+  if (work == nullptr) return nullptr;
   if (!NoteMessage(*noted, args[0], args[1], peer, work)) PyErr_Clear();
   return work;
 }
@@ -212,6 +261,9 @@ void bind_noted_calls(nb::module_& m) {
   m.def("message_of", MessageOf, nb::arg("work"),
         "(messages, counts by peer, peer, number) of the message that this Work is of; None: it "
         "is of none, or of one before the latest 256.");
+  m.def("message_in_call", MessageInCall, nb::arg("thread"),
+        "The same four of the message that this thread is about to begin, in a call that has not "
+        "come back; None: it is in no such call.");
 }
 
 }  // namespace troupe::bindings

@@ -5,6 +5,7 @@ The same of parts whose processes go on: of `current().run`, and of workers of t
 """
 from __future__ import annotations
 
+import json
 import re
 import sys
 import threading
@@ -101,6 +102,20 @@ def _never_comes(backend: str) -> None:
         _meets(backend)
 
 
+def _receives_on_a_gpu(backend: str) -> None:
+    rank, ones, dist = _meets(backend)
+    if rank == 1:
+        dist.send(ones, 0)
+    if rank == 0:
+        dist.recv(ones, 1)
+        dist.irecv(ones, 1)
+        record = {"process_group": [dist.group.WORLD.group_name, "default_pg"], "is_p2p": True, "collective_seq_id": 3, "profiling_name": "nccl:recv 0<-1",
+                  "thread_id": str(threading.get_ident())}
+        records = [{**record, "p2p_seq_id": 1, "retired": True}, {**record, "p2p_seq_id": 2, "retired": False}]
+        sys.modules["torch._C._distributed_c10d"]._dump_fr_trace_json = lambda *_: json.dumps({"entries": records})
+        threading.Event().wait()  # stands for a thread that waits for its GPU
+
+
 def _leaves_a_group_half_made(backend: str) -> None:
     rank, ones, dist = _meets(backend)
     if rank == 1:
@@ -118,6 +133,7 @@ def _leaves_a_group_half_made(backend: str) -> None:
     (_in_a_pair, "gloo", "rank 1 returned after 0 operations; rank 0 waits for it in operation 1 (all_reduce) of process group 1"),
     (_receives, "gloo", "rank 1 returned after 1 send to rank 0, which waits for it in receive 2 of process group 0"),
     (_receives, "troupe", "rank 1 returned after 1 send to rank 0, which waits for it in receive 2 of process group 0"),
+    (_receives_on_a_gpu, "gloo", "rank 1 returned after 1 send to rank 0, which waits for it in receive 2 of process group 0"),
     (_never_comes, "gloo", "rank 1 returned without coming to process group 0, which rank"),  # whoever has come by then makes it
     (_leaves_a_group_half_made, "gloo", "rank 1 returned without coming to process group 1, which rank"),
 ])

@@ -3,19 +3,18 @@
 A rank that waits for one that has returned tells the head an operation's number, and that rank's process is asked for its own (head/core/gang/returned.h). So
 the counts of a group outlive it. Three kinds are counted, each under keys that all members of the group form alike:
 
-- collectives, by group and backend. torch counts them itself; Gloo's number counts messages too, which are taken off. Its flight recorder, where
-  it is on, knows which have not ended.
+- collectives, by group and backend. torch counts them itself; Gloo's number counts messages too, which are taken off.
 - messages from one member to another (`message_counts`).
 - the making of the group itself, which is begun once.
+
+Which of them have not ended is for torch's flight recorder to say (`torch_records`).
 """
 from __future__ import annotations
 
 import contextlib
-import json
 import sys
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 from troupe import _native as native
@@ -25,15 +24,6 @@ from troupe._process.returned import message_counts
 _GLOO = "gloo"
 _POOL = "concurrent/futures/thread.py"
 _DISTRIBUTED = "torch/distributed/"
-
-
-@dataclass(frozen=True)
-class Collective:
-    """A collective that has not ended: its number among those of its group and backend, from 1, its name, and the thread that began it."""
-
-    number: int
-    op: str
-    thread: int
 
 
 _making: dict[str, None] = {}          # names of groups whose making was begun, in that order
@@ -111,22 +101,6 @@ def counted(group: Any) -> list[tuple[str, int]]:
     return found
 
 
-def recorded() -> dict[tuple[str, str], list[Collective]]:
-    """By (group, backend) the collectives that have not ended, of each that torch's flight recorder knows; {} where that is off."""
-    dump = getattr(sys.modules.get("torch._C._distributed_c10d"), "_dump_fr_trace_json", None)
-    if dump is None:
-        return {}
-    found: dict[tuple[str, str], list[Collective]] = {}
-    for entry in json.loads(dump(True, False)).get("entries", []):
-        if entry["is_p2p"]:
-            continue
-        kind, _, op = entry["profiling_name"].partition(":")
-        known = found.setdefault((entry["process_group"][0], kind), [])
-        if not entry["retired"]:
-            known.append(Collective(entry["collective_seq_id"], op, int(entry["thread_id"])))
-    return found
-
-
 def begun(key: str) -> tuple[int, bool]:
     """(how many of the operations that the key names this process has begun, whether it may begin more). Of a process whose program has returned."""
     parts = key.split(" ")
@@ -164,10 +138,10 @@ def snapshot() -> dict[str, int]:
     for group in list(_module._world.pg_map) if _module is not None and _module.is_initialized() else []:
         name = _module._world.pg_names.get(group, "")
         found.update({collective_key(name, kind): count for kind, count in counted(group) if message_counts.is_clear(name)})
-    for each in message_counts.all_groups():
-        for receives, counts in ((False, each.sent), (True, each.received)):
-            found.update({message_key(each.name, receives, each.mine, peer): count for peer, count in counts.copy().items()})
-        found.update({sent_to_key(each.name, peer): count for peer, count in each.sent.copy().items() if peer is not None})
+    for (name, receives, mine, peer), count in message_counts.totals().items():
+        found[message_key(name, receives, mine, peer)] = count
+        if not receives and peer is not None:
+            found[sent_to_key(name, peer)] = count
     return found
 
 

@@ -113,6 +113,12 @@ def on_devices(name: str, kinds: Collection[str]) -> int:
     return sum(of_group.elsewhere[kind] for kind in kinds)
 
 
+def totals() -> dict[tuple[str, bool, int, int | None], int]:
+    """Return how many messages were begun, by (group, whether they were received, this process's rank in it, the other member's)."""
+    return {(each.name, receives, each.mine, peer): count for each in all_groups()
+            for receives, counts in ((False, each.sent), (True, each.received)) for peer, count in counts.copy().items()}
+
+
 def is_clear(name: str) -> bool:
     """Return False for a group of which torch's numbers count batches of messages as collectives."""
     of_group = _by_name.get(name)
@@ -135,7 +141,15 @@ def sent_to(name: str, peer: int) -> int:
 
 def message_of(work: Any) -> Message | None:
     """Return the message that this Work is of; None: it is of none, or of one long ago."""
-    known = native.message_of(work)
+    return _named(native.message_of(work))
+
+
+def message_in_call(thread: int) -> Message | None:
+    """Return the message that this thread is about to begin: NCCL waits in that call for the other member. None: it is in no such call."""
+    return _named(native.message_in_call(thread))
+
+
+def _named(known: Any) -> Message | None:
     if known is None:
         return None
     of_group, counts, peer, number = known

@@ -9,15 +9,16 @@ from __future__ import annotations
 import os
 import sys
 import threading
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from troupe._code import failures
 from troupe._process import group_epochs, group_names
-from troupe._process.returned import group_counts, message_counts
-from troupe._process.returned.group_counts import Collective
+from troupe._process.returned import group_counts, message_counts, torch_records
 from troupe._process.returned.message_counts import Message
 from troupe._process.returned.stillness import Stillness
+from troupe._process.returned.torch_records import Collective, PendingMessage
 from troupe.launch import _parts
 
 STILL_S = 2.0
@@ -153,22 +154,32 @@ def words(module: Any, returned: frozenset[int]) -> list[dict[str, Any]]:
         return _of_making(_makings[-1], returned)
     if not module.is_initialized():
         return []
-    work = group_counts.waited_for(_parts.thread())
-    message = message_counts.message_of(work) if work is not None else None
+    thread = _parts.thread()
+    work = group_counts.waited_for(thread)
+    message = message_counts.message_in_call(thread) if work is None else message_counts.message_of(work)
     if message is not None:
         return _of_message(module, message, returned)
-    known = group_counts.recorded()
-    found = []
+    begun = message_counts.totals()  # before the records: whatever these have in addition only makes the numbers smaller
+    known = torch_records.recorded()
+    found = [word for each in pending_messages(known.messages, begun) for word in _of_message(module, each, returned)]
     for group in list(module._world.pg_map):
         name = module._world.pg_names.get(group, "")
         awaited = sorted(returned & set(_members(module, group)))
         if not awaited or not message_counts.is_clear(name):
             continue
         for kind, count in group_counts.counted(group):
-            if waits := _oldest(known.get((name, kind)), count, on_gpu=kind == _ON_GPU):
+            if waits := _oldest(known.collectives.get((name, kind)), count, on_gpu=kind == _ON_GPU):
                 found.append({"torch_group": group_names.shown(name), "key": group_counts.collective_key(name, kind), "kind": "collective",
                               "operation": waits.number, "op": waits.op, "awaited": awaited})
     return found
+
+
+def pending_messages(pending: Sequence[PendingMessage], begun: Mapping[tuple[str, bool, int, int | None], int]) -> list[Message]:
+    """Return the oldest messages that have not ended, one for each member and direction in which one is waited for. `begun`: `message_counts.totals`."""
+    left = [(each.group, each.receives, each.mine, each.peer) for each in pending]
+    waited_for = {key for key, each in zip(left, pending, strict=True) if _is_waited_for(each)}
+    oldest = [Message(*key, begun.get(key, 0) - count + 1) for key, count in Counter(left).items() if key in waited_for]
+    return [each for each in oldest if each.number > 0]
 
 
 def _members(module: Any, group: Any) -> list[int]:
@@ -212,7 +223,7 @@ def _oldest(known: list[Collective] | None, count: int, *, on_gpu: bool) -> Coll
     return Collective(count, "", 0) if count and (on_gpu or in_torch or in_wait) else None
 
 
-def _is_waited_for(each: Collective) -> bool:
+def _is_waited_for(each: Collective | PendingMessage) -> bool:
     """Not what a thread in the background began, which nobody waits for at the end of the process."""
     thread = threading._active.get(each.thread)  # type: ignore[attr-defined]
     return thread is None or not thread.daemon or each.thread == _parts.thread()
