@@ -159,10 +159,11 @@ def test_bad_input_is_refused_or_fails_with_its_cause(cluster: Home) -> None:
 
 
 def test_ctrl_c_ends_the_following_and_not_the_job(cluster: Home) -> None:
-    job = submit(cluster, "--", "sh", "-c", "echo ready; sleep 1000")
+    job = submit(cluster, "--", "sh", "-c", "echo early; echo ready; sleep 1000")
+    eventually(lambda: logs(job) == ["early", "ready"], what="its lines")
     assert cluster.run("job", "delete", job, ok=False).returncode == 1, "it has not ended"
     assert cluster.run("job", "wait", "--timeout", "0.1", job, ok=False).returncode == 124
-    with subprocess.Popen([sys.executable, "-m", "troupe", "job", "logs", "-f", job], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    with subprocess.Popen([sys.executable, "-m", "troupe", "job", "logs", "-f", "--tail", "1", job], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
                           env={**os.environ}) as following:
         assert following.stdout is not None and following.stderr is not None
         assert following.stdout.readline() == "ready\n"

@@ -112,12 +112,12 @@ def _say_submitted(info: dict, *, is_followed: bool) -> None:
         click.echo(identity)
 
 
-def _follow(handle: LaunchHandle, *, as_json: bool = False) -> int:
-    """Show what the job writes until it has ended, and return its exit code. Ctrl-C leaves it running, and says so."""
+def _follow(handle: LaunchHandle, *, as_json: bool = False, tail: int | None = None) -> int:
+    """Show what the job writes until it has ended, of what it has written already the last `tail` lines, and return its exit code. Ctrl-C leaves it running, and says so."""
     identity = _jobs.id_of(_jobs.info_of(handle.session, handle.id))
     shown = 0
     try:
-        for attempt, finished, bars in _output.follow(handle):
+        for attempt, finished, bars in _output.follow(handle, tail):
             if shown and attempt != shown:
                 status_lines.say(f"job {identity} · attempt {attempt}")
             shown = attempt
@@ -191,12 +191,12 @@ def show(identity: str, address: str | None, token_file: str | None, cluster: st
 @_common.cluster_options
 def logs(identity: str, follow: bool, tail: int | None, previous: bool, address: str | None, token_file: str | None, cluster: str | None, as_json: bool) -> int:
     """Print the log of a job: what its command wrote to stdout and stderr."""
-    if follow and (tail is not None or previous):
-        raise click.UsageError("--follow shows the present attempt from its beginning: --tail and --previous do not go with it")
+    if follow and previous:
+        raise click.UsageError("--follow shows the present attempt: --previous does not go with it")
     with _session(address, token_file, cluster) as session:
         info = _find(session, identity)
         if follow:
-            return _follow(_jobs.handle_of(session, info), as_json=as_json)
+            return _follow(_jobs.handle_of(session, info), as_json=as_json, tail=tail)
         try:
             lines = _output.last(_output.read(session, info, previous=previous), tail)
             if as_json:

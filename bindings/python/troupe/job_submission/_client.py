@@ -134,6 +134,8 @@ class JobSubmissionClient:
         """
         if not isinstance(entrypoint, str):
             raise TypeError(f"entrypoint is a line for a shell, a text, not {entrypoint!r}")
+        if not entrypoint.strip():
+            raise ValueError("there is nothing to run: entrypoint is an empty line")
         if entrypoint_label_selector:
             raise NotImplementedError("entrypoint_label_selector= is not supported: a job goes to whichever node has room for it")
         request = JobRequest((SHELL, "-c", entrypoint), submission_id or job_id or "", cpus=entrypoint_num_cpus or 0, gpus=entrypoint_num_gpus or 0,  # type: ignore[arg-type]

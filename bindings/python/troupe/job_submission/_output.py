@@ -19,9 +19,11 @@ AGAIN_S = 1.0  # between two tries to reach a node of which nothing is heard
 def read(session: Any, info: dict, *, previous: bool = False) -> Iterator[str]:
     """Yield the lines that a job has written in its present attempt, or in the one before.
 
+    Where the node that keeps the log does not answer, and the attempt is over: the last lines that are kept with the job's end, after one that says so.
+
     Raises:
         ValueError: for `previous` of a job in its first attempt.
-        ConnectionError: if the node that keeps the log does not answer.
+        ConnectionError: if the node does not answer, and the job has not ended.
     """
     if previous:
         if info["epoch"] < 2:
@@ -29,8 +31,15 @@ def read(session: Any, info: dict, *, previous: bool = False) -> Iterator[str]:
         yield from _of_attempt(session, info, info["epoch"] - 1)
         return
     node = _node_of(info)
-    if node:
+    if not node:
+        return
+    try:
         yield from _logs.lines(session, _source(info, node, info["epoch"]), follow=False)
+    except exceptions.TroupeError as error:
+        if info["state"] != "terminal":
+            raise
+        yield f"(troupe: {error}; the last lines that are kept with the end of the job:)"
+        yield from info["failure"]["log_tail"].splitlines()
 
 
 def last(lines: Iterable[str], count: int | None) -> Iterable[str]:
@@ -38,10 +47,10 @@ def last(lines: Iterable[str], count: int | None) -> Iterable[str]:
     return lines if count is None else deque(lines, count)
 
 
-def follow(handle: LaunchHandle) -> Iterator[tuple[int, list[str], list[str]]]:
+def follow(handle: LaunchHandle, tail: int | None = None) -> Iterator[tuple[int, list[str], list[str]]]:
     """Yield (attempt, lines that are finished, rows that still change) of all attempts from the present one on, until the job has ended.
 
-    Blocks. A node that does not answer is asked again until the job goes on elsewhere or ends.
+    Blocks. `tail`: of what is written already only so many lines. A node that does not answer is asked again until the job goes on elsewhere or ends.
     """
     seen = 0
     while True:
@@ -49,8 +58,12 @@ def follow(handle: LaunchHandle) -> Iterator[tuple[int, list[str], list[str]]]:
         if info["epoch"] <= seen or not _node_of(info):
             return
         seen = info["epoch"]
+        left_out = 0 if tail is None else max(0, sum(1 for _ in read(handle.session, info)) - tail)
+        tail = None  # of the next attempt all is news
         for finished, bars in _news(handle, info):
-            yield seen, finished, bars
+            shown = finished[left_out:]
+            left_out -= len(finished) - len(shown)
+            yield seen, shown, bars
 
 
 def _source(info: dict, node: str, epoch: int) -> _logs.Source:
