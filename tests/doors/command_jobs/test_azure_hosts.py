@@ -10,7 +10,7 @@ import pytest
 from azure_jobs import folder_of, ran, run
 
 from troupe import exceptions
-from troupe.azure import Input, MLClient, Output, command
+from troupe.azure import Input, MLClient, Output, command, load_job as azure_file
 
 
 def test_c1_code_and_inputs_travel_to_each_node(hosts: dict[str, str], tmp_path: Path) -> None:
@@ -70,3 +70,28 @@ def test_a_process_that_fails_ends_those_of_the_other_node(hosts: dict[str, str]
     with pytest.raises(exceptions.LaunchError) as failed:
         run(command="test $NODE_RANK = 0 || { echo why >&2; exit 9; }; exec sleep 1000", instance_count=2)
     assert failed.value.exit_code == 9 and "why" in str(failed.value)
+
+
+PIPELINE = """
+type: pipeline
+outputs: {all: {}}
+jobs:
+  write:
+    command: echo $RANK > ${{outputs.made}}/$RANK
+    outputs: {made: {}, none: {}}
+    resources: {instance_count: 2}
+  read:
+    command: cat ${{inputs.made}}/* > ${{outputs.all}}/ranks && ls ${{inputs.none}}
+    inputs: {made: "${{parent.jobs.write.outputs.made}}", none: "${{parent.jobs.write.outputs.none}}"}
+    outputs: {all: "${{parent.outputs.all}}"}
+    resources: {instance_count: 2}
+"""
+
+
+def test_a_pipelines_steps_read_what_all_nodes_wrote(hosts: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    jobs = MLClient().jobs
+    made = jobs.create_or_update(azure_file(folder_of(tmp_path / "p", **{"p.yml": PIPELINE}) / "p.yml"))
+    jobs.stream(made.name)
+    jobs.download(made.name, download_path=tmp_path / "got", output_name="all")
+    assert (tmp_path / "got/named-outputs/all/ranks").read_text() == "0\n1\n"

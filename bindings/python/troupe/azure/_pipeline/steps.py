@@ -12,8 +12,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from troupe import exceptions
-from troupe._cluster import status_lines
+from troupe import _identity, exceptions
+from troupe._cluster import status_lines, workers
 from troupe.azure._pipeline import digests, graph, plan as _plan, reuse
 from troupe.azure._pipeline.job import inputs_of, outputs_of
 from troupe.azure._pipeline.record import LOG, Folder, StepState
@@ -60,6 +60,8 @@ class StepRun:
             cancel(why)
 
     def _run(self) -> StepState:
+        here = _identity.boot_id()
+        self._session.store["same_host"] = all(each["boot_id"] == here for each in workers.node_infos(self._session))  # nodes join and leave
         job = _plan.job_of(self._step, self.job, {name: each["path"] for name, each in self._written.items()})
         places = self._places(job)
         key = self._key(job)
@@ -70,6 +72,9 @@ class StepRun:
         if self._why:
             raise exceptions.LaunchCancelledError(self._why)
         (self._sweep if self._step.type == "sweep" else self._command)(job, places)
+        for name, place in places.items():
+            if "://" not in place and self._step.outputs[name] != "uri_file":
+                os.makedirs(place, exist_ok=True)  # one that is empty is not brought from another host
         outputs = {name: {"path": place, "type": self._step.outputs[name], "digest": _digest(place) if key else ""} for name, place in places.items()}
         if key and all(each["digest"] for each in outputs.values()):
             store.note(key, self.job, outputs)
