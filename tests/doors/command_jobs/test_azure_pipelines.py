@@ -4,7 +4,9 @@ Method: real pipelines on a cluster of this process, by files as people write th
 """
 from __future__ import annotations
 
+import json
 import os
+import re
 import signal
 from pathlib import Path
 from typing import Any
@@ -12,6 +14,7 @@ from typing import Any
 import pytest
 from azure_jobs import LIMIT_S, folder_of
 from e2e_conftest import Home, eventually
+from submits import troupe_in
 
 from troupe import exceptions
 from troupe.azure import Input, MLClient, Output, command, dsl, load_component, load_job as azure_file, sweep
@@ -202,3 +205,20 @@ def test_a_driver_that_is_killed_goes_on_with_the_steps_that_run(idle: Home, tmp
     assert states(made.name) == dict.fromkeys(("waits", "other", "after"), "Completed")
     assert (tmp_path / "gate.begun").read_text() == f"{made.name}\n", "the step ran once"
     assert (storage / made.name / "steps/after/std_log.txt").read_text() == "open\n"
+
+
+def test_the_page_of_pipelines_runs_as_it_is_printed(idle: Home, tmp_path: Path) -> None:
+    page = (Path(__file__).parents[3] / "docs/azure_pipelines.md").read_text()
+    component, pipeline, *_ = re.findall(r"^```yaml\n(.*?)^```", page, re.M | re.S)
+    train, script, *_ = re.findall(r"^```python\n(.*?)^```", page, re.M | re.S)
+    folder = folder_of(tmp_path / "w", **{"train.yml": component, "src__train.py": train, "pipeline.yml": pipeline, "pipeline.py": script,
+                                          "text.txt": "Some Words are Longer\n"})
+    assert json.loads(troupe_in(folder, "azure", "job", "create", "-f", "pipeline.yml", "-n", "words").stdout)["status"] == "Preparing"
+    streamed = troupe_in(folder, "azure", "job", "stream", "-n", "words")
+    assert streamed.returncode == 0 and "└─ train  Completed" in streamed.stderr, streamed.stderr
+    assert (folder / "model/words.txt").read_text() == "words longer"
+    shown = json.loads(troupe_in(folder, "azure", "job", "show", "-n", "words").stdout)
+    assert (shown["status"], shown["steps"]["train"]) == ("Completed", {"job": "words_train", "status": "Completed"})
+    done = troupe_in(folder, "run-as", "pipeline.py")
+    assert done.returncode == 0 and "prepare   Completed, reused from words_prepare" in done.stderr, done.stderr
+    assert (folder / "named-outputs/model/words.txt").read_text() == "some words longer"
