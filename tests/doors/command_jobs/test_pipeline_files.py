@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from azure_jobs import folder_of
 
-from troupe.azure import Input, MLClient, Output, command, dsl, load_component, load_job as azure_file, sweep
-from troupe.azure._pipeline import plan
+from troupe.azure import CommandComponent, Input, MLClient, Output, command, dsl, load_component, load_job as azure_file, sweep
+from troupe.azure._pipeline import digests, plan, reuse
 
 HEAD = "type: pipeline\n"
 STEP = "command: 'echo ${{inputs.x}}', inputs: {x: 1}, outputs: {o: {type: uri_folder}}"
@@ -56,6 +56,8 @@ WRONG: dict[str, tuple[str, list[str], list[str]]] = {
     "outputs": (f"{HEAD}outputs: {{m: {{}}, n: {{}}}}\njobs:\n  a: {{command: x, outputs: {{o: \"${{{{parent.outputs.m}}}}\", p: \"${{{{parent.outputs.k}}}}\"}}}}\n"
                 "  b: {command: x, outputs: {o: \"${{parent.outputs.m}}\"}}\n", ["p.yml:2:18", "p.yml:4:60", "p.yml:5:32"],
                 ["no step writes it", "the pipeline has no output 'k'", "is written by step a already"]),
+    "bound fields": (f"{HEAD}inputs: {{n: 1}}\njobs:\n  a:\n    command: echo ${{{{parent.inputs.n}}}}\n    compute: ${{{{parent.inputs.n}}}}\n    inputs: {{x: \"1${{{{parent.inputs.n}}}}\"}}\n",
+                     ["p.yml:5:14", "p.yml:6:14", "p.yml:7:17"], ["a step binds an input to it", "compute is", "an input or output is bound, as a whole"]),
     "a circle": (f"{HEAD}jobs:\n  a: {{command: x, inputs: {{i: \"${{{{parent.jobs.b.outputs.o}}}}\"}}, outputs: {{o: {{}}}}}}\n"
                  "  b: {command: x, inputs: {i: \"${{parent.jobs.a.outputs.o}}\"}, outputs: {o: {}}}\n", ["p.yml:3:6"], ["wait for each other: a -> b -> a"]),
     "a file for a folder": (f"{HEAD}jobs:\n  a: {{command: x, outputs: {{o: {{type: uri_file}}}}}}\n  b:\n    command: cat ${{{{inputs.i}}}}\n"
@@ -138,6 +140,8 @@ jobs:
 def test_a_function_becomes_the_same_graph(here: Path) -> None:
     train = load_component("./train.yml")
     assert (train.name, train.version, list(train.inputs)) == ("train", "1", ["data", "epochs", "rate"])
+    made = CommandComponent(name="own", command="echo ${{inputs.n}}", environment="e", inputs={"n": Input(type="integer")})
+    assert made(n=3).inputs.n == 3 and MLClient().create_or_update(made).version == "1"
     prepare = command(name="prepare", command="cp -r ${{inputs.raw}} ${{outputs.clean}} && echo ${{inputs.word}}", environment="e",
                       inputs={"raw": Input(type="uri_folder"), "word": "x"}, outputs={"clean": Output(type="uri_folder")})
     assert MLClient().create_or_update(prepare.component).name == "prepare" and MLClient().create_or_update(train) is train
@@ -203,3 +207,33 @@ def test_what_a_function_does_wrong_is_named(here: Path) -> None:
         train(data="./src", epochs="x")
     with pytest.raises(ValueError, match="did you mean 'force_rerun'"):
         azure_file("inner.yml").settings.force_rerunn = True
+
+
+def test_the_key_of_a_step_is_all_that_its_command_sees(tmp_path: Path) -> None:
+    def key(digest: str = "d", code: str = "c", **changes: Any) -> str:
+        job = {"type": "command", "command": "x", "inputs": {"n": 1, "data": {"type": "uri_folder", "path": "/a"}}, **changes}
+        return reuse.key_of(plan.StepPlan(job, "/", code=code), {"data": digest})
+
+    first = key()
+    assert key(name="other", display_name="x", tags={"a": "b"}, limits={"timeout": 3}, compute="big") == first
+    assert key(inputs={"data": {"type": "uri_folder", "path": "/b"}, "n": 1}) == first, "where the data is does not count"
+    others = [key("e"), key(code="k"), key(command="y"), key(environment_variables={"A": "b"}), key(environment="e"), key(resources={"instance_count": 2}),
+              key(inputs={"n": 2, "data": {"type": "uri_folder", "path": "/a"}}), key(outputs={"o": {"type": "uri_file"}})]
+    assert len({first, *others}) == 1 + len(others)
+    inputs = {"data": Input(type="uri_folder", path="/a"), "web": Input(type="uri_file", path="https://a.b/c")}
+    assert reuse.digests_of_inputs(inputs, {"data": "d"}, "/", same_host=True) is None, "what an address has cannot be told"
+    assert reuse.digests_of_inputs({"data": Input(path="/a", mode="rw_mount")}, {"data": "d"}, "/", same_host=True) is None
+
+
+def test_a_digest_is_of_names_and_contents(tmp_path: Path) -> None:
+    def digest(name: str, **files: str) -> str:
+        return digests.of_path(folder_of(tmp_path / name, **files))
+
+    first = digest("a", x__b="1", c="2")
+    (tmp_path / "link").symlink_to(tmp_path / "a")
+    assert digest("b", x__b="1", c="2") == first == digests.of_path(tmp_path / "link")
+    others = [digest("d", x__b="1", c="3"), digest("e", x__b="1", d="2"), digest("f", xb="1", c="2"), digest("g", x__b="1", c="2", e=""), digest("h")]
+    assert len({first, *others}) == 1 + len(others)
+    (tmp_path / "a/x/loop").symlink_to(tmp_path / "a")
+    with pytest.raises(OSError, match="a link to a folder that it lies in"):
+        digests.of_path(tmp_path / "a")

@@ -14,7 +14,7 @@ from troupe._code import field_checks
 _PLACE = re.compile(r"\$\{\{(.*?)\}\}", re.S)
 _WORDS = re.compile(r"^(inputs|outputs|search_space)\.([A-Za-z_][A-Za-z0-9_-]*)$")
 _ELSEWHERE = {"search_space": "a sweep's values: in the command they are inputs, ${{inputs.lr}}, and job(lr=Uniform(0.01, 0.1)).sweep(...) varies them",
-              "parent": "a pipeline's values, which command jobs here have not: give the value itself"}
+              "parent": "a pipeline's value: a step binds an input to it, inputs: {x: ${{parent.inputs.x}}}, and has ${{inputs.x}} in its command"}
 
 
 @dataclass(frozen=True)

@@ -34,7 +34,26 @@ class CommandComponent:
 
     is_component = True
 
-    def __init__(self, component: Component, source: str) -> None:
+    def __init__(self, *, name: str | None = None, version: str | None = None, display_name: str | None = None, description: str | None = None,
+                 tags: Mapping[str, str] | None = None, command: str | None = None, code: Any = None, environment: Any = None, distribution: Any = None,
+                 resources: Any = None, inputs: Mapping[str, Any] | None = None, outputs: Mapping[str, Any] | None = None,
+                 is_deterministic: bool = True) -> None:
+        given = {"name": name, "version": version, "display_name": display_name, "description": description, "tags": tags, "command": command, "code": code,
+                 "environment": environment, "distribution": distribution, "resources": resources, "is_deterministic": is_deterministic}
+        declared = {each: _entities.input_of(each, value) for each, value in (inputs or {}).items()}
+        made = {each: _entities.output_of(each, value) for each, value in (outputs or {}).items()}
+        field_checks.text("command", command)
+        self._fill(Component("command", {key: value for key, value in given.items() if value is not None}, os.getcwd(), inputs=declared, outputs=made),
+                   name or "command")
+
+    @classmethod
+    def of(cls, component: Component, source: str) -> CommandComponent:
+        """Return the component of a file."""
+        made = cls.__new__(cls)
+        made._fill(component, source)
+        return made
+
+    def _fill(self, component: Component, source: str) -> None:
         self._component, self._source = component, source
         about = component.fields
         self.name: str = str(about.get("name") or "")
@@ -102,7 +121,7 @@ def load_component(source: Any, *, relative_origin: Any = None, params_override:
     if params_override:
         raise NotImplementedError("load_component(params_override=) is not there: change the step instead, as step.environment_variables = {...}")
     path = os.fspath(source)
-    return CommandComponent(files.component_of(path), path)
+    return CommandComponent.of(files.component_of(path), path)
 
 
 def pipeline(function: Callable[..., Any] | None = None, *, name: str | None = None, version: str | None = None, display_name: str | None = None,

@@ -101,6 +101,7 @@ class _Reader:
         if len(faults) > before:
             return None
         here = at.step("jobs", name)
+        _refuse_bound(here.faults, fields)
         component = fields.get("component")
         if component is not None and "trial" not in fields:
             return self._component_step(here, name, fields, values)
@@ -265,6 +266,19 @@ def step_of(component: Component, inputs: Mapping[str, Any], outputs: Mapping[st
 
 def _mapping_of(value: Any) -> dict[str, Any]:
     return dict(value) if isinstance(value, Mapping) else value.to_dict() if value is not None else {}
+
+
+def _refuse_bound(faults: Faults | FaultsInside, fields: Mapping[str, Any]) -> None:
+    """Record each field of a step that is bound and may not be: inputs and outputs are, as a whole."""
+    left: list[tuple[tuple[str, ...], Any]] = [((name,), value) for name, value in fields.items() if name not in ("command", "component", "trial", "jobs")]
+    while left:
+        place, value = left.pop()
+        if isinstance(value, Mapping):
+            left += [((*place, str(name)), each) for name, each in value.items()]
+        elif isinstance(value, list):
+            left += [((*place, str(index)), each) for index, each in enumerate(value)]
+        elif isinstance(value, str) and "${{parent." in value.replace("${{ ", "${{") and not (place[0] in ("inputs", "outputs") and bindings.is_one(value)):
+            faults.add(ValueError(f"{': '.join(place)} is {value!r}: an input or output is bound, as a whole, and nothing else"), *place)
 
 
 def _is_input(name: str, value: Any) -> bool:

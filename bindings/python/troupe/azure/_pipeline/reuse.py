@@ -1,6 +1,7 @@
 """Steps that are reused: the key of a step, by which an earlier one with the same code, command, inputs and variables is found, if its outputs are whole."""
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import sys
@@ -15,7 +16,7 @@ from troupe.azure._pipeline.plan import StepPlan
 
 FOLDER = ".steps"
 """In ~/troupe_results: a file for each key, which names the job and its outputs."""
-_VERSION = 1
+_VERSION, _KEYS_MAX = 1, 10_000
 _IGNORED = ("name", "description", "display_name", "tags", "properties", "experiment_name", "services", "identity", "queue_settings", "limits", "compute",
             "code", "is_deterministic", "parent_job_name", "type", "status", "id")
 
@@ -46,8 +47,10 @@ def _input(about: Any, digest: str | None) -> Any:
 def digests_of_inputs(inputs: Mapping[str, Any], known: Mapping[str, str], base: str, *, same_host: bool) -> dict[str, str] | None:
     """Return the digest of each input with a path, of which `known` has those that other steps have written; None: one of them cannot be told.
 
-    What is on other nodes, or at an address, may change without that anybody here sees it. Raises OSError.
+    What is on other nodes, or at an address, may change without that anybody here sees it, and what a step may write to is changed by it. Raises OSError.
     """
+    if any(getattr(value, "mode", None) == "rw_mount" for value in inputs.values()):
+        return None
     found = dict(known)
     for name, value in inputs.items():
         path = getattr(value, "path", None)
@@ -85,5 +88,13 @@ class Store:
     def note(self, key: str, job: str, outputs: Mapping[str, Mapping[str, str]]) -> None:
         """Keep a step that has ended well, in place of an earlier one with that key. Raises OSError."""
         self._folder.mkdir(parents=True, exist_ok=True)
+        self._drop_oldest()
         with folders.replacement(self._folder / f"{key}.json") as fresh:
             fresh.write_text(json.dumps({"job": job, "outputs": outputs}))
+
+    def _drop_oldest(self) -> None:
+        """Remove the oldest tenth where there are as many as may be."""
+        found = [(each.stat().st_mtime, each.path) for each in os.scandir(self._folder) if each.name.endswith(".json")]
+        for _, path in sorted(found)[:_KEYS_MAX // 10] if len(found) >= _KEYS_MAX else ():
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(path)

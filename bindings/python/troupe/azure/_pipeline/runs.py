@@ -59,6 +59,9 @@ class PipelineState(Job):
         super().__init__(seen.name, seen.name, status)
         self.steps = {name: {"job": each.job, "status": each.status, **({"reused": True} if each.is_reused else {}), **({"cause": each.cause} if each.cause else {})}
                       for name, each in seen.state.steps.items()}
+        cause = shown.lost(seen.name, seen.state) if seen.is_lost else seen.state.cause
+        if cause:
+            self.cause = cause
         self.path = str(seen.folder.path)
         self.display_name, self.experiment_name = seen.plan.about.get("display_name"), seen.plan.about.get("experiment_name")
         self.studio_url = seen.folder.path.absolute().as_uri()
@@ -93,7 +96,7 @@ def submit(pipeline: PipelineJob, session: _session.Session) -> None:
         shutil.rmtree(path, ignore_errors=True)
         raise
     pipeline.name = pipeline.id = name
-    pipeline.status = "Preparing"
+    pipeline.status, pipeline.studio_url = "Preparing", path.absolute().as_uri()
 
 
 def _check(name: str, job: Any, session: _session.Session) -> str | None:
@@ -195,7 +198,13 @@ def known() -> list[PipelineState]:
     if not root().is_dir():
         return []
     paths = sorted((each for each in root().glob(f"*/{PLAN}")), key=lambda each: (each.stat().st_mtime, each.parent.name))
-    return [PipelineState(_view(Folder(each.parent))) for each in paths]
+    found = []
+    for each in paths:
+        try:
+            found.append(PipelineState(_view(Folder(each.parent))))
+        except (exceptions.DamagedFileError, FileNotFoundError) as error:
+            status_lines.say(f"troupe: {error}")
+    return found
 
 
 def step_job(name: str) -> Job | None:
