@@ -73,9 +73,10 @@ def _begun(session: Any, spec: dict[str, Any], options: Any, given: Mapping[str,
                       "  MLFLOW_TRACKING_URI of a server (mlflow server) is for launches that outlive their caller")
         return None
     wish = rule.Wish(
-        local=local, store=rule.shown(uri), name=spec["name"], run="" if program["run"] else given.get(rule.RUN, ""), parent=program["run"],
-        experiment=program["experiment"] or given.get(rule.EXPERIMENT, ""), experiment_name=given.get(rule.EXPERIMENT_NAME, ""),
-        tags={"troupe.ranks": str(spec["ranks"]), "mlflow.user": user_name(), "mlflow.source.name": source, "mlflow.source.type": "LOCAL"},
+        local=local, store=rule.shown(uri), name=options.run_name or spec["name"], run="" if program["run"] else given.get(rule.RUN, ""), parent=program["run"],
+        experiment=program["experiment"] or ("" if options.run_experiment else given.get(rule.EXPERIMENT, "")),
+        experiment_name=options.run_experiment or given.get(rule.EXPERIMENT_NAME, ""),
+        tags={**options.run_tags, "troupe.ranks": str(spec["ranks"]), "mlflow.user": user_name(), "mlflow.source.name": source, "mlflow.source.type": "LOCAL"},
         system_metrics=given.get(rule.SYSTEM_METRICS, "").lower() not in ("0", "false"), detached=options.detach)
     store = store_process.process_of(uri, given, session) if local or options.tracks else None
     link = ""

@@ -16,7 +16,9 @@ import troupe
 from troupe import _identity, _pickled, _visible, exceptions
 from troupe._cluster import home, session as _session, status_lines, workers
 from troupe._code import disk, field_checks, packages
+from troupe._tracking import rule
 from troupe.azure import _rank
+from troupe.azure._mlflow import job_store
 
 _PIECE_BYTES = 8 << 20
 _ARTIFACTS = ("outputs", "logs")  # of the job's directory
@@ -184,9 +186,11 @@ class Kept:
         return str(self._info["name"])
 
     def artifacts(self, folder: Path) -> None:
-        """outputs/ and logs/ of its directory."""
+        """Copy outputs/ and logs/ of its directory, and what it has logged by MLflow."""
         for each in _ARTIFACTS:
             self.copy(f"code/{each}", folder / each, f"{each}/", ELSEWHERE)
+        self.copy(job_store.INSIDE, folder / job_store.INSIDE, "what was logged by MLflow", ELSEWHERE)
+        job_store.relocate(folder / job_store.INSIDE, rule.status_of(self._info["outcome"]))
 
     def output(self, name: str, path: Path) -> None:
         """One of its outputs: its files into the folder, or the file itself there."""
@@ -226,8 +230,8 @@ class Kept:
 class KeptHere(Kept):
     """What a job has kept on this host alone, read without its cluster. `folder`: the job's directory in this host's cache."""
 
-    def __init__(self, job: str, folder: Path) -> None:
-        self._info = {"name": job}
+    def __init__(self, job: str, outcome: str, folder: Path) -> None:
+        self._info = {"name": job, "outcome": outcome}
         self._stack = contextlib.ExitStack()
         self._folder = folder
         self._names = {"": "of this host"}

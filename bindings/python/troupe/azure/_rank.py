@@ -4,6 +4,7 @@
       code/                  the job's code, a copy of its own, and the ranks' directory; outputs/ and logs/ in it are the job's too
       inputs/NAME/FILE       an input, as its mode says (`_data.inputs`), or what was downloaded
       outputs/NAME           an output; a link where the job says a path
+      mlflow/                what the job logs by MLflow (`_mlflow.job_store`)
       job.json               which outputs there are
 
 View: one rank, before it becomes the shell that runs the command.
@@ -24,12 +25,14 @@ from troupe import _identity, _pickled, exceptions
 from troupe._code import disk, packages, runtime_env
 from troupe.azure import _expressions
 from troupe.azure._data import inputs as _inputs
+from troupe.azure._mlflow import job_store
 from troupe.launch import _context, _ports
 
 TEXT, LOCAL, NODE, ADDRESS, JOBS_OWN = "text", "local", "node", "address", "job"
 RECORD = "job.json"
 SHELL = "bash"
 _DOWNLOAD_STEP_S = 60.0
+_NODE_CHARS = 8
 
 
 @dataclass(frozen=True)
@@ -44,6 +47,7 @@ class JobStart:
     experiment: str = ""
     tasks: tuple[tuple[str, int], ...] = ()  # of TensorFlow: (type, how many), in the order of the ranks
     serving: tuple[str, ...] = ("ps",)  # types of these that are ended once all that train have
+    run: Mapping[str, Any] | None = None  # what its run in MLflow is to be, where no address reaches it; None: as MLflow has it
     trial: Mapping[str, str] | None = None  # of a sweep: `reports` and `namespace`, of the actor that its reports go to, and `metric`
     root: str = ""  # the pipeline that the job is a step of
 
@@ -96,6 +100,10 @@ class JobStart:
         os.environ.update(AZUREML_RUN_ID=self.name, AZUREML_ROOT_RUN_ID=self.root or self.name, AZUREML_NODE_COUNT=str(context.node_count))
         if self.experiment:
             os.environ["AZUREML_EXPERIMENT_NAME"] = self.experiment
+        if self.run is not None:
+            node = context.node[:_NODE_CHARS] if context.node_count > 1 else ""
+            for name, value in job_store.variables(folder, node, self.run, os.environ, self.texts).items():
+                os.environ.update({name: value}) if value is not None else os.environ.pop(name, None)
         if self.trial is not None:
             from troupe.azure._trials import door
 

@@ -10,12 +10,13 @@ from typing import Any
 from urllib.parse import unquote, urlsplit
 
 from troupe import _checks, _identity, _strategies, exceptions
-from troupe._cluster import resources, selectors, status_lines, workers
+from troupe._cluster import resources, selectors, status_lines, variables, workers
 from troupe._code import environment, runtime_env
 from troupe._code.program import COMMAND
 from troupe.azure import _code_folder, _deepspeed, _entities, _instances, _mpi, _plan, _rank, _ray
 from troupe.azure._command import Command
 from troupe.azure._distributions import RayDistribution
+from troupe.azure._mlflow import job_store
 from troupe.launch import _function, _ports, _program, _submit, _vendor_place
 from troupe.launch._handle import LaunchHandle
 
@@ -44,7 +45,7 @@ def start(job: Command, session: Any, *, quiet: bool = False, detach: bool = Tru
     if known is not None:
         return known
     job.name = name_of(job, session)
-    options = replace(options, name=job.name)
+    options = replace(options, name=job.name, run_name=job.display_name or job.name, run_experiment=job.experiment_name or "", run_tags=dict(job.tags or {}))
     with job.located("code"):
         code = _code_folder.check(job.code, job.base_path)
     start = _rank.JobStart(
@@ -53,6 +54,7 @@ def start(job: Command, session: Any, *, quiet: bool = False, detach: bool = Tru
         {name: _output(job, name, value) for name, value in job.outputs.items()},
         code=_code_folder.package(code, session) if code else None, experiment=job.experiment_name or "",
         tasks=tuple(_plan.tasks(job.distribution, plan.nodes)) if plan.kind == _plan.TENSORFLOW else (), trial=trial, root=root,
+        run=None if plan.kind == _plan.RAY else job_store.wish_of(job, {**variables.now(), **job.environment_variables}),
         serving=("ps", "worker") if getattr(job.distribution, "chief_ends_job", False) else ("ps",))
     _say_what_means_nothing(job, unknown, quiet=quiet)
     if plan.kind == _plan.MPI:
@@ -84,16 +86,16 @@ def nodes_of(session: Any) -> list[Mapping[str, float]]:
 
 def _options(job: Command, plan: _plan.Plan, session: Any, *, detach: bool, quiet: bool) -> Any:
     """Of the launch."""
-    variables = {name: value for name, value in job.environment_variables.items() if "${{" not in value}
+    own = {name: value for name, value in job.environment_variables.items() if "${{" not in value}
     if plan.kind != _plan.RAY:  # Ray says it to each of its own
-        variables.setdefault("OMP_NUM_THREADS", str(plan.threads))
+        own.setdefault("OMP_NUM_THREADS", str(plan.threads))
     options = _function.options_of("a command job", {
         "gpus" if plan.gpus else "processes": plan.ranks, "detach": detach, "quiet": quiet, "remote": True,
-        "cpus_per_rank": plan.processes, "timeout": plan.timeout, "priority": plan.priority, "runtime_env": {"env_vars": variables},
+        "cpus_per_rank": plan.processes, "timeout": plan.timeout, "priority": plan.priority, "runtime_env": {"env_vars": own},
         "strategy": "PACK" if plan.per_node else "SPREAD",
         "infeasible": session.store.get("infeasible") or "refuse"})  # run-as, which makes Ray's tasks wait for a node, says nothing of jobs
     if _vendor_place.without_gpus(session):
-        options = replace(options, runtime_env={"env_vars": {**variables, **_vendor_place.variables_of_ranks()}})
+        options = replace(options, runtime_env={"env_vars": {**own, **_vendor_place.variables_of_ranks()}})
     options = replace(options, where=dict(plan.where), door=DOOR)
     return replace(options, cpus_per_rank=0) if session.embedded is not None else options  # of its own cluster nobody else has any
 

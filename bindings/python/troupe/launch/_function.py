@@ -51,6 +51,9 @@ class LaunchOptions:
     ranks_per_node: int = 0
     tracking: bool | None = None
     tracks: bool = False  # where `tracking` says nothing: each launch has a run wherever MLflow is installed, made before it starts
+    run_name: str = ""        # of its run in MLflow; "": the launch's name
+    run_experiment: str = ""  # in which the run is; "": as the caller's variables say
+    run_tags: Mapping[str, str] = field(default_factory=dict)
     backend: str | None = None
     on_rank_death: str = "fail"
     min_processes: int | None = None

@@ -98,7 +98,7 @@ class PastJob:
         if place is None and not records.logs_of(self._record).is_dir():
             raise exceptions.ObjectLostError(f"job {name} has no files here: it never began, or nobody has asked for them for a week")
         if place is not None:
-            _files.bring(_files.KeptHere(name, place), folder, output_name, everything)
+            _files.bring(_files.KeptHere(name, self._record.outcome, place), folder, output_name, everything)
         elif output_name is not None:
             raise exceptions.ObjectLostError(f"output {output_name!r} of job {name} is not here: its processes never began, or nobody has asked for it for a week")
         if output_name is None:

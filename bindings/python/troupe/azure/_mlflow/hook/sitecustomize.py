@@ -1,0 +1,162 @@
+"""Run by every Python that a job's command starts where the job has an MLflow store of its own: the job's processes share one run.
+
+The first process that starts a run makes the job's run, and the others go on in it. Processes ask the database in turns: where several make its tables at
+once, or write at once, they fail. Nothing is imported here until the program imports mlflow; then the environment's own sitecustomize has run.
+"""
+import contextlib
+import fcntl
+import functools
+import importlib.machinery
+import importlib.util
+import inspect
+import json
+import os
+import sys
+import threading
+
+_HERE = os.path.dirname(os.path.abspath(__file__))
+_FOLDER = os.environ.get("TROUPE_JOB_MLFLOW", "")
+_URI = f"sqlite:///{_FOLDER}/mlflow.db"
+_ARTIFACTS, _RUN = os.path.join(_FOLDER, "artifacts"), os.path.join(_FOLDER, "run.json")
+_lock = threading.RLock()
+_depth = 0  # of calls of this process that have the turn
+os.register_at_fork(before=_lock.acquire, after_in_parent=_lock.release, after_in_child=_lock.release)
+
+
+@contextlib.contextmanager
+def turn():
+    """Keep the job's other processes on this node, and threads of this one, from the store meanwhile."""
+    global _depth
+    with _lock:
+        held = os.open(os.path.join(_FOLDER, "lock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600) if _depth == 0 else -1
+        _depth += 1
+        try:
+            if held >= 0:
+                fcntl.flock(held, fcntl.LOCK_EX)
+            yield
+        finally:
+            _depth -= 1
+            if held >= 0:
+                os.close(held)
+
+
+def job_run():
+    """Return (run, experiment) of the job, made where no process has done so."""
+    with turn():
+        try:
+            with open(_RUN, encoding="utf-8") as file:
+                told = json.load(file)
+        except FileNotFoundError:
+            told = _make_run()
+    return told["run"], told["experiment"]
+
+
+def _make_run():
+    import mlflow
+
+    wish = json.loads(os.environ["TROUPE_JOB_MLFLOW_RUN"])
+    client, experiment = mlflow.MlflowClient(_URI), "0"
+    if wish["experiment"]:
+        found = client.get_experiment_by_name(wish["experiment"])
+        experiment = found.experiment_id if found is not None else client.create_experiment(wish["experiment"])
+    run = client.create_run(experiment, tags=wish["tags"], run_name=wish["name"]).info.run_id
+    told = {"run": run, "experiment": experiment, "folder": _FOLDER}
+    with open(f"{_RUN}.new", "w", encoding="utf-8") as file:
+        json.dump(told, file)
+    os.replace(f"{_RUN}.new", _RUN)
+    print(f"troupe: what this job logs by MLflow is its run {run} in {_FOLDER}; `troupe azure job download --all` brings it into artifacts/mlflow",
+          file=sys.stderr, flush=True)
+    return told
+
+
+def _is_own(uri):
+    from mlflow.tracking._tracking_service import utils
+
+    return str(uri or utils.get_tracking_uri()) == _URI
+
+
+def _change_fluent(fluent):
+    start = fluent.start_run
+
+    @functools.wraps(start)
+    def start_run(*args, **kwargs):
+        if not _has_started and not fluent.active_run() and _is_own(None):
+            run, experiment = job_run()
+            _has_started.append(run)
+            if str(fluent._active_experiment_id or experiment) == experiment:  # else the program goes its own way, into another experiment
+                os.environ["MLFLOW_EXPERIMENT_ID"] = experiment
+                os.environ["MLFLOW_RUN_ID"] = run
+        return start(*args, **kwargs)
+
+    fluent.start_run = start_run
+
+
+_has_started = []  # the job's run, once this process has started a run: a later one is its own
+
+
+def _change_registry(registry):
+    kind = registry.TrackingStoreRegistry
+    stores = kind.get_store
+
+    @functools.wraps(stores)
+    def get_store(self, store_uri=None, artifact_uri=None):
+        if not _is_own(store_uri):
+            return stores(self, store_uri, artifact_uri)
+        with turn():
+            return _in_turns(stores(self, _URI, artifact_uri or _ARTIFACTS))
+
+    kind.get_store = get_store
+
+
+def _in_turns(store):
+    if not getattr(store, "has_turns", False):
+        for name in dir(type(store)):
+            if not name.startswith("_") and inspect.isfunction(inspect.getattr_static(type(store), name)):
+                setattr(store, name, _as_turn(getattr(store, name)))
+        store.has_turns = True
+    return store
+
+
+def _as_turn(method):
+    @functools.wraps(method)
+    def call(*args, **kwargs):
+        with turn():
+            return method(*args, **kwargs)
+
+    return call
+
+
+_CHANGES = {"mlflow.tracking.fluent": _change_fluent, "mlflow.tracking._tracking_service.registry": _change_registry}
+
+
+class _Finder:
+    """Changes these modules right after they were executed."""
+
+    @classmethod
+    def find_spec(cls, name, path=None, target=None):
+        """None for all others, which the other finders find."""
+        change = _CHANGES.pop(name, None)
+        if change is None:
+            return None
+        spec = importlib.util.find_spec(name)
+        if spec is None or spec.loader is None:
+            return None
+        run = spec.loader.exec_module
+
+        def exec_module(module):
+            run(module)
+            with contextlib.suppress(AttributeError):  # another make of MLflow: it works as it is
+                change(module)
+
+        spec.loader.exec_module = exec_module
+        return spec
+
+
+_places = [os.path.abspath(each or ".") for each in sys.path]
+_next = sys.path[_places.index(_HERE) + 1:] if _HERE in _places else sys.path
+sys.path[:] = [each for each in sys.path if os.path.abspath(each or ".") != _HERE]
+if _FOLDER and os.environ.get("MLFLOW_TRACKING_URI") == _URI:
+    sys.meta_path.insert(0, _Finder)
+_own = importlib.machinery.PathFinder.find_spec("sitecustomize", _next)
+if _own is not None and _own.loader is not None:
+    _own.loader.exec_module(importlib.util.module_from_spec(_own))
