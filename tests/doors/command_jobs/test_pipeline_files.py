@@ -57,7 +57,7 @@ WRONG: dict[str, tuple[str, list[str], list[str]]] = {
                 "  b: {command: x, outputs: {o: \"${{parent.outputs.m}}\"}}\n", ["p.yml:2:18", "p.yml:4:60", "p.yml:5:32"],
                 ["no step writes it", "the pipeline has no output 'k'", "is written by step a already"]),
     "bound fields": (f"{HEAD}inputs: {{n: 1}}\njobs:\n  a:\n    command: echo ${{{{parent.inputs.n}}}}\n    compute: ${{{{parent.inputs.n}}}}\n    inputs: {{x: \"1${{{{parent.inputs.n}}}}\"}}\n",
-                     ["p.yml:5:14", "p.yml:6:14", "p.yml:7:17"], ["a step binds an input to it", "compute is", "an input or output is bound, as a whole"]),
+                     ["p.yml:5:14", "p.yml:6:14", "p.yml:7:17"], ["a step binds an input to it", "compute is", "input or output is bound, as a whole"]),
     "a circle": (f"{HEAD}jobs:\n  a: {{command: x, inputs: {{i: \"${{{{parent.jobs.b.outputs.o}}}}\"}}, outputs: {{o: {{}}}}}}\n"
                  "  b: {command: x, inputs: {i: \"${{parent.jobs.a.outputs.o}}\"}, outputs: {o: {}}}\n", ["p.yml:3:6"], ["wait for each other: a -> b -> a"]),
     "a file for a folder": (f"{HEAD}jobs:\n  a: {{command: x, outputs: {{o: {{type: uri_file}}}}}}\n  b:\n    command: cat ${{{{inputs.i}}}}\n"

@@ -101,7 +101,7 @@ def input_with(name: str, declared: Any, value: Any, base: str, values: Mapping[
     if binding is not None:
         return _entities.Input(type=kind, path=str(binding), mode=mode or about.mode, optional=about.optional)
     if isinstance(value, str | os.PathLike):
-        return _entities.Input(type=kind, path=absolute(os.fspath(value), base), mode=about.mode)
+        return _entities.Input(type=kind, path=absolute(field_checks.text(f"inputs: {name}", os.fspath(value)), base), mode=about.mode)
     given = _entities.input_of(name, value)
     if not isinstance(given, _entities.Input) or given.is_literal:
         raise TypeError(f"inputs: {name} is of type {kind}, and needs a path, not {value!r}")

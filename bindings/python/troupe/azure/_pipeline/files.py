@@ -22,6 +22,7 @@ _DEPTH_MAX = 20
 def pipeline_of(document: Document, faults: Faults, fields: Mapping[str, Any], base: str) -> PipelineJob:
     """Return the pipeline of a file. Raises ValueError with all errors of it and of the files that it names."""
     reader = _Reader()
+    _refuse_bound(faults, fields, ())
     made = reader.pipeline(_Place(document, faults, base), fields, what="a pipeline job", names=(*FIELDS, *_schema.OF_A_FILE, "identity", "services"))
     faults.raise_any(*reader.others)
     assert made is not None
@@ -191,6 +192,7 @@ class _Reader:
         if not kind:
             return None
         made = None
+        _refuse_bound(at.faults, fields, ())
         if kind == "command":
             checks.command_job(at.faults, {name: value for name, value in fields.items() if name != "version"}, what="a command component")
         else:
@@ -209,16 +211,8 @@ class _Reader:
             base = component.base
             trial = {key: value for key, value in component.fields.items() if key not in ("name", "version", "$schema", "type")}
         if isinstance(trial, Mapping):
-            given = fields.get("inputs") if isinstance(fields.get("inputs"), Mapping) else {}
-            declared = trial.get("inputs") if isinstance(trial.get("inputs"), Mapping) else {}
-            space = fields.get("search_space") if isinstance(fields.get("search_space"), Mapping) else {}
-            inputs = components.inputs_with(Component("command", {}, base, inputs={key: each for key, each in declared.items() if key not in space}), {
-                key: each for key, each in given.items() if key in declared}, here.base, here.faults, {})
-            trial = {**trial, "inputs": {key: each for key, each in inputs.items() if each is not None}}
-            fields = {**fields, "inputs": {key: each for key, each in given.items() if key not in declared}}
-            outputs = _plain(fields.get("outputs"))
-            trial["outputs"] = components.outputs_with(Component("command", {}, base, outputs={**dict.fromkeys(outputs), **(trial.get("outputs") or {})}),
-                                                       outputs, here.base, here.faults)
+            with here.faults.at("trial"):
+                trial, fields = _trial_with(trial, fields, base, here)
         plain = {key: value for key, value in fields.items() if key not in ("comment", "outputs")}
         checks.sweep_job(here.faults, {**plain, "trial": trial})
         return self._made(here, before, lambda: jobs.sweep_of({**plain, "trial": trial}, base, here.document, *here.inside))
@@ -233,6 +227,25 @@ class _Reader:
         raw = {name: each for name, each in steps.items() if isinstance(each, Mapping)}
         known = {name: _entities.input_of(name, each) for name, each in inputs.items() if _is_input(name, each)}
         check_bindings(made, raw, {**dict.fromkeys(inputs), **known}, sources, tell)
+
+
+def _trial_with(trial: Mapping[str, Any], fields: Mapping[str, Any], base: str, here: _Place) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return a sweep step's trial with the step's values of its inputs and outputs, and the step's fields without these. Raises TypeError or ValueError."""
+    checks.is_mapping(here.faults, ("trial", "inputs"), trial.get("inputs"))
+    given, declared, space = ({} if not isinstance(value, Mapping) else value for value in (
+        fields.get("inputs"), trial.get("inputs"), fields.get("search_space")))
+    inputs = components.inputs_with(Component("command", {}, base, inputs={key: each for key, each in declared.items() if key not in space}), {
+        key: each for key, each in given.items() if key in declared}, here.base, here.faults, {})
+    rest = {key: each for key, each in given.items() if key not in declared} if isinstance(fields.get("inputs"), Mapping) else fields.get("inputs")
+    outputs, count = _plain(fields.get("outputs")), len(here.faults)
+    if checks.is_mapping(here.faults, ("outputs",), outputs):
+        for name, each in outputs.items():
+            checks.check_part(here.faults, ("outputs", name), each, _entities.output_of, _entities.OUTPUT)
+    outputs = outputs if len(here.faults) == count else {}
+    known = Component("command", {}, base, outputs={**dict.fromkeys(outputs), **(trial.get("outputs") or {})})
+    made = {**trial, "inputs": {key: each for key, each in inputs.items() if each is not None},
+            "outputs": components.outputs_with(known, outputs, here.base, here.faults)}
+    return made, {**fields, "inputs": rest}
 
 
 class _At:
@@ -268,17 +281,17 @@ def _mapping_of(value: Any) -> dict[str, Any]:
     return dict(value) if isinstance(value, Mapping) else value.to_dict() if value is not None else {}
 
 
-def _refuse_bound(faults: Faults | FaultsInside, fields: Mapping[str, Any]) -> None:
-    """Record each field of a step that is bound and may not be: inputs and outputs are, as a whole."""
-    left: list[tuple[tuple[str, ...], Any]] = [((name,), value) for name, value in fields.items() if name not in ("command", "component", "trial", "jobs")]
+def _refuse_bound(faults: Faults | FaultsInside, fields: Mapping[str, Any], parts: tuple[str, ...] = ("inputs", "outputs")) -> None:
+    """Record each field that is bound and may not be. `parts`: those of which each may be bound, as a whole."""
+    left: list[tuple[tuple[str, ...], Any]] = [((name,), value) for name, value in fields.items() if name not in ("component", "jobs")]
     while left:
         place, value = left.pop()
         if isinstance(value, Mapping):
             left += [((*place, str(name)), each) for name, each in value.items()]
         elif isinstance(value, list):
             left += [((*place, str(index)), each) for index, each in enumerate(value)]
-        elif isinstance(value, str) and "${{parent." in value.replace("${{ ", "${{") and not (place[0] in ("inputs", "outputs") and bindings.is_one(value)):
-            faults.add(ValueError(f"{': '.join(place)} is {value!r}: an input or output is bound, as a whole, and nothing else"), *place)
+        elif isinstance(value, str) and place[-1] != "command" and "${{parent." in value.replace("${{ ", "${{") and not (place[0] in parts and bindings.is_one(value)):
+            faults.add(ValueError(f"{': '.join(place)} is {value!r}: a step's input or output is bound, as a whole, and nothing else"), *place)
 
 
 def _is_input(name: str, value: Any) -> bool:
