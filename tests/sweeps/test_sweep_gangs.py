@@ -4,6 +4,7 @@ Method: sweeps of two ranks on CPUs, with torch's gloo.
 """
 from __future__ import annotations
 
+import re
 import sys
 from pathlib import Path
 
@@ -53,6 +54,41 @@ def test_what_another_rank_fails_of_is_the_trials_failure(idle: Home, tmp_path: 
     grid = train.options(storage=tmp_path, name="fails").sweep(folder=str(tmp_path), how="fails")
     assert [type(each.error) is not None and isinstance(each.error, KeyError) for each in grid] == [True, True], grid.errors
     assert all("rank one's own" in str(each.error) for each in grid)
+
+
+@tune.sweep(remote=True, metric="x", mode="max", ranks=3, cpus=0.3, quiet=True, space={"leaves": tune.grid_search([0, 1])})
+def left(leaves: int, how: str) -> None:
+    """One rank ends after two operations, the others wait for it in a third one, or for its end alone."""
+    import threading
+
+    import torch
+    import torch.distributed as dist
+
+    dist.init_process_group("gloo")
+    if dist.get_rank() == 0:
+        tune.report({"x": 1.0})
+    others = dist.new_group([rank for rank in range(3) if rank != leaves])
+    for _ in range(2):
+        dist.all_reduce(torch.ones(1))
+    if dist.get_rank() == leaves:
+        if how == "exits":
+            sys.exit(0)
+        return
+    if how == "is not needed":
+        if dist.get_rank() == 2:
+            threading.Event().wait(8.0)  # longer than it takes to find that a rank has left
+        dist.all_reduce(torch.ones(1), group=others)
+    else:
+        dist.all_reduce(torch.ones(1))
+
+
+def test_a_rank_that_ends_while_others_wait_for_it_is_named(idle: Home, tmp_path: Path) -> None:
+    for how in ("returns", "exits"):
+        grid = left.options(storage=tmp_path, name=how).sweep(how=how)
+        for each in grid:
+            said = rf"rank {each.config['leaves']} returned after 2 operations; ranks? [0-2, ]+ waits? for it in operation 3 \(all_reduce\) of process group 0"
+            assert re.search(said, str(each.error)), each.error
+    assert not left.options(storage=tmp_path, name="healthy").sweep(how="is not needed").errors
 
 
 def test_every_rank_has_imported_already_what_is_preimported(idle: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -80,17 +80,22 @@ class TrainWorker(_here.Loop):
             self._join(attempt, own_address)
             loop, args, _ = user_main.loads(payload)
             with _parts.part(f"{attempt.nonce}.{attempt.port}"):
-                value = loop(*args)
+                value = self._run_loop(loop, args)
             return value if self.context.world_rank == 0 else None
-        except SystemExit as left:
-            if left.code not in (None, 0):
-                raise RuntimeError(f"the training loop of rank {self.context.world_rank} called sys.exit({left.code!r})") from None
-            return None
         finally:
             _here.enter(None)
             with self._changed:
                 self._over = True
                 self._changed.notify_all()
+
+    def _run_loop(self, loop: Any, args: tuple) -> Any:
+        """Run the loop inside the rank's part: one that leaves by `sys.exit(0)` has returned None."""
+        try:
+            return loop(*args)
+        except SystemExit as left:
+            if left.code not in (None, 0):
+                raise RuntimeError(f"the training loop of rank {self.context.world_rank} called sys.exit({left.code!r})") from None
+            return None
 
     def _join(self, attempt: TrainAttempt, own_address: str) -> None:
         context = self.context

@@ -18,6 +18,7 @@ from troupe._cluster.groups import PlacementGroup
 from troupe._code import capture, user_main
 from troupe._context import ActorContext
 from troupe._identity import boot_id
+from troupe.launch import _parts
 from troupe.train import _failures, _here, _worker
 from troupe.train._checkpoint import Checkpoint
 from troupe.train._gang import ranks_of
@@ -113,40 +114,61 @@ def _plans(about: list[dict[str, Any]], loop: _here.Loop) -> tuple[Any, list[Ran
 
 @contextlib.contextmanager
 def _as_rank(loop: _here.Loop, plan: RankPlan, after: _here.Loop | None) -> Iterator[None]:
-    """Meanwhile the process is that rank; the process group that its code leaves is destroyed."""
+    """Meanwhile the process is that rank. The process group that its code leaves is destroyed where that raises: others who wait in it raise, too."""
     before = {name: os.environ.get(name) for name in plan.variables}
     os.environ.update(plan.variables)
     _here.enter(loop)
     try:
         yield
+    except BaseException:
+        _destroy_group()
+        raise
     finally:
         _here.enter(after)
-        module = sys.modules.get("torch.distributed")
-        if module is not None and module.is_available() and module.is_initialized():
-            module.destroy_process_group()
         for name, value in before.items():
             os.environ.pop(name, None)
             if value is not None:
                 os.environ[name] = value
 
 
+def _destroy_group() -> None:
+    module = sys.modules.get("torch.distributed")
+    if module is not None and module.is_available() and module.is_initialized():
+        module.destroy_process_group()
+
+
+@contextlib.contextmanager
+def _part(plan: RankPlan) -> Iterator[None]:
+    """Run the trial's function as this rank inside. Where others wait for a rank that has returned, they raise a TroupeError that names it."""
+    with _parts.part(f"trial.{plan.variables['MASTER_PORT']}"):
+        try:
+            yield
+        except SystemExit as left:
+            if left.code not in (None, 0):
+                raise RuntimeError(f"the trial's function called sys.exit({left.code!r}) in rank {plan.context.world_rank}") from None
+
+
 def _as_rank_zero(own: RankZero, plan: RankPlan, function: Callable[..., Any], config: Mapping[str, Any], parameters: Mapping[str, Any]) -> Any:
     over = threading.Event()
     threading.Thread(target=own.watch, args=(over,), name="troupe-gang", daemon=True).start()
     try:
+        value = None
         with _as_rank(own, plan, own.inner):
-            value = function(dict(config), **parameters)
+            with _part(plan):
+                value = function(dict(config), **parameters)
+            own.raise_cause(None)  # the group stays meanwhile, so that whoever waits for this rank hears that it has returned
+        own.leave_group()
+        return value
     except TrialStopped:
         own.await_last_words()
         raise
     except Exception as error:
-        if _failures.is_symptom(error):
+        mine = _parts.latest()
+        if _failures.is_symptom(error) and not (mine is not None and mine.verdict):
             own.raise_cause(error)
         raise
     finally:
         over.set()
-    own.raise_cause(None)
-    return value
 
 
 class RankZero(_here.Loop):
@@ -199,6 +221,12 @@ class RankZero(_here.Loop):
                     cause.add_note(f"in rank {rank} of {len(self.running) + 1}")
                     raise cause from symptom
 
+    def leave_group(self) -> None:
+        """Destroy the group in all ranks, which have ended: NCCL ends a group in all of its members together."""
+        for each in self._others:
+            each.leave_group.remote()
+        _destroy_group()
+
     def watch(self, over: threading.Event) -> None:
         """A rank that fails is the trial's failure, also where rank 0 waits for it in a collective."""
         left = list(self.running)
@@ -234,13 +262,17 @@ class GangRank(_here.Loop):
         return about_here()
 
     def run(self, payload: bytes, plan: RankPlan) -> None:
-        """The function, to its end. Raises what it raises."""
+        """Run the function to its end. Raises what it raises. The group that it leaves stays until `leave_group`."""
         self.context, self._latest = plan.context, plan.latest
         with _as_rank(self, plan, None):
             function, args, kwargs = user_main.loads(payload)
             own = directory.working_directory(Path(plan.context.path), wanted=plan.context.has_own_directory, is_shared=True)
-            with contextlib.suppress(TrialStopped), own:
+            with contextlib.suppress(TrialStopped), own, _part(plan):
                 function(*args, **kwargs)
+
+    def leave_group(self) -> None:
+        """Destroy the group that the function has left."""
+        _destroy_group()
 
     @troupe.method(concurrency_group="control")
     def decided(self, number: int, stop: str, latest: Checkpoint | None) -> bool:
