@@ -142,7 +142,14 @@ settings: {continue_on_step_failure: true}
 jobs:
   bad: {command: "echo the last words; kill -9 $$", outputs: {o: {}}}
   after_bad: {command: "ls ${{inputs.i}}", inputs: {i: "${{parent.jobs.bad.outputs.o}}"}}
-  good: {command: "echo fine"}
+  a_step_with_a_name_that_is_longer_than_what_a_request_to_the_cluster_may_be_named_by: {command: "echo fine"}
+"""
+GOOD = "a_step_with_a_name_that_is_longer_than_what_a_request_to_the_cluster_may_be_named_by"
+WRONG = """
+type: pipeline
+jobs:
+  a: {command: ls, code: ./none}
+  b: {command: "ls ${{inputs.i}}", inputs: {i: {type: uri_folder, path: "azureml:data@latest"}}}
 """
 BLOCKED = """
 type: pipeline
@@ -166,11 +173,14 @@ def states(name: str) -> dict[str, str]:
 
 def test_a_failed_step_names_itself_and_the_others_end(idle: Home, tmp_path: Path, storage: Path) -> None:
     jobs = MLClient().jobs
+    with pytest.raises(ValueError, match=r"(?s)2 steps are wrong\n  step a: \S*p\.yml:4:26: there is no code folder.*step b: \S*p\.yml:5:73: inputs: i: azureml:data"):
+        jobs.create_or_update(azure_file(folder_of(tmp_path / "f", **{"p.yml": WRONG}) / "p.yml"))
+    assert not storage.exists() or not list(storage.iterdir()), "nothing has begun"
     made = jobs.create_or_update(azure_file(folder_of(tmp_path / "f", **{"p.yml": FAILING}) / "p.yml"))
     with pytest.raises(exceptions.LaunchError, match=r"(?s)step bad failed: .*SIGKILL.*never started: after_bad") as failed:
         jobs.stream(made.name)
     assert failed.value.signal == signal.SIGKILL
-    assert (states(made.name), jobs.get(made.name).status) == ({"bad": "Failed", "good": "Completed", "after_bad": "NotStarted"}, "Failed")
+    assert (states(made.name), jobs.get(made.name).status) == ({"bad": "Failed", GOOD: "Completed", "after_bad": "NotStarted"}, "Failed")
     assert (storage / made.name / "steps/bad/std_log.txt").read_text() == "the last words\n"
     os.mkfifo(tmp_path / "go")
     made = jobs.create_or_update(azure_file(blocked(tmp_path, f"'cat {tmp_path}/go; echo no such data >&2; exit 7'")))

@@ -1,6 +1,7 @@
 """The driver of a pipeline: an actor that outlives the submitter, and goes on from the pipeline's folder where its process is lost."""
 from __future__ import annotations
 
+import contextlib
 import os
 import queue
 import socket
@@ -16,7 +17,7 @@ import troupe
 from troupe import _pickled
 from troupe._cluster import session as _session
 from troupe.azure._pipeline import graph, plan as _plan
-from troupe.azure._pipeline.record import Folder, State, StepState, here
+from troupe.azure._pipeline.record import PLAN, Folder, State, StepState, here
 from troupe.azure._pipeline.steps import StepRun
 
 LINGER_S = 600.0
@@ -45,7 +46,9 @@ class PipelineHost:
         return f"pipeline {self._folder.path.name}"
 
     def about(self) -> str:
-        """Return the pipeline's folder."""
+        """Return the pipeline's folder. Raises FileNotFoundError where this host does not see it."""
+        if not (self._folder.path / PLAN).is_file():
+            raise FileNotFoundError(_unseen(self._folder.path))
         return str(self._folder.path)
 
     def stop(self, why: str) -> None:
@@ -66,15 +69,16 @@ class PipelineHost:
             traceback.print_exception(error)
             for run in self._runs.values():
                 run.cancel("the pipeline's driver failed")
-            self._end(graph.FAILED, f"the pipeline's driver failed: {type(error).__name__}: {error}")
+            with contextlib.suppress(OSError):  # of a folder that is not there, or full: who waits is told all the same
+                self._end(graph.FAILED, f"the pipeline's driver failed: {type(error).__name__}: {error}")
         self._left.wait(LINGER_S)
         troupe.get_runtime_context().current_actor.__ray_terminate__.remote()
 
     def _run(self) -> None:
         made = self._folder.plan()
         if made is None:
-            raise FileNotFoundError(f"on {socket.gethostname()} there is no pipeline in {self._folder.path}: that folder has to be one that all hosts see")
-        self._lock = self._folder.lock()  # nobody has to wait for a process that was killed
+            raise FileNotFoundError(_unseen(self._folder.path))
+        self._lock = self._folder.lock()
         state = self._folder.state()
         state.host, state.pid = here()
         if state.status in graph.TERMINAL:
@@ -92,7 +96,8 @@ class PipelineHost:
         while True:
             decision = graph.decide(made.needs, state.statuses(), continues=made.continues, is_cancelled=bool(why))
             if decision.outcome is not None:
-                self._end(decision.outcome, why)
+                ended = [name for name, status in state.statuses().items() if status == graph.CANCELED]
+                self._end(decision.outcome, why or (f"step {', '.join(ended)} was cancelled" if decision.outcome == graph.CANCELED else ""))
                 return
             for name in decision.start:
                 self._begin(made, name)
@@ -132,6 +137,11 @@ class PipelineHost:
             if self._lock >= 0:
                 os.close(self._lock)
                 self._lock = -1
+
+
+def _unseen(path: Path) -> str:
+    return (f"the pipeline's driver runs on {socket.gethostname()}, which does not see {path}\n  start a node on the host that submits, or have "
+            "~/troupe_results where all hosts see it")
 
 
 _pickled.named_in("troupe._pickled", PipelineHost)

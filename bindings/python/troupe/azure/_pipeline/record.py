@@ -104,13 +104,9 @@ class Folder:
         return self.path / "steps" / name
 
     def lock(self) -> int:
-        """Take the driver's lock for as long as this process lives. Raises BlockingIOError where another driver has it."""
+        """Take the driver's lock for as long as this process lives, or the descriptor is open. Blocks while an earlier driver has not ended."""
         descriptor = os.open(self.path / LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            os.close(descriptor)
-            raise
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
         return descriptor
 
     def is_driven(self) -> bool:

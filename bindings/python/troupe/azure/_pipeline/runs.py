@@ -7,7 +7,7 @@ from __future__ import annotations
 import os
 import re
 import shutil
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,7 +18,7 @@ from troupe import _identity, exceptions
 from troupe._actors import classes
 from troupe._cluster import session as _session, status_lines
 from troupe._code import disk, field_checks
-from troupe.azure import _code_folder, _instances, _plan as _shape, _start
+from troupe.azure import _code_folder, _instances, _plan as _shape, _schema, _start
 from troupe.azure._command import Command, Job
 from troupe.azure._pipeline import digests, graph, plan as _plan, shown
 from troupe.azure._pipeline.job import PipelineJob
@@ -76,8 +76,11 @@ def submit(pipeline: PipelineJob, session: _session.Session) -> None:
     """Begin a pipeline; set its name where it has none. Raises what is wrong with it or a step's job, ValueError for a name that is taken."""
     pipeline.check()
     steps, sources = _plan.flat(pipeline)
-    codes = {name: _check(name, each.job, session) for name, each in steps.items()}
+    codes = _check_all(steps, session)
     name = pipeline.name or _new_name(pipeline)
+    for each in steps:
+        if len(f"{name}_{each}") > _schema.NAME_CHARACTERS_MAX:
+            raise ValueError(f"the job of step {each} would be called {name}_{each}; {_schema.NAME_CHARACTERS_MAX} characters are the limit of a job's name")
     path = root() / name
     if path.exists():
         raise ValueError(f"there is a pipeline or sweep with the name {name!r} already, in {path}: give another name, or none for a new one")
@@ -99,24 +102,44 @@ def submit(pipeline: PipelineJob, session: _session.Session) -> None:
     pipeline.status, pipeline.studio_url = "Preparing", path.absolute().as_uri()
 
 
-def _check(name: str, job: Any, session: _session.Session) -> str | None:
-    """Check a step's job as its start does, and return the path of its code. Raises what that raises, naming the step."""
+def _check_all(steps: Mapping[str, _plan.Step], session: _session.Session) -> dict[str, str | None]:
+    """Check the jobs of all steps as their starts do, and return the path of each one's code.
+
+    Raises what is wrong with one; what is wrong with several as FileNotFoundError, if files are missing alone, else as ValueError.
+    """
+    found: dict[str, str | None] = {}
+    wrong: dict[str, Exception] = {}
+    for name, each in steps.items():
+        try:
+            found[name] = _check(each.job, session)
+        except (ValueError, TypeError, OSError) as error:
+            wrong[name] = error
+    lines = [f"step {name}: {error}" for name, error in wrong.items()]
+    if len(wrong) > 1:
+        kind = FileNotFoundError if all(isinstance(each, FileNotFoundError) for each in wrong.values()) else ValueError
+        raise kind("\n  ".join([f"{len(wrong)} steps are wrong", *lines]))
+    for error in wrong.values():
+        if type(error).__module__ == "builtins":
+            raise type(error)(*lines) from None
+        raise error
+    return found
+
+
+def _check(job: Any, session: _session.Session) -> str | None:
     command: Command = job.trial if isinstance(job, Sweep) else job
-    try:
-        job.check()
-        command.check(is_complete=True)
+    job.check()
+    command.check(is_complete=True)
+    with command.located("compute"):
         kind, _ = _instances.meant({"compute": job.compute, "instance_type": command.resources.instance_type})
+    with command.located("resources"):
         _shape.of(command, _start.nodes_of(session), kind)
-        for each, value in command.inputs.items():
-            if getattr(value, "path", None) != _plan.UNKNOWN:
-                _start.check_input(command, each, value)
-        for each, value in command.outputs.items():
-            _start.check_output(command, each, value)
+    for each, value in command.inputs.items():
+        if getattr(value, "path", None) != _plan.UNKNOWN:
+            _start.check_input(command, each, value)
+    for each, value in command.outputs.items():
+        _start.check_output(command, each, value)
+    with command.located("code"):
         return _code_folder.check(command.code, command.base_path)
-    except (ValueError, TypeError, OSError) as error:
-        if not str(error).startswith(f"step {name}: ") and type(error).__module__ == "builtins":
-            raise type(error)(f"step {name}: {error}") from None
-        raise
 
 
 def _keep_code(codes: dict[str, str | None], folder: Path) -> dict[str, tuple[str, str]]:
@@ -164,7 +187,12 @@ def _drive(name: str, path: Path) -> None:
         name=name, namespace=NAMESPACE, lifetime="detached", num_cpus=0, max_restarts=-1, max_task_retries=-1,
         concurrency_groups={"waits": _WAITERS_MAX}, scheduling_strategy=beside(_session.current()))
     try:
-        troupe.get(made.remote(str(path), {_instances.VARIABLE: os.path.abspath(file)} if file else {}).about.remote())
+        driver = made.remote(str(path), {_instances.VARIABLE: os.path.abspath(file)} if file else {})
+        try:
+            troupe.get(driver.about.remote())
+        except FileNotFoundError:
+            troupe.kill(driver)
+            raise
     except exceptions.AlreadyExistsError:
         raise ValueError(f"a pipeline called {name} runs in this cluster: give another name, or none for a new one") from None
 
@@ -283,7 +311,8 @@ def follow(name: str, session: _session.Session | None) -> None:
     if last.status not in graph.TERMINAL:
         raise exceptions.LaunchError(shown.lost(name, last))
     status_lines.say(f"pipeline {name} · {last.status}")
-    shown.say(shown.tree(seen.plan.needs, last))
+    if last.steps:
+        shown.say(shown.tree(seen.plan.needs, last))
     if last.status == graph.CANCELED:
         raise exceptions.LaunchCancelledError(f"pipeline {name} was cancelled{': ' + last.cause if last.cause else ''}")
     if last.status == graph.FAILED:

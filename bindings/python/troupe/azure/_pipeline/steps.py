@@ -106,7 +106,7 @@ class StepRun:
     def _command(self, job: Any, places: Mapping[str, str]) -> None:
         from troupe.azure import _files, _start
 
-        handle = _start.start(job, self._session, quiet=True, root=self._plan.name, idempotency_key=f"{self._plan.about['run']}/{self._name}")
+        handle = _start.start(job, self._session, quiet=True, root=self._plan.name, idempotency_key=digests.of_value([self._plan.about["run"], self._name]))
         self._can_cancel(handle.stop)
         info = handle.wait_state(lambda now: now["state"] == "terminal")
         with contextlib.suppress(exceptions.TroupeError, OSError):  # the job's end is what counts
