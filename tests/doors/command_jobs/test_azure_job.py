@@ -13,7 +13,7 @@ from azure_jobs import a_job_file, folder_of
 
 from troupe import azure
 from troupe._ray_cluster import words
-from troupe.azure import Input, Output, _code_folder, _expressions, _instances, _plan, _start, _tensorflow, command
+from troupe.azure import Input, Output, _code_folder, _expressions, _instances, _plan, _start, _tensorflow, command, credentials
 from troupe.azure._instances import Kind
 from troupe.launch import _hints
 
@@ -278,3 +278,14 @@ def test_entities_are_values_and_say_what_to_use_instead() -> None:
     for each, instead in zip(described, words, strict=True):
         with pytest.raises(TypeError, match=f"not {type(each).__name__}: .*{instead}"):
             azure.MLClient().create_or_update(each)
+
+
+def test_names_of_azure_identity_take_the_keywords_of_the_real_classes() -> None:
+    """A5: an argument that is not known is an error that names it."""
+    credentials.DefaultAzureCredential(exclude_interactive_browser_credential=False, managed_identity_client_id="a", authority="b")
+    credentials.InteractiveBrowserCredential(tenant_id="t", login_hint="me", timeout=3)
+    credentials.DeviceCodeCredential("client", prompt_callback=print)
+    with pytest.raises(TypeError, match=r"DefaultAzureCredential\(\) has no exclude_cli_credentials=; did you mean 'exclude_cli_credential'|exclude_cli_credentials="):
+        credentials.DefaultAzureCredential(exclude_cli_credentials=True)
+    with pytest.raises(TypeError, match="takes 0 positional arguments, and 1 were given"):
+        credentials.ManagedIdentityCredential("client")
