@@ -16,9 +16,8 @@ import pytest
 
 from troupe._cluster import folders
 from troupe._code import packed
-from troupe.azure import _files
+from troupe.azure import _code_folder, _files
 from troupe.azure._data import inputs
-from troupe.azure._trials import runs
 from troupe.train import Checkpoint, _run_folder
 
 WRITERS, ROUNDS = 8, 100
@@ -64,7 +63,7 @@ def test_code_of_a_sweep_is_copied_without_what_vanishes_meanwhile(tmp_path: Pat
     (code / "logs").mkdir(parents=True)
     for name in ("main.py", "logs/old", "logs/new"):
         (code / name).write_text(name)
-    files_of = runs.listing.files_of
+    files_of = _code_folder.listing.files_of
 
     def and_then_rotated(*args: Any, **kwargs: Any) -> Any:
         found = files_of(*args, **kwargs)
@@ -72,8 +71,8 @@ def test_code_of_a_sweep_is_copied_without_what_vanishes_meanwhile(tmp_path: Pat
         (code / "logs/new").write_text("longer than before")
         return found
 
-    monkeypatch.setattr(runs.listing, "files_of", and_then_rotated)
-    copy = runs._kept(str(code), tmp_path / "copy")
+    monkeypatch.setattr(_code_folder.listing, "files_of", and_then_rotated)
+    copy = _code_folder.keep(str(code), tmp_path / "copy", "the code of the sweep")
     assert {str(each.relative_to(copy)): each.read_text() for each in copy.rglob("*") if each.is_file()} == {
         "main.py": "main.py", "logs/new": "longer than before"}
 
@@ -146,6 +145,7 @@ def test_inputs_are_copied_where_no_process_may_mount(tmp_path: Path, monkeypatc
     (tmp_path / "d").mkdir()
     (tmp_path / "d/a").write_text("a")
     monkeypatch.setattr(inputs, "PROGRAM", str(tmp_path / "none.py"))
+    monkeypatch.setattr(inputs, "_may_mount_as_root", lambda _: False)
     (tmp_path / "job/inputs").mkdir(parents=True)
     inputs.place(tmp_path / "job", {"d": (str(tmp_path / "d"), "ro_mount", ""), "f": (str(tmp_path / "d/a"), "", "a"),
                                     "place": (str(tmp_path / "d"), "rw_mount", "")}, mounts=True)

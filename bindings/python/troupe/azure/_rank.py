@@ -76,8 +76,9 @@ class JobStart:
                     code = _tensorflow.serve(session, context, _tensorflow.training_ranks(self.tasks, self.serving), line, _tensorflow.waiting_ranks(
                         self.tasks, self.serving, context.rank))
                     leave_as("the parameter server" if kind == _tensorflow.PS else f"the {kind}", code)
-            text = self.settle(folder, context)
-            if self.trial is not None and context.rank == 0:
+            beside = self.trial is not None and context.rank == 0
+            text = self.settle(folder, context, becomes=not beside)
+            if beside:
                 from troupe.azure._trials import door
 
                 leave_as("the command", door.run((SHELL, "-c", text)))
@@ -94,8 +95,11 @@ class JobStart:
         os.environ["PATH"] = os.pathsep.join([os.path.dirname(sys.executable), *filter(None, [os.environ.get("PATH")])])
         return folder
 
-    def settle(self, folder: Path, context: Any) -> str:
-        """Sets the job's variables in this process; the command's text, as it is on this node."""
+    def settle(self, folder: Path, context: Any, *, becomes: bool = False) -> str:
+        """Sets the job's variables in this process; the command's text, as it is on this node. `becomes`: this thread becomes the command by exec next.
+
+        Raises OSError where an input cannot be mounted any more.
+        """
         os.environ.update({name: self._text(name, folder) for name in self.texts if name})
         os.environ.update(AZUREML_RUN_ID=self.name, AZUREML_ROOT_RUN_ID=self.root or self.name, AZUREML_NODE_COUNT=str(context.node_count))
         if self.experiment:
@@ -110,7 +114,8 @@ class JobStart:
             if getattr(context, "rank", None) == 0:
                 door.open_to(folder, self.trial)
             os.environ.update(door.variables(folder, self.trial))
-        return _inputs.with_mounts(folder, self._text("", folder), SHELL)
+        text = self._text("", folder)
+        return text if becomes and _inputs.mount_here(folder) else _inputs.with_mounts(folder, text, SHELL)
 
     def _text(self, name: str, folder: Path) -> str:
         template = _expressions.read(self.texts[name], name or "command", self.inputs, self.outputs)

@@ -9,12 +9,14 @@ View: the first rank of a job on its node, which makes the job's directory.
 """
 from __future__ import annotations
 
+import contextlib
 import errno
 import os
 import shlex
 import stat
 import subprocess
 import sys
+import threading
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
@@ -38,7 +40,7 @@ def place(folder: Path, sources: Mapping[str, tuple[str, str, str]], *, mounts: 
         OSError: for an input that cannot be read, or a disk that is full (OutOfDiskError).
     """
     asked = [source for source, mode, _ in sources.values() if mode != IN_PLACE and mode not in COPIED]
-    mounts = bool(asked) and mounts and may_mount(asked)
+    mounted = bool(asked) and mounts and may_mount(asked)
     listed = []
     for name, (source, mode, file) in sources.items():
         target = folder / "inputs" / name
@@ -47,7 +49,7 @@ def place(folder: Path, sources: Mapping[str, tuple[str, str, str]], *, mounts: 
             target /= file
         if mode == IN_PLACE:
             target.symlink_to(source)
-        elif mounts and mode not in COPIED:
+        elif mounted and mode not in COPIED:
             target.touch() if file else target.mkdir()
             listed += [source, os.fspath(target.relative_to(folder))]
         else:
@@ -57,12 +59,58 @@ def place(folder: Path, sources: Mapping[str, tuple[str, str, str]], *, mounts: 
 
 
 def may_mount(sources: Iterable[str]) -> bool:
-    """Return True if a process of this user may mount these read-only on this host. It is tried, in a process that ends."""
+    """Return True if a process of this user may mount these read-only on this host.
+
+    It is tried: for root in a thread, whose mount namespace ends with it; for other users in a process that ends, as a process with threads enters no user
+    namespace.
+    """
+    if os.geteuid() == 0:
+        return _may_mount_as_root(tuple(sources))
     try:
         return subprocess.run([sys.executable, "-I", "-S", PROGRAM, "--try", *sources], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
                               stderr=subprocess.DEVNULL, timeout=_TRY_S).returncode == 0
     except (OSError, subprocess.TimeoutExpired):
         return False
+
+
+def _may_mount_as_root(sources: tuple[str, ...]) -> bool:
+    from troupe.azure._data import mounts  # which loads ctypes
+
+    succeeded = threading.Event()
+
+    def attempt() -> None:
+        with contextlib.suppress(OSError):
+            mounts.enter_namespace()
+            for each in sources:
+                mounts.mount_read_only(each, each)
+            succeeded.set()
+
+    thread = threading.Thread(target=attempt, name="troupe-mounts", daemon=True)
+    thread.start()
+    thread.join(_TRY_S)
+    return succeeded.is_set()
+
+
+def mount_here(folder: Path) -> bool:
+    """Mount the job's inputs for the program that this thread becomes by exec. Return False for a user other than root, whose commands run by `with_mounts`.
+
+    A job without mounts needs nothing. Other threads of this process do not see the mounts.
+
+    Raises:
+        OSError: where an input cannot be mounted any more.
+    """
+    listed = folder / LIST
+    if not listed.exists():
+        return True
+    if os.geteuid() != 0:
+        return False
+    from troupe.azure._data import mounts
+
+    try:
+        mounts.mount_all(os.fspath(listed))
+    except OSError as error:
+        raise type(error)(error.errno, mounts.describe(error)) from None
+    return True
 
 
 def with_mounts(folder: Path, text: str, shell: str) -> str:

@@ -1,4 +1,4 @@
-"""A program: mounts inputs of a job read-only for itself, and becomes the command that uses them.
+"""Mounts inputs of a job read-only: in the thread that becomes the command, and as a program that becomes the command, for users other than root.
 
     python -I -S mounts.py LIST COMMAND...     mount what LIST names, and execute COMMAND
     python -I -S mounts.py --try SOURCE...     end with code 0 if this process may mount these
@@ -7,7 +7,7 @@ LIST is a file with pairs of texts, each text ended by a NUL: a source, and wher
 namespace of this process and its children: no other process sees them, and they end with the last of these processes. A process of root needs a
 mount namespace alone. Another user's process also needs a user namespace, in which its user and group keep their numbers.
 
-Imports nothing of troupe: it runs before each command that has inputs.
+As a program it imports nothing of troupe: it runs before each command that has inputs.
 """
 import ctypes
 import os
@@ -53,6 +53,25 @@ def mount_read_only(source: str, target: str) -> None:
                          ctypes.c_size_t(ctypes.sizeof(wanted))), target)
 
 
+def mount_all(listed: str) -> None:
+    """Mount what the file `listed` names, in a mount namespace of this thread's own.
+
+    Raises:
+        OSError: where this process may not, or a source is gone.
+    """
+    with open(listed, "rb") as file:
+        texts = [os.fsdecode(each) for each in file.read().split(b"\0")[:-1]]
+    enter_namespace()
+    for source, target in zip(texts[::2], texts[1::2], strict=True):
+        mount_read_only(source, os.path.join(os.path.dirname(listed), target))
+
+
+def describe(error: OSError) -> str:
+    """Return what is said of inputs that cannot be mounted."""
+    return (f"the job's inputs cannot be mounted read-only on {os.uname().nodename}: {error.filename}: {error.strerror}\n"
+            "  mode: download makes a copy of an input instead")
+
+
 def _check(result: int, what: str) -> None:
     if result != 0:
         number = ctypes.get_errno()
@@ -67,18 +86,14 @@ def _write(path: str, text: str) -> None:
 def _main(words: list[str]) -> int:
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     try:
-        enter_namespace()
         if words[0] == "--try":
+            enter_namespace()
             for source in words[1:]:
                 mount_read_only(source, source)
             return 0
-        with open(words[0], "rb") as file:
-            texts = [os.fsdecode(each) for each in file.read().split(b"\0")[:-1]]
-        for source, target in zip(texts[::2], texts[1::2], strict=True):
-            mount_read_only(source, os.path.join(os.path.dirname(words[0]), target))
+        mount_all(words[0])
     except OSError as error:
-        print(f"troupe: the job's inputs cannot be mounted read-only on {os.uname().nodename}: {error.filename}: {error.strerror}\n"
-              "  mode: download makes a copy of an input instead", file=sys.stderr)
+        print(f"troupe: {describe(error)}", file=sys.stderr)
         return 1
     for number in (signal.SIGPIPE, signal.SIGXFSZ):  # which Python ignores, and a command would inherit that
         signal.signal(number, signal.SIG_DFL)
