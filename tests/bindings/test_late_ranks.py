@@ -1,8 +1,13 @@
 """Which ranks others wait for (L1 to L5 of `_process/late_ranks`), and the words."""
 from __future__ import annotations
 
+import sys
+import threading
+import time
+
 import pytest
 
+from troupe._process import group_watch
 from troupe._process.late_ranks import LEAST_S, UNKNOWN_S, Answer, Pace, accused, late, listed, there, told
 
 
@@ -85,3 +90,24 @@ def test_those_that_are_there() -> None:
 def test_the_warning_says_what_is_to_come() -> None:
     words = told([waiter(7), busy(6)], [1], "0", 12.0, {0: 0, 1: 1}, 60.0)
     assert "Who keeps others waiting for 60 s is ended (hang_timeout)" in words
+
+
+@pytest.mark.parametrize(("file", "waits", "op"), [
+    ("torch/distributed/distributed_c10d.py", True, "all_reduce"), ("torch/autograd/graph.py", True, "backward"),
+    ("torch/distributed/elastic/timer/api.py", False, ""), ("program.py", False, "")])
+def test_any_thread_of_a_rank_may_wait_in_an_operation(file: str, waits: bool, op: str) -> None:
+    """A function of a file of that name waits, in a thread beside the main one."""
+    release, names = threading.Lock(), {}
+    release.acquire()
+    exec(compile("def all_reduce(lock):\n  lock.acquire()\n  lock.release()\n", f"/packages/{file}", "exec"), names)
+    thread = threading.Thread(target=names["all_reduce"], args=(release,))
+    thread.start()
+    try:
+        while sys._current_frames()[thread.ident or 0].f_code is not names["all_reduce"].__code__:  # it does not end before it is let go
+            time.sleep(0.01)
+        assert (group_watch.waits_here(), group_watch.op_here()) == (waits, op)
+        assert group_watch.waiting_thread() == (thread.ident if waits else None)
+    finally:
+        release.release()
+        thread.join()
+    assert not group_watch.waits_here()

@@ -57,8 +57,8 @@ def test_what_another_rank_fails_of_is_the_trials_failure(idle: Home, tmp_path: 
 
 
 @tune.sweep(remote=True, metric="x", mode="max", ranks=3, cpus=0.3, quiet=True, space={"leaves": tune.grid_search([0, 1])})
-def left(leaves: int, how: str) -> None:
-    """One rank ends after two operations, the others wait for it in a third one, or for its end alone."""
+def left(leaves: int, is_needed: bool) -> None:
+    """One rank ends after two operations, rank 1 by `sys.exit(0)`; the others wait for it in a third one, or need it no more."""
     import threading
 
     import torch
@@ -71,10 +71,10 @@ def left(leaves: int, how: str) -> None:
     for _ in range(2):
         dist.all_reduce(torch.ones(1))
     if dist.get_rank() == leaves:
-        if how == "exits":
+        if leaves == 1:
             sys.exit(0)
         return
-    if how == "is not needed":
+    if not is_needed:
         if dist.get_rank() == 2:
             threading.Event().wait(8.0)  # longer than it takes to find that a rank has left
         dist.all_reduce(torch.ones(1), group=others)
@@ -83,12 +83,11 @@ def left(leaves: int, how: str) -> None:
 
 
 def test_a_rank_that_ends_while_others_wait_for_it_is_named(idle: Home, tmp_path: Path) -> None:
-    for how in ("returns", "exits"):
-        grid = left.options(storage=tmp_path, name=how).sweep(how=how)
-        for each in grid:
-            said = rf"rank {each.config['leaves']} returned after 2 operations; ranks? [0-2, ]+ waits? for it in operation 3 \(all_reduce\) of process group 0"
-            assert re.search(said, str(each.error)), each.error
-    assert not left.options(storage=tmp_path, name="healthy").sweep(how="is not needed").errors
+    grid = left.options(storage=tmp_path, name="needed").sweep(is_needed=True)
+    for each in grid:
+        said = rf"rank {each.config['leaves']} returned after 2 operations; ranks? [0-2, ]+ waits? for it in operation 3 \(all_reduce\) of process group 0"
+        assert re.search(said, str(each.error)), each.error
+    assert not left.options(storage=tmp_path, name="healthy").sweep(is_needed=False).errors
 
 
 def test_every_rank_has_imported_already_what_is_preimported(idle: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import os
 import signal
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -58,6 +59,28 @@ def test_a_rank_that_keeps_others_waiting_is_named_and_killed(idle: Home, tmp_pa
         assert "it says nothing: it is stopped, or in code that keeps Python's lock" in words
     pid = int((tmp_path / "pid").read_text())
     eventually(lambda: not Path(f"/proc/{pid}").exists(), what="the end of the rank that kept the others waiting")
+
+
+def test_a_rank_may_wait_in_a_thread_beside_its_main_one(idle: Home, tmp_path: Path) -> None:
+    @distributed(processes=3, remote=True, hang_timeout=HANG_S)
+    def job(folder: str) -> None:
+        import torch
+        import torch.distributed as dist
+
+        def learn() -> None:
+            dist.barrier()
+            if dist.get_rank() == 1:
+                busy_here(folder)
+            dist.all_reduce(torch.ones(1))
+
+        dist.init_process_group("gloo")
+        thread = threading.Thread(target=learn)
+        thread.start()
+        thread.join()
+
+    with pytest.raises(exceptions.LaunchError, match=r"hung: it has kept ranks 0, 2 waiting for [^ ]+ s in operation [0-9]+ \(all_reduce\)") as failed:
+        job.submit(str(tmp_path)).result(LIMIT_S)
+    assert failed.value.rank == 1
 
 
 @pytest.mark.parametrize("policy", ["shrink", "replace"])

@@ -35,9 +35,13 @@ ANSWERS_S = 3.0
 """So many of those stretches the others have for an answer."""
 _KEY, _HANG_KEY = "troupe/late", "troupe/hang"
 _WAITS = ("torch/distributed/", "torch/autograd/graph.py")
+_TIMERS = "torch/distributed/elastic/"
+"""Threads there sleep in torch's own code, and wait for no rank."""
 _DISTRIBUTED = "torch/distributed/"
 _lock = threading.Lock()
 _running = False
+_watching = 0
+"""The thread that watches groups, which is in torch's code now and then"""
 _module: Any = None
 _late: dict[str, tuple[int, int]] = {}
 """By process group as it is shown: (the ranks' epoch, the first rank of the launch that was found to keep this process waiting), while it does."""
@@ -77,7 +81,8 @@ def _begin(module: Any) -> None:
 
 
 def _run(module: Any) -> None:
-    global _running
+    global _running, _watching
+    _watching = threading.get_ident()
     never = _thread.allocate_lock()
     never.acquire()
     watched: dict[str, Watched] = {}
@@ -227,7 +232,7 @@ class Watched:
 
 
 def how_far(name: str) -> tuple[int, bool]:
-    """(how many operations of the group of that name this process has begun, whether its main thread waits in torch's code). From any thread."""
+    """(how many operations of the group of that name this process has begun, whether a thread of it waits in torch's code). From any thread."""
     begun = 0
     if _module is not None and _module.is_initialized():
         begun = max((_begun(group) for each, group, _ in _groups(_module) if group_names.shown(each) == name), default=0)
@@ -248,16 +253,28 @@ def late_rank() -> int | None:
 
 
 def waits_here() -> bool:
-    """Whether the main thread is in torch's code that waits for others: the innermost frames are torch.distributed's, or the backward pass's."""
-    if group_counts.waited_for(threading.main_thread().ident) is not None:
-        return True
-    frame = sys._current_frames().get(threading.main_thread().ident)  # type: ignore[arg-type]
-    return frame is not None and any(each in frame.f_code.co_filename for each in _WAITS)
+    """Whether a thread of the program is in torch's code that waits for others."""
+    return waiting_thread() is not None
+
+
+def waiting_thread() -> int | None:
+    """Return the thread that waits for others in torch's code, the program's before any other one; None: none does.
+
+    The innermost frame of such a thread is torch.distributed's, or the backward pass's.
+    """
+    frames, first = sys._current_frames(), _parts.thread()
+    for thread in (first, *(each for each in frames if each != first)):
+        if group_counts.waited_for(thread) is not None:
+            return thread
+        file = frames[thread].f_code.co_filename if thread in frames and thread != _watching else ""
+        if any(each in file for each in _WAITS) and _TIMERS not in file:
+            return thread
+    return None
 
 
 def op_here() -> str:
-    """The operation of torch's in which the program's thread is: `all_reduce`, `backward`; "" where it is in none."""
-    frame = sys._current_frames().get(_parts.thread())
+    """Return the operation of torch's in which a thread of the program waits: `all_reduce`, `backward`; "" where none does."""
+    frame = sys._current_frames().get(waiting_thread() or _parts.thread())
     op = ""
     while frame is not None and any(each in frame.f_code.co_filename for each in (*_WAITS, "torch/autograd/", "torch/_tensor.py")):
         if _DISTRIBUTED not in frame.f_code.co_filename:
