@@ -1,9 +1,7 @@
 """Which ranks others wait for (L1 to L5 of `_process/late_ranks`), and the words."""
 from __future__ import annotations
 
-import sys
 import threading
-import time
 
 import pytest
 
@@ -97,14 +95,14 @@ def test_the_warning_says_what_is_to_come() -> None:
     ("torch/distributed/elastic/timer/api.py", False, ""), ("program.py", False, "")])
 def test_any_thread_of_a_rank_may_wait_in_an_operation(file: str, waits: bool, op: str) -> None:
     """A function of a file of that name waits, in a thread beside the main one."""
-    release, names = threading.Lock(), {}
+    inside, release, names = threading.Lock(), threading.Lock(), {}
+    inside.acquire()
     release.acquire()
-    exec(compile("def all_reduce(lock):\n  lock.acquire()\n  lock.release()\n", f"/packages/{file}", "exec"), names)
-    thread = threading.Thread(target=names["all_reduce"], args=(release,))
+    exec(compile("def all_reduce(inside, lock):\n  inside.release()\n  lock.acquire()\n  lock.release()\n", f"/packages/{file}", "exec"), names)
+    thread = threading.Thread(target=names["all_reduce"], args=(inside, release))
     thread.start()
     try:
-        while sys._current_frames()[thread.ident or 0].f_code is not names["all_reduce"].__code__:  # it does not end before it is let go
-            time.sleep(0.01)
+        assert inside.acquire(timeout=60.0)
         assert (group_watch.waits_here(), group_watch.op_here()) == (waits, op)
         assert group_watch.waiting_thread() == (thread.ident if waits else None)
     finally:
