@@ -48,6 +48,7 @@ COUNT = """
 import sys
 count = len(open(sys.argv[1] + "/all.txt").read().split())
 open(sys.argv[2] + "/n.txt", "w").write(str(count))
+open("outputs/count.txt", "w").write(str(count))
 print("counted", count)
 """
 
@@ -87,6 +88,7 @@ def test_a_chain_hands_its_files_on_and_equal_steps_are_reused(idle: Home, tmp_p
     jobs.download(again.name, download_path=tmp_path / "got", all=True)
     assert (tmp_path / "got/named-outputs/total/n.txt").read_text() == "6"
     assert (tmp_path / "got/artifacts/steps/count/user_logs/std_log.txt").read_text() == "counted 6\n"
+    assert (tmp_path / "got/artifacts/steps/count/outputs/count.txt").read_text() == "6"
     (storage / first.name / "steps/count/outputs/total/n.txt").write_text("7")
     third = ran(folder / "p.yml")
     assert ["reused" in each for each in third.steps.values()] == [True, False], "an output that is not as it was written is made again"

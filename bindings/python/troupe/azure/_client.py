@@ -398,7 +398,7 @@ class JobOperations:
             status = self.get(name).status
             if status not in TERMINAL:
                 raise ValueError(f"pipeline {name} is {status}: what it writes is downloaded when it is {', '.join(TERMINAL)}")
-            _runs_of("pipeline").download(pipeline, folder, output_name, all)
+            _runs_of("pipeline").download(pipeline, self._known(), folder, output_name, all)
             return
         if seen is not None:
             name = _runs_of("sweep").best_child(seen)

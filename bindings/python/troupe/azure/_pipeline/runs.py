@@ -261,8 +261,8 @@ def _job_of(name: str, step: StepState) -> Job:
     return Job(name, name, step.status)
 
 
-def download(seen: PipelineView, folder: Path, output_name: str | None, everything: bool) -> None:
-    """Bring what a pipeline that is over has written: its outputs, the step's logs.
+def download(seen: PipelineView, session: _session.Session | None, folder: Path, output_name: str | None, everything: bool) -> None:
+    """Bring what a pipeline that is over has written: its outputs, what the steps printed, and outputs/ and logs/ of steps that the cluster knows.
 
     Raises ValueError for an output that it has not, or that was not written, ObjectLostError where the output is not seen from this host, OSError.
     """
@@ -283,6 +283,24 @@ def download(seen: PipelineView, folder: Path, output_name: str | None, everythi
         log = of[0].folder.step(of[1]) / LOG if of is not None else None
         if log is not None and log.exists():
             _bring(os.fspath(log), folder / "artifacts" / "steps" / step / "user_logs", f"the log of step {step} of pipeline {seen.name}")
+
+
+    if session is not None and output_name is None:
+        _bring_artifacts(seen, session, folder / "artifacts" / "steps")
+
+
+def _bring_artifacts(seen: PipelineView, session: _session.Session, folder: Path) -> None:
+    """Bring outputs/ and logs/ of the steps' jobs. What is lost is named."""
+    from troupe.azure import _files
+
+    steps = {each.job: name for name, each in seen.state.steps.items() if each.job}
+    for info in session.request("ListLaunches", {})[1]["launches"]:
+        if info["name"] in steps and info["rank_infos"]:
+            try:
+                with _files.Kept(session, info) as kept:
+                    kept.artifacts(folder / steps[info["name"]])
+            except exceptions.ObjectLostError as error:
+                status_lines.say(f"troupe: {error}")
 
 
 def _bring(source: str, target: Path, what: str) -> None:
