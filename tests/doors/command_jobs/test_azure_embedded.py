@@ -40,6 +40,7 @@ def test_a_job_is_found_after_the_program_whose_cluster_ran_it(home: Home, tmp_p
     assert done.returncode == 0 and (tmp_path / "here/named-outputs/o/b.txt").read_text() == "kept\n", done.stderr
     told = [line for line in done.stderr.splitlines() if line.startswith("job kept · ")]
     assert told and set(told) == {told[0]} and "troupe azure job download -n kept --all" in told[0] and Path(told[0].split()[-1]).is_dir(), done.stderr
+    assert sum(line.startswith("job failed · ") for line in done.stderr.splitlines()) == 1, done.stderr  # nobody has streamed it
     jobs = MLClient().jobs
     assert {each.name: each.status for each in jobs.list()} == {"kept": "Completed", "failed": "Failed"}
     jobs.download("kept", download_path=tmp_path / "d", all=True)

@@ -24,6 +24,7 @@ from troupe.launch._handle import LaunchHandle, handle_of_known
 TERMINAL = ("Completed", "Failed", "Canceled")
 _STATUS = {"queued": "Queued", "reserving": "Queued", "starting": "Preparing", "running": "Running", "stopping": "CancelRequested"}
 _ENDED = {"succeeded": "Completed", "failed": "Failed", "cancelled": "Canceled"}
+_PLACES_MAX = 3  # jobs of which a program's end says where their files are
 _PATIENCE_S = 600.0  # for who reads the output more slowly than it was written
 
 
@@ -120,6 +121,7 @@ class JobOperations:
     def __init__(self, session: _session.Session | None = None) -> None:
         self._session = session
         self._own: list[str] = []  # names of those on a cluster that ends with this process
+        self._told: set[str] = set()  # of these, by their launch, where `tell_place` has said where their files are
         self._own_driven: list[tuple[str, str]] = []  # (type, name) of sweeps and pipelines on such a cluster
 
     def _cluster(self) -> _session.Session:
@@ -227,25 +229,34 @@ class JobOperations:
 
     def _finish(self) -> None:
         """A program that ends does not end its jobs: those of its own cluster are waited for."""
+        untold = []
         for name in self._own:
             info = self.info(name)
-            if info["state"] == "terminal":
-                continue
-            status_lines.say(f"troupe: job {name} runs on a cluster of this program, which waits for it; Ctrl-C cancels it")
-            handle = self.handle(info)
-            try:
-                handle.wait_state(lambda now: now["state"] == "terminal")
-            except KeyboardInterrupt:
-                handle.cancel("Ctrl-C in the caller")
+            if info["state"] != "terminal":
+                status_lines.say(f"troupe: job {name} runs on a cluster of this program, which waits for it; Ctrl-C cancels it")
+                handle = self.handle(info)
+                try:
+                    handle.wait_state(lambda now: now["state"] == "terminal")
+                except KeyboardInterrupt:
+                    handle.cancel("Ctrl-C in the caller")
+            if info["launch"] not in self._told:
+                untold.append(info)
+        for info in untold[:_PLACES_MAX]:
             self.tell_place(info)
+        if len(untold) > _PLACES_MAX:
+            status_lines.say(f"troupe: {len(untold) - _PLACES_MAX} more jobs of this program are kept for a week: troupe azure job list")
 
     def tell_place(self, info: dict) -> None:
-        """Say where the files of a job are, if its cluster ends with this process."""
-        session = self._cluster()
-        if session.embedded is None:
-            return
-        now = session.request("GetLaunch", {"launch": info["launch"]})[1]["info"]
+        """Say where the files of a job that has ended are, if its cluster ends with this process."""
+        try:
+            session = self._cluster()
+            if session.embedded is None:
+                return
+            now = session.request("GetLaunch", {"launch": info["launch"]})[1]["info"]
+        except exceptions.TroupeError:
+            return  # the cluster has ended by itself, which is the caller's error
         if now["state"] == "terminal":
+            self._told.add(info["launch"])
             keeper.of_session(session, _start.DOOR).finish(now)
             status_lines.say(_past_jobs.describe_place(info["launch"], info["name"]))
 
