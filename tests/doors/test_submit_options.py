@@ -220,6 +220,44 @@ def test_signals_to_handle_are_passed_on_to_the_ranks_as_torchrun_does(idle: Hom
         assert (command.returncode, out) == (code, f"got {got}\n")
 
 
+FAILS_WHEN_TOLD = """
+import signal, threading
+from torch.distributed.elastic.multiprocessing.errors import record
+
+def end(number, frame):
+    raise KeyError("told")
+
+@record
+def main():
+    signal.signal(signal.SIGTERM, end)
+    print("ready", flush=True)
+    while True:
+        threading.Event().wait(60)
+
+main()
+"""
+
+
+def test_the_error_file_of_a_launcher_that_was_told_to_end_is_torchruns(idle: Home, tmp_path: Path) -> None:
+    """It names the signal, also where a rank has recorded an exception on it; and a launch that never began names why."""
+    folder = project(tmp_path / "w", told=FAILS_WHEN_TOLD)
+    commands = {}
+    for who, module in (("torchrun", ["torch.distributed.run"]), ("troupe", ["troupe", "torchrun"])):
+        env = {**os.environ, "TORCHELASTIC_ERROR_FILE": str(tmp_path / f"{who}.json")}
+        commands[who] = subprocess.Popen([sys.executable, "-m", *module, "told.py"], cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, env=env)
+    said = {}
+    for who, command in commands.items():
+        assert command.stdout is not None and command.stdout.readline() == "ready\n"
+        command.send_signal(signal.SIGTERM)
+        command.communicate(timeout=LIMIT_S)
+        document = json.loads((tmp_path / f"{who}.json").read_text())
+        assert "Traceback" in document["message"]["extraInfo"].pop("py_callstack") and int(document["message"]["extraInfo"].pop("timestamp")) > 0
+        said[who] = command.returncode, json.loads(json.dumps(document).replace(str(command.pid), "PID"))
+    assert said["troupe"] == said["torchrun"] == (1, {"message": {"message": "SignalException: Process PID got signal: 15", "extraInfo": {}}})
+    refused = troupe_in(folder, "torchrun", "--nproc-per-node", "9", "told.py", env={"TORCHELASTIC_ERROR_FILE": str(tmp_path / "refused.json")})
+    assert refused.returncode == 1 and json.loads((tmp_path / "refused.json").read_text())["message"]["message"].startswith("PlacementError: ")
+
+
 def test_python_exec_is_the_ranks_interpreter(idle: Home, tmp_path: Path) -> None:
     """Also for a script that only that one can read: it is not compiled here."""
     folder = project(tmp_path / "w", **{"odd.py": "no Python at all (\n", "reader.sh": "#!/bin/sh\necho read $1 $2\n"})

@@ -4,6 +4,8 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import time
+import traceback
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +16,26 @@ from troupe._code import torchrun_files as files
 _ERROR_FILE = "TORCHELASTIC_ERROR_FILE"
 
 
+def record_failure(text: str, *, quiet: bool) -> None:
+    """Write the error file of this command itself, which TORCHELASTIC_ERROR_FILE names, as torchrun's `record` does; without that variable do nothing.
+
+    Args:
+        text: type and message of the exception that is handled now, whose traceback is written too.
+        quiet: say nothing where the file cannot be written.
+    """
+    if os.environ.get(_ERROR_FILE):
+        extra = {"py_callstack": traceback.format_exc(), "timestamp": str(int(time.time()))}
+        _write_error({"message": {"message": text, "extraInfo": extra}}, quiet=quiet)
+
+
+def _write_error(said: Any, *, quiet: bool) -> None:
+    try:
+        with open(os.environ[_ERROR_FILE], "w") as file:
+            json.dump(said, file)
+    except OSError as error:
+        status_lines.say(f"troupe: the error file {os.environ[_ERROR_FILE]} could not be written: {error.strerror}", quiet=quiet)
+
+
 class RankFiles:
     """The ranks' files of one launch, once it has ended."""
 
@@ -21,6 +43,12 @@ class RankFiles:
         self._handle, self._log_folder = handle, log_folder
         self._error_folder = files.error_folder(error_base, handle.id) if error_base else ""
         self._run_id, self._quiet = run_id, quiet
+        self._ended_by_signal = False
+
+    def record_signal(self, number: int) -> None:
+        """Write that this command was ended by a signal, in the words of torchrun's SignalException, in place of what a rank has recorded. While that is handled."""
+        self._ended_by_signal = True
+        record_failure(f"SignalException: Process {os.getpid()} got signal: {int(number)}", quiet=self._quiet)
 
     def settle(self) -> None:
         """Copy the output that is not in files of their own here, and pass on the error file of the rank that failed."""
@@ -37,7 +65,7 @@ class RankFiles:
             for epoch in range(1, info["epoch"] + 1):
                 for each in info["rank_infos"]:
                     self._copy(info, each, epoch)
-        if info["outcome"] == "failed" and os.environ.get(_ERROR_FILE):
+        if info["outcome"] == "failed" and os.environ.get(_ERROR_FILE) and not self._ended_by_signal:
             self._pass_on(info)
 
     def attempt_folder(self, info: dict, rank: dict) -> str:
@@ -78,8 +106,4 @@ class RankFiles:
         failure = info["failure"]
         if isinstance(said, dict) and isinstance(said.get("message"), dict):
             said["message"]["errorCode"] = -failure["signal"] if failure["signal"] else failure["exit_code"]
-        try:
-            with open(os.environ[_ERROR_FILE], "w") as file:
-                json.dump(said, file)
-        except OSError as error:
-            status_lines.say(f"troupe: the error file {os.environ[_ERROR_FILE]} could not be written: {error.strerror}", quiet=self._quiet)
+        _write_error(said, quiet=self._quiet)

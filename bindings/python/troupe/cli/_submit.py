@@ -17,7 +17,7 @@ from troupe._cluster import connect, home, resources, session as _session, statu
 from troupe._code import program as _program
 from troupe.cli import _common, _submit_options as _options
 from troupe.cli._filtered_output import FilteredOutput
-from troupe.cli._rank_files import RankFiles
+from troupe.cli._rank_files import RankFiles, record_failure
 from troupe.cli._torchrun_words import DEFAULT_SIGNALS, Console, signals
 from troupe.launch import _errors, _function, _program as _launch, _progress
 
@@ -97,6 +97,9 @@ def _run(line: tuple[str, ...], given: dict[str, Any], *, command: bool) -> int:
     except SyntaxError as error:
         click.echo("".join(traceback.format_exception_only(error)), nl=False, err=True)
         return 1
+    except exceptions.TroupeError as error:
+        record_failure(f"{type(error).__name__}: {error}", quiet=given["quiet"])
+        raise
 
 
 def _check_counts(given: dict[str, Any]) -> None:
@@ -228,7 +231,7 @@ def _follow(line: _launch.Line, options: Any, session: _session.Session, given: 
                              script=_program.check(line.kind, line.target, same_host=False, other_python="python" in traits))
     _common.interrupt_at_signals(given["signals_to_handle"] or signals(DEFAULT_SIGNALS))
     try:
-        code = _code_of(show, handle, passes_on=given["door"] == "torchrun" or given["signals_to_handle"] is not None)
+        code = _code_of(show, handle, written, passes_on=given["door"] == "torchrun" or given["signals_to_handle"] is not None)
     finally:
         filtered.close()
         written.settle()
@@ -239,7 +242,7 @@ def _filters_of(given: dict[str, Any]) -> tuple[str, ...]:
     return (*given["duplicate_stdout_filters"], *given["duplicate_stderr_filters"])
 
 
-def _code_of(show: _progress.Display, handle: Any, *, passes_on: bool) -> int:
+def _code_of(show: _progress.Display, handle: Any, written: RankFiles, *, passes_on: bool) -> int:
     """Follow the launch to its end, say what went wrong, and return the exit code.
 
     With `passes_on` the ranks get the very signal that came here, whichever it is; without, SIGTERM for all but Ctrl-C.
@@ -249,6 +252,7 @@ def _code_of(show: _progress.Display, handle: Any, *, passes_on: bool) -> int:
         handle.succeeded()
     except KeyboardInterrupt as told:
         number = told.args[0] if told.args else signal.SIGINT
+        written.record_signal(number)
         is_ctrl_c = number == signal.SIGINT
         show.stop("Ctrl-C in the caller" if is_ctrl_c else f"{signal.Signals(number).name} in the caller",
                   by=number if passes_on or is_ctrl_c else signal.SIGTERM)
