@@ -60,17 +60,25 @@ def torch_aborted_at_the_end(stderr: str) -> bool:
     return "terminate called without an active exception" in stderr
 
 
+def _thread_states(pid: int) -> list[str]:
+    """Return the state of each thread of a process, a letter of proc_pid_stat(5); none once it has been reaped."""
+    states = []
+    with contextlib.suppress(OSError):
+        for task in os.listdir(f"/proc/{pid}/task"):
+            with contextlib.suppress(OSError):  # a thread that has ended
+                states.append(Path(f"/proc/{pid}/task/{task}/stat").read_text().rsplit(")", 1)[1].split()[0])
+    return states
+
+
+def running(pid: int) -> bool:
+    """Return whether a process has not ended. One that nobody has reaped yet has ended; one of which only the first thread is over has not."""
+    return any(state not in "ZX" for state in _thread_states(pid))
+
+
 def stand_still(pid: int) -> None:
     """Stops a process, and returns once none of its threads runs: the signal alone takes its time, more on a busy machine."""
     os.kill(pid, signal.SIGSTOP)
-
-    def state(task: str) -> str:
-        try:
-            return Path(f"/proc/{pid}/task/{task}/stat").read_text().rsplit(")", 1)[1].split()[0]
-        except OSError:
-            return "T"  # a thread that has ended
-
-    eventually(lambda: all(state(task) == "T" for task in os.listdir(f"/proc/{pid}/task")), what=f"the stop of process {pid}")
+    eventually(lambda: all(state == "T" for state in _thread_states(pid)), what=f"the stop of process {pid}")
 
 
 def all_returned(*, timeout: float) -> None:

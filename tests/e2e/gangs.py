@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, TextIO, TypeVar
 
 import pytest
-from conftest import eventually
+from conftest import eventually, running
 
 from troupe.launch import distributed
 
@@ -95,11 +95,3 @@ class Gang:
     def alive(self) -> list[int]:
         """Ranks whose processes are there."""
         return [rank for rank, pid in enumerate(self.pids) if running(pid)]
-
-
-def running(pid: int) -> bool:
-    """Whether the process is there and not a zombie."""
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
-    except OSError:
-        return False

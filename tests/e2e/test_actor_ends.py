@@ -8,7 +8,7 @@ import threading
 from pathlib import Path
 
 import pytest
-from conftest import Home, eventually, stand_still
+from conftest import Home, eventually, running, stand_still
 
 import troupe
 from troupe import exceptions
@@ -267,7 +267,7 @@ def test_kill_with_restart(idle: Home, tmp_path: Path) -> None:
     made = troupe.remote(max_restarts=1, max_task_retries=-1)(Fragile).remote(str(tmp_path / "log"))
     pid = troupe.get(made.pid.remote(), timeout=20)
     troupe.kill(made, no_restart=False)
-    eventually(lambda: not os.path.exists(f"/proc/{pid}"), what="the end of its process")
+    eventually(lambda: not running(pid), what="the end of its process")
     assert troupe.get(made.pid.remote(), timeout=30) != pid
     troupe.kill(made)
 

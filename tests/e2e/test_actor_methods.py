@@ -6,7 +6,7 @@ import threading
 from pathlib import Path
 
 import pytest
-from conftest import Home, eventually
+from conftest import Home, eventually, running
 
 import troupe
 from troupe import exceptions
@@ -164,5 +164,5 @@ def test_kill_runs_no_shutdown_hook(idle: Home, tmp_path: Path) -> None:
     tool = Tool.remote(str(tmp_path / "note"))
     pid = troupe.get(tool.pid.remote(), timeout=20)
     troupe.kill(tool)
-    eventually(lambda: not os.path.exists(f"/proc/{pid}"), what="the end of the process")
+    eventually(lambda: not running(pid), what="the end of the process")
     assert not (tmp_path / "note").exists()

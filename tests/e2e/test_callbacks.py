@@ -13,7 +13,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from conftest import TIMEOUT_S, Home, eventually
+from conftest import TIMEOUT_S, Home, eventually, running
 
 COMMON = """
 import os, sys, threading
@@ -102,7 +102,7 @@ def _start(home: Home) -> dict:
 
 def _kill(pid: int) -> None:
     os.kill(pid, signal.SIGKILL)
-    eventually(lambda: not Path(f"/proc/{pid}/exe").exists(), what="the head's end")
+    eventually(lambda: not running(pid), what="the head's end")
 
 
 def test_CB1_a_driver_whose_stderr_is_gone_comes_back_to_its_head(home: Home) -> None:

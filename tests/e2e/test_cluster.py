@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from conftest import TIMEOUT_S, Home, eventually
+from conftest import TIMEOUT_S, Home, eventually, running
 
 
 def nodes(home: Home, *args: str) -> dict[str, bool]:
@@ -176,7 +176,7 @@ def test_usage_errors_exit_with_2(home: Home) -> None:
 def test_a_head_that_was_killed_comes_back_where_it_was(home: Home) -> None:
     first = home.json("start", "--head", "--port", "0", "--num-cpus", "1", "--node-name", "here")
     os.kill(first["pid"], signal.SIGKILL)
-    eventually(lambda: not Path(f"/proc/{first['pid']}/exe").exists(), what="the head's end")
+    eventually(lambda: not running(first["pid"]), what="the head's end")
     again = home.json("start", "--head", "--no-worker")
     assert again["resumed"] and again["address"] == first["address"]
     eventually(lambda: nodes(home) == {"here": True}, what="the node's return to its head")

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from conftest import Home, eventually, stand_still
-from gangs import Gang, live, running
+from conftest import Home, eventually, running, stand_still
+from gangs import Gang, live
 
 import troupe
 from troupe import exceptions

@@ -15,8 +15,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from conftest import Home, eventually, parked
-from gangs import Gang, running
+from conftest import Home, eventually, parked, running
+from gangs import Gang
 from test_deaths_nodes import zygotes
 
 import troupe

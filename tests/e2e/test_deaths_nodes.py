@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import Home, eventually, stand_still
-from gangs import Gang, live, running
+from conftest import Home, eventually, running, stand_still
+from gangs import Gang, live
 
 import troupe
 from troupe import exceptions

@@ -18,8 +18,8 @@ from pathlib import Path
 import cloudpickle
 import gangs
 import pytest
-from conftest import Home, eventually, stand_still
-from gangs import Gang, running
+from conftest import Home, eventually, running, stand_still
+from gangs import Gang
 from namespaces import Hosts, why_not
 
 import troupe

@@ -12,7 +12,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from conftest import TIMEOUT_S, Home, eventually, processes_of
+from conftest import TIMEOUT_S, Home, eventually, processes_of, running
 
 
 def start(home: Home) -> dict:
@@ -24,7 +24,7 @@ def start(home: Home) -> dict:
 
 def kill_head(pid: int) -> None:
     os.kill(pid, signal.SIGKILL)
-    eventually(lambda: not Path(f"/proc/{pid}/exe").exists(), what="the head's end")
+    eventually(lambda: not running(pid), what="the head's end")
 
 
 def restart(home: Home, killed: dict) -> dict:

@@ -7,13 +7,13 @@ import signal
 from pathlib import Path
 
 import pytest
-from conftest import Home, eventually
+from conftest import Home, eventually, running
 
 
 def killed(home: Home, head: dict) -> Path:
     """Kills the head; the folder of its journal, its log not folded in."""
     os.kill(head["pid"], signal.SIGKILL)
-    eventually(lambda: not Path(f"/proc/{head['pid']}/exe").exists(), what="the head's end")
+    eventually(lambda: not running(head["pid"]), what="the head's end")
     return Path(head["state"]) / "head"
 
 

@@ -7,7 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from conftest import Home, eventually, parked
+from conftest import Home, eventually, parked, running
 
 import troupe
 from troupe.launch import distributed, ray_launch
@@ -58,7 +58,7 @@ def test_parked_processes_that_were_killed_do_not_hurt_a_launch(idle: Home) -> N
     victims = sorted(all_parked(idle))[:2]
     for pid in victims:
         os.kill(pid, signal.SIGKILL)
-    eventually(lambda: not any(os.path.exists(f"/proc/{pid}") for pid in victims), what="their end")
+    eventually(lambda: not any(running(pid) for pid in victims), what="their end")
     assert distributed(processes=4, remote=True)(lambda: 1).distributed() == [1] * 4
     assert not all_parked(idle) & set(victims)
 

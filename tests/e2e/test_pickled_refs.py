@@ -14,8 +14,7 @@ import numpy as np
 import pytest
 
 import troupe
-from conftest import Home, eventually
-from gangs import running
+from conftest import Home, eventually, running
 from objects import nothing_held
 from troupe import exceptions
 from troupe._bridge import native

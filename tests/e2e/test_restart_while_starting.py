@@ -17,7 +17,7 @@ from pathlib import Path
 
 import cloudpickle
 import pytest
-from conftest import TIMEOUT_S, Home, eventually, stand_still
+from conftest import TIMEOUT_S, Home, eventually, running, stand_still
 
 import troupe
 from troupe.util.scheduling_strategies import NodeAffinitySchedulingStrategy as On
@@ -58,7 +58,7 @@ def _lives(folder: Path) -> set[int]:
 
 def _end(pid: int) -> None:
     os.kill(pid, signal.SIGKILL)
-    eventually(lambda: not Path(f"/proc/{pid}/exe").exists(), what=f"the end of process {pid}")
+    eventually(lambda: not running(pid), what=f"the end of process {pid}")
 
 
 @pytest.mark.parametrize("meanwhile", ["it is still starting", "it comes to be", "its process ends"])
@@ -136,7 +136,7 @@ def test_a_node_that_is_back_brings_the_next_life_of_what_it_ran(home: Home, tmp
         finally:
             os.kill(worker, signal.SIGCONT)
         [second] = eventually(lambda: _told(tmp_path) - {first}, what="the next life")  # type: ignore[misc]
-        assert not Path(f"/proc/{first}/exe").exists(), "two lives of one actor"
+        assert not running(first), "two lives of one actor"
         assert troupe.get(actor.pid.remote(), timeout=TIMEOUT_S) == second
 
 
@@ -160,4 +160,4 @@ def test_a_head_that_restarts_again_and_again_does_not_put_the_next_life_off(hom
             assert troupe.get(actor.pid.remote(), timeout=TIMEOUT_S) == second
         finally:
             os.kill(worker, signal.SIGCONT)
-        eventually(lambda: not Path(f"/proc/{first}/exe").exists(), what="the end of the first life")
+        eventually(lambda: not running(first), what="the end of the first life")

@@ -9,8 +9,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from conftest import Home, eventually
-from gangs import Gang, running
+from conftest import Home, eventually, running
+from gangs import Gang
 
 from troupe import exceptions
 from troupe._cluster import status_lines

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import Home, eventually
+from conftest import Home, eventually, running
 from objects import nothing_held
 
 import troupe
@@ -89,7 +89,7 @@ class Keeper:
 def another_process_went() -> None:
     """One that ran a task came later and is given back by now."""
     pid = troupe.get(troupe.remote(num_cpus=2)(lambda: os.getpid()).remote(), timeout=WAIT_S)
-    eventually(lambda: not os.path.exists(f"/proc/{pid}"), timeout=WAIT_S, what="the end of an idle process")
+    eventually(lambda: not running(pid), timeout=WAIT_S, what="the end of an idle process")
 
 
 def nothing_left() -> None:

@@ -10,7 +10,7 @@ from typing import Any
 
 import card
 import pytest
-from conftest import Home, eventually
+from conftest import Home, eventually, running
 
 import troupe
 from troupe import exceptions
@@ -190,7 +190,7 @@ def test_a_bundle_has_the_gpu(idle: Home) -> None:
     assert troupe.get(actor.take.remote(0.7), timeout=LIMIT_S) == 1.0
     pid = troupe.get(actor.pid.remote(), timeout=LIMIT_S)
     remove_placement_group(group)
-    eventually(lambda: not os.path.exists(f"/proc/{pid}"), what="the end of its actor")
+    eventually(lambda: not running(pid), what="the end of its actor")
     after = troupe.remote(num_gpus=1)(Taker).remote()
     assert troupe.get(after.take.remote(0.7), timeout=LIMIT_S) == 1.0
 

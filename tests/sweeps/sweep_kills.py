@@ -28,7 +28,7 @@ if __name__ == "__main__":
     sys.path.insert(0, str(Path(__file__).parents[1]))
 import digits_sweep
 import journal_checks
-from e2e_conftest import TIMEOUT_S, Home, _home, eventually
+from e2e_conftest import TIMEOUT_S, Home, _home, eventually, running
 
 from troupe.tune._core.trial import Phase
 from troupe.tune._journal import view
@@ -139,7 +139,7 @@ class Round:
         self._killed("head", self.head["pid"])
 
         def again() -> None:
-            eventually(lambda: not Path(f"/proc/{self.head['pid']}/exe").exists(), what="the head's end")
+            eventually(lambda: not running(self.head["pid"]), what="the head's end")
             self.head = self.home.json("start", "--head", "--no-worker")
 
         return again
@@ -171,7 +171,7 @@ class Round:
 
 
 def _lives(pid: Any) -> bool:
-    return pid is not None and Path(f"/proc/{pid}/exe").exists()
+    return pid is not None and running(pid)
 
 
 def run_round(home: Home, folder: Path, which: str, how: str, seed: int, kills: int) -> dict[str, Any]:

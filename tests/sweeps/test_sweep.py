@@ -14,7 +14,7 @@ from typing import Any
 
 import cloudpickle
 import pytest
-from e2e_conftest import TIMEOUT_S, Home, eventually
+from e2e_conftest import TIMEOUT_S, Home, eventually, running
 
 import troupe
 from troupe import exceptions, tune
@@ -93,7 +93,7 @@ def test_stop_by_function_and_by_time_of_a_trial_that_does_not_report(idle: Home
     grid = sweep(train, tmp_path, {"a": tune.grid_search([0, 1]), "path": str(tmp_path)}, time_budget_s=15)
     assert [each.stopped for each in grid] == ["", "time_budget_s=15 is over"]
     pid = int((tmp_path / "pid-1").read_text())
-    eventually(lambda: not Path(f"/proc/{pid}").exists(), what=f"the end of process {pid}")
+    eventually(lambda: not running(pid), what=f"the end of process {pid}")
     named = sweep(train, tmp_path, {"a": 0, "path": str(tmp_path)}, name="by-function", stop=lambda trial, result: result["trial_id"] == trial and result["x"] == 1)
     assert named[0].metrics["training_iteration"] == 1
 

@@ -14,7 +14,7 @@ from typing import Any
 
 import cloudpickle
 import pytest
-from e2e_conftest import Home, eventually
+from e2e_conftest import Home, eventually, running
 
 from troupe import tune
 from troupe.tune import FailureConfig, ResultGrid, RunConfig, TuneConfig, Tuner
@@ -146,7 +146,7 @@ def test_what_a_trial_forks_ends_with_it(idle: Home, tmp_path: Path, reuse: bool
     assert not grid.errors and [each["x"] for each in grid[0].metrics_history] == [1, 2]
     assert "has forked" in (tmp_path / "refused").read_text()
     child = (tmp_path / "child").read_text()
-    eventually(lambda: not Path(f"/proc/{child}/exe").exists(), what="the end of the trial's child")
+    eventually(lambda: not running(child), what="the end of the trial's child")
 
 
 def test_a_grid_of_a_million_points_begins_at_once_and_is_never_made(idle: Home, tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from e2e_conftest import Home, eventually
+from e2e_conftest import Home, eventually, running
 
 LIMIT_S = 240.0
 
@@ -69,7 +69,7 @@ def test_a_key_is_one_run_also_after_the_head_was_killed(home: Home, tmp_path: P
     # Until it has ended. The node has no GPUs: what the command starts knows it.
     assert "CPU ranks 1, gloo 1" in air(home, "logs", first).stdout
     os.kill(started["pid"], signal.SIGKILL)
-    eventually(lambda: not Path(f"/proc/{started['pid']}/exe").exists(), what="the head's end")
+    eventually(lambda: not running(started["pid"]), what="the head's end")
     assert home.json("start", "--head")["resumed"]
     again = air(home, "run", "-f", file, "--idempotency-key", "mine")
     assert again.stdout.strip() == first and "submitted with this idempotency key before" in again.stderr, again.stderr

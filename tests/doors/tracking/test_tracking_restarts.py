@@ -12,7 +12,7 @@ from pathlib import Path
 
 import cloudpickle
 import pytest
-from e2e_conftest import TIMEOUT_S, Home, eventually
+from e2e_conftest import TIMEOUT_S, Home, eventually, running
 from servers import Server, needs_mlflow
 
 import troupe
@@ -49,7 +49,7 @@ def test_a9_a_head_and_a_tracker_that_are_killed_cost_the_run_nothing(home: Home
     handle = train.submit(str(tmp_path / "begun"), str(tmp_path / "go"))
     eventually((tmp_path / "begun").exists, timeout=LIMIT_S, what="the first metric")
     os.kill(started["pid"], signal.SIGKILL)
-    eventually(lambda: not Path(f"/proc/{started['pid']}/exe").exists(), what="the head's end")
+    eventually(lambda: not running(started["pid"]), what="the head's end")
     assert home.json("start", "--head", "--no-worker")["resumed"]
     (first,) = trackers(home)
     os.kill(first, signal.SIGKILL)

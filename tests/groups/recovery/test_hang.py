@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 from _loop import who_am_i
-from e2e_conftest import Home, eventually
+from e2e_conftest import Home, eventually, running
 
 from troupe import exceptions, train
 from troupe.launch import current, distributed, submit_command
@@ -58,7 +58,7 @@ def test_a_rank_that_keeps_others_waiting_is_named_and_killed(idle: Home, tmp_pa
     else:
         assert "it says nothing: it is stopped, or in code that keeps Python's lock" in words
     pid = int((tmp_path / "pid").read_text())
-    eventually(lambda: not Path(f"/proc/{pid}").exists(), what="the end of the rank that kept the others waiting")
+    eventually(lambda: not running(pid), what="the end of the rank that kept the others waiting")
 
 
 def test_a_rank_may_wait_in_a_thread_beside_its_main_one(idle: Home, tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 from _loop import die, reduce_for_ever, who_am_i
-from e2e_conftest import Home, eventually
+from e2e_conftest import Home, eventually, running
 
 from troupe import exceptions, train
 from troupe.launch import distributed, ray_launch, submit_command
@@ -221,7 +221,7 @@ def test_who_does_not_come_is_named_and_is_a_death(idle: Home, tmp_path: Path) -
     assert results[0]["is"] == (0, 1)
     assert "did not come to the re-form of the ranks' group (epoch 2) within 30 s of another rank's death" in results[1].cause
     pid = int((tmp_path / "pid").read_text())
-    eventually(lambda: not Path(f"/proc/{pid}").exists(), what="the end of the rank that did not come")
+    eventually(lambda: not running(pid), what="the end of the rank that did not come")
 
 
 def test_reform_by_hand(idle: Home) -> None:

@@ -9,7 +9,7 @@ import signal
 from pathlib import Path
 
 import pytest
-from e2e_conftest import Home, eventually
+from e2e_conftest import Home, eventually, running
 
 import troupe
 from troupe import train
@@ -73,7 +73,7 @@ def test_the_head_is_away_when_a_rank_dies(home: Home, tmp_path: Path) -> None:
     handle = loop.submit(str(tmp_path))
     pids = in_the_loop(tmp_path)
     os.kill(head["pid"], signal.SIGKILL)
-    eventually(lambda: not Path(f"/proc/{head['pid']}").exists(), what="the end of the head")
+    eventually(lambda: not running(head["pid"]), what="the end of the head")
     os.kill(pids[1], signal.SIGKILL)
     home.json("start", "--head", "--no-worker")
     results = handle.result(LIMIT_S)

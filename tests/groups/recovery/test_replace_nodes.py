@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from e2e_conftest import Home, eventually
+from e2e_conftest import Home, eventually, running
 
 import troupe
 from troupe import exceptions, train
@@ -134,7 +134,7 @@ def test_the_head_is_away_when_a_rank_dies(home: Home, tmp_path: Path) -> None:
     handle = job(processes=4).submit(str(tmp_path))
     pids = in_the_loop(tmp_path, 4)
     os.kill(head["pid"], signal.SIGKILL)
-    eventually(lambda: not Path(f"/proc/{head['pid']}").exists(), what="the end of the head")
+    eventually(lambda: not running(head["pid"]), what="the end of the head")
     os.kill(pids[1], signal.SIGKILL)
     home.json("start", "--head", "--no-worker")
     results = handle.result(LIMIT_S)
@@ -169,7 +169,7 @@ def test_the_head_is_killed_while_the_replacement_comes(home: Home, tmp_path: Pa
     handle = loop.submit(str(tmp_path))
     eventually(lambda: (tmp_path / "here").exists(), timeout=LIMIT_S, what="the replacement")
     os.kill(head["pid"], signal.SIGKILL)
-    eventually(lambda: not Path(f"/proc/{head['pid']}").exists(), what="the end of the head")
+    eventually(lambda: not running(head["pid"]), what="the end of the head")
     (tmp_path / "go").touch()
     home.json("start", "--head", "--no-worker")
     assert handle.result(LIMIT_S) == [(rank, 3, 2) for rank in range(3)]
