@@ -20,6 +20,20 @@ bool MayRestart(const Actor& actor) {
           actor.restarts < static_cast<std::uint32_t>(actor.spec.max_restarts));
 }
 
+namespace {
+
+// Whether another life of it, or another actor of its name, may start while its node is lost, so
+// that its node must fence it. A launch that ends with its node ends its actors, and their names,
+// with its epoch; one that goes on without that node does not.
+bool IsRecreatable(Turn& turn, const Actor& actor) {
+  const wire::ActorSpec& spec = actor.spec;
+  if (spec.name.empty() && !spec.detached && spec.max_restarts == 0) return false;
+  const Launch* launch = turn.FindLaunch(actor.launch);
+  return launch == nullptr || launch->spec.on_rank_death != wire::RankDeath::kFail;
+}
+
+}  // namespace
+
 void SendStart(Turn& turn, const Actor& actor) {
   wire::StartActor start;
   start.actor = actor.spec.actor;
@@ -36,8 +50,7 @@ void SendStart(Turn& turn, const Actor& actor) {
   start.epoch = actor.epoch;
   start.max_concurrency = actor.spec.max_concurrency;
   start.payload = actor.spec.payload;
-  start.recreatable = actor.launch.IsNil() && (!actor.spec.name.empty() || actor.spec.detached ||
-                                               actor.spec.max_restarts != 0);
+  start.recreatable = IsRecreatable(turn, actor);
   start.lends = actor.spec.leased && !actor.own_group.IsNil();
   if (const Node* holder = turn.SeeNode(start.payload.holder)) {
     start.payload.host = holder->info.listen_host;

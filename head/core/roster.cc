@@ -7,6 +7,7 @@
 
 #include "head/core/actor_losses.h"
 #include "head/core/epochs.h"
+#include "head/core/gang/regroup.h"
 #include "head/core/groups.h"
 #include "head/core/owners.h"
 #include "head/core/reconcile.h"
@@ -353,16 +354,29 @@ void ForgetNode(Turn& turn, const NodeId& id) {
   turn.Append(std::move(forgotten));
 }
 
+namespace {
+
+// What a launch's ranks and actors had there. A launch that fails with the node ends them itself.
+void LoseBundlesInside(Turn& turn, const std::vector<GroupId>& groups, const std::string& why) {
+  for (const GroupId& id : groups) {
+    const Group* group = turn.FindGroup(id);
+    const Launch* launch = group == nullptr ? nullptr : turn.FindLaunch(group->spec.launch);
+    if (launch != nullptr && GoesOnAfterDeaths(*launch)) LoseBundles(turn, id, why);
+  }
+}
+
+}  // namespace
+
 void LoseNode(Turn& turn, Node& node, const std::string& cause, bool verdict) {
   if (node.dead) return;
   const NodeId id = node.id;
   // Before the node's holdings are forgotten: who had something there.
   std::vector<GroupId> groups;
+  std::vector<GroupId> inside;  // reservations of launches
   for (const auto& [lease, holding] : node.holdings) {
     const Group* group = turn.FindGroup(lease.first);
-    if (group != nullptr && group->attempt == lease.second && holding.parent.IsNil()) {
-      groups.push_back(lease.first);
-    }
+    if (group == nullptr || group->attempt != lease.second) continue;
+    (holding.parent.IsNil() ? groups : inside).push_back(lease.first);
   }
   wire::NodeDied died;
   died.node = id;
@@ -386,6 +400,7 @@ void LoseNode(Turn& turn, Node& node, const std::string& cause, bool verdict) {
   FailLaunchesOn(turn, id, text, verdict);
   LoseActorsOn(turn, id, text, verdict);
   for (const GroupId& group : groups) LoseBundles(turn, group, text);
+  LoseBundlesInside(turn, inside, text);
   turn.state.dirty = true;
 }
 

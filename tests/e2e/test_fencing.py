@@ -19,7 +19,7 @@ import cloudpickle
 import gangs
 import pytest
 from conftest import Home, eventually, running, stand_still
-from gangs import Gang
+from gangs import Gang, live
 from namespaces import Hosts, why_not
 
 import troupe
@@ -145,18 +145,36 @@ def told(folder: Path) -> set[int]:
     return {int(file.name) for file in folder.iterdir()} if folder.exists() else set()
 
 
+def take_a_name_twice(folder: str) -> int:
+    """A rank's life: makes an actor on the node that it is told; told again, it kills that one and makes another of its name."""
+    made = troupe.remote(Teller).options(name="one", scheduling_strategy=On(live(folder), soft=True))
+    first = made.remote(f"{folder}/one")
+    Path(folder, f"{os.environ['TROUPE_EPOCH']}-{os.environ['RANK']}.word").read_text()
+    troupe.kill(first)
+    return troupe.get(made.remote(f"{folder}/one").pid.remote(), timeout=180)
+
+
 def test_an_actor_that_is_made_elsewhere_has_ended_before(healed: Hosts, tmp_path: Path) -> None:
-    """The named one may be re-created: its node kills it at the fence. The other one runs until its node is told."""
+    """The named one may be re-created: its node kills it at the fence. The other one runs until its node is told.
+
+    AN-4: in a launch that goes on without the node, too, another actor of a name starts when the one before has ended.
+    """
+    gang, there = spread(tmp_path, function=take_a_name_twice, on_rank_death="shrink")
+    gang.tell(1 - there, repr(seen("b")["node_id"]))
+    [inside] = eventually(lambda: told(tmp_path / "gang" / "one"), what="the launch's actor")
     b = On(seen("b")["node_id"], soft=True)
     made = troupe.remote(Teller)
     named = made.options(name="teller", max_restarts=-1, scheduling_strategy=b).remote(str(tmp_path / "named"))
     plain = made.options(scheduling_strategy=b).remote(str(tmp_path / "plain"))
     first, other = (eventually(lambda: told(tmp_path / name), what="an actor").copy().pop() for name in ("named", "plain"))
-    eventually(lambda: [actor["node"] for actor in troupe.state.list_actors() if actor["state"] == "alive"] == ["b", "b"],
-               what="both actors")
+    eventually(lambda: [actor["node"] for actor in troupe.state.list_actors() if actor["state"] == "alive"] == ["b"] * 3,
+               what="all actors")
     healed.isolate("b")
+    gang.tell(1 - there, "once more")
     eventually(lambda: told(tmp_path / "named") - {first}, what="the actor's next life")
     assert not running(first) and running(other)
+    after = gang.handle.result(180)[1 - there]
+    assert told(tmp_path / "gang" / "one") == {inside, after} and not running(inside)
     with pytest.raises(troupe.exceptions.ActorDiedError, match="not heard of for .* and has not come back"):
         troupe.get(plain.pid.remote(), timeout=60)
     healed.heal()

@@ -231,14 +231,16 @@ void OnReformTimer(Turn& turn, const LaunchId& id) {
   OnRankEnded(turn, *launch);  // R4
 }
 
+bool GoesOnAfterDeaths(const Launch& launch) {
+  return launch.on_nodes() && launch.spec.on_rank_death != wire::RankDeath::kFail &&
+         launch.phase == wire::LaunchState::kRunning && !Failing(launch);
+}
+
 bool FailEpochOfGroup(Turn& turn, const GroupId& gang, const std::string& why) {
   const Group* group = turn.FindGroup(gang);
   Launch* launch = group == nullptr ? nullptr : turn.FindLaunch(group->spec.launch);
   if (launch == nullptr || !launch->on_nodes()) return false;
-  // It goes on without the ranks that were there: they are known to have died.
-  const bool goes_on = launch->spec.on_rank_death != wire::RankDeath::kFail &&
-                       launch->phase == wire::LaunchState::kRunning && !Failing(*launch);
-  if (goes_on) return true;
+  if (GoesOnAfterDeaths(*launch)) return true;
   FailEpoch(turn, *launch, FailureOn(turn, *launch, -1, why));
   return true;
 }

@@ -44,6 +44,9 @@ void OnReformTimer(Turn& turn, const LaunchId& id);
 /// After replay: groups that were not formed are waited for anew.
 void ResumeRegroups(Turn& turn);
 
+/// Whether the launch runs, and goes on without the ranks of a node that is lost: they are known to
+/// have died.
+bool GoesOnAfterDeaths(const Launch& launch);
 /// True when the group was the gang of a launch on nodes, whose epoch now failed.
 bool FailEpochOfGroup(Turn& turn, const GroupId& gang, const std::string& why);
 
