@@ -134,9 +134,10 @@ class PySession : public actors::CallRunner {
              std::uint64_t sequence);
   /// Runs the method here. A new reference, or nullptr with an error set.
   PyObject* Invoke(const Shape& shape, Arguments& arguments);
-  /// The same of one that streams: sends its items.
+  /// The same of one that streams: sends its items. `cut_off`: not all of them, since the caller
+  /// wanted no more.
   PyObject* Stream(const Shape& shape, Arguments& arguments, actors::CallerConnection& peer,
-                   std::uint64_t sequence);
+                   std::uint64_t sequence, bool* cut_off);
   void HearOfThoseBehind(const Frame& frame);
   std::shared_ptr<ItemSender> NewItems(const Shape& shape, actors::CallerConnection& peer,
                                        std::uint64_t sequence);
@@ -237,13 +238,14 @@ StatusOr<Ran> PySession::Run(const Frame& frame, actors::CallerConnection& peer,
   }
   if (values.size() >= 8 && good) return MakeError(ErrorCode::kInvalid, "bytes after a call");
   PyObject* result = nullptr;
+  bool cut_off = false;
   if (good && Resolve(shape)) {
     if (executor_.defers()) {
       Defer(shape, arguments, peer, frame.head.sequence);
       return Ran::kDeferred;
     }
     const Running running(&running_);
-    result = shape.form.streams ? Stream(shape, arguments, peer, frame.head.sequence)
+    result = shape.form.streams ? Stream(shape, arguments, peer, frame.head.sequence, &cut_off)
                                 : Invoke(shape, arguments);
   }
   using How = ActorExit::How;
@@ -260,8 +262,14 @@ StatusOr<Ran> PySession::Run(const Frame& frame, actors::CallerConnection& peer,
     *flags |= actors::kFlagTaskError;
     return Ran::kStop;
   }
-  const AnswerTo to{peer, frame.head.sequence, shape.name, shape.form, executor_.call_limits()};
-  WriteAnswer(to, result, reply, flags);
+  if (result != nullptr && cut_off) {
+    Py_DECREF(result);
+    WriteCancelled(reply, shape.name, "while it ran");
+    *flags |= actors::kFlagRuntimeError;
+  } else {
+    const AnswerTo to{peer, frame.head.sequence, shape.name, shape.form, executor_.call_limits()};
+    WriteAnswer(to, result, reply, flags);
+  }
   HearOfThoseBehind(frame);
   return Ran::kReplied;
 }
@@ -353,12 +361,13 @@ void PySession::Cancel(std::uint64_t sequence, bool recursive) {
 }
 
 PyObject* PySession::Stream(const Shape& shape, Arguments& arguments,
-                            actors::CallerConnection& peer, std::uint64_t sequence) {
+                            actors::CallerConnection& peer, std::uint64_t sequence,
+                            bool* cut_off) {
   const std::shared_ptr<ItemSender> items = NewItems(shape, peer, sequence);
   PyObject* result = Invoke(shape, arguments);
   if (result == nullptr) return nullptr;
   unsigned sent = 0;
-  return SendItems(result, *items, [&] {
+  result = SendItems(result, *items, [&] {
     // This thread alone reads what the caller says.
     if (items->may_send() && ++sent % kItemsPerLook != 0) return true;
     do {
@@ -369,6 +378,8 @@ PyObject* PySession::Stream(const Shape& shape, Arguments& arguments,
     } while (!items->may_send() && !items->stopped());
     return true;
   });
+  *cut_off = items->cut_off();
+  return result;
 }
 
 PyObject* PySession::Invoke(const Shape& shape, Arguments& arguments) {

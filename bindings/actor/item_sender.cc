@@ -77,9 +77,11 @@ PyObject* SendItems(PyObject* result, ItemSender& items, const std::function<boo
   Py_DECREF(result);
   if (iterator == nullptr) return nullptr;
   bool good = true;
+  bool over = false;  // by itself
   while (good && !items.stopped()) {
     PyObject* item = PyIter_Next(iterator);
-    if (item == nullptr) break;
+    over = item == nullptr;
+    if (over) break;
     items.Send(item);
     good = wait();
   }
@@ -94,7 +96,10 @@ PyObject* SendItems(PyObject* result, ItemSender& items, const std::function<boo
     Py_XDECREF(closed);
   }
   Py_DECREF(iterator);
-  if (type == nullptr) Py_RETURN_NONE;
+  if (type == nullptr) {
+    if (!over) items.CutOff();
+    Py_RETURN_NONE;
+  }
   PyErr_Restore(type, error, traceback);
   return nullptr;
 }

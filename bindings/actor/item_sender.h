@@ -27,6 +27,10 @@ class ItemSender {
   bool may_send() const { return window_.MaySend(); }
   /// The caller wants no more, or is gone.
   bool stopped() const { return stopped_; }
+  /// Whether the items ended before the method did, since the caller wanted no more: such a call
+  /// was cancelled, and must not be answered as one that is over.
+  bool cut_off() const { return cut_off_; }
+  void CutOff() { cut_off_ = true; }
 
   // What the caller said:
   void Taken(std::uint64_t items);
@@ -46,6 +50,7 @@ class ItemSender {
   PyObject* method_;
   actors::ItemWindow window_;
   bool stopped_ = false;
+  bool cut_off_ = false;
   PyObject* on_room_ = nullptr;
   Mutex mutex_;  // never held while the GIL is taken
   CondVar changed_;
@@ -54,7 +59,7 @@ class ItemSender {
 
 /// Sends what `result` gives (steals it), waiting by `wait` when it is too far ahead. A new
 /// reference to None, or nullptr with an error set: what it raised, or what `wait` did, which
-/// returned false then.
+/// returned false then. None is the whole of it, unless `items` is cut_off() then.
 PyObject* SendItems(PyObject* result, ItemSender& items, const std::function<bool()>& wait);
 
 }  // namespace troupe::bindings

@@ -114,6 +114,7 @@ class PoolExecutor::Pool : public std::enable_shared_from_this<Pool> {
         items.AwaitRoom();
         return true;
       });
+      if (result != nullptr && items.cut_off()) call->AnswerCancelled("while it ran", true);
     }
     const ActorExit::How how = result == nullptr ? ActorExit::HowRaised() : ActorExit::How::kStays;
     const bool leaves = how != ActorExit::How::kStays;

@@ -110,12 +110,18 @@ def test_dropped_or_cancelled_it_ends_the_method(idle: Home, tmp_path: Path) -> 
     assert troupe.get(next(stream), timeout=60) == 0
     del stream
     eventually((tmp_path / "closed").exists, what="the end of the method")
-    stream = source.items.options(_generator_backpressure_num_objects=1).remote(str(tmp_path), 0, "exits")
-    assert troupe.get(next(stream), timeout=60) == 0
-    troupe.cancel(stream)
-    assert len(list(stream)) < COUNT
-    assert troupe.get(source.pid.remote(), timeout=60)
     troupe.kill(source)
+    for options in ({}, {"max_concurrency": 2}):
+        source = Source.options(**options).remote()
+        stream = source.items.options(_generator_backpressure_num_objects=1).remote(str(tmp_path), 0, "exits")
+        assert troupe.get(next(stream), timeout=60) == 0
+        troupe.cancel(stream)
+        given = list(stream)
+        assert len(given) < COUNT
+        with pytest.raises(exceptions.TaskCancelledError):  # it does not look as if it had ended well
+            troupe.get(given[-1], timeout=60)
+        assert troupe.get(source.pid.remote(), timeout=60)
+        troupe.kill(source)
 
 
 def test_of_an_actor_that_is_dead_for_good_what_ended_it_is_the_last_item(idle: Home, tmp_path: Path) -> None:

@@ -122,16 +122,23 @@ def _gather(stream: ObjectRefGenerator, promise: _calls.Promise, refs: list[Any]
 
 async def give(items: Any, sink: Any) -> None:
     """Gives what a method of an async actor yields: a step per item of an async generator; a plain one blocks
-    the loop between its items, as its code does."""
+    the loop between its items, as its code does.
+
+    Raises:
+        asyncio.CancelledError: if the caller wants no more before the method is over, whatever the method does with
+            the cancellation itself.
+    """
+    import asyncio
+
     try:
         if hasattr(items, "__aiter__"):
             async for item in items:
                 if not sink.send(item) and await _stopped(sink):
-                    break
+                    raise asyncio.CancelledError
         else:
             for item in items:
                 if not sink.send(item) and await _stopped(sink):
-                    break
+                    raise asyncio.CancelledError
     finally:
         close = getattr(items, "aclose", None)
         if close is not None:
