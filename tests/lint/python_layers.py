@@ -16,7 +16,7 @@ EXTENSION = "troupe._native"  # in C++, below all
 # Below all rooms: what each of them may use.
 ROOTS = (
     "_after_import", "_background", "_bridge", "_callbacks", "_calls", "_checks", "_context", "_exception_pickles", "_identity", "_job",
-    "_pickled", "_rendezvous", "_strategies", "_tracebacks", "_visible", "_waiting", "_words", "exceptions",
+    "_pickled", "_rendezvous", "_strategies", "_tracebacks", "_typed", "_visible", "_waiting", "_words", "exceptions",
     "dag",  # public, and asks nothing of its nodes but what all calls have
 )
 # From below: a room, and what is in it: modules, and packages with all that is below them. What is in none is a face, above all.

@@ -25,7 +25,7 @@ if "multiprocessing.process" in sys.modules:
     main_import.watch()
 
 _WHERE = {
-    "init": "_api", "shutdown": "_api", "is_initialized": "_api", "remote": "_api", "get": "_api", "put": "_api",
+    "init": "_api", "shutdown": "_api", "is_initialized": "_api", "remote": "_tasks.remote", "get": "_api", "put": "_api",
     "wait": "_api", "cancel": "_api", "nodes": "_api", "cluster_resources": "_api", "available_resources": "_api",
     "get_gpu_ids": "_gpu_ids", "exit_actor": "_api", "ClusterContext": "_api",
     "kill": "_actors.classes", "get_actor": "_actors.classes", "ActorClass": "_actors.classes", "ActorHandle": "_actors.handle",
@@ -38,36 +38,39 @@ _WHERE = {
 _MODULES = {"actor", "cli", "cluster_utils", "cross_language", "dag", "data", "exceptions", "job_submission", "launch", "ray_compat", "state", "train", "tune", "util"}
 __all__ = sorted([*_WHERE, *_MODULES - {"data"}, "__version__"])  # data needs pyarrow, which `from troupe import *` must not
 
-if TYPE_CHECKING:
-    from troupe import actor, cluster_utils, cross_language, dag, data, exceptions, job_submission, launch, ray_compat, state, train, tune, util  # noqa: F401
-    from troupe._actors.classes import ActorClass, get_actor, kill  # noqa: F401
-    from troupe._actors.handle import ActorHandle  # noqa: F401
-    from troupe._actors.method_options import method  # noqa: F401
-    from troupe._api import (  # noqa: F401
-        ClusterContext,
-        available_resources,
-        cancel,
-        cluster_resources,
-        exit_actor,
-        get,
-        init,
-        is_initialized,
-        nodes,
-        put,
-        remote,
-        shutdown,
-        wait,
+if TYPE_CHECKING:  # each by its own name, which says that it is public
+    from troupe import actor as actor, cluster_utils as cluster_utils, cross_language as cross_language, dag as dag, data as data
+    from troupe import exceptions as exceptions, job_submission as job_submission, launch as launch, ray_compat as ray_compat, state as state, train as train, tune as tune, util as util
+    from troupe._actors.classes import ActorClass as ActorClass, get_actor as get_actor, kill as kill
+    from troupe._actors.handle import ActorHandle as ActorHandle
+    from troupe._actors.method_options import method as method
+    from troupe._actors.streams import DynamicObjectRefGenerator as DynamicObjectRefGenerator, ObjectRefGenerator as ObjectRefGenerator
+    from troupe._api import (
+        ClusterContext as ClusterContext,
+        available_resources as available_resources,
+        cancel as cancel,
+        cluster_resources as cluster_resources,
+        exit_actor as exit_actor,
+        get as get,
+        init as init,
+        is_initialized as is_initialized,
+        nodes as nodes,
+        put as put,
+        shutdown as shutdown,
+        wait as wait,
     )
-    from troupe._gpu_ids import get_gpu_ids  # noqa: F401
-    from troupe._runtime_context import get_runtime_context  # noqa: F401
-    from troupe._timeline import timeline  # noqa: F401
-    from troupe.exceptions import (  # noqa: F401
-        ConnectionError,
-        GetTimeoutError,
-        JoinError,
-        LaunchError,
-        PlacementError,
-        TroupeError,
+    from troupe._calls import ObjectRef as ObjectRef
+    from troupe._gpu_ids import get_gpu_ids as get_gpu_ids
+    from troupe._runtime_context import get_runtime_context as get_runtime_context
+    from troupe._tasks.remote import remote as remote
+    from troupe._timeline import timeline as timeline
+    from troupe.exceptions import (
+        ConnectionError as ConnectionError,
+        GetTimeoutError as GetTimeoutError,
+        JoinError as JoinError,
+        LaunchError as LaunchError,
+        PlacementError as PlacementError,
+        TroupeError as TroupeError,
     )
 
 
@@ -86,18 +89,20 @@ class _Older:
 sys.meta_path.append(_Older)
 
 
-def __getattr__(name: str) -> Any:
-    if name in _MODULES:
-        return importlib.import_module(f"troupe.{name}")
-    where = _WHERE.get(name)
-    if where is None:
-        from troupe.ray_compat._missing import without  # for those who imported it as ray
+if not TYPE_CHECKING:  # else checkers would take any name for one of the package
 
-        raise AttributeError(f"module 'troupe' has no attribute {name!r}{without(f'ray.{name}')}")
-    value = getattr(importlib.import_module(f"troupe.{where}"), name)
-    importlib.import_module("troupe._pickled").named_in(__name__, value)
-    globals()[name] = value
-    return value
+    def __getattr__(name: str) -> Any:
+        if name in _MODULES:
+            return importlib.import_module(f"troupe.{name}")
+        where = _WHERE.get(name)
+        if where is None:
+            from troupe.ray_compat._missing import without  # for those who imported it as ray
+
+            raise AttributeError(f"module 'troupe' has no attribute {name!r}{without(f'ray.{name}')}")
+        value = getattr(importlib.import_module(f"troupe.{where}"), name)
+        importlib.import_module("troupe._pickled").named_in(__name__, value)
+        globals()[name] = value
+        return value
 
 
 def __dir__() -> list[str]:

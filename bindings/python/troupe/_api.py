@@ -6,14 +6,25 @@ import functools
 import os
 import platform
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any, overload
 
 from troupe import _identity, _job, _waiting, exceptions
 from troupe._cluster import infeasible as _infeasible, selectors, session as _session, view as _view
 from troupe._code import main_import
 
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import TypeVar
 
-class ClusterContext(Mapping):
+    from troupe._actors.handle import ActorHandle
+    from troupe._actors.streams import ObjectRefGenerator
+    from troupe._typed import ObjectRef
+
+    T = TypeVar("T")
+    Waited = TypeVar("Waited", bound="ObjectRef[Any] | ObjectRefGenerator[Any]")
+
+
+class ClusterContext(Mapping[str, str]):
     """What `init` returns: the address, as attribute and item; a context manager that shuts down."""
 
     def __init__(self, session: _session.Session) -> None:
@@ -219,6 +230,10 @@ def is_initialized() -> bool:
     return _session.current_or_none() is not None
 
 
+@overload
+def get(refs: ObjectRef[T], *, timeout: float | None = None) -> T: ...
+@overload
+def get(refs: Sequence[ObjectRef[T]], *, timeout: float | None = None) -> list[T]: ...
 def get(refs: Any, *, timeout: float | None = None) -> Any:
     """The value of a ref, or the list of values of a list of refs, in order. Blocks.
 
@@ -235,7 +250,7 @@ def get(refs: Any, *, timeout: float | None = None) -> Any:
         return _calls.get(refs, left)
 
 
-def put(value: Any, *, _owner: Any = None, _tensor_transport: str | None = None) -> Any:
+def put(value: T, *, _owner: ActorHandle[Any] | None = None, _tensor_transport: str | None = None) -> ObjectRef[T]:
     """A ref of a copy of a value, kept in this process while the ref lives.
 
     Passed as an argument it arrives as the value. With `_owner`, the handle of an actor, the value is kept in that actor and
@@ -246,13 +261,17 @@ def put(value: Any, *, _owner: Any = None, _tensor_transport: str | None = None)
     from troupe import _calls
     from troupe._bridge import native
 
+    kept: Any = value
     if _tensor_transport is not None:
-        value = _with_its_tensors_here(value, _tensor_transport, _owner)
-    if type(value) is _calls.Ref:
+        kept = _with_its_tensors_here(value, _tensor_transport, _owner)
+    if type(kept) is _calls.Ref:
         raise TypeError("put() takes a value, not a ref")
     if _owner is not None and not _is_self(_owner):
-        return get(_owner.__ray_call__.remote(_put_here, [value]))[0]
-    return native.completed_ref(value)
+        kept = get(_owner.__ray_call__.remote(_put_here, [kept]))[0]
+    else:
+        kept = native.completed_ref(kept)
+    ref: ObjectRef[T] = kept
+    return ref
 
 
 def _with_its_tensors_here(value: Any, transport: str, owner: Any) -> Any:
@@ -278,9 +297,9 @@ def _with_its_tensors_here(value: Any, transport: str, owner: Any) -> Any:
 def _is_self(owner: Any) -> bool:
     """Whether it is a handle of the actor that this process is. TypeError: it is none of any."""
     from troupe import _runtime_context
-    from troupe._actors import classes
+    from troupe._actors.handle import ActorHandle
 
-    if not isinstance(owner, classes.ActorHandle):
+    if not isinstance(owner, ActorHandle):
         raise TypeError(f"put(_owner=) takes the handle of an actor, not {owner!r}")
     return _runtime_context.get_runtime_context().get_actor_id() == owner._actor_id.hex()
 
@@ -289,8 +308,8 @@ def _put_here(_instance: Any, held: list[Any]) -> list[Any]:
     return [put(held[0])]
 
 
-def wait(refs: list[Any], *, num_returns: int = 1, timeout: float | None = None,
-         fetch_local: bool = True) -> tuple[list[Any], list[Any]]:
+def wait(refs: list[Waited], *, num_returns: int = 1, timeout: float | None = None,
+         fetch_local: bool = True) -> tuple[list[Waited], list[Waited]]:
     """(ready, not ready), both in the order given, once `num_returns` are ready or `timeout` s passed.
 
     A generator of refs is ready when its next ref, or the end, is there.
@@ -308,7 +327,8 @@ def _wait(refs: list[Any], num_returns: int, timeout: float | None) -> tuple[lis
     from troupe import _calls
 
     try:
-        return _calls.wait(refs, num_returns, timeout)
+        done: tuple[list[Any], list[Any]] = _calls.wait(refs, num_returns, timeout)
+        return done
     except TypeError:
         if not isinstance(refs, list) or not any(isinstance(each, _calls.RefStream) for each in refs):
             raise
@@ -327,7 +347,7 @@ def _wait_with_streams(refs: list[Any], num_returns: int, timeout: float | None)
     return [given[id(each)] for each in ready], [given[id(each)] for each in rest]
 
 
-def cancel(ref: Any, *, force: bool = False, recursive: bool = True) -> None:
+def cancel(ref: ObjectRef[Any] | ObjectRefGenerator[Any], *, force: bool = False, recursive: bool = True) -> None:
     """Asks that the call of a ref, or of a generator, be not run, or ended; returns at once.
 
     A call that waits for its actor is not run; a coroutine gets asyncio's cancellation; a plain method goes on,
@@ -408,34 +428,5 @@ def exit_actor() -> None:
     raise exceptions.ActorExit(0)
 
 
-def remote(*args: Any, **options: Any) -> Any:
-    """Decorator that makes an actor class of a class, or a task of a function.
-
-        @troupe.remote
-        class Counter: ...
-
-        @troupe.remote(num_cpus=1, max_concurrency=4)
-        class Server: ...
-    """
-    if args:
-        if options or len(args) != 1 or not callable(args[0]):
-            raise TypeError("@remote is used bare on a class or function, or with keyword options only")
-        return _remote_of(args[0], {})
-    if not options:
-        raise TypeError("@remote() takes at least one option; without any, write @remote")
-    return lambda target: _remote_of(target, options)
-
-
-def _remote_of(target: Any, options: Mapping[str, Any]) -> Any:
-    from troupe._actors.classes import ActorClass
-    from troupe._tasks.functions import RemoteFunction
-
-    if isinstance(target, (ActorClass, RemoteFunction)):
-        raise TypeError(f"{target} is what @remote makes already; .options(...) of it changes how it runs")
-    if isinstance(target, type):
-        return ActorClass(target, options)
-    return RemoteFunction(target, options)
-
-
 __all__ = ["ClusterContext", "available_resources", "cancel", "cluster_resources", "exit_actor", "get", "init",
-           "is_initialized", "nodes", "put", "remote", "shutdown", "wait"]
+           "is_initialized", "nodes", "put", "shutdown", "wait"]

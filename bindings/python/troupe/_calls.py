@@ -2,14 +2,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from troupe import exceptions
 from troupe._bridge import native
 from troupe._identity import boot_id
 
-Ref = ObjectRef = native.Ref
-RefStream = native.RefStream
+if TYPE_CHECKING:
+    from troupe._typed import ObjectRef as ObjectRef, RefStream as RefStream
+
+    Ref = ObjectRef
+else:
+    Ref = ObjectRef = native.Ref
+    RefStream = native.RefStream
 get = native.get
 wait = native.wait
 _CODES = {kind: code for code, kind in exceptions.BY_CODE.items()}

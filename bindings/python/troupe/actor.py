@@ -6,13 +6,18 @@
 """
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from troupe import _pickled
 from troupe._actors.classes import ActorClass
 from troupe._actors.handle import ActorHandle, ActorMethod
 from troupe._api import exit_actor
 
 _pickled.named_in(__name__, ActorClass, ActorHandle, ActorMethod, exit_actor)
-ActorProxy = ActorHandle
-"""For annotations: ActorProxy[A]."""
+if TYPE_CHECKING:
+    from troupe._typed import ActorProxy
+else:
+    ActorProxy = ActorHandle
+"""For annotations: ActorProxy[A] is a handle of an A, of which checkers know the methods that have `@troupe.method`, with their types, and no others."""
 
 __all__ = ["ActorClass", "ActorHandle", "ActorMethod", "ActorProxy", "exit_actor"]

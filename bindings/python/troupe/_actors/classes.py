@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import types
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from troupe import _job, _pickled, _words, exceptions
 from troupe._actors import handle_counts, options as _actor_options, parameters
@@ -19,14 +19,21 @@ from troupe._actors.method_options import Remote, Traits
 from troupe._cluster import infeasible, selectors, session as _session
 from troupe._code import environment as _environment, main_import
 from troupe._identity import new_id
+from troupe._typed import ActorClassOf, ActorT, ConstructorT
+
+if TYPE_CHECKING:
+    from typing import Never, Unpack
+
+    from troupe._typed import DeclaredHandle
+    from troupe._typed.options import ActorOptions
 
 INLINE_BYTES_MAX = 64 << 10
 
 
-class ActorClass(Remote):
+class ActorClass(Remote, ActorClassOf[ActorT, ConstructorT]):
     """What `@troupe.remote` makes of a class. `remote(...)` creates an actor, `options(...)` changes how."""
 
-    __class_getitem__ = classmethod(types.GenericAlias)  # ActorClass[A], for annotations
+    __class_getitem__: Any = classmethod(types.GenericAlias)  # ActorClass[A], for annotations
 
     def __init__(self, cls: type, options: Mapping[str, Any]) -> None:
         self._cls = cls
@@ -34,7 +41,7 @@ class ActorClass(Remote):
         self.__name__, self.__qualname__ = cls.__name__, cls.__qualname__
         self.__module__, self.__doc__ = cls.__module__, cls.__doc__
 
-    def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, /, *args: object, **kwargs: object) -> Never:
         raise TypeError(f"Actors cannot be instantiated directly. Instead of '{self.__name__}()', use '{self.__name__}.remote()'.")
 
     _shows_its_class = True
@@ -51,35 +58,38 @@ class ActorClass(Remote):
     def __dir__(self) -> list[str]:
         return sorted({*super().__dir__(), *dir(self._cls)})
 
-    def __mro_entries__(self, bases: tuple) -> tuple:
+    def __mro_entries__(self, bases: tuple[Any, ...]) -> tuple[Any, ...]:
         raise TypeError(f"a class cannot inherit from the actor class {self.__name__}: inherit from a plain class, and make what is "
                         "derived from it an actor class with @remote")
 
     def __repr__(self) -> str:
         return f"<actor class {self.__name__}>"
 
-    def __reduce__(self) -> tuple:
+    def __reduce__(self) -> tuple[Any, ...]:
         return _pickled.actor_class, (self._cls, self._options)
 
-    def options(self, **options: Any) -> "ActorClass":
+    def options(self, **options: Unpack[ActorOptions]) -> ActorClass[ActorT, ConstructorT]:
         """The same class with other options for the actors it creates."""
         return ActorClass(self._cls, selectors.changed(self._options, options))
 
-    def remote(self, /, *args: Any, **kwargs: Any) -> "ActorHandle":
-        """Creates an actor and returns its handle at once.
+    if not TYPE_CHECKING:  # checkers read RemoteCall.remote
 
-        Raises, before anything starts: LaunchError (arguments too large or unpicklable), PlacementError
-        (no node can ever hold it), ActorAlreadyExistsError. What the constructor raises comes out of the
-        first call, as ActorDiedError that is also of the exception's own type. So does the error of a ref among its
-        arguments; where one is still to come the actor starts when it is there (one with a name is waited for here), and
-        what would have been raised comes out of the first call too.
-        """
-        return create(self._cls, args, kwargs, self._options)
+        def remote(self, /, *args: Any, **kwargs: Any) -> ActorHandle[ActorT]:
+            """Creates an actor and returns its handle at once.
 
-    def _remote(self, args: Sequence[Any] | None = None, kwargs: Mapping[str, Any] | None = None, **options: Any) -> "ActorHandle":
+            Raises, before anything starts: LaunchError (arguments too large or unpicklable), PlacementError
+            (no node can ever hold it), ActorAlreadyExistsError. What the constructor raises comes out of the
+            first call, as ActorDiedError that is also of the exception's own type. So does the error of a ref among its
+            arguments; where one is still to come the actor starts when it is there (one with a name is waited for here), and
+            what would have been raised comes out of the first call too.
+            """
+            return create(self._cls, args, kwargs, self._options)
+
+    def _remote(self, args: Sequence[Any] | None = None, kwargs: Mapping[str, Any] | None = None, **options: Unpack[ActorOptions]) -> ActorHandle[ActorT]:
         """Ray's other way to write `options(...).remote(*args, **kwargs)`."""
-        made = self.options(**options) if options else self
-        return made.remote(*(args or ()), **(kwargs or {}))
+        made: Any = self.options(**options) if options else self
+        handle: ActorHandle[ActorT] = made.remote(*(args or ()), **(kwargs or {}))
+        return handle
 
     def bind(self, /, *args: Any, **kwargs: Any) -> Any:
         """An actor for each execution, as a node of a graph (troupe.dag)."""
@@ -88,7 +98,7 @@ class ActorClass(Remote):
         return ClassNode(self, Traits.of_class(self._cls, self._options).methods or {}, args, kwargs)
 
 
-def create(cls: type, args: tuple, kwargs: dict, options: Mapping[str, Any], *, session: _session.Session | None = None,
+def create(cls: type[Any], args: tuple[Any, ...], kwargs: dict[str, Any], options: Mapping[str, Any], *, session: _session.Session | None = None,
            shown: bool = True, environment: Mapping[str, Any] | None = None) -> "ActorHandle":
     """See ActorClass.remote. `session`: None: the process's own; unless `shown`, what it prints is in its logs alone. `environment`: built before, for
     many actors of the same options."""
@@ -162,7 +172,7 @@ def _ask(session: _session.Session, spec: dict[str, Any], payload: bytes, link: 
     return link
 
 
-def get_actor(name: str, namespace: str | None = None) -> "ActorHandle":
+def get_actor(name: str, namespace: str | None = None) -> ActorHandle[Any]:
     """A handle of a named actor, which does not keep it alive; of this program's namespace, unless `namespace` says which.
 
     Raises ValueError when there is none of that name alive.
@@ -182,7 +192,7 @@ def get_actor(name: str, namespace: str | None = None) -> "ActorHandle":
     return ActorHandle(watched(session, info["actor"], info["class_name"], traits), traits)
 
 
-def kill(actor: ActorHandle, *, no_restart: bool = True) -> None:
+def kill(actor: DeclaredHandle[Any] | type[Any], *, no_restart: bool = True) -> None:
     """Ends an actor at once; its calls fail with ActorDiedError, those made here from now on too."""
     if not isinstance(actor, ActorHandle):
         raise ValueError(f"kill() takes an actor handle, not {type(actor).__name__}")

@@ -4,7 +4,7 @@ from __future__ import annotations
 import contextlib
 import types
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any, overload
 
 from troupe import _pickled, _waiting, exceptions
 from troupe._actors.handle_counts import Life
@@ -13,9 +13,17 @@ from troupe._actors.method_options import STREAMING, MethodOptions, Traits
 from troupe._actors.parameters import check_of
 from troupe._cluster import session as _session
 from troupe._identity import HexID
+from troupe._typed import ActorT, HandleOf, P, R, RemoteCall
+
+if TYPE_CHECKING:
+    from typing import Literal, Never, Unpack
+
+    from troupe._actors.streams import DynamicObjectRefGenerator, ObjectRefGenerator
+    from troupe._typed import ObjectRef
+    from troupe._typed.options import MethodOptions as GivenOptions
 
 
-class ActorMethod(Caller):
+class ActorMethod(Caller, RemoteCall[P, R]):
     """A method of a handle. `remote(...)` calls it and returns a ref of the answer, a list of refs with
     `num_returns`, or an ObjectRefGenerator of a method that yields.
 
@@ -54,7 +62,7 @@ class ActorMethod(Caller):
                 bound = streams.gathering(bound)
             if _waiting.around_wait is not None:
                 bound = _waiting.lending(bound)
-            self.remote = bound
+            self.remote = bound  # type: ignore[method-assign]
         return bound(*args, **kwargs)
 
     def _retried(self, /, *args: Any, **kwargs: Any) -> Any:
@@ -68,7 +76,7 @@ class ActorMethod(Caller):
             return self._streamed(retries, args, kwargs)
         return RetriedCalls.of(self._link).call(self._target, self._options, retries, args, kwargs, self._life)
 
-    def _streamed(self, retries: int, args: tuple, kwargs: dict) -> Any:
+    def _streamed(self, retries: int, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         from troupe._actors import retried_streams, streams
 
         def start(*args: Any, **kwargs: Any) -> Any:
@@ -76,14 +84,22 @@ class ActorMethod(Caller):
 
         return (streams.gathering(start) if self._options.gathered else start)(*args, **kwargs)
 
-    def options(self, **options: Any) -> "ActorMethod":
+    @overload
+    def options(self, *, num_returns: Literal["dynamic"], **options: Unpack[GivenOptions]) -> ActorMethod[P, ObjectRef[DynamicObjectRefGenerator[Any]]]: ...
+    @overload
+    def options(self, *, num_returns: Literal["streaming"], **options: Unpack[GivenOptions]) -> ActorMethod[P, ObjectRefGenerator[Any]]: ...
+    @overload
+    def options(self, *, num_returns: int, **options: Unpack[GivenOptions]) -> ActorMethod[P, list[ObjectRef[Any]]]: ...
+    @overload
+    def options(self, *, num_returns: None = None, **options: Unpack[GivenOptions]) -> ActorMethod[P, R]: ...
+    def options(self, **options: Any) -> ActorMethod[P, Any]:
         """The same method with options for its calls: num_returns, concurrency_group, max_task_retries,
         retry_exceptions. Raises ValueError for others."""
         return ActorMethod(self._link, self._name, self._options.with_given(options), self._retries, self._life)
 
-    def _remote(self, args: Sequence[Any] | None = None, kwargs: Mapping[str, Any] | None = None, **options: Any) -> Any:
+    def _remote(self, args: Sequence[Any] | None = None, kwargs: Mapping[str, Any] | None = None, **options: Unpack[GivenOptions]) -> R:
         """Ray's other way to write `options(...).remote(*args, **kwargs)`; an option that is None is not given."""
-        given = {name: value for name, value in options.items() if value not in (None, "")}
+        given: Any = {name: value for name, value in options.items() if value not in (None, "")}
         method = self.options(**given) if given else self
         return method.remote(*(args or ()), **(kwargs or {}))
 
@@ -96,28 +112,28 @@ class ActorMethod(Caller):
     def __repr__(self) -> str:
         return f"<method {self._name} of {self._link.label}>"
 
-    def __reduce__(self) -> tuple:
+    def __reduce__(self) -> tuple[Any, ...]:
         """It travels as its handle does, and keeps the actor alive where that would."""
         traits = Traits({self._name: self._options}, self._retries, self._link.pending_max, self._link.ordered)
         return _pickled.actor_method, (ActorHandle(self._link, traits, self._life), self._name)
 
-    def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, /, *args: object, **kwargs: object) -> Never:
         raise TypeError(f"Actor methods cannot be called directly. Instead of running 'object.{self._name}()', try "
                         f"'object.{self._name}.remote()'.")
 
 
-class ActorHandle:
+class ActorHandle(HandleOf[ActorT]):
     """A reference to an actor. Can be passed to other processes of the cluster; equal to every other handle of
     the same actor. With `life` it keeps the actor alive."""
 
-    __class_getitem__ = classmethod(types.GenericAlias)  # ActorHandle[A], for annotations
+    __class_getitem__: Any = classmethod(types.GenericAlias)  # ActorHandle[A], for annotations
 
     def __init__(self, link: ActorLink, traits: Traits, life: Life | None = None) -> None:
         self._link = link
         self._traits = traits
         self._life = life
 
-    def __getattr__(self, name: str) -> ActorMethod:
+    def __getattr__(self, name: str) -> ActorMethod[..., ObjectRef[Any]]:  # type: ignore[override]  # of a DeclaredHandle, none
         if name in ("_life", "_link", "_traits"):  # of a handle that is being made
             raise AttributeError(name)
         options = self._traits.options_of(name)
@@ -139,7 +155,7 @@ class ActorHandle:
     def __eq__(self, other: object) -> bool:
         return isinstance(other, ActorHandle) and other._link.actor == self._link.actor
 
-    def __reduce__(self) -> tuple:
+    def __reduce__(self) -> tuple[Any, ...]:
         if self._link.late is not None:
             self._link.late.wait()  # others ask the head for it
         weak = self._link.actor, self._link.class_name, self._traits
@@ -154,7 +170,7 @@ class ActorHandle:
     def __copy__(self) -> "ActorHandle":
         return ActorHandle(self._link, self._traits, self._life)
 
-    def __deepcopy__(self, memo: dict) -> "ActorHandle":
+    def __deepcopy__(self, memo: dict[int, Any]) -> "ActorHandle":
         return self.__copy__()
 
     @property

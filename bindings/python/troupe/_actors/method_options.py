@@ -10,11 +10,23 @@ import inspect
 import json
 import weakref
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any, overload
 
 from troupe import _pickled, _words
 from troupe._actors import parameters as _parameters
 from troupe._actors.parameters import Parameters
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Coroutine, Iterator
+    from typing import Concatenate, Literal, ParamSpec, TypeVar, Unpack
+
+    from troupe._actors.streams import ObjectRefGenerator
+    from troupe._typed import DeclaredMethod, ObjectRef
+    from troupe._typed.decorators import DynamicMethodDecorator, MethodDecorator, SplitMethodDecorator
+    from troupe._typed.options import MethodOptions as GivenOptions
+
+    P = ParamSpec("P")
+    T = TypeVar("T")
 
 STREAMING = "streaming"
 DYNAMIC = "dynamic"
@@ -43,7 +55,7 @@ class MethodOptions:
     gathered: bool = False  # a stream whose refs are one value, there once the method is over
     parameters: Parameters | None = None  # what it may be called with, where that is known
 
-    def __reduce__(self) -> tuple:
+    def __reduce__(self) -> tuple[Any, ...]:
         return _pickled.method_options, (_pickled.fields_of(self),)
 
     def target(self, method: str) -> str:
@@ -142,19 +154,39 @@ def _backpressure(value: Any) -> int | None:
                      f"{RETURNS_MAX}, or -1 for none, not {value!r}")
 
 
-def method(*args: Any, **options: Any) -> Callable[[Callable], Callable]:
+@overload
+def method(function: Callable[Concatenate[Any, P], Coroutine[Any, Any, T]], /) -> DeclaredMethod[P, ObjectRef[T], Coroutine[Any, Any, T]]: ...
+@overload
+def method(function: Callable[Concatenate[Any, P], AsyncIterator[T]], /) -> DeclaredMethod[P, ObjectRefGenerator[T], AsyncIterator[T]]: ...  # type: ignore[overload-overlap]
+@overload
+def method(function: Callable[Concatenate[Any, P], Iterator[T]], /) -> DeclaredMethod[P, ObjectRefGenerator[T], Iterator[T]]: ...  # type: ignore[overload-overlap]
+@overload
+def method(function: Callable[Concatenate[Any, P], T], /) -> DeclaredMethod[P, ObjectRef[T], T]: ...
+@overload
+def method(*, num_returns: Literal["dynamic"], **options: Unpack[GivenOptions]) -> DynamicMethodDecorator: ...
+@overload
+def method(*, num_returns: Literal[1, "streaming"] | None = None, **options: Unpack[GivenOptions]) -> MethodDecorator: ...  # type: ignore[overload-overlap]  # 1 is a number
+@overload
+def method(*, num_returns: int, **options: Unpack[GivenOptions]) -> SplitMethodDecorator: ...
+def method(*args: Any, **options: Any) -> Any:
     """Decorator of a method of an actor class: how it is called unless a call says otherwise.
 
         @troupe.method(num_returns=2)
         def halves(self, x): ...
 
-    Options: num_returns, concurrency_group, max_task_retries, retry_exceptions, tensor_transport. Raises ValueError for others.
+    Options: num_returns, concurrency_group, max_task_retries, retry_exceptions, tensor_transport. Raises ValueError for others. Without
+    options, `@troupe.method`, it changes nothing but what type checkers know: they see the types of its calls where a handle is annotated as
+    `troupe.actor.ActorProxy[Counter]`.
     """
-    if args or not options:
-        raise TypeError("@method takes keyword options, at least one, e.g. @method(num_returns=2)")
+    if args:
+        if options or len(args) != 1 or not callable(args[0]):
+            raise TypeError("@method is used bare on a method, or with keyword options, e.g. @method(num_returns=2)")
+        return args[0]
+    if not options:
+        raise TypeError("@method() takes keyword options, at least one, e.g. @method(num_returns=2); without any, write @method")
     checked = check(options)
 
-    def mark(function: Callable) -> Callable:
+    def mark(function: Callable[..., Any]) -> Callable[..., Any]:
         _words.current.check_yields(function, options.get("num_returns"))
         setattr(function, _ATTRIBUTE, {**getattr(function, _ATTRIBUTE, {}), **checked})
         return function
@@ -211,7 +243,7 @@ class Traits:
     ordered: bool = True  # whether its calls run in the order in which their caller made them
     is_async: bool = False  # whether its actors run on an event loop: those with an `async def` method do
 
-    def __reduce__(self) -> tuple:
+    def __reduce__(self) -> tuple[Any, ...]:
         return _pickled.traits, (_pickled.fields_of(self),)
 
     @classmethod

@@ -4,25 +4,30 @@ from __future__ import annotations
 import collections
 import types
 from collections.abc import AsyncIterator, Callable, Iterable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from troupe import _calls, _pickled, exceptions
 from troupe._bridge import native
+from troupe._typed import RefsOf, T
 
+if TYPE_CHECKING:
+    from typing import Never
+
+    from troupe._typed import ObjectRef
 
 NOT_YET = object()  # neither a next item nor the end is there
 
 
-class ObjectRefGenerator(native.RefStream):
+class ObjectRefGenerator(_calls.RefStream, RefsOf[T]):
     """The refs of what a method yields, each when it is there; for `for` and `async for`.
 
     An exception of the method is the last ref. Taken by `next()` with a wait; `troupe.wait([generator])` tells
     whether the next ref, or the end, is there. Dropped, it ends the method, as `close()` would.
     """
 
-    __class_getitem__ = classmethod(types.GenericAlias)  # ObjectRefGenerator[int], for annotations
+    __class_getitem__: Any = classmethod(types.GenericAlias)  # ObjectRefGenerator[int], for annotations
 
-    def completed(self) -> Any:
+    def completed(self) -> ObjectRef[None]:
         """A ref of None that is done when the method is, or of what it raised."""
         return self.answer()
 
@@ -41,17 +46,17 @@ class ObjectRefGenerator(native.RefStream):
         """
         return self.take() if self.front().done() else NOT_YET
 
-    def __aiter__(self) -> AsyncIterator:
+    def __aiter__(self) -> AsyncIterator[ObjectRef[T]]:
         return self
 
-    async def __anext__(self) -> Any:
+    async def __anext__(self) -> ObjectRef[T]:
         while (taken := self.taken_if_there()) is NOT_YET:
             await self.front()._settled()
         if taken is None:
             raise StopAsyncIteration
         return taken
 
-    def __reduce__(self) -> tuple:
+    def __reduce__(self) -> Never:
         raise TypeError("an ObjectRefGenerator stays in the process that made the call\n"
                         "  pass its refs, or their values")
 
@@ -59,20 +64,20 @@ class ObjectRefGenerator(native.RefStream):
 native.set_stream_type(ObjectRefGenerator)
 
 
-class DynamicObjectRefGenerator:
+class DynamicObjectRefGenerator(RefsOf[T]):
     """The refs of all that a call with `num_returns="dynamic"` yielded: what `get` of its ref gives.
 
     For `for` and `len()`; a ref that was taken is gone from it. An exception of the method is the last ref. It can be
     passed on, and the ref that it came from as well.
     """
 
-    def __init__(self, refs: Iterable[Any]) -> None:
+    def __init__(self, refs: Iterable[ObjectRef[T]]) -> None:
         self._refs = collections.deque(refs)
 
-    def __iter__(self) -> "DynamicObjectRefGenerator":
+    def __iter__(self) -> DynamicObjectRefGenerator[T]:
         return self
 
-    def __next__(self) -> Any:
+    def __next__(self) -> ObjectRef[T]:
         if not self._refs:
             raise StopIteration
         return self._refs.popleft()
@@ -80,7 +85,7 @@ class DynamicObjectRefGenerator:
     def __len__(self) -> int:
         return len(self._refs)
 
-    def __reduce__(self) -> tuple:
+    def __reduce__(self) -> tuple[Any, ...]:
         return _pickled.dynamic_refs, (list(self._refs),)
 
 

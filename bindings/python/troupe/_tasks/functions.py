@@ -4,7 +4,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any, overload
 
 from troupe import _pickled, _waiting, _words, exceptions
 from troupe._actors import options as _actor_options, parameters
@@ -14,11 +14,19 @@ from troupe._cluster import blobs, selectors, session as _session
 from troupe._code import capture, main_import
 from troupe._tasks import options as _task_options
 from troupe._tasks.pool import note_bound
+from troupe._typed import P, R, RemoteCall
+
+if TYPE_CHECKING:
+    from typing import Literal, Never, Unpack
+
+    from troupe._actors.streams import DynamicObjectRefGenerator, ObjectRefGenerator
+    from troupe._typed import ObjectRef
+    from troupe._typed.options import TaskOptions
 
 INLINE_BYTES_MAX = 4 << 20
 
 
-class RemoteFunction(Remote):
+class RemoteFunction(Remote, RemoteCall[P, R]):
     """What `@troupe.remote` makes of a function. `remote(...)` starts a task: a ref of what it returns, a list of
     refs with `num_returns`, or an ObjectRefGenerator of a function that yields.
 
@@ -35,7 +43,7 @@ class RemoteFunction(Remote):
         self.__name__ = getattr(function, "__name__", "task")
         self.__doc__ = function.__doc__
 
-    def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, /, *args: object, **kwargs: object) -> Never:
         name = self._full_name
         raise TypeError(f"Remote functions cannot be called directly. Instead of running '{name}()', try '{name}.remote()'.")
 
@@ -43,17 +51,25 @@ class RemoteFunction(Remote):
     def _full_name(self) -> str:
         return f"{self._function.__module__}.{self.__name__}" if hasattr(self._function, "__module__") else self.__name__
 
-    def __reduce__(self) -> tuple:
+    def __reduce__(self) -> tuple[Any, ...]:
         return _pickled.remote_function, (self._function, self._options)
 
     def __repr__(self) -> str:
         return f"<remote function {self.__name__}>"
 
-    def options(self, **options: Any) -> "RemoteFunction":
+    @overload
+    def options(self, *, num_returns: Literal["dynamic"], **options: Unpack[TaskOptions]) -> RemoteFunction[P, ObjectRef[DynamicObjectRefGenerator[Any]]]: ...
+    @overload
+    def options(self, *, num_returns: Literal["streaming"], **options: Unpack[TaskOptions]) -> RemoteFunction[P, ObjectRefGenerator[Any]]: ...
+    @overload
+    def options(self, *, num_returns: int, **options: Unpack[TaskOptions]) -> RemoteFunction[P, list[ObjectRef[Any]]]: ...
+    @overload
+    def options(self, *, num_returns: None = None, **options: Unpack[TaskOptions]) -> RemoteFunction[P, R]: ...
+    def options(self, **options: Any) -> RemoteFunction[P, Any]:
         """The same function with other options."""
         return RemoteFunction(self._function, selectors.changed(self._options, options))
 
-    def _remote(self, args: Sequence[Any] | None = None, kwargs: Mapping[str, Any] | None = None, **options: Any) -> Any:
+    def _remote(self, args: Sequence[Any] | None = None, kwargs: Mapping[str, Any] | None = None, **options: Unpack[TaskOptions]) -> R:
         """Ray's other way to write `options(...).remote(*args, **kwargs)`."""
         function = self.options(**options) if options else self
         return function.remote(*(args or ()), **(kwargs or {}))
@@ -70,8 +86,14 @@ class RemoteFunction(Remote):
         if self._refs is not None:
             self._payload = self._refs = None
 
-    def remote(self, /, *args: Any, **kwargs: Any) -> Any:
-        """Starts a task. This is the first one's way; an attribute of the same name hides it from then on."""
+    if not TYPE_CHECKING:  # checkers read RemoteCall.remote
+
+        def remote(self, /, *args: Any, **kwargs: Any) -> Any:
+            """Starts a task. This is the first one's way; an attribute of the same name hides it from then on."""
+            return self._first()(*args, **kwargs)
+
+    def _first(self) -> Callable[..., Any]:
+        """Return what starts tasks from now on, which is the attribute `remote` too."""
         from troupe._tasks.leases import Leases
 
         main_import.refuse()
@@ -86,7 +108,7 @@ class RemoteFunction(Remote):
         if _waiting.around_wait is not None:
             started = _waiting.lending(started)
         self.__dict__["remote"] = started
-        return started(*args, **kwargs)
+        return started
 
     def _bind(self, session: _session.Session, pool: Any) -> Any:
         """What starts the tasks of this function in a pool."""

@@ -33,15 +33,16 @@ _pickled.named_in(__name__, DistributedFunction, LaunchContext, LaunchHandle, cu
 __all__ = ["DistributedFunction", "LaunchCancelledError", "LaunchContext", "LaunchError", "LaunchHandle",
            "attach", "current", "distributed", "ray_launch", "submit_command"]
 
+if not TYPE_CHECKING:  # else checkers would take any name for one of the module
 
-def __getattr__(name: str) -> Any:
-    """attach and submit_command, which bring along what a submission needs: programs that define functions import none of it before they launch one."""
-    if name == "attach":
-        from troupe.launch._attach import attach as found
-    elif name == "submit_command":
-        from troupe.launch._program import submit_command as found
-    else:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    _pickled.named_in(__name__, found)
-    globals()[name] = found
-    return found
+    def __getattr__(name: str) -> Any:
+        """attach and submit_command, which bring along what a submission needs: programs that define functions import none of it before they launch one."""
+        if name == "attach":
+            from troupe.launch._attach import attach as found
+        elif name == "submit_command":
+            from troupe.launch._program import submit_command as found
+        else:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        _pickled.named_in(__name__, found)
+        globals()[name] = found
+        return found

@@ -1,12 +1,14 @@
 """`troupe.launch.attach`: the handle of a launch by its id."""
 from __future__ import annotations
 
+from typing import Any
+
 from troupe import exceptions
 from troupe._cluster import connect
 from troupe.launch._handle import LaunchHandle, handle_of_known
 
 
-def attach(launch: str) -> LaunchHandle:
+def attach(launch: str) -> LaunchHandle[Any]:
     """The handle of a launch, by its id or the beginning of it: of another program, of another handle, or one that was detached.
 
     Looks in the cluster of `troupe.init()` or TROUPE_ADDRESS, and in those that launches of this program run in. Blocks for the answer of the

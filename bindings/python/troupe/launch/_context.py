@@ -4,10 +4,17 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from troupe._cluster import resources
 from troupe.launch import _arguments
+
+if TYPE_CHECKING:
+    from typing import TypeVar
+
+    from troupe.launch._group import Gang, RankHandle
+
+    T = TypeVar("T")
 
 
 @dataclass
@@ -35,11 +42,11 @@ class LaunchContext:
     group: str = ""
     resources_per_rank: dict[str, float] = field(default_factory=dict)
     nodes: list[str] = field(default_factory=list)
-    rank_actors: list[dict] = field(default_factory=list)
+    rank_actors: list[dict[str, Any]] = field(default_factory=list)
     group_epoch: int = 1
     launch_rank: int = 0
     replaces: bool = False
-    _gang: Any = None
+    _gang: Gang | None = None
     _abort: Callable[[BaseException], None] | None = None
 
     @property
@@ -48,11 +55,11 @@ class LaunchContext:
         return self.mode == "driver" and self.rank == 0
 
     @property
-    def ranks(self) -> list[Any]:
+    def ranks(self) -> list[RankHandle]:
         """The launch's ranks, for the driver: each has `rank`, `node` and `run(fn, *args, **kwargs)`."""
         return self._require_gang("ranks").ranks
 
-    def run(self, fn: Callable[..., Any], /, *args: Any, timeout: float | None = None, **kwargs: Any) -> list[Any]:
+    def run(self, fn: Callable[..., T], /, *args: object, timeout: float | None = None, **kwargs: object) -> list[T]:
         """Runs `fn(*args, **kwargs)` on every rank and returns the list of values by rank.
 
         The ranks form a torch.distributed process group at the first use (nccl where each has a GPU,
@@ -65,7 +72,7 @@ class LaunchContext:
         _arguments.refuse_unclear_timeout(fn, timeout)
         return self._require_gang("run").run(fn, args, kwargs, timeout)
 
-    def _require_gang(self, what: str) -> Any:
+    def _require_gang(self, what: str) -> Gang:
         if not self.is_driver:
             raise RuntimeError(f"current().{what} is for the driver, rank 0 of a @ray_launch; this is rank "
                                f"{self.rank} of a launch in mode {self.mode!r}")
@@ -75,13 +82,13 @@ class LaunchContext:
             self._gang = Gang(self)
         return self._gang
 
-    def published(self, roster: dict) -> None:
+    def published(self, roster: dict[str, Any]) -> None:
         """All ranks are there: takes over what only the roster says."""
         self.rank_actors = roster["rank_actors"]
         self.nodes = roster["nodes"]
 
 
-    def regrouped(self, formed: dict) -> None:
+    def regrouped(self, formed: dict[str, Any]) -> None:
         """This rank is in another group: what it is there, here and in the environment. Its place on the node and its devices stay."""
         self.group_epoch, self.rank, self.world_size = formed["group_epoch"], formed["rank"], formed["world_size"]
         os.environ.update(RANK=str(self.rank), ROLE_RANK=str(self.rank), WORLD_SIZE=str(self.world_size), ROLE_WORLD_SIZE=str(self.world_size),
@@ -104,7 +111,7 @@ def current_or_none() -> LaunchContext | None:
     return _current
 
 
-def enter(begin: dict) -> LaunchContext:
+def enter(begin: dict[str, Any]) -> LaunchContext:
     """Called once by a rank process: makes the context and the variables every rank has."""
     global _current
     names = ("launch", "name", "epoch", "rank", "local_rank", "world_size", "local_world_size", "node_rank",

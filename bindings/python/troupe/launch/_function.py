@@ -6,12 +6,23 @@ import inspect
 import sys
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any, overload
 
 from troupe import _checks, _pickled, _strategies
 from troupe._cluster import infeasible as _infeasible, resources, selectors
 from troupe._code import runtime_env as _runtime_env
+from troupe._typed import ElementT, LaunchFunctionOf, P, T
 from troupe.launch import _arguments, _hints
+
+if TYPE_CHECKING:
+    from typing import ParamSpec, TypeVar, Unpack
+
+    from troupe._typed import options as _typed_options
+    from troupe._typed.decorators import DriverDecorator, LaunchDecorator
+    from troupe.launch._handle import LaunchHandle
+
+    Parameters = ParamSpec("Parameters")
+    Result = TypeVar("Result")
 
 STOP_GRACE_S = 10.0
 REFORM_TIMEOUT_S = 300.0
@@ -63,7 +74,7 @@ class LaunchOptions:
     about: Mapping[str, str] = field(default_factory=dict)  # what a front door wants told with the launch
     door: str = "launch"  # what it came from, for people: troupe.launch, or which front door
 
-    def __reduce__(self) -> tuple:
+    def __reduce__(self) -> tuple[Any, ...]:
         return _pickled.launch_options, (_pickled.fields_of(self),)
 
 
@@ -149,7 +160,7 @@ def options_of(called: str, given: Mapping[str, Any]) -> LaunchOptions:
     return replace(_options("distributed", **asked, called=called), **_of_one_launch(given))
 
 
-def _changed(old: LaunchOptions, given: dict[str, Any]) -> LaunchOptions:
+def _changed(old: LaunchOptions, given: Mapping[str, Any]) -> LaunchOptions:
     """`old` with what is given, each option checked as the decorator checks it."""
     known = _option_names(old.mode)
     unknown = [name for name in given if name not in known and name not in OF_ONE_LAUNCH]
@@ -177,10 +188,12 @@ def _changed(old: LaunchOptions, given: dict[str, Any]) -> LaunchOptions:
     return replace(old, where=where, **fields)
 
 
-class DistributedFunction:
+class DistributedFunction(LaunchFunctionOf[P, T, ElementT]):
     """A function and how it is launched. Calling it runs it here, in this process, as rank 0 of 1."""
 
-    def __init__(self, function: Callable[..., Any], options: LaunchOptions) -> None:
+    __name__: str
+
+    def __init__(self, function: Callable[P, T], options: LaunchOptions) -> None:
         decorator = _decorator(options.mode)
         _hints.check_function(function, f"@{decorator}", f"{decorator}(...)({{}})")
         if not callable(function):
@@ -189,18 +202,19 @@ class DistributedFunction:
         self._function = function
         self._options = options
 
-    def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, /, *args: P.args, **kwargs: P.kwargs) -> T:
         from troupe.launch import _plain
 
-        return _plain.call(self._function, args, kwargs)
+        value: T = _plain.call(self._function, args, kwargs)
+        return value
 
     def __repr__(self) -> str:
         return f"<{self._options.mode} function {self.__name__}, {self._options.ranks} ranks>"
 
-    def __reduce__(self) -> tuple:
+    def __reduce__(self) -> tuple[Any, ...]:
         return _pickled.launch_function, (self._function, self._options)
 
-    def options(self, /, **options: Any) -> "DistributedFunction":
+    def options(self, /, **options: Unpack[_typed_options.ChangedLaunchOptions]) -> DistributedFunction[P, T, ElementT]:
         """The same function with other options of its launches: those of the decorator, `detach` and `idempotency_key`.
 
         Does not block. With `detach=True` a launch outlives the process that submitted it. With `idempotency_key="..."` a second
@@ -211,7 +225,7 @@ class DistributedFunction:
         """
         return type(self)(self._function, _changed(self._options, options))
 
-    def submit(self, /, *args: Any, **kwargs: Any) -> Any:
+    def submit(self, /, *args: P.args, **kwargs: P.kwargs) -> LaunchHandle[ElementT]:
         """Starts a launch of the function with these arguments, all of which are its own, and returns a LaunchHandle at once.
 
         What cannot start is refused here, before any rank exists: TypeError (arguments that the function
@@ -226,7 +240,7 @@ class DistributedFunction:
         kwargs, given = _arguments.split_detach(self._function, kwargs)
         return kwargs, _changed(self._options, given) if given else self._options
 
-    def _launch(self, args: tuple, kwargs: dict[str, Any], options: LaunchOptions) -> Any:
+    def _launch(self, args: tuple[Any, ...], kwargs: dict[str, Any], options: LaunchOptions) -> LaunchHandle[ElementT]:
         try:
             from troupe.launch import _submit
 
@@ -250,7 +264,7 @@ class DistributedFunction:
         """What to say with an error that no node can hold the ranks."""
         return _hints.of_gpus(session)
 
-    def distributed(self, /, *args: Any, **kwargs: Any) -> list[Any]:
+    def distributed(self, /, *args: P.args, **kwargs: P.kwargs) -> list[ElementT]:
         """Runs the launch to its marker and returns the list of results by rank. All arguments are the function's.
 
         Blocks; prints progress and the ranks' output, each line with its rank. Raises LaunchError (also
@@ -262,10 +276,15 @@ class DistributedFunction:
         """
         from troupe.launch import _progress
 
-        kwargs, options = self._split(kwargs)
-        return _progress.run(self._launch(args, kwargs, options), quiet=options.quiet)
+        own, options = self._split(kwargs)
+        results: list[ElementT] = _progress.run(self._launch(args, own, options), quiet=options.quiet)
+        return results
 
 
+@overload
+def distributed(fn: Callable[Parameters, Result], /, **options: Unpack[_typed_options.LaunchOptions]) -> DistributedFunction[Parameters, Result, Result]: ...
+@overload
+def distributed(**options: Unpack[_typed_options.LaunchOptions]) -> LaunchDecorator: ...
 @_hints.explained
 def distributed(fn: Callable[..., Any] | None = None, *, gpus: int | None = None, processes: int | None = None,
                 gpu_type: str | None = None, cpus_per_rank: float = 1, memory: float | str | None = None,
@@ -314,6 +333,10 @@ def distributed(fn: Callable[..., Any] | None = None, *, gpus: int | None = None
     return lambda function: DistributedFunction(function, options)
 
 
+@overload
+def ray_launch(fn: Callable[Parameters, Result], /, **options: Unpack[_typed_options.DriverOptions]) -> DistributedFunction[Parameters, Result, Result | None]: ...
+@overload
+def ray_launch(**options: Unpack[_typed_options.DriverOptions]) -> DriverDecorator: ...
 @_hints.explained
 def ray_launch(fn: Callable[..., Any] | None = None, *, gpus: int | None = None, processes: int | None = None,
                gpu_type: str | None = None, cpus_per_rank: float = 1, memory: float | str | None = None,

@@ -10,10 +10,11 @@ from typing import Any
 from troupe import _checks, _pickled, _visible, exceptions
 from troupe._cluster import session as _session
 from troupe._identity import short
+from troupe._typed import ElementT, LaunchOf
 from troupe.launch._large_result import KeptValue
 
 
-class LaunchHandle:
+class LaunchHandle(LaunchOf[ElementT]):
     """A launch, seen from the process that submitted it. Methods may be called from any thread."""
 
     def __init__(self, session: _session.Session, launch: str, *, waiting_for: str = "",
@@ -26,7 +27,7 @@ class LaunchHandle:
         self.waiting_for = waiting_for
         session.follow("launch", launch, session.returns if returns is None else returns)
         weakref.finalize(self, session.board.leave, "launch", launch).atexit = False
-        self._values: list[Any] | None = None
+        self._values: list[ElementT] | None = None
         if waiting_for:  # no push says so: nothing has changed
             info = session.request("GetLaunch", {"launch": launch})[1]["info"]
             session.board.post_reply("launch", launch, info)
@@ -35,7 +36,7 @@ class LaunchHandle:
         entry = self.session.board.get("launch", self.id)
         return f"<launch {short(self.id)} {entry[0]['state'] if entry else 'submitted'}>"
 
-    def __reduce__(self) -> tuple:
+    def __reduce__(self) -> tuple[Any, ...]:
         return _pickled.launch_handle, (self.id,)
 
     def done(self) -> bool:
@@ -43,11 +44,11 @@ class LaunchHandle:
         entry = self.session.board.get("launch", self.id)
         return entry is not None and entry[0]["state"] == "terminal"
 
-    def wait_state(self, accept: Any, timeout: float | None = None) -> dict:
+    def wait_state(self, accept: Any, timeout: float | None = None) -> dict[str, Any]:
         """Blocks until the launch's state satisfies `accept(info)`; raises TimeoutError."""
         return self.session.board.wait("launch", self.id, accept, timeout)[0]
 
-    def result(self, timeout: float | None = None) -> list[Any]:
+    def result(self, timeout: float | None = None) -> list[ElementT]:
         """Waits for the marker and returns the results by rank; of one that died, and that the launch went on without, a troupe.train.RankLost.
 
         Raises LaunchError (also an instance of the failing rank's exception type),
@@ -60,7 +61,7 @@ class LaunchHandle:
             self._values = self._fetch(info)
         return list(self._values)
 
-    def succeeded(self, timeout: float | None = None) -> dict:
+    def succeeded(self, timeout: float | None = None) -> dict[str, Any]:
         """Waits for the marker, raises what `result` does, and fetches no values; returns the LaunchInfo."""
         started = time.monotonic()
         try:
@@ -81,7 +82,7 @@ class LaunchHandle:
         if self._tracked is not None:
             self._tracked.settle()
 
-    def _fetch(self, info: dict) -> list[Any]:
+    def _fetch(self, info: dict[str, Any]) -> list[Any]:
         import cloudpickle
 
         if info["mode"] == "driver":
@@ -135,7 +136,7 @@ class LaunchHandle:
         _, update, _ = self.session.request("GetLaunch", {"launch": self.id})
         return {**describe(update["info"]), "differences": self.differences(update["info"]), "slow_paths": self.slow_paths(update["info"])}
 
-    def differences(self, info: dict) -> list[str]:
+    def differences(self, info: dict[str, Any]) -> list[str]:
         """Of Python and the main libraries, a row for each whose version is another on nodes of the launch than it is here."""
         from troupe._cluster import versions
         from troupe._code import travelled
@@ -147,7 +148,7 @@ class LaunchHandle:
         found = versions.of_nodes(self.session, set(names))
         return versions.differences(versions.mine(), {names[node]: said for node, said in found.items()}, own)
 
-    def slow_paths(self, info: dict) -> list[str]:
+    def slow_paths(self, info: dict[str, Any]) -> list[str]:
         """A row for each path between the nodes of the launch that is slower than it need be, with the numbers and what to do; [] while it is not placed."""
         from troupe.launch import _slow_paths
 
@@ -188,7 +189,7 @@ class LaunchHandle:
         return command.format(short(self.id))
 
 
-def describe(info: dict) -> dict[str, Any]:
+def describe(info: dict[str, Any]) -> dict[str, Any]:
     """A LaunchInfo as users and scripts see it."""
     from troupe._cluster import resources
     from troupe._code import environment, travelled

@@ -5,7 +5,7 @@ import os
 import pickle
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from troupe import _identity, _strategies
 from troupe._cluster import resources, session as _session
@@ -13,6 +13,11 @@ from troupe._code import environment, program as _program
 from troupe._code.program import Program
 from troupe.launch import _deaths, _function, _submit
 from troupe.launch._handle import LaunchHandle
+
+if TYPE_CHECKING:
+    from typing import Unpack
+
+    from troupe._typed.options import CommandOptions
 
 
 @dataclass(frozen=True)
@@ -28,7 +33,7 @@ class Line:
     per_rank: Mapping[str, float] | None = None  # all that each rank holds, by name; None: as the options say
 
 
-def submit_command(command: Sequence[str], *, nodes: int | None = None, fresh: bool = False, **options: Any) -> LaunchHandle:
+def submit_command(command: Sequence[str], *, nodes: int | None = None, fresh: bool = False, **options: Unpack[CommandOptions]) -> LaunchHandle[None]:
     """Starts a launch whose ranks execute a program, and returns its LaunchHandle at once; the result of each rank is None.
 
     `command` is a list of words: `["train.py", "--lr", "1"]` a Python script, `["-m", "package.train"]` a module, `["--", "bash", "-c", ...]`
@@ -53,7 +58,7 @@ def submit_command(command: Sequence[str], *, nodes: int | None = None, fresh: b
     return start(line, chosen, _submit.session_for(chosen.remote))
 
 
-def start(line: Line, options: Any, session: _session.Session, *, settings: Mapping[str, str] | None = None, request: str = "") -> LaunchHandle:
+def start(line: Line, options: Any, session: _session.Session, *, settings: Mapping[str, str] | None = None, request: str = "") -> LaunchHandle[None]:
     """Submit it to the cluster of `session`. `settings`: variables of the ranks besides those of the runtime environment. `request`: see `_submit.send`."""
     if line.nodes and options.ranks % line.nodes:
         raise ValueError(f"{options.ranks} ranks are not equally many on each of {line.nodes} nodes")

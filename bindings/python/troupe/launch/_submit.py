@@ -49,7 +49,7 @@ def refuse_inside_a_rank() -> None:
 
 
 def submit(function: Any, args: tuple, kwargs: dict, options: Any, *, place: Callable[[Any], tuple[Any, Any]],
-           without_place: Callable[[Any], str]) -> LaunchHandle:
+           without_place: Callable[[Any], str]) -> LaunchHandle[Any]:
     """See DistributedFunction.submit. `place`, of the options: the session of this launch, and its options there. `without_place`, of the
     session: what to say where no node can hold ranks with GPUs."""
     refuse_inside_a_rank()
