@@ -144,22 +144,31 @@ std::string LocalCommunicator::AbsentHere(std::uint64_t number, int but) const {
   return more > 0 ? ranks + " and " + std::to_string(more) + " more" : ranks;
 }
 
-std::string LocalCommunicator::Absent(std::uint64_t number) const {
+std::string LocalCommunicator::Absent(std::uint64_t number) {
   std::vector<int> leaders;
   for (int node = 0; node < places_.nodes(); ++node)
     if (node != places_.node()) leaders.push_back(places_.leader_of(node));
   auto answers = watch_->Ask(leaders, std::to_string(number), kWordWithin);
   answers[places_.rank()] = AbsentHere(number, places_.rank());
-  std::string ranks, silent;
+  std::string ranks, silent, stopped;
   for (const auto& [_, absent] : answers)
     if (!absent.empty()) ranks += (ranks.empty() ? "rank " : ", ") + absent;
-  for (const int leader : leaders)
-    if (answers.count(leader) == 0)
-      silent += (silent.empty() ? "rank " : ", ") + std::to_string(leader) + " on " +
-                spec_.cards[static_cast<std::size_t>(leader)].name;
+  MutexLock lock(mutex_);
+  for (const int leader : leaders) {
+    if (answers.count(leader) != 0) continue;
+    const std::string name = std::to_string(leader) + " on " +
+                             spec_.cards[static_cast<std::size_t>(leader)].name;
+    // The time is over there, too, and its last word came instead of an answer.
+    if (const auto& end = ends_[static_cast<std::size_t>(leader)].text; !end.empty())
+      stopped += (stopped.empty() ? "rank " : "; rank ") + name + " stopped first: " + end;
+    else
+      silent += (silent.empty() ? "rank " : ", ") + name;
+  }
   if (!ranks.empty()) ranks += " has not come to it";
   if (!silent.empty()) silent += " does not answer";
-  return ranks + (ranks.empty() || silent.empty() ? "" : ", ") + silent;
+  for (const std::string& each : {silent, stopped})
+    ranks += (ranks.empty() || each.empty() ? "" : ", ") + each;
+  return ranks;
 }
 
 StatusOr<std::vector<Met>> LocalCommunicator::Meet(const Patience& patience) {

@@ -112,7 +112,7 @@ class LocalCommunicator final : public Communicator,
   };
   /// The ranks of this node that have not come to a piece, less one of them, "1, 3".
   std::string AbsentHere(std::uint64_t number, int but = -1) const;
-  std::string Absent(std::uint64_t number) const;
+  std::string Absent(std::uint64_t number);
   void OnGone(const PeerLink& peer, PeerFate fate);
   void Note(int peer, PeerEnd end);
   /// What a caller is told of an operation that did not end well.

@@ -219,15 +219,15 @@ def lists_and_objects() -> Any:
     return [each.tolist() for each in outputs], objects, source, apart.tolist(), again.item()
 
 
-def waits_in_vain(absent: int = 1) -> str:
-    """A rank does not come to an all-reduce: what that said on the others after the group's own time."""
+def waits_in_vain(absent: int = 1, after_s: float = 0.2) -> str:
+    """A rank does not come to an all-reduce: what that said on the others after the group's own time, by which all of them must have come."""
     import datetime
 
     import torch
     import torch.distributed as dist
 
     dist.init_process_group("troupe", timeout=datetime.timedelta(seconds=60))
-    group = dist.new_group(timeout=datetime.timedelta(milliseconds=200))
+    group = dist.new_group(timeout=datetime.timedelta(seconds=after_s))
     try:
         if dist.get_rank() != absent:
             dist.all_reduce(torch.ones(3), group=group)
