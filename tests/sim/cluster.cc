@@ -54,6 +54,7 @@ class Run {
       plan_.constructor_most = Ms(others.Chance(500) ? 20 : 3000);
       plan_.actor_crash_permille = static_cast<unsigned>(others.Below(900));
     }
+    LoseANode();
     head_ = std::make_unique<HeadHost>(loop_, plan_, checker_);
     for (std::size_t i = 0; i < work_.workers; ++i) {
       workers_.push_back(
@@ -89,6 +90,7 @@ class Run {
     for (auto& worker : workers_) Join(*worker);
     for (auto& client : clients_) client->Start();
     PlanLaunches();
+    PlanLongLaunch();
     PlanWrites();
     PlanActors();
     PlanNames();
@@ -142,6 +144,38 @@ class Run {
         loop_.In(Ms(random.Below(20000)), "write", [writer] { writer->Write(); });
       }
     }
+  }
+
+  // In some runs a node is cut off until all that may run there has fenced itself, and what may be
+  // made elsewhere has been, while a launch goes on without it.
+  void LoseANode() {
+    Prng losses(seed_ ^ 0x6c6f7373);  // beside the draws of older seeds
+    if (work_.workers < 2 || !losses.Chance(60)) return;
+    work_.outlives_node = true;
+    Fault lost{FaultKind::kIsolate, Ms(5000 + losses.Below(10'000)), Ms(80'000), 0};
+    lost.target = losses.Below(work_.workers);
+    plan_.faults.push_back(lost);
+    work_.chaos = std::chrono::seconds(100);
+  }
+
+  wire::LaunchSpec OneThatOutlivesANode() {
+    Prng draws(seed_ ^ 0x6f75746c);
+    wire::LaunchSpec spec;
+    spec.function_name = kOutlivesNode;
+    spec.mode = wire::LaunchMode::kDistributed;
+    spec.ranks = static_cast<std::uint32_t>(work_.workers);
+    wire::Resource cpu;
+    cpu.name = "CPU";
+    cpu.ten_thousandths = 10000;
+    spec.per_rank = {cpu};
+    spec.strategy = wire::Strategy::kSpread;
+    spec.attempts_max = 2;
+    spec.stop_grace_ms = 3000;  // with what a node adds to it, less than the quiet before CheckEnd
+    spec.exit_grace_ms = 3000;
+    spec.on_rank_death = draws.Chance(700) ? wire::RankDeath::kShrink : wire::RankDeath::kReplace;
+    spec.ranks_min = 1;
+    spec.reform_ms = 5000;
+    return spec;
   }
 
   void PlanActors() {
@@ -231,6 +265,13 @@ class Run {
       ClientHost* client = clients_[random.Below(clients_.size())].get();
       loop_.In(Ms(random.Below(15000)), "submit", [client, spec] { client->Submit(spec); });
     }
+  }
+
+  void PlanLongLaunch() {
+    if (!work_.outlives_node) return;
+    ClientHost* client = clients_[0].get();
+    const wire::LaunchSpec spec = OneThatOutlivesANode();
+    loop_.In(Ms(1), "submit", [client, spec] { client->Submit(spec); });
   }
 
   void Strike(const Fault& fault) {

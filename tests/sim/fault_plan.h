@@ -59,6 +59,7 @@ struct Workload {
   std::size_t writes = 0;        // how many values every client writes
   std::uint64_t priorities = 1;  // how many different ones launches have
   std::size_t actors = 0;        // how many each client has, that are started again
+  bool outlives_node = false;    // a launch goes on without a node that is lost for long
   Duration chaos{};              // no fault begins after it
 };
 

@@ -244,7 +244,8 @@ void WorkerHost::StartOne(const worker::StartProcess& start) {
   if (const auto* rank = wire::GetIf<wire::RankBegin>(&start.begin.body)) {
     process.rank = *rank;
     process.is_rank = true;
-    process.lives_on = rank->name == kLivesOn;
+    process.outlives_node = rank->name == kOutlivesNode;
+    process.lives_on = rank->name == kLivesOn || process.outlives_node;
     process.group_epoch = rank->life;
   }
   if (const auto* actor = wire::GetIf<wire::ActorBegin>(&start.begin.body)) {
@@ -457,7 +458,10 @@ void WorkerHost::Run(ProcessId id) {
   Process& process = entry->second;
   process.running = true;
   MayHang(id);
-  const Duration work = loop_.Between(Ms(5), Ms(3000));
+  const bool long_one = process.outlives_node;
+  const Duration work =
+      long_one ? loop_.Between(Ms(100'000), Ms(110'000)) : loop_.Between(Ms(5), Ms(3000));
+  if (long_one) TakeName(id);
   if (Chance(plan_.process_crash_permille)) {
     Later(work, "rank crashes", [this, id] { Exit(id, 0, SIGKILL); });
     return;
@@ -478,6 +482,28 @@ void WorkerHost::Run(ProcessId id) {
     if (fails) result.failure.exception_type = "builtins.KeyError";
     Return(id, result);
   });
+}
+
+void WorkerHost::TakeName(ProcessId id) {
+  const auto entry = processes_.find(id);
+  if (entry == processes_.end() || entry->second.ending || entry->second.returned) return;
+  Process& process = entry->second;
+  if (!process.child.IsNil()) {
+    wire::KillActor kill;
+    kill.actor = process.child;
+    kill.no_restart = true;
+    Say(id, kill, {}, 8);
+  }
+  const wire::RankBegin& rank = process.rank;
+  wire::CreateActor create;
+  create.spec.actor = ActorId::Random(random_);
+  create.spec.class_name = "Worker";
+  create.spec.name = rank.launch.Short() + " " + std::to_string(rank.epoch) + " " +
+                     std::to_string(rank.rank);
+  create.spec.get_if_exists = true;
+  create.spec.max_restarts = random_.Chance(300) ? -1 : 0;
+  Say(id, create, "class", 7);
+  Later(loop_.Between(Ms(500), Ms(15'000)), "next of its name", [this, id] { TakeName(id); });
 }
 
 void WorkerHost::Drive(ProcessId id) {
@@ -520,7 +546,7 @@ void WorkerHost::OnShare(ProcessId id, const wire::GroupInfo& info) {
 }
 
 // Answers to the driver's requests: 1 acquire, 2 an actor, 3 complete, 4 renew, 5 shares, 6 given
-// back.
+// back; to another rank's: 7 an actor of its name, 8 its end.
 void WorkerHost::FromHead(ProcessId id, wire::Message message) {
   const auto entry = processes_.find(id);
   if (entry == processes_.end() || entry->second.ending) return;
@@ -564,6 +590,10 @@ void WorkerHost::FromHead(ProcessId id, wire::Message message) {
     OnShare(id, group->info);
   } else if (wire::Holds<wire::ActorUpdate>(message.body)) {
     const auto& info = wire::Get<wire::ActorUpdate>(message.body).info;
+    if (process.outlives_node) {
+      if (message.reply_to == 7) process.child = info.actor;
+      return;
+    }
     const bool settled =
         info.state == wire::ActorState::kAlive || info.state == wire::ActorState::kDead;
     if (settled && !process.completing) SendComplete(id);

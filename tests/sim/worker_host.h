@@ -17,6 +17,9 @@ namespace troupe::sim {
 
 /// The name of launches that go on without ranks that died.
 inline constexpr char kLivesOn[] = "lives on";
+/// The name of those that run for longer than a lost node is waited for, and whose ranks make
+/// actors with names.
+inline constexpr char kOutlivesNode[] = "outlives a node";
 
 class WorkerHost {
  public:
@@ -86,6 +89,7 @@ class WorkerHost {
     bool returned = false;          // it has sent its result, and waits to be told to leave
     std::uint64_t group_epoch = 0;  // its group's, as far as it was told
     bool lives_on = false;          // its launch goes on without ranks that die
+    bool outlives_node = false;     // and for longer than a lost node is waited for
     bool stands = false;            // it says nothing, for a while
   };
   using ProcessMap = std::map<ProcessId, Process>;
@@ -106,6 +110,9 @@ class WorkerHost {
   void FromHead(ProcessId id, wire::Message message);
   void FromWorker(ProcessId id, const wire::Message& message);
   void Run(ProcessId id);
+  /// A rank makes an actor of a name that is its own, or finds it; ends it after a while, and makes
+  /// the next.
+  void TakeName(ProcessId id);
   void OnStop(ProcessId id);
   /// It comes to the re-form of its group, late perhaps, or never.
   void OnPeersLost(ProcessId id, std::uint64_t group_epoch);
