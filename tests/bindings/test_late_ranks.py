@@ -7,6 +7,7 @@ import pytest
 
 from troupe._process import group_watch
 from troupe._process.late_ranks import LEAST_S, UNKNOWN_S, Answer, Pace, accused, late, listed, there, told
+from troupe._process.returned.watch_store import WatchStore
 
 
 def waits(begun: int) -> Answer:
@@ -109,3 +110,15 @@ def test_any_thread_of_a_rank_may_wait_in_an_operation(file: str, waits: bool, o
         release.release()
         thread.join()
     assert not group_watch.waits_here()
+
+
+def test_the_watching_thread_keeps_no_store_of_the_program_alive() -> None:
+    """Port of a store that rank 0 serves is free once the program drops it, and the next store there gets a connection of its own."""
+    dist = pytest.importorskip("torch.distributed")
+    watch, port = WatchStore(), 0
+    for round_ in range(3):
+        served = dist.TCPStore("127.0.0.1", port, None, True, wait_for_workers=False)
+        port = served.port
+        watch.beside(dist.PrefixStore("group", served)).set("word", str(round_))
+        assert served.get("word") == str(round_).encode()
+        del served

@@ -2,7 +2,9 @@
 
 When a rank dies, those that are connected to it in a collective hear of it; the others wait for the group's timeout, which is half an hour,
 for `Backend.abort()` does nothing for Gloo (gloo#388). What frees them is the end of the group's connections: shutdown(2), never of the socket
-that listens, whose thread would end the process by std::terminate.
+that listens, whose thread would end the process by std::terminate. Reading ends, and not writing: Gloo forgets a send that it begins upon a message
+of the peer's if writing fails there (`Pair::signalException` tells no send of an unbound buffer that is not queued), and whoever waits for that
+send waits for the group's timeout. A peer that dies may still bring that about.
 
 Which connections are a group's: making it opens a socket that listens. Those that were accepted there have its port. Those
 that this side has opened are known by having come while the group was made, from the address that it listens at; one that another thread
@@ -52,7 +54,7 @@ def cut(store_port: int = 0) -> int:
             peer_port = each.getpeername()[1]  # raises for one that listens, which is never ended
             to_store = peer_port == store_port  # by a name, IPv4 or IPv6: what they have in common
             if inode in opened or each.getsockname()[:2] in listening or to_store:
-                each.shutdown(socket.SHUT_RDWR)
+                each.shutdown(socket.SHUT_RDWR if to_store else socket.SHUT_RD)
                 count += 1
     return count
 
