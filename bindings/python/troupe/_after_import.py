@@ -4,6 +4,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import sys
+import threading
 from collections.abc import Callable
 from typing import Any
 
@@ -12,11 +13,12 @@ class AfterImport:
     """Meta-path finder that changes modules right after they have been executed.
 
     It stays among the finders when it has nothing left to change: an import in another thread that goes through them would miss the one
-    behind it.
+    behind it. A program that only asks whether a module is there (`importlib.util.find_spec`) leaves its change for the import to come.
     """
 
     def __init__(self, changes: dict[str, Callable[[Any], None]]) -> None:
         self._changes = changes
+        self._asked: set[tuple[int, str]] = set()  # by which thread, of the finders behind this one
 
     def waits(self) -> bool:
         """Whether a module is still to come."""
@@ -29,19 +31,25 @@ class AfterImport:
             sys.meta_path.remove(self)
 
     def find_spec(self, name: str, path: Any, target: Any = None) -> Any:
-        change = self._changes.pop(name, None)
-        if change is None:
+        this = threading.get_ident(), name
+        if name not in self._changes or this in self._asked:
             return None
         import importlib.util
 
-        spec = importlib.util.find_spec(name)
+        self._asked.add(this)
+        try:
+            spec = importlib.util.find_spec(name)
+        finally:
+            self._asked.discard(this)
         if spec is None or spec.loader is None:
             return None
         run = spec.loader.exec_module
 
         def exec_module(module: Any) -> None:
             run(module)
-            change(module)
+            change = self._changes.pop(name, None)
+            if change is not None:
+                change(module)
 
         spec.loader.exec_module = exec_module  # type: ignore[method-assign]
         return spec

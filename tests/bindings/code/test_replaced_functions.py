@@ -1,10 +1,16 @@
-"""Functions of other packages that are replaced by what wraps them: once by each wrapper, in the package and where it is named again."""
+"""Functions of other packages that are replaced by what wraps them: once by each wrapper, in the package and where it is named again.
+And modules that are changed once they are imported."""
 from __future__ import annotations
 
+import importlib
+import importlib.util
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-from troupe._after_import import replace
+import pytest
+
+from troupe._after_import import after_import, replace
 
 
 def doubled(function: Any) -> Any:
@@ -44,3 +50,21 @@ def test_what_a_package_has_not_is_left_alone() -> None:
     module, again = package()
     replace("absent", doubled, module, again)
     assert not hasattr(module, "absent") and not hasattr(again, "absent")
+
+
+def test_a_module_is_changed_once_when_it_is_imported_and_not_when_a_program_asks_whether_it_is_there(
+        tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "troupe_looked_for.py").write_text("changed = 0\n")
+    monkeypatch.syspath_prepend(tmp_path)
+
+    def change(module: Any) -> None:
+        module.changed += 1
+
+    later = after_import({"troupe_looked_for": change})
+    try:
+        assert all(importlib.util.find_spec("troupe_looked_for") for _ in range(2))
+        module = importlib.import_module("troupe_looked_for")
+        assert module.changed == 1 and not later.waits()
+        assert importlib.reload(module).changed == 0
+    finally:
+        later.forget()

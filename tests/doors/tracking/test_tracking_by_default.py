@@ -103,14 +103,23 @@ def train():
     mlflow.log_metric("loss", 1.0)
     return mlflow.active_run().info.run_id
 
-print(len(set(train.distributed())))
+@distributed(gpus=3, remote=True)
+def start():
+    import os, subprocess, sys
+    os.chdir("below")
+    child = "import mlflow; mlflow.log_metric('loss', 1.0); print(mlflow.active_run().info.run_id)"
+    return subprocess.run([sys.executable, "-c", child], stdout=subprocess.PIPE, text=True, check=True).stdout.split()[-1]
+
+print(len(set(train.distributed())), len(set(start.distributed())))
 """
 
 
 def test_ranks_of_a_launch_without_a_run_make_their_database_one_after_the_other(home: Home, tmp_path: Path) -> None:
-    """Of several processes that make all tables at once, MLflow's own fail."""
+    """Of several processes that make all tables at once, MLflow's own fail. So do programs that ranks start, in another folder."""
     (tmp_path / "program.py").write_text(UNTRACKED)
+    (tmp_path / "below").mkdir()
     done = subprocess.run([sys.executable, "-m", "troupe", "run-as", "program.py"], cwd=tmp_path, capture_output=True, text=True, timeout=LIMIT_S,
                           env={**os.environ, "TROUPE_ADDRESS": "", "TROUPE_TRACKING": "0"})
-    assert done.stdout.splitlines()[-1:] == ["3"], done.stdout + done.stderr
-    assert "MLflow: " not in done.stderr and [each.name for each in tmp_path.rglob("*.db")] == ["mlflow.db"], done.stderr
+    assert done.stdout.splitlines()[-1:] == ["3 3"], done.stdout + done.stderr
+    databases = sorted(str(each.relative_to(tmp_path)) for each in tmp_path.rglob("*.db"))
+    assert "MLflow: " not in done.stderr and databases == ["below/mlflow.db", "mlflow.db"], done.stderr

@@ -16,7 +16,7 @@ from collections.abc import Mapping
 import pytest
 from e2e_conftest import eventually
 
-from troupe._tracking import guard, local_store, loopback, rule
+from troupe._tracking import guard, local_store, loopback, rule, turns
 
 
 @pytest.mark.parametrize(("asked", "environment", "active", "expected"), [
@@ -39,7 +39,7 @@ def test_when_a_launch_is_tracked(asked: bool | None, environment: Mapping[str, 
     ("http://a:5000", False), ("https://a", False), ("databricks", False), ("databricks://profile", False), ("postgresql://a/b", False),
 ])
 def test_which_stores_are_the_callers_own(uri: str, expected: bool) -> None:
-    assert rule.is_local(uri) is expected
+    assert turns.is_local(uri) is expected
 
 
 def test_nothing_secret_is_shown() -> None:

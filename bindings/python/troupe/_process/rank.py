@@ -6,6 +6,7 @@ others serve calls here until ProcessEnd.
 """
 from __future__ import annotations
 
+import importlib.util
 import io
 import os
 import signal
@@ -13,9 +14,9 @@ import sys
 from collections.abc import Callable
 from typing import Any, NoReturn
 
-from troupe import _rendezvous
+from troupe import _rendezvous, stand_ins
 from troupe._after_import import after_import
-from troupe._cluster import session as _session
+from troupe._cluster import home, session as _session
 from troupe._code import failures
 from troupe._process import exit as _leave, finish, group_epochs, notes, process_groups, stopping, torch_backend
 from troupe._process.channel import ProcessChannel
@@ -77,19 +78,22 @@ def enter(begin: dict) -> Any:
 
 def track(session: _session.Session, begin: dict) -> None:
     """Where the launch has a run in MLflow, what this process logs goes there: a rank, or with `rank` None what ranks have started. Where it has
-    none, processes that make a database of their own in one directory do so one after the other."""
+    none, processes that make a database of their own in one directory do so one after the other, those that a rank starts or becomes among them."""
     if _TRACKER in os.environ:
         from troupe._tracking import rank
 
         rank.begin(session, begin)
     else:
         after_import({"mlflow": _take_turns})
+        if begin["rank"] is not None and importlib.util.find_spec("mlflow") is not None:
+            os.environ["TROUPE_MLFLOW_LOCKS"] = str(home.home())  # turns.BELOW
+            stand_ins.run_start_hook_below()
 
 
 def _take_turns(mlflow: Any) -> None:
     from troupe._tracking import turns
 
-    turns.take_turns(mlflow)
+    turns.take_turns(mlflow, str(home.home()))
 
 
 def prepare(channel: ProcessChannel, begin: dict, attachment: bytes,

@@ -15,7 +15,7 @@ from troupe import _calls, exceptions
 from troupe._cluster import status_lines, variables
 from troupe._code import runtime_env
 from troupe._identity import short
-from troupe._tracking import rule, runs, store_process
+from troupe._tracking import rule, runs, store_process, turns
 
 END_S = 10.0       # for the end of the run to be written, once the launch has ended
 UNHEARD_S = 1.0    # for the first word, where a launch has ended before there is a run: that one is made and ended beside what the caller does next
@@ -67,7 +67,7 @@ def _begun(session: Any, spec: dict[str, Any], options: Any, given: Mapping[str,
     from troupe._tracking import tracker
 
     uri = given.get(rule.URI) or program["uri"] or "sqlite:///mlflow.db"
-    local = rule.is_local(uri)
+    local = turns.is_local(uri)
     if local and options.detach:
         _say(options, f"it is detached, and {rule.shown(uri)} is a store of this program's, which ends before it\n"
                       "  MLFLOW_TRACKING_URI of a server (mlflow server) is for launches that outlive their caller")

@@ -18,6 +18,7 @@ import struct
 import sys
 from typing import Any, BinaryIO
 
+from troupe._cluster import home
 from troupe._tracking import rule, turns
 
 ADDRESS = "TROUPE_TRACKING_STORE"
@@ -73,7 +74,7 @@ class Store:
 
     def __init__(self, uri: str) -> None:
         self._uri = uri
-        self._local = rule.is_local(uri)
+        self._local = turns.is_local(uri)
         self._server: Any = None
         self._open: dict[str, str] = {}  # run -> its launch, "" where that is not known
         os.environ[rule.URI] = uri  # of MLflow's fluent functions, which say how a workspace of Databricks is reached
@@ -84,7 +85,7 @@ class Store:
 
         runs.impatient()
         try:
-            with turns.alone(self._uri):
+            with turns.alone(self._uri, str(home.home())):
                 run, experiment = runs.opened(runs.client(self._uri), wish)
         except Exception as error:
             return {"status": 500}, runs.words_of(error).encode()
@@ -122,7 +123,7 @@ class Store:
         if self._server is None:
             from mlflow.server import app, handlers
 
-            with turns.alone(self._uri):
+            with turns.alone(self._uri, str(home.home())):
                 handlers.initialize_backend_stores(self._uri, self._uri, _artifact_root(self._uri))
             self._server = app.test_client()
         return self._server

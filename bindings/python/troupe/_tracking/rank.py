@@ -12,7 +12,7 @@ import threading
 from typing import Any
 
 from troupe._after_import import after_import
-from troupe._tracking import rule
+from troupe._tracking import rule, turns
 
 START_S = 120.0
 """The tracker has bounds of its own, which are shorter: this one is for a tracker whose node cannot be reached."""
@@ -129,7 +129,7 @@ def _change(known: Known, tracking: Any) -> None:
     def get_store(self: Any, store_uri: Any = None, artifact_uri: Any = None) -> Any:
         told = known.there()
         asked = store_uri or utils.get_tracking_uri()
-        of_launch = asked == first or bool(told.get("local")) and rule.is_local(asked)
+        of_launch = asked == first or bool(told.get("local")) and turns.is_local(asked)
         if of_launch and "failed" in told:
             return known.guard(absent=True).store(stores(self, _NOWHERE, None))
         if of_launch:  # the caller's own is reached by the door on this node
@@ -137,7 +137,7 @@ def _change(known: Known, tracking: Any) -> None:
         return known.guard(absent=False).store(stores(self, asked, artifact_uri))
 
     def set_tracking_uri(uri: Any) -> None:
-        if not (known.there().get("local") and rule.is_local(str(uri))):
+        if not (known.there().get("local") and turns.is_local(str(uri))):
             set_uri(uri)
 
     def start_run(*args: Any, **kwargs: Any) -> Any:

@@ -17,7 +17,6 @@ SCOPE = "troupe/tracking"
 SYSTEM_METRICS = "MLFLOW_ENABLE_SYSTEM_METRICS_LOGGING"
 SECRETS = (TOKEN, "MLFLOW_TRACKING_USERNAME", "MLFLOW_TRACKING_PASSWORD")
 _NO = ("0", "false", "no", "off")
-_WORDS = ("databricks", "databricks-uc", "uc")  # addresses without a scheme
 _STATUS = {"succeeded": "FINISHED", "failed": "FAILED"}
 
 
@@ -57,12 +56,6 @@ def wanted(asked: bool | None, environment: Mapping[str, str], *, active: bool =
     if says_no(asked, environment):
         return False
     return bool(asked or by_default or active or uri_is_set or environment.get(URI) or environment.get(RUN))
-
-
-def is_local(uri: str) -> bool:
-    """Whether each host would have a store of its own by this address: a folder, or a database in a file."""
-    scheme, colon, _ = uri.partition(":")
-    return uri not in _WORDS and (not colon or scheme in ("file", "sqlite") or scheme.startswith("sqlite+"))
 
 
 def shown(uri: str) -> str:

@@ -11,7 +11,7 @@ from typing import Any
 
 from troupe import exceptions
 from troupe._cluster import status_lines
-from troupe._tracking import begin, rule
+from troupe._tracking import begin, rule, turns
 from troupe.tune._callback import SweepLogger, SweepSeen, TrialView
 from troupe.tune.logger._mlflow_runs import SweepRuns, variables
 from troupe.tune.logger.logger import LoggerCallback
@@ -104,7 +104,7 @@ class _Live:
         self._uri = given.tracking_uri or os.environ.get(rule.URI) or program["uri"] or DEFAULT_STORE
         own = given.experiment_name is not None
         self._wish = rule.Wish(
-            local=rule.is_local(self._uri), store=rule.shown(self._uri), name=sweep.name, run="" if own or program["run"] else os.environ.get(rule.RUN, ""),
+            local=turns.is_local(self._uri), store=rule.shown(self._uri), name=sweep.name, run="" if own or program["run"] else os.environ.get(rule.RUN, ""),
             parent="" if own else program["run"], experiment="" if own else program["experiment"] or os.environ.get(rule.EXPERIMENT, ""),
             experiment_name=given.experiment_name or os.environ.get(rule.EXPERIMENT_NAME, ""),
             tags={"troupe.sweep": sweep.name, "mlflow.user": begin.user_name(), "mlflow.source.type": "LOCAL",

@@ -1,8 +1,9 @@
 """Run by every Python that a program of `troupe run-as` starts: `databricks.air`, `pyspark.ml.torch` and `azure.ai.ml` are as in the program.
-And by every Python that a CPU rank starts or becomes: NCCL is Gloo there, as in the rank (`troupe/_process/gloo_for_nccl.py`).
+And by every Python that a rank starts or becomes: of a CPU rank NCCL is Gloo there, as in the rank (`troupe/_process/gloo_for_nccl.py`), and databases of
+MLflow are opened by one process at a time (`troupe/_tracking/turns.py`).
 
 Packages below others' roots cannot stand on the import path themselves: what looks whether `pyspark` is installed would find it. Nothing
-is imported here until a program asks for one of them, or for torch's groups; then the environment's own sitecustomize has run.
+is imported here until a program asks for one of them, for torch's groups or for MLflow; then the environment's own sitecustomize has run.
 """
 import importlib.machinery
 import os
@@ -10,8 +11,9 @@ import sys
 
 _HERE = os.path.dirname(os.path.abspath(__file__))
 _CLAIMS = {"databricks": ("databricks.air",), "pyspark": ("pyspark.ml.torch", "pyspark.ml.deepspeed"), "azure": ("azure.ai.ml", "azure.identity")}
-_GROUPS = "torch.distributed.distributed_c10d"
-_waiting_for_groups = bool(os.environ.get("TROUPE_GLOO_FOR_NCCL"))
+_changes = {}
+"""Module of others -> what changes it right after its import."""
+_changer = None
 
 
 class _AtFirstUse:
@@ -32,18 +34,18 @@ class _AtFirstUse:
         return None
 
 
-class _GlooForNccl:
-    """Changes torch's groups right after they are imported. It stays among the finders, as the other one does."""
+class _ChangedAtImport:
+    """Changes modules right after they are imported. It stays among the finders, as the other one does."""
 
     @classmethod
     def find_spec(cls, name, path=None, target=None):
         """None for all other modules."""
-        global _waiting_for_groups
-        if name != _GROUPS or not _waiting_for_groups:
+        global _changer
+        if name not in _changes:
             return None
-        _waiting_for_groups = False
-        changes = {name: _of_troupe("_process/gloo_for_nccl.py").wrap}
-        return _of_troupe("_after_import.py").AfterImport(changes).find_spec(name, path, target)
+        if _changer is None:
+            _changer = _of_troupe("_after_import.py").AfterImport(_changes)
+        return _changer.find_spec(name, path, target)
 
 
 def _of_troupe(file):
@@ -61,8 +63,12 @@ _names = os.environ.get("TROUPE_STAND_INS", "").split(",")
 _wanted = [claim for name, claims in _CLAIMS.items() if name in _names for claim in claims]
 if _wanted:
     sys.meta_path.insert(0, _AtFirstUse)
-if _waiting_for_groups:
-    sys.meta_path.insert(0, _GlooForNccl)
+if os.environ.get("TROUPE_GLOO_FOR_NCCL"):
+    _changes["torch.distributed.distributed_c10d"] = lambda module: _of_troupe("_process/gloo_for_nccl.py").wrap(module)
+if os.environ.get("TROUPE_MLFLOW_LOCKS"):
+    _changes["mlflow"] = lambda module: _of_troupe("_tracking/turns.py").take_turns(module, os.environ["TROUPE_MLFLOW_LOCKS"])
+if _changes:
+    sys.meta_path.insert(0, _ChangedAtImport)
 _own = importlib.machinery.PathFinder.find_spec("sitecustomize", [each for each in sys.path if os.path.abspath(each or ".") != _HERE])
 if _own is not None and _own.loader is not None:
     _module = type(sys)(__name__)  # names of its own: what is above is still to run
