@@ -25,6 +25,9 @@ inline constexpr char kFabricLabel[] = "troupe.io/fabric";
 /// In the environment that comes with ranks: what NCCL_IB_HCA is unless somebody has said it
 /// already. The ranks do not get it under this name.
 inline constexpr char kRdmaPortsVariable[] = "TROUPE_RDMA_PORTS";
+/// In the environment that comes with ranks: the addresses and networks from which the store of
+/// their launch takes connections, separated by spaces. Only the store's process gets it.
+inline constexpr char kStorePeersVariable[] = "TROUPE_STORE_PEERS";
 /// State of an active port that programs cannot open: a container without /dev/infiniband.
 inline constexpr char kNoVerbsDevice[] = "NO_VERBS_DEVICE";
 inline constexpr std::size_t kFabricRecordsMax = 128;

@@ -36,7 +36,7 @@ wire::BlobRef WithHolder(Turn& turn, wire::BlobRef blob) {
 // `others`: ranks that come to this node in the places of others, all in one reservation; null: the
 // attempt begins.
 void SendStartRanks(Turn& turn, const Launch& launch, std::size_t node_rank,
-                    const std::string& rdma_ports,
+                    const LaunchNetworks& networks,
                     const std::vector<wire::NewRank>* others = nullptr) {
   const NodeId& node = launch.nodes[node_rank];
   wire::StartRanks start;
@@ -72,9 +72,11 @@ void SendStartRanks(Turn& turn, const Launch& launch, std::size_t node_rank,
     }
   }
   start.environment = launch.spec.environment;
-  if (!rdma_ports.empty()) {
-    start.environment.env.push_back({placement::kRdmaPortsVariable, rdma_ports, false});
-  }
+  std::vector<wire::EnvVar>& env = start.environment.env;
+  const std::string& ports = networks.rdma_ports[node_rank];
+  if (!ports.empty()) env.push_back({placement::kRdmaPortsVariable, ports, false});
+  if (node_rank == 0 || launch.spec.on_rank_death != wire::RankDeath::kFail)  // may serve a store
+    env.push_back({placement::kStorePeersVariable, networks.store_peers, false});
   start.payload = WithHolder(turn, launch.spec.payload);
   for (const NodeId& peer : launch.nodes) {
     const Node* other = turn.SeeNode(peer);
@@ -243,10 +245,9 @@ void BeginEpoch(Turn& turn, const Group& gang) {
   launch->started = turn.now;
   launch->driver_route = Route();
   launch->driver_renews = false;
-  const std::vector<std::string> ports = RdmaPortsOf(turn, *launch);
-  for (std::size_t i = 0; i < launch->nodes.size(); ++i) {
-    SendStartRanks(turn, *launch, i, ports[i]);
-  }
+  const LaunchNetworks networks = NetworksOf(turn, *launch);
+  for (std::size_t i = 0; i < launch->nodes.size(); ++i)
+    SendStartRanks(turn, *launch, i, networks);
 }
 
 void SendStartRanksOf(Turn& turn, const Launch& launch, const NodeId& node,
@@ -254,7 +255,7 @@ void SendStartRanksOf(Turn& turn, const Launch& launch, const NodeId& node,
   const auto place = std::find(launch.nodes.begin(), launch.nodes.end(), node);
   if (place == launch.nodes.end() || ranks.empty()) return;
   const auto node_rank = static_cast<std::size_t>(place - launch.nodes.begin());
-  SendStartRanks(turn, launch, node_rank, RdmaPortsOf(turn, launch)[node_rank], &ranks);
+  SendStartRanks(turn, launch, node_rank, NetworksOf(turn, launch), &ranks);
 }
 
 void OnRanksReady(Turn& turn, Node& node, const wire::RanksReady& message) {
@@ -418,9 +419,8 @@ void ResumeLaunchesOn(Turn& turn, const NodeId& node) {
     if (!launch.on_nodes()) continue;
     for (std::size_t i = 0; i < launch.nodes.size(); ++i) {
       if (launch.nodes[i] != node) continue;
-      if (launch.phase == wire::LaunchState::kStarting) {
-        SendStartRanks(turn, launch, i, RdmaPortsOf(turn, launch)[i]);
-      }
+      if (launch.phase == wire::LaunchState::kStarting)
+        SendStartRanks(turn, launch, i, NetworksOf(turn, launch));
       if (launch.phase == wire::LaunchState::kRunning) {
         SendRoster(turn, launch, node);
         ResumeRegroupOn(turn, launch, node);

@@ -49,9 +49,17 @@ placement::Request RequestOf(const Turn& turn, const wire::GroupSubmitted& spec)
 /// Equal per-rank bundles of a launch.
 placement::Request RequestOf(const wire::LaunchSpec& spec);
 
-/// For each node of a launch with GPUs the RDMA ports by which it reaches the others, as
-/// NCCL_IB_HCA names them; empty: nothing is known of that, or needed.
-std::vector<std::string> RdmaPortsOf(Turn& turn, const Launch& launch);
+/// What the nodes of a launch are told of each other's networks, found once for all of them.
+struct LaunchNetworks {
+  /// For each node of a launch with GPUs the RDMA ports by which it reaches the others, as
+  /// NCCL_IB_HCA names them; empty: nothing is known of that, or needed.
+  std::vector<std::string> rdma_ports;
+  /// For the fence of the launch's store: where each node listens, and the addresses of its
+  /// interfaces; all networks where nodes that are not known yet may come to it (`replace`).
+  /// Empty: the launch is on one node.
+  std::string store_peers;
+};
+LaunchNetworks NetworksOf(Turn& turn, const Launch& launch);
 
 /// Why a waiting group waits, in one line; empty when it does not.
 std::string WaitingFor(Turn& turn, const Group& group);

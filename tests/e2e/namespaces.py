@@ -96,6 +96,10 @@ class Hosts:
     def __getitem__(self, name: str) -> Host:
         return self._hosts[name]
 
+    def names(self) -> list[str]:
+        """Return the names of all hosts."""
+        return list(self._hosts)
+
     def cut_one_way(self, sender: str, receiver: str) -> None:
         """What `sender` sends to `receiver` is lost from now on."""
         host, to = self[sender], self[receiver].address

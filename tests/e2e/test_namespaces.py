@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 import time
@@ -96,6 +97,45 @@ print(json.dumps(look.distributed()))
     addresses = [network.hosts[name].address for name in ("a", "b")]
     assert [total for total, _ in results] == [6.0] * 4
     assert all(names[:2] == ["eth0", "=eth0"] and names[2] in addresses for _, names in results)
+
+
+CONNECT = "import socket, sys; socket.create_connection((sys.argv[1], int(sys.argv[2])), timeout=float(sys.argv[3]))"
+
+
+def test_the_store_of_a_launch_takes_connections_from_its_nodes_alone(network: Network, tmp_path: Path) -> None:
+    """The other two hosts, whose packets reach its node, get no answer; the launch, whose ranks have met there, goes on."""
+    pytest.importorskip("torch")
+    job = subprocess.Popen(network.hosts["driver"].command([sys.executable, "-c", """
+import os, sys, threading
+from pathlib import Path
+from troupe.launch import distributed
+
+@distributed(processes=4, remote=True, timeout=60)
+def meet(folder):
+    import torch.distributed as dist
+    dist.init_process_group()
+    dist.barrier()
+    if dist.get_rank() == 0:
+        print("at", os.environ["MASTER_ADDR"], os.environ["MASTER_PORT"], flush=True)
+        while not (folder / "tried").exists():
+            threading.Event().wait(0.05)
+    dist.barrier()
+    dist.new_group()
+    return dist.get_world_size()
+
+print(meet.distributed(Path(sys.argv[1])))
+""", str(tmp_path)]), stdout=subprocess.PIPE, text=True, env={**os.environ, "TROUPE_ADDRESS": network.address, "TROUPE_TOKEN_FILE": network.token})
+    try:
+        assert job.stdout is not None
+        at = next(found for found in (re.search(r"at ([\d.]+) (\d+)$", line) for line in job.stdout) if found).groups()
+        answers = {name: subprocess.run(network.hosts[name].command([sys.executable, "-c", CONNECT, *at, "60" if name in "ab" else "3"]),
+                                        capture_output=True, text=True, timeout=100).stderr for name in network.hosts.names()}
+        assert answers["a"] == answers["b"] == "", answers
+        assert "TimeoutError" in answers["head"] and "TimeoutError" in answers["driver"]
+    finally:
+        (tmp_path / "tried").touch()
+        said, _ = job.communicate(timeout=180)
+    assert said.splitlines()[-1] == "[4, 4, 4, 4]"
 
 
 def test_actors_on_both_hosts_call_each_other(network: Network) -> None:

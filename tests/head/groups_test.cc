@@ -87,6 +87,55 @@ TEST_F(Groups, NodesOfALaunchWithGpusAreToldTheRdmaPortsByWhichTheyReachEachOthe
   EXPECT_EQ(told(1, 1, 1), (std::vector<std::string>{"unset"}));
 }
 
+// The node that serves the store of a launch is told whom its fence admits: the launch's nodes, and
+// no other node of the cluster; everybody where nodes may come to the launch later.
+TEST_F(Groups, WhoServesTheStoreOfALaunchIsToldTheAddressesOfItsNodes) {
+  const auto with_address = [](const std::string& address) {
+    wire::RegisterNode report;
+    report.labels.push_back({"troupe.io/fabric", "if eth0 up 0 " + address + "/24;"});
+    return report;
+  };
+  const FakeNode a = Join(1, 4, 0, with_address("10.1.0.1"));
+  const FakeNode b = Join(2, 4, 0, with_address("10.1.0.2"));
+  Join(3, 1, 0, with_address("10.1.0.3"));
+  const SessionId client = Open(wire::Role::kClient, Id128{9, 1});
+  const auto told = [&](wire::RankDeath on_death) {
+    wire::SubmitLaunch submit;
+    submit.spec.ranks = 2;
+    submit.spec.on_rank_death = on_death;
+    submit.spec.strategy = wire::Strategy::kStrictSpread;
+    submit.spec.mode = wire::LaunchMode::kDistributed;
+    submit.spec.per_rank = Amounts(2, 0);
+    submit.request = RequestId(11, 1 + static_cast<std::uint64_t>(on_death));
+    Say(client, submit, 70);
+    std::vector<std::string> values;
+    for (const FakeNode& node : {a, b}) {
+      for (const wire::Reserve& reserve : Take<wire::Reserve>(node.session)) {
+        wire::ReserveReply reply;
+        reply.group = reserve.group;
+        reply.attempt = reserve.attempt;
+        reply.granted = true;
+        Say(node.session, reply);
+      }
+    }
+    for (const FakeNode& node : {a, b}) {
+      for (const wire::StartRanks& start : Take<wire::StartRanks>(node.session)) {
+        values.emplace_back("unset");
+        for (const wire::EnvVar& each : start.environment.env) {
+          if (each.name == "TROUPE_STORE_PEERS") values.back() = each.value;
+        }
+      }
+    }
+    return values;
+  };
+  const std::vector<std::string> values = told(wire::RankDeath::kFail);
+  ASSERT_EQ(values.size(), 2u);
+  EXPECT_NE(values[0].find("10.1.0.1 10.1.0.2"), std::string::npos) << values[0];
+  EXPECT_EQ(values[0].find("10.1.0.3"), std::string::npos) << values[0];
+  EXPECT_EQ(values[1], "unset");
+  EXPECT_EQ(told(wire::RankDeath::kReplace), (std::vector<std::string>(2, "0.0.0.0/0 ::/0")));
+}
+
 TEST_F(Groups, ALaunchOfRanksPerNodeHasThemOnThatManyNodesAlthoughOneCouldHoldAll) {
   const std::vector<FakeNode> nodes = {Join(1, 8), Join(2, 8), Join(3, 8)};
   const SessionId client = Open(wire::Role::kClient, Id128{9, 1});

@@ -134,6 +134,23 @@ TEST_F(LaunchesTest, RdmaPortsAreADefaultOfNcclsVariable) {
   EXPECT_EQ(value("NCCL_IB_HCA"), "mlx5_7");
 }
 
+TEST_F(LaunchesTest, WhomTheStoreAdmitsIsToldToTheStoreAlone) {
+  NodeFacts facts;
+  facts.base_environment.push_back({"TROUPE_STORE_PEERS", "0.0.0.0/0", false});
+  wire::StartRanks start;
+  const Interface chosen{"eth0", "10.0.0.1"};
+  const auto value = [](const std::vector<wire::EnvVar>& environment) {
+    for (const auto& each : environment) {
+      if (each.name == "TROUPE_STORE_PEERS") return each.value;
+    }
+    return std::string("unset");
+  };
+  EXPECT_EQ(value(StoreEnvironment(facts, start, chosen, ProcessId())), "unset");
+  start.environment.env.push_back({"TROUPE_STORE_PEERS", "10.0.0.1 10.0.0.2", false});
+  EXPECT_EQ(value(StoreEnvironment(facts, start, chosen, ProcessId())), "10.0.0.1 10.0.0.2");
+  EXPECT_EQ(value(RankEnvironment(facts, start, {}, chosen, ProcessId())), "unset");
+}
+
 TEST_F(LaunchesTest, RankEnvironmentFollowsTorchrun) {
   Join();
   StartLaunch(2);

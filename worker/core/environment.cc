@@ -47,6 +47,7 @@ Variables Inherited(const NodeFacts& facts, const wire::RuntimeEnvironment& envi
   Variables variables;
   for (const wire::EnvVar& each : facts.base_environment) variables[each.name] = each.value;
   for (const wire::EnvVar& each : environment.env) variables[each.name] = each.value;
+  variables.erase(placement::kStorePeersVariable);
   return variables;
 }
 
@@ -151,6 +152,10 @@ std::vector<wire::EnvVar> StoreEnvironment(const NodeFacts& facts, const wire::S
   for (const wire::EnvVar& each : facts.base_environment) variables[each.name] = each.value;
   Common(facts, process, start.launch, start.epoch, 1, &variables);
   SetDevices(facts, {}, &variables);
+  variables.erase(placement::kStorePeersVariable);
+  for (const wire::EnvVar& each : start.environment.env) {
+    if (each.name == placement::kStorePeersVariable) variables[each.name] = each.value;
+  }
   variables["MASTER_ADDR"] = interface.address;
   variables["WORLD_SIZE"] = std::to_string(start.world_size);
   return ToWire(variables);

@@ -9,6 +9,7 @@ from typing import Any
 import troupe
 from troupe import exceptions, state
 from troupe._cluster import session as _session, status_lines
+from troupe._process import store_host
 from troupe.launch import _slow_paths
 from troupe.train import _failures
 from troupe.train._checkpoint import Checkpoint
@@ -59,6 +60,7 @@ class Gang:
         self.hosts: dict[int, str] = {}
         self._nodes: list[str] = []  # by rank
         self._addresses: dict[str, str] = {}
+        self._peers: list[str] = []  # all addresses of the workers' nodes
         self._news: queue.SimpleQueue[tuple[str, int, Any]] = queue.SimpleQueue()
         self._running = 0
 
@@ -75,8 +77,10 @@ class Gang:
                              f"`troupe explain {self._group.id[:8]}` says who")
         troupe.get(ready)
         places = placement_group_table(self._group)["bundles_to_node_id"]
-        self._addresses = {node["node_id"]: node["address"].rpartition(":")[0].strip("[]") for node in state.list_nodes()}
+        all_nodes = state.list_nodes()
+        self._addresses = {node["node_id"]: node["address"].rpartition(":")[0].strip("[]") for node in all_nodes}
         self._make([places[index] for index in range(scaling.num_workers)], bundle)
+        self._peers = store_host.addresses_of(node for node in all_nodes if node["node_id"] in self._nodes)
 
     def _make(self, nodes: list[str], bundle: dict[str, float]) -> None:
         known = {"CPU": "num_cpus", "GPU": "num_gpus", "memory": "memory"}
@@ -101,7 +105,7 @@ class Gang:
         self.hosts = {rank: each["host"] for rank, each in enumerate(about)}
         one_host = len({each["boot_id"] for each in about}) == 1
         address = "127.0.0.1" if one_host else self._addresses[self._nodes[0]]
-        port, = self._all([self.workers[0].serve_store.remote(address)])
+        port, = self._all([self.workers[0].serve_store.remote(address, self._peers)])
         devices = {rank: _in_order([gpu for other, each in enumerate(about) if self._nodes[other] == node for gpu in each["gpus"]])
                    for rank, node in enumerate(self._nodes)}
         attempt = TrainAttempt(address, port, one_host, backend, timeout_s, start, staging, nonce, devices)

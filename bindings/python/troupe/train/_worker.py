@@ -18,13 +18,13 @@ import troupe
 from troupe import _pickled
 from troupe._code import user_main
 from troupe._identity import boot_id
+from troupe._process import store_host
 from troupe.launch import _parts
 from troupe.train import _here, _run_folder
 from troupe.train._checkpoint import Checkpoint
 from troupe.train._reports import TrainReport
 
 _SIOCGIFADDR = 0x8915
-STORE_TIMEOUT_S = 300
 
 
 @dataclass(frozen=True)
@@ -66,9 +66,10 @@ class TrainWorker(_here.Loop):
         importlib.import_module("torch.distributed")
         return {"host": socket.gethostname(), "boot_id": boot_id(), "gpus": list(troupe.get_gpu_ids())}
 
-    def serve_store(self, address: str) -> int:
-        """Serves the store where all ranks meet, on that address alone; its port. Rank 0's, in a thread of torch's, as long as the process lives."""
-        self._store, port = serve_store(address)
+    def serve_store(self, address: str, peers: list[str]) -> int:
+        """Serves the store where all ranks meet, on that address alone, for nodes with these addresses alone; its port. Rank 0's, in a thread of
+        torch's, as long as the process lives."""
+        self._store, port = store_host.serve(address, peers)
         return port
 
     def run(self, payload: bytes, attempt: TrainAttempt, own_address: str, shards: Mapping[str, Any]) -> Any:
@@ -155,19 +156,6 @@ class TrainWorker(_here.Loop):
             self._changed.wait_for(lambda: self._said is not None or self._over)
             said, self._said = self._said, None
             return said
-
-
-def serve_store(address: str) -> tuple[Any, int]:
-    """A store of torch's where ranks meet, served by a thread of its on that address alone as long as the object lives; its port."""
-    from torch.distributed import TCPStore
-
-    family = socket.AF_INET6 if ":" in address else socket.AF_INET
-    listener = socket.socket(family, socket.SOCK_STREAM)
-    listener.bind((address, 0))
-    listener.listen(1024)
-    port = listener.getsockname()[1]
-    return TCPStore(address, port, None, True, datetime.timedelta(seconds=STORE_TIMEOUT_S), wait_for_workers=False,
-                    master_listen_fd=listener.detach()), port
 
 
 def interface_of(address: str) -> str:

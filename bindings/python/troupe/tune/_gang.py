@@ -13,11 +13,12 @@ from pathlib import Path
 from typing import Any
 
 import troupe
-from troupe import _pickled, exceptions
+from troupe import _pickled, exceptions, state
 from troupe._cluster.groups import PlacementGroup
 from troupe._code import capture, user_main
 from troupe._context import ActorContext
 from troupe._identity import boot_id
+from troupe._process import store_host
 from troupe.launch import _parts
 from troupe.train import _failures, _here, _worker
 from troupe.train._checkpoint import Checkpoint
@@ -94,7 +95,9 @@ def _plans(about: list[dict[str, Any]], loop: _here.Loop) -> tuple[Any, list[Ran
     store, port = None, 0
     with contextlib.suppress(ImportError):  # without torch there are no groups of its
         importlib.import_module("torch.distributed")
-        store, port = _worker.serve_store(address)
+        at = {each["node"] for each in about}
+        peers = [] if one_host else store_host.addresses_of(node for node in state.list_nodes() if node["node_id"] in at)
+        store, port = store_host.serve(address, peers)
     plans: dict[int, RankPlan] = {}
     places = ranks_of([each["node"] for each in about])
     for bundle, node_rank, local_rank, local_size, rank in places:
