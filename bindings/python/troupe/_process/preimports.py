@@ -19,7 +19,7 @@ STANDARD = ("traceback", "json", "logging", "selectors", "concurrent.futures", "
 OWN_MODULES = ("troupe._bridge", "troupe._calls", "troupe._process.channel", "troupe._process.rank", "troupe._process.actor",
                "troupe._process.store_host", "troupe._process.driver", "troupe.launch", "troupe._api", "troupe._code.capture", "troupe._code.cloudpickle", "troupe._code.program",
                "troupe._code.environment", "troupe._code.trees", "troupe._runtime_context", "troupe.state", "troupe.util",
-               "troupe._actors.classes", "troupe._actors.constructor", "troupe._tasks.functions", "troupe._tasks.host", "troupe._tasks.interrupts", "troupe._tasks.leases",
+               "troupe._actors.classes", "troupe._actors.constructor", "troupe._tasks.functions", "troupe._tasks.host", "troupe._tasks.interrupts", "troupe._tasks.leases", "troupe._tasks.remote",
                "troupe._cluster.connect", "troupe.launch._plain", "troupe.tune._run.host", *STANDARD)
 """Modules that ranks, actors, tasks and trials usually load: each process would load a module that is missing here itself."""
 _NOT_LIBRARIES = {*sys.stdlib_module_names, "troupe", "__main__", "__mp_main__"}
