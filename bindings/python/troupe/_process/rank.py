@@ -85,9 +85,17 @@ def track(session: _session.Session, begin: dict) -> None:
         rank.begin(session, begin)
     else:
         after_import({"mlflow": _take_turns})
-        if begin["rank"] is not None and importlib.util.find_spec("mlflow") is not None:
+        if begin["rank"] is not None and _is_there("mlflow"):
             os.environ["TROUPE_MLFLOW_LOCKS"] = str(home.home())  # turns.BELOW
             stand_ins.run_start_hook_below()
+
+
+def _is_there(name: str) -> bool:
+    """Return whether a module of that name can be imported; nothing is imported for it."""
+    try:
+        return importlib.util.find_spec(name) is not None
+    except ValueError:  # it is imported already, without a spec
+        return True
 
 
 def _take_turns(mlflow: Any) -> None:

@@ -18,7 +18,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from troupe._tracking import rule
+from troupe._tracking import rule, turns
 
 INSIDE = "mlflow"
 STORE, RUN = "TROUPE_JOB_MLFLOW", "TROUPE_JOB_MLFLOW_RUN"
@@ -45,7 +45,7 @@ def variables(folder: Path, node: str, wish: Mapping[str, Any], now: Mapping[str
         own: those that the job itself says.
     """
     address = now.get(rule.URI, "")
-    if rule.RUN in now or address and (rule.URI in own or not rule.is_local(address)):
+    if rule.RUN in now or address and (rule.URI in own or not turns.is_local(address)):
         return {}
     inside = folder / INSIDE / node
     inside.mkdir(parents=True, exist_ok=True)
