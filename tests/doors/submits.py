@@ -81,11 +81,13 @@ def torchrun_in(folder: Path, *words: str, env: dict[str, str] | None = None) ->
 def started_in(folder: Path, *args: str) -> subprocess.Popen:
     """The same, while it runs; Ctrl-C is `send_signal(SIGINT)`."""
     return subprocess.Popen([sys.executable, "-m", "troupe", *args], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=folder,
-                            env={**os.environ, "PYTHONUNBUFFERED": "1"}, preexec_fn=_with_ctrl_c)
+                            env={**os.environ, "PYTHONUNBUFFERED": "1"}, preexec_fn=_as_in_a_terminal)
 
 
-def _with_ctrl_c() -> None:
+def _as_in_a_terminal() -> None:
+    """Heed the keys' signals, which a shell has its background commands ignore, and so all that these start."""
     signal.signal(signal.SIGINT, signal.default_int_handler)
+    signal.signal(signal.SIGQUIT, signal.SIG_DFL)
 
 
 def printed(done: subprocess.CompletedProcess, code: int = 0) -> list[str]:
