@@ -8,11 +8,11 @@ import fcntl
 import functools
 import importlib.machinery
 import importlib.util
-import inspect
 import json
 import os
 import sys
 import threading
+from collections.abc import Callable
 
 _HERE = os.path.dirname(os.path.abspath(__file__))
 _FOLDER = os.environ.get("TROUPE_JOB_MLFLOW", "")
@@ -109,6 +109,8 @@ def _change_registry(registry):
 
 
 def _in_turns(store):
+    import inspect
+
     if not getattr(store, "has_turns", False):
         for name in dir(type(store)):
             if not name.startswith("_") and inspect.isfunction(inspect.getattr_static(type(store), name)):
@@ -126,37 +128,33 @@ def _as_turn(method):
     return call
 
 
-_CHANGES = {"mlflow.tracking.fluent": _change_fluent, "mlflow.tracking._tracking_service.registry": _change_registry}
+def _where_it_fits(change: Callable[[object], None]) -> Callable[[object], None]:
+    """Return the change without an error for another make of MLflow, which works as it is."""
+    def run(module: object) -> None:
+        with contextlib.suppress(AttributeError):
+            change(module)
+
+    return run
 
 
-class _Finder:
-    """Changes these modules right after they were executed."""
+_CHANGES = {"mlflow.tracking.fluent": _where_it_fits(_change_fluent),
+            "mlflow.tracking._tracking_service.registry": _where_it_fits(_change_registry)}
 
-    @classmethod
-    def find_spec(cls, name, path=None, target=None):
-        """None for all others, which the other finders find."""
-        change = _CHANGES.pop(name, None)
-        if change is None:
-            return None
-        spec = importlib.util.find_spec(name)
-        if spec is None or spec.loader is None:
-            return None
-        run = spec.loader.exec_module
 
-        def exec_module(module):
-            run(module)
-            with contextlib.suppress(AttributeError):  # another make of MLflow: it works as it is
-                change(module)
-
-        spec.loader.exec_module = exec_module
-        return spec
+def _after_import() -> type:
+    """Return the class AfterImport of the package, loaded by its file: this Python may have another version's package, or none."""
+    path = os.path.join(os.path.dirname(os.path.dirname(os.path.dirname(_HERE))), "_after_import.py")
+    module = type(sys)("_troupe_after_import")
+    importlib.machinery.SourceFileLoader(module.__name__, path).exec_module(module)
+    found: type = module.AfterImport
+    return found
 
 
 _places = [os.path.abspath(each or ".") for each in sys.path]
 _next = sys.path[_places.index(_HERE) + 1:] if _HERE in _places else sys.path
 sys.path[:] = [each for each in sys.path if os.path.abspath(each or ".") != _HERE]
 if _FOLDER and os.environ.get("MLFLOW_TRACKING_URI") == _URI:
-    sys.meta_path.insert(0, _Finder)
+    sys.meta_path.insert(0, _after_import()(_CHANGES))
 _own = importlib.machinery.PathFinder.find_spec("sitecustomize", _next)
 if _own is not None and _own.loader is not None:
     _own.loader.exec_module(importlib.util.module_from_spec(_own))

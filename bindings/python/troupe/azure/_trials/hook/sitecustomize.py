@@ -122,31 +122,18 @@ def _report_here(module):
 _CHANGES = {"mlflow": _watch_mlflow, "mlflow.tracking.fluent": _watch_mlflow, "mlflow.tracking.client": _watch_client, "troupe.train._here": _report_here}
 
 
-class _Finder:
-    """Changes these modules right after they were executed."""
-
-    @classmethod
-    def find_spec(cls, name, path=None, target=None):
-        """None for all others, which the other finders find."""
-        change = _CHANGES.pop(name, None)
-        if change is None:
-            return None
-        spec = importlib.util.find_spec(name)
-        if spec is None or spec.loader is None:
-            return None
-        run = spec.loader.exec_module
-
-        def exec_module(module):
-            run(module)
-            change(module)
-
-        spec.loader.exec_module = exec_module
-        return spec
+def _after_import() -> type:
+    """Return the class AfterImport of the package, loaded by its file: this Python may have another version's package, or none."""
+    path = os.path.join(os.path.dirname(os.path.dirname(os.path.dirname(_HERE))), "_after_import.py")
+    module = type(sys)("_troupe_after_import")
+    importlib.machinery.SourceFileLoader(module.__name__, path).exec_module(module)
+    found: type = module.AfterImport
+    return found
 
 
 sys.path[:] = [each for each in sys.path if os.path.abspath(each or ".") != _HERE]
 if "TROUPE_SWEEP_REPORTS" in os.environ:
-    sys.meta_path.insert(0, _Finder)
+    sys.meta_path.insert(0, _after_import()(_CHANGES))
 _own = importlib.machinery.PathFinder.find_spec("sitecustomize", sys.path)
 if _own is not None and _own.loader is not None:
     _own.loader.exec_module(importlib.util.module_from_spec(_own))
