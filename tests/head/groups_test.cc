@@ -22,6 +22,21 @@ class Groups : public HeadFixture {
     }
     Say(client, create, 50);
   }
+  /// Grants a launch's reservations at all of these nodes, and returns that variable of each start
+  /// of ranks that follows; "unset" where it has none.
+  std::vector<std::string> StartedWith(const std::vector<FakeNode>& nodes, std::string_view name) {
+    for (const FakeNode& node : nodes) Grant(node);
+    std::vector<std::string> values;
+    for (const FakeNode& node : nodes) {
+      for (const wire::StartRanks& start : Take<wire::StartRanks>(node.session)) {
+        values.emplace_back("unset");
+        for (const wire::EnvVar& each : start.environment.env) {
+          if (each.name == name) values.back() = each.value;
+        }
+      }
+    }
+    return values;
+  }
   const Group& GroupOf(GroupId id) const { return core_->state().groups.at(id); }
   const GroupId id_{4, 4};
 };
@@ -61,26 +76,7 @@ TEST_F(Groups, NodesOfALaunchWithGpusAreToldTheRdmaPortsByWhichTheyReachEachOthe
     submit.spec.per_rank = Amounts(cpus, gpus);
     submit.request = RequestId(11, 100 * ranks + 10 * cpus + gpus);
     Say(client, submit, 70);
-    std::vector<std::string> values;
-    for (const FakeNode& node : {a, b}) {
-      for (const wire::Reserve& reserve : Take<wire::Reserve>(node.session)) {
-        wire::ReserveReply reply;
-        reply.group = reserve.group;
-        reply.attempt = reserve.attempt;
-        reply.granted = true;
-        Say(node.session, reply);
-      }
-    }
-    for (const FakeNode& node : {a, b}) {
-      for (const wire::StartRanks& start : Take<wire::StartRanks>(node.session)) {
-        std::string value = "unset";
-        for (const wire::EnvVar& each : start.environment.env) {
-          if (each.name == "TROUPE_RDMA_PORTS") value = each.value;
-        }
-        values.push_back(value);
-      }
-    }
-    return values;
+    return StartedWith({a, b}, "TROUPE_RDMA_PORTS");
   };
   EXPECT_EQ(told(2, 5, 1), (std::vector<std::string>{"=mlx5_0:1", "=mlx5_4:1"}));
   EXPECT_EQ(told(2, 2, 0), (std::vector<std::string>{"unset", "unset"}));
@@ -108,25 +104,7 @@ TEST_F(Groups, WhoServesTheStoreOfALaunchIsToldTheAddressesOfItsNodes) {
     submit.spec.per_rank = Amounts(2, 0);
     submit.request = RequestId(11, 1 + static_cast<std::uint64_t>(on_death));
     Say(client, submit, 70);
-    std::vector<std::string> values;
-    for (const FakeNode& node : {a, b}) {
-      for (const wire::Reserve& reserve : Take<wire::Reserve>(node.session)) {
-        wire::ReserveReply reply;
-        reply.group = reserve.group;
-        reply.attempt = reserve.attempt;
-        reply.granted = true;
-        Say(node.session, reply);
-      }
-    }
-    for (const FakeNode& node : {a, b}) {
-      for (const wire::StartRanks& start : Take<wire::StartRanks>(node.session)) {
-        values.emplace_back("unset");
-        for (const wire::EnvVar& each : start.environment.env) {
-          if (each.name == "TROUPE_STORE_PEERS") values.back() = each.value;
-        }
-      }
-    }
-    return values;
+    return StartedWith({a, b}, "TROUPE_STORE_PEERS");
   };
   const std::vector<std::string> values = told(wire::RankDeath::kFail);
   ASSERT_EQ(values.size(), 2u);

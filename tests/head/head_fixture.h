@@ -133,8 +133,8 @@ class HeadFixture : public ::testing::Test {
     no.reason = reason;
     Say(node.session, no);
   }
-  /// Answers every Reserve, StartRanks and Release that waits for this node.
-  void Serve(const FakeNode& node) {
+  /// The node grants what the head has asked it to reserve.
+  void Grant(const FakeNode& node) {
     for (const wire::Reserve& reserve : Take<wire::Reserve>(node.session)) {
       wire::ReserveReply reply;
       reply.group = reserve.group;
@@ -142,6 +142,10 @@ class HeadFixture : public ::testing::Test {
       reply.granted = true;
       Say(node.session, reply);
     }
+  }
+  /// Answers every Reserve, StartRanks and Release that waits for this node.
+  void Serve(const FakeNode& node) {
+    Grant(node);
     for (const wire::StartRanks& start : Take<wire::StartRanks>(node.session)) {
       wire::RanksReady ready;
       ready.launch = start.launch;
