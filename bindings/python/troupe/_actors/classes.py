@@ -192,6 +192,16 @@ def get_actor(name: str, namespace: str | None = None) -> ActorHandle[Any]:
     return ActorHandle(watched(session, info["actor"], info["class_name"], traits), traits)
 
 
+def find_actor(name: str, namespace: str) -> ActorHandle[Any] | None:
+    """Return a handle of a named actor, as `get_actor`; None: there is none any more, or this process is connected to no cluster."""
+    if _session.current_or_none() is None:
+        return None
+    try:
+        return get_actor(name, namespace)
+    except ValueError:
+        return None
+
+
 def kill(actor: DeclaredHandle[Any] | type[Any], *, no_restart: bool = True) -> None:
     """Ends an actor at once; its calls fail with ActorDiedError, those made here from now on too."""
     if not isinstance(actor, ActorHandle):

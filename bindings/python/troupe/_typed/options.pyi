@@ -10,60 +10,41 @@ Layout = Literal["PACK", "SPREAD", "STRICT_PACK", "STRICT_SPREAD"]
 SchedulingStrategy = (Literal["DEFAULT", "SPREAD"] | PlacementGroupSchedulingStrategy | NodeAffinitySchedulingStrategy
                       | NodeLabelSchedulingStrategy)
 
-class DriverOptions(TypedDict, total=False):
+class _SharedOptions(TypedDict, total=False):
+    """Options that all launches have."""
+
+    gpus: int | None
+    processes: int | None
+    gpu_type: str | None
+    cpus_per_rank: float
+    memory: float | str | None
+    remote: bool
+    max_attempts: int
+    timeout: float | None
+    runtime_env: Mapping[str, Any] | None
+    inherit_env: Iterable[str]
+    name: str | None
+    strategy: Layout
+    priority: int
+    label_selector: Mapping[str, str] | None
+    within: str | None
+    near: str | None
+    stop_grace: float
+    exit_grace: float
+    quiet: bool
+    infeasible: Infeasible | None
+    preimport: Iterable[str]
+    tracking: bool | None
+    backend: Literal["troupe"] | None
+
+class DriverOptions(_SharedOptions, total=False):
     """Options of `@ray_launch`."""
 
-    gpus: int | None
-    processes: int | None
-    gpu_type: str | None
-    cpus_per_rank: float
-    memory: float | str | None
-    remote: bool
-    max_attempts: int
-    timeout: float | None
-    runtime_env: Mapping[str, Any] | None
-    inherit_env: Iterable[str]
-    name: str | None
-    strategy: Layout
-    priority: int
-    label_selector: Mapping[str, str] | None
-    within: str | None
-    near: str | None
-    stop_grace: float
-    exit_grace: float
     api: Literal["troupe", "ray"] | None
-    quiet: bool
-    infeasible: Infeasible | None
-    preimport: Iterable[str]
-    tracking: bool | None
-    backend: Literal["troupe"] | None
 
-class LaunchOptions(TypedDict, total=False):
+class LaunchOptions(_SharedOptions, total=False):
     """Options of `@distributed`."""
 
-    gpus: int | None
-    processes: int | None
-    gpu_type: str | None
-    cpus_per_rank: float
-    memory: float | str | None
-    remote: bool
-    max_attempts: int
-    timeout: float | None
-    runtime_env: Mapping[str, Any] | None
-    inherit_env: Iterable[str]
-    name: str | None
-    strategy: Layout
-    priority: int
-    label_selector: Mapping[str, str] | None
-    within: str | None
-    near: str | None
-    stop_grace: float
-    exit_grace: float
-    quiet: bool
-    infeasible: Infeasible | None
-    preimport: Iterable[str]
-    tracking: bool | None
-    backend: Literal["troupe"] | None
     on_rank_death: Literal["fail", "shrink", "replace"]
     min_processes: int | None
     reform_timeout: float

@@ -236,7 +236,7 @@ class JobOperations:
                 status_lines.say(f"troupe: job {name} runs on a cluster of this program, which waits for it; Ctrl-C cancels it")
                 handle = self.handle(info)
                 try:
-                    handle.wait_state(lambda now: now["state"] == "terminal")
+                    handle.wait_end()
                 except KeyboardInterrupt:
                     handle.cancel("Ctrl-C in the caller")
             if info["launch"] not in self._told:
@@ -366,7 +366,7 @@ class JobOperations:
             show.finish()
             raise
         show.finish()
-        info = handle.wait_state(lambda info: info["state"] == "terminal")
+        info = handle.wait_end()
         try:
             _files.collect(handle.session, info)
         except (exceptions.TroupeError, OSError) as error:

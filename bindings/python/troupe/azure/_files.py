@@ -228,7 +228,7 @@ class Kept:
 
 
 class KeptHere(Kept):
-    """What a job has kept on this host alone, read without its cluster. `folder`: the job's directory in this host's cache."""
+    """Reads what a job has kept on this host, without the job's cluster. `folder`: the job's directory in this host's cache."""
 
     def __init__(self, job: str, outcome: str, folder: Path) -> None:
         self._info = {"name": job, "outcome": outcome}

@@ -27,7 +27,7 @@ def cancel(launch: str, grace: float | None, address: str | None, token_file: st
             if not as_json:
                 _common.echo_line(f"launch {found[:8]} {before['name']} is told to stop; Ctrl-C ends it now")
             try:
-                handle.wait_state(lambda state: state["state"] == "terminal")
+                handle.wait_end()
             except KeyboardInterrupt:
                 handle.cancel("cancelled by troupe cancel", grace=0.0)
         ended = handle.status()

@@ -122,7 +122,7 @@ def _follow(handle: LaunchHandle, *, as_json: bool = False, tail: int | None = N
                 status_lines.say(f"job {identity} · attempt {attempt}")
             shown = attempt
             live_output.show(handle.id, "", finished, bars, is_error=False)
-        info = handle.wait_state(lambda now: now["state"] == "terminal")
+        info = handle.wait_end()
     except KeyboardInterrupt:
         click.echo(f"job {identity} goes on · come back: troupe job logs -f {identity}", err=True)
         raise
@@ -219,7 +219,7 @@ def wait(identity: str, timeout: float | None, address: str | None, token_file: 
         info = _find(session, identity)
         handle = _jobs.handle_of(session, info)
         try:
-            return _end(handle.wait_state(lambda now: now["state"] == "terminal", timeout), as_json=as_json)
+            return _end(handle.wait_end(timeout), as_json=as_json)
         except TimeoutError:
             click.echo(f"job {_jobs.id_of(info)} has not ended after {timeout:g} s; it goes on", err=True)
             return OUT_OF_TIME
@@ -237,7 +237,7 @@ def stop(identities: tuple[str, ...], grace: float | None, address: str | None, 
         for each, handle in zip(found, handles, strict=True):
             if each["state"] != "terminal":
                 handle.stop("stopped by troupe job stop", grace=grace)
-        ended = [_jobs.describe(handle.wait_state(lambda now: now["state"] == "terminal")) for handle in handles]
+        ended = [_jobs.describe(handle.wait_end()) for handle in handles]
     if as_json:
         _common.echo_json(ended)
         return

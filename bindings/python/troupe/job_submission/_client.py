@@ -205,7 +205,7 @@ class JobSubmissionClient:
     def wait(self, job_id: str, timeout: float | None = None) -> int:
         """Wait until a job has ended, and return its exit code. Raises TimeoutError after `timeout` seconds."""
         handle = _jobs.handle_of(self._session, self._info(job_id))
-        return _jobs.exit_code_of(handle.wait_state(lambda now: now["state"] == "terminal", timeout))
+        return _jobs.exit_code_of(handle.wait_end(timeout))
 
 
 def _session_of(address: str | None) -> _session.Session:

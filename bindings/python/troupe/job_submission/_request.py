@@ -6,7 +6,7 @@ import json
 import re
 import shlex
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from troupe._cluster import resources
@@ -90,8 +90,6 @@ class JobRequest:
 
     def with_id(self) -> JobRequest:
         """Return the request with an id, a new one where it has none."""
-        from dataclasses import replace
-
         return self if self.id else replace(self, id=f"job-{new_id()[:12]}")
 
     def digest(self) -> str:

@@ -48,6 +48,10 @@ class LaunchHandle(LaunchOf[ElementT]):
         """Blocks until the launch's state satisfies `accept(info)`; raises TimeoutError."""
         return self.session.board.wait("launch", self.id, accept, timeout)[0]
 
+    def wait_end(self, timeout: float | None = None) -> dict[str, Any]:
+        """Wait for the marker, and return the LaunchInfo; raises TimeoutError. Blocks."""
+        return self.wait_state(lambda info: info["state"] == "terminal", timeout)
+
     def result(self, timeout: float | None = None) -> list[ElementT]:
         """Waits for the marker and returns the results by rank; of one that died, and that the launch went on without, a troupe.train.RankLost.
 
@@ -65,7 +69,7 @@ class LaunchHandle(LaunchOf[ElementT]):
         """Waits for the marker, raises what `result` does, and fetches no values; returns the LaunchInfo."""
         started = time.monotonic()
         try:
-            info = self.wait_state(lambda state: state["state"] == "terminal", timeout)
+            info = self.wait_end(timeout)
         except TimeoutError:
             raise exceptions.GetTimeoutError(
                 f"launch {short(self.id)} has not ended after {time.monotonic() - started:.1f} s; "
@@ -114,7 +118,7 @@ class LaunchHandle(LaunchOf[ElementT]):
         default the launch's `stop_grace`, before SIGKILL. 0: at once.
         """
         self.stop(reason, grace=grace)
-        self.wait_state(lambda state: state["state"] == "terminal")
+        self.wait_end()
         self.settle()
 
     def stop(self, reason: str, *, grace: float | None = None, by: int = signal.SIGTERM) -> None:

@@ -52,7 +52,7 @@ def of_end(handle: Any, error: exceptions.TroupeError, tail: Tail, command: str,
     if not isinstance(error, exceptions.LaunchError) or isinstance(error, exceptions.LaunchCancelledError):
         fields = {name: getattr(error, name) for name in ("launch", "epoch", "exit_code") if hasattr(error, name)}
         return exceptions.with_type_of(type(error), RuntimeError(str(error)), str(error), **fields)
-    info = handle.wait_state(lambda state: state["state"] == "terminal")
+    info = handle.wait_end()
     text = _errors.text_of(info, traceback=not is_program, tail=False)  # a program has printed its traceback
     rank, lines = info["failure"]["rank"], tail.of(info["failure"]["rank"])
     lines = lines or info["failure"]["log_tail"].splitlines()[-TAIL_LINES:]

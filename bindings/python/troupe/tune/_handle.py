@@ -209,12 +209,7 @@ def beside(session: _session.Session) -> Any:
 
 def _actor(name: str) -> Any:
     """The process of a submitted sweep; None: there is none any more, or this process is connected to no cluster."""
-    if _session.current_or_none() is None:
-        return None
-    try:
-        return classes.get_actor(name, NAMESPACE)
-    except ValueError:
-        return None
+    return classes.find_actor(name, NAMESPACE)
 
 
 def _let_go_of_the_name(path: Path) -> None:

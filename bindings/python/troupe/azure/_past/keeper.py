@@ -79,7 +79,7 @@ class Keeper:
 
     def _follow(self, handle: LaunchHandle) -> None:
         try:
-            info = handle.wait_state(lambda now: now["state"] == "terminal")
+            info = handle.wait_end()
         except exceptions.TroupeError:
             return  # the session was closed, which keeps it
         self.finish(info)

@@ -283,8 +283,6 @@ def download(seen: PipelineView, session: _session.Session | None, folder: Path,
         log = of[0].folder.step(of[1]) / LOG if of is not None else None
         if log is not None and log.exists():
             _bring(os.fspath(log), folder / "artifacts" / "steps" / step / "user_logs", f"the log of step {step} of pipeline {seen.name}")
-
-
     if session is not None and output_name is None:
         _bring_artifacts(seen, session, folder / "artifacts" / "steps")
 
@@ -378,12 +376,7 @@ def stop(name: str, session: _session.Session | None) -> None:
 
 def _driver(name: str) -> Any:
     """Return the actor that drives a pipeline; None: there is none any more, or this process is connected to no cluster."""
-    if _session.current_or_none() is None:
-        return None
-    try:
-        return classes.get_actor(name, NAMESPACE)
-    except ValueError:
-        return None
+    return classes.find_actor(name, NAMESPACE)
 
 
 @contextmanager

@@ -108,7 +108,7 @@ class StepRun:
 
         handle = _start.start(job, self._session, quiet=True, root=self._plan.name, idempotency_key=digests.of_value([self._plan.about["run"], self._name]))
         self._can_cancel(handle.stop)
-        info = handle.wait_state(lambda now: now["state"] == "terminal")
+        info = handle.wait_end()
         with contextlib.suppress(exceptions.TroupeError, OSError):  # the job's end is what counts
             self._keep_log(handle, info)
         handle.succeeded()

@@ -151,7 +151,7 @@ def made(job: Mapping[str, Any], base: str, config: Mapping[str, Any]) -> Any:
 
 
 def _tell_end(handle: Any, reports: Any) -> None:
-    handle.wait_state(lambda info: info["state"] == "terminal")
+    handle.wait_end()
     try:
         troupe.get(reports.end.remote())
     except exceptions.TroupeError:
