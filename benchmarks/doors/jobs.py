@@ -67,7 +67,7 @@ def line_to_reader(client: Any) -> list[float]:
 
 
 def serve(address: str) -> None:
-    """One side: for each line of stdin, a name of a measurement, its figures on stdout."""
+    """Answer each line of stdin, the name of a measurement, with its figures on stdout."""
     client = client_of(address)
     ended(client, client.submit_job(entrypoint="true", entrypoint_num_cpus=1))
     print("ready", flush=True)

@@ -134,7 +134,7 @@ class PySession : public actors::CallRunner {
              std::uint64_t sequence);
   /// Runs the method here. A new reference, or nullptr with an error set.
   PyObject* Invoke(const Shape& shape, Arguments& arguments);
-  /// The same of one that streams: sends its items. `cut_off`: not all of them, since the caller
+  /// Runs one that streams: sends its items. `cut_off`: not all of them, since the caller
   /// wanted no more.
   PyObject* Stream(const Shape& shape, Arguments& arguments, actors::CallerConnection& peer,
                    std::uint64_t sequence, bool* cut_off);

@@ -27,7 +27,7 @@ class ItemSender {
   bool may_send() const { return window_.MaySend(); }
   /// The caller wants no more, or is gone.
   bool stopped() const { return stopped_; }
-  /// Whether the items ended before the method did, since the caller wanted no more: such a call
+  /// Says that the items ended before the method did, since the caller wanted no more: such a call
   /// was cancelled, and must not be answered as one that is over.
   bool cut_off() const { return cut_off_; }
   void CutOff() { cut_off_ = true; }

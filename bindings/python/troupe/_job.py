@@ -15,7 +15,7 @@ from troupe._identity import new_id
 NAMESPACE = "TROUPE_NAMESPACE"
 JOB = "TROUPE_JOB_ID"
 RUNTIME_ENV = "TROUPE_JOB_RUNTIME_ENV"
-"""Of a job's processes: the runtime_env of the job, as JSON, which is that of all that they start."""
+"""Variable of a job's processes: the runtime_env of the job, as JSON, which is that of all that they start."""
 
 
 def check_namespace(namespace: Any) -> str | None:

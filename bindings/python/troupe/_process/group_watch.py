@@ -253,7 +253,7 @@ def late_rank() -> int | None:
 
 
 def waits_here() -> bool:
-    """Whether a thread of the program is in torch's code that waits for others."""
+    """Return whether a thread of the program is in torch's code that waits for others."""
     return waiting_thread() is not None
 
 

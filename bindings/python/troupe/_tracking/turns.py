@@ -20,7 +20,7 @@ _WORDS = ("databricks", "databricks-uc", "uc")  # addresses without a scheme
 
 
 def is_local(uri: str) -> bool:
-    """Whether each host would have a store of its own by this address: a folder, or a database in a file."""
+    """Return whether each host would have a store of its own by this address: a folder, or a database in a file."""
     scheme, colon, _ = uri.partition(":")
     return uri not in _WORDS and (not colon or scheme in ("file", "sqlite") or scheme.startswith("sqlite+"))
 

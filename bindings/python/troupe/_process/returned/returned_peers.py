@@ -74,7 +74,7 @@ def wrap_making(make: Any, op: str) -> Any:
 
 
 def _ends_by_barrier(given: dict[str, Any]) -> bool:
-    """Whether `new_group` with these arguments waits for all ranks of the default group, and not for its members alone."""
+    """Return whether `new_group` with these arguments waits for all ranks of the default group, and not for its members alone."""
     return os.environ.get(_BARRIER, "0") == "1" and not given.get("use_local_synchronization")
 
 
