@@ -205,8 +205,12 @@ def program(build, name, runs, *args):
     tool = pathlib.Path(build) / "bin" / name
     if not tool.exists():
         sys.exit(f"{tool} is missing: build the target {name} first")
-    lines = [subprocess.run([tool, *map(str, args)], check=True, capture_output=True, text=True).stdout.split()
-             for _ in range(runs)]
+    lines = [
+        subprocess.run(
+            [tool, *map(str, args)], check=True, capture_output=True, text=True
+        ).stdout.split()
+        for _ in range(runs)
+    ]
     return [[float(each) for each in line] for line in lines]
 
 
@@ -216,9 +220,21 @@ def over_tls(build, runs, calls, pipelined):
     env = {**os.environ, "PYTHONPATH": str(build / "python")}
     env.setdefault("TROUPE_BIN_DIR", str(build / "bin"))
     if not (pathlib.Path(env["TROUPE_BIN_DIR"]) / "troupe-worker").exists():
-        sys.exit(f"no troupe-worker in {env['TROUPE_BIN_DIR']}: build troupe-head and troupe-worker, or give --no-tls")
-    done = subprocess.run([sys.executable, ROOT / "benchmarks" / "call_path_tls.py", str(runs), str(calls),
-                           str(pipelined)], capture_output=True, text=True, env=env)
+        sys.exit(
+            f"no troupe-worker in {env['TROUPE_BIN_DIR']}: build troupe-head and troupe-worker, or give --no-tls"
+        )
+    done = subprocess.run(
+        [
+            sys.executable,
+            ROOT / "benchmarks" / "call_path_tls.py",
+            str(runs),
+            str(calls),
+            str(pipelined),
+        ],
+        capture_output=True,
+        text=True,
+        env=env,
+    )
     if done.returncode != 0:
         sys.exit(f"the rows over TLS failed\n{done.stderr}")
     return json.loads(done.stdout)
@@ -232,35 +248,80 @@ def on_one_host(options, cpus, show, show_rate):
             placements.append(("two CPUs, polling", (cpus[0], cpus[1]), True))
         for name, places, spin in placements:
             mode = "spin" if spin else "block"
-            base = show(f"floor: raw socket, {name}",
-                        program(options.build, "call_floor", options.runs, options.calls, *places, mode))
-            native_rows = program(options.build, "call_native", options.runs, options.calls, 10 * options.async_calls, *places, mode)
+            base = show(
+                f"floor: raw socket, {name}",
+                program(options.build, "call_floor", options.runs, options.calls, *places, mode),
+            )
+            native_rows = program(
+                options.build,
+                "call_native",
+                options.runs,
+                options.calls,
+                10 * options.async_calls,
+                *places,
+                mode,
+            )
             show(f"sync, C++ to C++, {name}", [row[:2] for row in native_rows], base)
             show_rate(f"pipelined, C++ to C++, {name}", [row[2] for row in native_rows])
             pid, path = start(native, directory, places[1], spin)
             for what in ("f", "g"):
                 call = "f()" if what == "f" else "g(1, x='a')"
-                show(f"sync {call}, {name}", sync_case(native, path, places[0], spin, options.runs,
-                                                       options.calls, what), base)
-            show_rate(f"async, {options.async_calls}, {name}",
-                      async_case(native, [path], places[0], spin, options.runs,
-                                 options.async_calls))
+                show(
+                    f"sync {call}, {name}",
+                    sync_case(native, path, places[0], spin, options.runs, options.calls, what),
+                    base,
+                )
+            show_rate(
+                f"async, {options.async_calls}, {name}",
+                async_case(native, [path], places[0], spin, options.runs, options.async_calls),
+            )
             stop([pid])
-            for where in ("caller", "actor") if spin else ():  # who blocks waits 5 ms for the interpreter's lock
+            for where in (
+                ("caller", "actor") if spin else ()
+            ):  # who blocks waits 5 ms for the interpreter's lock
                 pid, path = start(native, directory, places[1], spin, busy=where == "actor")
-                show(f"sync f(), a busy Python thread at the {where}, {name}",
-                     sync_case(native, path, places[0], spin, options.runs, options.calls // 5, "f", where == "caller"), base)
+                show(
+                    f"sync f(), a busy Python thread at the {where}, {name}",
+                    sync_case(
+                        native,
+                        path,
+                        places[0],
+                        spin,
+                        options.runs,
+                        options.calls // 5,
+                        "f",
+                        where == "caller",
+                    ),
+                    base,
+                )
                 stop([pid])
             for kind, method in (("async", "later"), ("async", "f"), ("threaded", "f")):
                 pid, path = start(native, directory, places[1], spin, kind)
                 what = f"{kind} actor, {'async def' if method == 'later' else 'def'}, {name}"
-                show(f"sync, {what}", sync_case(native, path, places[0], spin, options.runs, options.calls // 2,
-                                                method), base)
-                show_rate(f"pipelined, {what}", async_case(native, [path], places[0], spin, options.runs,
-                                                           options.async_calls // 5, method))
+                show(
+                    f"sync, {what}",
+                    sync_case(
+                        native, path, places[0], spin, options.runs, options.calls // 2, method
+                    ),
+                    base,
+                )
+                show_rate(
+                    f"pipelined, {what}",
+                    async_case(
+                        native,
+                        [path],
+                        places[0],
+                        spin,
+                        options.runs,
+                        options.async_calls // 5,
+                        method,
+                    ),
+                )
                 stop([pid])
         for n in (2, 4):
-            show_rate(f"{n} callers x {n} actors", n_by_n(native, directory, n, 20_000, options.runs))
+            show_rate(
+                f"{n} callers x {n} actors", n_by_n(native, directory, n, 20_000, options.runs)
+            )
 
 
 def main():
@@ -270,7 +331,9 @@ def main():
     parser.add_argument("--calls", type=int, default=5000, help="sync calls per run")
     parser.add_argument("--async-calls", type=int, default=100_000)
     parser.add_argument("--no-tls", action="store_true", help="leave out the calls between nodes")
-    parser.add_argument("--only-tls", action="store_true", help="nothing but the calls between nodes")
+    parser.add_argument(
+        "--only-tls", action="store_true", help="nothing but the calls between nodes"
+    )
     parser.add_argument("--json", help="write the figures there")
     options = parser.parse_args()
     cpus = sorted(os.sched_getaffinity(0))
@@ -280,20 +343,27 @@ def main():
         p50, p99 = [p[0] for p in pairs], [p[1] for p in pairs]
         figures[name] = {"p50_us": p50, "p99_us": p99}
         ratio = f"{statistics.median(p50) / base:5.2f} x floor" if base else ""
-        print(f"{name:52s} p50 {min(p50):7.2f} / {statistics.median(p50):7.2f} us   "
-              f"p99 {min(p99):7.2f} / {statistics.median(p99):7.2f} us   {ratio}", flush=True)
+        print(
+            f"{name:52s} p50 {min(p50):7.2f} / {statistics.median(p50):7.2f} us   "
+            f"p99 {min(p99):7.2f} / {statistics.median(p99):7.2f} us   {ratio}",
+            flush=True,
+        )
         return statistics.median(p50)
 
     def show_rate(name, rates):
         figures[name] = {"calls_per_s": rates}
-        print(f"{name:52s} {max(rates) / 1e6:7.2f} / {statistics.median(rates) / 1e6:.2f} M calls/s",
-              flush=True)
+        print(
+            f"{name:52s} {max(rates) / 1e6:7.2f} / {statistics.median(rates) / 1e6:.2f} M calls/s",
+            flush=True,
+        )
 
     print("best / median of runs")
     if not options.only_tls:
         on_one_host(options, cpus, show, show_rate)
     if not options.no_tls:
-        for name, row in over_tls(options.build, options.runs, options.calls, options.async_calls).items():
+        for name, row in over_tls(
+            options.build, options.runs, options.calls, options.async_calls
+        ).items():
             (show if name.startswith("sync") else show_rate)(name, row)
     if options.json:
         pathlib.Path(options.json).parent.mkdir(parents=True, exist_ok=True)

@@ -84,12 +84,24 @@ def measure(runs, calls, pipelined):
     with open(os.open(token, os.O_WRONLY | os.O_CREAT, 0o600), "w") as f:
         f.write(command("token", "create"))
     for name in ("a", "b"):
-        command("start", "--address", head["address"], "--token-file", token, "--node-name", name, "--num-cpus", "1",
-                "--force-tcp")
+        command(
+            "start",
+            "--address",
+            head["address"],
+            "--token-file",
+            token,
+            "--node-name",
+            name,
+            "--num-cpus",
+            "1",
+            "--force-tcp",
+        )
     troupe.init(head["address"])
     nodes = {node["NodeName"]: node["NodeID"] for node in troupe.nodes()}
-    caller, callee = (troupe.remote(cls).options(scheduling_strategy=On(nodes[name], soft=False)).remote()
-                      for name, cls in (("a", Caller), ("b", Callee)))
+    caller, callee = (
+        troupe.remote(cls).options(scheduling_strategy=On(nodes[name], soft=False)).remote()
+        for name, cls in (("a", Caller), ("b", Callee))
+    )
     cpus = sorted(os.sched_getaffinity(0))
     placements = [("one CPU, blocking", cpus[0], cpus[0], False)]
     if len(cpus) > 1:
@@ -98,7 +110,9 @@ def measure(runs, calls, pipelined):
     for name, one, other, spin in placements:
         troupe.get([caller.pin.remote(one, spin), callee.pin.remote(other, spin)])
         rows[f"sync f() over TLS, {name}"] = troupe.get(caller.sync.remote(callee, runs, calls))
-        rows[f"async over TLS, {pipelined}, {name}"] = troupe.get(caller.pipelined.remote(callee, runs, pipelined))
+        rows[f"async over TLS, {pipelined}, {name}"] = troupe.get(
+            caller.pipelined.remote(callee, runs, pipelined)
+        )
     troupe.shutdown()
     return rows
 

@@ -7,6 +7,7 @@ the kernel (voluntary context switches of all threads), system calls by `perf st
     cmake --build build/release --target _native malloc_count troupe-head troupe-worker
     python benchmarks/call_profile.py [--build build/release] [--keep]
 """
+
 from __future__ import annotations
 
 import argparse
@@ -33,7 +34,9 @@ def counts() -> dict[str, float]:
     switches = 0
     for task in pathlib.Path("/proc/self/task").iterdir():
         lines = (task / "status").read_text().splitlines()
-        switches += next(int(line.split()[1]) for line in lines if line.startswith("voluntary_ctxt_switches"))
+        switches += next(
+            int(line.split()[1]) for line in lines if line.startswith("voluntary_ctxt_switches")
+        )
     return {"mallocs": count(), "wake_ups": switches}
 
 
@@ -42,8 +45,18 @@ class SystemCalls:
 
     def __init__(self, pids: dict[str, int]) -> None:
         perf = shutil.which("perf")
-        self.running = {name: subprocess.Popen([perf, "stat", "-x,", "-e", "raw_syscalls:sys_enter", "-p", str(pid)],
-                                               stderr=subprocess.PIPE, text=True) for name, pid in pids.items()} if perf else {}
+        self.running = (
+            {
+                name: subprocess.Popen(
+                    [perf, "stat", "-x,", "-e", "raw_syscalls:sys_enter", "-p", str(pid)],
+                    stderr=subprocess.PIPE,
+                    text=True,
+                )
+                for name, pid in pids.items()
+            }
+            if perf
+            else {}
+        )
 
     def end(self) -> dict[str, int]:
         """How many there were; none where they could not be counted."""
@@ -80,7 +93,9 @@ def row(what: str, calls: int) -> dict[str, float]:
 
     troupe.init(num_cpus=2)
     options = {"max_concurrency": 16} if what.startswith("threaded") else {}
-    actor = troupe.remote(num_cpus=0, **options)(AsyncActor if what.startswith("async") else Actor).remote()
+    actor = troupe.remote(num_cpus=0, **options)(
+        AsyncActor if what.startswith("async") else Actor
+    ).remote()
     shapes: dict[str, tuple[Callable[[], object], int]] = {
         "one after the other": (lambda: troupe.get(actor.f.remote()), 1),
         "a thousand at once": (lambda: troupe.get([actor.f.remote() for _ in range(BATCH)]), BATCH),
@@ -96,16 +111,23 @@ def row(what: str, calls: int) -> dict[str, float]:
     for _ in range(calls // size):
         turn()
     after = {"caller": counts(), "actor": troupe.get(actor.about.remote())[1]}
-    found = {f"{who}_{each}": round((after[who][each] - before[who][each]) / calls, 3)
-             for who in ("caller", "actor") for each in ("mallocs", "wake_ups")}
+    found = {
+        f"{who}_{each}": round((after[who][each] - before[who][each]) / calls, 3)
+        for who in ("caller", "actor")
+        for each in ("mallocs", "wake_ups")
+    }
     more = calls + max(20, 2000 // size) * size
-    found.update({f"{who}_system_calls": round(number / more, 3) for who, number in watched.end().items()})
+    found.update(
+        {f"{who}_system_calls": round(number / more, 3) for who, number in watched.end().items()}
+    )
     troupe.shutdown()
     return found
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+    )
     parser.add_argument("--build", default=str(ROOT / "build" / "release"))
     parser.add_argument("--calls", type=int, default=100_000)
     parser.add_argument("--keep", action="store_true")
@@ -118,10 +140,18 @@ def main() -> None:
     if not library.exists():
         sys.exit(f"{library} is missing: build the target malloc_count first")
     rows = {}
-    for what in (f"{kind}actor, {shape}" for kind in ("", "threaded ", "async ")
-                 for shape in ("one after the other", "a thousand at once")):
-        done = subprocess.run([sys.executable, __file__, "--row", what, "--calls", str(options.calls)], check=True, text=True,
-                              stdout=subprocess.PIPE, env={**os.environ, "LD_PRELOAD": str(library)})
+    for what in (
+        f"{kind}actor, {shape}"
+        for kind in ("", "threaded ", "async ")
+        for shape in ("one after the other", "a thousand at once")
+    ):
+        done = subprocess.run(
+            [sys.executable, __file__, "--row", what, "--calls", str(options.calls)],
+            check=True,
+            text=True,
+            stdout=subprocess.PIPE,
+            env={**os.environ, "LD_PRELOAD": str(library)},
+        )
         rows[what] = json.loads(done.stdout.splitlines()[-1])
     report.keep("call_profile", rows, options.keep)
 

@@ -1,4 +1,5 @@
 """What benchmarks share that measure programs beside each other: a contender's process, a cluster of one's own, the options."""
+
 import argparse
 import json
 import os
@@ -11,8 +12,13 @@ class Contender:
     """A process that runs a round for each line that it is told, and answers with a number."""
 
     def __init__(self, python: str, script: str, *arguments: str) -> None:
-        self.process = subprocess.Popen([python, "-c", script, *arguments], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-                                        stderr=subprocess.DEVNULL, text=True)
+        self.process = subprocess.Popen(
+            [python, "-c", script, *arguments],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            text=True,
+        )
         self.line()
 
     def line(self) -> str:
@@ -34,8 +40,13 @@ class Contender:
 
 def troupe_command(home: str, *args: str) -> str:
     """Runs `troupe ARGS` with that TROUPE_HOME; what it printed."""
-    return subprocess.run([sys.executable, "-m", "troupe", *args], env={**os.environ, "TROUPE_HOME": home}, check=True,
-                          capture_output=True, text=True).stdout
+    return subprocess.run(
+        [sys.executable, "-m", "troupe", *args],
+        env={**os.environ, "TROUPE_HOME": home},
+        check=True,
+        capture_output=True,
+        text=True,
+    ).stdout
 
 
 def start_head(home: str, *args: str) -> tuple[str, str]:

@@ -8,6 +8,7 @@ processes of the job that are alive one second after it. Ray keeps its actors: i
 
 `--blame N`, `--ends N`: whom the error names, and whether launches in which nothing fails end well (failure_blame.py).
 """
+
 import argparse
 import concurrent.futures
 import os
@@ -37,7 +38,8 @@ def work(folder, rank):
 """
 
 CALLERS = {
-    "troupe": RANK + """
+    "troupe": RANK
+    + """
 import sys
 from troupe.launch import distributed
 @distributed(processes=4)
@@ -47,11 +49,13 @@ for line in sys.stdin:
     try: job.distributed(line.strip())
     except Exception as error: print("told", time.monotonic(), str(error).splitlines()[0], flush=True)
 """,
-    "torchrun": RANK + """
+    "torchrun": RANK
+    + """
 import sys
 work(sys.argv[1], int(os.environ["RANK"]))
 """,
-    "ray": RANK + """
+    "ray": RANK
+    + """
 import sys, ray
 ray.init(num_cpus=8, include_dashboard=False, log_to_driver=False)
 @ray.remote
@@ -75,18 +79,35 @@ class Caller:
         self._script = folder / f"{name}_job.py"
         self._script.write_text(CALLERS[name])
         self._process: subprocess.Popen | None = None
-        self._env = {**os.environ, "BENCH_JOB": uuid.uuid4().hex, "TROUPE_HOME": str(folder / "home")}
+        self._env = {
+            **os.environ,
+            "BENCH_JOB": uuid.uuid4().hex,
+            "TROUPE_HOME": str(folder / "home"),
+        }
 
     def _start(self, arguments: list[str]) -> subprocess.Popen:
-        return subprocess.Popen([self._python, *arguments], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-                                stderr=subprocess.PIPE if self.name == "torchrun" else subprocess.DEVNULL,
-                                text=True, env=self._env)
+        return subprocess.Popen(
+            [self._python, *arguments],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE if self.name == "torchrun" else subprocess.DEVNULL,
+            text=True,
+            env=self._env,
+        )
 
     def begin(self, folder: str) -> None:
         """Starts the four ranks."""
         if self.name == "torchrun":
-            self._process = self._start(["-m", "torch.distributed.run", "--standalone", f"--nproc-per-node={RANKS}",
-                                         str(self._script), folder])
+            self._process = self._start(
+                [
+                    "-m",
+                    "torch.distributed.run",
+                    "--standalone",
+                    f"--nproc-per-node={RANKS}",
+                    str(self._script),
+                    folder,
+                ]
+            )
             return
         if self._process is None:
             self._process = self._start([str(self._script)])
@@ -116,7 +137,9 @@ class Caller:
 
 def alive(pid: int) -> bool:
     try:
-        return pathlib.Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
+        return (
+            pathlib.Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
+        )
     except OSError:
         return False
 
@@ -124,7 +147,10 @@ def alive(pid: int) -> bool:
 def pids_of(folder: pathlib.Path) -> dict[int, int]:
     """Rank -> pid, once all are at work."""
     deadline = time.monotonic() + LIMIT_S
-    while len(found := {int(each.name[5:]): int(each.read_text()) for each in folder.glob("rank-?")}) < RANKS:
+    while (
+        len(found := {int(each.name[5:]): int(each.read_text()) for each in folder.glob("rank-?")})
+        < RANKS
+    ):
         assert time.monotonic() < deadline, f"the ranks did not start within {LIMIT_S:g} s"
         time.sleep(0.005)  # lint-ok: waiting for files of other processes, before the clock runs
     return found
@@ -166,19 +192,41 @@ def left_at(pids: list[int], moment: float) -> int:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+    )
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--ray", metavar="PYTHON", help="an interpreter that has Ray")
-    parser.add_argument("--blame", type=int, metavar="N", help="instead: N runs of each way in which a rank ends, and whom the error names")
-    parser.add_argument("--torchrun-rounds", type=int, default=6, metavar="N", help="with --blame: of torchrun only so many of them")
-    parser.add_argument("--ends", type=int, metavar="N", help="instead, or as well: N launches that end well, of each kind")
+    parser.add_argument(
+        "--blame",
+        type=int,
+        metavar="N",
+        help="instead: N runs of each way in which a rank ends, and whom the error names",
+    )
+    parser.add_argument(
+        "--torchrun-rounds",
+        type=int,
+        default=6,
+        metavar="N",
+        help="with --blame: of torchrun only so many of them",
+    )
+    parser.add_argument(
+        "--ends",
+        type=int,
+        metavar="N",
+        help="instead, or as well: N launches that end well, of each kind",
+    )
     parser.add_argument("--keep", action="store_true", help="write benchmarks/results/failure.json")
     options = parser.parse_args()
     if options.blame or options.ends:
         rows = failure_blame.ends_rows(options.ends) if options.ends else {}
         if options.blame:
             with tempfile.TemporaryDirectory(prefix="troupe-bench-") as directory:
-                rows |= failure_blame.blame_rows(options.blame, min(options.blame, options.torchrun_rounds), pathlib.Path(directory))
+                rows |= failure_blame.blame_rows(
+                    options.blame,
+                    min(options.blame, options.torchrun_rounds),
+                    pathlib.Path(directory),
+                )
         keep("failure", rows, options.keep, part=True)
         return
     pythons = {"troupe": sys.executable, "torchrun": sys.executable}
@@ -196,9 +244,12 @@ def main() -> None:
     rows = {}
     for name, results in taken.items():
         stopped = [each[1] for each in results if each[1] is not None]
-        rows[name] = {"told": summary([each[0] for each in results]),
-                      "others_ended": summary(stopped) if len(stopped) == len(results) else "not within 3 s",
-                      "ranks_alive_after_1_s": max(each[2] for each in results), "the_user_saw": results[-1][3]}
+        rows[name] = {
+            "told": summary([each[0] for each in results]),
+            "others_ended": summary(stopped) if len(stopped) == len(results) else "not within 3 s",
+            "ranks_alive_after_1_s": max(each[2] for each in results),
+            "the_user_saw": results[-1][3],
+        }
     keep("failure", rows, options.keep)
 
 

@@ -5,6 +5,7 @@ Right is who names rank 2 and how it ended. Then launches that end well: whether
 
 Part of failure.py: `python benchmarks/failure.py --blame 40 --ends 200 [--keep]`.
 """
+
 import contextlib
 import pathlib
 import re
@@ -66,7 +67,9 @@ def by_troupe(word: str, named: str) -> tuple[bool, str]:
     space: dict[str, typing.Any] = {}
     exec(TRAINING, space)
     try:
-        distributed(processes=4, strategy="SPREAD", remote=True)(space["train"]).submit(word).result(TORCHRUN_LIMIT_S)
+        distributed(processes=4, strategy="SPREAD", remote=True)(space["train"]).submit(
+            word
+        ).result(TORCHRUN_LIMIT_S)
     except exceptions.LaunchError as error:
         said = str(error).splitlines()[0]
         return error.rank == BLAMED and named in said, said
@@ -77,11 +80,29 @@ def by_torchrun(word: str, named: str, folder: pathlib.Path) -> tuple[bool, str]
     """The same of what `torchrun --standalone` names as the root cause. Of exits with 0 it has no word: there rank 2 must be named."""
     script = folder / "train.py"
     script.write_text(TRAINING + "\ntrain(sys.argv[1])\n")
-    done = subprocess.run([sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=4", str(script), word],
-                          capture_output=True, text=True, timeout=TORCHRUN_LIMIT_S)
+    done = subprocess.run(
+        [
+            sys.executable,
+            "-m",
+            "torch.distributed.run",
+            "--standalone",
+            "--nproc-per-node=4",
+            str(script),
+            word,
+        ],
+        capture_output=True,
+        text=True,
+        timeout=TORCHRUN_LIMIT_S,
+    )
     cause = done.stderr.partition("Root Cause")[2]
     rank, code = re.search(r"rank\s*:\s*(\d+)", cause), re.search(r"exitcode\s*:\s*(-?\d+)", cause)
-    said = f"rank {rank[1]}, exitcode {code[1]}" if rank and code else "no root cause" if done.returncode else "succeeded"
+    said = (
+        f"rank {rank[1]}, exitcode {code[1]}"
+        if rank and code
+        else "no root cause"
+        if done.returncode
+        else "succeeded"
+    )
     return bool(rank) and int(rank[1]) == BLAMED, said
 
 
@@ -99,8 +120,15 @@ def blame_rows(rounds: int, torchrun_rounds: int, folder: pathlib.Path) -> dict:
                     right[name] += ok
                     if not ok:
                         wrong[name].append(said)
-            rows[f"blame: {way}"] = {"troupe": f"{right['troupe']} of {rounds}", "torchrun": f"{right['torchrun']} of {torchrun_rounds}",
-                                     **{f"{name}_said_else": sorted(set(said))[:3] for name, said in wrong.items() if said}}
+            rows[f"blame: {way}"] = {
+                "troupe": f"{right['troupe']} of {rounds}",
+                "torchrun": f"{right['torchrun']} of {torchrun_rounds}",
+                **{
+                    f"{name}_said_else": sorted(set(said))[:3]
+                    for name, said in wrong.items()
+                    if said
+                },
+            }
             print(f"blame: {way}: {rows[f'blame: {way}']}", flush=True)
     return rows
 
@@ -127,9 +155,15 @@ def ends_rows(rounds: int) -> dict:
 
     rows = {}
     with two_nodes(), busy_cores():
-        for what, function, expected in (("init_process_group() and return", first, [0, 1, 2, 3]),
-                                         ("gather to rank 0, the others leave", gather, [6.0, 0.0, 0.0, 0.0])):
-            job, wrong, begin = distributed(processes=4, remote=True)(function), [], time.monotonic()
+        for what, function, expected in (
+            ("init_process_group() and return", first, [0, 1, 2, 3]),
+            ("gather to rank 0, the others leave", gather, [6.0, 0.0, 0.0, 0.0]),
+        ):
+            job, wrong, begin = (
+                distributed(processes=4, remote=True)(function),
+                [],
+                time.monotonic(),
+            )
             for _ in range(rounds):
                 try:
                     given = job.submit().result(TORCHRUN_LIMIT_S)
@@ -137,7 +171,10 @@ def ends_rows(rounds: int) -> dict:
                         wrong.append(f"gave {given}")
                 except Exception as error:  # whatever it is, it is one that failed
                     wrong.append(str(error).splitlines()[0])
-            rows[f"ends well: {what}"] = {"troupe": f"{rounds - len(wrong)} of {rounds}", "seconds_each": round((time.monotonic() - begin) / rounds, 2),
-                                          **({"said_else": sorted(set(wrong))[:3]} if wrong else {})}
+            rows[f"ends well: {what}"] = {
+                "troupe": f"{rounds - len(wrong)} of {rounds}",
+                "seconds_each": round((time.monotonic() - begin) / rounds, 2),
+                **({"said_else": sorted(set(wrong))[:3]} if wrong else {}),
+            }
             print(f"ends well: {what}: {rows[f'ends well: {what}']}", flush=True)
     return rows

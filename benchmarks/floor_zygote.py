@@ -6,6 +6,7 @@ pipe. No security, no supervision, no durability, no logs: what the operating sy
 
 Measured by benchmarks/launch.py in the same run as Troupe and torchrun.
 """
+
 import gc
 import os
 import pickle
@@ -23,8 +24,9 @@ def rank_main(rank: int, world_size: int, port: int, work: str) -> float:
     import torch
     import torch.distributed as dist
 
-    store = dist.TCPStore("127.0.0.1", port, world_size, False, timedelta(seconds=60),
-                          wait_for_workers=False)
+    store = dist.TCPStore(
+        "127.0.0.1", port, world_size, False, timedelta(seconds=60), wait_for_workers=False
+    )
     dist.init_process_group("gloo", store=store, rank=rank, world_size=world_size)
     if work == "ddp_step":
         model = torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(64, 64))
@@ -78,8 +80,9 @@ class FloorZygote:
 
         path = os.path.join(directory, "floor.sock")
         environment = {**os.environ, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
-        self.process = subprocess.Popen([sys.executable, __file__, path], env=environment,
-                                        stdout=subprocess.PIPE, text=True)
+        self.process = subprocess.Popen(
+            [sys.executable, __file__, path], env=environment, stdout=subprocess.PIPE, text=True
+        )
         assert self.process.stdout is not None and self.process.stdout.readline().strip() == "ready"
         self.socket = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self.socket.connect(path)
@@ -89,8 +92,9 @@ class FloorZygote:
         import torch.distributed as dist
 
         begin = time.perf_counter()
-        store = dist.TCPStore("127.0.0.1", 0, world_size, True, timedelta(seconds=60),
-                              wait_for_workers=False)
+        store = dist.TCPStore(
+            "127.0.0.1", 0, world_size, True, timedelta(seconds=60), wait_for_workers=False
+        )
         pipes = []
         for rank in range(world_size):
             read_end, write_end = os.pipe()

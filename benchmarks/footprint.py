@@ -5,6 +5,7 @@ taken and 10,000 actors wait for it: each is known to the head as one that runs 
 
     python benchmarks/footprint.py [--seconds 30] [--actors 10000] [--keep]
 """
+
 import argparse
 import os
 import pathlib
@@ -30,11 +31,18 @@ def cluster_processes(home: str) -> dict[int, str]:
     found = {}
     for entry in os.listdir("/proc"):
         try:
-            line = pathlib.Path(f"/proc/{entry}/cmdline").read_bytes().split(b"\0") if entry.isdigit() else [b""]
+            line = (
+                pathlib.Path(f"/proc/{entry}/cmdline").read_bytes().split(b"\0")
+                if entry.isdigit()
+                else [b""]
+            )
             environment = pathlib.Path(f"/proc/{entry}/environ").read_bytes() if line[0] else b""
         except OSError:
             continue
-        if int(entry if entry.isdigit() else 0) != os.getpid() and f"TROUPE_HOME={home}".encode() in environment:
+        if (
+            int(entry if entry.isdigit() else 0) != os.getpid()
+            and f"TROUPE_HOME={home}".encode() in environment
+        ):
             found[int(entry)] = os.path.basename(line[0].decode(errors="replace"))
     return found
 
@@ -57,11 +65,17 @@ def measure(home: str, address: str, seconds: float, actors: int) -> dict[str, d
     programs = cluster_processes(home)
     head = next(pid for pid, name in programs.items() if name == "troupe-head")
     worker = next(pid for pid, name in programs.items() if name == "troupe-worker")
-    idle = {"head_mib": memory_mib(head), "worker_mib": memory_mib(worker), "processes": len(programs)}
+    idle = {
+        "head_mib": memory_mib(head),
+        "worker_mib": memory_mib(worker),
+        "processes": len(programs),
+    }
     before = {pid: processor_s(pid) for pid in [*programs, os.getpid()]}
     time.sleep(seconds)  # lint-ok: the time that is measured
     for name, pids in (("head", [head]), ("worker", [worker]), ("all", [*programs, os.getpid()])):
-        idle[f"{name}_percent_of_a_cpu"] = round(sum(processor_s(pid) - before[pid] for pid in pids) / seconds * 100, 2)
+        idle[f"{name}_percent_of_a_cpu"] = round(
+            sum(processor_s(pid) - before[pid] for pid in pids) / seconds * 100, 2
+        )
     waiting = [troupe.remote(num_cpus=1)(Actor).remote() for _ in range(actors)]
     known = sum(each["class_name"] == "Actor" for each in state.list_actors())
     directory = {"head_mib_before": idle["head_mib"], "head_mib": memory_mib(head), "actors": known}
@@ -71,7 +85,9 @@ def measure(home: str, address: str, seconds: float, actors: int) -> dict[str, d
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+    )
     parser.add_argument("--seconds", type=float, default=30)
     parser.add_argument("--actors", type=int, default=10_000)
     parser.add_argument("--keep", action="store_true")

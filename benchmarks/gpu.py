@@ -6,6 +6,7 @@ step is that of eight layers of 1,024, forward, backward, AdamW, as the rank its
 
     python benchmarks/gpu.py [--rounds 7] [--keep]     # on a machine with a GPU; without one by Gloo, which --keep refuses
 """
+
 import argparse
 import pathlib
 import statistics
@@ -32,13 +33,25 @@ def output_of(command: list[str]) -> str:
     """What a command that succeeds prints."""
     done = subprocess.run(command, capture_output=True, text=True)
     if done.returncode != 0:
-        raise SystemExit(f"{' '.join(command)} ended with exit code {done.returncode}\n{done.stdout[-1000:]}\n{done.stderr[-3000:]}")
+        raise SystemExit(
+            f"{' '.join(command)} ended with exit code {done.returncode}\n{done.stdout[-1000:]}\n{done.stderr[-3000:]}"
+        )
     return done.stdout
 
 
 def by_torchrun(work: str) -> float:
     """What the rank says."""
-    printed = output_of([sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=1", str(HERE / "jobs/gpu_job.py"), work])
+    printed = output_of(
+        [
+            sys.executable,
+            "-m",
+            "torch.distributed.run",
+            "--standalone",
+            "--nproc-per-node=1",
+            str(HERE / "jobs/gpu_job.py"),
+            work,
+        ]
+    )
     return float(printed.split()[-1])
 
 
@@ -56,16 +69,23 @@ def timed(call: Callable[[], object]) -> float:
     return time.perf_counter() - begin
 
 
-def pairs(rounds: int, ours: Callable[[], float], torchruns: Callable[[], float], ratio: str) -> dict:
+def pairs(
+    rounds: int, ours: Callable[[], float], torchruns: Callable[[], float], ratio: str
+) -> dict:
     """Both sides one after the other, so many times; who goes first alternates."""
     found: dict[str, list[float]] = {"troupe": [], "torchrun": []}
     for number in range(rounds):
-        for name, side in [("troupe", ours), ("torchrun", torchruns)][:: 1 if number % 2 == 0 else -1]:
+        for name, side in [("troupe", ours), ("torchrun", torchruns)][
+            :: 1 if number % 2 == 0 else -1
+        ]:
             settle()
             found[name].append(side())
             print(f"  {name} {found[name][-1]:.4f} s", file=sys.stderr, flush=True)
     ratios = [theirs / own for own, theirs in zip(found["troupe"], found["torchrun"])]
-    return {**{name: summary(taken) for name, taken in found.items()}, ratio: round(statistics.median(ratios), 3)}
+    return {
+        **{name: summary(taken) for name, taken in found.items()},
+        ratio: round(statistics.median(ratios), 3),
+    }
 
 
 def card() -> dict:
@@ -73,15 +93,27 @@ def card() -> dict:
     import torch
 
     fields = ["name", "memory.total", "driver_version"]
-    line = output_of(["nvidia-smi", f"--query-gpu={','.join(fields)}", "--format=csv,noheader"]).splitlines()[0]
+    line = output_of(
+        ["nvidia-smi", f"--query-gpu={','.join(fields)}", "--format=csv,noheader"]
+    ).splitlines()[0]
     name, memory, driver = (each.strip() for each in line.split(","))
-    return {"gpu": name, "memory": memory, "driver": driver, "torch": torch.__version__, "nccl": ".".join(map(str, torch.cuda.nccl.version()))}
+    return {
+        "gpu": name,
+        "memory": memory,
+        "driver": driver,
+        "torch": torch.__version__,
+        "nccl": ".".join(map(str, torch.cuda.nccl.version())),
+    }
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+    )
     parser.add_argument("--rounds", type=int, default=7)
-    parser.add_argument("--keep", action="store_true", help="write benchmarks/results/gpu_launch.json")
+    parser.add_argument(
+        "--keep", action="store_true", help="write benchmarks/results/gpu_launch.json"
+    )
     options = parser.parse_args()
     import troupe
 
@@ -95,13 +127,25 @@ def main() -> None:
             rows["card"] = card()
         by_launch(count, "ddp_steps")  # both sides warm: files are read from the disk once
         by_torchrun("ddp_steps")
-        rows["launch, warm cluster"] = pairs(options.rounds, lambda: timed(lambda: by_launch(count, "all_reduce")),
-                                             lambda: timed(lambda: by_torchrun("all_reduce")), "times_faster_than_torchrun")
-        rows["DDP step"] = pairs(options.rounds, lambda: by_launch(count, "ddp_steps"), lambda: by_torchrun("ddp_steps"),
-                                 "times_faster_than_torchrun")
+        rows["launch, warm cluster"] = pairs(
+            options.rounds,
+            lambda: timed(lambda: by_launch(count, "all_reduce")),
+            lambda: timed(lambda: by_torchrun("all_reduce")),
+            "times_faster_than_torchrun",
+        )
+        rows["DDP step"] = pairs(
+            options.rounds,
+            lambda: by_launch(count, "ddp_steps"),
+            lambda: by_torchrun("ddp_steps"),
+            "times_faster_than_torchrun",
+        )
     cold = [sys.executable, "-c", COLD, str(HERE), count]
-    rows["launch, cold"] = pairs(options.rounds, lambda: timed(lambda: output_of(cold)), lambda: timed(lambda: by_torchrun("all_reduce")),
-                                 "times_faster_than_torchrun")
+    rows["launch, cold"] = pairs(
+        options.rounds,
+        lambda: timed(lambda: output_of(cold)),
+        lambda: timed(lambda: by_torchrun("all_reduce")),
+        "times_faster_than_torchrun",
+    )
     keep("gpu_launch", rows, options.keep)
 
 

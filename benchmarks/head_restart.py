@@ -7,6 +7,7 @@ the same user, and over TLS with node certificates (two cores then do 2,000 hand
 
     python benchmarks/head_restart.py --keep
 """
+
 import argparse
 import json
 import os
@@ -27,8 +28,12 @@ def nodes_program() -> str:
 
 
 def start_head(folder: pathlib.Path, port: int) -> executables.Started:
-    return executables.start("troupe-head", [f"--state-dir={folder / 'cluster'}", f"--port={port}"],
-                              log=folder / "head.log", timeout=120)
+    return executables.start(
+        "troupe-head",
+        [f"--state-dir={folder / 'cluster'}", f"--port={port}"],
+        log=folder / "head.log",
+        timeout=120,
+    )
 
 
 def registered_at(program: subprocess.Popen) -> float:
@@ -51,8 +56,12 @@ def measure(count: int, rounds: int, tls: bool) -> dict:
             token.touch(mode=0o600)
             token.write_text(client.request("CreateToken", {"role": "worker"})[1]["token"])
             arguments = [f"--address={head.ready['address']}", f"--token={token}"]
-        nodes = subprocess.Popen([nodes_program(), f"--nodes={count}", *arguments], stdout=subprocess.PIPE,
-                                 stderr=subprocess.PIPE, text=True)
+        nodes = subprocess.Popen(
+            [nodes_program(), f"--nodes={count}", *arguments],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
         times: dict[str, list[float]] = {"ready": [], "first_answer": [], "all_registered": []}
         try:
             began = time.monotonic()
@@ -74,8 +83,11 @@ def measure(count: int, rounds: int, tls: bool) -> dict:
             nodes.kill()
             nodes.communicate()
             executables.end([head.process])
-        return {**{what: report.summary(seconds) for what, seconds in times.items()},
-                "first_join_of_all_ms": round(1000 * joined, 1), "nodes": count}
+        return {
+            **{what: report.summary(seconds) for what, seconds in times.items()},
+            "first_join_of_all_ms": round(1000 * joined, 1),
+            "nodes": count,
+        }
 
 
 def main() -> None:
@@ -84,8 +96,14 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--keep", action="store_true")
     options = parser.parse_args()
-    report.keep("head_restart", {"unix sockets": measure(options.nodes, options.rounds, False),
-                                 "tls": measure(options.nodes, options.rounds, True)}, options.keep)
+    report.keep(
+        "head_restart",
+        {
+            "unix sockets": measure(options.nodes, options.rounds, False),
+            "tls": measure(options.nodes, options.rounds, True),
+        },
+        options.keep,
+    )
 
 
 if __name__ == "__main__":

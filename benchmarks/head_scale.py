@@ -1,7 +1,8 @@
 """A head with 10,000 nodes and 80,000 GPUs: joins, groups a second, restart, memory (head_scale.cc tells how).
 
-    python benchmarks/head_scale.py --program build/release/bin/head_scale --keep
+python benchmarks/head_scale.py --program build/release/bin/head_scale --keep
 """
+
 import argparse
 import json
 import subprocess
@@ -20,8 +21,12 @@ def main() -> None:
     rows = {}
     for nodes in args.nodes:
         with tempfile.TemporaryDirectory(prefix="troupe-bench-") as folder:
-            done = subprocess.run([args.program, folder, f"--nodes={nodes}", f"--seconds={args.seconds}"],
-                                  capture_output=True, text=True, check=True)
+            done = subprocess.run(
+                [args.program, folder, f"--nodes={nodes}", f"--seconds={args.seconds}"],
+                capture_output=True,
+                text=True,
+                check=True,
+            )
         rows[f"{nodes} nodes"] = json.loads(done.stdout)
     report.keep("head_scale", rows, args.keep)
 

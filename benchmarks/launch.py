@@ -7,6 +7,7 @@ nobody pays for the processes that the one before has left to end, or for those 
 
     python benchmarks/launch.py [--rounds 7] [--keep]
 """
+
 import argparse
 import pathlib
 import subprocess
@@ -23,6 +24,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 
 def troupe_work(work: str):
     """The function every rank runs under Troupe; the group comes from the environment."""
+
     def run() -> float:
         import torch
         import torch.distributed as dist
@@ -54,15 +56,27 @@ def time_troupe(world_size: int, work: str) -> float:
 
 def time_torchrun(world_size: int, work: str) -> float:
     begin = time.perf_counter()
-    done = subprocess.run([sys.executable, "-m", "torch.distributed.run", "--standalone",
-                           f"--nproc-per-node={world_size}", str(HERE / "jobs/torchrun_job.py"), work],
-                          capture_output=True, text=True)
+    done = subprocess.run(
+        [
+            sys.executable,
+            "-m",
+            "torch.distributed.run",
+            "--standalone",
+            f"--nproc-per-node={world_size}",
+            str(HERE / "jobs/torchrun_job.py"),
+            work,
+        ],
+        capture_output=True,
+        text=True,
+    )
     if done.returncode != 0:
         raise SystemExit(f"torchrun ended with exit code {done.returncode}\n{done.stderr[-3000:]}")
     return time.perf_counter() - begin
 
 
-def compare(world_size: int, work: str, rounds: int, with_torchrun: bool, floor: FloorZygote) -> dict:
+def compare(
+    world_size: int, work: str, rounds: int, with_torchrun: bool, floor: FloorZygote
+) -> dict:
     times: dict[str, list[float]] = {"troupe": [], "floor": [], "torchrun": []}
     for _ in range(rounds):
         settle()
@@ -74,13 +88,16 @@ def compare(world_size: int, work: str, rounds: int, with_torchrun: bool, floor:
     row: dict = {name: summary(taken) for name, taken in times.items() if taken}
     if times["torchrun"]:
         row["times_faster_than_torchrun"] = round(
-            row["torchrun"]["median_ms"] / row["troupe"]["median_ms"], 1)
+            row["torchrun"]["median_ms"] / row["troupe"]["median_ms"], 1
+        )
     row["times_the_floor"] = round(row["troupe"]["median_ms"] / row["floor"]["median_ms"], 2)
     return row
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+    )
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--keep", action="store_true", help="write benchmarks/results/launch.json")
     options = parser.parse_args()
@@ -91,10 +108,14 @@ def main() -> None:
         time_troupe(2, "ddp_step")  # both sides warm: imports of the first step are paid once
         floor.launch(2, "ddp_step")
         rows = {}
-        for world_size, work, with_torchrun in ((2, "all_reduce", True), (4, "ddp_step", True),
-                                                (16, "all_reduce", False)):
-            rows[f"{world_size} ranks, {work}"] = compare(world_size, work, options.rounds,
-                                                          with_torchrun, floor)
+        for world_size, work, with_torchrun in (
+            (2, "all_reduce", True),
+            (4, "ddp_step", True),
+            (16, "all_reduce", False),
+        ):
+            rows[f"{world_size} ranks, {work}"] = compare(
+                world_size, work, options.rounds, with_torchrun, floor
+            )
         floor.close()
     keep("launch", rows, options.keep)
 

@@ -7,6 +7,7 @@ same, round by round; what they send is not encrypted.
 
     python benchmarks/objects_away.py [--rounds 5] [--ray /path/to/python] [--keep]
 """
+
 import os
 import pathlib
 import socket
@@ -49,7 +50,8 @@ for line in sys.stdin:
     print(done / (time.perf_counter() - begin), flush=True)
 """
 
-RAY_SCRIPT = """
+RAY_SCRIPT = (
+    """
 import sys, time
 import ray
 from ray.cluster_utils import Cluster
@@ -60,28 +62,55 @@ cluster.wait_for_nodes()
 get = ray.get
 def place(cls):
     return ray.remote(cls).options(resources={"far": 1}).remote()
-""" + ROUNDS + """
+"""
+    + ROUNDS
+    + """
 ray.shutdown()
 cluster.shutdown()
 """
+)
 
-TROUPE_SCRIPT = """
+TROUPE_SCRIPT = (
+    """
 import sys, time
 import troupe
 troupe.init(sys.argv[1])
 get = troupe.get
 def place(cls):
     return troupe.remote(cls).options(resources={"far": 1}).remote()
-""" + ROUNDS + """
+"""
+    + ROUNDS
+    + """
 troupe.shutdown()
 """
+)
 
 
 def certificate(folder: str) -> tuple[str, str]:
     """A key and a certificate for the floor's TLS."""
     key, shown = f"{folder}/key.pem", f"{folder}/certificate.pem"
-    subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "1",
-                    "-subj", "/CN=floor", "-keyout", key, "-out", shown], check=True, capture_output=True)
+    subprocess.run(
+        [
+            "openssl",
+            "req",
+            "-x509",
+            "-newkey",
+            "ec",
+            "-pkeyopt",
+            "ec_paramgen_curve:P-256",
+            "-nodes",
+            "-days",
+            "1",
+            "-subj",
+            "/CN=floor",
+            "-keyout",
+            key,
+            "-out",
+            shown,
+        ],
+        check=True,
+        capture_output=True,
+    )
     return key, shown
 
 
@@ -126,8 +155,21 @@ def floor(size: int, folder: str, tls: bool) -> float:
 
 def start_cluster(home: str) -> str:
     address, token = start_head(home, "--no-worker")
-    troupe_command(home, "start", "--address", address, "--token-file", token, "--node-name", "far", "--num-cpus", "1",
-                   "--resources", '{"far": 1}', "--force-tcp")
+    troupe_command(
+        home,
+        "start",
+        "--address",
+        address,
+        "--token-file",
+        token,
+        "--node-name",
+        "far",
+        "--num-cpus",
+        "1",
+        "--resources",
+        '{"far": 1}',
+        "--force-tcp",
+    )
     return address
 
 
@@ -153,7 +195,9 @@ def main() -> None:
                 contenders["ray"] = Contender(options.ray, RAY_SCRIPT)
             for kind in ("argument", "result"):
                 for label, size in SIZES.items():
-                    rates: dict[str, list[float]] = {name: [] for name in (*contenders, "floor_tcp", "floor_tls")}
+                    rates: dict[str, list[float]] = {
+                        name: [] for name in (*contenders, "floor_tcp", "floor_tls")
+                    }
                     for number in range(options.rounds + 1):  # the first is for warmth
                         taken = {}
                         for name, contender in contenders.items():

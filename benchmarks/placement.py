@@ -5,6 +5,7 @@ them (with matplotlib).
 
     python benchmarks/placement.py --program build/release/bin/placement_plans --keep --plot benchmarks/results/placement.svg
 """
+
 import argparse
 import collections
 import json
@@ -17,6 +18,7 @@ import report
 def plot(rows: dict[str, dict], file: pathlib.Path) -> None:
     """The median of each kind of request over the number of nodes."""
     import matplotlib
+
     matplotlib.use("svg")
     matplotlib.rcParams["svg.hashsalt"] = "placement"  # the same names in every drawing
     from matplotlib import pyplot
@@ -28,8 +30,13 @@ def plot(rows: dict[str, dict], file: pathlib.Path) -> None:
     figure, axes = pyplot.subplots(figsize=(7, 4.5))
     for kind, points in lines.items():
         axes.plot(*zip(*sorted(points)), marker="o", label=kind)
-    axes.set(xscale="log", yscale="log", xlabel="nodes of 8 GPUs", ylabel="median of one decision, us",
-             title="Cost of a placement decision against the size of the cluster")
+    axes.set(
+        xscale="log",
+        yscale="log",
+        xlabel="nodes of 8 GPUs",
+        ylabel="median of one decision, us",
+        title="Cost of a placement decision against the size of the cluster",
+    )
     axes.grid(True, which="major", alpha=0.3)
     axes.legend()
     figure.savefig(file, bbox_inches="tight", metadata={"Date": None})
@@ -45,7 +52,9 @@ def main() -> None:
     args = parser.parse_args()
     rows = {}
     for nodes in args.nodes:
-        done = subprocess.run([args.program, f"--nodes={nodes}"], capture_output=True, text=True, check=True)
+        done = subprocess.run(
+            [args.program, f"--nodes={nodes}"], capture_output=True, text=True, check=True
+        )
         for line in done.stdout.splitlines():
             row = json.loads(line)
             rows[row.pop("row")] = row

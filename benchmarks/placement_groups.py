@@ -6,6 +6,7 @@ interpreter that has Ray 2.60) both are measured in one run, round by round.
 
     python benchmarks/placement_groups.py [--rounds 5] [--ray /path/to/python] [--keep]
 """
+
 import os
 import pathlib
 import sys
@@ -36,7 +37,8 @@ for line in sys.stdin:
     print(done / (time.perf_counter() - begin), flush=True)
 """
 
-RAY_SCRIPT = """
+RAY_SCRIPT = (
+    """
 import sys, time
 import ray
 from ray.cluster_utils import Cluster
@@ -47,34 +49,54 @@ for _ in range(nodes - 1):
     cluster.add_node(num_cpus=1, resources={"slot": 100})
 ray.init(address=cluster.address, log_to_driver=False, logging_level="ERROR")
 cluster.wait_for_nodes()
-""" + ROUNDS + """
+"""
+    + ROUNDS
+    + """
 ray.shutdown()
 cluster.shutdown()
 """
+)
 
-TROUPE_SCRIPT = """
+TROUPE_SCRIPT = (
+    """
 import sys, time
 import troupe
 from troupe.util.placement_group import placement_group, remove_placement_group
 nodes = int(sys.argv[1])
 troupe.init(sys.argv[2])
-""" + ROUNDS + """
+"""
+    + ROUNDS
+    + """
 troupe.shutdown()
 """
+)
 
 
 def start_cluster(home: str, nodes: int) -> str:
     offer = ["--num-cpus", "1", "--resources", '{"slot": 100}']
     address, token = start_head(home, "--node-name", "n0", *offer)
     for number in range(1, nodes):
-        troupe_command(home, "start", "--address", address, "--token-file", token, "--node-name",
-                       f"n{number}", *offer)
+        troupe_command(
+            home,
+            "start",
+            "--address",
+            address,
+            "--token-file",
+            token,
+            "--node-name",
+            f"n{number}",
+            *offer,
+        )
     return address
 
 
 def best_and_median(rates: list[float]) -> dict:
-    return {"groups_per_s": round(sorted(rates)[len(rates) // 2]), "best": round(max(rates)), "worst": round(min(rates)),
-            "rounds": len(rates)}
+    return {
+        "groups_per_s": round(sorted(rates)[len(rates) // 2]),
+        "best": round(max(rates)),
+        "worst": round(min(rates)),
+        "rounds": len(rates),
+    }
 
 
 def measure(nodes: int, rounds: int, ray: str | None) -> dict:
@@ -106,8 +128,12 @@ def main() -> None:
     parser = options_of(__doc__)
     parser.add_argument("--nodes", type=int, nargs="*", default=[1, 4])
     options = parser.parse_args()
-    rows = {f"create, wait, remove: {nodes} node{'s' * (nodes > 1)}": measure(nodes, options.rounds, options.ray)
-            for nodes in options.nodes}
+    rows = {
+        f"create, wait, remove: {nodes} node{'s' * (nodes > 1)}": measure(
+            nodes, options.rounds, options.ray
+        )
+        for nodes in options.nodes
+    }
     keep("placement_groups", rows, options.keep)
 
 

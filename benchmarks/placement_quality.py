@@ -1,7 +1,8 @@
 """How well jobs are placed: generated traces and small clusters, against others (placement_quality.cc tells how).
 
-    python benchmarks/placement_quality.py --program build/release/bin/placement_quality --keep
+python benchmarks/placement_quality.py --program build/release/bin/placement_quality --keep
 """
+
 import argparse
 import json
 import subprocess
@@ -15,7 +16,9 @@ def main() -> None:
     parser.add_argument("--jobs", type=int, default=10_000)
     parser.add_argument("--keep", action="store_true")
     args = parser.parse_args()
-    done = subprocess.run([args.program, f"--jobs={args.jobs}"], capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [args.program, f"--jobs={args.jobs}"], capture_output=True, text=True, check=True
+    )
     rows = [json.loads(line) for line in done.stdout.splitlines()]
     report.keep("placement_quality", {row.pop("row"): row for row in rows}, args.keep)
 

@@ -5,6 +5,7 @@ a function that imports nothing: what is left of a launch where an import costs 
 
     python benchmarks/preimport.py [--rounds 5] [--module sklearn.ensemble] [--keep]
 """
+
 import pathlib
 import sys
 import time
@@ -33,8 +34,13 @@ def figures(module: str, rounds: int) -> dict[str, list[float]]:
         launched.distributed()
         return time.perf_counter() - begin
 
-    taken: dict[str, list[float]] = {"no import": [], "without preimport": [], "preimport, first": [], "preimport, later": [],
-                                     "preimport of the node, first": []}
+    taken: dict[str, list[float]] = {
+        "no import": [],
+        "without preimport": [],
+        "preimport, first": [],
+        "preimport, later": [],
+        "preimport of the node, first": [],
+    }
     for _ in range(rounds):
         with troupe.init(num_cpus=4, log_to_driver=False):
             seconds(nothing)  # the node's zygote is up after it
@@ -63,7 +69,14 @@ def main() -> None:
     parser.add_argument("--module", default="sklearn.ensemble")
     options = parser.parse_args()
     taken = figures(options.module, options.rounds)
-    keep("preimport", {f"{options.module}: {name}": {"troupe": summary(seconds)} for name, seconds in taken.items()}, options.keep)
+    keep(
+        "preimport",
+        {
+            f"{options.module}: {name}": {"troupe": summary(seconds)}
+            for name, seconds in taken.items()
+        },
+        options.keep,
+    )
 
 
 if __name__ == "__main__":

@@ -7,6 +7,7 @@ they have also Ray's compiled graph, torch.distributed.rpc and Monarch (torchmon
     python benchmarks/ray_compare.py --ray /path/to/python [--rpc PYTHON] [--monarch PYTHON] [--rounds 3] [--seconds 2]
                                      [--rows "1:1 actor calls sync" ...] [--keep]
 """
+
 import argparse
 import ast
 import json
@@ -29,12 +30,24 @@ PEER_ROWS = {
 }
 # What the project is after, as multiples of Ray.
 GOALS = {
-    "1:1 actor calls sync": 50, "1:1 actor calls async": 200, "1:1 actor calls concurrent": 50, "1:n actor calls async": 150,
-    "n:n actor calls async": 150, "n:n actor calls with arg async": 300, "1:1 async-actor calls sync": 25,
-    "1:1 async-actor calls async": 25, "1:1 async-actor calls with args async": 25, "1:n async-actor calls async": 25,
-    "n:n async-actor calls async": 25, "single client get calls": 60, "single client put calls": 150,
-    "single client get object containing 10k refs": 10, "single client wait 1k refs": 25, "single client tasks sync": 40,
-    "single client tasks async": 100, "placement group create/removal": 20,
+    "1:1 actor calls sync": 50,
+    "1:1 actor calls async": 200,
+    "1:1 actor calls concurrent": 50,
+    "1:n actor calls async": 150,
+    "n:n actor calls async": 150,
+    "n:n actor calls with arg async": 300,
+    "1:1 async-actor calls sync": 25,
+    "1:1 async-actor calls async": 25,
+    "1:1 async-actor calls with args async": 25,
+    "1:n async-actor calls async": 25,
+    "n:n async-actor calls async": 25,
+    "single client get calls": 60,
+    "single client put calls": 150,
+    "single client get object containing 10k refs": 10,
+    "single client wait 1k refs": 25,
+    "single client tasks sync": 40,
+    "single client tasks async": 100,
+    "placement group create/removal": 20,
 }
 
 
@@ -44,8 +57,13 @@ def measure(which: str, python: str, seconds: float, row: str) -> float:
     if which != "troupe":
         environment.pop("PYTHONPATH", None)
     program = PEERS if which in PEER_ROWS else PROGRAM
-    done = subprocess.run([python, str(program), which, str(seconds), row], env=environment, capture_output=True,
-                          text=True, timeout=300)
+    done = subprocess.run(
+        [python, str(program), which, str(seconds), row],
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
     if done.returncode != 0:
         sys.exit(f"{which}, {row}: {done.stderr}")
     return json.loads(done.stdout.splitlines()[-1])[row]
@@ -77,15 +95,24 @@ def floors() -> dict[str, dict[str, float]]:
         began = time.perf_counter()
         memoryview(target)[:] = source
         copies.append(0.8388608 / (time.perf_counter() - began))
-    return {"floor: ping-pong over a Unix socket, Python": {"per_s": round(count / passed)},
-            "floor: copy into memory that is used again": {"gb_per_s": round(statistics.median(copies[1:]), 1)}}
+    return {
+        "floor: ping-pong over a Unix socket, Python": {"per_s": round(count / passed)},
+        "floor: copy into memory that is used again": {
+            "gb_per_s": round(statistics.median(copies[1:]), 1)
+        },
+    }
 
 
 def rows_of_program() -> list[str]:
     """The names of its rows, without importing it (that connects to nothing, but needs numpy and a contender)."""
     tree = ast.parse(PROGRAM.read_text())
-    return [decorator.args[0].value for node in tree.body if isinstance(node, ast.FunctionDef)
-            for decorator in node.decorator_list if isinstance(decorator, ast.Call) and decorator.func.id == "row"]
+    return [
+        decorator.args[0].value
+        for node in tree.body
+        if isinstance(node, ast.FunctionDef)
+        for decorator in node.decorator_list
+        if isinstance(decorator, ast.Call) and decorator.func.id == "row"
+    ]
 
 
 def main() -> None:
@@ -98,12 +125,20 @@ def main() -> None:
     parser.add_argument("--rows", nargs="*")
     parser.add_argument("--keep", action="store_true")
     arguments = parser.parse_args()
-    given = {"troupe": sys.executable, "ray": arguments.ray, "graph": arguments.ray, "rpc": arguments.rpc,
-             "monarch": arguments.monarch}
+    given = {
+        "troupe": sys.executable,
+        "ray": arguments.ray,
+        "graph": arguments.ray,
+        "rpc": arguments.rpc,
+        "monarch": arguments.monarch,
+    }
     found = floors()
     for name in arguments.rows or rows_of_program():
-        contenders = {which: python for which, python in given.items()
-                      if python and name in PEER_ROWS.get(which, [name])}
+        contenders = {
+            which: python
+            for which, python in given.items()
+            if python and name in PEER_ROWS.get(which, [name])
+        }
         rates: dict[str, list[float]] = {which: [] for which in contenders}
         for _ in range(arguments.rounds):
             for which, python in contenders.items():

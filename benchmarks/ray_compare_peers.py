@@ -4,6 +4,7 @@ Run by ray_compare.py: `ray_compare_peers.py graph|rpc|monarch SECONDS ROW`; pri
 compiled graph of one actor's method; one call at a time, as it is made for. `rpc`: torch.distributed.rpc between two
 processes. `monarch`: an endpoint of an actor of torchmonarch, in a process of its own.
 """
+
 import json
 import multiprocessing
 import socket
@@ -70,8 +71,11 @@ def rpc(seconds: float, row: str) -> float:
         for answer in [torch_rpc.rpc_async("process1", small_value) for _ in range(BATCH)]:
             answer.wait()
 
-    measured = rate(batch, BATCH, seconds) if row == ASYNC else rate(
-        lambda: torch_rpc.rpc_sync("process1", small_value), 1, seconds)
+    measured = (
+        rate(batch, BATCH, seconds)
+        if row == ASYNC
+        else rate(lambda: torch_rpc.rpc_sync("process1", small_value), 1, seconds)
+    )
     torch_rpc.shutdown()
     other.join()
     return measured
@@ -92,7 +96,11 @@ def monarch(seconds: float, row: str) -> float:
         for answer in [actor.small_value.call_one() for _ in range(BATCH)]:
             answer.get()
 
-    return rate(batch, BATCH, seconds) if row == ASYNC else rate(lambda: actor.small_value.call_one().get(), 1, seconds)
+    return (
+        rate(batch, BATCH, seconds)
+        if row == ASYNC
+        else rate(lambda: actor.small_value.call_one().get(), 1, seconds)
+    )
 
 
 if __name__ == "__main__":

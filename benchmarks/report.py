@@ -1,4 +1,5 @@
 """Tables and result files of the benchmarks: median and best, ratios, and where they were taken."""
+
 import json
 import os
 import pathlib
@@ -27,18 +28,32 @@ RESULTS = pathlib.Path(__file__).resolve().parent / "results"
 
 def machine() -> dict:
     """What a figure cannot be read without."""
-    model = next((line.split(":")[1].strip() for line in open("/proc/cpuinfo") if "model name" in line), "?")
-    commit = subprocess.run(["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True,
-                            cwd=RESULTS.parent).stdout.strip()
+    model = next(
+        (line.split(":")[1].strip() for line in open("/proc/cpuinfo") if "model name" in line), "?"
+    )
+    commit = subprocess.run(
+        ["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True, cwd=RESULTS.parent
+    ).stdout.strip()
     ticks, _, stolen = _ticks_since(_AT_FIRST)
-    return {"cpus": os.cpu_count(), "cpu": model, "kernel": platform.release(),
-            "python": platform.python_version(), "commit": commit,
-            "load": os.getloadavg()[0], "stolen_percent": round(100 * stolen / max(1, ticks), 1), "date": time.strftime("%Y-%m-%d")}
+    return {
+        "cpus": os.cpu_count(),
+        "cpu": model,
+        "kernel": platform.release(),
+        "python": platform.python_version(),
+        "commit": commit,
+        "load": os.getloadavg()[0],
+        "stolen_percent": round(100 * stolen / max(1, ticks), 1),
+        "date": time.strftime("%Y-%m-%d"),
+    }
 
 
 def summary(seconds: list[float]) -> dict:
-    return {"median_ms": round(statistics.median(seconds) * 1e3, 2), "best_ms": round(min(seconds) * 1e3, 2),
-            "worst_ms": round(max(seconds) * 1e3, 2), "rounds": len(seconds)}
+    return {
+        "median_ms": round(statistics.median(seconds) * 1e3, 2),
+        "best_ms": round(min(seconds) * 1e3, 2),
+        "worst_ms": round(max(seconds) * 1e3, 2),
+        "rounds": len(seconds),
+    }
 
 
 def settle(seconds: float = 0.5) -> None:
@@ -62,8 +77,11 @@ def await_rest() -> None:
         idle = rested / max(1, ticks)
         if idle >= REST_IDLE:
             return
-    print(f"no rest within {REST_MOST_S:g} s: processors idle {idle:.0%} of the last {REST_S:g} s", file=sys.stderr,
-          flush=True)
+    print(
+        f"no rest within {REST_MOST_S:g} s: processors idle {idle:.0%} of the last {REST_S:g} s",
+        file=sys.stderr,
+        flush=True,
+    )
 
 
 def rate(turn: Callable[[], None], operations: int, seconds: float) -> float:
@@ -103,5 +121,9 @@ def with_rows(kept: dict, fresh: dict) -> dict:
     """A result file's document, with the rows of a later one, of which only some were measured."""
     floors = {key: row for key, row in fresh["rows"].items() if key.startswith("floor: ")}
     measured = {**fresh["machine"], **floors}
-    rows = {key: {**row, "measured": measured} for key, row in fresh["rows"].items() if key not in floors}
+    rows = {
+        key: {**row, "measured": measured}
+        for key, row in fresh["rows"].items()
+        if key not in floors
+    }
     return {**kept, "rows": {**kept["rows"], **rows}}

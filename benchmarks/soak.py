@@ -10,6 +10,7 @@ next sample, once more has it go on: time at rest does not count.
 
     python benchmarks/soak.py --minutes 60 [--keep]
 """
+
 import argparse
 import asyncio
 import collections
@@ -172,8 +173,20 @@ class Load:
         self.workers = [Worker.remote() for _ in range(3)]
         self.async_actor = Async.remote()
         self.threaded = Threaded.remote()
-        self.parts = [self.calls, self.on_threads, self.objects, self.tasks, self.churn, self.groups, self.wrong, self.kills]
-        self.threads = [threading.Thread(target=self._run, args=(part,), name=part.__name__) for part in self.parts]
+        self.parts = [
+            self.calls,
+            self.on_threads,
+            self.objects,
+            self.tasks,
+            self.churn,
+            self.groups,
+            self.wrong,
+            self.kills,
+        ]
+        self.threads = [
+            threading.Thread(target=self._run, args=(part,), name=part.__name__)
+            for part in self.parts
+        ]
 
     def _run(self, part) -> None:
         while not self.done.is_set():
@@ -194,16 +207,26 @@ class Load:
     def calls(self) -> None:
         worker = random.choice(self.workers)
         assert troupe.get(worker.echo.remote(7), timeout=WAIT_S) == 7
-        assert troupe.get([worker.echo.remote(i) for i in range(300)], timeout=WAIT_S) == list(range(300))
-        assert troupe.get([self.async_actor.echo.remote(i) for i in range(100)], timeout=WAIT_S) == list(range(100))
+        assert troupe.get([worker.echo.remote(i) for i in range(300)], timeout=WAIT_S) == list(
+            range(300)
+        )
+        assert troupe.get(
+            [self.async_actor.echo.remote(i) for i in range(100)], timeout=WAIT_S
+        ) == list(range(100))
         assert len(troupe.get(worker.echo.remote(b"x" * 90_000), timeout=WAIT_S)) == 90_000
 
     def on_threads(self) -> None:
         actor = self.threaded
         asked = actor.until_cancelled.remote()
-        assert [troupe.get(actor.echo.remote(i), timeout=WAIT_S) for i in range(20)] == list(range(20))
-        assert troupe.get([actor.echo.remote(i) for i in range(300)], timeout=WAIT_S) == list(range(300))
-        assert [int(troupe.get(ref, timeout=WAIT_S)[0]) for ref in actor.count.remote(6)] == list(range(6))
+        assert [troupe.get(actor.echo.remote(i), timeout=WAIT_S) for i in range(20)] == list(
+            range(20)
+        )
+        assert troupe.get([actor.echo.remote(i) for i in range(300)], timeout=WAIT_S) == list(
+            range(300)
+        )
+        assert [int(troupe.get(ref, timeout=WAIT_S)[0]) for ref in actor.count.remote(6)] == list(
+            range(6)
+        )
         troupe.cancel(asked)
         try:
             assert troupe.get(asked, timeout=WAIT_S) == "asked"
@@ -218,16 +241,24 @@ class Load:
         worker, other = random.sample(self.workers, 2)
         array = np.ones(random.choice([20_000, 500_000, 2_000_000]))
         ref = troupe.put(array)
-        assert troupe.get([worker.total.remote(ref), other.total.remote(array)], timeout=WAIT_S) == [array.size] * 2
+        assert (
+            troupe.get([worker.total.remote(ref), other.total.remote(array)], timeout=WAIT_S)
+            == [array.size] * 2
+        )
         assert troupe.get(worker.echo.remote(ref), timeout=WAIT_S)[-1] == 1
         assert troupe.get(self.async_actor.echo.remote({"ref": ref}), timeout=WAIT_S)["ref"] == ref
         # What it keeps of one that died is gone with it: the call is made again, and finds the ref alive.
-        assert troupe.get(other.keep.remote({"ref": troupe.put(np.full(30_000, 5))}), timeout=WAIT_S) == 5
+        assert (
+            troupe.get(other.keep.remote({"ref": troupe.put(np.full(30_000, 5))}), timeout=WAIT_S)
+            == 5
+        )
 
     def tasks(self) -> None:
         assert troupe.get([square.remote(i) for i in range(200)], timeout=WAIT_S)[-1] == 199 * 199
         troupe.get([die_sometimes.remote(0.05) for _ in range(4)], timeout=WAIT_S)
-        assert [int(troupe.get(ref, timeout=WAIT_S)[0]) for ref in numbers.remote(6)] == list(range(6))
+        assert [int(troupe.get(ref, timeout=WAIT_S)[0]) for ref in numbers.remote(6)] == list(
+            range(6)
+        )
         assert troupe.get(start_tasks.remote(10), timeout=WAIT_S) == 285
         assert troupe.get(random.choice(self.workers).tasks.remote(20), timeout=WAIT_S) == 2470
         stuck = wait_for_ever.remote()
@@ -237,17 +268,25 @@ class Load:
         until = time.monotonic() + WAIT_S
         for waiting in (1, 0):
             while troupe.get(self.async_actor.waits.remote(), timeout=WAIT_S) != waiting:
-                assert time.monotonic() < until, f"what a task called on an actor: {waiting} did not come"
+                assert time.monotonic() < until, (
+                    f"what a task called on an actor: {waiting} did not come"
+                )
             if waiting:
                 troupe.cancel(calls)
         must_fail(exceptions.TaskCancelledError, lambda: troupe.get(calls, timeout=WAIT_S))
 
     def churn(self) -> None:
-        actor = Worker.options(max_restarts=0, max_task_retries=0, name=f"churned-{self.counts['churn']}").remote()
-        pid = troupe.get(troupe.get_actor(f"churned-{self.counts['churn']}").pid.remote(), timeout=WAIT_S)
+        actor = Worker.options(
+            max_restarts=0, max_task_retries=0, name=f"churned-{self.counts['churn']}"
+        ).remote()
+        pid = troupe.get(
+            troupe.get_actor(f"churned-{self.counts['churn']}").pid.remote(), timeout=WAIT_S
+        )
         if random.random() < 0.5:
             os.kill(pid, signal.SIGKILL)
-            must_fail(exceptions.ActorDiedError, lambda: troupe.get(actor.echo.remote(1), timeout=WAIT_S))
+            must_fail(
+                exceptions.ActorDiedError, lambda: troupe.get(actor.echo.remote(1), timeout=WAIT_S)
+            )
         else:
             troupe.kill(actor)
 
@@ -265,7 +304,9 @@ class Load:
         with self.changed:
             self.rests = True
             if not self.changed.wait_for(lambda: self.busy == 0, 2 * WAIT_S):
-                self.errors.append(f"{self.busy} parts were to rest, and worked on for {2 * WAIT_S:g} s")
+                self.errors.append(
+                    f"{self.busy} parts were to rest, and worked on for {2 * WAIT_S:g} s"
+                )
                 self.done.set()
         try:
             yield
@@ -280,10 +321,15 @@ class Load:
 
     def wrong(self) -> None:
         stuck = wait_for_ever.remote()
-        for call, error in ((lambda: troupe.get(self.workers[0].echo.remote(), timeout=WAIT_S), TypeError),
-                            (lambda: self.workers[0].echo.remote(threading.Lock()), TypeError),
-                            (lambda: troupe.get(self.workers[0].total.remote("no array"), timeout=WAIT_S), AttributeError),
-                            (lambda: troupe.get(stuck, timeout=0.01), exceptions.GetTimeoutError)):
+        for call, error in (
+            (lambda: troupe.get(self.workers[0].echo.remote(), timeout=WAIT_S), TypeError),
+            (lambda: self.workers[0].echo.remote(threading.Lock()), TypeError),
+            (
+                lambda: troupe.get(self.workers[0].total.remote("no array"), timeout=WAIT_S),
+                AttributeError,
+            ),
+            (lambda: troupe.get(stuck, timeout=0.01), exceptions.GetTimeoutError),
+        ):
             must_fail(error, call)
         troupe.cancel(stuck)
         self.done.wait(0.3)
@@ -294,9 +340,27 @@ class Load:
 
 
 def start_cluster(home: str) -> dict:
-    command = [sys.executable, "-m", "troupe", "start", "--head", "--port", "0", "--num-cpus", "6", "--json"]
-    return json.loads(subprocess.run(command, env={**os.environ, "TROUPE_HOME": home}, check=True, capture_output=True,
-                                     text=True).stdout)
+    command = [
+        sys.executable,
+        "-m",
+        "troupe",
+        "start",
+        "--head",
+        "--port",
+        "0",
+        "--num-cpus",
+        "6",
+        "--json",
+    ]
+    return json.loads(
+        subprocess.run(
+            command,
+            env={**os.environ, "TROUPE_HOME": home},
+            check=True,
+            capture_output=True,
+            text=True,
+        ).stdout
+    )
 
 
 def process_called(name: str, home: str) -> int:
@@ -317,7 +381,9 @@ def soak(minutes: float) -> tuple[dict[str, dict], list[str]]:
         address = start_cluster(home)["address"]
         try:
             troupe.init(address, log_to_driver=False)
-            samples = Samples(process_called("troupe-head", home), process_called("troupe-worker", home))
+            samples = Samples(
+                process_called("troupe-head", home), process_called("troupe-worker", home)
+            )
             load = Load()
             samples.roles["actor"] = troupe.get(load.async_actor.pid.remote())
             samples.roles["threaded actor"] = troupe.get(load.threaded.pid.remote())
@@ -337,13 +403,19 @@ def soak(minutes: float) -> tuple[dict[str, dict], list[str]]:
                 thread.join()
             troupe.shutdown()
         finally:
-            subprocess.run([sys.executable, "-m", "troupe", "stop", "--all"], check=True, capture_output=True)
-    rows = {"rounds": {**load.counts, "minutes": round(worked_s / 60, 1), "failed": len(load.errors)}}
+            subprocess.run(
+                [sys.executable, "-m", "troupe", "stop", "--all"], check=True, capture_output=True
+            )
+    rows = {
+        "rounds": {**load.counts, "minutes": round(worked_s / 60, 1), "failed": len(load.errors)}
+    }
     return {**rows, **(samples.growth() if samples.rows else {})}, load.errors
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+    )
     parser.add_argument("--minutes", type=float, default=60)
     parser.add_argument("--keep", action="store_true")
     options = parser.parse_args()

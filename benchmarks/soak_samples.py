@@ -1,4 +1,5 @@
 """What soak.py looks at: what the processes of a cluster have, over time, and whether it grew."""
+
 import collections
 import ctypes
 import gc
@@ -8,7 +9,14 @@ import statistics
 import sys
 
 # Beside a tenth, in the units of what is sampled: an allocator's arenas, a connection that comes and goes.
-SLACK = {"memory_mib": 12.0, "blocks": 20_000, "descriptors": 12, "threads": 4, "processes": 4, "segments": 24}
+SLACK = {
+    "memory_mib": 12.0,
+    "blocks": 20_000,
+    "descriptors": 12,
+    "threads": 4,
+    "processes": 4,
+    "segments": 24,
+}
 
 
 def give_back_freed_memory() -> None:
@@ -37,15 +45,21 @@ def family(root: int) -> list[int]:
 
 
 def look_at(pid: int) -> dict[str, float]:
-    status = dict(line.split(":", 1) for line in pathlib.Path(f"/proc/{pid}/status").read_text().splitlines())
+    status = dict(
+        line.split(":", 1) for line in pathlib.Path(f"/proc/{pid}/status").read_text().splitlines()
+    )
     files = []
     for each in os.listdir(f"/proc/{pid}/fd"):
         try:
             files.append(os.readlink(f"/proc/{pid}/fd/{each}"))
         except OSError:
             continue
-    return {"memory_mib": int(status["RssAnon"].split()[0]) / 1024, "descriptors": len(files),
-            "threads": int(status["Threads"]), "segments": sum("memfd:" in each for each in files)}
+    return {
+        "memory_mib": int(status["RssAnon"].split()[0]) / 1024,
+        "descriptors": len(files),
+        "threads": int(status["Threads"]),
+        "segments": sum("memfd:" in each for each in files),
+    }
 
 
 class Samples:
@@ -71,9 +85,13 @@ class Samples:
         sixth = max(1, len(self.rows) // 6)
         table = {}
         for key in self.rows[0]:
-            early = statistics.median(row[key] for row in self.rows[sixth:2 * sixth] or self.rows)
+            early = statistics.median(row[key] for row in self.rows[sixth : 2 * sixth] or self.rows)
             late = statistics.median(row[key] for row in self.rows[-sixth:])
             slack = SLACK[key.rsplit(" ", 1)[1]]
-            table[key] = {"early": round(early, 1), "late": round(late, 1), "most": round(max(r[key] for r in self.rows), 1),
-                          "grew": late > early * 1.1 + slack}
+            table[key] = {
+                "early": round(early, 1),
+                "late": round(late, 1),
+                "most": round(max(r[key] for r in self.rows), 1),
+                "grew": late > early * 1.1 + slack,
+            }
         return table

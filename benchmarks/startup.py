@@ -4,6 +4,7 @@ With --ray PYTHON (an interpreter that has Ray 2.60) the same is measured for Ra
 
     python benchmarks/startup.py [--rounds 5] [--ray /path/to/python] [--keep]
 """
+
 import json
 import os
 import pathlib
@@ -47,7 +48,18 @@ def cluster_up() -> tuple[float, float]:
         begin = time.perf_counter()
         address, token = start_head(home, "--no-worker")
         for name in ("a", "b"):
-            troupe_command(home, "start", "--address", address, "--token-file", token, "--num-cpus", "1", "--node-name", name)
+            troupe_command(
+                home,
+                "start",
+                "--address",
+                address,
+                "--token-file",
+                token,
+                "--num-cpus",
+                "1",
+                "--node-name",
+                name,
+            )
         up = time.perf_counter() - begin
         begin = time.perf_counter()
         troupe_command(home, "stop", "--all")
@@ -68,8 +80,13 @@ print(json.dumps({"first": first, "shutdown": time.perf_counter() - begin}))
 
 
 def cold_init() -> dict:
-    env = {**os.environ, "PYTHONPATH": f"{pathlib.Path(__file__).parent}:{os.environ.get('PYTHONPATH', '')}"}
-    done = subprocess.run([sys.executable, "-c", COLD_SCRIPT], env=env, check=True, capture_output=True, text=True)
+    env = {
+        **os.environ,
+        "PYTHONPATH": f"{pathlib.Path(__file__).parent}:{os.environ.get('PYTHONPATH', '')}",
+    }
+    done = subprocess.run(
+        [sys.executable, "-c", COLD_SCRIPT], env=env, check=True, capture_output=True, text=True
+    )
     return json.loads(done.stdout.strip().split("\n")[-1])
 
 
@@ -79,7 +96,9 @@ def warm_spawn(rounds: int) -> list[float]:
     from troupe.launch import distributed
 
     with troupe.init(num_cpus=64, log_to_driver=False):
-        distributed(processes=1, remote=True)(lambda: None).distributed()  # the zygote is up after it
+        distributed(processes=1, remote=True)(
+            lambda: None
+        ).distributed()  # the zygote is up after it
         settle(3.0)  # and has compacted its memory: this is about a cluster that is warm
         actor_class, taken = troupe.remote(Echo), []
         for _ in range(rounds):
@@ -118,21 +137,28 @@ def main() -> None:
     options = options_of(__doc__).parse_args()
     clusters = [cluster_up() for _ in range(options.rounds)]
     cold = [cold_init() for _ in range(options.rounds)]
-    rows = {"cluster up: head and two workers": {"troupe": summary([up for up, _ in clusters])},
-            "cluster stop": {"troupe": summary([down for _, down in clusters])},
-            "init() to the first actor's answer, cold": {"troupe": summary([c["first"] for c in cold])},
-            "shutdown()": {"troupe": summary([c["shutdown"] for c in cold])},
-            "actor from the zygote to its first answer": {"troupe": summary(warm_spawn(10 * options.rounds))},
-            "driver's return to the caller": {"troupe": summary(driver_return(4 * options.rounds))}}
+    rows = {
+        "cluster up: head and two workers": {"troupe": summary([up for up, _ in clusters])},
+        "cluster stop": {"troupe": summary([down for _, down in clusters])},
+        "init() to the first actor's answer, cold": {"troupe": summary([c["first"] for c in cold])},
+        "shutdown()": {"troupe": summary([c["shutdown"] for c in cold])},
+        "actor from the zygote to its first answer": {
+            "troupe": summary(warm_spawn(10 * options.rounds))
+        },
+        "driver's return to the caller": {"troupe": summary(driver_return(4 * options.rounds))},
+    }
     if options.ray:
         ray = [ray_figures(options.ray) for _ in range(options.rounds)]
-        pairs = {"init() to the first actor's answer, cold": [r["first"] for r in ray],
-                 "shutdown()": [r["shutdown"] for r in ray],
-                 "actor from the zygote to its first answer": [t for r in ray for t in r["spawn"]]}
+        pairs = {
+            "init() to the first actor's answer, cold": [r["first"] for r in ray],
+            "shutdown()": [r["shutdown"] for r in ray],
+            "actor from the zygote to its first answer": [t for r in ray for t in r["spawn"]],
+        }
         for name, taken in pairs.items():
             rows[name]["ray"] = summary(taken)
             rows[name]["times_faster"] = round(
-                rows[name]["ray"]["median_ms"] / rows[name]["troupe"]["median_ms"], 1)
+                rows[name]["ray"]["median_ms"] / rows[name]["troupe"]["median_ms"], 1
+            )
     keep("startup", rows, options.keep)
 
 

@@ -4,6 +4,7 @@ With --ray PYTHON (an interpreter that has Ray 2.60) Ray runs the same program, 
 
     python benchmarks/tasks.py [--rounds 5] [--ray /path/to/python] [--keep]
 """
+
 import argparse
 import json
 import os
@@ -44,8 +45,10 @@ many()
 print(json.dumps({{"first_ms": first * 1e3, "sync": rate(one, 1), "async": rate(many, {batch})}}))
 ray.shutdown()
 """
-STARTS = {"troupe": "import troupe as ray\nray.init(num_cpus=2)",
-          "ray": "import ray\nray.init(num_cpus=2, include_dashboard=False, log_to_driver=False)"}
+STARTS = {
+    "troupe": "import troupe as ray\nray.init(num_cpus=2)",
+    "ray": "import ray\nray.init(num_cpus=2, include_dashboard=False, log_to_driver=False)",
+}
 BATCHES = {"troupe": 10_000, "ray": 1_000}  # Ray's own; ten times as many take it no less time each
 
 
@@ -55,7 +58,9 @@ def measure(which: str, python: str) -> dict[str, float]:
     if which == "ray":
         environment.pop("PYTHONPATH", None)
     program = PROGRAM.format(start=STARTS[which], batch=BATCHES[which])
-    done = subprocess.run([python, "-c", program], env=environment, capture_output=True, text=True, timeout=300)
+    done = subprocess.run(
+        [python, "-c", program], env=environment, capture_output=True, text=True, timeout=300
+    )
     if done.returncode != 0:
         sys.exit(f"{which}: {done.stderr}")
     return json.loads(done.stdout.splitlines()[-1])
@@ -74,12 +79,19 @@ def main() -> None:
             measured[which].append(measure(which, python))
             settle()
     rows = {}
-    for what, unit in (("sync", "tasks one after the other, per s"), ("async", "tasks, many at once, per s"),
-                       ("first_ms", "the first task, ms")):
-        row = {which: round(statistics.median(each[what] for each in found), 1)
-               for which, found in measured.items()}
+    for what, unit in (
+        ("sync", "tasks one after the other, per s"),
+        ("async", "tasks, many at once, per s"),
+        ("first_ms", "the first task, ms"),
+    ):
+        row = {
+            which: round(statistics.median(each[what] for each in found), 1)
+            for which, found in measured.items()
+        }
         if "ray" in row:
-            row["times_ray"] = round(row["ray"] / row["troupe"] if what == "first_ms" else row["troupe"] / row["ray"], 1)
+            row["times_ray"] = round(
+                row["ray"] / row["troupe"] if what == "first_ms" else row["troupe"] / row["ray"], 1
+            )
         rows[unit] = row
     keep("tasks", rows, arguments.keep)
 

@@ -6,6 +6,7 @@
 The digits are written as Parquet once, scaled as they are read, and dealt to the ranks: each has equally many rows, in each epoch those of other
 files. Needs `pip install 'troupe[examples,data]'`.
 """
+
 import os
 import sys
 import tempfile
@@ -32,7 +33,9 @@ def train(shards: list[data.DataIterator], epochs: int) -> tuple[int, float]:
     dist.init_process_group("gloo")
     torch.manual_seed(0)
     shard = shards[dist.get_rank()]
-    model = DistributedDataParallel(torch.nn.Sequential(torch.nn.Linear(64, 128), torch.nn.ReLU(), torch.nn.Linear(128, 10)))
+    model = DistributedDataParallel(
+        torch.nn.Sequential(torch.nn.Linear(64, 128), torch.nn.ReLU(), torch.nn.Linear(128, 10))
+    )
     optimizer, loss_of = torch.optim.AdamW(model.parameters(), lr=5e-3), torch.nn.CrossEntropyLoss()
     rows = right = 0
     for epoch in range(1, epochs + 1):
@@ -43,7 +46,10 @@ def train(shards: list[data.DataIterator], epochs: int) -> tuple[int, float]:
             optimizer.zero_grad()
             loss.backward()
             optimizer.step()
-            rows, right = rows + len(batch["digit"]), right + int((found.argmax(1) == batch["digit"]).sum())
+            rows, right = (
+                rows + len(batch["digit"]),
+                right + int((found.argmax(1) == batch["digit"]).sum()),
+            )
         if dist.get_rank() == 0:
             print(f"epoch {epoch:2d}  accuracy {right / rows:.3f}", flush=True)
     return rows, right / rows
@@ -55,11 +61,15 @@ def main() -> None:
     digits = load_digits()
     with tempfile.TemporaryDirectory(prefix="troupe-digits-") as folder:
         data.from_arrow([data_of_part(digits, part) for part in range(8)]).write_parquet(folder)
-        ds = data.read_parquet(folder, shuffle="files").map_batches(scaled, udf_modifying_row_count=False)
+        ds = data.read_parquet(folder, shuffle="files").map_batches(
+            scaled, udf_modifying_row_count=False
+        )
         launch = distributed(processes=RANKS, remote=bool(os.environ.get("TROUPE_ADDRESS")))(train)
         found = launch.distributed(ds.streaming_split(RANKS, equal=True), epochs=6)
     print(f"{len(digits.target)} digits: {found}")
-    if {rows for rows, _ in found} != {len(digits.target) // RANKS} or min(accuracy for _, accuracy in found) < 0.9:
+    if {rows for rows, _ in found} != {len(digits.target) // RANKS} or min(
+        accuracy for _, accuracy in found
+    ) < 0.9:
         sys.exit("the ranks did not have equal shares, or did not learn")
 
 
@@ -68,7 +78,12 @@ def data_of_part(digits: object, part: int):
     import pyarrow as pa
 
     images, target = digits.data[part::8], digits.target[part::8]  # type: ignore[attr-defined]
-    return pa.table({"pixels": pa.FixedSizeListArray.from_arrays(pa.array(images.reshape(-1)), 64), "digit": target})
+    return pa.table(
+        {
+            "pixels": pa.FixedSizeListArray.from_arrays(pa.array(images.reshape(-1)), 64),
+            "digit": target,
+        }
+    )
 
 
 if __name__ == "__main__":

@@ -6,6 +6,7 @@
 Every rank loads the data that scikit-learn ships inside the function, trains on its own share, and
 evaluates on its share of the held-out digits; the accuracy is that of all of them.
 """
+
 import os
 
 import troupe
@@ -31,11 +32,14 @@ def train(epochs: int, batch: int = 32) -> dict:
 
     digits = load_digits()
     x_train, x_test, y_train, y_test = train_test_split(
-        digits.data / 16.0, digits.target, test_size=0.25, random_state=0, stratify=digits.target)
+        digits.data / 16.0, digits.target, test_size=0.25, random_state=0, stratify=digits.target
+    )
     own = TensorDataset(torch.tensor(x_train, dtype=torch.float32), torch.tensor(y_train))
     sampler = DistributedSampler(own, num_replicas=world, rank=rank, seed=0)
     loader = DataLoader(own, batch_size=batch, sampler=sampler)
-    net = torch.nn.Sequential(torch.nn.Linear(64, 128), torch.nn.ReLU(), torch.nn.Linear(128, 10)).to(device)
+    net = torch.nn.Sequential(
+        torch.nn.Linear(64, 128), torch.nn.ReLU(), torch.nn.Linear(128, 10)
+    ).to(device)
     model = DistributedDataParallel(net, device_ids=[device.index] if on_gpu else None)
     optimizer = torch.optim.AdamW(model.parameters(), lr=5e-3)
     loss_of = torch.nn.CrossEntropyLoss()
@@ -57,7 +61,10 @@ def train(epochs: int, batch: int = 32) -> dict:
         dist.all_reduce(sums)
         accuracy = float(sums[1] / sums[2])
         if rank == 0:
-            print(f"epoch {epoch:2d}  loss {sums[0].item() / world:.3f}  accuracy {accuracy:.3f}", flush=True)
+            print(
+                f"epoch {epoch:2d}  loss {sums[0].item() / world:.3f}  accuracy {accuracy:.3f}",
+                flush=True,
+            )
     return {"rank": rank, "samples": len(sampler), "accuracy": round(accuracy, 4)}
 
 

@@ -6,6 +6,7 @@
 The driver looks at its nodes, reserves a placement group, runs actors in its bundles, runs a function on
 all ranks inside one process group, and returns; the marker that ends the launch is printed.
 """
+
 import os
 
 from troupe.launch import ray_launch
@@ -55,8 +56,12 @@ def drive() -> int:
     group = ray.util.placement_group([{"CPU": 1}] * RANKS, strategy="SPREAD")
     ray.get(group.ready(), timeout=30)
     actor_class = ray.remote(num_cpus=1)(Counter)
-    actors = [actor_class.options(scheduling_strategy=PlacementGroupSchedulingStrategy(group, index)).remote(index)
-              for index in range(RANKS)]
+    actors = [
+        actor_class.options(
+            scheduling_strategy=PlacementGroupSchedulingStrategy(group, index)
+        ).remote(index)
+        for index in range(RANKS)
+    ]
     print("sums:", ray.get([actor.add.remote(10) for actor in actors], timeout=30))
     places = ray.get([actor.where.remote() for actor in actors], timeout=30)
     print("actors on:", sorted({node for node, _ in places}))

@@ -5,6 +5,7 @@
 Every second epoch the worst of the population takes the weights of the best, and a learning rate near that one's. Each trial
 goes on from `tune.get_checkpoint()`, its own or another's, so that nothing else is to be written for it.
 """
+
 import os
 import tempfile
 
@@ -22,8 +23,16 @@ def train(config: dict) -> None:
     torch.set_num_threads(1)
     torch.manual_seed(0)
     digits = load_digits()
-    x, x_test, y, y_test = (torch.tensor(each) for each in train_test_split(
-        (digits.data / 16.0).astype("float32"), digits.target, test_size=0.25, random_state=0, stratify=digits.target))
+    x, x_test, y, y_test = (
+        torch.tensor(each)
+        for each in train_test_split(
+            (digits.data / 16.0).astype("float32"),
+            digits.target,
+            test_size=0.25,
+            random_state=0,
+            stratify=digits.target,
+        )
+    )
     net = torch.nn.Sequential(torch.nn.Linear(64, 64), torch.nn.ReLU(), torch.nn.Linear(64, 10))
     epoch = 0
     if checkpoint := tune.get_checkpoint():
@@ -43,20 +52,39 @@ def train(config: dict) -> None:
             accuracy = (net(x_test).argmax(1) == y_test).float().mean().item()
         with tempfile.TemporaryDirectory() as folder:
             torch.save({"net": net.state_dict(), "epoch": epoch}, os.path.join(folder, "state.pt"))
-            tune.report({"accuracy": accuracy, "lr": config["lr"]}, checkpoint=tune.Checkpoint.from_directory(folder))
+            tune.report(
+                {"accuracy": accuracy, "lr": config["lr"]},
+                checkpoint=tune.Checkpoint.from_directory(folder),
+            )
 
 
 def main() -> None:
     """Runs the population; ends with an error where it has not learned, or nobody has gone on from another's weights."""
     with tempfile.TemporaryDirectory() as storage:
         grid = tune.Tuner(
-            train, param_space={"lr": tune.grid_search([0.0003, 0.001, 0.1, 0.3])},
-            tune_config=tune.TuneConfig(metric="accuracy", mode="max", scheduler=tune.schedulers.PopulationBasedTraining(
-                time_attr="training_iteration", perturbation_interval=2, hyperparam_mutations={"lr": tune.loguniform(1e-3, 1.0)}, seed=0)),
-            run_config=tune.RunConfig(name="population", storage_path=storage, checkpoint_config=tune.CheckpointConfig(num_to_keep=2))).fit()
+            train,
+            param_space={"lr": tune.grid_search([0.0003, 0.001, 0.1, 0.3])},
+            tune_config=tune.TuneConfig(
+                metric="accuracy",
+                mode="max",
+                scheduler=tune.schedulers.PopulationBasedTraining(
+                    time_attr="training_iteration",
+                    perturbation_interval=2,
+                    hyperparam_mutations={"lr": tune.loguniform(1e-3, 1.0)},
+                    seed=0,
+                ),
+            ),
+            run_config=tune.RunConfig(
+                name="population",
+                storage_path=storage,
+                checkpoint_config=tune.CheckpointConfig(num_to_keep=2),
+            ),
+        ).fit()
         rates = [[each["lr"] for each in result.metrics_history] for result in grid]
     for result, used in zip(grid, rates, strict=True):
-        print(f"{result.trial_id}: accuracy {result.metrics['accuracy']:.3f}, learning rates {', '.join(f'{rate:.4g}' for rate in dict.fromkeys(used))}")
+        print(
+            f"{result.trial_id}: accuracy {result.metrics['accuracy']:.3f}, learning rates {', '.join(f'{rate:.4g}' for rate in dict.fromkeys(used))}"
+        )
     assert not grid.errors, grid.errors[0]
     assert grid.get_best_result().metrics["accuracy"] >= 0.93, "the population has not learned"
     assert any(len(set(used)) > 1 for used in rates), "nobody has gone on from another's weights"

@@ -7,6 +7,7 @@ The others go on in their processes, from the last checkpoint, in a group of thr
 `on_rank_death="shrink"` or "replace" a death is no failure of the launch while enough ranks live, and `troupe.train.attempts()` forms the
 ranks' group anew. Rank 3 kills itself once, in epoch 4.
 """
+
 import os
 import pathlib
 import signal
@@ -31,14 +32,17 @@ def learn(folder: str) -> dict:
     checkpoint = pathlib.Path(folder, "latest.pt")
     digits = load_digits()
     x_train, x_test, y_train, y_test = train_test_split(
-        digits.data / 16.0, digits.target, test_size=0.25, random_state=0, stratify=digits.target)
+        digits.data / 16.0, digits.target, test_size=0.25, random_state=0, stratify=digits.target
+    )
     data = TensorDataset(torch.tensor(x_train, dtype=torch.float32), torch.tensor(y_train))
     loss_of = torch.nn.CrossEntropyLoss()
 
     for attempt in train.attempts("gloo"):
         with attempt:  # the group is there, of those that live
             torch.manual_seed(0)
-            net = torch.nn.Sequential(torch.nn.Linear(64, 128), torch.nn.ReLU(), torch.nn.Linear(128, 10))
+            net = torch.nn.Sequential(
+                torch.nn.Linear(64, 128), torch.nn.ReLU(), torch.nn.Linear(128, 10)
+            )
             optimizer = torch.optim.AdamW(net.parameters(), lr=5e-3)
             begin = 1
             if checkpoint.exists():
@@ -52,23 +56,46 @@ def learn(folder: str) -> dict:
             for epoch in range(begin, EPOCHS + 1):
                 sampler.set_epoch(epoch)
                 for step, (inputs, labels) in enumerate(loader):
-                    if (attempt.number, attempt.rank, epoch, step) == (1, 3, FATAL_EPOCH, 5) and not current().replaces:
+                    if (attempt.number, attempt.rank, epoch, step) == (
+                        1,
+                        3,
+                        FATAL_EPOCH,
+                        5,
+                    ) and not current().replaces:
                         os.kill(os.getpid(), signal.SIGKILL)
                     optimizer.zero_grad()
                     loss = loss_of(model(inputs), labels)
                     loss.backward()
                     optimizer.step()
-                if attempt.rank == 0:  # whole or not there: whoever reads it next finds one or the other
-                    torch.save({"epoch": epoch, "net": net.state_dict(), "optimizer": optimizer.state_dict()}, f"{checkpoint}.new")
+                if (
+                    attempt.rank == 0
+                ):  # whole or not there: whoever reads it next finds one or the other
+                    torch.save(
+                        {
+                            "epoch": epoch,
+                            "net": net.state_dict(),
+                            "optimizer": optimizer.state_dict(),
+                        },
+                        f"{checkpoint}.new",
+                    )
                     os.replace(f"{checkpoint}.new", checkpoint)
                     print(f"epoch {epoch:2d} on {attempt.world_size} ranks", flush=True)
             with torch.no_grad():
                 own = slice(attempt.rank, None, attempt.world_size)
-                right = (net(torch.tensor(x_test[own], dtype=torch.float32)).argmax(1) == torch.tensor(y_test[own])).sum()
+                right = (
+                    net(torch.tensor(x_test[own], dtype=torch.float32)).argmax(1)
+                    == torch.tensor(y_test[own])
+                ).sum()
             sums = torch.stack([right, torch.tensor(len(y_test[own]))])
             dist.all_reduce(sums)
-            result = {"rank": attempt.rank, "of": attempt.world_size, "attempts": attempt.number, "began": begin,
-                      "accuracy": round(float(sums[0] / sums[1]), 4), "loss": round(float(loss), 4)}
+            result = {
+                "rank": attempt.rank,
+                "of": attempt.world_size,
+                "attempts": attempt.number,
+                "began": begin,
+                "accuracy": round(float(sums[0] / sums[1]), 4),
+                "loss": round(float(loss), 4),
+            }
     return result
 
 
@@ -76,17 +103,28 @@ def main() -> None:
     """Launches it, and looks at what is left."""
     policy = sys.argv[1] if len(sys.argv) > 1 else "shrink"
     with tempfile.TemporaryDirectory() as folder:
-        job = distributed(processes=RANKS, remote=bool(os.environ.get("TROUPE_ADDRESS")), name="digits",
-                          on_rank_death=policy, min_processes=2)(learn)
+        job = distributed(
+            processes=RANKS,
+            remote=bool(os.environ.get("TROUPE_ADDRESS")),
+            name="digits",
+            on_rank_death=policy,
+            min_processes=2,
+        )(learn)
         *left, last = job.distributed(folder)
     print(last)
     if policy == "replace":
-        assert (last["rank"], last["of"], last["attempts"]) == (3, 4, 1), "the first attempt of the new process is the others' second"
+        assert (last["rank"], last["of"], last["attempts"]) == (3, 4, 1), (
+            "the first attempt of the new process is the others' second"
+        )
         left.append(last)
     else:
         assert isinstance(last, train.RankLost) and last.rank == 3, last
-    assert [(each["rank"], each["of"]) for each in left] == [(rank, len(left)) for rank in range(len(left))], left
-    assert left[0]["began"] == FATAL_EPOCH, f"it went on from epoch {left[0]['began']}, not from the checkpoint of {FATAL_EPOCH - 1}"
+    assert [(each["rank"], each["of"]) for each in left] == [
+        (rank, len(left)) for rank in range(len(left))
+    ], left
+    assert left[0]["began"] == FATAL_EPOCH, (
+        f"it went on from epoch {left[0]['began']}, not from the checkpoint of {FATAL_EPOCH - 1}"
+    )
     accuracy = left[0]["accuracy"]
     assert accuracy >= 0.95, f"test accuracy {accuracy} is below 0.95"
     print(f"test accuracy {accuracy:.3f}, with {len(left)} of {RANKS} ranks at the end")

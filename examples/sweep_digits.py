@@ -6,6 +6,7 @@
 
 `troupe sweep show digits --storage FOLDER` has what it does meanwhile, where --storage FOLDER was given.
 """
+
 import argparse
 import os
 import tempfile
@@ -24,9 +25,19 @@ def train(lr: float, batch: int, hidden: int, momentum: float, epochs: int) -> N
     torch.set_num_threads(1)
     torch.manual_seed(0)
     digits = load_digits()
-    x, x_test, y, y_test = (torch.tensor(each) for each in train_test_split(
-        (digits.data / 16.0).astype("float32"), digits.target, test_size=0.25, random_state=0, stratify=digits.target))
-    net = torch.nn.Sequential(torch.nn.Linear(64, hidden), torch.nn.ReLU(), torch.nn.Linear(hidden, 10))
+    x, x_test, y, y_test = (
+        torch.tensor(each)
+        for each in train_test_split(
+            (digits.data / 16.0).astype("float32"),
+            digits.target,
+            test_size=0.25,
+            random_state=0,
+            stratify=digits.target,
+        )
+    )
+    net = torch.nn.Sequential(
+        torch.nn.Linear(64, hidden), torch.nn.ReLU(), torch.nn.Linear(hidden, 10)
+    )
     optimizer = torch.optim.SGD(net.parameters(), lr=lr, momentum=momentum)
     for _ in range(epochs):
         for rows in torch.randperm(len(x)).split(batch):
@@ -38,7 +49,12 @@ def train(lr: float, batch: int, hidden: int, momentum: float, epochs: int) -> N
             tune.report({"accuracy": (net(x_test).argmax(1) == y_test).float().mean().item()})
 
 
-SPACE = {"lr": tune.loguniform(1e-3, 1.0), "batch": tune.choice([16, 32, 64]), "hidden": tune.lograndint(16, 257), "momentum": tune.uniform(0.0, 0.95)}
+SPACE = {
+    "lr": tune.loguniform(1e-3, 1.0),
+    "batch": tune.choice([16, 32, 64]),
+    "hidden": tune.lograndint(16, 257),
+    "momentum": tune.uniform(0.0, 0.95),
+}
 
 
 def draw(best: list[float], path: str) -> None:
@@ -60,19 +76,38 @@ def main() -> None:
     options.add_argument("--trials", type=int, default=TRIALS)
     given = options.parse_args()
     with tempfile.TemporaryDirectory() as folder:
-        swept = tune.sweep(trials=given.trials, metric="accuracy", mode="max", space=SPACE, stop_early="asha", max_t=EPOCHS, grace_period=1,
-                           reduction_factor=3, seed=0, name="digits", storage=given.storage or folder, reuse=True,
-                           remote=bool(os.environ.get("TROUPE_ADDRESS")))(train)
+        swept = tune.sweep(
+            trials=given.trials,
+            metric="accuracy",
+            mode="max",
+            space=SPACE,
+            stop_early="asha",
+            max_t=EPOCHS,
+            grace_period=1,
+            reduction_factor=3,
+            seed=0,
+            name="digits",
+            storage=given.storage or folder,
+            reuse=True,
+            remote=bool(os.environ.get("TROUPE_ADDRESS")),
+        )(train)
         grid = swept.sweep(epochs=EPOCHS)
         best = grid.get_best_result()
         reports = [each.metrics["training_iteration"] for each in grid]
-        by_then = [max(each.metrics["accuracy"] for each in list(grid)[:count]) for count in range(1, len(grid) + 1)]
+        by_then = [
+            max(each.metrics["accuracy"] for each in list(grid)[:count])
+            for count in range(1, len(grid) + 1)
+        ]
         if given.picture:
             draw(by_then, given.picture)
-    print(f"{len(grid)} trials, {sum(count < EPOCHS for count in reports)} stopped early, {sum(reports)} epochs of {EPOCHS * len(grid)}")
+    print(
+        f"{len(grid)} trials, {sum(count < EPOCHS for count in reports)} stopped early, {sum(reports)} epochs of {EPOCHS * len(grid)}"
+    )
     print(f"best accuracy {best.metrics['accuracy']:.3f} with {best.config}")
     assert not grid.errors, grid.errors[0]
-    assert best.metrics["accuracy"] >= 0.95, f"test accuracy {best.metrics['accuracy']} is below 0.95"
+    assert best.metrics["accuracy"] >= 0.95, (
+        f"test accuracy {best.metrics['accuracy']} is below 0.95"
+    )
     assert sum(reports) < EPOCHS * len(grid) * 0.8, "few trials were stopped early"
 
 

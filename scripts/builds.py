@@ -1,4 +1,5 @@
 """What a program needs in its environment to use what is built in build/PRESET."""
+
 from __future__ import annotations
 
 import os

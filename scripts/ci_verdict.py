@@ -5,6 +5,7 @@
 FOLDER has `parts`, a line `NAME SHARE SECONDS STATUS` for each part, and a folder for each with what its suites left: NAME.status,
 NAME.out and, of tests, NAME.xml (scripts/setup.sh: suite).
 """
+
 from __future__ import annotations
 
 import json
@@ -23,12 +24,19 @@ SECOND_RUN_S = 600
 
 def labels_of(preset: str) -> dict[str, list[str]]:
     """The labels of a preset's tests, by name."""
-    shown = subprocess.run(["ctest", "--preset", preset, "--show-only=json-v1"], capture_output=True, text=True, check=False)
+    shown = subprocess.run(
+        ["ctest", "--preset", preset, "--show-only=json-v1"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     if shown.returncode:
         return {}
     found = {}
-    for test in json.loads(shown.stdout[shown.stdout.index("{"):])["tests"]:
-        found[test["name"]] = next((each["value"] for each in test.get("properties", ()) if each["name"] == "LABELS"), [])
+    for test in json.loads(shown.stdout[shown.stdout.index("{") :])["tests"]:
+        found[test["name"]] = next(
+            (each["value"] for each in test.get("properties", ()) if each["name"] == "LABELS"), []
+        )
     return found
 
 
@@ -44,7 +52,9 @@ def read_suite(part: str, status: Path) -> rules.Suite:
             said = printed.read_text(errors="replace") if printed.exists() else ""
             failures = rules.of_ctest(name, xml.read_text(), said, {})
             if failures:
-                failures = rules.of_ctest(name, xml.read_text(), said, labels_of(rules.preset_of(name)))
+                failures = rules.of_ctest(
+                    name, xml.read_text(), said, labels_of(rules.preset_of(name))
+                )
     except (OSError, rules.ElementTree.ParseError) as error:
         print(f"{part}: the report of {name} cannot be read: {error}")
     return rules.Suite(part, name, int(status.read_text()), failures)
@@ -55,11 +65,28 @@ def run_again(failure: rules.Failure, log: Path, seconds: float) -> bool:
     preset = rules.preset_of(failure.suite) or "dev"
     command = [rules.python_of(failure.suite), "-m", "pytest", failure.test]
     if rules.tool_of(failure.suite) == "ctest":
-        command = ["ctest", "--preset", preset, "--no-tests=error", "-R", f"^{re.escape(failure.test)}$"]
+        command = [
+            "ctest",
+            "--preset",
+            preset,
+            "--no-tests=error",
+            "-R",
+            f"^{re.escape(failure.test)}$",
+        ]
     print(f"once more, alone: {failure.test}", flush=True)
     with log.open("ab") as file:
         try:
-            return subprocess.run(command, env=builds.environment(preset), stdout=file, stderr=file, timeout=seconds, check=False).returncode == 0
+            return (
+                subprocess.run(
+                    command,
+                    env=builds.environment(preset),
+                    stdout=file,
+                    stderr=file,
+                    timeout=seconds,
+                    check=False,
+                ).returncode
+                == 0
+            )
         except subprocess.TimeoutExpired:
             return False
 
@@ -68,26 +95,49 @@ def main() -> int:
     folder, left_s = Path(sys.argv[1]), float(sys.argv[2])
     began = time.monotonic()
     lines = [line.split() for line in (folder / "parts").read_text().splitlines()]
-    suites = [read_suite(part, status) for part, *_ in lines for status in sorted((folder / part).glob("*.status"))]
+    suites = [
+        read_suite(part, status)
+        for part, *_ in lines
+        for status in sorted((folder / part).glob("*.status"))
+    ]
     passed: dict[tuple[str, str], bool] = {}
     for failure in rules.second_runs(suites):
         left = left_s - (time.monotonic() - began)
         if left > 0:
-            passed[failure.suite, failure.test] = run_again(failure, folder / "again.log", min(left, SECOND_RUN_S))
+            passed[failure.suite, failure.test] = run_again(
+                failure, folder / "again.log", min(left, SECOND_RUN_S)
+            )
     found = rules.decide({part: int(status) for part, _, _, status in lines}, suites, passed)
     for failure in found.flaky:
         print(f"\nflaky: {failure.test} failed once and passed alone; it said:\n{failure.words}")
     room = LINES_MAX // max(1, len(found.failed))
     for why, words in found.failed:
         said = words.splitlines()
-        print("\n".join([f"\nFAILED: {why}", *said[-max(room, 8):]]))
+        print("\n".join([f"\nFAILED: {why}", *said[-max(room, 8) :]]))
     for part, _, _, status in lines:  # a build, a fuzz target: what there is of it
         if status != "0" and not any(suite.part == part and suite.failures for suite in suites):
-            print(f"\n{part}, the end of its log:", *(folder / f"{part}.log").read_text(errors="replace").splitlines()[-40:], sep="\n")
-    seconds = {part: float(each) for part, _, each, _ in lines} | {"second runs": time.monotonic() - began}
-    print("", *rules.minutes(seconds, {part: share for part, share, _, _ in lines} | {"second runs": "core"}), sep="\n")
+            print(
+                f"\n{part}, the end of its log:",
+                *(folder / f"{part}.log").read_text(errors="replace").splitlines()[-40:],
+                sep="\n",
+            )
+    seconds = {part: float(each) for part, _, each, _ in lines} | {
+        "second runs": time.monotonic() - began
+    }
+    print(
+        "",
+        *rules.minutes(
+            seconds, {part: share for part, share, _, _ in lines} | {"second runs": "core"}
+        ),
+        sep="\n",
+    )
     # Last of all the names: whoever is shown only the end of this has them.
-    print("", *(f"flaky: {failure.test}" for failure in found.flaky), *(f"FAILED: {why}" for why, _ in found.failed), sep="\n")
+    print(
+        "",
+        *(f"flaky: {failure.test}" for failure in found.flaky),
+        *(f"FAILED: {why}" for why, _ in found.failed),
+        sep="\n",
+    )
     flaky = f", {len(found.flaky)} flaky" if found.flaky else ""
     print(f"continuous integration: {'passed' if found.ok else 'FAILED'}{flaky}")
     return 0 if found.ok else 1

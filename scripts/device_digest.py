@@ -6,6 +6,7 @@
 Needs clang-19, nothing of CUDA's; ptxas where there is one (`--ptxas FILE`; torch's and triton's packages bring it). PTX 6.0 for compute capability
 6.0, which every driver of CUDA 12 and later compiles for its GPU.
 """
+
 from __future__ import annotations
 
 import argparse
@@ -33,8 +34,23 @@ AFTER = """)ptx";
 
 def compiled() -> str:
     """The PTX, without comments."""
-    line = [COMPILER, "-x", "cuda", "--cuda-device-only", "--cuda-gpu-arch=sm_60", "--cuda-feature=+ptx60", "-nocudainc", "-nocudalib",
-            "-Wno-unknown-cuda-version", "-std=c++20", "-O2", "-S", str(SOURCE), "-o", "-"]
+    line = [
+        COMPILER,
+        "-x",
+        "cuda",
+        "--cuda-device-only",
+        "--cuda-gpu-arch=sm_60",
+        "--cuda-feature=+ptx60",
+        "-nocudainc",
+        "-nocudalib",
+        "-Wno-unknown-cuda-version",
+        "-std=c++20",
+        "-O2",
+        "-S",
+        str(SOURCE),
+        "-o",
+        "-",
+    ]
     text = subprocess.run(line, check=True, capture_output=True, text=True).stdout
     lines = [re.sub(r"\s*//.*", "", each).rstrip().replace("\t", " ") for each in text.splitlines()]
     return "\n".join(each for each in lines if each) + "\n"
@@ -43,11 +59,18 @@ def compiled() -> str:
 def assemble(ptxas: str, ptx: str) -> None:
     """Raises CalledProcessError where NVIDIA's assembler does not take it."""
     for gpu in GPUS:
-        subprocess.run([ptxas, f"-arch={gpu}", "-o", "/dev/null", "/dev/stdin"], input=ptx, text=True, check=True)
+        subprocess.run(
+            [ptxas, f"-arch={gpu}", "-o", "/dev/null", "/dev/stdin"],
+            input=ptx,
+            text=True,
+            check=True,
+        )
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+    )
     parser.add_argument("--check", action="store_true")
     parser.add_argument("--ptxas", default="")
     options = parser.parse_args()
@@ -58,7 +81,10 @@ def main() -> int:
     if not options.check:
         HEADER.write_text(text)
     elif HEADER.read_text() != text:
-        print(f"{HEADER.relative_to(ROOT)} is not what {COMPILER} makes of {SOURCE.name}: run scripts/device_digest.py", file=sys.stderr)
+        print(
+            f"{HEADER.relative_to(ROOT)} is not what {COMPILER} makes of {SOURCE.name}: run scripts/device_digest.py",
+            file=sys.stderr,
+        )
         return 1
     return 0
 

@@ -1,8 +1,9 @@
 """What takes longer than a run of continuous integration has for it: `./test long NAME`. How it ended is kept in tests/long/NAME.json.
 
-    scripts/long.py           the names, what each does, and how its last run ended
-    scripts/long.py NAME      runs it (`./test long NAME` builds first); exit code as its command's
+scripts/long.py           the names, what each does, and how its last run ended
+scripts/long.py NAME      runs it (`./test long NAME` builds first); exit code as its command's
 """
+
 from __future__ import annotations
 
 import collections
@@ -22,31 +23,71 @@ LINES_KEPT = 60
 PYTHON = ".venv/bin/python"
 NAMES = {
     "fuzz": ("each fuzz target for ten minutes", "scripts/fuzz 600"),
-    "simulator": ("a hundred thousand seeds of the simulator", "build/dev/bin/troupe_sim --seeds 100000 --first 1 --once"),
-    "kill_sweep": ("a head killed at a thousand numbered places", f"{PYTHON} tests/e2e/kill_sweep.py --kills 1000"),
-    "sweep_kills": ("sweeps whose engine, trials, nodes and head are killed, ten rounds", f"{PYTHON} tests/sweeps/sweep_kills.py --rounds 10"),
-    "stress": ("tests through real processes, five times beside a busy loop on each core", "scripts/stress tests/e2e 5"),
+    "simulator": (
+        "a hundred thousand seeds of the simulator",
+        "build/dev/bin/troupe_sim --seeds 100000 --first 1 --once",
+    ),
+    "kill_sweep": (
+        "a head killed at a thousand numbered places",
+        f"{PYTHON} tests/e2e/kill_sweep.py --kills 1000",
+    ),
+    "sweep_kills": (
+        "sweeps whose engine, trials, nodes and head are killed, ten rounds",
+        f"{PYTHON} tests/sweeps/sweep_kills.py --rounds 10",
+    ),
+    "stress": (
+        "tests through real processes, five times beside a busy loop on each core",
+        "scripts/stress tests/e2e 5",
+    ),
     "stress_actors": ("the same of what actors are made of", "scripts/stress tests/actors 5"),
-    "frameworks": ("each framework's program in each way to run it, beside torchrun",
-                   ".venv-frameworks/bin/python -m pytest -v -rs -o addopts=--strict-markers tests/frameworks"),
-    "tensorflow": ("trainings of TensorFlow as command jobs: MultiWorkerMirroredStrategy, a parameter server, a killed worker",
-                   ".venv-tensorflow/bin/python -m pytest -v -rs -o addopts=--strict-markers tests/frameworks/tensorflow"),
-    "doors": ("what of the front doors takes long and is shown by another test too: other distributions, hosts, guides, losses",
-              f"{PYTHON} -m pytest -v -rs -o addopts=--strict-markers -m long tests/doors tests/guides --ignore=tests/doors/real_ray"),
-    "real_ray": ("real Ray clusters in launches: each process of theirs killed, two at once",
-                 ".venv-frameworks/bin/python -m pytest -v -rs -o addopts=--strict-markers tests/doors/real_ray"),
-    "cpp": ("the training in C++, built against torch, on two hosts, with one of its actors killed",
-            f"{PYTHON} -m pytest -v -rs -o addopts=--strict-markers -m long tests/cpp"),
-    "failure": ("how launches end, each way 40 times, beside torchrun", f"{PYTHON} benchmarks/failure.py --blame 40 --ends 200"),
+    "frameworks": (
+        "each framework's program in each way to run it, beside torchrun",
+        ".venv-frameworks/bin/python -m pytest -v -rs -o addopts=--strict-markers tests/frameworks",
+    ),
+    "tensorflow": (
+        "trainings of TensorFlow as command jobs: MultiWorkerMirroredStrategy, a parameter server, a killed worker",
+        ".venv-tensorflow/bin/python -m pytest -v -rs -o addopts=--strict-markers tests/frameworks/tensorflow",
+    ),
+    "doors": (
+        "what of the front doors takes long and is shown by another test too: other distributions, hosts, guides, losses",
+        f"{PYTHON} -m pytest -v -rs -o addopts=--strict-markers -m long tests/doors tests/guides --ignore=tests/doors/real_ray",
+    ),
+    "real_ray": (
+        "real Ray clusters in launches: each process of theirs killed, two at once",
+        ".venv-frameworks/bin/python -m pytest -v -rs -o addopts=--strict-markers tests/doors/real_ray",
+    ),
+    "cpp": (
+        "the training in C++, built against torch, on two hosts, with one of its actors killed",
+        f"{PYTHON} -m pytest -v -rs -o addopts=--strict-markers -m long tests/cpp",
+    ),
+    "failure": (
+        "how launches end, each way 40 times, beside torchrun",
+        f"{PYTHON} benchmarks/failure.py --blame 40 --ends 200",
+    ),
 }
 
 
-def record(name: str, command: str, status: int, seconds: float, last: list[str]) -> dict[str, object]:
+def record(
+    name: str, command: str, status: int, seconds: float, last: list[str]
+) -> dict[str, object]:
     """What is kept of a run."""
-    commit = subprocess.run(["git", "describe", "--always", "--dirty", "--exclude=*"], capture_output=True, text=True, cwd=ROOT, check=False)
+    commit = subprocess.run(
+        ["git", "describe", "--always", "--dirty", "--exclude=*"],
+        capture_output=True,
+        text=True,
+        cwd=ROOT,
+        check=False,
+    )
     return {
-        "name": name, "command": command, "commit": commit.stdout.strip(), "date": datetime.date.today().isoformat(),
-        "cpus": os.cpu_count(), "minutes": round(seconds / 60, 1), "status": status, "passed": status == 0, "last_lines": last,
+        "name": name,
+        "command": command,
+        "commit": commit.stdout.strip(),
+        "date": datetime.date.today().isoformat(),
+        "cpus": os.cpu_count(),
+        "minutes": round(seconds / 60, 1),
+        "status": status,
+        "passed": status == 0,
+        "last_lines": last,
     }
 
 
@@ -68,15 +109,27 @@ def run(name: str) -> int:
     command = NAMES[name][1]
     began = time.monotonic()
     last: collections.deque[str] = collections.deque(maxlen=LINES_KEPT)
-    with subprocess.Popen(shlex.split(command), cwd=ROOT, env=builds.environment(), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-                          errors="replace") as child:
+    with subprocess.Popen(
+        shlex.split(command),
+        cwd=ROOT,
+        env=builds.environment(),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        errors="replace",
+    ) as child:
         assert child.stdout is not None
         for line in child.stdout:
             print(line, end="", flush=True)
             last.append(line.rstrip("\n"))
     KEPT.mkdir(exist_ok=True)
     kept = KEPT / f"{name}.json"
-    kept.write_text(json.dumps(record(name, command, child.returncode, time.monotonic() - began, list(last)), indent=1) + "\n")
+    kept.write_text(
+        json.dumps(
+            record(name, command, child.returncode, time.monotonic() - began, list(last)), indent=1
+        )
+        + "\n"
+    )
     print(f"kept: {kept}")
     return child.returncode
 

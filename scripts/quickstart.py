@@ -5,6 +5,7 @@ exit code 1. At the end no process, socket or shared memory of the cluster may b
 
     ./quickstart [--force-tcp]
 """
+
 import argparse
 import json
 import os
@@ -45,9 +46,14 @@ class Steps:
 
 def command(*args: str, env: dict[str, str], show: bool = False) -> str:
     """Runs a command to its end and returns its standard output; StepFailed if it fails."""
-    done = subprocess.run([*args], env=env, text=True, cwd=ROOT,
-                          stdout=None if show else subprocess.PIPE,
-                          stderr=None if show else subprocess.PIPE)
+    done = subprocess.run(
+        [*args],
+        env=env,
+        text=True,
+        cwd=ROOT,
+        stdout=None if show else subprocess.PIPE,
+        stderr=None if show else subprocess.PIPE,
+    )
     if done.returncode != 0:
         said = "" if show else (done.stderr or done.stdout)
         raise StepFailed(f"{' '.join(args)} ended with exit code {done.returncode}\n{said}")
@@ -55,12 +61,28 @@ def command(*args: str, env: dict[str, str], show: bool = False) -> str:
 
 
 def start_head(env: dict[str, str]) -> dict:
-    return json.loads(command(*TROUPE, "start", "--head", "--no-worker", "--port", "0", "--json", env=env))
+    return json.loads(
+        command(*TROUPE, "start", "--head", "--no-worker", "--port", "0", "--json", env=env)
+    )
 
 
-def join(head: dict, token: pathlib.Path, name: str, extra: list[str], env: dict[str, str], cpus: int = 2) -> None:
-    command(*TROUPE, "start", "--address", head["address"], "--token-file", str(token),
-            "--num-cpus", str(cpus), "--node-name", name, *extra, env=env)
+def join(
+    head: dict, token: pathlib.Path, name: str, extra: list[str], env: dict[str, str], cpus: int = 2
+) -> None:
+    command(
+        *TROUPE,
+        "start",
+        "--address",
+        head["address"],
+        "--token-file",
+        str(token),
+        "--num-cpus",
+        str(cpus),
+        "--node-name",
+        name,
+        *extra,
+        env=env,
+    )
 
 
 def leftovers(home: pathlib.Path) -> list[str]:
@@ -72,7 +94,9 @@ def leftovers(home: pathlib.Path) -> list[str]:
         try:
             environment = (process / "environ").read_bytes()
             if f"TROUPE_HOME={home}".encode() in environment.split(b"\0"):
-                found.append(f"{process.name} {(process / 'cmdline').read_bytes().decode().replace(chr(0), ' ')}")
+                found.append(
+                    f"{process.name} {(process / 'cmdline').read_bytes().decode().replace(chr(0), ' ')}"
+                )
         except OSError:
             continue  # it ended while we looked, or is another user's
     return found
@@ -97,23 +121,38 @@ def main_job(steps: Steps, home: pathlib.Path, env: dict[str, str], extra: list[
     token.touch(mode=0o600)
     token.write_text(text)
     for name in ("node-a", "node-b"):
-        steps.run(f"{name} joins {head['address']} over TLS", lambda: join(head, token, name, extra, env))
+        steps.run(
+            f"{name} joins {head['address']} over TLS", lambda: join(head, token, name, extra, env)
+        )
     CONSOLE.print(f"  cluster {head['cluster_id'][:8]}: nodes {', '.join(alive_nodes(env))}")
     env["TROUPE_ADDRESS"] = head["address"]
-    for example, what in (("digits_ddp.py", "train a digit classifier with DDP on 4 ranks"),
-                          ("driver_on_rank0.py", "run a driver on rank 0 with actors on both nodes")):
+    for example, what in (
+        ("digits_ddp.py", "train a digit classifier with DDP on 4 ranks"),
+        ("driver_on_rank0.py", "run a driver on rank 0 with actors on both nodes"),
+    ):
         CONSOLE.print(f"[bold]    {what}[/bold] (examples/{example})")
         steps.run(what, lambda: command(sys.executable, f"examples/{example}", env=env, show=True))
     steps.run("node-c joins, with 8 CPUs", lambda: join(head, token, "node-c", extra, env, cpus=8))
-    what, guide = "run a serverless GPU program as it is, on 8 ranks", "tests/guides/serverless_gpu/mlp_cpu.py"
+    what, guide = (
+        "run a serverless GPU program as it is, on 8 ranks",
+        "tests/guides/serverless_gpu/mlp_cpu.py",
+    )
     CONSOLE.print(f"[bold]    {what}[/bold] ({guide})")
-    steps.run(what, lambda: command(*TROUPE, "run-as", guide, env={**env, "TROUPE_CPU_RANKS": "1"}, show=True))
+    steps.run(
+        what,
+        lambda: command(*TROUPE, "run-as", guide, env={**env, "TROUPE_CPU_RANKS": "1"}, show=True),
+    )
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    parser.add_argument("--force-tcp", action="store_true",
-                        help="the two workers talk over TLS, as on two hosts, instead of Unix sockets")
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+    )
+    parser.add_argument(
+        "--force-tcp",
+        action="store_true",
+        help="the two workers talk over TLS, as on two hosts, instead of Unix sockets",
+    )
     extra = ["--force-tcp"] if parser.parse_args().force_tcp else []
     home = pathlib.Path(tempfile.mkdtemp(prefix="troupe-quickstart-"))
     env = {**os.environ, "TROUPE_HOME": str(home)}

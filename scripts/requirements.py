@@ -2,6 +2,7 @@
 
 Usage: requirements.py examples,test
 """
+
 import pathlib
 import sys
 import tomllib

@@ -5,6 +5,7 @@ alone. It passed then: it is flaky, which is said and is no failure, up to FLAKY
 failure at once: a sanitizer's report, a broken invariant, a crash, and every test of another kind (lint, simulator, property,
 model, fuzz), and pytest's tests with the marker `property`.
 """
+
 from __future__ import annotations
 
 import re
@@ -25,8 +26,13 @@ _FATAL = (
     (r"\binvariant broken: ", "a broken invariant"),
     (r"\bcore dumped\b|terminate called |\bworker 'gw\d+' crashed while running ", "a crash"),
 )
-_CRASHED = re.compile("SEGFAULT|abort|Exception|ILLEGAL|NUMERICAL|Not Run|OTHER_FAULT", re.IGNORECASE)
-_FAILED_CODE = {"pytest": 1, "ctest": 8}  # how these end when tests have failed, and nothing else is wrong
+_CRASHED = re.compile(
+    "SEGFAULT|abort|Exception|ILLEGAL|NUMERICAL|Not Run|OTHER_FAULT", re.IGNORECASE
+)
+_FAILED_CODE = {
+    "pytest": 1,
+    "ctest": 8,
+}  # how these end when tests have failed, and nothing else is wrong
 
 
 @dataclass(frozen=True)
@@ -103,19 +109,37 @@ def of_pytest(suite: str, xml: str) -> list[Failure]:
             continue
         module = case.get("file", "").removesuffix(".py").replace("/", ".")
         inside = case.get("classname", "").removeprefix(module).strip(".")
-        test = "::".join(filter(None, [case.get("file", ""), *inside.split("."), case.get("name", "")]))
-        whole = "\n".join(filter(None, [each.text or each.get("message") for each in said] + [
-            each.text for each in case if each.tag in ("system-out", "system-err")]))
+        test = "::".join(
+            filter(None, [case.get("file", ""), *inside.split("."), case.get("name", "")])
+        )
+        whole = "\n".join(
+            filter(
+                None,
+                [each.text or each.get("message") for each in said]
+                + [each.text for each in case if each.tag in ("system-out", "system-err")],
+            )
+        )
         marked = any(each.get("name") == "property" for each in case.iter("property"))
         fatal = _fatal_words(whole) or ("what it checks fails by no slow moment" if marked else "")
         before = found.get(test)
-        found[test] = Failure(suite, test, _cut(f"{before.words}\n{whole}" if before else whole), fatal or (before.fatal if before else ""))
+        found[test] = Failure(
+            suite,
+            test,
+            _cut(f"{before.words}\n{whole}" if before else whole),
+            fatal or (before.fatal if before else ""),
+        )
     return list(found.values())
 
 
-def of_ctest(suite: str, xml: str, printed: str, labels: Mapping[str, Iterable[str]]) -> list[Failure]:
+def of_ctest(
+    suite: str, xml: str, printed: str, labels: Mapping[str, Iterable[str]]
+) -> list[Failure]:
     """What failed, from ctest's report, what it printed (which says how a test ended) and the tests' labels."""
-    ends = dict(re.findall(r"^\s+\d+ - (\S+) \((.*)\)\s*$", printed.rpartition("tests FAILED:")[2], re.MULTILINE))
+    ends = dict(
+        re.findall(
+            r"^\s+\d+ - (\S+) \((.*)\)\s*$", printed.rpartition("tests FAILED:")[2], re.MULTILINE
+        )
+    )
     found = []
     for case in ElementTree.fromstring(xml).iter("testcase"):
         if case.get("status") != "fail":
@@ -135,7 +159,9 @@ def second_runs(suites: Iterable[Suite]) -> list[Failure]:
     return wanted if len(wanted) <= SECOND_RUNS_MAX else []
 
 
-def decide(parts: Mapping[str, int], suites: Sequence[Suite], passed_again: Mapping[tuple[str, str], bool]) -> Verdict:
+def decide(
+    parts: Mapping[str, int], suites: Sequence[Suite], passed_again: Mapping[tuple[str, str], bool]
+) -> Verdict:
     """The verdict. `parts`: how each ended; `passed_again`: by (suite, test), of those that were run once more."""
     verdict = Verdict()
     for suite in suites:
@@ -143,20 +169,36 @@ def decide(parts: Mapping[str, int], suites: Sequence[Suite], passed_again: Mapp
         if wrong:
             verdict.failed.append((wrong, ""))
         for failure in suite.failures:
-            name, again = f"{failure.test} ({suite.part})", passed_again.get((failure.suite, failure.test))
+            name, again = (
+                f"{failure.test} ({suite.part})",
+                passed_again.get((failure.suite, failure.test)),
+            )
             if failure.fatal:
                 verdict.failed.append((f"{name}: {failure.fatal}", failure.words))
             elif again:
                 verdict.flaky.append(failure)
             else:
-                how = "failed twice" if again is False else "failed, and was not run once more: too many have failed, or no time is left"
+                how = (
+                    "failed twice"
+                    if again is False
+                    else "failed, and was not run once more: too many have failed, or no time is left"
+                )
                 verdict.failed.append((f"{name}: {how}", failure.words))
     if len(verdict.flaky) > FLAKY_MAX:
-        verdict.failed.append((f"{len(verdict.flaky)} tests failed once and passed alone; more than {FLAKY_MAX} are a failure", ""))
+        verdict.failed.append(
+            (
+                f"{len(verdict.flaky)} tests failed once and passed alone; more than {FLAKY_MAX} are a failure",
+                "",
+            )
+        )
     for part, status in parts.items():
-        if status and not any(suite.part == part and (suite.status or suite.failures) for suite in suites):
+        if status and not any(
+            suite.part == part and (suite.status or suite.failures) for suite in suites
+        ):
             late = " (it ran out of time)" if status in (124, 137) else ""
-            verdict.failed.append((f"{part} ended with {status}{late}, and no test of it says why: its log does", ""))
+            verdict.failed.append(
+                (f"{part} ended with {status}{late}, and no test of it says why: its log does", "")
+            )
         elif status in (124, 137):
             verdict.failed.append((f"{part} ran out of time", ""))
     return verdict
@@ -168,7 +210,14 @@ def minutes(seconds: Mapping[str, float], shares: Mapping[str, str]) -> list[str
     for share, most in SHARES_MIN.items():
         took = sum(each for part, each in seconds.items() if shares.get(part) == share) / 60
         if took:
-            over = ": OVER ITS SHARE; what is beyond it belongs into a run of its own, its result kept" if took > most else ""
+            over = (
+                ": OVER ITS SHARE; what is beyond it belongs into a run of its own, its result kept"
+                if took > most
+                else ""
+            )
             lines.append(f"{share}: {took:.1f} of its {most} minutes{over}")
     total = sum(seconds.values()) / 60
-    return [*lines, f"in all: {total:.1f} of {BUDGET_MIN} minutes{': OVER THE BUDGET' if total > BUDGET_MIN else ''}"]
+    return [
+        *lines,
+        f"in all: {total:.1f} of {BUDGET_MIN} minutes{': OVER THE BUDGET' if total > BUDGET_MIN else ''}",
+    ]

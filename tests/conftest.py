@@ -35,7 +35,9 @@ def pytest_collection_modifyitems(items):
     """
     for item in items:
         if re.search(r" at 0x[0-9a-f]+", item.nodeid):
-            raise pytest.UsageError(f"{item.nodeid}: the name has an address in it, another one in each process; give its parameters ids")
+            raise pytest.UsageError(
+                f"{item.nodeid}: the name has an address in it, another one in each process; give its parameters ids"
+            )
         function = getattr(item, "obj", None)
         if item.get_closest_marker("property") or getattr(function, "is_hypothesis_test", False):
             item.user_properties.append(("property", "1"))

@@ -7,6 +7,7 @@
 It is a FIFO that the test keeps open and writes a byte for each into. To open it for writing and to close it again would let only
 those go on that are reading by then: who is seen before the gate may yet have to open it, and would wait for ever.
 """
+
 from __future__ import annotations
 
 import os
@@ -21,7 +22,9 @@ class Gate:
     def __init__(self, path: Path) -> None:
         self.path = str(path)
         os.mkfifo(path)
-        self._held = os.open(path, os.O_RDWR)  # what is written stays until it is read, and nobody blocks in an open
+        self._held = os.open(
+            path, os.O_RDWR
+        )  # what is written stays until it is read, and nobody blocks in an open
 
     def open(self) -> None:
         """Lets all pass, also those that come later."""

@@ -1,9 +1,10 @@
 """Programs in a pseudo terminal, whose screen a small model of a terminal makes.
 
-    terminal = Terminal("print('hello')")
-    terminal.until(lambda text: "hello" in text)
-    text = terminal.end()
+terminal = Terminal("print('hello')")
+terminal.until(lambda text: "hello" in text)
+text = terminal.end()
 """
+
 from __future__ import annotations
 
 import os
@@ -27,7 +28,12 @@ class Screen:
 
     def __init__(self) -> None:
         self.columns = COLUMNS
-        self.rows, self.row, self.column, self.saved = [[" "] * COLUMNS for _ in range(HEIGHT)], 0, 0, (0, 0)
+        self.rows, self.row, self.column, self.saved = (
+            [[" "] * COLUMNS for _ in range(HEIGHT)],
+            0,
+            0,
+            (0, 0),
+        )
         self.gone: list[str] = []
 
     def text(self) -> str:
@@ -59,9 +65,11 @@ class Screen:
         elif each == "\x1b8":
             self.row, self.column = self.saved
         elif each in ("\x1b[K", "\x1b[J"):
-            self.rows[self.row][self.column:] = [" "] * (self.columns - self.column)
+            self.rows[self.row][self.column :] = [" "] * (self.columns - self.column)
             if each == "\x1b[J":
-                self.rows[self.row + 1:] = [[" "] * self.columns for _ in range(HEIGHT - self.row - 1)]
+                self.rows[self.row + 1 :] = [
+                    [" "] * self.columns for _ in range(HEIGHT - self.row - 1)
+                ]
         elif each.endswith("A") and each.startswith("\x1b["):
             self.row = max(0, self.row - int(each[2:-1]))
         elif not each.endswith("m") or not each.startswith("\x1b"):
@@ -79,9 +87,15 @@ class Terminal:
     def __init__(self, code: str, **env: str) -> None:
         self.main, side = pty.openpty()
         ioctl(side, TIOCSWINSZ, struct.pack("HHHH", HEIGHT, COLUMNS, 0, 0))
-        self.process = subprocess.Popen([sys.executable, "-c", code], stdin=side, stdout=side, stderr=side,
-                                        start_new_session=True, preexec_fn=lambda: ioctl(0, TIOCSCTTY, 0) and None,
-                                        env={**os.environ, "TERM": "xterm", "CI": "", **env})
+        self.process = subprocess.Popen(
+            [sys.executable, "-c", code],
+            stdin=side,
+            stdout=side,
+            stderr=side,
+            start_new_session=True,
+            preexec_fn=lambda: ioctl(0, TIOCSCTTY, 0) and None,
+            env={**os.environ, "TERM": "xterm", "CI": "", **env},
+        )
         os.close(side)
         self.screen, self.written = Screen(), ""
 

@@ -14,6 +14,7 @@ processes (their proportional shares) grew at most beyond what it was after impo
 
 PYTHON has ray[data] and torch.
 """
+
 import argparse
 import contextlib
 import os
@@ -117,8 +118,17 @@ def make(folder: pathlib.Path, mib: int) -> str:
             with contextlib.ExitStack() as stack:
                 writer = None
                 for _ in range(first, min(groups, first + GROUPS_OF_A_FILE)):
-                    table = pa.table({f"c{index}": random.random(GROUP_ROWS, dtype=np.float32) for index in range(10)})
-                    writer = writer or stack.enter_context(pq.ParquetWriter(folder / f"{first:04}.parquet", table.schema, compression="snappy"))
+                    table = pa.table(
+                        {
+                            f"c{index}": random.random(GROUP_ROWS, dtype=np.float32)
+                            for index in range(10)
+                        }
+                    )
+                    writer = writer or stack.enter_context(
+                        pq.ParquetWriter(
+                            folder / f"{first:04}.parquet", table.schema, compression="snappy"
+                        )
+                    )
                     writer.write_table(table, row_group_size=GROUP_ROWS)
     for path in folder.iterdir():  # into the page cache
         with open(path, "rb") as file:
@@ -141,7 +151,9 @@ class Side:
         found = []
         for pid in filter(str.isdigit, os.listdir("/proc")):
             with contextlib.suppress(OSError):
-                if self._mark.encode() in pathlib.Path(f"/proc/{pid}/environ").read_bytes().split(b"\0"):
+                if self._mark.encode() in pathlib.Path(f"/proc/{pid}/environ").read_bytes().split(
+                    b"\0"
+                ):
                     found.append(pid)
         return found
 
@@ -205,15 +217,24 @@ def of_row(what: str, sides: dict[str, Side], rounds: int) -> dict:
         row[f"{name}_s"] = round(statistics.median(seconds for seconds, _ in rows), 3)
         row[f"{name}_cpu_s"] = round(statistics.median(cpu for _, cpu in rows), 2)
     if len(sides) == 2:
-        row["times_faster"] = round(statistics.median(ray[0] / ours[0] for ours, ray in zip(taken["troupe"], taken["ray"], strict=True)), 2)
+        row["times_faster"] = round(
+            statistics.median(
+                ray[0] / ours[0] for ours, ray in zip(taken["troupe"], taken["ray"], strict=True)
+            ),
+            2,
+        )
         row["times_less_cpu"] = round(row["ray_cpu_s"] / max(row["troupe_cpu_s"], 0.01), 2)
     row["load"] = round(os.getloadavg()[0], 1)
     return row
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    parser.add_argument("--ray", metavar="PYTHON", help="an interpreter that has ray[data] and torch")
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+    )
+    parser.add_argument(
+        "--ray", metavar="PYTHON", help="an interpreter that has ray[data] and torch"
+    )
     parser.add_argument("--mib", type=int, default=1024)
     parser.add_argument("--large", type=int, default=0)
     parser.add_argument("--rounds", type=int, default=5)
@@ -234,14 +255,23 @@ def main() -> None:
             for side in sides.values():
                 side.import_all()
             wanted = options.rows.split(",")
-            memory = {f"{name}_memory_mib": round(side.growth_mib("read")) for name, side in sides.items()}
+            memory = {
+                f"{name}_memory_mib": round(side.growth_mib("read")) for name, side in sides.items()
+            }
             if "map" in wanted:
-                memory |= {f"{name}_map_memory_mib": round(side.growth_mib("map")) for name, side in sides.items()}
+                memory |= {
+                    f"{name}_map_memory_mib": round(side.growth_mib("map"))
+                    for name, side in sides.items()
+                }
             rows[f"memory, {options.mib} MiB"] = memory
             if large:
-                rows[f"memory, {options.large} MiB"] = {"troupe_memory_mib": round(sides["troupe"].growth_mib("large")),
-                                                        "troupe_map_memory_mib": round(sides["troupe"].growth_mib("large map"))}
-            for what in wanted:  # memory first: the split's readers are processes of their own, and stay
+                rows[f"memory, {options.large} MiB"] = {
+                    "troupe_memory_mib": round(sides["troupe"].growth_mib("large")),
+                    "troupe_map_memory_mib": round(sides["troupe"].growth_mib("large map")),
+                }
+            for (
+                what
+            ) in wanted:  # memory first: the split's readers are processes of their own, and stay
                 rows[f"{what}, {options.mib} MiB"] = of_row(what, sides, options.rounds)
         finally:
             for side in sides.values():

@@ -3,6 +3,7 @@
 The job has a code folder of 20 files, an input and an output. `edited`: a file of the folder was changed before each, so that it is packed and
 sent anew. `program`: the same line by `submit_command`, without a directory of its own. All in one process, alternately. Run by submit.py.
 """
+
 import os
 import pathlib
 import tempfile
@@ -32,9 +33,15 @@ def start_job(folder: pathlib.Path):
     from troupe.azure import Input, MLClient, command
 
     jobs = MLClient().jobs
-    job = jobs.create_or_update(command(
-        code=str(folder), command=f"{LINE} && cat ${{{{inputs.data}}}} > ${{{{outputs.copy}}}}/$RANK", outputs={"copy": None},
-        inputs={"data": Input(type="uri_file", path=str(folder / "file0.py"))}, distribution={"type": "PyTorch", "process_count_per_instance": 2}))
+    job = jobs.create_or_update(
+        command(
+            code=str(folder),
+            command=f"{LINE} && cat ${{{{inputs.data}}}} > ${{{{outputs.copy}}}}/$RANK",
+            outputs={"copy": None},
+            inputs={"data": Input(type="uri_file", path=str(folder / "file0.py"))},
+            distribution={"type": "PyTorch", "process_count_per_instance": 2},
+        )
+    )
     return jobs.handle(jobs.info(job.name))
 
 
@@ -54,7 +61,10 @@ def rows(rounds: int) -> dict:
     os.environ["TROUPE_QUIET"] = "1"
     contenders = {"job": start_job, "edited": start_edited, "program": start_program}
     times: dict[str, list[float]] = {name: [] for name in contenders}
-    with tempfile.TemporaryDirectory(prefix="troupe-bench-") as home, tempfile.TemporaryDirectory(prefix="troupe-bench-") as place:
+    with (
+        tempfile.TemporaryDirectory(prefix="troupe-bench-") as home,
+        tempfile.TemporaryDirectory(prefix="troupe-bench-") as place,
+    ):
         folder = pathlib.Path(place)
         for number in range(FILES):
             (folder / f"file{number}.py").write_text(f"x = {number}\n" * 100)

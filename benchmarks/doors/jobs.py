@@ -4,6 +4,7 @@ With `--ray PYTHON` the first and the last of them by Ray's own client too, in t
 
     python benchmarks/doors/jobs.py [--rounds 20] [--ray PYTHON] [--keep]
 """
+
 from __future__ import annotations
 
 import argparse
@@ -38,6 +39,7 @@ def client_of(address: str) -> Any:
 
 def ended(client: Any, job: str) -> str:
     """The log of a job, once it has ended."""
+
     async def told() -> str:
         return "".join([text async for text in client.tail_job_logs(job)])
 
@@ -48,7 +50,9 @@ def to_running(client: Any) -> float:
     begin = time.time()
     job = client.submit_job(entrypoint=BEGINS, entrypoint_num_cpus=1)
     ended(client, job)
-    while not (times := STAMP.findall(client.get_job_logs(job))):  # Ray's following may end before the last line
+    while not (
+        times := STAMP.findall(client.get_job_logs(job))
+    ):  # Ray's following may end before the last line
         time.sleep(0.05)  # lint-ok: the time that counts is in the log
     return float(times[-1]) - begin
 
@@ -72,15 +76,27 @@ def serve(address: str) -> None:
     ended(client, client.submit_job(entrypoint="true", entrypoint_num_cpus=1))
     print("ready", flush=True)
     for line in sys.stdin:
-        print(json.dumps({"running": lambda: [to_running(client)], "line": lambda: line_to_reader(client)}[line.strip()]()), flush=True)
+        print(
+            json.dumps(
+                {"running": lambda: [to_running(client)], "line": lambda: line_to_reader(client)}[
+                    line.strip()
+                ]()
+            ),
+            flush=True,
+        )
 
 
 class Side:
     """A process that measures one package."""
 
     def __init__(self, python: str, address: str, **environment: str) -> None:
-        self._process = subprocess.Popen([python, str(HERE), "--serve", address], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
-                                         env={**os.environ, **environment})
+        self._process = subprocess.Popen(
+            [python, str(HERE), "--serve", address],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            env={**os.environ, **environment},
+        )
         self._next()
 
     def _next(self) -> str:
@@ -119,11 +135,28 @@ def measure(rounds: int, ray: str | None) -> dict:
     import troupe
 
     command = [sys.executable, "-m", "troupe"]
-    head = json.loads(subprocess.run([*command, "start", "--head", "--port", "0", "--num-cpus", "2", "--json"], capture_output=True, text=True, check=True).stdout)
+    head = json.loads(
+        subprocess.run(
+            [*command, "start", "--head", "--port", "0", "--num-cpus", "2", "--json"],
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout
+    )
     sides = {"troupe": Side(sys.executable, head["address"])}
     if ray:
-        subprocess.run([str(pathlib.Path(ray).parent / "ray"), "start", "--head", "--port=6479", "--num-cpus=2", "--dashboard-port=8266"], check=True,
-                       stdout=subprocess.DEVNULL)
+        subprocess.run(
+            [
+                str(pathlib.Path(ray).parent / "ray"),
+                "start",
+                "--head",
+                "--port=6479",
+                "--num-cpus=2",
+                "--dashboard-port=8266",
+            ],
+            check=True,
+            stdout=subprocess.DEVNULL,
+        )
         sides["ray"] = Side(ray, "http://127.0.0.1:8266", MEASURES="ray", PYTHONPATH="")
     try:
         report.await_rest()
@@ -134,7 +167,9 @@ def measure(rounds: int, ray: str | None) -> dict:
                 times[name] += side.figures("running")
                 report.settle()
         found["submit to running"] = {name: report.summary(each) for name, each in times.items()}
-        found["a line to its reader"] = {name: report.summary(side.figures("line")) for name, side in sides.items()}
+        found["a line to its reader"] = {
+            name: report.summary(side.figures("line")) for name, side in sides.items()
+        }
         for side in sides.values():
             side.end()
         troupe.init(head["address"])
@@ -144,7 +179,10 @@ def measure(rounds: int, ray: str | None) -> dict:
     finally:
         subprocess.run([*command, "stop", "--all"], stdout=subprocess.DEVNULL)
         if ray:
-            subprocess.run([str(pathlib.Path(ray).parent / "ray"), "stop", "--force"], stdout=subprocess.DEVNULL)
+            subprocess.run(
+                [str(pathlib.Path(ray).parent / "ray"), "stop", "--force"],
+                stdout=subprocess.DEVNULL,
+            )
 
 
 def main() -> None:

@@ -7,6 +7,7 @@ counted, and the files of the workers must have every line.
 
     python benchmarks/doors/logs.py [--rate 10000] [--seconds 10] [--keep]
 """
+
 import argparse
 import collections
 import itertools
@@ -57,13 +58,18 @@ handle.watch(quiet=True)
 print(json.dumps({"ranks": handle.result(), "before_mib": before, "peak_mib": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
                   "after_mib": anon_mib(), "processor_s": sum(os.times()[:2])}), file=sys.stderr, flush=True)
 """
-SILENT = CALLER.replace("while number < rate * seconds:", "while False:").replace(" if not rate else 0.0", "")
+SILENT = CALLER.replace("while number < rate * seconds:", "while False:").replace(
+    " if not rate else 0.0", ""
+)
 LINE = re.compile(r"\[(\d)\] (\d) (\d+) x+$")
 GAP = re.compile(r"\[(\d)\] \.\.\. ([\d,]+) lines? \(")
 
 
 def anon_mib(pid: int) -> float:
-    return round(int(pathlib.Path(f"/proc/{pid}/status").read_text().split("RssAnon:")[1].split()[0]) / 1024, 1)
+    return round(
+        int(pathlib.Path(f"/proc/{pid}/status").read_text().split("RssAnon:")[1].split()[0]) / 1024,
+        1,
+    )
 
 
 class Shown:
@@ -87,10 +93,16 @@ class Shown:
     def verdict(self, written: int) -> dict:
         """Per-rank faults, summed: lines that are neither there nor counted, that are there twice, that are out of order."""
         rows = [self.numbers[str(rank)] for rank in range(RANKS)]
-        return {"lines": sum(map(len, rows)), "counted_as_left_out": sum(self.gaps.values()),
-                "missing": sum(written - len(set(row)) - self.gaps[str(rank)] for rank, row in enumerate(rows)),
-                "doubled": sum(len(row) - len(set(row)) for row in rows),
-                "out_of_order": sum(a > b for row in rows for a, b in itertools.pairwise(row)), "other_lines": len(self.others)}
+        return {
+            "lines": sum(map(len, rows)),
+            "counted_as_left_out": sum(self.gaps.values()),
+            "missing": sum(
+                written - len(set(row)) - self.gaps[str(rank)] for rank, row in enumerate(rows)
+            ),
+            "doubled": sum(len(row) - len(set(row)) for row in rows),
+            "out_of_order": sum(a > b for row in rows for a, b in itertools.pairwise(row)),
+            "other_lines": len(self.others),
+        }
 
 
 class Cluster:
@@ -103,19 +115,41 @@ class Cluster:
         self.worker = next(pid for pid, name in programs.items() if name == "troupe-worker")
 
     def look(self) -> dict[str, float]:
-        return {"head_s": processor_s(self.head), "worker_s": processor_s(self.worker), "at": time.perf_counter(),
-                "head_mib": anon_mib(self.head), "worker_mib": anon_mib(self.worker)}
+        return {
+            "head_s": processor_s(self.head),
+            "worker_s": processor_s(self.worker),
+            "at": time.perf_counter(),
+            "head_mib": anon_mib(self.head),
+            "worker_mib": anon_mib(self.worker),
+        }
 
     def costs(self, before: dict[str, float]) -> dict[str, float]:
         now = self.look()
         took = now["at"] - before["at"]
-        return {**{f"{each}_percent_of_a_cpu": round((now[f"{each}_s"] - before[f"{each}_s"]) / took * 100, 2) for each in ("head", "worker")},
-                **{f"{each}_grew_mib": round(now[f"{each}_mib"] - before[f"{each}_mib"], 1) for each in ("head", "worker")}}
+        return {
+            **{
+                f"{each}_percent_of_a_cpu": round(
+                    (now[f"{each}_s"] - before[f"{each}_s"]) / took * 100, 2
+                )
+                for each in ("head", "worker")
+            },
+            **{
+                f"{each}_grew_mib": round(now[f"{each}_mib"] - before[f"{each}_mib"], 1)
+                for each in ("head", "worker")
+            },
+        }
 
 
-def caller(code: str, options: argparse.Namespace, address: str, stdout: object) -> subprocess.Popen:
-    return subprocess.Popen([sys.executable, "-c", code, str(options.rate), str(options.seconds)], stdout=stdout, stderr=subprocess.PIPE, text=True,
-                            env={**os.environ, "TROUPE_ADDRESS": address})
+def caller(
+    code: str, options: argparse.Namespace, address: str, stdout: object
+) -> subprocess.Popen:
+    return subprocess.Popen(
+        [sys.executable, "-c", code, str(options.rate), str(options.seconds)],
+        stdout=stdout,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "TROUPE_ADDRESS": address},
+    )
 
 
 def told(process: subprocess.Popen) -> dict:
@@ -128,8 +162,13 @@ def told(process: subprocess.Popen) -> dict:
 
 def rows_of(document: dict, options: argparse.Namespace) -> dict:
     took = [seconds for _, seconds in document["ranks"]]
-    return {"slowest_rank_s": round(max(took), 2), "asked_s": options.seconds, "caller_peak_mib": round(document["peak_mib"], 1),
-            "caller_grew_mib": round(document["after_mib"] - document["before_mib"], 1), "caller_processor_s": round(document["processor_s"], 2)}
+    return {
+        "slowest_rank_s": round(max(took), 2),
+        "asked_s": options.seconds,
+        "caller_peak_mib": round(document["peak_mib"], 1),
+        "caller_grew_mib": round(document["after_mib"] - document["before_mib"], 1),
+        "caller_processor_s": round(document["processor_s"], 2),
+    }
 
 
 def to_a_file(cluster: Cluster, options: argparse.Namespace, code: str, written: int) -> dict:
@@ -168,14 +207,25 @@ def slowly(cluster: Cluster, home: str, options: argparse.Namespace, written: in
     reader.join()
     files = {"lines_in_files": 0, "files_out_of_order": 0}
     for rank in range(RANKS):
-        numbers = [int(line.split()[1]) for line in troupe_command(home, "logs", launch, "--rank", str(rank)).splitlines()]
+        numbers = [
+            int(line.split()[1])
+            for line in troupe_command(home, "logs", launch, "--rank", str(rank)).splitlines()
+        ]
         files["lines_in_files"] += len(numbers)
         files["files_out_of_order"] += numbers != list(range(written))
-    return {"read_a_second": READ_A_SECOND, **shown.verdict(written), **rows_of(document, options), **most, **files}
+    return {
+        "read_a_second": READ_A_SECOND,
+        **shown.verdict(written),
+        **rows_of(document, options),
+        **most,
+        **files,
+    }
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+    )
     parser.add_argument("--rate", type=int, default=10_000, help="lines a second of each rank")
     parser.add_argument("--seconds", type=float, default=10)
     parser.add_argument("--keep", action="store_true", help="write benchmarks/results/logs.json")
@@ -189,9 +239,15 @@ def main() -> None:
             await_rest()
             before = cluster.look()
             time.sleep(options.seconds)  # lint-ok: the time that is measured
-            rows = {"no launch": {"head_percent_of_a_cpu": cluster.costs(before)["head_percent_of_a_cpu"]}}
+            rows = {
+                "no launch": {
+                    "head_percent_of_a_cpu": cluster.costs(before)["head_percent_of_a_cpu"]
+                }
+            }
             silent = to_a_file(cluster, options, SILENT, 0)
-            rows["a launch without a line"] = {"head_percent_of_a_cpu": silent["head_percent_of_a_cpu"]}
+            rows["a launch without a line"] = {
+                "head_percent_of_a_cpu": silent["head_percent_of_a_cpu"]
+            }
             rows["file"] = to_a_file(cluster, options, CALLER, written)
             rows["slow reader"] = slowly(cluster, home, options, written)
         finally:

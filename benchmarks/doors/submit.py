@@ -8,6 +8,7 @@ interpreter for each rank.
 
     python benchmarks/doors/submit.py [--rounds 7] [--first-line] [--keep]
 """
+
 import argparse
 import os
 import pathlib
@@ -28,18 +29,35 @@ TORCHRUN = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2"]
 def timed(line: list[str], home: str) -> float:
     """Seconds from the start of `python LINE` to its end."""
     begin = time.perf_counter()
-    done = subprocess.run([sys.executable, *line, JOB, "all_reduce"], capture_output=True, text=True, env={**os.environ, "TROUPE_HOME": home})
+    done = subprocess.run(
+        [sys.executable, *line, JOB, "all_reduce"],
+        capture_output=True,
+        text=True,
+        env={**os.environ, "TROUPE_HOME": home},
+    )
     took = time.perf_counter() - begin
     if done.returncode != 0:
-        raise SystemExit(f"{' '.join(line)} ended with exit code {done.returncode}\n{done.stderr[-3000:]}")
+        raise SystemExit(
+            f"{' '.join(line)} ended with exit code {done.returncode}\n{done.stderr[-3000:]}"
+        )
     return took
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+    )
     parser.add_argument("--rounds", type=int, default=7)
-    parser.add_argument("--first-line", action="store_true", help="a command job, from its submission to its first line")
-    parser.add_argument("--keep", action="store_true", help="write benchmarks/results/submit.json, with --first-line first_line.json")
+    parser.add_argument(
+        "--first-line",
+        action="store_true",
+        help="a command job, from its submission to its first line",
+    )
+    parser.add_argument(
+        "--keep",
+        action="store_true",
+        help="write benchmarks/results/submit.json, with --first-line first_line.json",
+    )
     options = parser.parse_args()
     os.environ.pop("TROUPE_ADDRESS", None)
     if options.first_line:
@@ -47,8 +65,16 @@ def main() -> None:
 
         keep("first_line", first_line.rows(options.rounds), options.keep)
         return
-    with tempfile.TemporaryDirectory(prefix="troupe-bench-") as warm, tempfile.TemporaryDirectory(prefix="troupe-bench-") as cold:
-        contenders = {"warm": (SUBMIT, warm), "fresh": ([*SUBMIT, "--fresh"], warm), "cold": (SUBMIT, cold), "torchrun": (TORCHRUN, cold)}
+    with (
+        tempfile.TemporaryDirectory(prefix="troupe-bench-") as warm,
+        tempfile.TemporaryDirectory(prefix="troupe-bench-") as cold,
+    ):
+        contenders = {
+            "warm": (SUBMIT, warm),
+            "fresh": ([*SUBMIT, "--fresh"], warm),
+            "cold": (SUBMIT, cold),
+            "torchrun": (TORCHRUN, cold),
+        }
         troupe_command(warm, "start", "--head", "--port", "0", "--num-cpus", "4")
         times: dict[str, list[float]] = {name: [] for name in contenders}
         try:
@@ -62,7 +88,9 @@ def main() -> None:
             troupe_command(warm, "stop", "--all")
     rows = {name: summary(taken) for name, taken in times.items()}
     for name in ("warm", "fresh", "cold"):
-        rows[name]["times_faster_than_torchrun"] = round(rows["torchrun"]["median_ms"] / rows[name]["median_ms"], 1)
+        rows[name]["times_faster_than_torchrun"] = round(
+            rows["torchrun"]["median_ms"] / rows[name]["median_ms"], 1
+        )
     keep("submit", rows, options.keep)
 
 

@@ -8,6 +8,7 @@ process that has made its TorchDistributor, and pyspark's its SparkSession (`loc
 PYTHON is an interpreter that has pyspark and torch, on a machine with Java (Debian: default-jre-headless):
     python3 -m venv spark && spark/bin/pip install pyspark torch numpy --extra-index-url https://download.pytorch.org/whl/cpu
 """
+
 import argparse
 import pathlib
 import sys
@@ -49,12 +50,24 @@ for _ in sys.stdin:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    parser.add_argument("--pyspark", required=True, metavar="PYTHON", help="an interpreter that has pyspark and torch")
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+    )
+    parser.add_argument(
+        "--pyspark",
+        required=True,
+        metavar="PYTHON",
+        help="an interpreter that has pyspark and torch",
+    )
     parser.add_argument("--rounds", type=int, default=7)
-    parser.add_argument("--keep", action="store_true", help="write benchmarks/results/torch_distributor.json")
+    parser.add_argument(
+        "--keep", action="store_true", help="write benchmarks/results/torch_distributor.json"
+    )
     options = parser.parse_args()
-    contenders = {"troupe": Contender(sys.executable, SCRIPT, "troupe"), "pyspark": Contender(options.pyspark, SCRIPT, "pyspark")}
+    contenders = {
+        "troupe": Contender(sys.executable, SCRIPT, "troupe"),
+        "pyspark": Contender(options.pyspark, SCRIPT, "pyspark"),
+    }
     times: dict[str, list[float]] = {name: [] for name in contenders}
     await_rest()
     for _ in range(options.rounds):
@@ -64,7 +77,9 @@ def main() -> None:
     for contender in contenders.values():
         contender.end()
     rows = {name: summary(taken) for name, taken in times.items()}
-    rows["troupe"]["times_faster_than_pyspark"] = round(rows["pyspark"]["median_ms"] / rows["troupe"]["median_ms"], 1)
+    rows["troupe"]["times_faster_than_pyspark"] = round(
+        rows["pyspark"]["median_ms"] / rows["troupe"]["median_ms"], 1
+    )
     keep("torch_distributor", rows, options.keep)
 
 

@@ -7,6 +7,7 @@ again at the node (os.scandir and stat; lstat).
 
     python benchmarks/doors/working_directory.py [--rounds 15] [--files 2000] [--mb 100] [--keep]
 """
+
 import argparse
 import os
 import pathlib
@@ -24,7 +25,9 @@ from report import await_rest, keep, settle, summary  # noqa: E402
 
 def fill(folder: pathlib.Path, files: int, megabytes: int) -> None:
     """Folders of 50 files each, of contents that do not compress, and a `.gitignore` that leaves none of them out."""
-    (folder / ".gitignore").write_text("*.log\n*.py[cod]\n/data/\nwandb/\n!keep.log\n*.egg-info/\nbuild/\n")
+    (folder / ".gitignore").write_text(
+        "*.log\n*.py[cod]\n/data/\nwandb/\n!keep.log\n*.egg-info/\nbuild/\n"
+    )
     numbers = random.Random(0)
     size = megabytes * 1_000_000 // files
     for number in range(files):
@@ -50,25 +53,48 @@ def look(folder: str) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+    )
     parser.add_argument("--rounds", type=int, default=15)
     parser.add_argument("--files", type=int, default=2000)
     parser.add_argument("--mb", type=int, default=100)
-    parser.add_argument("--keep", action="store_true", help="write benchmarks/results/working_directory.json")
+    parser.add_argument(
+        "--keep", action="store_true", help="write benchmarks/results/working_directory.json"
+    )
     options = parser.parse_args()
     os.environ.pop("TROUPE_ADDRESS", None)
-    with tempfile.TemporaryDirectory(prefix="troupe-bench-") as home, tempfile.TemporaryDirectory(prefix="troupe-bench-") as folder:
+    with (
+        tempfile.TemporaryDirectory(prefix="troupe-bench-") as home,
+        tempfile.TemporaryDirectory(prefix="troupe-bench-") as folder,
+    ):
         os.environ["TROUPE_HOME"] = home
         os.chmod(home, 0o700)
         fill(pathlib.Path(folder), options.files, options.mb)
         address, token = start_head(home, "--no-worker")
-        troupe_command(home, "start", "--address", address, "--token-file", token, "--num-cpus", "4", "--force-tcp")
+        troupe_command(
+            home,
+            "start",
+            "--address",
+            address,
+            "--token-file",
+            token,
+            "--num-cpus",
+            "4",
+            "--force-tcp",
+        )
         try:
             times = measured(address, folder, options.rounds)
         finally:
             troupe_command(home, "stop", "--all")
-    rows = {name: {**summary([each.wall_s for each in taken]), "caller_cpu_ms": best_ms(each.caller_s for each in taken),
-                   "rank_cpu_ms": best_ms(each.rank_s for each in taken)} for name, taken in times.items()}
+    rows = {
+        name: {
+            **summary([each.wall_s for each in taken]),
+            "caller_cpu_ms": best_ms(each.caller_s for each in taken),
+            "rank_cpu_ms": best_ms(each.rank_s for each in taken),
+        }
+        for name, taken in times.items()
+    }
     for name in ("unchanged", "one file changed", "first"):
         for key in ("median_ms", "best_ms", "caller_cpu_ms", "rank_cpu_ms"):
             rows[name][f"added_{key}"] = round(rows[name][key] - rows["without"][key], 2)
@@ -101,18 +127,30 @@ def measured(address: str, folder: str, rounds: int) -> dict[str, list[Taken]]:
         return time.process_time()
 
     without = distributed(processes=1, remote=True, quiet=True)(nothing)
-    launch = distributed(processes=1, remote=True, quiet=True, runtime_env={"working_dir": folder})(nothing)
+    launch = distributed(processes=1, remote=True, quiet=True, runtime_env={"working_dir": folder})(
+        nothing
+    )
     changing = pathlib.Path(folder, "part0", "file0.py")
 
     def edited() -> None:
         changing.write_bytes(os.urandom(1000) + changing.read_bytes()[1000:])
 
-    times: dict[str, list[Taken]] = {"without": [], "unchanged": [], "one file changed": [], "first": [], "floor": []}
+    times: dict[str, list[Taken]] = {
+        "without": [],
+        "unchanged": [],
+        "one file changed": [],
+        "first": [],
+        "floor": [],
+    }
 
     def timed(name: str, call) -> None:
         begin, cpu = time.perf_counter(), time.process_time()
         result = call()
-        times[name].append(Taken(time.perf_counter() - begin, time.process_time() - cpu, result[0] if result else 0.0))
+        times[name].append(
+            Taken(
+                time.perf_counter() - begin, time.process_time() - cpu, result[0] if result else 0.0
+            )
+        )
 
     with troupe.init(address):
         without.distributed()
@@ -124,7 +162,11 @@ def measured(address: str, folder: str, rounds: int) -> dict[str, list[Taken]]:
                 settle()
                 timed("one file changed", launch.distributed)
                 launch.distributed()  # what was written just now is read again, once
-            for name, call in (("without", without.distributed), ("unchanged", launch.distributed), ("floor", lambda: look(folder))):
+            for name, call in (
+                ("without", without.distributed),
+                ("unchanged", launch.distributed),
+                ("floor", lambda: look(folder)),
+            ):
                 settle()
                 timed(name, call)
     return times

@@ -8,6 +8,7 @@ the CPU meanwhile is counted too. The DDP step is of a model of 8 MB, one thread
 
 Two hosts are network namespaces of this machine, joined by virtual cables: what its processors copy for them is what a network card would do.
 """
+
 import argparse
 import os
 import pathlib
@@ -37,7 +38,9 @@ def rank(rounds: int) -> dict:
     tensors = {what: torch.ones(count) for what, count in SIZES.items()}
     steps = {}
     for name, group in groups.items():
-        layers = nn.Sequential(*[nn.Sequential(nn.Linear(512, 512), nn.ReLU()) for _ in range(8)], nn.Linear(512, 10))
+        layers = nn.Sequential(
+            *[nn.Sequential(nn.Linear(512, 512), nn.ReLU()) for _ in range(8)], nn.Linear(512, 10)
+        )
         model = nn.parallel.DistributedDataParallel(layers, process_group=group)
         steps[name] = (model, torch.optim.SGD(model.parameters(), 0.01))
     x, y = torch.randn(32, 512), torch.randint(0, 10, (32,))
@@ -67,11 +70,17 @@ def rank(rounds: int) -> dict:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+    )
     parser.add_argument("--rounds", type=int, default=15)
     parser.add_argument("--hosts", type=int, choices=(1, 2), default=1)
     parser.add_argument("--ranks", type=int, default=2, help="in all")
-    parser.add_argument("--keep", action="store_true", help="write benchmarks/results/all_reduce.json, or all_reduce_hosts.json")
+    parser.add_argument(
+        "--keep",
+        action="store_true",
+        help="write benchmarks/results/all_reduce.json, or all_reduce_hosts.json",
+    )
     options = parser.parse_args()
     os.environ.pop("TROUPE_ADDRESS", None)
     if options.hosts == 1:
@@ -94,7 +103,9 @@ def over_hosts(count: int, rounds: int) -> list[dict]:
     cloudpickle.register_pickle_by_value(sys.modules[__name__])
     with cluster(count // 2):
         settle()
-        return distributed(processes=count, remote=True, quiet=True, strategy="SPREAD")(rank).distributed(rounds)
+        return distributed(processes=count, remote=True, quiet=True, strategy="SPREAD")(
+            rank
+        ).distributed(rounds)
 
 
 def rows(ranks: list[dict]) -> dict:
@@ -104,10 +115,16 @@ def rows(ranks: list[dict]) -> dict:
         row = {}
         for name, taken in of_backend.items():
             row[name] = summary([seconds for seconds, _ in taken])
-            cpu = zip(*([seconds for _, seconds in each[what][name]] for each in ranks), strict=True)
-            row[f"{name}, CPU of {'both' if len(ranks) == 2 else 'all'} ranks"] = summary([sum(of_turn) for of_turn in cpu])
+            cpu = zip(
+                *([seconds for _, seconds in each[what][name]] for each in ranks), strict=True
+            )
+            row[f"{name}, CPU of {'both' if len(ranks) == 2 else 'all'} ranks"] = summary(
+                [sum(of_turn) for of_turn in cpu]
+            )
         pairs = zip(of_backend["gloo"], of_backend["troupe"], strict=True)
-        row["gloo / troupe, median of pairs"] = round(statistics.median(theirs / ours for (theirs, _), (ours, _) in pairs), 3)
+        row["gloo / troupe, median of pairs"] = round(
+            statistics.median(theirs / ours for (theirs, _), (ours, _) in pairs), 3
+        )
         found[what] = row
     return found
 

@@ -6,6 +6,7 @@ those of `train/train_groups.cc` over the fake NCCL of three versions, where thi
 
     python benchmarks/groups/failure_matrix.py [--rounds 3] [--only WORD] [--keep]
 """
+
 import argparse
 import contextlib
 import json
@@ -47,7 +48,12 @@ WAYS = {
     "two killed at once": Way("in", dead=(VICTIM, 3)),
     "another killed while the next group is formed": Way("again", dead=(VICTIM, SECOND)),
     "ends with exit code 3 in an all-reduce": Way("exits"),
-    "more are dead than min_processes allows": Way("in", dead=(VICTIM, 3), fails="was killed by SIGKILL", options=(("min_processes", RANKS - 1),)),
+    "more are dead than min_processes allows": Way(
+        "in",
+        dead=(VICTIM, 3),
+        fails="was killed by SIGKILL",
+        options=(("min_processes", RANKS - 1),),
+    ),
     "raises KeyError": Way("raises", fails="KeyError"),
     "stopped (SIGSTOP), with hang_timeout=5": Way("stopped", options=(("hang_timeout", 5),)),
     "comes late, by 6 s": Way("slow", dead=()),
@@ -68,7 +74,11 @@ def say(folder: str, name: str) -> None:
 
 
 def said(folder: str, name: str) -> list[float]:
-    return [json.loads(each.read_text()) for each in pathlib.Path(folder).glob(name) if each.suffix != ".new"]
+    return [
+        json.loads(each.read_text())
+        for each in pathlib.Path(folder).glob(name)
+        if each.suffix != ".new"
+    ]
 
 
 def fail(folder: str, way: Way, rank: int) -> None:
@@ -132,7 +142,9 @@ def awaited(folder: str, name: str, count: int) -> list[float]:
     deadline = time.monotonic() + LIMIT_S
     while len(found := said(folder, name)) < count:
         if time.monotonic() > deadline:
-            raise TimeoutError(f"{len(found)} of {count} files {name} were there {LIMIT_S} s after they were first looked for")
+            raise TimeoutError(
+                f"{len(found)} of {count} files {name} were there {LIMIT_S} s after they were first looked for"
+            )
         time.sleep(0.002)  # lint-ok: a look at what other processes have written
     return found
 
@@ -156,7 +168,17 @@ class Cluster:
         token.touch(mode=0o600)
         token.write_text(self._run("token", "create")["token"])
         for number, cpus in enumerate(self._cpus):
-            joined = self._run("start", "--address", started["address"], "--token-file", str(token), "--node-name", f"node-{number}", "--num-cpus", str(cpus))
+            joined = self._run(
+                "start",
+                "--address",
+                started["address"],
+                "--token-file",
+                str(token),
+                "--node-name",
+                f"node-{number}",
+                "--num-cpus",
+                str(cpus),
+            )
             self.workers[f"node-{number}"] = joined["pid"]
         os.environ["TROUPE_HOME"] = self._home.name
         troupe.init(started["address"])
@@ -177,9 +199,17 @@ class Cluster:
 
     def _run(self, *line: str, **options: bool) -> dict:
         json_too = ["--json"] if options.get("json", True) else []
-        done = subprocess.run([sys.executable, "-m", "troupe", *line, *json_too], env=self._environment, capture_output=True, text=True, timeout=120)
+        done = subprocess.run(
+            [sys.executable, "-m", "troupe", *line, *json_too],
+            env=self._environment,
+            capture_output=True,
+            text=True,
+            timeout=120,
+        )
         if done.returncode != 0:
-            raise RuntimeError(f"troupe {' '.join(line)} ended with {done.returncode}\n{done.stderr}")
+            raise RuntimeError(
+                f"troupe {' '.join(line)} ended with {done.returncode}\n{done.stderr}"
+            )
         return json.loads(done.stdout) if json_too else {}
 
 
@@ -196,7 +226,10 @@ def from_outside(way: Way, cluster: Cluster, handle: object, folder: str) -> Non
         return
     node = infos[RANKS - 1]["node"]
     say(folder, "fault.0")
-    for pid in [cluster.workers[node], *(pids[each["rank"]] for each in infos if each["node"] == node)]:
+    for pid in [
+        cluster.workers[node],
+        *(pids[each["rank"]] for each in infos if each["node"] == node),
+    ]:
         os.kill(pid, signal.SIGKILL if way.where == "node killed" else signal.SIGSTOP)
 
 
@@ -214,7 +247,9 @@ def run(way: Way, backend: str, cluster: Cluster) -> Seen:
     from troupe.launch import distributed
 
     with tempfile.TemporaryDirectory() as folder:
-        handle = distributed(processes=RANKS, remote=True, quiet=True, on_rank_death="shrink", **dict(way.options))(rank_of).submit(folder, backend, way)
+        handle = distributed(
+            processes=RANKS, remote=True, quiet=True, on_rank_death="shrink", **dict(way.options)
+        )(rank_of).submit(folder, backend, way)
         try:
             if way.where in OUTSIDE:
                 from_outside(way, cluster, handle, folder)
@@ -224,11 +259,22 @@ def run(way: Way, backend: str, cluster: Cluster) -> Seen:
             if not way.fails or way.fails not in outcome:
                 raise
         else:
-            lost = tuple(rank for rank, each in enumerate(results) if isinstance(each, train.RankLost))
-            outcome = "nobody fails" if not lost else f"the others go on without {' and '.join(map(str, lost))}"
-            assert not way.fails and lost == tuple(sorted(way.dead)), f"lost are {lost}, and {way.dead} were to be"
+            lost = tuple(
+                rank for rank, each in enumerate(results) if isinstance(each, train.RankLost)
+            )
+            outcome = (
+                "nobody fails"
+                if not lost
+                else f"the others go on without {' and '.join(map(str, lost))}"
+            )
+            assert not way.fails and lost == tuple(sorted(way.dead)), (
+                f"lost are {lost}, and {way.dead} were to be"
+            )
         begin = max(said(folder, "fault.*"))
-        last = [max((at - begin for at in said(folder, f"{name}.*")), default=None) for name in ("out", "next")]
+        last = [
+            max((at - begin for at in said(folder, f"{name}.*")), default=None)
+            for name in ("out", "next")
+        ]
         return Seen(*last, outcome)
 
 
@@ -256,9 +302,14 @@ def rows(rounds: int, only: str) -> Iterator[str]:
     yield f"{'':58} {'':16} {'raised':>8} {'next':>8}  outcome; ms since the fault, slowest survivor, median of {rounds}"
     if ways := {name: way for name, way in WAYS.items() if only in name}:
         with Cluster([RANKS]) as cluster:
-            run(WAYS["killed in an all-reduce"], "troupe", cluster)  # what is built and imported once
+            run(
+                WAYS["killed in an all-reduce"], "troupe", cluster
+            )  # what is built and imported once
             yield from table(ways, rounds, cluster)
-    for name, way in NODE_WAYS.items():  # on two nodes of two ranks each, of which one is never seen again
+    for (
+        name,
+        way,
+    ) in NODE_WAYS.items():  # on two nodes of two ranks each, of which one is never seen again
         for backend, column in BACKENDS.items():
             if only in name:
                 with Cluster([RANKS // 2] * 2) as cluster:
@@ -266,10 +317,16 @@ def rows(rounds: int, only: str) -> Iterator[str]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+    )
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--only", default="", help="of the ways to fail, those with this in their name")
-    parser.add_argument("--keep", action="store_true", help="write benchmarks/results/failure_matrix.txt")
+    parser.add_argument(
+        "--only", default="", help="of the ways to fail, those with this in their name"
+    )
+    parser.add_argument(
+        "--keep", action="store_true", help="write benchmarks/results/failure_matrix.txt"
+    )
     options = parser.parse_args()
     os.environ.pop("TROUPE_ADDRESS", None)
     lines = [f"# benchmarks/groups/failure_matrix.py on {machine()}"]
@@ -277,7 +334,9 @@ def main() -> None:
         print(line, flush=True)
         lines.append(line)
     if PROGRAM.exists() and not options.only:
-        done = subprocess.run([PROGRAM, str(options.rounds)], capture_output=True, text=True, check=True, timeout=1800).stdout
+        done = subprocess.run(
+            [PROGRAM, str(options.rounds)], capture_output=True, text=True, check=True, timeout=1800
+        ).stdout
         print(done)
         lines += ["", "C++ over the fake NCCL:", done]
     if options.keep:

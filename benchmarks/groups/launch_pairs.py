@@ -6,6 +6,7 @@ over the pairs of this side's time by the other's, and what two clusters of the 
     git worktree add ../before COMMIT && (cd ../before && ./test cpp NONE)
     python benchmarks/groups/launch_pairs.py --before ../before [--pairs 40] [--keep]
 """
+
 from __future__ import annotations
 
 import argparse
@@ -59,11 +60,21 @@ class Side:
     """A checkout's driver."""
 
     def __init__(self, checkout: pathlib.Path, home: str) -> None:
-        environment = {**os.environ, "PYTHONPATH": str(checkout / "build/dev/python"), "TROUPE_BIN_DIR": str(checkout / "build/dev/bin"),
-                       "TROUPE_HOME": home}
+        environment = {
+            **os.environ,
+            "PYTHONPATH": str(checkout / "build/dev/python"),
+            "TROUPE_BIN_DIR": str(checkout / "build/dev/bin"),
+            "TROUPE_HOME": home,
+        }
         self._said = pathlib.Path(home, "driver.log")
-        self._driver = subprocess.Popen([sys.executable, str(HERE), "--drive"], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-                                        stderr=self._said.open("w"), text=True, env=environment)
+        self._driver = subprocess.Popen(
+            [sys.executable, str(HERE), "--drive"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=self._said.open("w"),
+            text=True,
+            env=environment,
+        )
 
     def launch(self, kind: str) -> float:
         assert self._driver.stdin is not None and self._driver.stdout is not None
@@ -86,15 +97,27 @@ def compare(kind: str, sides: list[Side], pairs: int) -> dict:
             if pair >= 2:  # the first ones warm both sides
                 times[side].append(took)
     ratios = [here / before for here, before in zip(*times)]
-    return {"here": summary(times[0]), "before": summary(times[1]), "median_of_paired_ratios": round(statistics.median(ratios), 3),
-            "middle_half_of_ratios": [round(each, 3) for each in statistics.quantiles(ratios, n=4)[::2]]}
+    return {
+        "here": summary(times[0]),
+        "before": summary(times[1]),
+        "median_of_paired_ratios": round(statistics.median(ratios), 3),
+        "middle_half_of_ratios": [
+            round(each, 3) for each in statistics.quantiles(ratios, n=4)[::2]
+        ],
+    }
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    parser.add_argument("--before", type=pathlib.Path, help="the other checkout, built in build/dev")
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+    )
+    parser.add_argument(
+        "--before", type=pathlib.Path, help="the other checkout, built in build/dev"
+    )
     parser.add_argument("--pairs", type=int, default=40)
-    parser.add_argument("--keep", action="store_true", help="write benchmarks/results/launch_pairs.json")
+    parser.add_argument(
+        "--keep", action="store_true", help="write benchmarks/results/launch_pairs.json"
+    )
     parser.add_argument("--drive", action="store_true", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.drive:
@@ -103,7 +126,13 @@ def main() -> None:
     before = (options.before or here).resolve()
     if not (before / "build/dev/bin").is_dir():
         parser.error(f"--before {before}: nothing is built in build/dev there")
-    commit = subprocess.run(["git", "rev-parse", "--short", "HEAD"], cwd=before, capture_output=True, text=True, check=True).stdout.strip()
+    commit = subprocess.run(
+        ["git", "rev-parse", "--short", "HEAD"],
+        cwd=before,
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout.strip()
     rows: dict = {"before": commit}
     for name, other in (("this build and the one before", before), ("this build and itself", here)):
         with tempfile.TemporaryDirectory() as one, tempfile.TemporaryDirectory() as two:

@@ -7,6 +7,7 @@ in a collective does not see before it is out of it.
 
     python benchmarks/groups/lost_peer.py [--rounds 10] [--patience 3] [--keep]
 """
+
 import argparse
 import json
 import multiprocessing
@@ -29,7 +30,9 @@ def loop(folder: str) -> None:
     import torch.distributed as dist
 
     torch.set_num_threads(1)
-    signal.signal(signal.SIGTERM, lambda *_: None)  # it would be raised in the middle of what follows; the end of the collective is measured
+    signal.signal(
+        signal.SIGTERM, lambda *_: None
+    )  # it would be raised in the middle of what follows; the end of the collective is measured
     rank, values = dist.get_rank(), torch.ones(FLOATS)
     dist.all_reduce(values)
     say(folder, f"begun.{rank}", os.getpid())
@@ -52,7 +55,10 @@ def awaited(folder: str, name: str, count: int, patience_s: float) -> dict[int, 
     """What ranks have said under this name, once so many have, or the patience is over."""
     deadline = time.monotonic() + patience_s
     while True:
-        found = {int(path.suffix[1:]): json.loads(path.read_text()) for path in pathlib.Path(folder).glob(f"{name}.[0-9]")}
+        found = {
+            int(path.suffix[1:]): json.loads(path.read_text())
+            for path in pathlib.Path(folder).glob(f"{name}.[0-9]")
+        }
         if len(found) >= count or time.monotonic() > deadline:
             return found
         time.sleep(0.005)  # lint-ok: a look at what other processes have written
@@ -90,7 +96,9 @@ def in_launch(patience_s: float) -> list[float]:
 def _plain(rank: int, folder: str, port: int) -> None:
     import torch.distributed as dist
 
-    os.environ.update(MASTER_ADDR="127.0.0.1", MASTER_PORT=str(port), RANK=str(rank), WORLD_SIZE=str(RANKS))
+    os.environ.update(
+        MASTER_ADDR="127.0.0.1", MASTER_PORT=str(port), RANK=str(rank), WORLD_SIZE=str(RANKS)
+    )
     dist.init_process_group("gloo")
     loop(folder)
 
@@ -102,7 +110,10 @@ def as_plain_processes(patience_s: float) -> list[float]:
     os.environ["TORCHELASTIC_USE_AGENT_STORE"] = "True"
     context = multiprocessing.get_context("spawn")
     with tempfile.TemporaryDirectory() as folder:
-        ranks = [context.Process(target=_plain, args=(rank, folder, store.port), daemon=True) for rank in range(RANKS)]
+        ranks = [
+            context.Process(target=_plain, args=(rank, folder, store.port), daemon=True)
+            for rank in range(RANKS)
+        ]
         for each in ranks:
             each.start()
         found = killed(folder, patience_s)
@@ -113,10 +124,14 @@ def as_plain_processes(patience_s: float) -> list[float]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+    )
     parser.add_argument("--rounds", type=int, default=10)
     parser.add_argument("--patience", type=float, default=3.0)
-    parser.add_argument("--keep", action="store_true", help="write benchmarks/results/lost_peer.json")
+    parser.add_argument(
+        "--keep", action="store_true", help="write benchmarks/results/lost_peer.json"
+    )
     options = parser.parse_args()
     import troupe
 
@@ -132,8 +147,14 @@ def main() -> None:
     rows = {}
     for name, rounds in found.items():
         out = sum(map(len, rounds))
-        rows[name] = {"survivors": len(rounds) * (RANKS - 1), "out": out, "first": summary([each[0] for each in rounds if each]),
-                      "last": summary([each[-1] for each in rounds if len(each) == RANKS - 1] or [options.patience])}
+        rows[name] = {
+            "survivors": len(rounds) * (RANKS - 1),
+            "out": out,
+            "first": summary([each[0] for each in rounds if each]),
+            "last": summary(
+                [each[-1] for each in rounds if len(each) == RANKS - 1] or [options.patience]
+            ),
+        }
     keep("lost_peer", rows, options.keep)
 
 

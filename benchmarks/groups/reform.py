@@ -10,6 +10,7 @@ the beginning. By turns, in one run:
 
     python benchmarks/groups/reform.py [--rounds 5] [--keep]
 """
+
 import argparse
 import json
 import os
@@ -41,7 +42,9 @@ def steps(folder: str, rank: int, first: bool) -> None:
 
     torch.set_num_threads(1)
     torch.manual_seed(0)
-    net = torch.nn.Sequential(torch.nn.Linear(WIDTH, WIDTH), torch.nn.ReLU(), torch.nn.Linear(WIDTH, WIDTH))
+    net = torch.nn.Sequential(
+        torch.nn.Linear(WIDTH, WIDTH), torch.nn.ReLU(), torch.nn.Linear(WIDTH, WIDTH)
+    )
     model = DistributedDataParallel(net)
     optimizer = torch.optim.SGD(net.parameters(), lr=1e-3)
     inputs = torch.ones(8, WIDTH)
@@ -80,7 +83,9 @@ def restarted(folder: str) -> None:
     """A rank that is started again with all others."""
     import torch.distributed as dist
 
-    signal.signal(signal.SIGTERM, lambda *_: None)  # it would be raised in the middle of what follows; the end of the collective is measured
+    signal.signal(
+        signal.SIGTERM, lambda *_: None
+    )  # it would be raised in the middle of what follows; the end of the collective is measured
     dist.init_process_group("gloo")
     steps(folder, dist.get_rank(), os.environ.get("TORCHELASTIC_RESTART_COUNT", "0") == "0")
 
@@ -89,7 +94,9 @@ def times(folder: str, survivors: int) -> tuple[float, float]:
     """Seconds from the kill: the last survivor's exception (those that were never told have none), the last rank's step of the next group."""
     begin = json.loads(pathlib.Path(folder, "killed").read_text())
     out = [json.loads(each.read_text()) - begin for each in pathlib.Path(folder).glob("out.[0-9]")]
-    step = [json.loads(each.read_text()) - begin for each in pathlib.Path(folder).glob("step.[0-9]")]
+    step = [
+        json.loads(each.read_text()) - begin for each in pathlib.Path(folder).glob("step.[0-9]")
+    ]
     assert len(step) == survivors, f"{len(step)} of {survivors} ranks did a step after the kill"
     return max(out, default=float("nan")), max(step)
 
@@ -99,14 +106,18 @@ def launched(function, **options) -> tuple[float, float]:
 
     survivors = RANKS if "max_attempts" in options else RANKS - 1
     with tempfile.TemporaryDirectory() as folder:
-        distributed(processes=RANKS, remote=True, quiet=True, **options)(function).submit(folder).result(LIMIT_S)
+        distributed(processes=RANKS, remote=True, quiet=True, **options)(function).submit(
+            folder
+        ).result(LIMIT_S)
         return times(folder, survivors)
 
 
 def by_torchrun() -> tuple[float, float]:
     with tempfile.TemporaryDirectory() as folder:
         torchrun(folder, "--monitor-interval", "0.1", TORCH_DISABLE_SHARE_RDZV_TCP_STORE="1")
-        return times(folder, RANKS)  # what its ranks did counts: one in eight aborts in torch's own threads when the interpreter ends
+        return times(
+            folder, RANKS
+        )  # what its ranks did counts: one in eight aborts in torch's own threads when the interpreter ends
 
 
 def torchrun_recovers() -> bool:
@@ -118,9 +129,31 @@ def torchrun_recovers() -> bool:
 
 def torchrun(folder: str, *more: str, **variables: str) -> None:
     """Returns at its end, or ends it after LIMIT_S."""
-    line = [sys.executable, "-m", "torch.distributed.run", "--nnodes", "1", "--nproc-per-node", str(RANKS), "--max-restarts", "1", *more,
-            "--rdzv-backend", "c10d", "--rdzv-endpoint", "127.0.0.1:0", __file__, "--as-rank", folder]
-    with subprocess.Popen(line, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env={**os.environ, **variables, "OMP_NUM_THREADS": "1"}) as process:
+    line = [
+        sys.executable,
+        "-m",
+        "torch.distributed.run",
+        "--nnodes",
+        "1",
+        "--nproc-per-node",
+        str(RANKS),
+        "--max-restarts",
+        "1",
+        *more,
+        "--rdzv-backend",
+        "c10d",
+        "--rdzv-endpoint",
+        "127.0.0.1:0",
+        __file__,
+        "--as-rank",
+        folder,
+    ]
+    with subprocess.Popen(
+        line,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        env={**os.environ, **variables, "OMP_NUM_THREADS": "1"},
+    ) as process:
         try:
             process.wait(LIMIT_S)
         except subprocess.TimeoutExpired:
@@ -128,7 +161,9 @@ def torchrun(folder: str, *more: str, **variables: str) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+    )
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--keep", action="store_true", help="write benchmarks/results/reform.json")
     parser.add_argument("--as-rank", help=argparse.SUPPRESS)
@@ -138,9 +173,13 @@ def main() -> None:
     import troupe
 
     os.environ.pop("TROUPE_ADDRESS", None)
-    turns = {"in process": lambda: launched(in_process, on_rank_death="shrink"),
-             "restarted processes: this launch's max_attempts": lambda: launched(restarted, max_attempts=2),
-             "restarted processes: torchrun": by_torchrun}
+    turns = {
+        "in process": lambda: launched(in_process, on_rank_death="shrink"),
+        "restarted processes: this launch's max_attempts": lambda: launched(
+            restarted, max_attempts=2
+        ),
+        "restarted processes: torchrun": by_torchrun,
+    }
     found: dict[str, list[tuple[float, float]]] = {name: [] for name in turns}
     recovered = 0
     with troupe.init(num_cpus=RANKS):
@@ -150,8 +189,17 @@ def main() -> None:
                 settle()
                 found[name].append(turn())
             recovered += torchrun_recovers()
-    rows = {name: {"survivors out": summary([out for out, _ in each]), "full step": summary([step for _, step in each])} for name, each in found.items()}
-    ratio = rows["restarted processes: torchrun"]["full step"]["median_ms"] / rows["in process"]["full step"]["median_ms"]
+    rows = {
+        name: {
+            "survivors out": summary([out for out, _ in each]),
+            "full step": summary([step for _, step in each]),
+        }
+        for name, each in found.items()
+    }
+    ratio = (
+        rows["restarted processes: torchrun"]["full step"]["median_ms"]
+        / rows["in process"]["full step"]["median_ms"]
+    )
     rows["in process against restarted processes"] = {"torchrun_times": round(ratio, 1)}
     rows["torchrun by its defaults"] = {"recovered": recovered, "of": options.rounds}
     keep("reform", rows, options.keep)

@@ -7,6 +7,7 @@ own, or finish what the rank that returned has begun. None may fail.
 
 `python benchmarks/groups/returned_ranks.py [--failing 40] [--healthy 200] [--apart 130] [--beside 12] [--keep]`
 """
+
 import argparse
 import concurrent.futures
 import pathlib
@@ -52,7 +53,11 @@ def waits(shape: str, backend: str, how: str, mark: str) -> int:
     others = dist.new_group([0, 2])
     for _ in range(3):
         dist.all_reduce(one)
-    net = torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(4, 4)) if shape == "backward" else None
+    net = (
+        torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(4, 4))
+        if shape == "backward"
+        else None
+    )
     if rank == LEAVES:
         if shape == "recv":
             dist.send(one, 0)
@@ -85,8 +90,19 @@ def waits(shape: str, backend: str, how: str, mark: str) -> int:
     return rank
 
 
-SHAPES = ("all_reduce", "barrier", "all_gather_object", "async", "backward", "subgroup", "two groups", "recv", "irecv", "new_group",
-          "init_process_group")
+SHAPES = (
+    "all_reduce",
+    "barrier",
+    "all_gather_object",
+    "async",
+    "backward",
+    "subgroup",
+    "two groups",
+    "recv",
+    "irecv",
+    "new_group",
+    "init_process_group",
+)
 
 
 def ends_well(shape: str, backend: str, apart_s: float) -> int:
@@ -111,7 +127,9 @@ def ends_well(shape: str, backend: str, apart_s: float) -> int:
             dist.all_reduce(one, group=others)
     elif shape == "begun by it":
         if rank != LEAVES:
-            pause.wait(apart_s / (rank + 1))  # what rank 1 began and did not wait for ends as late as that
+            pause.wait(
+                apart_s / (rank + 1)
+            )  # what rank 1 began and did not wait for ends as late as that
         work = dist.all_reduce(one, async_op=True)
         if rank != LEAVES:
             work.wait()
@@ -147,7 +165,16 @@ def ends_well(shape: str, backend: str, apart_s: float) -> int:
     return rank
 
 
-HEALTHY = ("alone", "apart", "group without it", "begun by it", "messages", "in a thread", "monitored barrier", "destroyed")
+HEALTHY = (
+    "alone",
+    "apart",
+    "group without it",
+    "begun by it",
+    "messages",
+    "in a thread",
+    "monitored barrier",
+    "destroyed",
+)
 
 
 def run_failing(number: int, folder: pathlib.Path) -> tuple[str, float, str]:
@@ -155,10 +182,18 @@ def run_failing(number: int, folder: pathlib.Path) -> tuple[str, float, str]:
     from troupe import exceptions
     from troupe.launch import distributed
 
-    shape, how, backend = SHAPES[number % len(SHAPES)], HOWS[number % len(HOWS)], BACKENDS[number // len(SHAPES) % len(BACKENDS)]
+    shape, how, backend = (
+        SHAPES[number % len(SHAPES)],
+        HOWS[number % len(HOWS)],
+        BACKENDS[number // len(SHAPES) % len(BACKENDS)],
+    )
     mark, what = folder / f"mark-{number}", f"{shape}, {how}, {backend}"
     try:
-        given = distributed(processes=RANKS, remote=True)(waits).submit(shape, backend, how, str(mark)).result(LIMIT_S)
+        given = (
+            distributed(processes=RANKS, remote=True)(waits)
+            .submit(shape, backend, how, str(mark))
+            .result(LIMIT_S)
+        )
     except exceptions.LaunchError as error:
         seconds = time.time() - float(mark.read_text())
         said = str(error).splitlines()[0]
@@ -171,9 +206,17 @@ def run_healthy(number: int, apart_s: float) -> tuple[str, float, str]:
     """(what it was, its seconds, what was wrong or "")."""
     from troupe.launch import distributed
 
-    shape, backend, begin = HEALTHY[number % len(HEALTHY)], BACKENDS[number // len(HEALTHY) % len(BACKENDS)], time.monotonic()
+    shape, backend, begin = (
+        HEALTHY[number % len(HEALTHY)],
+        BACKENDS[number // len(HEALTHY) % len(BACKENDS)],
+        time.monotonic(),
+    )
     try:
-        given = distributed(processes=RANKS, remote=True)(ends_well).submit(shape, backend, apart_s).result(LIMIT_S)
+        given = (
+            distributed(processes=RANKS, remote=True)(ends_well)
+            .submit(shape, backend, apart_s)
+            .result(LIMIT_S)
+        )
         wrong = "" if given == list(range(RANKS)) else f"gave {given}"
     except Exception as error:  # whatever it is, it is a launch that was to end well
         wrong = str(error).splitlines()[0]
@@ -181,9 +224,16 @@ def run_healthy(number: int, apart_s: float) -> tuple[str, float, str]:
 
 
 def show(rows: list[tuple[str, float, str]], title: str) -> dict[str, typing.Any]:
-    seconds, wrong = [each for _, each, _ in rows], [f"{what}: {said}" for what, _, said in rows if said]
-    row = {"right": f"{len(rows) - len(wrong)} of {len(rows)}", "median_s": round(statistics.median(seconds), 2), "worst_s": round(max(seconds), 2),
-           **({"wrong": wrong[:20]} if wrong else {})}
+    seconds, wrong = (
+        [each for _, each, _ in rows],
+        [f"{what}: {said}" for what, _, said in rows if said],
+    )
+    row = {
+        "right": f"{len(rows) - len(wrong)} of {len(rows)}",
+        "median_s": round(statistics.median(seconds), 2),
+        "worst_s": round(max(seconds), 2),
+        **({"wrong": wrong[:20]} if wrong else {}),
+    }
     print(f"{title}: {row}", flush=True)
     return row
 
@@ -192,7 +242,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--failing", type=int, default=40)
     parser.add_argument("--healthy", type=int, default=200)
-    parser.add_argument("--apart", type=float, default=130.0, help="seconds between the first and the last rank's end")
+    parser.add_argument(
+        "--apart",
+        type=float,
+        default=130.0,
+        help="seconds between the first and the last rank's end",
+    )
     parser.add_argument("--beside", type=int, default=12, help="healthy launches at the same time")
     parser.add_argument("--keep", action="store_true")
     options = parser.parse_args()
@@ -205,10 +260,15 @@ def main() -> None:
     troupe.init(num_cpus=RANKS * options.beside, log_to_driver=False)
     with tempfile.TemporaryDirectory() as directory:
         if options.failing:
-            rows["failing programs"] = show([run_failing(number, pathlib.Path(directory)) for number in range(options.failing)], "failing programs")
+            rows["failing programs"] = show(
+                [run_failing(number, pathlib.Path(directory)) for number in range(options.failing)],
+                "failing programs",
+            )
         if options.healthy:
             with concurrent.futures.ThreadPoolExecutor(options.beside) as pool:
-                found = list(pool.map(run_healthy, range(options.healthy), [options.apart] * options.healthy))
+                found = list(
+                    pool.map(run_healthy, range(options.healthy), [options.apart] * options.healthy)
+                )
             rows[f"healthy programs, {options.apart:g} s apart"] = show(found, "healthy programs")
     troupe.shutdown()
     report.keep("returned_ranks", rows, options.keep)

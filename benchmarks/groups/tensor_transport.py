@@ -5,6 +5,7 @@ first and the last element: together, from the driver, one after the other. "rea
 
     python benchmarks/groups/tensor_transport.py [--rounds 15] [--keep]
 """
+
 import argparse
 import os
 import pathlib
@@ -48,7 +49,11 @@ def measure(rounds: int) -> dict:
 
     owner, other = (troupe.remote(Actor).remote() for _ in range(2))
     gives = {way: owner.give.options(tensor_transport=way) for way in WAYS}
-    takes = {"to another actor": other.look, "to another actor, read": other.read, "to its own actor": owner.look}
+    takes = {
+        "to another actor": other.look,
+        "to another actor, read": other.read,
+        "to its own actor": owner.look,
+    }
 
     def run(what: str, take: object, way: str) -> None:
         for _ in range(INNER[what]):
@@ -62,14 +67,20 @@ def measure(rounds: int) -> dict:
                     begin = time.perf_counter()
                     run(what, take, way)
                     if number:  # the first round connects, and makes the memory
-                        found[f"{what} {where}"][way].append((time.perf_counter() - begin) / INNER[what])
+                        found[f"{what} {where}"][way].append(
+                            (time.perf_counter() - begin) / INNER[what]
+                        )
     return found
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+    )
     parser.add_argument("--rounds", type=int, default=15)
-    parser.add_argument("--keep", action="store_true", help="write benchmarks/results/tensor_transport.json")
+    parser.add_argument(
+        "--keep", action="store_true", help="write benchmarks/results/tensor_transport.json"
+    )
     options = parser.parse_args()
     import troupe
 
@@ -80,7 +91,9 @@ def main() -> None:
     for what, of_way in measure(options.rounds).items():
         row = {way: summary(seconds) for way, seconds in of_way.items()}
         pairs = zip(of_way["object_store"], of_way["auto"], strict=True)
-        row["object_store / auto, median of pairs"] = round(statistics.median(ordinary / ours for ordinary, ours in pairs), 3)
+        row["object_store / auto, median of pairs"] = round(
+            statistics.median(ordinary / ours for ordinary, ours in pairs), 3
+        )
         rows[what] = row
     troupe.shutdown()
     keep("tensor_transport", rows, options.keep)

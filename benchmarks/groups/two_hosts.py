@@ -1,4 +1,5 @@
 """A cluster over two hosts that are network namespaces of this machine, joined by virtual cables; needs root."""
+
 import contextlib
 import json
 import os
@@ -27,13 +28,30 @@ def cluster(cpus: int) -> Iterator[None]:
         os.environ.update(TROUPE_HOME=home, XDG_RUNTIME_DIR=home)
         try:
             listen = ["--listen", hosts["one"].address, "--port", "0"]
-            head = json.loads(hosts["one"].run([*TROUPE, "start", "--head", "--no-worker", *listen, "--json"]).stdout)
+            head = json.loads(
+                hosts["one"]
+                .run([*TROUPE, "start", "--head", "--no-worker", *listen, "--json"])
+                .stdout
+            )
             token = pathlib.Path(home, "token")
             token.touch(mode=0o600)
             token.write_text(hosts["one"].run([*TROUPE, "token", "create"]).stdout)
             for name in ("one", "two"):
-                hosts[name].run([*TROUPE, "start", "--address", head["address"], "--token-file", str(token), "--node-name", name,
-                                 "--num-cpus", str(cpus), "--force-tcp"])
+                hosts[name].run(
+                    [
+                        *TROUPE,
+                        "start",
+                        "--address",
+                        head["address"],
+                        "--token-file",
+                        str(token),
+                        "--node-name",
+                        name,
+                        "--num-cpus",
+                        str(cpus),
+                        "--force-tcp",
+                    ]
+                )
             enter(hosts["one"].namespace)
             troupe.init(head["address"])
             yield

@@ -1,7 +1,8 @@
 """The work of benchmarks/doors/ddp_step.py, under Troupe and under torchrun: steps of a DDP model on processors, by as many threads as the launcher says.
 
-    ddp_job.py [--warm-up 20] [--steps 200]     rank 0 prints the seconds of one step, their median, and torch's threads
+ddp_job.py [--warm-up 20] [--steps 200]     rank 0 prints the seconds of one step, their median, and torch's threads
 """
+
 import argparse
 import json
 import statistics
@@ -16,7 +17,9 @@ WIDTH, LAYERS, BATCH = 256, 4, 128
 def steps(warm_up: int, count: int) -> list[float]:
     """Seconds of each step after the first `warm_up`."""
     torch.manual_seed(0)
-    layers = [each for _ in range(LAYERS) for each in (torch.nn.Linear(WIDTH, WIDTH), torch.nn.ReLU())]
+    layers = [
+        each for _ in range(LAYERS) for each in (torch.nn.Linear(WIDTH, WIDTH), torch.nn.ReLU())
+    ]
     model = torch.nn.parallel.DistributedDataParallel(torch.nn.Sequential(*layers))
     optimizer = torch.optim.AdamW(model.parameters())
     x = torch.randn(BATCH, WIDTH)
@@ -33,14 +36,19 @@ def steps(warm_up: int, count: int) -> list[float]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+    )
     parser.add_argument("--warm-up", type=int, default=20)
     parser.add_argument("--steps", type=int, default=200)
     options = parser.parse_args()
     dist.init_process_group("gloo")
     took = steps(options.warm_up, options.steps)
     if dist.get_rank() == 0:
-        print(json.dumps({"step_s": statistics.median(took), "threads": torch.get_num_threads()}), flush=True)
+        print(
+            json.dumps({"step_s": statistics.median(took), "threads": torch.get_num_threads()}),
+            flush=True,
+        )
     dist.destroy_process_group()
 
 

@@ -1,7 +1,8 @@
 """The work of benchmarks/gpu.py: a launch's ranks call `run`, torchrun runs this file.
 
-    gpu_job.py WORK     WORK: all_reduce, or ddp_steps, which prints the median step's seconds
+gpu_job.py WORK     WORK: all_reduce, or ddp_steps, which prints the median step's seconds
 """
+
 import os
 import statistics
 import sys
@@ -34,7 +35,9 @@ def _ddp_steps(device) -> float:
     on_gpu, width = device.type == "cuda", 1024 if device.type == "cuda" else 64
     torch.manual_seed(0)
     layers = [each for _ in range(8) for each in (torch.nn.Linear(width, width), torch.nn.ReLU())]
-    model = torch.nn.parallel.DistributedDataParallel(torch.nn.Sequential(*layers).to(device), device_ids=[device.index] if on_gpu else None)
+    model = torch.nn.parallel.DistributedDataParallel(
+        torch.nn.Sequential(*layers).to(device), device_ids=[device.index] if on_gpu else None
+    )
     optimizer = torch.optim.AdamW(model.parameters())
     x = torch.randn(256, width, device=device)
     took = []

@@ -3,6 +3,7 @@
 Run by ray_compare.py in a process of its own: `ray_compare_program.py troupe|ray SECONDS [ROW...]`; prints one JSON
 object of rates. Shapes are Ray's: batches, sizes, numbers of clients. "1:1 threaded-actor calls sync" alone is not of it.
 """
+
 import json
 import pathlib
 import sys
@@ -142,6 +143,7 @@ def _():
         left = [small_value.remote() for _ in range(1000)]
         while left:
             _, left = ray.wait(left)
+
     return wait, 1
 
 
@@ -200,7 +202,9 @@ def _():
 @row("n:n actor calls with arg async")
 def _():
     clients = [Client.remote([Actor.remote()]) for _ in range(SERVERS)]
-    return lambda: ray.get([each.small_value_batch_arg.remote(1000) for each in clients]), 1000 * SERVERS
+    return lambda: ray.get(
+        [each.small_value_batch_arg.remote(1000) for each in clients]
+    ), 1000 * SERVERS
 
 
 @row("1:1 async-actor calls sync")
@@ -241,6 +245,7 @@ def _():
             group.wait(timeout_seconds=30)
         for group in groups:
             remove_placement_group(group)
+
     return cycle, GROUPS
 
 

@@ -7,6 +7,7 @@ has Ray and can load this checkout's package.
 
 and what a decision costs when 10,000 trials are recorded: --costs, without Ray.
 """
+
 import argparse
 import collections
 import contextlib
@@ -104,12 +105,22 @@ def stopping(trace: Trace) -> str | None:
 
     generator, mode = trace.generator, trace.generator.choice(["max", "min"])
     if trace.name == "asha":
-        arguments = {"max_t": generator.choice([9, 16, 81, 100]), "grace_period": generator.choice([1, 2, 3]),
-                     "reduction_factor": generator.choice([2, 3, 4, 2.5]), "stop_last_trials": generator.random() < 0.7}
-        theirs, ours = AsyncHyperBandScheduler(metric="m", mode=mode, **arguments), ASHAScheduler(**arguments)
+        arguments = {
+            "max_t": generator.choice([9, 16, 81, 100]),
+            "grace_period": generator.choice([1, 2, 3]),
+            "reduction_factor": generator.choice([2, 3, 4, 2.5]),
+            "stop_last_trials": generator.random() < 0.7,
+        }
+        theirs, ours = (
+            AsyncHyperBandScheduler(metric="m", mode=mode, **arguments),
+            ASHAScheduler(**arguments),
+        )
     else:
-        arguments = {"time_attr": "training_iteration", "grace_period": generator.choice([0, 2, 4]),
-                     "min_samples_required": generator.choice([1, 2, 3, 5])}
+        arguments = {
+            "time_attr": "training_iteration",
+            "grace_period": generator.choice([0, 2, 4]),
+            "min_samples_required": generator.choice([1, 2, 3, 5]),
+        }
         theirs, ours = MedianStoppingRule(metric="m", mode=mode, **arguments), OurRule(**arguments)
     controller = RayController(theirs)
     ours.begin("m", Mode(mode))
@@ -121,9 +132,15 @@ def stopping(trace: Trace) -> str | None:
         ours.added(trial.trial_id, {})
     while live:
         trial = generator.choice(live)
-        trial.time, trial.number, value = trial.time + trace.step(), trial.number + 1, value_of(generator, trace.kind)
+        trial.time, trial.number, value = (
+            trial.time + trace.step(),
+            trial.number + 1,
+            value_of(generator, trace.kind),
+        )
         result = {"training_iteration": trial.time, "m": value}
-        mine = bool(ours.reported(Report(trial.trial_id, trial.number, result, Mode(mode).score(value))))
+        mine = bool(
+            ours.reported(Report(trial.trial_id, trial.number, result, Mode(mode).score(value)))
+        )
         try:
             other = theirs.on_trial_result(controller, trial, result) == "STOP"
         except TypeError:
@@ -146,8 +163,11 @@ def cause(trace: Trace, controller: RayController, theirs: Any, trial: RayTrial,
         return "an infinite score counts as it is here, and makes a percentile or an average NaN, or is left out, there"
     if trace.kind in ("NaN", "None"):
         return f"{trace.kind} is worse than all here, and compared with nothing, or left out, there"
-    if trace.name != "asha" and any(len(results) > 1 and results[-1] is results[-2] or results[-1] == results[-2]
-                                    for results in theirs._results.values() if len(results) > 1):
+    if trace.name != "asha" and any(
+        len(results) > 1 and results[-1] is results[-2] or results[-1] == results[-2]
+        for results in theirs._results.values()
+        if len(results) > 1
+    ):
         return "Ray counts the last report of a trial that is over twice in its average"
     return "unexplained"
 
@@ -170,7 +190,10 @@ def hyperband(trace: Trace) -> str | None:
             scores[key] = value_of(random.Random(f"{salt} {trial} {iteration}"), trace.kind)
         return scores[key]
 
-    ours, theirs = Ours(max_t=max_t, reduction_factor=eta), HyperBandScheduler(metric="m", mode="max", max_t=max_t, reduction_factor=eta)
+    ours, theirs = (
+        Ours(max_t=max_t, reduction_factor=eta),
+        HyperBandScheduler(metric="m", mode="max", max_t=max_t, reduction_factor=eta),
+    )
     ours.begin("m", Mode.MAX)
     mine: dict[str, int] = {}
     at: dict[str, int] = {}
@@ -198,7 +221,11 @@ def hyperband(trace: Trace) -> str | None:
             name = generator.choice(running)
             at[name] = at.get(name, 0) + 1
             result = {"training_iteration": at[name], "m": score(name, at[name])}
-            actions = list(ours.reported(Report(name, at[name], result, Mode.MAX.score(result["m"]), True, bool(waiting))))
+            actions = list(
+                ours.reported(
+                    Report(name, at[name], result, Mode.MAX.score(result["m"]), True, bool(waiting))
+                )
+            )
         while actions:
             action = actions.pop(0)
             running = [each for each in running if each != action.trial]
@@ -215,11 +242,16 @@ def hyperband(trace: Trace) -> str | None:
         return other
     if mine == other:
         return None
-    return (f"{trace.kind} is worse than all here, and ranks where it happens to be sorted there" if trace.kind in ("NaN", "None", "infinite")
-            else "unexplained")
+    return (
+        f"{trace.kind} is worse than all here, and ranks where it happens to be sorted there"
+        if trace.kind in ("NaN", "None", "infinite")
+        else "unexplained"
+    )
 
 
-def hyperband_of_ray(theirs: Any, names: list, slots: int, generator: random.Random, score: Any) -> dict[str, int] | str:
+def hyperband_of_ray(
+    theirs: Any, names: list, slots: int, generator: random.Random, score: Any
+) -> dict[str, int] | str:
     controller = RayController(theirs)
     at: dict[str, int] = {}
     for name in names:
@@ -236,7 +268,10 @@ def hyperband_of_ray(theirs: Any, names: list, slots: int, generator: random.Ran
             return "Ray waits for ever"
         trial = generator.choice(running)
         at[trial.trial_id] = at.get(trial.trial_id, 0) + 1
-        result = {"training_iteration": at[trial.trial_id], "m": score(trial.trial_id, at[trial.trial_id])}
+        result = {
+            "training_iteration": at[trial.trial_id],
+            "m": score(trial.trial_id, at[trial.trial_id]),
+        }
         try:
             decision = theirs.on_trial_result(controller, trial, result)
         except TypeError:
@@ -257,12 +292,19 @@ def pbt(trace: Trace) -> str | None:
     from troupe.tune.schedulers import PopulationBasedTraining
 
     generator, synch = trace.generator, trace.name.endswith("synch")
-    arguments = {"time_attr": "training_iteration", "perturbation_interval": generator.choice([1, 2, 4]), "synch": synch,
-                 "quantile_fraction": generator.choice([0.1, 0.25, 0.5]), "hyperparam_mutations": {"lr": [1.0, 2.0]}}
+    arguments = {
+        "time_attr": "training_iteration",
+        "perturbation_interval": generator.choice([1, 2, 4]),
+        "synch": synch,
+        "quantile_fraction": generator.choice([0.1, 0.25, 0.5]),
+        "hyperparam_mutations": {"lr": [1.0, 2.0]},
+    }
     theirs = rays.PopulationBasedTraining(metric="m", mode="max", log_config=False, **arguments)
     ours = PopulationBasedTraining(**arguments, seed=1)
     controller, copies = RayController(theirs), []
-    theirs._exploit = lambda _, trial, donor: copies.append((trial, donor, list(theirs._quantiles()[1])))
+    theirs._exploit = lambda _, trial, donor: copies.append(
+        (trial, donor, list(theirs._quantiles()[1]))
+    )
     ours.begin("m", Mode.MAX)
     for number in range(generator.randrange(2, 14)):
         trial = RayTrial(f"t{number}")
@@ -279,7 +321,9 @@ def pbt(trace: Trace) -> str | None:
         trial.time += arguments["perturbation_interval"] if synch else trace.step()
         value = value_of(generator, trace.kind)
         result = {"training_iteration": trial.time, "m": value}
-        actions = ours.reported(Report(trial.trial_id, trial.time, result, Mode.MAX.score(value), True))
+        actions = ours.reported(
+            Report(trial.trial_id, trial.time, result, Mode.MAX.score(value), True)
+        )
         copies.clear()
         try:
             theirs.on_trial_result(controller, trial, result)
@@ -329,7 +373,13 @@ def compare(name: str, traces: int) -> dict[str, Any]:
             decisions, stops = decisions + trace.decisions, stops + trace.stops
             if difference is not None:
                 causes[difference] += 1
-        found[kind] = {"traces": number, "decisions": decisions, "stops or copies": stops, "traces that differ": sum(causes.values()), "causes": dict(causes)}
+        found[kind] = {
+            "traces": number,
+            "decisions": decisions,
+            "stops or copies": stops,
+            "traces that differ": sum(causes.values()),
+            "causes": dict(causes),
+        }
     return found
 
 
@@ -339,10 +389,14 @@ def costs(trials: int = 10_000, reports: int = 10) -> dict[str, dict[str, float]
     from troupe.tune._core.deciding import End, Mode, Report
 
     made = {
-        "asha, stopping": schedulers.ASHAScheduler(max_t=100), "asha, promotion": schedulers.ASHAScheduler(max_t=100, type="promotion"),
+        "asha, stopping": schedulers.ASHAScheduler(max_t=100),
+        "asha, promotion": schedulers.ASHAScheduler(max_t=100, type="promotion"),
         "median, iterations": schedulers.MedianStoppingRule("training_iteration", grace_period=1),
-        "median, wall time": schedulers.MedianStoppingRule(grace_period=1), "bandit": schedulers.BanditPolicy(slack_factor=0.1),
-        "median policy": schedulers.MedianStoppingPolicy(), "truncation": schedulers.TruncationSelectionPolicy(truncation_percentage=20)}
+        "median, wall time": schedulers.MedianStoppingRule(grace_period=1),
+        "bandit": schedulers.BanditPolicy(slack_factor=0.1),
+        "median policy": schedulers.MedianStoppingPolicy(),
+        "truncation": schedulers.TruncationSelectionPolicy(truncation_percentage=20),
+    }
     found = {}
     for name, scheduler in made.items():
         scheduler.begin("m", Mode.MAX)
@@ -352,7 +406,12 @@ def costs(trials: int = 10_000, reports: int = 10) -> dict[str, dict[str, float]
             wall, actions = 0.0, ()
             for number in range(1, reports + 1):
                 wall += 10 + generator.random()
-                report = Report(str(trial), number, {"training_iteration": number, "time_total_s": wall}, generator.random() + number / 100)
+                report = Report(
+                    str(trial),
+                    number,
+                    {"training_iteration": number, "time_total_s": wall},
+                    generator.random() + number / 100,
+                )
                 begin = time.perf_counter_ns()
                 actions = scheduler.reported(report)
                 taken.append((time.perf_counter_ns() - begin) / 1000)
@@ -360,7 +419,12 @@ def costs(trials: int = 10_000, reports: int = 10) -> dict[str, dict[str, float]
                     break
             scheduler.ended(str(trial), End.STOPPED if actions else End.COMPLETED)
         last = sorted(taken[-1000:])
-        found[name] = {"trials": trials, "reports": len(taken), "p50_us": round(last[500], 2), "p90_us": round(last[900], 2)}
+        found[name] = {
+            "trials": trials,
+            "reports": len(taken),
+            "p50_us": round(last[500], 2),
+            "p90_us": round(last[900], 2),
+        }
     return found
 
 
@@ -368,7 +432,9 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--ray", help="an interpreter with ray[tune], cloudpickle and rich")
     parser.add_argument("--traces", type=int, default=200, help="of each scheduler")
-    parser.add_argument("--costs", action="store_true", help="what a decision costs, and nothing else")
+    parser.add_argument(
+        "--costs", action="store_true", help="what a decision costs, and nothing else"
+    )
     parser.add_argument("--keep", action="store_true")
     parser.add_argument("--inside", action="store_true", help=argparse.SUPPRESS)
     asked = parser.parse_args()
@@ -391,15 +457,21 @@ def main() -> None:
         return
     if asked.ray is None:
         parser.error("--ray PYTHON: an interpreter that has ray[tune]")
-    done = subprocess.run([asked.ray, __file__, "--inside", "--traces", str(asked.traces)], capture_output=True, text=True,
-                          env={**os.environ, "OMP_NUM_THREADS": "1"})
+    done = subprocess.run(
+        [asked.ray, __file__, "--inside", "--traces", str(asked.traces)],
+        capture_output=True,
+        text=True,
+        env={**os.environ, "OMP_NUM_THREADS": "1"},
+    )
     if done.returncode != 0:
         sys.exit(done.stderr)
     found = json.loads(done.stdout.splitlines()[-1])
     for name in NAMES:
         for kind, row in found[name].items():
-            print(f"{name:18} {kind:13} {row['traces']:5} traces {row['decisions']:8} decisions {row['stops or copies']:6} stops or copies "
-                  f"{row['traces that differ']:5} differ")
+            print(
+                f"{name:18} {kind:13} {row['traces']:5} traces {row['decisions']:8} decisions {row['stops or copies']:6} stops or copies "
+                f"{row['traces that differ']:5} differ"
+            )
             for why, count in sorted(row["causes"].items(), key=lambda each: -each[1]):
                 print(f"{'':33}{count:5}: {why}")
     if asked.keep:

@@ -5,6 +5,7 @@ two at a time: (a) by their defaults; (b) Tune with reuse_actors=True and withou
 
     python benchmarks/sweeps/sweep.py [--pairs 3] [--trials 10000] [--only NAME] [--ray /path/to/python] [--keep]
 """
+
 import argparse
 import json
 import os
@@ -54,7 +55,9 @@ if which == "ray":
 def side(python: str, which: str, how: str) -> float:
     """Seconds of 32 trials of 5 reports."""
     with tempfile.TemporaryDirectory(prefix="sweep-bench-") as folder:
-        done = subprocess.run([python, "-c", SIDE, which, folder, how], capture_output=True, text=True, cwd=folder)
+        done = subprocess.run(
+            [python, "-c", SIDE, which, folder, how], capture_output=True, text=True, cwd=folder
+        )
         found = [line for line in done.stdout.splitlines() if line.startswith("SECONDS")]
         assert found, done.stderr[-3000:]
         return float(found[0].split()[1])
@@ -99,16 +102,28 @@ def stopped(config: dict) -> None:
     """Its first report stops it. Both ends are of one clock of the host."""
     from troupe import tune
 
-    tune.report({"acc": 0, "began": time.clock_gettime(time.CLOCK_MONOTONIC), "asked": time.clock_gettime(time.CLOCK_MONOTONIC)})
+    tune.report(
+        {
+            "acc": 0,
+            "began": time.clock_gettime(time.CLOCK_MONOTONIC),
+            "asked": time.clock_gettime(time.CLOCK_MONOTONIC),
+        }
+    )
 
 
-def fit(function: object, trials: int, *, stop: object = None, **tuned: object) -> tuple[object, float]:
+def fit(
+    function: object, trials: int, *, stop: object = None, **tuned: object
+) -> tuple[object, float]:
     from troupe import tune
 
     with tempfile.TemporaryDirectory(prefix="sweep-bench-") as folder:
         begin = time.perf_counter()
-        grid = tune.Tuner(function, param_space={"x": tune.uniform(0, 1)}, run_config=tune.RunConfig(storage_path=folder, verbose=0, stop=stop),
-                          tune_config=tune.TuneConfig(metric="acc", mode="max", num_samples=trials, **tuned)).fit()
+        grid = tune.Tuner(
+            function,
+            param_space={"x": tune.uniform(0, 1)},
+            run_config=tune.RunConfig(storage_path=folder, verbose=0, stop=stop),
+            tune_config=tune.TuneConfig(metric="acc", mode="max", num_samples=trials, **tuned),
+        ).fit()
         assert not grid.errors and len(grid) == trials, grid.errors[:1]
         return grid, time.perf_counter() - begin
 
@@ -135,7 +150,13 @@ def early_stop() -> dict:
     """From a report that stops its trial to the first line of the next one, in the one slot there is."""
     found = {}
     for how in ("fresh", "reused"):
-        grid, _ = fit(stopped, 60, stop={"training_iteration": 1}, reuse_actors=how == "reused", max_concurrent_trials=1)
+        grid, _ = fit(
+            stopped,
+            60,
+            stop={"training_iteration": 1},
+            reuse_actors=how == "reused",
+            max_concurrent_trials=1,
+        )
         ends = sorted((each.metrics["asked"], each.metrics["began"]) for each in grid)
         gaps = [(after[1] - before[0]) * 1e3 for before, after in zip(ends, ends[1:], strict=False)]
         found[f"{how}_p50_ms"] = median(gaps)
@@ -154,10 +175,22 @@ def many(trials: int) -> dict:
 
     _, seconds = fit(one_report, trials, reuse_actors=True, stop=noted)
     tenth = trials // 10
-    first, last = ([(end - begin) / tenth for begin, end in zip(marks[place], marks[place + tenth], strict=True)] for place in (0, len(marks) - tenth - 1))
-    return {"trials": trials, "seconds": seconds, "last_tenth_to_first": last[0] / first[0], "last_tenth_to_first_cpu": last[1] / first[1],
-            "engine_cpu_ms_a_trial": [first[1] * 1e3, last[1] * 1e3],
-            "engine_mib": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024, "engine_mib_before": before / 1024}
+    first, last = (
+        [
+            (end - begin) / tenth
+            for begin, end in zip(marks[place], marks[place + tenth], strict=True)
+        ]
+        for place in (0, len(marks) - tenth - 1)
+    )
+    return {
+        "trials": trials,
+        "seconds": seconds,
+        "last_tenth_to_first": last[0] / first[0],
+        "last_tenth_to_first_cpu": last[1] / first[1],
+        "engine_cpu_ms_a_trial": [first[1] * 1e3, last[1] * 1e3],
+        "engine_mib": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
+        "engine_mib_before": before / 1024,
+    }
 
 
 def results_a_second() -> dict:
@@ -176,14 +209,18 @@ def results_a_second() -> dict:
         journal = Journal(pathlib.Path(folder), create=True)
         decided = core.handle(ev.Begun(1, "h", 1, 0.0), 0.0)
         for number in range(96):
-            decided = core.handle(ev.Proposed(str(number), Proposal({"x": number}), number == 95), 0.0)
+            decided = core.handle(
+                ev.Proposed(str(number), Proposal({"x": number}), number == 95), 0.0
+            )
         for number in range(1, 97):
             core.handle(ev.Granted(number), 0.0)
         count, begin = 0, time.perf_counter()
         for sequence in range(1, 101):
             rows = []
             for number in range(96):
-                decided = core.handle(ev.Reported(str(number), 1, sequence, {"acc": number + sequence}), 0.0)
+                decided = core.handle(
+                    ev.Reported(str(number), 1, sequence, {"acc": number + sequence}), 0.0
+                )
                 rows += decided.rows
                 count += 1
             journal.append(rows, durable=False)
@@ -205,11 +242,37 @@ def journal_opened() -> dict:
         journal = Journal(pathlib.Path(folder), create=True)
         for number in range(10_000):
             name = f"t{number:05d}"
-            rows = [{"kind": "trial", "trial": name, "config": {"lr": number / 1e5}, "extra": {}, "shape": ""},
-                    {"kind": "start", "trial": name, "attempt": 1, "number": 0, "base": None}]
-            rows += [{"kind": "report", "trial": name, "attempt": 1, "sequence": each, "number": each, "checkpoint": "", "begun": 0, "can_add": True,
-                      "metrics": {"acc": each * number / 1e5, "training_iteration": each, "time_total_s": float(each)}} for each in range(1, 11)]
-            rows.append({"kind": "end", "trial": name, "end": "completed", "why": "its function returned"})
+            rows = [
+                {
+                    "kind": "trial",
+                    "trial": name,
+                    "config": {"lr": number / 1e5},
+                    "extra": {},
+                    "shape": "",
+                },
+                {"kind": "start", "trial": name, "attempt": 1, "number": 0, "base": None},
+            ]
+            rows += [
+                {
+                    "kind": "report",
+                    "trial": name,
+                    "attempt": 1,
+                    "sequence": each,
+                    "number": each,
+                    "checkpoint": "",
+                    "begun": 0,
+                    "can_add": True,
+                    "metrics": {
+                        "acc": each * number / 1e5,
+                        "training_iteration": each,
+                        "time_total_s": float(each),
+                    },
+                }
+                for each in range(1, 11)
+            ]
+            rows.append(
+                {"kind": "end", "trial": name, "end": "completed", "why": "its function returned"}
+            )
             journal.append(rows, durable=False)
         journal.close()
         scheduler = ASHAScheduler(max_t=100)
@@ -234,8 +297,14 @@ def main() -> None:
     parser.add_argument("--ray", default="")
     parser.add_argument("--keep", action="store_true")
     asked = parser.parse_args()
-    figures = {"results_a_second": results_a_second, "journal_opened": journal_opened, "trials_a_second": trials_a_second,
-               "report": way_of_a_report, "early_stop": early_stop, "many": lambda: many(asked.trials)}
+    figures = {
+        "results_a_second": results_a_second,
+        "journal_opened": journal_opened,
+        "trials_a_second": trials_a_second,
+        "report": way_of_a_report,
+        "early_stop": early_stop,
+        "many": lambda: many(asked.trials),
+    }
     found: dict = {"load": os.getloadavg()}
     if not asked.only or asked.only == "pairs":
         await_rest()

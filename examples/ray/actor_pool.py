@@ -8,6 +8,7 @@ Prints:
     3 of 40 numbers up to 100 are left: [83, 89, 97]
     the pool has free actors: True
 """
+
 import ray
 from ray.util import ActorPool
 
@@ -37,7 +38,9 @@ pool = ActorPool([Sieve.remote(1000) for _ in range(2)])
 print("in order:", list(pool.map(lambda sieve, index: sieve.nth.remote(index), range(8))))
 
 # Answers in the order in which they come: each says which question it is of.
-answers = dict(pool.map_unordered(lambda sieve, number: sieve.is_prime.remote(number), range(61, 101)))
+answers = dict(
+    pool.map_unordered(lambda sieve, number: sieve.is_prime.remote(number), range(61, 101))
+)
 assert sorted(answers) == list(range(61, 101))
 late = sorted(number for number, prime in answers.items() if prime and number > 80)
 print(f"{len(late)} of {len(answers)} numbers up to 100 are left: {late}")

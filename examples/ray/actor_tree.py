@@ -8,6 +8,7 @@ Prints:
     branch lines: {'letters': 24, 'words': 7}
     after the first branch ended, its workers end too
 """
+
 import threading
 
 import ray
@@ -36,13 +37,23 @@ class Supervisor:
 
     def run(self, texts: list[str]) -> tuple[str, dict[str, int]]:
         """Spreads the texts over the workers and adds up what they say."""
-        counts = ray.get([self.workers[index % len(self.workers)].count.remote(text) for index, text in enumerate(texts)])
-        return self.name, {"letters": sum(each[0] for each in counts), "words": sum(each[1] for each in counts)}
+        counts = ray.get(
+            [
+                self.workers[index % len(self.workers)].count.remote(text)
+                for index, text in enumerate(texts)
+            ]
+        )
+        return self.name, {
+            "letters": sum(each[0] for each in counts),
+            "words": sum(each[1] for each in counts),
+        }
 
 
 branches = {"words": ["one two", "three", "fourth"], "lines": ["a line of text", "and another one"]}
 supervisors = [Supervisor.remote(name, 2) for name in branches]
-for name, totals in ray.get([each.run.remote(texts) for each, texts in zip(supervisors, branches.values())]):
+for name, totals in ray.get(
+    [each.run.remote(texts) for each, texts in zip(supervisors, branches.values())]
+):
     print(f"branch {name}: {totals}")
 
 leaf = ray.get_actor("words-0")  # found by its name, it is the supervisor's all the same

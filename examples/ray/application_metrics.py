@@ -8,6 +8,7 @@ Prints:
     the counter is called requests, by ('actor',)
     a tag that was not declared: ValueError
 """
+
 import ray
 from ray.util.metrics import Counter, Gauge, Histogram
 
@@ -18,11 +19,18 @@ class Server:
 
     def __init__(self, name: str) -> None:
         self.name, self.handled = name, 0
-        self.requests = Counter("requests", description="Requests that were answered.", tag_keys=("actor",))
+        self.requests = Counter(
+            "requests", description="Requests that were answered.", tag_keys=("actor",)
+        )
         self.requests.set_default_tags({"actor": name})
         self.waiting = Gauge("waiting", description="Requests that wait.", tag_keys=("actor",))
         self.waiting.set_default_tags({"actor": name})
-        self.sizes = Histogram("sizes", description="Bytes of a request.", boundaries=[10, 100, 1000], tag_keys=("actor",))
+        self.sizes = Histogram(
+            "sizes",
+            description="Bytes of a request.",
+            boundaries=[10, 100, 1000],
+            tag_keys=("actor",),
+        )
         self.sizes.set_default_tags({"actor": name})
 
     def handle(self, request: bytes) -> int:
@@ -40,7 +48,7 @@ class Server:
 
 
 servers = [Server.remote("a"), Server.remote("b")]
-sizes = ray.get([servers[index % 2].handle.remote(b"x" * 10 ** index) for index in range(5)])
+sizes = ray.get([servers[index % 2].handle.remote(b"x" * 10**index) for index in range(5)])
 assert sizes == [1, 10, 100, 1000, 10000]
 print("handled by the two actors:", dict(ray.get([each.report.remote() for each in servers])))
 

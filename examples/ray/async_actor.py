@@ -8,6 +8,7 @@ Prints:
     opened for all of them: ['a', 'b', 'c', 'd', 'e']
     awaited in the driver: [0, 2, 4]
 """
+
 import asyncio
 
 import ray
@@ -45,7 +46,10 @@ def double(number: int) -> int:
 
 async def main() -> None:
     """A driver that is a coroutine: refs can be awaited and gathered."""
-    print("awaited in the driver:", await asyncio.gather(*[double.remote(number) for number in range(3)]))
+    print(
+        "awaited in the driver:",
+        await asyncio.gather(*[double.remote(number) for number in range(3)]),
+    )
     assert await asyncio.wait_for(double.remote(21), timeout=60) == 42
 
 

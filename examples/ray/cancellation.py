@@ -9,6 +9,7 @@ Prints:
     by force: over
     a coroutine: cancelled, cleaned up: True
 """
+
 import asyncio
 
 import ray

@@ -8,6 +8,7 @@ Prints:
     started again: True, it knows 3 items
     all of them: {'apple': 5, 'fig': 3, 'kiwi': 4, 'pear': 4}
 """
+
 import json
 import os
 import tempfile

@@ -9,6 +9,7 @@ Prints:
     now all have ended: ['a', 'b', 'c']
     by the call's own choice: ok
 """
+
 import threading
 
 import ray
@@ -56,4 +57,7 @@ ready, _ = ray.wait(loads, num_returns=3, timeout=0)
 assert ready == []
 ray.get(store.let_go.remote(), timeout=60)
 print("now all have ended:", ray.get(loads, timeout=60))
-print("by the call's own choice:", ray.get(store.health.options(concurrency_group="io").remote(), timeout=60))
+print(
+    "by the call's own choice:",
+    ray.get(store.health.options(concurrency_group="io").remote(), timeout=60),
+)

@@ -9,6 +9,7 @@ Prints:
     one made inside it has it too: exact
     the driver has none: None
 """
+
 import os
 
 import ray
@@ -41,7 +42,10 @@ def variables(value: str) -> dict:
     return {"env_vars": {"SOLVER_MODE": value}}
 
 
-print("two tasks, two modes:", ray.get([mode.options(runtime_env=variables(value)).remote() for value in ("fast", "exact")]))
+print(
+    "two tasks, two modes:",
+    ray.get([mode.options(runtime_env=variables(value)).remote() for value in ("fast", "exact")]),
+)
 solver = Solver.options(runtime_env=variables("exact")).remote()
 print("an actor keeps its own:", ray.get(solver.what.remote()))
 print("one made inside it has it too:", ray.get(solver.of_a_task.remote()))

@@ -8,6 +8,7 @@ Prints:
     it went on from its checkpoint: report 10, begun again at step 6
     stopped early: 7
 """
+
 import json
 import os
 import tempfile
@@ -28,19 +29,31 @@ def train(config):
         with tempfile.TemporaryDirectory() as folder:
             with open(os.path.join(folder, "state.json"), "w") as file:
                 json.dump([x, step + 1], file)
-            tune.report({"loss": (3 - x) ** 2, "first": first}, checkpoint=tune.Checkpoint.from_directory(folder))
+            tune.report(
+                {"loss": (3 - x) ** 2, "first": first},
+                checkpoint=tune.Checkpoint.from_directory(folder),
+            )
 
 
 with tempfile.TemporaryDirectory() as storage:
     tuner = tune.Tuner(
         train,
         param_space={"lr": tune.grid_search([0.3, 0.1, 0.08, 0.06, 0.05, 0.04, 0.03, 0.02])},
-        tune_config=tune.TuneConfig(metric="loss", mode="min", max_concurrent_trials=1, scheduler=ASHAScheduler(max_t=10, grace_period=2)),
-        run_config=tune.RunConfig(storage_path=storage, failure_config=tune.FailureConfig(max_failures=1)),
+        tune_config=tune.TuneConfig(
+            metric="loss",
+            mode="min",
+            max_concurrent_trials=1,
+            scheduler=ASHAScheduler(max_t=10, grace_period=2),
+        ),
+        run_config=tune.RunConfig(
+            storage_path=storage, failure_config=tune.FailureConfig(max_failures=1)
+        ),
     )
     grid = tuner.fit()
     best = grid.get_best_result()
     print(f"{len(grid)} trials, {grid.num_errors} failed, the best has lr {best.config['lr']}")
-    print(f"it went on from its checkpoint: report {best.metrics['training_iteration']}, begun again at step {best.metrics['first']}")
+    print(
+        f"it went on from its checkpoint: report {best.metrics['training_iteration']}, begun again at step {best.metrics['first']}"
+    )
     early = sum(result.metrics["training_iteration"] < 10 for result in grid)
     print(f"stopped early: {early}")

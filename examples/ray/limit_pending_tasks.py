@@ -7,6 +7,7 @@ Prints:
     50 inputs, never more than 4 under way
     the sum of all squares: 40425
 """
+
 import ray
 
 LIMIT = 4

@@ -7,6 +7,7 @@ Prints:
     the most frequent: [('sea', 4), ('the', 3), ('and', 2)]
     words in all: 15
 """
+
 import zlib
 from collections import Counter
 
@@ -36,7 +37,9 @@ def reduce_share(*parts: list[tuple[str, int]]) -> dict[str, int]:
 
 
 mapped = [map_part.remote(text) for text in TEXTS]
-reduced = ray.get([reduce_share.remote(*[shares[index] for shares in mapped]) for index in range(REDUCERS)])
+reduced = ray.get(
+    [reduce_share.remote(*[shares[index] for shares in mapped]) for index in range(REDUCERS)]
+)
 counts = {word: count for share in reduced for word, count in share.items()}
 assert sum(len(share) for share in reduced) == len(counts)  # no word is with two reducers
 assert counts == Counter(" ".join(TEXTS).split())

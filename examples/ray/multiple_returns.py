@@ -10,6 +10,7 @@ Prints:
     wrong number: ValueError
     of a method: (10, 3)
 """
+
 import ray
 
 
@@ -53,7 +54,11 @@ class Statistics:
 
 print("three refs:", ray.get(levels.remote()))
 train, test = split.remote(list(range(10)), 0.8)
-print("split in two: train on {}, test on {}".format(*ray.get([size.remote(train), size.remote(test)])))
+print(
+    "split in two: train on {}, test on {}".format(
+        *ray.get([size.remote(train), size.remote(test)])
+    )
+)
 print("by the call's own choice:", ray.get(up_to.options(num_returns=4).remote(4)))
 try:
     ray.get(up_to.options(num_returns=2).remote(3))

@@ -9,6 +9,7 @@ Prints:
     in another namespace: 0
     nobody has this name: ValueError
 """
+
 import ray
 
 

@@ -7,6 +7,7 @@ Prints:
     20000 numbers sorted: True
     the same as sorted() gives: True
 """
+
 import random
 
 import ray

@@ -11,6 +11,7 @@ Prints:
     a ref to a ref: 1000000.0
     the caller's own is as it was: 1.0
 """
+
 import numpy as np
 import ray
 
@@ -25,7 +26,7 @@ def kind(value) -> str:
 def part(array: np.ndarray, index: int) -> float:
     """The sum up to that quarter. The array is shared memory on its node: it is read, not copied, and cannot be written to."""
     assert not array.flags.writeable
-    return float(array[:index * len(array) // 4].sum())
+    return float(array[: index * len(array) // 4].sum())
 
 
 @ray.remote(num_cpus=0.25)

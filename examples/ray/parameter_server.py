@@ -7,6 +7,7 @@ Prints:
     synchronous: found [3.0, -2.0, 0.5]
     asynchronous: found [3.0, -2.0, 0.5]
 """
+
 import numpy as np
 import ray
 

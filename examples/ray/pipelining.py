@@ -8,6 +8,7 @@ Prints:
     overlapped: [0, 1, 4, 9, 16, 25]
     fetched before the first was done: 2
 """
+
 import ray
 
 
@@ -49,7 +50,9 @@ class Worker:
         coming = self.source.next.remote()
         while (item := ray.get(coming)) is not None:
             coming = self.source.next.remote()
-            if not done:  # calls of one caller run in order: this one after the fetch of the second item
+            if (
+                not done
+            ):  # calls of one caller run in order: this one after the fetch of the second item
                 ahead = ray.get(self.source.how_many_given.remote())
             done.append(item * item)
         return done, ahead

@@ -10,6 +10,7 @@ Prints:
     too much for a bundle: refused
     after removal: its actors have ended
 """
+
 import threading
 
 import ray
@@ -44,16 +45,33 @@ class Member:
 
 group = placement_group([{"CPU": 1}, {"CPU": 1}], strategy="PACK")
 ray.get(group.ready(), timeout=60)  # or group.wait(60)
-print("reserved:", [{name: float(value) for name, value in bundle.items()} for bundle in group.bundle_specs])
+print(
+    "reserved:",
+    [{name: float(value) for name, value in bundle.items()} for bundle in group.bundle_specs],
+)
 
-members = [Member.options(scheduling_strategy=PlacementGroupSchedulingStrategy(
-    group, placement_group_bundle_index=index, placement_group_capture_child_tasks=True)).remote() for index in range(2)]
+members = [
+    Member.options(
+        scheduling_strategy=PlacementGroupSchedulingStrategy(
+            group, placement_group_bundle_index=index, placement_group_capture_child_tasks=True
+        )
+    ).remote()
+    for index in range(2)
+]
 places = ray.get([each.place.remote() for each in members])
-print("both actors in the group, on one node:", len(set(places)) == 1 and places[0][1] == group.id.hex())
+print(
+    "both actors in the group, on one node:",
+    len(set(places)) == 1 and places[0][1] == group.id.hex(),
+)
 print("a task of an actor stays in the group:", ray.get(members[0].of_a_task.remote()) == places[0])
 
 try:
-    ray.get(Member.options(num_cpus=2, scheduling_strategy=PlacementGroupSchedulingStrategy(group)).remote().place.remote(), timeout=60)
+    ray.get(
+        Member.options(num_cpus=2, scheduling_strategy=PlacementGroupSchedulingStrategy(group))
+        .remote()
+        .place.remote(),
+        timeout=60,
+    )
 except Exception:
     print("too much for a bundle: refused")
 

@@ -7,6 +7,7 @@ Prints:
     the progress never went back and came to 1.0
     pi is about 3.1
 """
+
 import random
 
 import ray

@@ -9,6 +9,7 @@ Prints:
     then the slow one: 0
     in time: GetTimeoutError
 """
+
 import asyncio
 
 import ray
@@ -37,7 +38,9 @@ def square(number: int, after=None) -> int:
 
 
 gate = Gate.remote()
-waiting = [square.remote(0, gate.passed.remote())] + [square.remote(number) for number in range(1, 5)]
+waiting = [square.remote(0, gate.passed.remote())] + [
+    square.remote(number) for number in range(1, 5)
+]
 slow = waiting[0]
 
 seen = []

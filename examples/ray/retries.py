@@ -9,6 +9,7 @@ Prints:
     another error at once: KeyError, run 1
     given up: WorkerCrashedError
 """
+
 import os
 import tempfile
 
@@ -49,11 +50,17 @@ def always_lost() -> None:
 
 with tempfile.TemporaryDirectory() as folder:
     print("after two lost processes: run", ray.get(lost_twice.remote(folder)))
-    print("after two errors worth a retry: run", ray.get(raises.remote(folder, ConnectionError("busy"))))
+    print(
+        "after two errors worth a retry: run",
+        ray.get(raises.remote(folder, ConnectionError("busy"))),
+    )
     try:
         ray.get(raises.remote(folder, KeyError("wrong")))
     except KeyError:
-        print("another error at once: KeyError, run", os.path.getsize(os.path.join(folder, "KeyError")))
+        print(
+            "another error at once: KeyError, run",
+            os.path.getsize(os.path.join(folder, "KeyError")),
+        )
     try:
         ray.get(always_lost.remote())
     except ray.exceptions.WorkerCrashedError:

@@ -9,6 +9,7 @@ Prints:
     an endless one, stopped: [1, 1, 2, 3, 5, 8]
     after the third item: ValueError
 """
+
 import ray
 
 
@@ -16,7 +17,7 @@ import ray
 def chunks(numbers: list[int], size: int):
     """Pieces of the list, of at most `size`."""
     for start in range(0, len(numbers), size):
-        yield numbers[start:start + size]
+        yield numbers[start : start + size]
 
 
 @ray.remote(num_cpus=0.5)
@@ -49,7 +50,9 @@ def breaks(after: int):
 print("chunks:", [ray.get(ref) for ref in chunks.remote(list(range(8)), 3)])
 
 # The items are refs: they go on to other tasks without coming here.
-print("sums while it runs:", ray.get([total.remote(ref) for ref in chunks.remote(list(range(8)), 3)]))
+print(
+    "sums while it runs:", ray.get([total.remote(ref) for ref in chunks.remote(list(range(8)), 3)])
+)
 
 numbers = Fibonacci.remote()
 stream = numbers.run.options(_generator_backpressure_num_objects=4).remote()

@@ -11,6 +11,7 @@ Prints:
     a constructor that raised: ActorDiedError
     good ones of a batch: [0, 10, 20]
 """
+
 import ray
 
 

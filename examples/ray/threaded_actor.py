@@ -8,6 +8,7 @@ Prints:
     added by 4 threads: 4000
     a thread of the actor's own has counted: True
 """
+
 import threading
 
 import ray

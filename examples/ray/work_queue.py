@@ -8,6 +8,7 @@ Prints:
     the sum of what was produced: 435
     nothing left: Empty
 """
+
 import ray
 from ray.util.queue import Empty, Queue
 

@@ -10,6 +10,7 @@ The schema is the only place a message is described. Written from it:
   python_convert.{h,cc}   struct <-> dict, for the extension module
 A schema construct this generator does not know is an error, never skipped.
 """
+
 import pathlib
 import sys
 

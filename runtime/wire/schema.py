@@ -1,23 +1,27 @@
 """Reads the subset of Cap'n Proto's schema language that the control messages use."""
+
 import dataclasses
 import pathlib
 import re
 
-INTEGERS = {f"{sign}Int{bits}": f"std::{'u' if sign else ''}int{bits}_t"
-            for sign in ("U", "") for bits in (8, 16, 32, 64)}
+INTEGERS = {
+    f"{sign}Int{bits}": f"std::{'u' if sign else ''}int{bits}_t"
+    for sign in ("U", "")
+    for bits in (8, 16, 32, 64)
+}
 ORDER = ["types", "session", "node", "client", "process", "journal"]
 
 
 @dataclasses.dataclass
 class Type:
-    kind: str            # bool, int, float, text, data, id, enum, struct, list
-    name: str = ""       # of the schema: UInt32, NodeId, Failure
+    kind: str  # bool, int, float, text, data, id, enum, struct, list
+    name: str = ""  # of the schema: UInt32, NodeId, Failure
     item: "Type | None" = None
 
 
 @dataclasses.dataclass
 class Field:
-    name: str            # as in the schema: camelCase
+    name: str  # as in the schema: camelCase
     type: Type
     default: str | None
 
@@ -46,7 +50,7 @@ class Schema:
     structs: dict[str, Struct]
     enums: dict[str, Enum]
     ids: list[str]
-    kinds: list[tuple[str, str]]   # (union field, struct name), in wire order
+    kinds: list[tuple[str, str]]  # (union field, struct name), in wire order
     events: list[tuple[str, str]]  # the same of the journal's Event
 
 

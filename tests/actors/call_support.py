@@ -140,7 +140,9 @@ class Actor:
                 server = native.CallServer(self.path)
                 os.write(_ready[1], b"x")
                 if serving.pop("loop", False):
-                    server.serve_on_loop(asyncio.new_event_loop(), make(), max_concurrency, **serving)
+                    server.serve_on_loop(
+                        asyncio.new_event_loop(), make(), max_concurrency, **serving
+                    )
                 else:
                     server.serve(make(), max_concurrency, **serving)
                 code = 0

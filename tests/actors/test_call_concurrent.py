@@ -246,8 +246,11 @@ def test_exit_in_a_coroutine_ends_the_actor(start):
 def test_many_callers_of_a_loop(start):
     actor = start(Async, 1000, loop=True)
     channels = [actor.connect() for _ in range(20)]
-    refs = [c.call("nap" if i % 2 else "at_once", *((0.001, i) if i % 2 else (i,)))
-            for i in range(100) for c in channels]
+    refs = [
+        c.call("nap" if i % 2 else "at_once", *((0.001, i) if i % 2 else (i,)))
+        for i in range(100)
+        for c in channels
+    ]
     assert get(refs, 60) == [i for i in range(100) for _ in channels]
     for c in channels[1:]:
         c.close()

@@ -204,8 +204,12 @@ def test_a_subinterpreter_is_refused_with_a_sentence():
         "except ImportError: import _xxsubinterpreters as i\n"
         "i.run_string(i.create(), sys.argv[1])\n"
     )
-    done = subprocess.run([sys.executable, "-c", code, _IN_A_SUBINTERPRETER % native.__file__],
-                          capture_output=True, text=True, timeout=60)
+    done = subprocess.run(
+        [sys.executable, "-c", code, _IN_A_SUBINTERPRETER % native.__file__],
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
     assert "refused:" in done.stdout and "subinterpreter" in done.stdout, done.stdout + done.stderr
 
 
@@ -246,8 +250,12 @@ _INTERRUPTED = textwrap.dedent("""
 @pytest.mark.parametrize("how", ["get", "wait", "follower"])
 def test_ctrl_c_ends_a_wait(start, fifo, how):
     actor = start(Counter)
-    done = subprocess.run([sys.executable, "-c", _INTERRUPTED, native.__file__, actor.path, how, str(fifo)],
-                          timeout=60, capture_output=True, text=True)
+    done = subprocess.run(
+        [sys.executable, "-c", _INTERRUPTED, native.__file__, actor.path, how, str(fifo)],
+        timeout=60,
+        capture_output=True,
+        text=True,
+    )
     assert done.returncode == 0, done.stdout + done.stderr
 
 

@@ -27,8 +27,14 @@ def overlapping_buffers():
     """A value whose 100 buffers are each all of it: copies would take a hundred times of what came."""
     head = b"\x07" + struct.pack("<I", 4) + b"\x80\x05N."
     size = 16 + 100 * 24 + len(head)
-    value = struct.pack("<IIQ", 0x626F5254, 100, len(head)) + struct.pack("<QQQ", 0, size, 0) * 100 + head
-    return struct.pack("<HHHHH", 0, 1, 0, 0, 4) + b"echo" + b"\x09" + struct.pack("<I", size) + value
+    value = (
+        struct.pack("<IIQ", 0x626F5254, 100, len(head))
+        + struct.pack("<QQQ", 0, size, 0) * 100
+        + head
+    )
+    return (
+        struct.pack("<HHHHH", 0, 1, 0, 0, 4) + b"echo" + b"\x09" + struct.pack("<I", size) + value
+    )
 
 
 HOSTILE = {
@@ -51,8 +57,13 @@ HOSTILE = {
     "name length": frame(struct.pack("<HHHHHHI", 0, 0, 0, 0, 60000, 0, 0), flags=2),
     "name utf8": frame(struct.pack("<HHHHH", 0, 0, 0, 0, 2) + b"\xff\xfe" + b"\0" * 4, flags=2),
     "no value": frame(struct.pack("<HHHHH", 0, 1, 0, 0, 4) + b"echo" + b"\x7f\0", flags=2),
-    "value length": frame(struct.pack("<HHHHH", 0, 1, 0, 0, 4) + b"echo" + b"\x05\xff\xff\xff\xff" + b"\0" * 5, flags=2),
-    "overlapping buffers": frame((overlapping_buffers() + b"\0" * 7)[:(len(overlapping_buffers()) + 7) // 8 * 8], flags=2),
+    "value length": frame(
+        struct.pack("<HHHHH", 0, 1, 0, 0, 4) + b"echo" + b"\x05\xff\xff\xff\xff" + b"\0" * 5,
+        flags=2,
+    ),
+    "overlapping buffers": frame(
+        (overlapping_buffers() + b"\0" * 7)[: (len(overlapping_buffers()) + 7) // 8 * 8], flags=2
+    ),
     "tail": frame(CALL_F + b"\0" * 64, flags=2),
 }
 
@@ -124,7 +135,9 @@ def test_slow_reader_is_paused_and_others_are_served(start):
     s.sendall(frame(body, flags=2) + b"".join(frame(again, seq=i) for i in range(2, REPLIES + 1)))
     c = actor.connect()
     assert [get(c.call("inc"), 20) for _ in range(100)] == list(range(1, 101))
-    assert resident_mib(actor.pid) - before < REPLIES / 2, "MiB: half of what it is asked for and nobody reads"
+    assert resident_mib(actor.pid) - before < REPLIES / 2, (
+        "MiB: half of what it is asked for and nobody reads"
+    )
     received = 0
     while received < REPLIES << 20:  # and the slow one gets everything, late
         received += len(s.recv(1 << 20))

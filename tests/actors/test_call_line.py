@@ -108,7 +108,9 @@ def test_names_that_a_call_was_to_carry_do_not_get_lost_with_it(start):
     c = start(Log).connect()
     ref, resolver = native.pending_ref()
     first, second = c.call("note", 1, ref, name=1), c.call("note", 2, name=2)
-    resolver.set_error(ACTOR_DIED, "no value")  # the first call of this method with this keyword is never sent
+    resolver.set_error(
+        ACTOR_DIED, "no value"
+    )  # the first call of this method with this keyword is never sent
     failed(first)
     assert get(second, 20) == [2, ("name", 2)]
     assert get(c.call("note", 3, name=3), 20) == [3, ("name", 3)]
@@ -122,7 +124,9 @@ def test_values_of_all_sizes_are_filled_in(start):
         made = c.call("echo", "before", ref, x=ref)
         resolver.set_value(numpy.full(size, 7, dtype=numpy.uint8))
         (before, array), named = get(made, 20)
-        assert before == "before" and array.nbytes == size and bytes(array[:3]) == b"\7" * min(3, size)
+        assert (
+            before == "before" and array.nbytes == size and bytes(array[:3]) == b"\7" * min(3, size)
+        )
         assert named["x"].nbytes == size
     answers = [c.call("echo", c.call("big", size)) for size in (1000, 300_000, 20_000_000)]
     assert [len(each) for each in get(answers, 20)] == [1000, 300_000, 20_000_000]

@@ -29,8 +29,30 @@ from call_support import (
 
 def test_values_come_back_as_they_were(start):
     c = start(Counter).connect()
-    values = [None, True, False, 0, -1, 2**63 - 1, -(2**63), 2**80, 0.5, float("inf"), b"", b"\0" * 100,
-              "", "h\u00e9", "\ud800", [], {"a": [1, (2, 3)]}, {1, 2}, 1j, ..., range(3), "x" * 300000]
+    values = [
+        None,
+        True,
+        False,
+        0,
+        -1,
+        2**63 - 1,
+        -(2**63),
+        2**80,
+        0.5,
+        float("inf"),
+        b"",
+        b"\0" * 100,
+        "",
+        "h\u00e9",
+        "\ud800",
+        [],
+        {"a": [1, (2, 3)]},
+        {1, 2},
+        1j,
+        ...,
+        range(3),
+        "x" * 300000,
+    ]
     refs = [c.call("echo", v) for v in values]
     assert get(refs, 20) == values
     assert [type(v) for v in get(refs)] == [type(v) for v in values]
@@ -216,7 +238,10 @@ def test_a_ref_is_an_argument_by_its_value(start):
     with pytest.raises(KeyError):
         get(b.call("echo", a.call("boom")), 20)
     inside = a.call("inc")
-    assert get(b.call("echo", 1, [inside], x={"k": inside}), 20) == ((1, [inside]), {"x": {"k": inside}}), "a ref inside stays one"
+    assert get(b.call("echo", 1, [inside], x={"k": inside}), 20) == (
+        (1, [inside]),
+        {"x": {"k": inside}},
+    ), "a ref inside stays one"
     assert get(inside, 20) == 3
 
 
@@ -261,7 +286,6 @@ def test_futures_complete_without_a_waiter(start):
 
 def test_await(start):
     c = start(Counter).connect()
-
 
     async def outer():
         async def one(ref):
@@ -327,8 +351,15 @@ def test_task_error_factory_gets_the_particulars(start):
             get(c.call(method), 20)
     exception, type_name, text, traceback_text, method, description, of_argument = seen[0]
     assert isinstance(exception, KeyError) and type_name == "KeyError" and text == "'missing'"
-    assert "_deeper" in traceback_text and method == "boom" and description.startswith("actor Test") and of_argument is False
-    assert type(seen[1][0]) is Odd and vars(seen[1][0]) == {"a": 1, "b": 2} and seen[1][2] == "odd one"
+    assert (
+        "_deeper" in traceback_text
+        and method == "boom"
+        and description.startswith("actor Test")
+        and of_argument is False
+    )
+    assert (
+        type(seen[1][0]) is Odd and vars(seen[1][0]) == {"a": 1, "b": 2} and seen[1][2] == "odd one"
+    )
     assert seen[2][0] is None and seen[2][1].endswith("Stubborn") and seen[2][2] == "a stubborn one"
 
 
@@ -358,7 +389,9 @@ class _Grenade:
 
 def test_too_large_is_named_and_survived(start):
     c = start(Counter).connect()
-    with pytest.raises(CallError, match=r"arguments of echo\(\) take 17.6 MiB, one call may take 16"):
+    with pytest.raises(
+        CallError, match=r"arguments of echo\(\) take 17.6 MiB, one call may take 16"
+    ):
         c.call("echo", *[b"x" * (90 << 10)] * 200)  # none of them large enough for shared memory
     assert len(get(c.call("echo", b"x" * (17 << 20)), 20)) == 17 << 20
     assert len(get(c.call("big", 17 << 20), 20)) == 17 << 20

@@ -1,4 +1,5 @@
 """What a session knows of launches, actors and groups: who waits wakes, and what is kept does not grow with its age."""
+
 from __future__ import annotations
 
 import gc
@@ -18,7 +19,9 @@ def test_a_board_wakes_who_waits_and_forgets() -> None:
     seen: list[dict] = []
     board.subscribe("launch", "a", lambda info, _: seen.append(info))
     got: list[object] = []
-    thread = threading.Thread(target=lambda: got.append(board.wait("launch", "a", lambda info: info["n"] == 2, 10)))
+    thread = threading.Thread(
+        target=lambda: got.append(board.wait("launch", "a", lambda info: info["n"] == 2, 10))
+    )
     thread.start()
     board.post("launch", "a", {"n": 1})
     board.post("launch", "a", {"n": 2}, b"x")
@@ -65,7 +68,9 @@ class _Control:
         self.state, self.pushed = state, pushed
         self.session: Session | None = None
 
-    def request(self, kind: str, fields: dict, attachment: bytes, timeout: float) -> tuple[str, dict, bytes]:
+    def request(
+        self, kind: str, fields: dict, attachment: bytes, timeout: float
+    ) -> tuple[str, dict, bytes]:
         assert self.session is not None
         if self.pushed:
             self.session.push("GroupUpdate", {"info": {"group": "a", "state": self.pushed}}, b"")
@@ -92,7 +97,10 @@ def test_a_board_hears_of_an_end_once_and_keeps_it_current() -> None:
     board.post("launch", "a", end)
     board.post("launch", "a", {"state": "running", "watchers": 2})  # was overtaken
     board.post("launch", "a", {**end, "watchers": 1})
-    assert board.wait("launch", "a", lambda info: info["watchers"] == 1, 0.01)[0]["state"] == "terminal"
+    assert (
+        board.wait("launch", "a", lambda info: info["watchers"] == 1, 0.01)[0]["state"]
+        == "terminal"
+    )
     assert seen == [end]
 
 
@@ -113,7 +121,9 @@ def test_news_of_an_actor_that_was_forgotten_are_not_kept() -> None:
     assert (kept(board), seen) == (0, [{"state": "alive"}])
 
 
-def test_an_actor_whose_end_is_heard_before_the_answer_to_who_asked_for_it_is_known_to_be_dead() -> None:
+def test_an_actor_whose_end_is_heard_before_the_answer_to_who_asked_for_it_is_known_to_be_dead() -> (
+    None
+):
     board = watched_state.Board()
     board.subscribe("actor", "a", lambda *_: None)
     board.post("actor", "a", {"state": "dead"})
@@ -121,7 +131,9 @@ def test_an_actor_whose_end_is_heard_before_the_answer_to_who_asked_for_it_is_kn
     assert board.get("actor", "a") == ({"state": "dead"}, b"")
 
 
-@pytest.mark.parametrize(("noun", "end"), [("group", "removed"), ("group", "infeasible"), ("launch", "terminal")])
+@pytest.mark.parametrize(
+    ("noun", "end"), [("group", "removed"), ("group", "infeasible"), ("launch", "terminal")]
+)
 def test_of_what_ended_the_latest_are_kept(noun: str, end: str) -> None:
     board = watched_state.Board()
     for number in range(watched_state.ENDED_MAX + 10):
@@ -134,7 +146,9 @@ def test_of_what_ended_the_latest_are_kept(noun: str, end: str) -> None:
 
 def test_a_launch_is_kept_while_its_handle_lives() -> None:
     board = watched_state.Board()
-    session = SimpleNamespace(board=board, returns=0, follow=lambda noun, identity, returns: board.follow(noun, identity))
+    session = SimpleNamespace(
+        board=board, returns=0, follow=lambda noun, identity, returns: board.follow(noun, identity)
+    )
     handle = LaunchHandle(session, "mine")
     for launch in ("mine", *map(str, range(watched_state.ENDED_MAX + 10))):
         board.post("launch", launch, {"state": "terminal"})

@@ -1,4 +1,5 @@
 """Exceptions on their way: what loads again, and as what. Without processes."""
+
 from __future__ import annotations
 
 import pickle
@@ -78,7 +79,12 @@ def test_one_whose_init_does_not_take_its_args(error: Any) -> None:
     with pytest.raises(TypeError):
         pickle.loads(pickle.dumps(error))
     came = round_trip(error)
-    assert type(came) is type(error) and came.args == error.args and str(came) == str(error) and came.code == 7
+    assert (
+        type(came) is type(error)
+        and came.args == error.args
+        and str(came) == str(error)
+        and came.code == 7
+    )
 
 
 def test_args_are_what_they_were() -> None:
@@ -86,7 +92,10 @@ def test_args_are_what_they_were() -> None:
     assert str(round_trip(Longer("x"))) == "longer: x"
 
 
-@pytest.mark.parametrize("error", [Told(7, "there"), KeyError("x"), OSError(2, "gone", "file"), exceptions.TroupeError("x")])
+@pytest.mark.parametrize(
+    "error",
+    [Told(7, "there"), KeyError("x"), OSError(2, "gone", "file"), exceptions.TroupeError("x")],
+)
 def test_others_are_left_alone(error: BaseException) -> None:
     assert carried(error) is error
     came = round_trip(error)
@@ -103,7 +112,9 @@ def test_what_is_no_exception_is_itself() -> None:
 
 
 def test_a_serializer_of_the_users_goes_first() -> None:
-    register_serializer(Two, serializer=lambda error: error.code, deserializer=lambda code: Two(code, "told"))
+    register_serializer(
+        Two, serializer=lambda error: error.code, deserializer=lambda code: Two(code, "told")
+    )
     try:
         assert str(pickle.loads(pickled(Two(7, "there")))) == "7 for told"
     finally:
@@ -143,6 +154,8 @@ def test_each_in_a_group(locked: bool) -> None:
 
 def test_it_stays_so_in_errors_of_errors() -> None:
     error = exceptions.with_type_of(exceptions.TaskError, Two(7, "there"), "f() raised Two")
-    again = pickle.loads(pickle.dumps(exceptions.with_type_of(exceptions.TaskError, error, "g() raised it")))
+    again = pickle.loads(
+        pickle.dumps(exceptions.with_type_of(exceptions.TaskError, error, "g() raised it"))
+    )
     assert isinstance(again, Two) and isinstance(again, exceptions.TaskError) and again.code == 7
     assert type(again.cause.cause) is Two

@@ -1,4 +1,5 @@
 """What Troupe pickles functions and classes with: their code keeps its file's name."""
+
 from __future__ import annotations
 
 import pickle
@@ -18,8 +19,14 @@ def make_local() -> Callable[[], Any]:
     return Local
 
 
-@pytest.mark.parametrize("dumps", [cloudpickle.dumps, capture.cloudpickled,
-                                   lambda value: capture.dumps(value, (), {}, what="it")])
+@pytest.mark.parametrize(
+    "dumps",
+    [
+        cloudpickle.dumps,
+        capture.cloudpickled,
+        lambda value: capture.dumps(value, (), {}, what="it"),
+    ],
+)
 def test_code_keeps_its_file(dumps: Callable[[Any], bytes]) -> None:
     value = pickle.loads(dumps(make_local()))
     method = (value[0] if isinstance(value, tuple) else value).method
@@ -28,6 +35,8 @@ def test_code_keeps_its_file(dumps: Callable[[Any], bytes]) -> None:
 
 def test_buffers_go_beside_it() -> None:
     taken: list[pickle.PickleBuffer] = []
-    data = cloudpickle.dumps([lambda: 1, pickle.PickleBuffer(bytearray(b"beside"))], 5, taken.append)
+    data = cloudpickle.dumps(
+        [lambda: 1, pickle.PickleBuffer(bytearray(b"beside"))], 5, taken.append
+    )
     function, beside = pickle.loads(data, buffers=taken)
     assert function() == 1 and bytes(beside) == b"beside"

@@ -1,4 +1,5 @@
 """What an actor's process does with the refs inside its constructor's arguments, as its maker brings them; without a cluster."""
+
 from __future__ import annotations
 
 import pickle
@@ -30,7 +31,9 @@ def test_what_cannot_be_loaded_is_the_constructors_error() -> None:
 
 
 @pytest.mark.parametrize("lost", [True, False])
-def test_a_maker_that_does_not_come_costs_what_needs_it(monkeypatch: pytest.MonkeyPatch, lost: bool) -> None:
+def test_a_maker_that_does_not_come_costs_what_needs_it(
+    monkeypatch: pytest.MonkeyPatch, lost: bool
+) -> None:
     def loaded(pickled: bytes, late: bytes) -> tuple:
         if lost:
             raise exceptions.ObjectLostError("its owner ended")
@@ -38,10 +41,15 @@ def test_a_maker_that_does_not_come_costs_what_needs_it(monkeypatch: pytest.Monk
 
     monkeypatch.setattr(constructor, "_loaded", loaded)
     monkeypatch.setattr(constructor.native, "received_refs", lambda names, holder: None)
-    payload = constructor._MARK + pickle.dumps((b"holder", "another host", b"names", b"", b"pickled"))
+    payload = constructor._MARK + pickle.dumps(
+        (b"holder", "another host", b"names", b"", b"pickled")
+    )
     assert constructor.Brought(lambda: ()).given() is None
     if not lost:
         assert constructor.load(payload, lambda loaded: None) == (Exception, (1,), {})
         return
-    with pytest.raises(exceptions.OwnerDiedError, match="did not come within 60 s from the process that made the actor.*its owner ended"):
+    with pytest.raises(
+        exceptions.OwnerDiedError,
+        match="did not come within 60 s from the process that made the actor.*its owner ended",
+    ):
         constructor.load(payload, lambda loaded: None)

@@ -1,4 +1,5 @@
 """The loop of an actor with coroutines: what it asks before it waits, and what it must not miss meanwhile."""
+
 from __future__ import annotations
 
 import asyncio
@@ -48,10 +49,16 @@ def test_a_socket_is_seen_beside_polls_that_always_run_something(loop) -> None:
     assert polls.count <= 3
 
 
-def test_it_does_not_wait_after_a_poll_that_ran_something(loop, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_it_does_not_wait_after_a_poll_that_ran_something(
+    loop, monkeypatch: pytest.MonkeyPatch
+) -> None:
     waits: list[float | None] = []
     select = event_loop.selectors.DefaultSelector.select
-    monkeypatch.setattr(event_loop.selectors.DefaultSelector, "select", lambda self, timeout=None: (waits.append(timeout), select(self, timeout))[1])
+    monkeypatch.setattr(
+        event_loop.selectors.DefaultSelector,
+        "select",
+        lambda self, timeout=None: (waits.append(timeout), select(self, timeout))[1],
+    )
     polls = Polls(loop)
     loop.poll_first(polls)
     loop.run_forever()

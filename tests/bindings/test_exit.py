@@ -4,6 +4,7 @@ Method: the thread connects to a socket that never answers; the socket is closed
 when the interpreter is ending already, so that the thread comes back too late. (Without care that was
 std::terminate.) Another thread is in Python code that the extension has called: a value is pickled.
 """
+
 from __future__ import annotations
 
 import os
@@ -65,9 +66,16 @@ sys.exit(3)
 """
 
 
-@pytest.mark.parametrize("code", [CODE, INSIDE], ids=["the extension waits", "Python code that the extension has called"])
+@pytest.mark.parametrize(
+    "code", [CODE, INSIDE], ids=["the extension waits", "Python code that the extension has called"]
+)
 def test_a_thread_that_comes_back_while_the_interpreter_ends(code: str, tmp_path: Path) -> None:
-    done = subprocess.run([sys.executable, "-c", code, str(tmp_path / "socket")], capture_output=True, text=True, timeout=60,
-                          env={**os.environ})
+    done = subprocess.run(
+        [sys.executable, "-c", code, str(tmp_path / "socket")],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        env={**os.environ},
+    )
     assert done.returncode == 3, (done.returncode, done.stderr)
     assert (done.stdout, done.stderr) == ("finalised", "")

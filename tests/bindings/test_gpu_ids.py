@@ -1,4 +1,5 @@
 """get_gpu_ids(): the names that the node's devices have, in every kind of process. Method: the process's beginning and its actor are data."""
+
 from __future__ import annotations
 
 from types import SimpleNamespace
@@ -22,8 +23,12 @@ CASES = [  # what the process began with, what the node has given its actor (Non
 
 
 @pytest.mark.parametrize(("began", "given", "ids"), CASES)
-def test_ids_are_as_the_nodes_mask_names_them(monkeypatch: pytest.MonkeyPatch, began: dict, given: list | None, ids: list) -> None:
+def test_ids_are_as_the_nodes_mask_names_them(
+    monkeypatch: pytest.MonkeyPatch, began: dict, given: list | None, ids: list
+) -> None:
     monkeypatch.setattr(variables, "began_with", began)
-    monkeypatch.setattr(ActorContext, "current", None if given is None else SimpleNamespace(gpu_ids=given))
+    monkeypatch.setattr(
+        ActorContext, "current", None if given is None else SimpleNamespace(gpu_ids=given)
+    )
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "7")  # what the program has made of it since
     assert troupe.get_gpu_ids() == ids

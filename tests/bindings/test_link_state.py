@@ -1,5 +1,6 @@
 """What a link to an actor makes of the head's word of it, by the numbers of
 `_actors/link_state.py`; and any lives of an actor, told in order and out of it."""
+
 from __future__ import annotations
 
 import random
@@ -19,11 +20,24 @@ from troupe._actors.link_state import (
 )
 
 
-def told(link: LinkState, state: str, incarnation: int = 0, restarts: int = 0, process: str = "",
-         gives: bool = False, restartable: bool = True) -> tuple[str, ...]:
+def told(
+    link: LinkState,
+    state: str,
+    incarnation: int = 0,
+    restarts: int = 0,
+    process: str = "",
+    gives: bool = False,
+    restartable: bool = True,
+) -> tuple[str, ...]:
     """Word of an actor that may run again, unless said otherwise."""
-    return link.told(state, incarnation=incarnation, restarts=restarts, process=process,
-                     gives=gives, restartable=restartable)
+    return link.told(
+        state,
+        incarnation=incarnation,
+        restarts=restarts,
+        process=process,
+        gives=gives,
+        restartable=restartable,
+    )
 
 
 def alive(incarnation: int = 1, restarts: int = 0) -> LinkState:

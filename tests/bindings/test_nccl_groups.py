@@ -1,4 +1,5 @@
 """NCCL groups are aborted together. Method: torch's own module, with backends that note what is asked of them; real ones: tests/gpu."""
+
 from __future__ import annotations
 
 import types
@@ -43,14 +44,28 @@ class Group:
 
 
 def module_of(*groups: Any) -> types.SimpleNamespace:
-    return types.SimpleNamespace(ProcessGroupNCCL=Backend, _world=types.SimpleNamespace(pg_map=dict.fromkeys(groups)))
+    return types.SimpleNamespace(
+        ProcessGroupNCCL=Backend, _world=types.SimpleNamespace(pg_map=dict.fromkeys(groups))
+    )
 
 
-def test_all_communicators_are_aborted_in_one_group_the_latest_first(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_all_communicators_are_aborted_in_one_group_the_latest_first(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     said: list[str] = []
     world = Backend("world", said)
-    monkeypatch.setitem(nccl_groups.sys.modules, nccl_groups._MODULE,
-                        module_of(Group(world), Group(None), Group(world), object(), Group(Backend("unused", said, used=False)), Group(Backend("third", said))))
+    monkeypatch.setitem(
+        nccl_groups.sys.modules,
+        nccl_groups._MODULE,
+        module_of(
+            Group(world),
+            Group(None),
+            Group(world),
+            object(),
+            Group(Backend("unused", said, used=False)),
+            Group(Backend("third", said)),
+        ),
+    )
     thread = nccl_groups.abort_all()
     assert thread is not None
     thread.join(LIMIT_S)

@@ -1,4 +1,5 @@
 """The package by itself, without a cluster: importing, what travels, errors, options."""
+
 from __future__ import annotations
 
 import math
@@ -24,7 +25,9 @@ from troupe.launch import _errors, distributed
 
 def run(code: str, **env: str) -> str:
     """A program's output, in a process of its own."""
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env={**os.environ, **env})
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, env={**os.environ, **env}
+    )
     assert done.returncode == 0, done.stderr
     return done.stdout
 
@@ -119,11 +122,21 @@ def test_what_would_end_the_caller_in_silence_does_not(cause: BaseException) -> 
     assert str(error) == "the text" and error.rank == 3 and error.cause is cause
 
 
-@pytest.mark.parametrize("cause", [KeyError("x"), FileNotFoundError(2, "no such file", "a.txt"),
-                                   Custom(7, why="because"), UnicodeDecodeError("utf8", b"x", 0, 1, "bad")])
+@pytest.mark.parametrize(
+    "cause",
+    [
+        KeyError("x"),
+        FileNotFoundError(2, "no such file", "a.txt"),
+        Custom(7, why="because"),
+        UnicodeDecodeError("utf8", b"x", 0, 1, "bad"),
+    ],
+)
 def test_an_error_is_also_of_its_cause_s_type(cause: BaseException) -> None:
     error = exceptions.with_type_of(exceptions.LaunchError, cause, "the text", rank=3)
-    for each in (error, pickle.loads(pickle.dumps(error)) if not isinstance(cause, Custom) else error):
+    for each in (
+        error,
+        pickle.loads(pickle.dumps(error)) if not isinstance(cause, Custom) else error,
+    ):
         assert isinstance(each, type(cause)) and isinstance(each, exceptions.LaunchError)
         assert str(each) == "the text" and each.rank == 3 and each.args == cause.args
     if isinstance(cause, Custom):
@@ -131,7 +144,11 @@ def test_an_error_is_also_of_its_cause_s_type(cause: BaseException) -> None:
     if isinstance(cause, OSError):
         assert (error.errno, error.filename) == (2, "a.txt")
     nested = exceptions.with_type_of(exceptions.TaskError, error, "outer")
-    assert isinstance(nested, type(cause)) and isinstance(nested, exceptions.TaskError) and str(nested) == "outer"
+    assert (
+        isinstance(nested, type(cause))
+        and isinstance(nested, exceptions.TaskError)
+        and str(nested) == "outer"
+    )
 
 
 def test_a_capture_is_named() -> None:
@@ -143,7 +160,9 @@ def test_a_capture_is_named() -> None:
     with pytest.raises(exceptions.LaunchError, match="captures `lock`") as caught:
         capture.dumps(uses, (1,), {}, what="the function")
     assert isinstance(caught.value, TypeError)
-    with pytest.raises(exceptions.LaunchError, match="`table` .bytearray, 3.0 MiB.*limit is 1.0 MiB"):
+    with pytest.raises(
+        exceptions.LaunchError, match="`table` .bytearray, 3.0 MiB.*limit is 1.0 MiB"
+    ):
         capture.dumps(lambda: table, (), {}, what="the function", limit=1 << 20)
     with pytest.raises(exceptions.LaunchError, match="argument `data`"):
         capture.dumps(len, (), {"data": table}, what="the function", limit=1 << 20)
@@ -162,16 +181,36 @@ def test_captures_of_classes_are_found_in_their_methods() -> None:
 
 
 def test_which_variables_travel(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name, value in {"NCCL_DEBUG": "INFO", "OMP_NUM_THREADS": "3", "SET_HERE": "x", "TROUPE_TOKEN_FILE": "/t", "RANK": "3",
-                        "PATH": os.environ["PATH"] + ":/b"}.items():
+    for name, value in {
+        "NCCL_DEBUG": "INFO",
+        "OMP_NUM_THREADS": "3",
+        "SET_HERE": "x",
+        "TROUPE_TOKEN_FILE": "/t",
+        "RANK": "3",
+        "PATH": os.environ["PATH"] + ":/b",
+    }.items():
         monkeypatch.setenv(name, value)
-    session = SimpleNamespace(in_process=False, store={"spread_asked": math.inf}, job="7f3a02bc", namespace="prod", embedded=None)
+    session = SimpleNamespace(
+        in_process=False,
+        store={"spread_asked": math.inf},
+        job="7f3a02bc",
+        namespace="prod",
+        embedded=None,
+    )
     built = environment.build({"env_vars": {"A": "b"}}, ["TROUPE_*"], session=session)
     names = {item["name"] for item in built["env"]}
     assert {"NCCL_DEBUG", "OMP_NUM_THREADS", "SET_HERE", "A"} <= names
-    assert [each["value"] for each in built["env"] if each["name"] in ("TROUPE_JOB_ID", "TROUPE_NAMESPACE")] == ["7f3a02bc", "prod"]
+    assert [
+        each["value"]
+        for each in built["env"]
+        if each["name"] in ("TROUPE_JOB_ID", "TROUPE_NAMESPACE")
+    ] == ["7f3a02bc", "prod"]
     assert not names & {"RANK", "PATH", "TROUPE_TOKEN_FILE"}
-    assert "SET_HERE" in built["travelled"] and "A" not in built["travelled"] and not built["fresh_interpreter"]
+    assert (
+        "SET_HERE" in built["travelled"]
+        and "A" not in built["travelled"]
+        and not built["fresh_interpreter"]
+    )
     assert {"PATH", "RANK"} <= set(built["not_taken"]) and not built["preimport"]
     assert environment.build({}, session=session, preimport=("json",))["preimport"] == ["json"]
 
@@ -185,25 +224,73 @@ def test_preimport_takes_names_of_modules(wrong: object) -> None:
 START = {"LANG": "C", "HF_HOME": "/h", "HOME": "/root", "GONE": "1", "SAME": "s"}
 
 
-@pytest.mark.parametrize(("now", "named", "carried", "taken", "removed", "left"), [
-    ({**START, "SEED": "1"}, (), None, {"SEED", "HF_HOME"}, (), ("LANG", "SAME", "GONE")),
-    ({**START, "SAME": "t"}, (), None, {"SAME", "HF_HOME"}, (), ("LANG", "GONE")),
-    ({name: value for name, value in START.items() if name != "GONE"}, (), None, {"HF_HOME"}, ("GONE",), ("LANG", "SAME")),
-    ({**START, "HOME": "/b"}, (), None, {"HF_HOME"}, (), ("GONE", "HOME", "LANG", "SAME")),
-    ({**START, "HOME": "/b"}, ("HOME", "LA*"), None, {"HF_HOME", "HOME", "LANG"}, (), ("GONE", "SAME")),
-    ({**START, "SLURM_PROCID": "1", "CUDA_VISIBLE_DEVICES": "0", "TROUPE_HOME": "/t", "AWS_SECRET_ACCESS_KEY": "k"}, ("TROUPE_*",), None,
-     {"HF_HOME", "AWS_SECRET_ACCESS_KEY"}, (), ("CUDA_VISIBLE_DEVICES", "GONE", "LANG", "SAME", "SLURM_PROCID")),
-    # In a process of the runtime: what has travelled to it, and what it has set, go on; what the node itself has does not.
-    ({**START, "SEED": "1"}, (), frozenset({"SAME"}), {"SEED", "SAME"}, (), ("GONE", "HF_HOME", "LANG")),
-])
-def test_a_variable_travels_by_one_rule(now: dict, named: tuple, carried: frozenset | None, taken: set, removed: tuple, left: tuple) -> None:
+@pytest.mark.parametrize(
+    ("now", "named", "carried", "taken", "removed", "left"),
+    [
+        ({**START, "SEED": "1"}, (), None, {"SEED", "HF_HOME"}, (), ("LANG", "SAME", "GONE")),
+        ({**START, "SAME": "t"}, (), None, {"SAME", "HF_HOME"}, (), ("LANG", "GONE")),
+        (
+            {name: value for name, value in START.items() if name != "GONE"},
+            (),
+            None,
+            {"HF_HOME"},
+            ("GONE",),
+            ("LANG", "SAME"),
+        ),
+        ({**START, "HOME": "/b"}, (), None, {"HF_HOME"}, (), ("GONE", "HOME", "LANG", "SAME")),
+        (
+            {**START, "HOME": "/b"},
+            ("HOME", "LA*"),
+            None,
+            {"HF_HOME", "HOME", "LANG"},
+            (),
+            ("GONE", "SAME"),
+        ),
+        (
+            {
+                **START,
+                "SLURM_PROCID": "1",
+                "CUDA_VISIBLE_DEVICES": "0",
+                "TROUPE_HOME": "/t",
+                "AWS_SECRET_ACCESS_KEY": "k",
+            },
+            ("TROUPE_*",),
+            None,
+            {"HF_HOME", "AWS_SECRET_ACCESS_KEY"},
+            (),
+            ("CUDA_VISIBLE_DEVICES", "GONE", "LANG", "SAME", "SLURM_PROCID"),
+        ),
+        # In a process of the runtime: what has travelled to it, and what it has set, go on; what the node itself has does not.
+        (
+            {**START, "SEED": "1"},
+            (),
+            frozenset({"SAME"}),
+            {"SEED", "SAME"},
+            (),
+            ("GONE", "HF_HOME", "LANG"),
+        ),
+    ],
+)
+def test_a_variable_travels_by_one_rule(
+    now: dict, named: tuple, carried: frozenset | None, taken: set, removed: tuple, left: tuple
+) -> None:
     choice = variables.choose(now, START, named=named, carried=carried)
-    assert set(choice.taken) == taken and all(now[name] == value for name, value in choice.taken.items())
+    assert set(choice.taken) == taken and all(
+        now[name] == value for name, value in choice.taken.items()
+    )
     assert choice.removed == removed and set(choice.left) == set(left)
 
 
-@pytest.mark.parametrize("wrong", [{"pip": [1]}, {"nonsense": 1}, {"env_vars": {"A": 1}}, {"env_vars": "A"},
-                                   {"working_dir": "/does/not/exist"}])
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"pip": [1]},
+        {"nonsense": 1},
+        {"env_vars": {"A": 1}},
+        {"env_vars": "A"},
+        {"working_dir": "/does/not/exist"},
+    ],
+)
 def test_runtime_env_refuses_what_it_does_not_know(wrong: dict) -> None:
     with pytest.raises((ValueError, TypeError), match=next(iter(wrong))):
         runtime_env.check(wrong)
@@ -211,24 +298,41 @@ def test_runtime_env_refuses_what_it_does_not_know(wrong: dict) -> None:
 
 def test_amounts() -> None:
     wire = resources.to_wire({"CPU": 2, "GPU": 0.1, "x": 0})
-    assert wire == [{"name": "CPU", "ten_thousandths": 20_000}, {"name": "GPU", "ten_thousandths": 1_000}]
+    assert wire == [
+        {"name": "CPU", "ten_thousandths": 20_000},
+        {"name": "GPU", "ten_thousandths": 1_000},
+    ]
     assert resources.from_wire(wire) == {"CPU": 2.0, "GPU": 0.1}
     assert resources.for_actor(None, None, None, None) == ({"CPU": 1}, {})
     assert resources.for_actor(0, 1, None, {"a": 2}) == ({"CPU": 0, "GPU": 1, "a": 2},) * 2
-    for kind, wrong in ((ValueError, -1), (TypeError, "two"), (ValueError, float("nan")), (ValueError, float("inf"))):
+    for kind, wrong in (
+        (ValueError, -1),
+        (TypeError, "two"),
+        (ValueError, float("nan")),
+        (ValueError, float("inf")),
+    ):
         with pytest.raises(kind, match="CPU"):
             resources.to_wire({"CPU": wrong})
 
 
 def test_options_of_actors_are_checked() -> None:
-    for wrong in ({"num_gpus": 1.5}, {"lifetime": "x"}, {"max_concurrency": 0}, {"get_if_exists": True},
-                  {"max_task_retries": -3}, {"max_pending_calls": -2}, {"concurrency_groups": {"io": 0}}, {"nonsense": 1}):
+    for wrong in (
+        {"num_gpus": 1.5},
+        {"lifetime": "x"},
+        {"max_concurrency": 0},
+        {"get_if_exists": True},
+        {"max_task_retries": -3},
+        {"max_pending_calls": -2},
+        {"concurrency_groups": {"io": 0}},
+        {"nonsense": 1},
+    ):
         with pytest.raises(ValueError, match=next(iter(wrong))):
             options.check(wrong)
 
 
-def test_folders_of_processes_that_were_killed_go_when_the_next_is_made(tmp_path: Path,
-                                                                       monkeypatch: pytest.MonkeyPatch) -> None:
+def test_folders_of_processes_that_were_killed_go_when_the_next_is_made(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     owned = scratch.Folder("troupe-x-")
     left, young = tmp_path / "troupe-x-left", tmp_path / "troupe-x-young"
@@ -238,7 +342,12 @@ def test_folders_of_processes_that_were_killed_go_when_the_next_is_made(tmp_path
     for folder in (left, owned.path):
         os.utime(folder, (1, 1))
     second = scratch.Folder("troupe-x-")
-    assert {each.name for each in tmp_path.iterdir()} == {owned.path.name, second.path.name, young.name, "troupe-other"}
+    assert {each.name for each in tmp_path.iterdir()} == {
+        owned.path.name,
+        second.path.name,
+        young.name,
+        "troupe-other",
+    }
     for folder in (owned, second):
         folder.remove()
         folder.remove()
@@ -246,37 +355,85 @@ def test_folders_of_processes_that_were_killed_go_when_the_next_is_made(tmp_path
 
 
 def test_the_text_of_a_failed_launch() -> None:
-    failure = {"rank": 5, "node": "", "node_name": "node-c", "host": "c", "pid": 9, "exit_code": 0, "signal": 9,
-               "cause": "the kernel's out-of-memory killer chose it: 61.2 GiB of 64 GiB used by this rank",
-               "exception_type": "", "traceback": "", "log_tail": "step 410 loss 2.31\n", "peak_rss_kib": 0}
-    text = _errors.text_of({"launch": "7f3a" + "0" * 28, "epoch": 1, "attempts_max": 1, "duration_ms": 12_400, "ranks": 16,
-                            "mode": "distributed", "cause": "", "failure": failure,
-                            "rank_infos": [{"rank": 5, "outcome": "failed", "cause": failure["cause"]},
-                                           {"rank": 6, "outcome": "cancelled", "cause": ""},
-                                           {"rank": 7, "outcome": "failed", "cause": "Connection closed by peer"},
-                                           {"rank": 8, "outcome": "succeeded", "cause": ""}]})
+    failure = {
+        "rank": 5,
+        "node": "",
+        "node_name": "node-c",
+        "host": "c",
+        "pid": 9,
+        "exit_code": 0,
+        "signal": 9,
+        "cause": "the kernel's out-of-memory killer chose it: 61.2 GiB of 64 GiB used by this rank",
+        "exception_type": "",
+        "traceback": "",
+        "log_tail": "step 410 loss 2.31\n",
+        "peak_rss_kib": 0,
+    }
+    text = _errors.text_of(
+        {
+            "launch": "7f3a" + "0" * 28,
+            "epoch": 1,
+            "attempts_max": 1,
+            "duration_ms": 12_400,
+            "ranks": 16,
+            "mode": "distributed",
+            "cause": "",
+            "failure": failure,
+            "rank_infos": [
+                {"rank": 5, "outcome": "failed", "cause": failure["cause"]},
+                {"rank": 6, "outcome": "cancelled", "cause": ""},
+                {"rank": 7, "outcome": "failed", "cause": "Connection closed by peer"},
+                {"rank": 8, "outcome": "succeeded", "cause": ""},
+            ],
+        }
+    )
     assert text.splitlines() == [
         "rank 5 was killed by SIGKILL on node-c after 12.4 s (epoch 1 of 1)",
         "  the kernel's out-of-memory killer chose it: 61.2 GiB of 64 GiB used by this rank",
-        "  last lines of its stderr:", "    step 410 loss 2.31",
-        "  rank 7 too: Connection closed by peer", "  rank 8 had returned",
+        "  last lines of its stderr:",
+        "    step 410 loss 2.31",
+        "  rank 7 too: Connection closed by peer",
+        "  rank 8 had returned",
         "  the other 15 ranks are stopped; nothing of the launch stays on any node",
-        "  logs: troupe logs 7f3a --rank 5"]
+        "  logs: troupe logs 7f3a --rank 5",
+    ]
 
 
 def test_a_death_for_want_of_memory_is_of_two_types_and_has_limit_and_use() -> None:
-    failure = {"rank": -1, "node": "", "node_name": "node-c", "host": "c", "pid": 9, "exit_code": 0, "signal": 9,
-               "cause": "actor A on node-c (c), pid 9, ended: SIGKILL, out of memory (cgroup memory.events), peak RSS 3072.0 MiB, limit 4096.0 MiB",
-               "exception_type": "troupe.exceptions.OutOfMemoryError", "traceback": "", "log_tail": "", "peak_rss_kib": 3 << 20,
-               "memory_limit_bytes": 4 << 30, "memory_asked_bytes": 0}
+    failure = {
+        "rank": -1,
+        "node": "",
+        "node_name": "node-c",
+        "host": "c",
+        "pid": 9,
+        "exit_code": 0,
+        "signal": 9,
+        "cause": "actor A on node-c (c), pid 9, ended: SIGKILL, out of memory (cgroup memory.events), peak RSS 3072.0 MiB, limit 4096.0 MiB",
+        "exception_type": "troupe.exceptions.OutOfMemoryError",
+        "traceback": "",
+        "log_tail": "",
+        "peak_rss_kib": 3 << 20,
+        "memory_limit_bytes": 4 << 30,
+        "memory_asked_bytes": 0,
+    }
     died = link.death_of({"actor": "ab", "failure": failure}, b"", "actor A")
     task = exceptions.with_type_of(exceptions.WorkerCrashedError, died.cause, str(died))
-    for error, kind in ((died, exceptions.ActorDiedError), (task, exceptions.WorkerCrashedError), (pickle.loads(pickle.dumps(died)), exceptions.ActorDiedError)):
+    for error, kind in (
+        (died, exceptions.ActorDiedError),
+        (task, exceptions.WorkerCrashedError),
+        (pickle.loads(pickle.dumps(died)), exceptions.ActorDiedError),
+    ):
         assert isinstance(error, kind) and isinstance(error, exceptions.OutOfMemoryError)
         assert (error.used, error.limit, error.requested) == (3 << 30, 4 << 30, 0)
-        assert str(error).startswith(f"actor A is dead: {failure['cause']}\n  try: less data held by it")
-    killed = link.death_of({"actor": "ab", "failure": {**failure, "exception_type": ""}}, b"", "actor A")
-    assert isinstance(killed, exceptions.ActorDiedError) and not isinstance(killed, exceptions.OutOfMemoryError)
+        assert str(error).startswith(
+            f"actor A is dead: {failure['cause']}\n  try: less data held by it"
+        )
+    killed = link.death_of(
+        {"actor": "ab", "failure": {**failure, "exception_type": ""}}, b"", "actor A"
+    )
+    assert isinstance(killed, exceptions.ActorDiedError) and not isinstance(
+        killed, exceptions.OutOfMemoryError
+    )
 
 
 def test_a_decorated_function_runs_here_and_travels() -> None:
@@ -291,7 +448,9 @@ def test_a_decorated_function_runs_here_and_travels() -> None:
     assert cloudpickle.loads(cloudpickle.dumps(double))(4) == 8
 
 
-def test_groups_made_after_the_default_one_was_destroyed_have_names_of_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_groups_made_after_the_default_one_was_destroyed_have_names_of_their_own(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     module = types.ModuleType("torch.distributed.distributed_c10d")
     module._world = types.SimpleNamespace(group_count=3)
     alive, destroyed = ["world"], []
@@ -316,7 +475,9 @@ def test_groups_made_after_the_default_one_was_destroyed_have_names_of_their_own
     process_groups.begin_epoch(2)
     alive.append("world")
     module.destroy_process_group()
-    assert module._world.group_count == group_names.first_of(2, 1), "whatever was destroyed before: another rank of that epoch may be new"
+    assert module._world.group_count == group_names.first_of(2, 1), (
+        "whatever was destroyed before: another rank of that epoch may be new"
+    )
     assert group_names.shown(str(module._world.group_count + 5)) == "5"
 
 
@@ -327,12 +488,20 @@ def test_a_sound_token_s_cluster_is_read_as_the_native_module_reads_it() -> None
 
     alphabet = "abcdefghijklmnopqrstuvwxyz234567"
     for seed in range(8):
-        body = ".".join(["rt1", ("worker", "client")[seed % 2],
-                         "".join(alphabet[(seed * 7 + i * i) % 32] for i in range(51)) + "aq"[seed % 2],
-                         "".join(alphabet[(seed + 3 * i) % 32] for i in range(51)) + "a"])
+        body = ".".join(
+            [
+                "rt1",
+                ("worker", "client")[seed % 2],
+                "".join(alphabet[(seed * 7 + i * i) % 32] for i in range(51)) + "aq"[seed % 2],
+                "".join(alphabet[(seed + 3 * i) % 32] for i in range(51)) + "a",
+            ]
+        )
         text = f"{body}.{node_start._crc32c(body.encode()):08x}"
-        assert node_start.cluster_of_sound_token(f" {text}\n") == _native.check_token(text)["cluster_id"]
+        assert (
+            node_start.cluster_of_sound_token(f" {text}\n")
+            == _native.check_token(text)["cluster_id"]
+        )
         for place in range(0, len(text), 5):
-            changed = text[:place] + ("a" if text[place] != "a" else "b") + text[place + 1:]
+            changed = text[:place] + ("a" if text[place] != "a" else "b") + text[place + 1 :]
             assert node_start.cluster_of_sound_token(changed) is None
     assert node_start.cluster_of_sound_token("") is None

@@ -3,6 +3,7 @@
 Method: what is pickled is loaded by an unpickler that notes every name it is asked for. Handles, refs and groups, which need a
 cluster: tests/e2e/test_pickled_names.py.
 """
+
 from __future__ import annotations
 
 import importlib
@@ -26,23 +27,57 @@ from troupe.spark._rank_zero import RankZero
 
 # Of 0.1.0 at 3421ef8, in journals and kept values: module, name, and what has the name today, where that is another.
 OLDER_NAMES = [
-    ("troupe._actor_handle", "_handle", "handle"), ("troupe._actor_handle", "_counted", "counted_handle"),
-    ("troupe._method_options", "Traits", None), ("troupe._method_options", "MethodOptions", None),
-    ("troupe._actors", "ActorClass", None), ("troupe._tasks", "RemoteFunction", None),
-    ("troupe.launch._function", "DistributedFunction", None), ("troupe.launch._function", "LaunchOptions", None),
-    ("troupe.launch._kept", "KeptValue", None), ("troupe._constructor", "_Place", None), ("troupe._constructor", "_Value", None),
-    ("troupe._identity", "HexID", None), ("troupe._streams", "DynamicObjectRefGenerator", None),
-    ("troupe._tensors", "TensorMemory", None), ("troupe._tensors", "_tensor", "tensor"),
-    ("troupe._carried", "_arrived", "arrived_error"), ("troupe.exceptions", "_rebuild", "error"),
-    ("troupe.util.placement_group", "PlacementGroup", None), ("troupe._task_host", "TaskHost", None),
-    ("troupe._collective", "Meeting", None), ("troupe._collective", "Member", None),
-    ("troupe._native", "_borrowed_ref", "_borrowed_ref"), ("troupe._native", "_ref_by_hand", "_ref_by_hand"),
+    ("troupe._actor_handle", "_handle", "handle"),
+    ("troupe._actor_handle", "_counted", "counted_handle"),
+    ("troupe._method_options", "Traits", None),
+    ("troupe._method_options", "MethodOptions", None),
+    ("troupe._actors", "ActorClass", None),
+    ("troupe._tasks", "RemoteFunction", None),
+    ("troupe.launch._function", "DistributedFunction", None),
+    ("troupe.launch._function", "LaunchOptions", None),
+    ("troupe.launch._kept", "KeptValue", None),
+    ("troupe._constructor", "_Place", None),
+    ("troupe._constructor", "_Value", None),
+    ("troupe._identity", "HexID", None),
+    ("troupe._streams", "DynamicObjectRefGenerator", None),
+    ("troupe._tensors", "TensorMemory", None),
+    ("troupe._tensors", "_tensor", "tensor"),
+    ("troupe._carried", "_arrived", "arrived_error"),
+    ("troupe.exceptions", "_rebuild", "error"),
+    ("troupe.util.placement_group", "PlacementGroup", None),
+    ("troupe._task_host", "TaskHost", None),
+    ("troupe._collective", "Meeting", None),
+    ("troupe._collective", "Member", None),
+    ("troupe._native", "_borrowed_ref", "_borrowed_ref"),
+    ("troupe._native", "_ref_by_hand", "_ref_by_hand"),
 ]
-PUBLIC = ["troupe", "troupe.actor", "troupe.launch", "troupe.util", "troupe.util.collective", "troupe.util.queue", "troupe.util.state",
-          "troupe.util.placement_group", "troupe.util.scheduling_strategies", "troupe.util.serialization", "troupe.util.actor_pool",
-          "troupe.state", "troupe.exceptions", "troupe.runtime_env", "troupe.cluster_utils", "troupe.serverless_gpu", "troupe.serverless_gpu.compute",
-           "troupe.serverless_gpu.launcher", "troupe.serverless_gpu.ray", "troupe.serverless_gpu.runtime", "troupe.spark", "troupe.stand_ins",
-           "troupe.train", "troupe.train.torch", "troupe.data"]
+PUBLIC = [
+    "troupe",
+    "troupe.actor",
+    "troupe.launch",
+    "troupe.util",
+    "troupe.util.collective",
+    "troupe.util.queue",
+    "troupe.util.state",
+    "troupe.util.placement_group",
+    "troupe.util.scheduling_strategies",
+    "troupe.util.serialization",
+    "troupe.util.actor_pool",
+    "troupe.state",
+    "troupe.exceptions",
+    "troupe.runtime_env",
+    "troupe.cluster_utils",
+    "troupe.serverless_gpu",
+    "troupe.serverless_gpu.compute",
+    "troupe.serverless_gpu.launcher",
+    "troupe.serverless_gpu.ray",
+    "troupe.serverless_gpu.runtime",
+    "troupe.spark",
+    "troupe.stand_ins",
+    "troupe.train",
+    "troupe.train.torch",
+    "troupe.data",
+]
 
 
 class Noting(pickle.Unpickler):
@@ -91,15 +126,54 @@ def test_what_older_pickles_name_is_there(module: str, name: str, today: str | N
 
 def test_values_arrive_as_they_were() -> None:
     traits = method_options.Traits.of_class(Counter, {"max_task_retries": 3})
-    options = _function._options("distributed", gpus=None, processes=2, gpu_type=None, cpus_per_rank=0.5, memory=None, remote=True,
-                                 max_attempts=2, timeout=None, runtime_env=None, inherit_env=["A"], name=None, strategy="PACK", priority=1, stop_grace=3,
-                                     exit_grace=60.0)
-    for value in (traits, method_options.Traits(), method_options.MethodOptions(num_returns="streaming", backpressure=2), options,
-                  _large_result.KeptValue("n", b"digest", 7), constructor._Place(3), _identity.HexID("ab"),
-                  program.Program(program.SCRIPT, "train.py", ("--lr", "1"), file="/w/train.py", max_restarts=2, option_files=(("--c", "{}"),)),
-                  JobStart("job", {"": "echo ${{inputs.n}}"}, {"n": {"how": "text", "value": "3"}}, tasks=(("worker", 2),)),
-                  JobStart("job", {"": "echo"}, trial={"reports": "job", "namespace": "troupe.azure", "metric": "loss"}),
-                  JobTrial("sweep", {"command": "echo"}, "/", "loss"), MpiStart(JobStart("job", {"": "echo"}), 2)):
+    options = _function._options(
+        "distributed",
+        gpus=None,
+        processes=2,
+        gpu_type=None,
+        cpus_per_rank=0.5,
+        memory=None,
+        remote=True,
+        max_attempts=2,
+        timeout=None,
+        runtime_env=None,
+        inherit_env=["A"],
+        name=None,
+        strategy="PACK",
+        priority=1,
+        stop_grace=3,
+        exit_grace=60.0,
+    )
+    for value in (
+        traits,
+        method_options.Traits(),
+        method_options.MethodOptions(num_returns="streaming", backpressure=2),
+        options,
+        _large_result.KeptValue("n", b"digest", 7),
+        constructor._Place(3),
+        _identity.HexID("ab"),
+        program.Program(
+            program.SCRIPT,
+            "train.py",
+            ("--lr", "1"),
+            file="/w/train.py",
+            max_restarts=2,
+            option_files=(("--c", "{}"),),
+        ),
+        JobStart(
+            "job",
+            {"": "echo ${{inputs.n}}"},
+            {"n": {"how": "text", "value": "3"}},
+            tasks=(("worker", 2),),
+        ),
+        JobStart(
+            "job",
+            {"": "echo"},
+            trial={"reports": "job", "namespace": "troupe.azure", "metric": "loss"},
+        ),
+        JobTrial("sweep", {"command": "echo"}, "/", "loss"),
+        MpiStart(JobStart("job", {"": "echo"}), 2),
+    ):
         arrived = travelled(value)
         assert arrived == value and type(arrived) is type(value)
 
@@ -108,7 +182,10 @@ def test_functions_and_classes_arrive_as_what_they_were_made() -> None:
     launched = travelled(distributed(processes=3)(len))
     assert launched([1, 2]) == 2 and launched._options.ranks == 3
     assert vars(travelled(RankZero(len, ["--deepspeed"], [("--c", "{}")])))["_function"] is len
-    assert vars(travelled(OverRay(len)))["_function"] is len and type(travelled(OverRay(len))) is RayDriver
+    assert (
+        vars(travelled(OverRay(len)))["_function"] is len
+        and type(travelled(OverRay(len))) is RayDriver
+    )
     assert travelled(troupe.remote(len).options(num_cpus=2))._options == {"num_cpus": 2}
     assert travelled(troupe.remote(Counter).options(name="a"))._cls is Counter
 
@@ -120,14 +197,27 @@ def test_datasets_and_their_shares_arrive_as_they_were() -> None:
     from troupe.data._tasks import MapWorker
     from troupe.train import DataConfig
 
-    ds = data.range(20, override_num_blocks=4).map(lambda row: {"y": row["id"]}, num_cpus=2).limit(7)
-    assert travelled(ds).take_all() == [{"y": each} for each in range(7)] and travelled(ds)._node.child.op.options == {"num_cpus": 2}
-    assert travelled(data.from_items([1, 2]).union(data.from_items([3]))).take_all() == [{"item": each} for each in (1, 2, 3)]
+    ds = (
+        data.range(20, override_num_blocks=4).map(lambda row: {"y": row["id"]}, num_cpus=2).limit(7)
+    )
+    assert travelled(ds).take_all() == [{"y": each} for each in range(7)] and travelled(
+        ds
+    )._node.child.op.options == {"num_cpus": 2}
+    assert travelled(data.from_items([1, 2]).union(data.from_items([3]))).take_all() == [
+        {"item": each} for each in (1, 2, 3)
+    ]
     shard = data.range(20, override_num_blocks=4).streaming_split(2, equal=True)[1]
     list(shard.iter_rows())
-    assert travelled(shard)._epoch == 1 and list(travelled(shard).iter_rows()) == list(shard.iter_rows())
-    for value in (data.ActorPoolStrategy(min_size=2), data.FileShuffleConfig(seed=3), data.Partitioning("hive"), data.Schema(ds.schema().base_schema),
-                  DataConfig(["a"])):
+    assert travelled(shard)._epoch == 1 and list(travelled(shard).iter_rows()) == list(
+        shard.iter_rows()
+    )
+    for value in (
+        data.ActorPoolStrategy(min_size=2),
+        data.FileShuffleConfig(seed=3),
+        data.Partitioning("hive"),
+        data.Schema(ds.schema().base_schema),
+        DataConfig(["a"]),
+    ):
         assert travelled(value) == value
     assert travelled(MapWorker) is MapWorker
 
@@ -135,22 +225,36 @@ def test_datasets_and_their_shares_arrive_as_they_were() -> None:
 def test_exceptions_arrive_as_what_they_were() -> None:
     from troupe._exception_pickles import carried
 
-    error = travelled(exceptions.with_type_of(exceptions.TaskError, Refused(3, "/data"), "it failed", remote_traceback="there"))
-    assert isinstance(error, Refused) and isinstance(error, exceptions.TaskError) and str(error) == "it failed"
+    error = travelled(
+        exceptions.with_type_of(
+            exceptions.TaskError, Refused(3, "/data"), "it failed", remote_traceback="there"
+        )
+    )
+    assert (
+        isinstance(error, Refused)
+        and isinstance(error, exceptions.TaskError)
+        and str(error) == "it failed"
+    )
     assert error.remote_traceback == "there" and str(error.cause) == "3 for /data"
     assert str(travelled(carried(Refused(4, "/a")))) == "4 for /a"
     assert str(travelled(exceptions.GetTimeoutError("late"))) == "late"
 
 
 def test_a_later_version_s_fields_are_left_out() -> None:
-    assert _pickled.traits({"max_task_retries": 2, "of a later version": 1}) == method_options.Traits(max_task_retries=2)
+    assert _pickled.traits(
+        {"max_task_retries": 2, "of a later version": 1}
+    ) == method_options.Traits(max_task_retries=2)
 
 
 @pytest.mark.parametrize("module", PUBLIC)
 def test_public_names_are_pickled_as_public_names(module: str) -> None:
     """A script's function that uses them travels with them."""
     public = importlib.import_module(module)
-    own = [name for name, value in vars(public).items() if not name.startswith("_") and getattr(value, "__module__", "") == module]
+    own = [
+        name
+        for name, value in vars(public).items()
+        if not name.startswith("_") and getattr(value, "__module__", "") == module
+    ]
     for name in getattr(public, "__all__", own):
         value = getattr(public, name)
         if callable(value) and getattr(value, "__module__", "").startswith("troupe"):

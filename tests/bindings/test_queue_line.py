@@ -1,4 +1,5 @@
 """What a queue's actor keeps, and the turns of a process at it, against their rules; no processes."""
+
 from __future__ import annotations
 
 import asyncio
@@ -81,7 +82,12 @@ def test_QL3_putters_wait_for_room_in_order_and_leave_it() -> None:
         first, second, third = await waits(*(line.put(item, None) for item in "bcd"))
         second.cancel()
         await asyncio.wait([second])
-        assert [line.free, await line.get(None), await line.get(None), await line.get(None)] == [0, "a", "b", "d"]
+        assert [line.free, await line.get(None), await line.get(None), await line.get(None)] == [
+            0,
+            "a",
+            "b",
+            "d",
+        ]
         await asyncio.gather(first, third)
         assert line.free == 1
 

@@ -2,6 +2,7 @@
 
 Method: attempts that are stand-ins, whose items and answers come when the test says.
 """
+
 from __future__ import annotations
 
 import collections
@@ -75,7 +76,9 @@ def test_an_error_is_no_item_before_the_answer_says_that_it_is_the_last() -> Non
     stream = Stream(first, second)
     assert [_calls.get(stream.take()) for _ in range(2)] == [1, 2]
     first.raises(exceptions.TaskError("once"))
-    assert stream.taken_if_there() is NOT_YET and not stream.next_ready() and not stream.is_finished()
+    assert (
+        stream.taken_if_there() is NOT_YET and not stream.next_ready() and not stream.is_finished()
+    )
     first.ends()
     assert _calls.get(next(stream)) == 3, "of the attempt after it, and what was given is left out"
 

@@ -1,4 +1,5 @@
 """The order of calls that are made again: RetryLine against a model, without processes."""
+
 from __future__ import annotations
 
 import random
@@ -41,8 +42,8 @@ def test_what_is_lost_goes_before_what_came_since() -> None:
     first, now = line.begin("a")
     second, _ = line.begin("b")
     assert now == ["a"]
-    assert line.lost(first) == []            # b is still out
-    assert line.begin("c")[1] == []          # held behind
+    assert line.lost(first) == []  # b is still out
+    assert line.begin("c")[1] == []  # held behind
     assert line.lost(second) == ["a", "b", "c"]
 
 

@@ -2,6 +2,7 @@
 
 Method: streams as tqdm, rich and plain programs write them, fed whole and byte by byte.
 """
+
 from __future__ import annotations
 
 import pytest
@@ -27,7 +28,7 @@ def test_r1_r2_lines_and_last_states(name: str, size: int) -> None:
     text, expected = STREAMS[name]
     data, rows, lines = text.encode(), Rows(), []
     for at in range(0, len(data), size):
-        lines += rows.feed(data[at:at + size])
+        lines += rows.feed(data[at : at + size])
     assert lines + rows.feed(b"", ended=True) == expected
 
 
@@ -36,7 +37,9 @@ def test_r2_bars_below_each_other() -> None:
     for update in NESTED.encode().split(b"\r"):
         lines += rows.feed(b"\r" + update)
         assert len(rows.live()) <= 3
-    assert (lines + rows.feed(b"", ended=True))[-2:] == ["outer done", "inner 49"] and len(lines) <= 4, lines
+    assert (lines + rows.feed(b"", ended=True))[-2:] == ["outer done", "inner 49"] and len(
+        lines
+    ) <= 4, lines
 
 
 def test_the_latest_state_is_there_meanwhile() -> None:
@@ -46,13 +49,19 @@ def test_the_latest_state_is_there_meanwhile() -> None:
     assert rows.feed(b"30%\nnext") == ["30%"] and rows.live() == ["next"]
 
 
-@pytest.mark.parametrize("piece", [b"x" * 1000, b"x\n\x1b[A\x1b[B", b"\r" + b"x" * 1000, b"\x1b[" + b"1" * 1000])
+@pytest.mark.parametrize(
+    "piece", [b"x" * 1000, b"x\n\x1b[A\x1b[B", b"\r" + b"x" * 1000, b"\x1b[" + b"1" * 1000]
+)
 def test_r3_memory_is_bounded(piece: bytes) -> None:
     rows, lines = Rows(), []
     for _ in range(2000):
         lines += rows.feed(piece)
     assert max(map(len, lines), default=0) <= LINE_CHARS_MAX
-    assert len(rows._rows) <= ROWS_MAX and sum(map(len, rows._rows)) <= ROWS_MAX * LINE_CHARS_MAX and len(rows._rest) < 100
+    assert (
+        len(rows._rows) <= ROWS_MAX
+        and sum(map(len, rows._rows)) <= ROWS_MAX * LINE_CHARS_MAX
+        and len(rows._rest) < 100
+    )
 
 
 def test_a_gap_of_a_size_cap_joins_no_lines_and_counts_what_is_left_of_one() -> None:

@@ -1,4 +1,5 @@
 """What a terminal and a notebook's cell are given of ranks' output: how wide, in whose colours, how much. Pure."""
+
 from __future__ import annotations
 
 import pytest
@@ -8,23 +9,36 @@ from troupe._cluster.cell_output import Cell
 from troupe._cluster.terminal_text import cut, enclosed
 
 
-@pytest.mark.parametrize("row, columns, expected", [
-    ("short", 10, "short"), ("exactly ten", 11, "exactly ten"), ("too long", 3, "too\x1b[0m"), ("界界界", 5, "界界\x1b[0m"),
-    ("\x1b[31mred\x1b[0m and more", 5, "\x1b[31mred\x1b[0m a\x1b[0m"), ("a\tb", 3, "a b"), ("e\u0301e\u0301", 2, "e\u0301e\u0301"),
-])
+@pytest.mark.parametrize(
+    "row, columns, expected",
+    [
+        ("short", 10, "short"),
+        ("exactly ten", 11, "exactly ten"),
+        ("too long", 3, "too\x1b[0m"),
+        ("界界界", 5, "界界\x1b[0m"),
+        ("\x1b[31mred\x1b[0m and more", 5, "\x1b[31mred\x1b[0m a\x1b[0m"),
+        ("a\tb", 3, "a b"),
+        ("e\u0301e\u0301", 2, "e\u0301e\u0301"),
+    ],
+)
 def test_a_row_is_as_wide_as_the_terminal_at_most(row: str, columns: int, expected: str) -> None:
     assert cut(row, columns) == expected
 
 
-@pytest.mark.parametrize("line, style, expected, after", [
-    ("plain", "", "plain", ""),
-    ("\x1b[31mred\x1b[0m", "", "\x1b[31mred\x1b[0m", ""),
-    ("\x1b[31mred", "", "\x1b[31mred\x1b[0m", "\x1b[31m"),
-    ("on", "\x1b[31m", "\x1b[31mon\x1b[0m", "\x1b[31m"),
-    ("end\x1b[m", "\x1b[31m", "\x1b[31mend\x1b[m", ""),
-    ("\x1b[1mbold", "\x1b[31m", "\x1b[31m\x1b[1mbold\x1b[0m", "\x1b[31m\x1b[1m"),
-])
-def test_colours_end_with_their_line_and_go_on_in_the_streams_next(line: str, style: str, expected: str, after: str) -> None:
+@pytest.mark.parametrize(
+    "line, style, expected, after",
+    [
+        ("plain", "", "plain", ""),
+        ("\x1b[31mred\x1b[0m", "", "\x1b[31mred\x1b[0m", ""),
+        ("\x1b[31mred", "", "\x1b[31mred\x1b[0m", "\x1b[31m"),
+        ("on", "\x1b[31m", "\x1b[31mon\x1b[0m", "\x1b[31m"),
+        ("end\x1b[m", "\x1b[31m", "\x1b[31mend\x1b[m", ""),
+        ("\x1b[1mbold", "\x1b[31m", "\x1b[31m\x1b[1mbold\x1b[0m", "\x1b[31m\x1b[1m"),
+    ],
+)
+def test_colours_end_with_their_line_and_go_on_in_the_streams_next(
+    line: str, style: str, expected: str, after: str
+) -> None:
     assert enclosed(line, style) == (expected, after)
 
 
@@ -38,9 +52,15 @@ def test_what_is_remembered_of_colours_is_bounded() -> None:
 def test_a_cell_has_the_first_lines_and_says_what_it_left_out() -> None:
     cell = Cell()
     lines = [f"line {number}" for number in range(cell_output.LINES_MAX + 500)]
-    assert cell.take(lines[:10], "there") + cell.take(lines[10:], "there") == lines[:cell_output.LINES_MAX]
+    assert (
+        cell.take(lines[:10], "there") + cell.take(lines[10:], "there")
+        == lines[: cell_output.LINES_MAX]
+    )
     told, *latest = cell.text().splitlines()
-    assert told == f"... {500 - cell_output.LATEST_MAX} lines are left out here; all of it: there ..." and latest == lines[-cell_output.LATEST_MAX:]
+    assert (
+        told == f"... {500 - cell_output.LATEST_MAX} lines are left out here; all of it: there ..."
+        and latest == lines[-cell_output.LATEST_MAX :]
+    )
 
 
 def test_a_cell_has_so_many_characters_and_short_last_lines() -> None:

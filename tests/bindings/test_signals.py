@@ -1,5 +1,6 @@
 """Signals that do not end the system call which the main thread waits in: another thread raises them, as happens when one
 comes just before that call."""
+
 from __future__ import annotations
 
 import contextlib
@@ -67,8 +68,12 @@ def test_a_wait_for_an_event() -> None:
 
 def test_a_wait_for_the_end_of_processes() -> None:
     read, write = os.pipe()
-    child = os.posix_spawn("/bin/cat", ["cat"], os.environ,
-                           file_actions=[(os.POSIX_SPAWN_DUP2, read, 0), (os.POSIX_SPAWN_CLOSE, write)])
+    child = os.posix_spawn(
+        "/bin/cat",
+        ["cat"],
+        os.environ,
+        file_actions=[(os.POSIX_SPAWN_DUP2, read, 0), (os.POSIX_SPAWN_CLOSE, write)],
+    )
     os.close(read)
     watch = Watch(_Session(), "1")  # type: ignore[arg-type]
     watch.process(child, "cat")
@@ -83,7 +88,9 @@ def test_a_wait_for_the_end_of_processes() -> None:
 
 def test_other_threads_wait_as_long_as_they_like() -> None:
     found: list[float | None] = []
-    thread = threading.Thread(target=lambda: found.extend([signals.at_most(None), signals.at_most(7.0)]))
+    thread = threading.Thread(
+        target=lambda: found.extend([signals.at_most(None), signals.at_most(7.0)])
+    )
     thread.start()
     thread.join()
     assert found == [None, 7.0]

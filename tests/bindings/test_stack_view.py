@@ -1,4 +1,5 @@
 """The screen of `troupe stack`, from made-up stacks: pure."""
+
 from __future__ import annotations
 
 from troupe import _stacks
@@ -14,16 +15,29 @@ def frame(name: str, file: str = "train.py", line: int = 1) -> dict:
 def process(rank: int, *frames: dict, error: str = "") -> dict:
     if error:
         return {"rank": rank, "pid": 100 + rank, "node": "a", "error": error}
-    return {"rank": rank, "pid": 100 + rank, "node": "a",
-            "threads": [{"name": "", "tid": 1, "main": True, "active": False, "frames": list(frames)}]}
+    return {
+        "rank": rank,
+        "pid": 100 + rank,
+        "node": "a",
+        "threads": [{"name": "", "tid": 1, "main": True, "active": False, "frames": list(frames)}],
+    }
 
 
 def test_what_a_stack_waits_in() -> None:
-    assert _stack_view.waits_in([frame("all_reduce", TORCH), frame("step")]) == "all_reduce (a collective)"
+    assert (
+        _stack_view.waits_in([frame("all_reduce", TORCH), frame("step")])
+        == "all_reduce (a collective)"
+    )
     assert "for the other ranks" in _stack_view.waits_in([frame("init_process_group", TORCH)])
-    assert _stack_view.waits_in([frame("wait", "x.so", 0), frame("c10d::ProcessGroupGloo::run", "x.so", 0)]) \
+    assert (
+        _stack_view.waits_in(
+            [frame("wait", "x.so", 0), frame("c10d::ProcessGroupGloo::run", "x.so", 0)]
+        )
         == "a collective (torch.distributed)"
-    assert _stack_view.waits_in([frame("all_reduce", "mine.py")]) == "", "a function of the user's is none of torch's"
+    )
+    assert _stack_view.waits_in([frame("all_reduce", "mine.py")]) == "", (
+        "a function of the user's is none of torch's"
+    )
 
 
 def test_equal_stacks_stand_once_and_who_is_elsewhere_comes_first() -> None:
@@ -42,13 +56,20 @@ def test_one_that_cannot_be_read_says_why() -> None:
 
 def test_processes_of_which_less_was_read_than_asked_for_say_so_once() -> None:
     note = {"note": "Python's frames only: UNW_EINVAL"}
-    text = list(_stack_view.lines([{**process(rank, frame("f")), **note} for rank in (0, 1)], all_threads=False))
+    text = list(
+        _stack_view.lines(
+            [{**process(rank, frame("f")), **note} for rank in (0, 1)], all_threads=False
+        )
+    )
     assert text[0] == "ranks 0-1 · pid 100 on a, pid 101 on a: Python's frames only: UNW_EINVAL"
     assert text[-1] == "    f (train.py:1)"
 
 
 def test_names_of_templates_are_short() -> None:
-    assert _stacks._short("std::vector<int, std::allocator<int> >::push_back(int&&)") == "std::vector::push_back"
+    assert (
+        _stacks._short("std::vector<int, std::allocator<int> >::push_back(int&&)")
+        == "std::vector::push_back"
+    )
     assert _stacks._short("<module>") == "<module>"
     assert _stacks._short("c10d::(anonymous namespace)::f") == "c10d::anonymous::f"
 

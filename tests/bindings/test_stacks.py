@@ -1,4 +1,5 @@
 """What `troupe stack` says where something stands in the way of the reading: the settings are made up, the texts are real."""
+
 from __future__ import annotations
 
 import os
@@ -11,14 +12,19 @@ from troupe import _stacks
 DENIED = "Permission Denied: Try running again with elevated permissions\nStack backtrace:\n 0: x"
 
 
-@pytest.mark.parametrize(("scope", "by_worker", "said"), [
-    (0, True, "SYS_PTRACE"),
-    (1, True, "a process names its worker as the one that may read it"),
-    (1, False, "give the id of the launch or of the actor instead of the pid"),
-    (2, True, "only root may read another process"),
-    (3, False, "nobody may read another process"),
-])
-def test_a_refusal_says_who_may_read(monkeypatch: pytest.MonkeyPatch, scope: int, by_worker: bool, said: str) -> None:
+@pytest.mark.parametrize(
+    ("scope", "by_worker", "said"),
+    [
+        (0, True, "SYS_PTRACE"),
+        (1, True, "a process names its worker as the one that may read it"),
+        (1, False, "give the id of the launch or of the actor instead of the pid"),
+        (2, True, "only root may read another process"),
+        (3, False, "nobody may read another process"),
+    ],
+)
+def test_a_refusal_says_who_may_read(
+    monkeypatch: pytest.MonkeyPatch, scope: int, by_worker: bool, said: str
+) -> None:
     monkeypatch.setattr(_stacks, "_yama_scope", lambda: scope)
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
     reason = _stacks._reason(DENIED, os.getpid(), by_worker)
@@ -49,16 +55,24 @@ def py_spy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return program
 
 
-def test_where_frames_of_c_cannot_be_read_those_of_python_are_and_a_note_says_so(py_spy: Path) -> None:
+def test_where_frames_of_c_cannot_be_read_those_of_python_are_and_a_note_says_so(
+    py_spy: Path,
+) -> None:
     py_spy.write_text(NO_NATIVE)
     found = _stacks.read(os.getpid(), native=True)
-    assert found["note"] == "Python's frames only: py-spy could not read those of C and C++ (Error: UNW_EINVAL)"
+    assert (
+        found["note"]
+        == "Python's frames only: py-spy could not read those of C and C++ (Error: UNW_EINVAL)"
+    )
     assert [each["name"] for each in found["threads"][0]["frames"]] == ["step"]
     assert "note" not in _stacks.read(os.getpid(), native=False)
 
 
 def test_where_nothing_can_be_read_the_first_error_is_told(py_spy: Path) -> None:
-    py_spy.write_text("#!/bin/sh\necho \"Error: with$5\" >&2; exit 1\n")
-    assert _stacks.read(os.getpid(), native=True) == {"pid": os.getpid(), "error": "Error: with--native"}
+    py_spy.write_text('#!/bin/sh\necho "Error: with$5" >&2; exit 1\n')
+    assert _stacks.read(os.getpid(), native=True) == {
+        "pid": os.getpid(),
+        "error": "Error: with--native",
+    }
     py_spy.write_text("#!/bin/sh\necho nothing of use\n")
     assert "not what it was expected to be" in _stacks.read(os.getpid(), native=True)["error"]

@@ -1,4 +1,5 @@
 """Options of remote functions: what is refused, by which error, and what stands where nothing is said."""
+
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -43,7 +44,11 @@ WRONG = [
     ({"resources": {"disk": -1}}, ValueError, "disk"),
     ({"name": 3}, TypeError, "name"),
     ({"accelerator_type": 100}, ValueError, "accelerator_type"),
-    ({"accelerator_type": "H100", "label_selector": {"gpu_type": "A10"}}, ValueError, "different GPUs"),
+    (
+        {"accelerator_type": "H100", "label_selector": {"gpu_type": "A10"}},
+        ValueError,
+        "different GPUs",
+    ),
     ({"label_selector": "zone=a"}, ValueError, "label_selector"),
     ({"label_selector": {"zone": 1}}, ValueError, "zone"),
     ({"fallback_strategy": [{"zone": "a"}]}, ValueError, "fallback_strategy"),
@@ -62,18 +67,50 @@ class Plain:
 
 
 AMOUNTS = [
-    ({"num_gpus": -1}, ValueError, "num_gpus must be a number of at least 0, and at most 1e+14, not -1"),
-    ({"num_cpus": float("nan")}, ValueError, "num_cpus must be a number of at least 0, and at most 1e+14, not nan"),
-    ({"num_cpus": float("inf")}, ValueError, "num_cpus must be a number of at least 0, and at most 1e+14, not inf"),
-    ({"memory": -5}, ValueError, "memory must be a number of at least 0, and at most 1e+14, not -5"),
-    ({"num_gpus": 1.5}, ValueError, "num_gpus must be a fraction of one GPU or whole GPUs, not 1.5"),
+    (
+        {"num_gpus": -1},
+        ValueError,
+        "num_gpus must be a number of at least 0, and at most 1e+14, not -1",
+    ),
+    (
+        {"num_cpus": float("nan")},
+        ValueError,
+        "num_cpus must be a number of at least 0, and at most 1e+14, not nan",
+    ),
+    (
+        {"num_cpus": float("inf")},
+        ValueError,
+        "num_cpus must be a number of at least 0, and at most 1e+14, not inf",
+    ),
+    (
+        {"memory": -5},
+        ValueError,
+        "memory must be a number of at least 0, and at most 1e+14, not -5",
+    ),
+    (
+        {"num_gpus": 1.5},
+        ValueError,
+        "num_gpus must be a fraction of one GPU or whole GPUs, not 1.5",
+    ),
     ({"num_gpus": "1"}, TypeError, "num_gpus must be a number of at least 0, not '1'"),
     ({"num_cpus": "1"}, TypeError, "num_cpus must be a number of at least 0, not '1'"),
     ({"num_cpus": True}, TypeError, "num_cpus must be a number of at least 0, not True"),
     ({"memory": "1"}, TypeError, "memory must be a number of at least 0, not '1'"),
-    ({"resources": {"GPU": 1.5}}, ValueError, "give GPU as num_cpus=, num_gpus= or memory=, not inside resources="),
-    ({"resources": {"disk": -1}}, ValueError, "resources['disk'] must be a number of at least 0, and at most 1e+14, not -1"),
-    ({"resources": {"disk": "1"}}, TypeError, "resources['disk'] must be a number of at least 0, not '1'"),
+    (
+        {"resources": {"GPU": 1.5}},
+        ValueError,
+        "give GPU as num_cpus=, num_gpus= or memory=, not inside resources=",
+    ),
+    (
+        {"resources": {"disk": -1}},
+        ValueError,
+        "resources['disk'] must be a number of at least 0, and at most 1e+14, not -1",
+    ),
+    (
+        {"resources": {"disk": "1"}},
+        TypeError,
+        "resources['disk'] must be a number of at least 0, not '1'",
+    ),
     ({"resources": {3: 1}}, TypeError, "resources: 3 is no name of a resource"),
     ({"resources": 3}, TypeError, "resources must be a dict of names and amounts, not 3"),
 ]
@@ -88,7 +125,8 @@ FORMS: dict[str, Callable[[dict[str, Any]], Any]] = {
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize(("options", "kind", "words"), AMOUNTS)
 def test_an_amount_that_is_none_is_refused_alike_for_tasks_and_actors_before_anything_starts(
-        options: dict, kind: type, words: str, form: str) -> None:
+    options: dict, kind: type, words: str, form: str
+) -> None:
     with pytest.raises(kind) as caught:
         FORMS[form](options)
     assert str(caught.value) == words

@@ -2,6 +2,7 @@
 
 Method: the modules by themselves; of CUDA, which no machine here has, torch's own signature is what is held.
 """
+
 from __future__ import annotations
 
 import contextlib
@@ -22,8 +23,16 @@ PLACE = kept.Place("0" * 32, 1, "Maker", "node-a", "here", "/tmp/p1", 4711)
 
 @pytest.fixture
 def actor(monkeypatch: pytest.MonkeyPatch) -> None:
-    begin = {"actor": "0" * 32, "name": "", "class_name": "Maker", "node": "1" * 32, "node_name": "node-a", "gpu_ids": [], "incarnation": 1,
-             "socket_path": "/tmp/p1"}
+    begin = {
+        "actor": "0" * 32,
+        "name": "",
+        "class_name": "Maker",
+        "node": "1" * 32,
+        "node_name": "node-a",
+        "gpu_ids": [],
+        "incarnation": 1,
+        "socket_path": "/tmp/p1",
+    }
     monkeypatch.setattr(ActorContext, "current", ActorContext(begin, None))
 
 
@@ -39,7 +48,12 @@ def test_each_tensor_is_taken_out_once_and_put_back_in_its_places() -> None:
     one, two = torch.zeros(3), torch.zeros(2, 2)
     found, made = split({"a": one, "b": [two, (one,)], "c": "text"})
     assert [each is right for each, right in zip(found, (one, two), strict=True)] == [True, True]
-    assert made["a"] is made["b"][1][0] and made["a"].tolist() == [1, 1, 1] and made["b"][0].sum() == 4 and made["c"] == "text"
+    assert (
+        made["a"] is made["b"][1][0]
+        and made["a"].tolist() == [1, 1, 1]
+        and made["b"][0].sum() == 4
+        and made["c"] == "text"
+    )
 
 
 def test_what_is_pickled_by_value_has_its_tensors_taken_out_too() -> None:
@@ -54,10 +68,25 @@ def test_which_tensors_stay() -> None:
 
     tagged = torch.ones(1)
     tagged.tag = 1
-    stay = [torch.ones(1), torch.nn.Parameter(torch.ones(1)), torch.ones(2, 3).t(), torch.ones(0), torch.ones(1, dtype=torch.complex64)]
-    go = [torch.eye(2).to_sparse(), torch.empty(1, device="meta"), torch.ones(1).as_subclass(Own), tagged, torch.quantize_per_tensor(
-        torch.ones(1), 0.1, 0, torch.qint8), "Tensor", torch.Size([1])]
-    assert [kept.stays(each) for each in stay] == [True] * len(stay) and not any(map(kept.stays, go))
+    stay = [
+        torch.ones(1),
+        torch.nn.Parameter(torch.ones(1)),
+        torch.ones(2, 3).t(),
+        torch.ones(0),
+        torch.ones(1, dtype=torch.complex64),
+    ]
+    go = [
+        torch.eye(2).to_sparse(),
+        torch.empty(1, device="meta"),
+        torch.ones(1).as_subclass(Own),
+        tagged,
+        torch.quantize_per_tensor(torch.ones(1), 0.1, 0, torch.qint8),
+        "Tensor",
+        torch.Size([1]),
+    ]
+    assert [kept.stays(each) for each in stay] == [True] * len(stay) and not any(
+        map(kept.stays, go)
+    )
 
 
 def test_changes_are_counted_and_limits_kept(actor: None) -> None:
@@ -65,7 +94,10 @@ def test_changes_are_counted_and_limits_kept(actor: None) -> None:
     tensor = torch.zeros(10)
     key = table.keep("make", [tensor, tensor])
     assert table.figures() == (1, 80) and kept.changed(table.find(key)) is None
-    with pytest.raises(exceptions.TooLargeError, match=r"make\(\) returned tensors of 40 bytes .* keeps 1 values with 80 bytes already"):
+    with pytest.raises(
+        exceptions.TooLargeError,
+        match=r"make\(\) returned tensors of 40 bytes .* keeps 1 values with 80 bytes already",
+    ):
         table.keep("make", [torch.zeros(10)])
     tensor[0] = 1
     spec, before, now = kept.changed(table.find(key))
@@ -101,7 +133,9 @@ def test_a_value_that_is_passed_on_takes_nothing() -> None:
     assert not tensors.are_left()
 
 
-def test_a_gpus_tensor_is_opened_by_the_number_that_its_uuid_has_here(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_gpus_tensor_is_opened_by_the_number_that_its_uuid_has_here(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     from torch.multiprocessing import reductions
 
     asked: dict[str, Any] = {}
@@ -114,6 +148,26 @@ def test_a_gpus_tensor_is_opened_by_the_number_that_its_uuid_has_here(monkeypatc
     monkeypatch.setattr(reductions, "rebuild_cuda_tensor", rebuild)
     monkeypatch.setattr(fetch, "_gpus", lambda: ["GPU-a", "GPU-b"])
     monkeypatch.setattr(torch.cuda, "device", lambda number: contextlib.nullcontext())
-    arguments = (torch.Tensor, torch.Size([2]), (1,), 0, torch.UntypedStorage, torch.float32, 0, b"handle", 8, 0, False, b"counter", 0, b"event", True)
+    arguments = (
+        torch.Tensor,
+        torch.Size([2]),
+        (1,),
+        0,
+        torch.UntypedStorage,
+        torch.float32,
+        0,
+        b"handle",
+        8,
+        0,
+        False,
+        b"counter",
+        0,
+        b"event",
+        True,
+    )
     opened = fetch._opened("GPU-b", arguments)
-    assert opened.tolist() == [1, 1] and asked["storage_device"] == 1 and asked["storage_handle"] == b"handle"
+    assert (
+        opened.tolist() == [1, 1]
+        and asked["storage_device"] == 1
+        and asked["storage_handle"] == b"handle"
+    )

@@ -4,6 +4,7 @@
 children. Everything is waited for by an event with a deadline: a datagram of the zygote, the bytes or the end of a
 child's control channel, its end.
 """
+
 from __future__ import annotations
 
 import contextlib
@@ -26,7 +27,12 @@ from troupe._process import os_calls, prefork
 
 LIMIT_S = 60.0
 NOBODY = ""
-RANK = {"kind": "rank", "env": [{"name": "MINE", "value": "yes"}], "working_directory": "/", "threads": 1}
+RANK = {
+    "kind": "rank",
+    "env": [{"name": "MINE", "value": "yes"}],
+    "working_directory": "/",
+    "threads": 1,
+}
 
 
 class Worker:
@@ -40,9 +46,21 @@ class Worker:
         self.said: deque[tuple[str, dict]] = deque()
         with log.open("wb") as out:
             self.process = subprocess.Popen(
-                [sys.executable, "-P", "-m", "troupe._process.zygote", "--fd", str(theirs.fileno())], stdin=subprocess.DEVNULL,
-                stdout=out, stderr=out, pass_fds=[theirs.fileno()], start_new_session=True,
-                env={**os.environ, "TROUPE_PARKED_PROCESSES": str(parked), **environment})
+                [
+                    sys.executable,
+                    "-P",
+                    "-m",
+                    "troupe._process.zygote",
+                    "--fd",
+                    str(theirs.fileno()),
+                ],
+                stdin=subprocess.DEVNULL,
+                stdout=out,
+                stderr=out,
+                pass_fds=[theirs.fileno()],
+                start_new_session=True,
+                env={**os.environ, "TROUPE_PARKED_PROCESSES": str(parked), **environment},
+            )
         theirs.close()
         self.wanted = parked
         assert self.next("ZygoteReady")["usable"]
@@ -71,7 +89,9 @@ class Worker:
         """Living children that this zygote has forked; each is a child of ours, and was announced."""
         ours: set[int] = set()
         for task in Path("/proc/self/task").iterdir():
-            with contextlib.suppress(FileNotFoundError, ProcessLookupError):  # a thread that has ended since
+            with contextlib.suppress(
+                FileNotFoundError, ProcessLookupError
+            ):  # a thread that has ended since
                 ours.update(map(int, (task / "children").read_text().split()))
         while self.process.poll() is None and select.select([self.socket], [], [], 0)[0]:
             self.read()
@@ -83,7 +103,10 @@ class Worker:
 
     def all_parked(self) -> set[int]:
         """The same, once there are as many as are wanted."""
-        until(lambda: len(self.parked()) == self.wanted, f"{self.wanted} parked ({self.log.read_text()})")
+        until(
+            lambda: len(self.parked()) == self.wanted,
+            f"{self.wanted} parked ({self.log.read_text()})",
+        )
         return self.parked()
 
     def sockets(self) -> int:
@@ -96,7 +119,9 @@ class Worker:
         ours, theirs = socket.socketpair()
         ours.settimeout(LIMIT_S)
         process = new_id()
-        message = _native.encode_message("ForkRequest", {**RANK, **request, "process": process}, b"")
+        message = _native.encode_message(
+            "ForkRequest", {**RANK, **request, "process": process}, b""
+        )
         with theirs, out.open("ab") as file:
             socket.send_fds(self.socket, [message], [theirs.fileno(), file.fileno(), file.fileno()])
         reply = self.next("ForkReply")
@@ -129,7 +154,9 @@ def reap(pid: int) -> int:
     """The wait status of a child of ours, once it has ended."""
     ended = os.pidfd_open(pid)
     try:
-        assert select.select([ended], [], [], LIMIT_S)[0], f"process {pid} did not end within {LIMIT_S:g} s"
+        assert select.select([ended], [], [], LIMIT_S)[0], (
+            f"process {pid} did not end within {LIMIT_S:g} s"
+        )
     finally:
         os.close(ended)
     return os.waitpid(pid, 0)[1]
@@ -148,7 +175,9 @@ def zygote(folder: Path, parked: int, **environment: str) -> Iterator[Worker]:
         children = worker.children()
         worker.socket.close()
         assert worker.process.wait(LIMIT_S) == 0, worker.log.read_text()
-        assert [os.waitstatus_to_exitcode(reap(pid)) for pid in children] == [prefork.NEVER_GIVEN] * len(children)
+        assert [os.waitstatus_to_exitcode(reap(pid)) for pid in children] == [
+            prefork.NEVER_GIVEN
+        ] * len(children)
     finally:
         worker.process.kill()
         worker.process.wait()
@@ -174,14 +203,20 @@ def end(pid: int, control: socket.socket) -> int:
     return reap(pid)
 
 
-def test_a_request_is_given_to_a_parked_child_and_another_one_is_parked(worker: Worker, tmp_path: Path) -> None:
+def test_a_request_is_given_to_a_parked_child_and_another_one_is_parked(
+    worker: Worker, tmp_path: Path
+) -> None:
     before = worker.all_parked()
     pid, control = worker.start(tmp_path / "out", title="troupe: rank 0")
     assert pid in before
     until(lambda: title_of(pid) == "troupe: rank 0", "its title")
     assert os.getsid(pid) == pid
     until(lambda: os.readlink(f"/proc/{pid}/cwd") == "/", "its directory")
-    assert os.readlink(f"/proc/{pid}/fd/1") == os.readlink(f"/proc/{pid}/fd/2") == str(tmp_path / "out")
+    assert (
+        os.readlink(f"/proc/{pid}/fd/1")
+        == os.readlink(f"/proc/{pid}/fd/2")
+        == str(tmp_path / "out")
+    )
     assert os.waitstatus_to_exitcode(end(pid, control)) == 75  # the worker is gone, as it sees it
     assert worker.all_parked() >= before - {pid}
 
@@ -195,7 +230,9 @@ def test_more_than_are_parked_are_forked(worker: Worker, tmp_path: Path) -> None
     worker.all_parked()
 
 
-def test_a_parked_child_that_was_killed_is_replaced_and_never_given(worker: Worker, tmp_path: Path) -> None:
+def test_a_parked_child_that_was_killed_is_replaced_and_never_given(
+    worker: Worker, tmp_path: Path
+) -> None:
     before = worker.all_parked()
     victim = min(before)
     kill(victim)
@@ -222,11 +259,18 @@ def test_an_actor_s_start_is_over_when_it_is_ready(worker: Worker, tmp_path: Pat
     pid, control = worker.start(tmp_path / "out", kind="actor")
     assert pid in before
     path = str(tmp_path / "actor")
-    control.sendall(_native.encode_message("ActorBegin", {"class_name": "dict", "socket_path": path},
-                                           cloudpickle.dumps((dict, (), {}))))
+    control.sendall(
+        _native.encode_message(
+            "ActorBegin",
+            {"class_name": "dict", "socket_path": path},
+            cloudpickle.dumps((dict, (), {})),
+        )
+    )
     assert select.select([control], [], [], LIMIT_S)[0]  # ActorReady
     worker.all_parked()
-    until(lambda: worker.sockets() == 1 + worker.wanted, "the end of the actor's socket to the zygote")
+    until(
+        lambda: worker.sockets() == 1 + worker.wanted, "the end of the actor's socket to the zygote"
+    )
     end(pid, control)
 
 
@@ -269,13 +313,32 @@ def test_a_zygote_is_in_no_cluster_and_starts_none(tmp_path: Path) -> None:
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     ours.settimeout(LIMIT_S)
     started = subprocess.Popen(
-        [sys.executable, "-P", "-m", "troupe._process.zygote", "--fd", str(theirs.fileno()), "--light", "--module", "calls_early",
-         "--path", str(tmp_path)], pass_fds=[theirs.fileno()], stderr=subprocess.PIPE, text=True)
+        [
+            sys.executable,
+            "-P",
+            "-m",
+            "troupe._process.zygote",
+            "--fd",
+            str(theirs.fileno()),
+            "--light",
+            "--module",
+            "calls_early",
+            "--path",
+            str(tmp_path),
+        ],
+        pass_fds=[theirs.fileno()],
+        stderr=subprocess.PIPE,
+        text=True,
+    )
     theirs.close()
     kind, fields = _native.decode_message(ours.recv(1 << 20))[:2]
     ours.close()
     _, said = started.communicate(timeout=LIMIT_S)
-    assert kind == "ZygoteReady" and not fields["usable"] and fields["reason"].startswith("ConnectionError: this process is a worker's zygote")
+    assert (
+        kind == "ZygoteReady"
+        and not fields["usable"]
+        and fields["reason"].startswith("ConnectionError: this process is a worker's zygote")
+    )
     assert "must not use the cluster while it is imported" in said
 
 
@@ -295,7 +358,9 @@ ctypes.CDLL = Recording
 """
 
 
-def test_forked_and_executed_processes_name_their_worker_as_the_one_that_may_read_them(tmp_path: Path) -> None:
+def test_forked_and_executed_processes_name_their_worker_as_the_one_that_may_read_them(
+    tmp_path: Path,
+) -> None:
     """Seen at the call, for most kernels that tests run on have no Yama; this process is the worker."""
     record = tmp_path / "record"
     (tmp_path / "sitecustomize.py").write_text(RECORD_PRCTL)
@@ -303,7 +368,10 @@ def test_forked_and_executed_processes_name_their_worker_as_the_one_that_may_rea
     environment = {"PYTHONPATH": path, "PRCTL_RECORD": str(record)}
 
     def named(pid: int) -> bool:
-        return record.exists() and f"{pid} {0x59616D61} {os.getpid()}" in record.read_text().splitlines()
+        return (
+            record.exists()
+            and f"{pid} {0x59616D61} {os.getpid()}" in record.read_text().splitlines()
+        )
 
     with zygote(tmp_path, 1, **environment) as worker:
         ahead = min(worker.all_parked())
@@ -314,8 +382,11 @@ def test_forked_and_executed_processes_name_their_worker_as_the_one_that_may_rea
         end(pid, control)
     ours, theirs = socket.socketpair()
     executed = subprocess.Popen(
-        [sys.executable, "-P", "-m", "troupe._process", "--fd", str(theirs.fileno())], pass_fds=[theirs.fileno()],
-        stderr=subprocess.DEVNULL, env={**os.environ, **environment})
+        [sys.executable, "-P", "-m", "troupe._process", "--fd", str(theirs.fileno())],
+        pass_fds=[theirs.fileno()],
+        stderr=subprocess.DEVNULL,
+        env={**os.environ, **environment},
+    )
     try:
         ours.sendall(_native.encode_message("ForkRequest", {**RANK, "process": new_id()}, b""))
         until(lambda: named(executed.pid), "the call of one that is executed")

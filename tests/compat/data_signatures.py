@@ -5,6 +5,7 @@
 A line is a name and its parameters: "*" and "**" in front where they gather arguments, "*," before those that are given by name alone, "=" and the
 default. Defaults that are objects stand as the names of their classes.
 """
+
 from __future__ import annotations
 
 import enum
@@ -12,13 +13,61 @@ import inspect
 from collections.abc import Iterator
 from typing import Any
 
-FUNCTIONS = ("from_arrow", "from_items", "from_numpy", "from_pandas", "range", "range_tensor", "read_csv", "read_images", "read_json", "read_parquet",
-             "ActorPoolStrategy", "TaskPoolStrategy", "FileShuffleConfig")
+FUNCTIONS = (
+    "from_arrow",
+    "from_items",
+    "from_numpy",
+    "from_pandas",
+    "range",
+    "range_tensor",
+    "read_csv",
+    "read_images",
+    "read_json",
+    "read_parquet",
+    "ActorPoolStrategy",
+    "TaskPoolStrategy",
+    "FileShuffleConfig",
+)
 METHODS = {
-    "Dataset": ("add_column", "columns", "count", "drop_columns", "filter", "flat_map", "iter_batches", "iter_rows", "iter_torch_batches", "iterator", "limit",
-                "map", "map_batches", "materialize", "random_shuffle", "rename_columns", "repartition", "schema", "select_columns", "show", "split",
-                "streaming_split", "take", "take_all", "take_batch", "to_pandas", "union", "write_parquet"),
-    "DataIterator": ("iter_batches", "iter_rows", "iter_torch_batches", "materialize", "schema", "stats")}
+    "Dataset": (
+        "add_column",
+        "columns",
+        "count",
+        "drop_columns",
+        "filter",
+        "flat_map",
+        "iter_batches",
+        "iter_rows",
+        "iter_torch_batches",
+        "iterator",
+        "limit",
+        "map",
+        "map_batches",
+        "materialize",
+        "random_shuffle",
+        "rename_columns",
+        "repartition",
+        "schema",
+        "select_columns",
+        "show",
+        "split",
+        "streaming_split",
+        "take",
+        "take_all",
+        "take_batch",
+        "to_pandas",
+        "union",
+        "write_parquet",
+    ),
+    "DataIterator": (
+        "iter_batches",
+        "iter_rows",
+        "iter_torch_batches",
+        "materialize",
+        "schema",
+        "stats",
+    ),
+}
 
 
 def shown(function: Any) -> str:
@@ -31,7 +80,11 @@ def shown(function: Any) -> str:
             found.append("*")
         by_name = by_name or parameter.kind in (parameter.KEYWORD_ONLY, parameter.VAR_POSITIONAL)
         stars = {parameter.VAR_POSITIONAL: "*", parameter.VAR_KEYWORD: "**"}.get(parameter.kind, "")
-        found.append(stars + parameter.name + ("" if parameter.default is parameter.empty else f"={default(parameter.default)}"))
+        found.append(
+            stars
+            + parameter.name
+            + ("" if parameter.default is parameter.empty else f"={default(parameter.default)}")
+        )
     return ", ".join(found)
 
 
@@ -39,7 +92,11 @@ def default(value: Any) -> str:
     """A default as text."""
     if isinstance(value, enum.Enum):
         value = value.value
-    return repr(value) if value is None or isinstance(value, (bool, int, str, list, tuple)) else type(value).__name__
+    return (
+        repr(value)
+        if value is None or isinstance(value, (bool, int, str, list, tuple))
+        else type(value).__name__
+    )
 
 
 def signatures(module: Any) -> Iterator[tuple[str, str]]:

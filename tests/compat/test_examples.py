@@ -3,6 +3,7 @@
 Method: each by `troupe run-as-ray` in a process of its own; the lines it is to print are in its docstring. examples/README.md and
 docs/ray.md name each of them.
 """
+
 from __future__ import annotations
 
 import ast
@@ -28,7 +29,9 @@ def test_it_prints_what_it_says(home: Home, script: Path) -> None:
     _, _, lines = docstring(script).partition("Prints:\n\n")
     expected = [line.removeprefix("    ") for line in lines.splitlines()]
     done = home.run("run-as-ray", str(script), ok=False, timeout=WITHIN_S)
-    assert expected and done.returncode == 0 and done.stdout.splitlines() == expected, f"{done.stdout}\n{done.stderr}"
+    assert expected and done.returncode == 0 and done.stdout.splitlines() == expected, (
+        f"{done.stdout}\n{done.stderr}"
+    )
     assert done.stderr.count(STARTED) == 1 and "Traceback" not in done.stderr, done.stderr
 
 
@@ -36,16 +39,22 @@ def test_it_prints_what_it_says(home: Home, script: Path) -> None:
 def test_it_says_how_it_is_run(script: Path) -> None:
     text = script.read_text()
     assert f"\n    troupe run-as-ray examples/ray/{script.name}\n" in docstring(script)
-    assert not re.search(r"^[^#\n\"]*\b(ray\.init|troupe)\b", text.partition('"""\n')[2], re.MULTILINE), "it is as for Ray"
+    assert not re.search(
+        r"^[^#\n\"]*\b(ray\.init|troupe)\b", text.partition('"""\n')[2], re.MULTILINE
+    ), "it is as for Ray"
     assert len(text.partition('"""\n')[2].splitlines()) <= 80
 
 
 def test_the_table_has_each_script() -> None:
-    table = re.findall(r"^\| `(\w+\.py)` \| (.+) \|$", (ROOT / "examples" / "README.md").read_text(), re.MULTILINE)
+    table = re.findall(
+        r"^\| `(\w+\.py)` \| (.+) \|$", (ROOT / "examples" / "README.md").read_text(), re.MULTILINE
+    )
     assert [name for name, _ in table] == [script.name for script in SCRIPTS]
     for name, what in table:
         pattern = docstring(ROOT / "examples" / "ray" / name).partition(":")[0]
-        assert pattern.startswith(what.partition(":")[0]), f"{name} is about {pattern!r}, its row says {what!r}"
+        assert pattern.startswith(what.partition(":")[0]), (
+            f"{name} is about {pattern!r}, its row says {what!r}"
+        )
 
 
 def test_the_document_names_them() -> None:

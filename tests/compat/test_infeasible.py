@@ -3,6 +3,7 @@ unless `infeasible="wait"` is said.
 
 Method: programs on a cluster of one small node, to which a larger one is added once it is seen that they wait.
 """
+
 from __future__ import annotations
 
 from pathlib import Path
@@ -69,10 +70,17 @@ def test_troupes_own_programs_are_refused_or_wait_as_they_say(home: Home) -> Non
             troupe.util.placement_group([{"license": 1}])
         with pytest.raises(exceptions.TaskUnschedulableError):
             troupe.get(task.remote(), timeout=TIMEOUT_S)
-        refs = [Actor.options(infeasible="wait").remote().f.remote(), task.options(infeasible="wait").remote()]
+        refs = [
+            Actor.options(infeasible="wait").remote().f.remote(),
+            task.options(infeasible="wait").remote(),
+        ]
         group = troupe.util.placement_group([{"license": 0.5}], infeasible="wait")
         handle = distributed(processes=2, remote=True, infeasible="wait")(lambda: 9).submit()
-        assert troupe.wait(refs, timeout=0.2)[0] == [] and not group.wait(0.2) and not handle.status()["outcome"].startswith("s")
+        assert (
+            troupe.wait(refs, timeout=0.2)[0] == []
+            and not group.wait(0.2)
+            and not handle.status()["outcome"].startswith("s")
+        )
         cluster.add_node(num_cpus=2, resources={"license": 1.5})
         assert troupe.get(refs[:1], timeout=TIMEOUT_S) == [8]
         assert group.wait(TIMEOUT_S) and handle.result(timeout=TIMEOUT_S) == [9, 9]
@@ -81,23 +89,58 @@ def test_troupes_own_programs_are_refused_or_wait_as_they_say(home: Home) -> Non
 def test_a_program_and_a_cluster_may_wait_by_policy(home: Home) -> None:
     head = home.json("start", "--head", "--no-worker", "--port", "0", "--infeasible", "wait")
     with troupe.init(head["address"]):
+
         @troupe.remote(num_cpus=1)
         class Actor:
             def child(self) -> int:
-                return troupe.get(Actor.options(num_cpus=0, resources={"license": 1}).remote().one.remote())
+                return troupe.get(
+                    Actor.options(num_cpus=0, resources={"license": 1}).remote().one.remote()
+                )
 
             def one(self) -> int:
                 return 1
 
         ref = Actor.remote().child.remote()
-        home.run("start", "--address", head["address"], "--token-file", home.token(), "--num-cpus", "1", "--node-name", "one")
-        home.run("start", "--address", head["address"], "--token-file", home.token(), "--num-cpus", "1", "--node-name", "two", "--resources",
-                 '{"license": 1}')
+        home.run(
+            "start",
+            "--address",
+            head["address"],
+            "--token-file",
+            home.token(),
+            "--num-cpus",
+            "1",
+            "--node-name",
+            "one",
+        )
+        home.run(
+            "start",
+            "--address",
+            head["address"],
+            "--token-file",
+            home.token(),
+            "--num-cpus",
+            "1",
+            "--node-name",
+            "two",
+            "--resources",
+            '{"license": 1}',
+        )
         assert troupe.get(ref, timeout=TIMEOUT_S) == 1
     refusing = home.json("start", "--head", "--new", "--port", "0", "--num-cpus", "1")
     with troupe.init(refusing["address"], infeasible="wait"):
         group = troupe.util.placement_group([{"license": 1}])
         assert not group.wait(0.2)
-        home.run("start", "--address", refusing["address"], "--token-file", home.token("--cluster", refusing["cluster_id"]), "--num-cpus", "1",
-                 "--node-name", "three", "--resources", '{"license": 1}')
+        home.run(
+            "start",
+            "--address",
+            refusing["address"],
+            "--token-file",
+            home.token("--cluster", refusing["cluster_id"]),
+            "--num-cpus",
+            "1",
+            "--node-name",
+            "three",
+            "--resources",
+            '{"license": 1}',
+        )
         assert group.wait(TIMEOUT_S)

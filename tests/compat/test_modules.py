@@ -2,6 +2,7 @@
 
 Method: one program per module; what it prints was compared with Ray's own answer, but for what is of Troupe alone.
 """
+
 from __future__ import annotations
 
 from pathlib import Path
@@ -236,14 +237,24 @@ print(ray.get(mode.remote()), env["config"]["setup_timeout_seconds"])           
 
 def expected(text: str) -> list[str]:
     """What the comments at the ends of lines say is printed."""
-    return " ".join(line.split("# ", 1)[1].strip() for line in text.splitlines() if "# " in line).split()
+    return " ".join(
+        line.split("# ", 1)[1].strip() for line in text.splitlines() if "# " in line
+    ).split()
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_a_program_of(home: Home, tmp_path: Path, name: str) -> None:
     if name == "groups":
         pytest.importorskip("torch")
-    done = run_as_ray(home, tmp_path / "script.py", f"import ray\nCONTEXT = ray.init(num_cpus=2)\n{PROGRAMS[name]}")
+    done = run_as_ray(
+        home,
+        tmp_path / "script.py",
+        f"import ray\nCONTEXT = ray.init(num_cpus=2)\n{PROGRAMS[name]}",
+    )
     assert done.stdout.split() == expected(PROGRAMS[name]), done.stdout + done.stderr
     if name == "tqdm_ray":
-        assert "here: 100% 4/4 steps" in done.stderr and "there: 100% 4/4" in done.stderr and "inside: 100% 10/10 it" in done.stderr, done.stderr
+        assert (
+            "here: 100% 4/4 steps" in done.stderr
+            and "there: 100% 4/4" in done.stderr
+            and "inside: 100% 10/10 it" in done.stderr
+        ), done.stderr

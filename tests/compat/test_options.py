@@ -3,6 +3,7 @@
 Method: programs by `troupe run-as-ray`, each of which says behind a line what Ray prints there; and, of what only such a program gets,
 what `import troupe` answers.
 """
+
 from __future__ import annotations
 
 from pathlib import Path
@@ -213,4 +214,6 @@ except ValueError as error:
 troupe.init(num_cpus=1)
 print([troupe.get(ref) for ref in troupe.remote(lambda: [1, 2]).options(num_returns="streaming").remote()])
 """)
-    assert done.stdout == "num_gpus must be a fraction of one GPU or whole GPUs, not 1.5\n[1, 2]\n", done.stderr
+    assert (
+        done.stdout == "num_gpus must be a fraction of one GPU or whole GPUs, not 1.5\n[1, 2]\n"
+    ), done.stderr

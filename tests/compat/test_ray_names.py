@@ -3,6 +3,7 @@
 Method: Ray's namespace as recorded data (`ray_names.txt`), looked up name by name; for paths that are both a module and a name,
 processes of their own that import in every order.
 """
+
 from __future__ import annotations
 
 import re
@@ -17,7 +18,11 @@ from troupe.ray_compat._finder import RayModule, missing
 from troupe.ray_compat._names import MODULES
 
 HERE = Path(__file__).parent
-RECORDED = dict(line.split() for line in (HERE / "ray_names.txt").read_text().splitlines() if not line.startswith("#"))
+RECORDED = dict(
+    line.split()
+    for line in (HERE / "ray_names.txt").read_text().splitlines()
+    if not line.startswith("#")
+)
 BOTH = sorted(name for name, kind in RECORDED.items() if kind.startswith("module+"))
 DOCUMENT = (HERE.parents[1] / "docs" / "ray.md").read_text()
 
@@ -33,7 +38,9 @@ def is_there(name: str) -> bool:
         return False
 
 
-@pytest.mark.parametrize("library", sorted({name.split(".")[1] for name in RECORDED if "." in name}))
+@pytest.mark.parametrize(
+    "library", sorted({name.split(".")[1] for name in RECORDED if "." in name})
+)
 def test_every_public_name_is_there_or_named_as_missing(library: str) -> None:
     names = [name for name in RECORDED if name.split(".")[1:2] == [library]]
     lost = [name for name in names if not is_there(name) and not _missing.instead_of(name)]
@@ -43,8 +50,11 @@ def test_every_public_name_is_there_or_named_as_missing(library: str) -> None:
 def test_nothing_that_is_there_is_called_missing() -> None:
     named = [name for names, _ in _missing.ROWS for name in names]
     assert len(named) == len(set(named))
-    assert not [name for name in named if name in MODULES and RECORDED.get(name) != "module" and not name.startswith("ray._")], \
-        "a row names a module that is there"
+    assert not [
+        name
+        for name in named
+        if name in MODULES and RECORDED.get(name) != "module" and not name.startswith("ray._")
+    ], "a row names a module that is there"
     for name in named:
         if name not in MODULES:
             assert not is_there(name), f"{name} is there"
@@ -58,7 +68,9 @@ def test_the_document_has_the_same_table() -> None:
 
 
 def test_what_is_missing_says_what_to_use() -> None:
-    assert missing("ray.tune.CLIReporter").endswith("use the rows that a sweep shows by itself, or a ray.tune.Callback")
+    assert missing("ray.tune.CLIReporter").endswith(
+        "use the rows that a sweep shows by itself, or a ray.tune.Callback"
+    )
 
 
 def test_a_path_that_is_module_and_name_is_recorded() -> None:
@@ -79,16 +91,26 @@ ORDERS = [
 
 @pytest.mark.parametrize("name", BOTH)
 @pytest.mark.parametrize("imports", ORDERS)
-def test_it_is_the_name_whatever_was_imported(home: Home, tmp_path: Path, name: str, imports: str) -> None:
+def test_it_is_the_name_whatever_was_imported(
+    home: Home, tmp_path: Path, name: str, imports: str
+) -> None:
     imports = imports.replace("ray.util.placement_group", name)
-    done = run_as_ray(home, tmp_path / "script.py", f"import ray\n{imports}\nimport inspect, sys\nassert inspect.isfunction({name}), {name}\n"
-                      f"assert sys.modules[{name!r}].PlacementGroup\nprint({name}.__name__)")
+    done = run_as_ray(
+        home,
+        tmp_path / "script.py",
+        f"import ray\n{imports}\nimport inspect, sys\nassert inspect.isfunction({name}), {name}\n"
+        f"assert sys.modules[{name!r}].PlacementGroup\nprint({name}.__name__)",
+    )
     assert done.stdout.split() == [name.rpartition(".")[2]]
 
 
 def test_a_group_is_made_after_the_module_was_imported(home: Home, tmp_path: Path) -> None:
-    done = run_as_ray(home, tmp_path / "script.py", "import ray\nimport ray.util.placement_group\nfrom ray.util.placement_group import PlacementGroup\n"
-                      "ray.init(num_cpus=1)\ngroup = ray.util.placement_group([{'CPU': 1}])\nray.get(group.ready())\n"
-                      "@ray.remote(num_cpus=0)\ndef inside():\n    import ray.util.placement_group\n    return callable(ray.util.placement_group)\n"
-                      "print(isinstance(group, PlacementGroup), ray.get(inside.remote()))")
+    done = run_as_ray(
+        home,
+        tmp_path / "script.py",
+        "import ray\nimport ray.util.placement_group\nfrom ray.util.placement_group import PlacementGroup\n"
+        "ray.init(num_cpus=1)\ngroup = ray.util.placement_group([{'CPU': 1}])\nray.get(group.ready())\n"
+        "@ray.remote(num_cpus=0)\ndef inside():\n    import ray.util.placement_group\n    return callable(ray.util.placement_group)\n"
+        "print(isinstance(group, PlacementGroup), ray.get(inside.remote()))",
+    )
     assert done.stdout.split() == ["True", "True"]

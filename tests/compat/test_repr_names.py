@@ -2,6 +2,7 @@
 
 Method: a program prints the pids and texts that are expected; its output is compared with what stands in front of the actors' lines.
 """
+
 from __future__ import annotations
 
 import re
@@ -51,12 +52,21 @@ ray.kill(model)
 def test_an_actors_own_text_is_its_name(shared_home: Home, tmp_path: Path) -> None:
     done = run_as_ray(shared_home, tmp_path / "names.py", PROGRAM)
     said = done.stdout.splitlines()
-    assert "names ['Model(size=3)', '', '']" in said and "listed ['Model(size=3)']" in said, done.stdout
+    assert "names ['Model(size=3)', '', '']" in said and "listed ['Model(size=3)']" in said, (
+        done.stdout
+    )
     (pids,) = [line.split()[1:] for line in said if line.startswith("pids")]
-    (first,) = [line for line in said if line.endswith(" is made")]  # by the name that is known when it is shown
+    (first,) = [
+        line for line in said if line.endswith(" is made")
+    ]  # by the name that is known when it is shown
     assert first in (f"(Model pid={pids[0]}) is made", f"(Model(size=3) pid={pids[0]}) is made")
-    assert sorted(line for line in said if line.startswith("(") and line != first) == sorted([
-        f"(Model(size=3) pid={pids[0]}) hello", f"(Plain pid={pids[1]}) hello",
-        f"(Raises pid={pids[2]}) hello", f"(task pid={pids[3]}) a task"]), done.stdout
+    assert sorted(line for line in said if line.startswith("(") and line != first) == sorted(
+        [
+            f"(Model(size=3) pid={pids[0]}) hello",
+            f"(Plain pid={pids[1]}) hello",
+            f"(Raises pid={pids[2]}) hello",
+            f"(task pid={pids[3]}) a task",
+        ]
+    ), done.stdout
     assert f"(Model(size=3) pid={pids[0]}) careful" in done.stderr.splitlines(), done.stderr
     assert "no text" in done.stderr and not re.search(r"^\(\w+ [0-9a-f]{8}\)", done.stdout, re.M)

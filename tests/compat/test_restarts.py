@@ -2,6 +2,7 @@
 
 Method: a constructor that waits for a file where it runs again, so that calls are made for certain while the actor is being started.
 """
+
 from __future__ import annotations
 
 from pathlib import Path
@@ -111,19 +112,27 @@ except Exception as error: print(type(error))
 
 def said(text: str) -> str:
     """What the program's comments say it prints, line by line."""
-    return "".join(line.partition("  # ")[2].strip() + "\n" for line in text.splitlines() if "print(" in line)
+    return "".join(
+        line.partition("  # ")[2].strip() + "\n" for line in text.splitlines() if "print(" in line
+    )
 
 
-def test_a_call_during_a_restart_is_refused_unless_it_may_be_made_again(shared_home: Home, tmp_path: Path) -> None:
+def test_a_call_during_a_restart_is_refused_unless_it_may_be_made_again(
+    shared_home: Home, tmp_path: Path
+) -> None:
     done = run_as_ray(shared_home, tmp_path / "restarts.py", RESTARTED, str(tmp_path / "gate"))
     assert done.stdout == said(RESTARTED), done.stderr
 
 
-def test_calls_that_may_be_made_again_without_end_end_with_their_session(shared_home: Home, tmp_path: Path) -> None:
+def test_calls_that_may_be_made_again_without_end_end_with_their_session(
+    shared_home: Home, tmp_path: Path
+) -> None:
     done = run_as_ray(shared_home, tmp_path / "left.py", LEFT)
     assert done.stdout == "RayActorError\n" and "Recursion" not in done.stderr, done.stderr
 
 
-def test_the_name_of_an_actor_whose_constructor_raised_is_free(shared_home: Home, tmp_path: Path) -> None:
+def test_the_name_of_an_actor_whose_constructor_raised_is_free(
+    shared_home: Home, tmp_path: Path
+) -> None:
     done = run_as_ray(shared_home, tmp_path / "names.py", NAMES)
     assert done.stdout.split() == ["True", "ValueError"] * 2 + ["works", "True"], done.stderr

@@ -2,6 +2,7 @@
 
 Method: arrays of every shape through put, tasks and actors, in a program by `troupe run-as-ray`; Ray answers the same.
 """
+
 from __future__ import annotations
 
 from pathlib import Path
@@ -58,5 +59,7 @@ def test_arrays_are_read_only(home: Home, tmp_path: Path) -> None:
 
 
 def test_without_it_a_small_array_is_the_callers_own(home: Home) -> None:
-    done = home.python("import numpy as np, troupe\ntroupe.init(num_cpus=1)\ngot = troupe.get(troupe.put(np.zeros(4)))\ngot[0] = 1\nprint(got.tolist())")
+    done = home.python(
+        "import numpy as np, troupe\ntroupe.init(num_cpus=1)\ngot = troupe.get(troupe.put(np.zeros(4)))\ngot[0] = 1\nprint(got.tolist())"
+    )
     assert done.stdout == "[1.0, 0.0, 0.0, 0.0]\n", done.stderr

@@ -1,4 +1,5 @@
 """The fixtures of tests/e2e, and programs in C++ that an outside project builds from an installed Troupe."""
+
 from __future__ import annotations
 
 import fcntl
@@ -14,7 +15,9 @@ ROOT = Path(__file__).parents[2]
 
 def _run(*command: str | Path) -> None:
     done = subprocess.run(command, check=False, capture_output=True, text=True)
-    assert done.returncode == 0, f"{' '.join(map(str, command))} ended with {done.returncode}\n{done.stdout}\n{done.stderr}"
+    assert done.returncode == 0, (
+        f"{' '.join(map(str, command))} ended with {done.returncode}\n{done.stdout}\n{done.stderr}"
+    )
 
 
 @pytest.fixture(scope="session")
@@ -28,7 +31,17 @@ def programs() -> Path:
     with open(work / "lock", "w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         _run("cmake", "--install", build, "--prefix", work / "prefix", "--component", "cpp")
-        _run("cmake", "-S", ROOT / "tests/cpp/project", "-B", work / "project", "-G", "Ninja", "-DCMAKE_BUILD_TYPE=Debug",
-             f"-DCMAKE_PREFIX_PATH={work / 'prefix'}", f"-DEXAMPLES={ROOT / 'examples/cpp'}")
+        _run(
+            "cmake",
+            "-S",
+            ROOT / "tests/cpp/project",
+            "-B",
+            work / "project",
+            "-G",
+            "Ninja",
+            "-DCMAKE_BUILD_TYPE=Debug",
+            f"-DCMAKE_PREFIX_PATH={work / 'prefix'}",
+            f"-DEXAMPLES={ROOT / 'examples/cpp'}",
+        )
         _run("cmake", "--build", work / "project")
     return work / "project"

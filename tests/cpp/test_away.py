@@ -1,4 +1,5 @@
 """Actors and programs in C++ on hosts of their own: calls go over TLS, by names that the head certifies."""
+
 from __future__ import annotations
 
 import os
@@ -19,23 +20,52 @@ def test_calls_and_large_values_between_hosts(hosts: dict[str, str], programs: P
     size = 20_000_000
     assert troupe.get(echo.SizeOf.remote(b"z" * size), timeout=120) == size
     assert troupe.get(echo.Large.remote(size), timeout=120) == b"x" * size
-    counter = cpp_actor_class(programs / "actors", "Counter").options(
-        name="away", scheduling_strategy=NodeAffinitySchedulingStrategy(hosts["a"], soft=False)).remote(1)
+    counter = (
+        cpp_actor_class(programs / "actors", "Counter")
+        .options(
+            name="away", scheduling_strategy=NodeAffinitySchedulingStrategy(hosts["a"], soft=False)
+        )
+        .remote(1)
+    )
     assert troupe.get(echo.Relay.remote("away", "Add", 2), timeout=60) == 3
     assert troupe.get(counter.Total.remote(), timeout=60) == 3
 
 
-def test_a_program_calls_actors_of_other_hosts(hosts: dict[str, str], shared_home: Home, programs: Path) -> None:
-    done = subprocess.run([programs / "actors", "calls"], check=False, capture_output=True, text=True, timeout=180, env=dict(os.environ))
+def test_a_program_calls_actors_of_other_hosts(
+    hosts: dict[str, str], shared_home: Home, programs: Path
+) -> None:
+    done = subprocess.run(
+        [programs / "actors", "calls"],
+        check=False,
+        capture_output=True,
+        text=True,
+        timeout=180,
+        env=dict(os.environ),
+    )
     assert done.returncode == 0, done.stderr
-    assert done.stdout.splitlines()[0] == "last 105" and done.stdout.splitlines()[-1] == "back 20000000"
+    assert (
+        done.stdout.splitlines()[0] == "last 105"
+        and done.stdout.splitlines()[-1] == "back 20000000"
+    )
 
 
 def test_training_groups_over_two_hosts(hosts: dict[str, str], programs: Path) -> None:
-    done = subprocess.run([programs / "actors", "training", "spread"], check=False, capture_output=True, text=True, timeout=180, env=dict(os.environ))
+    done = subprocess.run(
+        [programs / "actors", "training", "spread"],
+        check=False,
+        capture_output=True,
+        text=True,
+        timeout=180,
+        env=dict(os.environ),
+    )
     assert done.returncode == 0, done.stderr
     lines = done.stdout.splitlines()
-    assert lines[:6] == ["rank 2", *["sum 7.000000 7.000000"] * 3, "gathered 1 -1 2 -1 4 -1", "first 1.000000"]
+    assert lines[:6] == [
+        "rank 2",
+        *["sum 7.000000 7.000000"] * 3,
+        "gathered 1 -1 2 -1 4 -1",
+        "first 1.000000",
+    ]
     assert "troupe::GroupError" in done.stdout and lines[-1] == "anew 13.000000"
 
 

@@ -1,4 +1,5 @@
 """The training in C++ of examples/cpp/digits_ddp: two hosts of two ranks each, of which one is killed on the way."""
+
 from __future__ import annotations
 
 import gzip
@@ -11,8 +12,13 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-pytestmark = [pytest.mark.long,  # compiling against torch takes a minute
-              pytest.mark.skipif(not all(importlib.util.find_spec(name) for name in ("torch", "sklearn")), reason="needs torch and scikit-learn")]
+pytestmark = [
+    pytest.mark.long,  # compiling against torch takes a minute
+    pytest.mark.skipif(
+        not all(importlib.util.find_spec(name) for name in ("torch", "sklearn")),
+        reason="needs torch and scikit-learn",
+    ),
+]
 
 
 @pytest.fixture(scope="module")
@@ -20,8 +26,19 @@ def digits(programs: Path) -> Path:
     """The example's program, built as its CMakeLists.txt says."""
     torch = Path(importlib.util.find_spec("torch").origin).parent  # type: ignore[union-attr,arg-type]
     work = programs.parent / "digits"
-    for command in (["cmake", "-S", ROOT / "examples/cpp/digits_ddp", "-B", work, "-DCMAKE_BUILD_TYPE=Release",
-                     f"-DCMAKE_PREFIX_PATH={programs.parent / 'prefix'}", f"-DTORCH={torch}"], ["cmake", "--build", work]):
+    for command in (
+        [
+            "cmake",
+            "-S",
+            ROOT / "examples/cpp/digits_ddp",
+            "-B",
+            work,
+            "-DCMAKE_BUILD_TYPE=Release",
+            f"-DCMAKE_PREFIX_PATH={programs.parent / 'prefix'}",
+            f"-DTORCH={torch}",
+        ],
+        ["cmake", "--build", work],
+    ):
         done = subprocess.run(command, check=False, capture_output=True, text=True)
         assert done.returncode == 0, done.stdout + done.stderr
     return work / "digits_ddp"
@@ -36,26 +53,47 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def train(program: Path, *arguments: str | Path) -> str:
-    done = subprocess.run([program, *arguments], check=False, capture_output=True, text=True, timeout=300, env=dict(os.environ))
+    done = subprocess.run(
+        [program, *arguments],
+        check=False,
+        capture_output=True,
+        text=True,
+        timeout=300,
+        env=dict(os.environ),
+    )
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
 
 
-def test_it_learns_what_the_example_in_python_learns(hosts: dict[str, str], digits: Path, data: Path, tmp_path: Path) -> None:
+def test_it_learns_what_the_example_in_python_learns(
+    hosts: dict[str, str], digits: Path, data: Path, tmp_path: Path
+) -> None:
     told = train(digits, data, tmp_path / "checkpoint")
     assert float(re.findall(r"test accuracy (\S+) on 4 ranks", told)[0]) >= 0.95
 
 
-def test_one_that_is_killed_is_replaced_and_all_go_on_from_the_checkpoint(hosts: dict[str, str], digits: Path, data: Path, tmp_path: Path) -> None:
+def test_one_that_is_killed_is_replaced_and_all_go_on_from_the_checkpoint(
+    hosts: dict[str, str], digits: Path, data: Path, tmp_path: Path
+) -> None:
     told = train(digits, data, tmp_path / "checkpoint", "--kill")
     assert "rank 2 is replaced" in told and "SIGKILL" in told and "going on with epoch 4" in told
-    assert [int(each) for each in re.findall(r"^epoch +(\d+)  loss", told, re.MULTILINE)] == list(range(1, 11))
+    assert [int(each) for each in re.findall(r"^epoch +(\d+)  loss", told, re.MULTILINE)] == list(
+        range(1, 11)
+    )
     assert float(re.findall(r"test accuracy (\S+) on 4 ranks", told)[0]) >= 0.95
 
 
 def test_what_is_no_data_is_said(hosts: dict[str, str], digits: Path, tmp_path: Path) -> None:
     (tmp_path / "digits.csv").write_text("1,2,3\n")
-    done = subprocess.run([digits, tmp_path / "digits.csv", tmp_path / "checkpoint"], check=False, capture_output=True, text=True, timeout=300,
-                          env=dict(os.environ))
+    done = subprocess.run(
+        [digits, tmp_path / "digits.csv", tmp_path / "checkpoint"],
+        check=False,
+        capture_output=True,
+        text=True,
+        timeout=300,
+        env=dict(os.environ),
+    )
     assert done.returncode == 1 and "holds no lines of 64 pixels and a digit" in done.stderr
-    assert subprocess.run([digits], check=False, capture_output=True, text=True, timeout=300).stderr.startswith("digits_ddp: digits_ddp DIGITS.CSV CHECKPOINT")
+    assert subprocess.run(
+        [digits], check=False, capture_output=True, text=True, timeout=300
+    ).stderr.startswith("digits_ddp: digits_ddp DIGITS.CSV CHECKPOINT")

@@ -1,4 +1,5 @@
 """Actors of a C++ program, created and called by a program in Python."""
+
 from __future__ import annotations
 
 import os
@@ -23,12 +24,42 @@ def echo(idle: Home, programs: Path):
 
 def test_calls_are_answered_in_their_order(counters: CppActorClass) -> None:
     counter = counters.options(num_cpus=1).remote(5)
-    assert troupe.get([counter.Add.remote(1) for _ in range(200)], timeout=60) == list(range(6, 206))
+    assert troupe.get([counter.Add.remote(1) for _ in range(200)], timeout=60) == list(
+        range(6, 206)
+    )
     assert troupe.get(counter.Pid.remote(), timeout=60) != os.getpid()
 
 
-@pytest.mark.parametrize("value", [None, True, False, 0, -1, 255, 256, 70000, -2**63, 2**63 - 1, 1.5, float("inf"), "", "café", "x" * 300, b"", b"\x00\xff",
-                                   b"y" * 70000, [], [1, [2, [3]]], (), (1, "a"), {}, {"a": [1, {"b": None}], 2: (3.5,), b"k": True}], ids=repr)
+@pytest.mark.parametrize(
+    "value",
+    [
+        None,
+        True,
+        False,
+        0,
+        -1,
+        255,
+        256,
+        70000,
+        -(2**63),
+        2**63 - 1,
+        1.5,
+        float("inf"),
+        "",
+        "café",
+        "x" * 300,
+        b"",
+        b"\x00\xff",
+        b"y" * 70000,
+        [],
+        [1, [2, [3]]],
+        (),
+        (1, "a"),
+        {},
+        {"a": [1, {"b": None}], 2: (3.5,), b"k": True},
+    ],
+    ids=repr,
+)
 def test_a_plain_value_comes_back_equal(echo, value) -> None:
     came = troupe.get(echo.Same.remote(value), timeout=60)
     assert came == value and type(came) is type(value)
@@ -36,7 +67,12 @@ def test_a_plain_value_comes_back_equal(echo, value) -> None:
 
 def test_a_value_that_is_there_twice_is_copied(echo) -> None:
     row = [1, 2]
-    assert troupe.get(echo.Same.remote([row, row, "name", "name"]), timeout=60) == [[1, 2], [1, 2], "name", "name"]
+    assert troupe.get(echo.Same.remote([row, row, "name", "name"]), timeout=60) == [
+        [1, 2],
+        [1, 2],
+        "name",
+        "name",
+    ]
 
 
 def test_large_values_go_both_ways(echo) -> None:
@@ -55,8 +91,16 @@ def test_a_ref_as_an_argument_becomes_its_value(echo) -> None:
     assert troupe.get(echo.Same.remote(troupe.put([1, "a"])), timeout=60) == [1, "a"]
 
 
-@pytest.mark.parametrize(("what", "kind"), [("invalid_argument", ValueError), ("out_of_range", IndexError), ("bad_alloc", MemoryError),
-                                            ("runtime_error", RuntimeError), ("an int", RuntimeError)])
+@pytest.mark.parametrize(
+    ("what", "kind"),
+    [
+        ("invalid_argument", ValueError),
+        ("out_of_range", IndexError),
+        ("bad_alloc", MemoryError),
+        ("runtime_error", RuntimeError),
+        ("an int", RuntimeError),
+    ],
+)
 def test_what_a_method_throws_is_raised(counters: CppActorClass, what: str, kind: type) -> None:
     counter = counters.remote(1)
     with pytest.raises(kind) as caught:
@@ -66,17 +110,22 @@ def test_what_a_method_throws_is_raised(counters: CppActorClass, what: str, kind
     assert troupe.get(counter.Total.remote(), timeout=60) == 1
 
 
-@pytest.mark.parametrize(("call", "words"), [
-    (lambda c: c.Ad.remote(1), ["no method Ad()", "Add", "Total"]),
-    (lambda c: c.Add.remote(), ["Counter.Add()", "1 argument, 0 were given"]),
-    (lambda c: c.Add.remote("two"), ["argument 1 of Counter.Add()", "str", "an int"]),
-    (lambda c: c.Add.remote(2**40), ["argument 1 of Counter.Add()", str(2**40)]),
-    (lambda c: c.Add.remote({1, 2}), ["argument 1", "a set"]),
-    (lambda c: c.Add.remote(2**70), ["argument 1", "more than 64 bits"]),
-    (lambda c: c.Add.remote(Path("/tmp")), ["argument 1", "pathlib"]),
-    (lambda c: c.Add.remote([troupe.put(1)]), ["argument 1", "ObjectRef"]),
-    (lambda c: c.Add.remote(amount=2), ["no keywords"]),
-    (lambda c: c.Add.options(num_returns=2).remote(1)[0], ["one value"])], ids=range(10))
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [
+        (lambda c: c.Ad.remote(1), ["no method Ad()", "Add", "Total"]),
+        (lambda c: c.Add.remote(), ["Counter.Add()", "1 argument, 0 were given"]),
+        (lambda c: c.Add.remote("two"), ["argument 1 of Counter.Add()", "str", "an int"]),
+        (lambda c: c.Add.remote(2**40), ["argument 1 of Counter.Add()", str(2**40)]),
+        (lambda c: c.Add.remote({1, 2}), ["argument 1", "a set"]),
+        (lambda c: c.Add.remote(2**70), ["argument 1", "more than 64 bits"]),
+        (lambda c: c.Add.remote(Path("/tmp")), ["argument 1", "pathlib"]),
+        (lambda c: c.Add.remote([troupe.put(1)]), ["argument 1", "ObjectRef"]),
+        (lambda c: c.Add.remote(amount=2), ["no keywords"]),
+        (lambda c: c.Add.options(num_returns=2).remote(1)[0], ["one value"]),
+    ],
+    ids=range(10),
+)
 def test_a_wrong_call_says_what_is_wrong(counters: CppActorClass, call, words: list[str]) -> None:
     counter = counters.remote(0)
     with pytest.raises(TypeError) as caught:
@@ -87,7 +136,9 @@ def test_a_wrong_call_says_what_is_wrong(counters: CppActorClass, call, words: l
 
 
 def test_a_wrong_creation_says_what_is_wrong(idle: Home, programs: Path, tmp_path: Path) -> None:
-    with pytest.raises(FileNotFoundError, match="nowhere of the C\\+\\+ class Counter does not exist"):
+    with pytest.raises(
+        FileNotFoundError, match="nowhere of the C\\+\\+ class Counter does not exist"
+    ):
         cpp_actor_class(tmp_path / "nowhere", "Counter").remote(1)
     (tmp_path / "text").write_text("no program")
     with pytest.raises(FileNotFoundError, match="may execute"):
@@ -99,14 +150,22 @@ def test_a_wrong_creation_says_what_is_wrong(idle: Home, programs: Path, tmp_pat
     with pytest.raises(ValueError, match="working_dir"):
         cpp_actor_class(programs / "actors", "Counter").options(runtime_env={"working_dir": "."})
     wrong = cpp_actor_class(programs / "actors", "Countr").remote(1)
-    with pytest.raises(troupe.exceptions.ActorDiedError, match="registers no actor class Countr; it registers: Broken, Counter, Echo, Member, Nest"):
+    with pytest.raises(
+        troupe.exceptions.ActorDiedError,
+        match="registers no actor class Countr; it registers: Broken, Counter, Echo, Member, Nest",
+    ):
         troupe.get(wrong.Add.remote(1), timeout=60)
     few = cpp_actor_class(programs / "actors", "Counter").remote()
-    with pytest.raises(TypeError, match="the constructor Counter\\(\\) takes 1 argument, 0 were given"):
+    with pytest.raises(
+        TypeError, match="the constructor Counter\\(\\) takes 1 argument, 0 were given"
+    ):
         troupe.get(few.Add.remote(1), timeout=60)
 
 
-@pytest.mark.parametrize(("how", "words"), [("throw", "it cannot be made"), ("abort", "SIGABRT"), ("exit", "ended: exit 3")])
+@pytest.mark.parametrize(
+    ("how", "words"),
+    [("throw", "it cannot be made"), ("abort", "SIGABRT"), ("exit", "ended: exit 3")],
+)
 def test_a_constructor_that_fails_is_told(idle: Home, programs: Path, how: str, words: str) -> None:
     broken = cpp_actor_class(programs / "actors", "Broken").remote(how)
     with pytest.raises(troupe.exceptions.ActorDiedError, match=words) as caught:
@@ -169,7 +228,11 @@ def test_names_directory_environment_and_output(counters: CppActorClass, tmp_pat
     assert troupe.get(found.Add.remote(1), timeout=60) == 2
     assert troupe.get(found.Variable.remote("SHELF"), timeout=60) == "oak"
     assert troupe.get(found.Where.remote(), timeout=60) == os.getcwd()
-    rows = [row for row in troupe.util.state.list_actors() if row.class_name == "Counter" and row.state == "ALIVE"]
+    rows = [
+        row
+        for row in troupe.util.state.list_actors()
+        if row.class_name == "Counter" and row.state == "ALIVE"
+    ]
     assert [row.name for row in rows] == ["of_cpp"]
     assert troupe.get(made.Total.remote(), timeout=60) == 2
 
@@ -184,14 +247,21 @@ def test_actors_of_both_languages_call_each_other(echo, programs: Path) -> None:
             return troupe.get(other.Add.remote(value))
 
     doubling = Doubling.options(name="doubling").remote()
-    assert troupe.get(echo.Relay.remote("doubling", "double", [1, "a"]), timeout=60) == [1, "a", 1, "a"]
+    assert troupe.get(echo.Relay.remote("doubling", "double", [1, "a"]), timeout=60) == [
+        1,
+        "a",
+        1,
+        "a",
+    ]
     counter = cpp_actor_class(programs / "actors", "Counter").remote(1)
     assert troupe.get(doubling.through.remote(counter, 4), timeout=60) == 5
 
 
 def test_it_lives_in_a_bundle_of_a_placement_group(counters: CppActorClass) -> None:
     group = troupe.util.placement_group([{"CPU": 3}])
-    counter = counters.options(num_cpus=3, placement_group=group, placement_group_bundle_index=0).remote(4)
+    counter = counters.options(
+        num_cpus=3, placement_group=group, placement_group_bundle_index=0
+    ).remote(4)
     assert troupe.get(counter.Total.remote(), timeout=60) == 4
     troupe.util.remove_placement_group(group)
     with pytest.raises(troupe.exceptions.ActorDiedError):
@@ -200,4 +270,7 @@ def test_it_lives_in_a_bundle_of_a_placement_group(counters: CppActorClass) -> N
                 troupe.get(counter.Total.remote(), timeout=60)
             except troupe.exceptions.ActorUnavailableError:
                 continue
-    eventually(lambda: troupe.available_resources() == troupe.cluster_resources(), what="the bundle's return")
+    eventually(
+        lambda: troupe.available_resources() == troupe.cluster_resources(),
+        what="the bundle's return",
+    )

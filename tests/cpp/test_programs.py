@@ -1,4 +1,5 @@
 """Programs in C++ that drive a cluster, without Python on their side."""
+
 from __future__ import annotations
 
 import os
@@ -13,25 +14,51 @@ from troupe.cross_language import cpp_actor_class
 
 
 def run(program: Path, *arguments: str, ok: bool = True, **env: str) -> subprocess.CompletedProcess:
-    done = subprocess.run([program, *arguments], check=False, capture_output=True, text=True, timeout=180, env={**os.environ, **env})
+    done = subprocess.run(
+        [program, *arguments],
+        check=False,
+        capture_output=True,
+        text=True,
+        timeout=180,
+        env={**os.environ, **env},
+    )
     if ok:
         assert done.returncode == 0, done.stdout + done.stderr
     return done
 
 
 def test_the_example_runs_as_it_is(idle: Home, programs: Path) -> None:
-    assert run(programs / "hello_actor").stdout.splitlines() == ["total 6", "total 8", "total 11", "refused, std::invalid_argument"]
+    assert run(programs / "hello_actor").stdout.splitlines() == [
+        "total 6",
+        "total 8",
+        "total 11",
+        "refused, std::invalid_argument",
+    ]
 
 
 def test_calls_waits_and_large_values(idle: Home, programs: Path) -> None:
     assert run(programs / "actors", "calls").stdout.splitlines() == [
-        "last 105", "ready 100 of 100", "variable oak", "moved 1.500000 2.500000", "large 20000000", "back 20000000"]
+        "last 105",
+        "ready 100 of 100",
+        "variable oak",
+        "moved 1.500000 2.500000",
+        "large 20000000",
+        "back 20000000",
+    ]
 
 
 def test_errors_are_exceptions_with_their_cause(idle: Home, programs: Path) -> None:
     lines = run(programs / "actors", "errors").stdout
-    for words in ("raised std::out_of_range: there are three shelves", "no method Ad(); it registers: Add", "argument 1 of Counter.Add()",
-                  "SIGABRT", "the counter is about to abort", "it cannot be made", "CPU", "nobody"):
+    for words in (
+        "raised std::out_of_range: there are three shelves",
+        "no method Ad(); it registers: Add",
+        "argument 1 of Counter.Add()",
+        "SIGABRT",
+        "the counter is about to abort",
+        "it cannot be made",
+        "CPU",
+        "nobody",
+    ):
         assert words in lines
 
 
@@ -70,14 +97,26 @@ def test_placement_groups(idle: Home, programs: Path) -> None:
 def test_launches_of_functions_and_commands(idle: Home, programs: Path, tmp_path: Path) -> None:
     lines = run(programs / "actors", "launches", str(tmp_path)).stdout
     assert lines.splitlines()[:2] == ["rank 0: 2 0", "rank 1: 2 2.5"]
-    for words in ("FailOnRank() threw std::out_of_range: no such batch", "words of 0", "7", "has not ended within 0.01 s", "was cancelled",
-                  "exactly one of processes and gpus", "1000"):
+    for words in (
+        "FailOnRank() threw std::out_of_range: no such batch",
+        "words of 0",
+        "7",
+        "has not ended within 0.01 s",
+        "was cancelled",
+        "exactly one of processes and gpus",
+        "1000",
+    ):
         assert words in lines
 
 
 def test_training_groups_between_actors(idle: Home, programs: Path) -> None:
     lines = run(programs / "actors", "training").stdout
-    assert lines.splitlines()[:6] == ["rank 2", *["sum 7.000000 7.000000"] * 3, "gathered 1 -1 2 -1 4 -1", "first 1.000000"]
+    assert lines.splitlines()[:6] == [
+        "rank 2",
+        *["sum 7.000000 7.000000"] * 3,
+        "gathered 1 -1 2 -1 4 -1",
+        "first 1.000000",
+    ]
     for words in ("in no group other; it is in: dp", "troupe::GroupError", "rank 1"):
         assert words in lines
     assert lines.splitlines()[-1] == "anew 13.000000"
@@ -85,12 +124,18 @@ def test_training_groups_between_actors(idle: Home, programs: Path) -> None:
 
 def test_sessions_one_after_the_other(idle: Home, programs: Path) -> None:
     lines = run(programs / "actors", "sessions").stdout
-    assert "hatched 7" in lines and "kept 1" in lines and lines.splitlines()[-2:] == ["again 9", "whole 8"]
+    assert (
+        "hatched 7" in lines
+        and "kept 1" in lines
+        and lines.splitlines()[-2:] == ["again 9", "whole 8"]
+    )
     for words in ("was called before", "troupe::Shutdown() was called", "troupe::Init() first"):
         assert words in lines
 
 
-def test_what_a_program_has_made_ends_with_its_handles_and_with_it(idle: Home, programs: Path) -> None:
+def test_what_a_program_has_made_ends_with_its_handles_and_with_it(
+    idle: Home, programs: Path
+) -> None:
     assert run(programs / "actors", "handles").stdout.splitlines() == ["second 2"]
     stays = troupe.get_actor("stays", namespace="cpp")
     assert troupe.get(stays.Total.remote(), timeout=60) == 42
@@ -101,23 +146,39 @@ def test_what_a_program_has_made_ends_with_its_handles_and_with_it(idle: Home, p
 def test_a_program_that_is_killed_takes_its_actors_along(idle: Home, programs: Path) -> None:
     counter = cpp_actor_class(programs / "actors", "Counter").remote(0)  # of this program: it stays
     for _ in range(2):
-        with subprocess.Popen([programs / "hello_actor"], stdout=subprocess.PIPE, text=True) as program:
+        with subprocess.Popen(
+            [programs / "hello_actor"], stdout=subprocess.PIPE, text=True
+        ) as program:
             assert program.stdout is not None and program.stdout.readline() == "total 6\n"
             program.kill()
     assert troupe.get(counter.Total.remote(), timeout=60) == 0
 
 
-@pytest.mark.parametrize(("env", "words"), [
-    ({"TROUPE_ADDRESS": "127.0.0.1:1"}, "needs a token"),
-    ({"TROUPE_ADDRESS": "nonsense"}, "host:port"),
-    ({"TROUPE_ADDRESS": "127.0.0.1:1", "TROUPE_TOKEN_FILE": "/nowhere/token"}, "/nowhere/token"),
-    ({"TROUPE_HOME": "/nowhere"}, "troupe start --head")], ids=range(4))
-def test_who_finds_no_cluster_is_told_what_to_do(idle: Home, programs: Path, env: dict[str, str], words: str) -> None:
+@pytest.mark.parametrize(
+    ("env", "words"),
+    [
+        ({"TROUPE_ADDRESS": "127.0.0.1:1"}, "needs a token"),
+        ({"TROUPE_ADDRESS": "nonsense"}, "host:port"),
+        (
+            {"TROUPE_ADDRESS": "127.0.0.1:1", "TROUPE_TOKEN_FILE": "/nowhere/token"},
+            "/nowhere/token",
+        ),
+        ({"TROUPE_HOME": "/nowhere"}, "troupe start --head"),
+    ],
+    ids=range(4),
+)
+def test_who_finds_no_cluster_is_told_what_to_do(
+    idle: Home, programs: Path, env: dict[str, str], words: str
+) -> None:
     done = run(programs / "hello_actor", ok=False, **env)
     assert done.returncode == 1 and re.search(words, done.stderr), done.stderr
 
 
 def test_by_address_and_token_over_tls(cluster: Home, idle: Home, programs: Path) -> None:
     status = cluster.json("status")
-    lines = run(programs / "hello_actor", TROUPE_ADDRESS=status["address"], TROUPE_TOKEN_FILE=cluster.token("--role", "client")).stdout
+    lines = run(
+        programs / "hello_actor",
+        TROUPE_ADDRESS=status["address"],
+        TROUPE_TOKEN_FILE=cluster.token("--role", "client"),
+    ).stdout
     assert lines.splitlines()[:3] == ["total 6", "total 8", "total 11"]

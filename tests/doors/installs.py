@@ -1,4 +1,5 @@
 """What the tests of requirements share: wheels made here, and an installer that tells of each of its runs."""
+
 from __future__ import annotations
 
 import os
@@ -19,15 +20,30 @@ os.execv(python, [python, "-m", "pip", "install", "--quiet", "--no-warn-script-l
 """
 
 
-def wheel(folder: Path, name: str = "tiny_thing", version: str = "1.0", *, requires: Sequence[str] = (), command: str = "",
-          data_bytes: int = 0) -> str:
+def wheel(
+    folder: Path,
+    name: str = "tiny_thing",
+    version: str = "1.0",
+    *,
+    requires: Sequence[str] = (),
+    command: str = "",
+    data_bytes: int = 0,
+) -> str:
     """A wheel with one module, whose VALUE is its version, and a command that prints it; its path. `data_bytes`: of one more file."""
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / f"{name}-{version}-py3-none-any.whl"
     info = f"{name}-{version}.dist-info"
-    files = {f"{name}.py": f"VALUE = {version!r}\ndef main():\n    print('the command of', VALUE)\n",
-             f"{info}/METADATA": "\n".join([f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}", *(f"Requires-Dist: {each}" for each in requires), ""]),
-             f"{info}/WHEEL": "Wheel-Version: 1.0\nGenerator: test\nRoot-Is-Purelib: true\nTag: py3-none-any\n"}
+    files = {
+        f"{name}.py": f"VALUE = {version!r}\ndef main():\n    print('the command of', VALUE)\n",
+        f"{info}/METADATA": "\n".join(
+            [
+                f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}",
+                *(f"Requires-Dist: {each}" for each in requires),
+                "",
+            ]
+        ),
+        f"{info}/WHEEL": "Wheel-Version: 1.0\nGenerator: test\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
+    }
     if command:
         files[f"{info}/entry_points.txt"] = f"[console_scripts]\n{command} = {name}:main\n"
     if data_bytes:
@@ -35,7 +51,9 @@ def wheel(folder: Path, name: str = "tiny_thing", version: str = "1.0", *, requi
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as made:
         for each, text in files.items():
             made.writestr(each, text)
-        made.writestr(f"{info}/RECORD", "".join(f"{each},,\n" for each in (*files, f"{info}/RECORD")))
+        made.writestr(
+            f"{info}/RECORD", "".join(f"{each},,\n" for each in (*files, f"{info}/RECORD"))
+        )
     return str(path)
 
 
@@ -46,7 +64,9 @@ class Installer:
         folder.mkdir()
         self.folder, self.log, self.gate = folder, folder / "log", folder / "gate"
         program = folder / "uv"
-        program.write_text(_INSTALLER.format(python=sys.executable, log=str(self.log), gate=str(self.gate)))
+        program.write_text(
+            _INSTALLER.format(python=sys.executable, log=str(self.log), gate=str(self.gate))
+        )
         program.chmod(0o755)
 
     def variables(self) -> dict[str, str]:

@@ -1,4 +1,5 @@
 """What the tests of `troupe submit` share: the command in a folder of its own, and scripts."""
+
 from __future__ import annotations
 
 import os
@@ -62,17 +63,33 @@ def training(folder: Path) -> Path:
     return project(folder, train=TRAIN, parts=PARTS, **{"scale.txt": "0.5\n"})
 
 
-def troupe_in(folder: Path, *args: str, env: dict[str, str] | None = None, timeout: float = LIMIT_S) -> subprocess.CompletedProcess:
+def troupe_in(
+    folder: Path, *args: str, env: dict[str, str] | None = None, timeout: float = LIMIT_S
+) -> subprocess.CompletedProcess:
     """`troupe ARGS`, started in that folder."""
-    return subprocess.run([sys.executable, "-m", "troupe", *args], capture_output=True, text=True, timeout=timeout, cwd=folder,
-                          env={**os.environ, **(env or {})})
+    return subprocess.run(
+        [sys.executable, "-m", "troupe", *args],
+        capture_output=True,
+        text=True,
+        timeout=timeout,
+        cwd=folder,
+        env={**os.environ, **(env or {})},
+    )
 
 
-def torchrun_in(folder: Path, *words: str, env: dict[str, str] | None = None) -> subprocess.CompletedProcess:
+def torchrun_in(
+    folder: Path, *words: str, env: dict[str, str] | None = None
+) -> subprocess.CompletedProcess:
     """torchrun itself, of this interpreter: the yardstick. Run again where torch aborts one of its ranks, which comes and goes."""
     for _ in range(TORCHRUNS_MAX):
-        done = subprocess.run([sys.executable, "-m", "torch.distributed.run", *words], cwd=folder, capture_output=True, text=True, timeout=LIMIT_S,
-                              env={**os.environ, **(env or {})})
+        done = subprocess.run(
+            [sys.executable, "-m", "torch.distributed.run", *words],
+            cwd=folder,
+            capture_output=True,
+            text=True,
+            timeout=LIMIT_S,
+            env={**os.environ, **(env or {})},
+        )
         if not torch_aborted_at_the_end(done.stderr):
             break
     return done
@@ -80,8 +97,15 @@ def torchrun_in(folder: Path, *words: str, env: dict[str, str] | None = None) ->
 
 def started_in(folder: Path, *args: str) -> subprocess.Popen:
     """The same, while it runs; Ctrl-C is `send_signal(SIGINT)`."""
-    return subprocess.Popen([sys.executable, "-m", "troupe", *args], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=folder,
-                            env={**os.environ, "PYTHONUNBUFFERED": "1"}, preexec_fn=_as_in_a_terminal)
+    return subprocess.Popen(
+        [sys.executable, "-m", "troupe", *args],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        cwd=folder,
+        env={**os.environ, "PYTHONUNBUFFERED": "1"},
+        preexec_fn=_as_in_a_terminal,
+    )
 
 
 def _as_in_a_terminal() -> None:

@@ -3,6 +3,7 @@
 Method: a cluster of its own whose log files have 1 MiB. A rank writes 8 MiB at a time and waits until its file was cut; nobody reads the
 caller's stdout until the launch has ended. Every byte is shown or counted.
 """
+
 from __future__ import annotations
 
 import os
@@ -36,11 +37,24 @@ LEFT_OUT = re.compile(r"\[0\] \.\.\. [\d,]+ lines \(([\d,]+) characters\) of out
 
 
 def test_every_byte_is_shown_or_counted(home: Home) -> None:
-    address = home.json("start", "--head", "--port", "0", "--num-cpus", "1", "--log-file-mib", "1")["address"]
+    address = home.json("start", "--head", "--port", "0", "--num-cpus", "1", "--log-file-mib", "1")[
+        "address"
+    ]
     with troupe.init(address):
-        process = subprocess.Popen([sys.executable, "-c", PROGRAM], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-                                   env={**os.environ, "TROUPE_ADDRESS": address})
-        launch = str(eventually(lambda: [each["id"] for each in troupe.state.list_launches()], timeout=LIMIT_S, what="the launch")[0])  # type: ignore[index]
+        process = subprocess.Popen(
+            [sys.executable, "-c", PROGRAM],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            env={**os.environ, "TROUPE_ADDRESS": address},
+        )
+        launch = str(
+            eventually(
+                lambda: [each["id"] for each in troupe.state.list_launches()],
+                timeout=LIMIT_S,
+                what="the launch",
+            )[0]
+        )  # type: ignore[index]
         attach(launch).result(LIMIT_S)
         out, errors = process.communicate(timeout=LIMIT_S)
         kept = list(attach(launch).logs(0))
@@ -59,4 +73,6 @@ def test_every_byte_is_shown_or_counted(home: Home) -> None:
     assert numbers == sorted(set(numbers)) and len(other) <= TIMES, other
     assert 100 * len(numbers) + cut_off + counted == 100 * TIMES * LINES and counted > 0
     assert numbers[-1] == TIMES * LINES - 1, "the end is shown"
-    assert re.fullmatch(r"\.\.\. \d+ bytes of output were dropped here \(size cap\) \.\.\.", kept[0]) and kept[-1].startswith(f"{TIMES * LINES - 1} ")
+    assert re.fullmatch(
+        r"\.\.\. \d+ bytes of output were dropped here \(size cap\) \.\.\.", kept[0]
+    ) and kept[-1].startswith(f"{TIMES * LINES - 1} ")

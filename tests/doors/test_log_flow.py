@@ -3,6 +3,7 @@
 Method: programs of their own whose stdout is a file, or a pipe that nobody reads until the launch has ended; a head that stands still
 while ranks write. The figures: benchmarks/doors/logs.py.
 """
+
 from __future__ import annotations
 
 import os
@@ -46,29 +47,53 @@ assert handle.result() == [{lines}] * {ranks}
 print("grew", round(peak() - before), file=sys.stderr)
 """
 LINE = re.compile(r"\[(\d)\] (\d) (\d+) x+$")
-GAP = re.compile(r"\[(\d)\] \.\.\. ([\d,]+) lines \(([\d,]+) characters\) of output left out here, .* all of it: troupe logs [0-9a-f]+ \.\.\.$")
+GAP = re.compile(
+    r"\[(\d)\] \.\.\. ([\d,]+) lines \(([\d,]+) characters\) of output left out here, .* all of it: troupe logs [0-9a-f]+ \.\.\.$"
+)
 
 
-def program(name: str, *, lines: int = LINES, ranks: int = RANKS, gate: str = "", follow: str = "handle.watch()") -> str:
+def program(
+    name: str,
+    *,
+    lines: int = LINES,
+    ranks: int = RANKS,
+    gate: str = "",
+    follow: str = "handle.watch()",
+) -> str:
     return PROGRAM.format(name=name, lines=lines, ranks=ranks, gate=gate, follow=follow)
 
 
 def started(code: str, stdout: object) -> subprocess.Popen:
-    return subprocess.Popen([sys.executable, "-c", code], stdout=stdout, stderr=subprocess.PIPE, text=True,  # type: ignore[call-overload]
-                            env={**os.environ, "TROUPE_ADDRESS": troupe.state._session.current().address})
+    return subprocess.Popen(
+        [sys.executable, "-c", code],
+        stdout=stdout,
+        stderr=subprocess.PIPE,
+        text=True,  # type: ignore[call-overload]
+        env={**os.environ, "TROUPE_ADDRESS": troupe.state._session.current().address},
+    )
 
 
 def numbers_of(lines: list[str], rank: int) -> list[int]:
-    return [int(found[3]) for line in lines if (found := LINE.match(line)) and int(found[1]) == rank == int(found[2])]
+    return [
+        int(found[3])
+        for line in lines
+        if (found := LINE.match(line)) and int(found[1]) == rank == int(found[2])
+    ]
 
 
 def launch_named(name: str) -> dict:
     """The launch, once it is there."""
-    found = eventually(lambda: [each for each in troupe.state.list_launches() if each["name"] == name], timeout=LIMIT_S, what="the launch")
+    found = eventually(
+        lambda: [each for each in troupe.state.list_launches() if each["name"] == name],
+        timeout=LIMIT_S,
+        what="the launch",
+    )
     return found[0]  # type: ignore[index]
 
 
-def test_in_a_file_is_every_line_of_each_rank_once_and_in_order(cluster: Home, tmp_path: Path) -> None:
+def test_in_a_file_is_every_line_of_each_rank_once_and_in_order(
+    cluster: Home, tmp_path: Path
+) -> None:
     with open(tmp_path / "out", "w+") as file:
         process = started(program("file"), file)
         _, errors = process.communicate(timeout=LIMIT_S)
@@ -82,10 +107,17 @@ def test_in_a_file_is_every_line_of_each_rank_once_and_in_order(cluster: Home, t
 
 def test_output_does_not_pass_the_head(cluster: Home, tmp_path: Path) -> None:
     gate = Gate(tmp_path / "gate")
-    process = started(program("past the head", lines=1000, ranks=2, gate=gate.path), subprocess.PIPE)
+    process = started(
+        program("past the head", lines=1000, ranks=2, gate=gate.path), subprocess.PIPE
+    )
     assert process.stdout is not None
-    assert {process.stdout.readline(), process.stdout.readline()} == {"[0] begins\n", "[1] begins\n"}
-    head = next(pid for pid, line in cluster.processes().items() if "troupe-head" in line.split()[0])
+    assert {process.stdout.readline(), process.stdout.readline()} == {
+        "[0] begins\n",
+        "[1] begins\n",
+    }
+    head = next(
+        pid for pid, line in cluster.processes().items() if "troupe-head" in line.split()[0]
+    )
     stand_still(head)
     try:
         gate.open()
@@ -98,27 +130,50 @@ def test_output_does_not_pass_the_head(cluster: Home, tmp_path: Path) -> None:
     assert process.returncode == 0 and rest == "", errors
 
 
-@pytest.mark.parametrize("follow", ["handle.watch()", pytest.param("for line in handle.logs(follow=True): print(line)", marks=pytest.mark.long)], ids=["watch", "logs"])
-def test_a_reader_that_reads_nothing_slows_no_rank_and_grows_no_memory(cluster: Home, follow: str) -> None:
+@pytest.mark.parametrize(
+    "follow",
+    [
+        "handle.watch()",
+        pytest.param("for line in handle.logs(follow=True): print(line)", marks=pytest.mark.long),
+    ],
+    ids=["watch", "logs"],
+)
+def test_a_reader_that_reads_nothing_slows_no_rank_and_grows_no_memory(
+    cluster: Home, follow: str
+) -> None:
     lines, name = 150_000, f"slow {follow[:6]}"  # 60 MB of all ranks
     process = started(program(name, lines=lines, follow=follow), subprocess.PIPE)
     launch = launch_named(name)["id"]
-    eventually(lambda: attach(launch).status()["outcome"] == "succeeded", timeout=LIMIT_S, what="the end of a launch whose output nobody reads")
+    eventually(
+        lambda: attach(launch).status()["outcome"] == "succeeded",
+        timeout=LIMIT_S,
+        what="the end of a launch whose output nobody reads",
+    )
     assert process.poll() is None, "its output is not shown yet"
     out, errors = process.communicate(timeout=LIMIT_S)
     assert process.returncode == 0, errors
     shown = out.splitlines()
-    gaps = {int(found[1]): int(found[2].replace(",", "")) for line in shown if (found := GAP.match(line))}
+    gaps = {
+        int(found[1]): int(found[2].replace(",", ""))
+        for line in shown
+        if (found := GAP.match(line))
+    }
     for rank in range(RANKS):
         numbers = numbers_of(shown, rank)
-        assert numbers == sorted(set(numbers)) and len(numbers) + gaps.get(rank, 0) == lines, (len(numbers), gaps, errors)
+        assert numbers == sorted(set(numbers)) and len(numbers) + gaps.get(rank, 0) == lines, (
+            len(numbers),
+            gaps,
+            errors,
+        )
         assert numbers[-1] == lines - 1, "the end is shown"
         assert sum(1 for _ in attach(launch).logs(rank)) == lines, "the file has all"
     grew = int(re.search(r"grew (\d+)", errors)[1])  # type: ignore[index]
     assert grew < 45, f"{grew} MiB for {RANKS * lines * 100 >> 20} MiB of output"
 
 
-def test_more_streams_are_followed_than_a_worker_answers_at_once(cluster: Home, tmp_path: Path) -> None:
+def test_more_streams_are_followed_than_a_worker_answers_at_once(
+    cluster: Home, tmp_path: Path
+) -> None:
     """Each has all of its lines, also those beyond the 256 questions that a worker takes from one connection."""
     gate = Gate(tmp_path / "gate")
     path = gate.path
@@ -133,11 +188,15 @@ def test_more_streams_are_followed_than_a_worker_answers_at_once(cluster: Home, 
     info = handle.wait_state(lambda info: bool(info["rank_infos"]) and info["state"] == "running")
     source = _logs.sources(info, info["rank_infos"])[0]
     seen: list[tuple[int, str]] = []
-    for number, _, line in logs.Follower(handle.session, [source._replace(label=number) for number in range(streams)]):
+    for number, _, line in logs.Follower(
+        handle.session, [source._replace(label=number) for number in range(streams)]
+    ):
         seen.append((number, line))
         if len(seen) == streams:
             gate.open()
-    assert sorted(seen) == [(number, line) for number in range(streams) for line in ("begins", "ends")]
+    assert sorted(seen) == [
+        (number, line) for number in range(streams) for line in ("begins", "ends")
+    ]
     assert handle.result(timeout=LIMIT_S) == [None]
     gate.close()
 
@@ -148,5 +207,7 @@ def test_a_reader_that_leaves_ends_nothing(cluster: Home) -> None:
     assert LINE.match(process.stdout.readline().rstrip("\n"))
     process.stdout.close()
     errors = process.stderr.read()
-    assert process.wait(TIMEOUT_S) in (0, 120), errors  # 120: Python's own flush of stdout at its end
+    assert process.wait(TIMEOUT_S) in (0, 120), (
+        errors
+    )  # 120: Python's own flush of stdout at its end
     assert "Traceback" not in errors and "succeeded" in errors and "grew" in errors, errors

@@ -2,6 +2,7 @@
 
 Method: a `uv` that waits until it is let go on, and starters that are processes of their own.
 """
+
 from __future__ import annotations
 
 import os
@@ -22,7 +23,9 @@ print(tiny_thing.VALUE, tiny_thing.__file__)
 """
 
 
-def test_one_that_was_killed_while_it_was_made_is_made_whole_by_the_next(home: Home, tmp_path: Path) -> None:
+def test_one_that_was_killed_while_it_was_made_is_made_whole_by_the_next(
+    home: Home, tmp_path: Path
+) -> None:
     """The installer outlives its killed starter: nobody else writes to the folder before it has ended."""
     installer = Installer(tmp_path / "bin")
     line = [sys.executable, "-c", MAKES, wheel(tmp_path)]
@@ -40,11 +43,15 @@ def test_one_that_was_killed_while_it_was_made_is_made_whole_by_the_next(home: H
     installer.gate.unlink()
     said, _ = second.communicate(timeout=2 * TIMEOUT_S)
     assert said.startswith("1.0 ") and str(folder) in said and len(installer.runs()) == 2
-    third = subprocess.run(line, env=environment, capture_output=True, text=True, timeout=2 * TIMEOUT_S)
+    third = subprocess.run(
+        line, env=environment, capture_output=True, text=True, timeout=2 * TIMEOUT_S
+    )
     assert third.stdout == said and len(installer.runs()) == 2
 
 
-def test_what_does_not_resolve_is_asked_once_by_those_that_wait_together(home: Home, tmp_path: Path) -> None:
+def test_what_does_not_resolve_is_asked_once_by_those_that_wait_together(
+    home: Home, tmp_path: Path
+) -> None:
     installer = Installer(tmp_path / "bin")
     line = [sys.executable, "-c", MAKES, "no-such-thing-anywhere==1.0"]
     environment = {**os.environ, **installer.variables()}
@@ -56,12 +63,20 @@ def test_what_does_not_resolve_is_asked_once_by_those_that_wait_together(home: H
     installer.gate.write_text("")
     installer.gate.unlink()
     said = [maker.communicate(timeout=2 * TIMEOUT_S)[1] for maker in makers]
-    assert all("No matching distribution found for no-such-thing-anywhere==1.0" in each for each in said), said
+    assert all(
+        "No matching distribution found for no-such-thing-anywhere==1.0" in each for each in said
+    ), said
     assert len(installer.runs()) == 1
-    again = subprocess.run(line, env=environment, capture_output=True, text=True, timeout=2 * TIMEOUT_S)
-    assert again.returncode == 1 and len(installer.runs()) == 2, "one that asks later is not told what was"
+    again = subprocess.run(
+        line, env=environment, capture_output=True, text=True, timeout=2 * TIMEOUT_S
+    )
+    assert again.returncode == 1 and len(installer.runs()) == 2, (
+        "one that asks later is not told what was"
+    )
 
 
 def _waits(pid: int) -> bool:
     """Whether it waits for a lock of a file, as the kernel tells."""
-    return any("->" in line and f" {pid} " in line for line in Path("/proc/locks").read_text().splitlines())
+    return any(
+        "->" in line and f" {pid} " in line for line in Path("/proc/locks").read_text().splitlines()
+    )

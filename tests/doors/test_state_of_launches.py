@@ -2,6 +2,7 @@
 
 Method: a program that launches by TROUPE_ADDRESS and asks for what the cluster holds, in one process; a launch of it succeeds, one fails.
 """
+
 from __future__ import annotations
 
 import json
@@ -39,15 +40,29 @@ print(json.dumps({
 """
 
 
-def test_the_state_is_that_of_the_cluster_launched_on_and_a_launch_that_ended_has_its_outcome(home: Home, tmp_path: Path) -> None:
+def test_the_state_is_that_of_the_cluster_launched_on_and_a_launch_that_ended_has_its_outcome(
+    home: Home, tmp_path: Path
+) -> None:
     address = home.json("start", "--head", "--port", "0", "--num-cpus", "4")["address"]
     (tmp_path / "program.py").write_text(PROGRAM)
-    done = subprocess.run([sys.executable, str(tmp_path / "program.py")], env={**os.environ, "TROUPE_ADDRESS": address}, capture_output=True,
-                          text=True, timeout=2 * TIMEOUT_S)
+    done = subprocess.run(
+        [sys.executable, str(tmp_path / "program.py")],
+        env={**os.environ, "TROUPE_ADDRESS": address},
+        capture_output=True,
+        text=True,
+        timeout=2 * TIMEOUT_S,
+    )
     assert done.returncode == 0, done.stderr
     found = json.loads(done.stdout.splitlines()[-1])
     assert found["states"] == ["succeeded", "failed"] and found["listed"] == ["failed", "succeeded"]
-    assert found["nodes"] == [1, 1, 1] and found["free"] == 1 and found["events"] and found["timeline"]
+    assert (
+        found["nodes"] == [1, 1, 1] and found["free"] == 1 and found["events"] and found["timeline"]
+    )
     assert found["tasks"] == found["actors"] == found["groups"] == []
-    assert sorted(each["state"] for each in home.json("list", "launches")) == ["failed", "succeeded"]
-    assert "failed" not in home.run("status").stdout, "launches that have ended are not in the overview"
+    assert sorted(each["state"] for each in home.json("list", "launches")) == [
+        "failed",
+        "succeeded",
+    ]
+    assert "failed" not in home.run("status").stdout, (
+        "launches that have ended are not in the overview"
+    )

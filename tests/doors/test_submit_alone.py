@@ -2,6 +2,7 @@
 
 Method: the command itself in a TROUPE_HOME without a cluster; torchrun says how many threads a rank has.
 """
+
 from __future__ import annotations
 
 import sys
@@ -17,24 +18,50 @@ THREADS = "import sys, torch\nsys.stdout.write(f'{torch.get_num_threads()}\\n')\
 
 
 @pytest.mark.long
-def test_ranks_that_share_a_node_have_one_thread_and_a_lone_one_those_of_the_node_as_under_torchrun(home: Home, tmp_path: Path) -> None:
+def test_ranks_that_share_a_node_have_one_thread_and_a_lone_one_those_of_the_node_as_under_torchrun(
+    home: Home, tmp_path: Path
+) -> None:
     folder = project(tmp_path / "w", threads=THREADS)
     for ranks in ("1", "2"):
-        torchrun = printed(torchrun_in(folder, "--standalone", "--nproc-per-node", ranks, "threads.py"))
-        assert printed(troupe_in(folder, "torchrun", "--standalone", "--nproc-per-node", ranks, "threads.py")) == torchrun
+        torchrun = printed(
+            torchrun_in(folder, "--standalone", "--nproc-per-node", ranks, "threads.py")
+        )
+        assert (
+            printed(
+                troupe_in(
+                    folder, "torchrun", "--standalone", "--nproc-per-node", ranks, "threads.py"
+                )
+            )
+            == torchrun
+        )
     assert printed(troupe_in(folder, "submit", "--env", "OMP_NUM_THREADS=3", "threads.py")) == ["3"]
 
 
-def test_without_a_cluster_one_is_started_and_ends_with_the_command(home: Home, tmp_path: Path) -> None:
+def test_without_a_cluster_one_is_started_and_ends_with_the_command(
+    home: Home, tmp_path: Path
+) -> None:
     folder = project(tmp_path / "w", says=SAYS)
     assert printed(troupe_in(folder, *two("says.py"))) == ["out 0", "out 1"]
-    assert printed(troupe_in(folder, "torchrun", "--standalone", "--nproc_per_node=40", "--local-ranks-filter", "39", "says.py")) == ["out 39"]
+    assert printed(
+        troupe_in(
+            folder,
+            "torchrun",
+            "--standalone",
+            "--nproc_per_node=40",
+            "--local-ranks-filter",
+            "39",
+            "says.py",
+        )
+    ) == ["out 39"]
     assert not home.processes()
 
 
 def test_without_a_cluster_what_needs_one_says_how_to_get_it(home: Home, tmp_path: Path) -> None:
     folder = project(tmp_path / "w", says=SAYS)
-    for words, said in ((["--detach", "says.py"], "troupe start --head"), (["--nnodes", "2", "--master-addr", "10.0.0.1", "says.py"], "troupe run --nodes 2")):
+    for words, said in (
+        (["--detach", "says.py"], "troupe start --head"),
+        (["--nnodes", "2", "--master-addr", "10.0.0.1", "says.py"], "troupe run --nodes 2"),
+    ):
         done = troupe_in(folder, "submit", *words)
         assert done.returncode == 2 and said in done.stderr and "Traceback" not in done.stderr
     broken = project(tmp_path / "v", broken="x = (\n")
@@ -44,6 +71,19 @@ def test_without_a_cluster_what_needs_one_says_how_to_get_it(home: Home, tmp_pat
 
 def test_inside_troupe_run_it_finds_the_runs_cluster(home: Home, tmp_path: Path) -> None:
     folder = project(tmp_path / "w", where=WHERE)
-    done = troupe_in(folder, "run", "--nodes", "1", "--", sys.executable, "-m", "troupe", "submit", "--nproc-per-node", "2", "where.py")
+    done = troupe_in(
+        folder,
+        "run",
+        "--nodes",
+        "1",
+        "--",
+        sys.executable,
+        "-m",
+        "troupe",
+        "submit",
+        "--nproc-per-node",
+        "2",
+        "where.py",
+    )
     assert done.returncode == 0, done.stderr
     assert sorted(done.stdout.split()) == ["0", "1"]

@@ -2,6 +2,7 @@
 
 Method: real commands, whose pid, exit code and signals say that it was exec and that nothing stands between the worker and them.
 """
+
 from __future__ import annotations
 
 import signal
@@ -28,30 +29,53 @@ def test_a_command_is_executed_by_each_rank_with_its_variables(idle: Home, tmp_p
 
 
 @pytest.mark.long
-def test_a_training_in_interpreters_of_their_own_computes_the_same(idle: Home, tmp_path: Path) -> None:
+def test_a_training_in_interpreters_of_their_own_computes_the_same(
+    idle: Home, tmp_path: Path
+) -> None:
     folder = training(tmp_path / "w")
     forked = printed(troupe_in(folder, *two("train.py", "--lr", "0.01")))
     assert len(forked) == 5
-    with (folder / "train.py").open("a") as script:  # on a busy machine torch's own end of an interpreter is SIGABRT now and then, also under torchrun
+    with (
+        (folder / "train.py").open("a") as script
+    ):  # on a busy machine torch's own end of an interpreter is SIGABRT now and then, also under torchrun
         script.write("import os\nos._exit(0)\n")
     assert printed(troupe_in(folder, *two("--fresh", "train.py", "--lr", "0.01"))) == forked
-    assert printed(troupe_in(folder, *two("--", sys.executable, "train.py", "--lr", "0.01"))) == forked
+    assert (
+        printed(troupe_in(folder, *two("--", sys.executable, "train.py", "--lr", "0.01"))) == forked
+    )
 
 
-@pytest.mark.parametrize(("code", "line"), [(0, "exit 0"), (7, "echo why >&2; exit 7"), (137, "echo why >&2; kill -KILL $$"),
-                                            (143, "echo why >&2; kill -TERM $$"), (126, "echo why >&2; exec ./no-program.sh")])
-def test_the_exit_code_of_a_command_is_the_ranks(idle: Home, tmp_path: Path, code: int, line: str) -> None:
+@pytest.mark.parametrize(
+    ("code", "line"),
+    [
+        (0, "exit 0"),
+        (7, "echo why >&2; exit 7"),
+        (137, "echo why >&2; kill -KILL $$"),
+        (143, "echo why >&2; kill -TERM $$"),
+        (126, "echo why >&2; exec ./no-program.sh"),
+    ],
+)
+def test_the_exit_code_of_a_command_is_the_ranks(
+    idle: Home, tmp_path: Path, code: int, line: str
+) -> None:
     folder = project(tmp_path / "w", **{"no-program.sh": "x"})
     done = troupe_in(folder, *two("--", SHELL, "-c", f'if [ "$RANK" = 1 ]; then {line}; fi'))
     assert done.returncode == code, done.stderr
     if code:
-        summary = done.stderr[done.stderr.index("LaunchError"):]
+        summary = done.stderr[done.stderr.index("LaunchError") :]
         assert "rank 1" in summary and "why" in summary, "its last words are in the error"
 
 
 def test_no_process_stands_between_the_worker_and_the_program(idle: Home, tmp_path: Path) -> None:
     folder = project(tmp_path / "w")
-    process = started_in(folder, "submit", "--", SHELL, "-c", 'echo "$(cat /proc/$PPID/comm) $(tr "\\0" " " </proc/$$/cmdline | cut -c1-4)"; read x')
+    process = started_in(
+        folder,
+        "submit",
+        "--",
+        SHELL,
+        "-c",
+        'echo "$(cat /proc/$PPID/comm) $(tr "\\0" " " </proc/$$/cmdline | cut -c1-4)"; read x',
+    )
     assert printed_by(process) == ["troupe-worker bash"]
 
 
@@ -62,7 +86,9 @@ def printed_by(process: subprocess.Popen) -> list[str]:
 
 
 def test_a_command_and_what_it_started_hear_of_ctrl_c(idle: Home, tmp_path: Path) -> None:
-    folder = project(tmp_path / "w", waits="""
+    folder = project(
+        tmp_path / "w",
+        waits="""
 import signal, sys, threading
 def told(number, frame):
     open("told", "w").write(str(number))
@@ -70,8 +96,11 @@ def told(number, frame):
 signal.signal(signal.SIGINT, told)
 print("waits", flush=True)
 threading.Event().wait()
-""")
-    process = started_in(folder, "submit", "--", SHELL, "-c", f"{sys.executable} waits.py; echo after")
+""",
+    )
+    process = started_in(
+        folder, "submit", "--", SHELL, "-c", f"{sys.executable} waits.py; echo after"
+    )
     assert process.stdout is not None and process.stdout.readline() == "waits\n"
     process.send_signal(signal.SIGINT)
     _, said = process.communicate(timeout=LIMIT_S)
@@ -79,10 +108,19 @@ threading.Event().wait()
     assert (folder / "told").read_text() == str(int(signal.SIGINT))
 
 
-def test_a_command_that_ignores_the_word_to_stop_is_killed_after_its_grace(idle: Home, tmp_path: Path) -> None:
-    handle = submit_command(["--", SHELL, "-c", "trap '' TERM INT; echo deaf; while :; do read x < <(sleep 100); done"], processes=2, remote=True,
-                            stop_grace=0.2)
-    eventually(lambda: list(handle.logs()).count("[0] deaf") and list(handle.logs()).count("[1] deaf"), what="both ranks")
+def test_a_command_that_ignores_the_word_to_stop_is_killed_after_its_grace(
+    idle: Home, tmp_path: Path
+) -> None:
+    handle = submit_command(
+        ["--", SHELL, "-c", "trap '' TERM INT; echo deaf; while :; do read x < <(sleep 100); done"],
+        processes=2,
+        remote=True,
+        stop_grace=0.2,
+    )
+    eventually(
+        lambda: list(handle.logs()).count("[0] deaf") and list(handle.logs()).count("[1] deaf"),
+        what="both ranks",
+    )
     handle.cancel()
     with pytest.raises(exceptions.LaunchCancelledError):
         handle.result(timeout=TIMEOUT_S)
@@ -90,19 +128,27 @@ def test_a_command_that_ignores_the_word_to_stop_is_killed_after_its_grace(idle:
 
 def test_one_ranks_failure_stops_the_others_of_a_command(idle: Home, tmp_path: Path) -> None:
     folder = project(tmp_path / "w")
-    done = troupe_in(folder, *two("--", SHELL, "-c", 'if [ "$RANK" = 0 ]; then exit 9; fi; exec sleep 1000'))
+    done = troupe_in(
+        folder, *two("--", SHELL, "-c", 'if [ "$RANK" = 0 ]; then exit 9; fi; exec sleep 1000')
+    )
     assert done.returncode == 9, done.stderr
 
 
 def test_a_command_has_the_signals_that_a_shell_would_give_it(idle: Home, tmp_path: Path) -> None:
     """A broken pipe ends it, as everywhere but in Python."""
     folder = project(tmp_path / "w")
-    done = troupe_in(folder, "submit", "--", SHELL, "-c", 'grep -E "^Sig(Ign|Blk)" /proc/self/status')
+    done = troupe_in(
+        folder, "submit", "--", SHELL, "-c", 'grep -E "^Sig(Ign|Blk)" /proc/self/status'
+    )
     assert {line.split()[1].strip("0") for line in printed(done)} == {""}
 
 
 def test_what_ends_with_zero_before_it_was_done_is_success_and_a_result_of_none(idle: Home) -> None:
-    assert submit_command(["--", "true"], processes=3, remote=True).result(timeout=LIMIT_S) == [None, None, None]
+    assert submit_command(["--", "true"], processes=3, remote=True).result(timeout=LIMIT_S) == [
+        None,
+        None,
+        None,
+    ]
 
 
 def test_inside_a_launch_it_is_refused_and_not_waited_for(idle: Home, tmp_path: Path) -> None:

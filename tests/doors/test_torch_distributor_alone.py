@@ -2,6 +2,7 @@
 
 Method: programs as users write them. What is left is looked for by the processes of the test.
 """
+
 from __future__ import annotations
 
 import signal
@@ -45,8 +46,12 @@ def ranks(home: Home) -> list[str]:
     return [command for command in home.processes().values() if command.startswith("troupe: rank ")]
 
 
-@pytest.mark.parametrize("what", ["train", pytest.param("'script.py'", marks=pytest.mark.long)], ids=["function", "file"])
-def test_a_caller_that_is_killed_takes_its_ranks_along(home: Home, tmp_path: Path, what: str) -> None:
+@pytest.mark.parametrize(
+    "what", ["train", pytest.param("'script.py'", marks=pytest.mark.long)], ids=["function", "file"]
+)
+def test_a_caller_that_is_killed_takes_its_ranks_along(
+    home: Home, tmp_path: Path, what: str
+) -> None:
     """kill -9, on this machine: with the ranks the cluster that was started for the caller ends."""
     process = caller(tmp_path / "w", local=True, what=what)
     assert len(home.processes()) > 3
@@ -56,8 +61,12 @@ def test_a_caller_that_is_killed_takes_its_ranks_along(home: Home, tmp_path: Pat
     process.communicate()
 
 
-def test_a_caller_that_is_killed_takes_its_ranks_of_a_cluster_along(home: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("TROUPE_ADDRESS", home.json("start", "--head", "--port", "0", "--num-cpus", "4")["address"])
+def test_a_caller_that_is_killed_takes_its_ranks_of_a_cluster_along(
+    home: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(
+        "TROUPE_ADDRESS", home.json("start", "--head", "--port", "0", "--num-cpus", "4")["address"]
+    )
     process = caller(tmp_path / "w", local=False)
     assert len(ranks(home)) == 2
     process.kill()
@@ -77,28 +86,39 @@ def test_ctrl_c_stops_the_ranks(home: Home, tmp_path: Path) -> None:
     process = caller(tmp_path / "w", local=True)
     process.send_signal(signal.SIGINT)
     out, err = process.communicate(timeout=LIMIT_S)
-    assert process.returncode == 130 and sorted(out.splitlines()) == ["[0] last word of 0", "[1] last word of 1"], out + err
+    assert process.returncode == 130 and sorted(out.splitlines()) == [
+        "[0] last word of 0",
+        "[1] last word of 1",
+    ], out + err
     assert err.rstrip().endswith("KeyboardInterrupt"), err
     eventually(lambda: not home.processes(), what="the end of all that the caller had started")
 
 
 def test_b3_gpus_of_this_machine(home: Home) -> None:
     """B3: more processes than GPUs are as many as there are GPUs, which a warning says; a second distributor has its own."""
-    code = SAYS + """
+    code = (
+        SAYS
+        + """
 import os, troupe
 troupe.init(num_cpus=4, num_gpus=2)
 distributor = TorchDistributor(num_processes=8, local_mode=True, use_gpu=True)
 print(distributor.num_processes, distributor.run(lambda: (os.environ["WORLD_SIZE"], os.environ["CUDA_VISIBLE_DEVICES"])))
 print(TorchDistributor(num_processes=6, local_mode=True, use_gpu=False).run(lambda: (os.environ["WORLD_SIZE"], os.environ["CUDA_VISIBLE_DEVICES"])))
 """
+    )
     done = home.python(code, timeout=LIMIT_S)
     assert done.stdout.splitlines() == ["2 ('2', '0,1')", "('6', '')"], done.stdout + done.stderr
-    assert "num_processes=8 is more than the GPUs of" in done.stderr and "of which there are 2: num_processes is 2 now" in done.stderr
+    assert (
+        "num_processes=8 is more than the GPUs of" in done.stderr
+        and "of which there are 2: num_processes is 2 now" in done.stderr
+    )
 
 
 def test_use_gpu_without_gpus_names_the_machine_and_what_to_do(home: Home) -> None:
     """Where CPU ranks are not wanted: in the constructor, as pyspark's; also of a cluster."""
-    code = SAYS + """
+    code = (
+        SAYS
+        + """
 import os, platform, troupe
 from troupe.spark import DeepspeedTorchDistributor
 troupe.init(num_gpus=0)
@@ -112,37 +132,54 @@ try:
 except RuntimeError as error:
     print(error)
 """
+    )
     done = home.python(code, timeout=LIMIT_S, env={"TROUPE_CPU_RANKS": "0"})
     assert done.returncode == 0, done.stderr
     for name in ("TorchDistributor", "DeepspeedTorchDistributor"):
         assert f"True {name} was given use_gpu=True, and this machine, " in done.stdout, done.stdout
     assert "and no node of the cluster at " in done.stdout, done.stdout
-    assert done.stdout.count("use_gpu=False trains on CPUs, where init_process_group() takes 'gloo'") == 3
-    assert done.stdout.count("with TROUPE_CPU_RANKS=1, use_gpu=True means processes without GPUs") == 3
+    assert (
+        done.stdout.count("use_gpu=False trains on CPUs, where init_process_group() takes 'gloo'")
+        == 3
+    )
+    assert (
+        done.stdout.count("with TROUPE_CPU_RANKS=1, use_gpu=True means processes without GPUs") == 3
+    )
 
 
 def test_without_a_cluster_a_run_on_one_is_on_this_machine(home: Home) -> None:
     """Said once, as is what use_gpu= means there; more nodes than there are, are this one. Of several clusters one has to be named."""
-    code = SAYS + """
+    code = (
+        SAYS
+        + """
 import os
 from troupe.spark import DeepspeedTorchDistributor
 print(TorchDistributor(2, local_mode=False, use_gpu=True).run(lambda: os.environ["WORLD_SIZE"]))
 print(DeepspeedTorchDistributor(1, 2, localMode=False).run(lambda: os.environ["WORLD_SIZE"]))
 """
+    )
     done = home.python(code, timeout=LIMIT_S)
     assert done.stdout == "2\n2\n", done.stdout + done.stderr
-    assert done.stderr.count("one of this machine is started, which ends with this program") == 1, done.stderr
+    assert done.stderr.count("one of this machine is started, which ends with this program") == 1, (
+        done.stderr
+    )
     assert done.stderr.count("has no GPU: use_gpu=True of ") == 2, done.stderr
     for _ in range(2):
         home.json("start", "--head", "--port", "0", "--num-cpus", "1")
-    done = home.python(SAYS + "try:\n    TorchDistributor(2, local_mode=False)\nexcept RuntimeError as error:\n"
-                       "    print(isinstance(error, ConnectionError), error)")
-    assert done.stdout.startswith("True several clusters of this user run on this host"), done.stdout + done.stderr
+    done = home.python(
+        SAYS + "try:\n    TorchDistributor(2, local_mode=False)\nexcept RuntimeError as error:\n"
+        "    print(isinstance(error, ConnectionError), error)"
+    )
+    assert done.stdout.startswith("True several clusters of this user run on this host"), (
+        done.stdout + done.stderr
+    )
 
 
 def test_ranks_without_gpus_by_a_variable(home: Home) -> None:
     """Said once a run; NCCL is Gloo there, and what asks for CUDA all the same ends in one error that names the line."""
-    code = SAYS + """
+    code = (
+        SAYS
+        + """
 import os
 def train():
     import torch.distributed as dist
@@ -154,15 +191,26 @@ distributor = TorchDistributor(2, True, True)
 print(distributor.run(lambda: (os.environ["WORLD_SIZE"], os.environ["CUDA_VISIBLE_DEVICES"])))
 distributor.run(train)
 """
+    )
     done = home.python(code, env={"TROUPE_CPU_RANKS": "1"}, timeout=LIMIT_S)
-    assert done.returncode == 1 and done.stdout.splitlines()[0] == "('2', '')", done.stdout + done.stderr
-    assert done.stderr.count("TROUPE_CPU_RANKS is set: use_gpu=True of TorchDistributor means 2 processes without GPUs") == 2
+    assert done.returncode == 1 and done.stdout.splitlines()[0] == "('2', '')", (
+        done.stdout + done.stderr
+    )
+    assert (
+        done.stderr.count(
+            "TROUPE_CPU_RANKS is set: use_gpu=True of TorchDistributor means 2 processes without GPUs"
+        )
+        == 2
+    )
     assert "needs a GPU, and these ranks have none" in done.stderr, done.stderr
 
 
 def test_b4_functions_of_main_and_of_modules_beside_the_script(home: Home, tmp_path: Path) -> None:
     """B4: what the script defines, and what lies beside it, travels; a module that a node lacks is named."""
-    folder = project(tmp_path / "w", beside="def scale(x):\n    return 3 * x\n", main="""
+    folder = project(
+        tmp_path / "w",
+        beside="def scale(x):\n    return 3 * x\n",
+        main="""
 from pyspark.ml.torch.distributor import TorchDistributor
 import beside
 
@@ -183,6 +231,11 @@ if __name__ == "__main__":
         distributor.run(needs)
     except RuntimeError as error:
         print(isinstance(error, ModuleNotFoundError), error)
-""")
+""",
+    )
     done = home.run("run-as", str(folder / "main.py"), timeout=LIMIT_S)
-    assert "True 6\n" in done.stdout and "True rank " in done.stdout and "try: runtime_env=" in done.stdout, done.stdout + done.stderr
+    assert (
+        "True 6\n" in done.stdout
+        and "True rank " in done.stdout
+        and "try: runtime_env=" in done.stdout
+    ), done.stdout + done.stderr

@@ -2,6 +2,7 @@
 
 Method: a cluster of two nodes, of which one is killed by the loop that runs there.
 """
+
 from __future__ import annotations
 
 import importlib.util
@@ -25,6 +26,7 @@ cloudpickle.register_pickle_by_value(sys.modules[__name__])
 
 def test_a_lost_node_is_a_failure_like_any_other(home: Home, tmp_path: Path) -> None:
     """The workers start again where there is room: two on the node that is left."""
+
     def loop(config: dict) -> int:
         import torch
         import torch.distributed as dist
@@ -37,17 +39,28 @@ def test_a_lost_node_is_a_failure_like_any_other(home: Home, tmp_path: Path) -> 
             folder = Path(config["path"]) / f"mine-{context.get_world_rank()}"
             folder.mkdir(exist_ok=True)
             (folder / "step").write_text(str(step))
-            train.report({"step": step, "local": context.get_local_world_size()}, checkpoint=Checkpoint(folder) if context.get_world_rank() == 0 else None)
+            train.report(
+                {"step": step, "local": context.get_local_world_size()},
+                checkpoint=Checkpoint(folder) if context.get_world_rank() == 0 else None,
+            )
             if step == 1 and start == 0 and troupe.get_runtime_context().get_node_name() == "b":
                 os.kill(config["worker"], 9)
             dist.all_reduce(torch.ones(1))
         return start
 
-    with Cluster(initialize_head=True, connect=True, head_node_args={"num_cpus": 2, "node_name": "a"}) as cluster:
+    with Cluster(
+        initialize_head=True, connect=True, head_node_args={"num_cpus": 2, "node_name": "a"}
+    ) as cluster:
         node = cluster.add_node(num_cpus=2, node_name="b")
         cluster.wait_for_nodes()
-        trainer = TorchTrainer(loop, train_loop_config={"path": str(tmp_path), "worker": node.pid}, run_config=RunConfig(
-            name="run", storage_path=tmp_path, failure_config=FailureConfig(max_failures=1)), scaling_config=ScalingConfig(num_workers=2, placement_strategy="SPREAD"))
+        trainer = TorchTrainer(
+            loop,
+            train_loop_config={"path": str(tmp_path), "worker": node.pid},
+            run_config=RunConfig(
+                name="run", storage_path=tmp_path, failure_config=FailureConfig(max_failures=1)
+            ),
+            scaling_config=ScalingConfig(num_workers=2, placement_strategy="SPREAD"),
+        )
         result = trainer.fit()
     assert result.return_value == 2 and result.metrics == {"step": 2, "local": 2}
     assert [each["step"] for each in result.metrics_history] == [0, 1, 2]

@@ -2,6 +2,7 @@
 
 Method: scripts in processes of their own, on a cluster by address.
 """
+
 from __future__ import annotations
 
 import importlib.util
@@ -85,46 +86,93 @@ def address(shared_home: Home) -> Iterator[str]:
 
 def run(home: Home, script: Path, address: str, *args: str) -> subprocess.CompletedProcess:
     script.write_text(SCRIPT)
-    return home.run("run-as", str(script), *args, str(script.parent), ok=False, timeout=3 * TIMEOUT_S,
-                    env={"TROUPE_ADDRESS": address, "RAY_ADDRESS": address, "TROUPE_CPU_RANKS": "1"})
+    return home.run(
+        "run-as",
+        str(script),
+        *args,
+        str(script.parent),
+        ok=False,
+        timeout=3 * TIMEOUT_S,
+        env={"TROUPE_ADDRESS": address, "RAY_ADDRESS": address, "TROUPE_CPU_RANKS": "1"},
+    )
 
 
 @pytest.mark.parametrize("where", ["launch", pytest.param("program", marks=pytest.mark.long)])
-def test_a_killed_worker_costs_what_came_after_its_checkpoint(shared_home: Home, address: str, tmp_path: Path, where: str) -> None:
+def test_a_killed_worker_costs_what_came_after_its_checkpoint(
+    shared_home: Home, address: str, tmp_path: Path, where: str
+) -> None:
     """A13: `import ray` is Troupe in the driver and in the workers."""
     done = run(shared_home, tmp_path / "script.py", address, where, "kill")
     assert done.returncode == 0, done.stdout + done.stderr
     expected = "({'step': 3}, 'checkpoint_000003', 1)"
-    assert done.stdout.splitlines()[-1] == (f"[{expected}, None]" if where == "launch" else expected), done.stdout
+    assert done.stdout.splitlines()[-1] == (
+        f"[{expected}, None]" if where == "launch" else expected
+    ), done.stdout
     both = done.stdout + done.stderr
     for begin in (0, 2):
-        assert all(f"rank {rank} from {begin}: DistributedDataParallel, RayModule" in both for rank in (0, 1)), both
-    assert "rank 1: " in both and "all 2 workers are started again from checkpoint_000001 (failure 1 of 1)" in both, both
+        assert all(
+            f"rank {rank} from {begin}: DistributedDataParallel, RayModule" in both
+            for rank in (0, 1)
+        ), both
+    assert (
+        "rank 1: " in both
+        and "all 2 workers are started again from checkpoint_000001 (failure 1 of 1)" in both
+    ), both
 
 
 @pytest.mark.parametrize("where", ["launch", pytest.param("program", marks=pytest.mark.long)])
-def test_a_workers_exception_is_the_callers(shared_home: Home, address: str, tmp_path: Path, where: str) -> None:
+def test_a_workers_exception_is_the_callers(
+    shared_home: Home, address: str, tmp_path: Path, where: str
+) -> None:
     """Through the driver of a launch too, whose error has the training's as its cause, and its text."""
     done = run(shared_home, tmp_path / "script.py", address, where, "raise")
-    assert done.returncode == 0 and "KeyError True" in done.stdout.splitlines(), done.stdout + done.stderr
-    assert "rank 1 of 2 on " in done.stderr and "failed: KeyError: 'lr'" in done.stderr and 'raise KeyError("lr")' in done.stderr, done.stderr
+    assert done.returncode == 0 and "KeyError True" in done.stdout.splitlines(), (
+        done.stdout + done.stderr
+    )
+    assert (
+        "rank 1 of 2 on " in done.stderr
+        and "failed: KeyError: 'lr'" in done.stderr
+        and 'raise KeyError("lr")' in done.stderr
+    ), done.stderr
 
 
-def test_a_run_that_failed_is_restored_by_another_process(shared_home: Home, address: str, tmp_path: Path) -> None:
+def test_a_run_that_failed_is_restored_by_another_process(
+    shared_home: Home, address: str, tmp_path: Path
+) -> None:
     """From what its folder has: the loop and its config too, whatever the second process would have given."""
     failed = run(shared_home, tmp_path / "script.py", address, "program", "raise")
-    assert failed.returncode == 0 and "KeyError True" in failed.stdout.splitlines(), failed.stdout + failed.stderr
+    assert failed.returncode == 0 and "KeyError True" in failed.stdout.splitlines(), (
+        failed.stdout + failed.stderr
+    )
     done = run(shared_home, tmp_path / "script.py", address, "program", "not used")
-    assert done.returncode == 0 and done.stdout.splitlines()[-1] == "({'step': 3}, 'checkpoint_000003', 1)", done.stdout + done.stderr
-    assert all(f"rank {rank} from 2: " in done.stdout + done.stderr for rank in (0, 1)), done.stdout + done.stderr
+    assert (
+        done.returncode == 0
+        and done.stdout.splitlines()[-1] == "({'step': 3}, 'checkpoint_000003', 1)"
+    ), done.stdout + done.stderr
+    assert all(f"rank {rank} from 2: " in done.stdout + done.stderr for rank in (0, 1)), (
+        done.stdout + done.stderr
+    )
 
 
 def test_more_workers_than_the_launch_has(shared_home: Home, address: str, tmp_path: Path) -> None:
     """Of the cluster's four CPUs the launch has two."""
     script = tmp_path / "script.py"
     script.write_text(SCRIPT)
-    text = SCRIPT.replace("num_workers=2", "num_workers=3").replace("except KeyError", "except ZeroDivisionError")
+    text = SCRIPT.replace("num_workers=2", "num_workers=3").replace(
+        "except KeyError", "except ZeroDivisionError"
+    )
     script.write_text(text)
-    done = shared_home.run("run-as", str(script), "launch", "none", str(tmp_path), ok=False, timeout=2 * TIMEOUT_S,
-                           env={"TROUPE_ADDRESS": address, "TROUPE_CPU_RANKS": "1"})
-    assert done.returncode == 1 and "3 workers cannot be placed: 3 x {CPU: 1} can never be placed" in done.stderr, done.stderr
+    done = shared_home.run(
+        "run-as",
+        str(script),
+        "launch",
+        "none",
+        str(tmp_path),
+        ok=False,
+        timeout=2 * TIMEOUT_S,
+        env={"TROUPE_ADDRESS": address, "TROUPE_CPU_RANKS": "1"},
+    )
+    assert (
+        done.returncode == 1
+        and "3 workers cannot be placed: 3 x {CPU: 1} can never be placed" in done.stderr
+    ), done.stderr

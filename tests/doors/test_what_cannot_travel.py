@@ -2,6 +2,7 @@
 
 Method: launches, tasks and actors of a real cluster, each with one thing that is at fault, deep inside others; the text is looked at.
 """
+
 from __future__ import annotations
 
 import functools
@@ -71,13 +72,28 @@ def by(value: Any) -> Callable[[], Any]:
 
 
 LOCKED = {
-    "a closure": (lambda: by(threading.Lock()), "captures `helper`, and in it helper > held (_thread.lock), which cannot be pickled"),
-    "a dict and a list": (lambda: by({"a": 1, "b": [1, threading.Lock()]}), "helper > held['b'][1] (_thread.lock)"),
-    "attributes": (lambda: by(Config(inner=Config(lock=threading.Lock()))), "helper > held.inner.lock (_thread.lock)"),
+    "a closure": (
+        lambda: by(threading.Lock()),
+        "captures `helper`, and in it helper > held (_thread.lock), which cannot be pickled",
+    ),
+    "a dict and a list": (
+        lambda: by({"a": 1, "b": [1, threading.Lock()]}),
+        "helper > held['b'][1] (_thread.lock)",
+    ),
+    "attributes": (
+        lambda: by(Config(inner=Config(lock=threading.Lock()))),
+        "helper > held.inner.lock (_thread.lock)",
+    ),
     "slots": (lambda: by(Slots((1, threading.Lock()))), "helper > held.kept[1] (_thread.lock)"),
     "its own state": (lambda: by(Careful()), "helper > held.other[0] (_thread.lock)"),
-    "a partial": (lambda: by(functools.partial(print, end=threading.Lock())), "helper > held.keywords['end'] (_thread.lock)"),
-    "a method": (lambda: by(Config(lock=threading.Lock()).method), "helper > held.__self__.lock (_thread.lock)"),
+    "a partial": (
+        lambda: by(functools.partial(print, end=threading.Lock())),
+        "helper > held.keywords['end'] (_thread.lock)",
+    ),
+    "a method": (
+        lambda: by(Config(lock=threading.Lock()).method),
+        "helper > held.__self__.lock (_thread.lock)",
+    ),
     "a file": (lambda: by([open(os.devnull, "wb")]), "helper > held[0] (_io.BufferedWriter)"),
 }
 
@@ -88,13 +104,23 @@ def test_the_way_to_what_cannot_be_pickled(idle: Home, what: str) -> None:
     make, text = LOCKED[what]
     with pytest.raises(exceptions.LaunchError) as caught:
         distributed(processes=1, remote=True)(make()).submit()
-    assert text in str(caught.value) and "make it inside the function" in str(caught.value) and isinstance(caught.value, TypeError), caught.value
+    assert (
+        text in str(caught.value)
+        and "make it inside the function" in str(caught.value)
+        and isinstance(caught.value, TypeError)
+    ), caught.value
 
 
 def test_the_way_inside_an_argument(idle: Home) -> None:
-    with pytest.raises(exceptions.LaunchError, match=r"argument 1 of the function, and in it argument 1\['x'\] \(_thread.lock\) cannot be pickled"):
+    with pytest.raises(
+        exceptions.LaunchError,
+        match=r"argument 1 of the function, and in it argument 1\['x'\] \(_thread.lock\) cannot be pickled",
+    ):
         distributed(processes=1, remote=True)(print).submit({"x": threading.Lock()})
-    with pytest.raises(exceptions.LaunchError, match=r"argument `sep` of the function, and in it sep\[0\] \(_thread.lock\) cannot be pickled"):
+    with pytest.raises(
+        exceptions.LaunchError,
+        match=r"argument `sep` of the function, and in it sep\[0\] \(_thread.lock\) cannot be pickled",
+    ):
         distributed(processes=1, remote=True)(print).submit(sep=[threading.Lock()])
 
 
@@ -105,9 +131,14 @@ def test_the_way_to_what_is_too_large(idle: Home) -> None:
         distributed(processes=1, remote=True)(train).submit()
     assert str(caught.value).startswith(
         "cannot start: the function captures `helper`, and in it helper > held['rows'].table (bytearray, 101.0 MiB pickled; the limit is 100.0 MiB)\n"
-        "  load it inside the function"), caught.value
-    halves = by([bytearray(LARGE_BYTES // 2), bytearray(LARGE_BYTES // 2 + 1)])  # neither of them is most of it
-    with pytest.raises(exceptions.TooLargeError, match=r"in it helper > held \(list, 101.0 MiB pickled"):
+        "  load it inside the function"
+    ), caught.value
+    halves = by(
+        [bytearray(LARGE_BYTES // 2), bytearray(LARGE_BYTES // 2 + 1)]
+    )  # neither of them is most of it
+    with pytest.raises(
+        exceptions.TooLargeError, match=r"in it helper > held \(list, 101.0 MiB pickled"
+    ):
         distributed(processes=1, remote=True)(halves).submit()
 
 
@@ -118,7 +149,9 @@ def test_the_way_in_tasks_and_actors(idle: Home) -> None:
     class Actor:
         kept = {"lock": threading.Lock()}
 
-    with pytest.raises(TypeError, match=r"captures `kept`, and in it kept\['lock'\] \(_thread.lock\)"):
+    with pytest.raises(
+        TypeError, match=r"captures `kept`, and in it kept\['lock'\] \(_thread.lock\)"
+    ):
         troupe.get(troupe.remote(Actor).remote().__ray_ready__.remote(), timeout=60)
 
 
@@ -135,9 +168,21 @@ def test_what_refers_to_itself_ends() -> None:
 
 
 RESULTS = {
-    "an open file": (lambda: open(os.devnull, encoding="utf-8"), "_io.TextIOWrapper", r"result \(_io.TextIOWrapper\)"),
-    "a file to write": (lambda: {"log": open(os.devnull, "w", encoding="utf-8")}, "dict", r"result\['log'\] \(_io.TextIOWrapper\)"),
-    "a file of bytes": (lambda: [1, open(os.devnull, "rb")], "list", r"result\[1\] \(_io.BufferedReader\)"),
+    "an open file": (
+        lambda: open(os.devnull, encoding="utf-8"),
+        "_io.TextIOWrapper",
+        r"result \(_io.TextIOWrapper\)",
+    ),
+    "a file to write": (
+        lambda: {"log": open(os.devnull, "w", encoding="utf-8")},
+        "dict",
+        r"result\['log'\] \(_io.TextIOWrapper\)",
+    ),
+    "a file of bytes": (
+        lambda: [1, open(os.devnull, "rb")],
+        "list",
+        r"result\[1\] \(_io.BufferedReader\)",
+    ),
     "a lock": (lambda: Config(lock=threading.Lock()), "Config", r"result.lock \(_thread.lock\)"),
 }
 
@@ -152,7 +197,13 @@ def test_a_result_that_cannot_travel(idle: Home, what: str) -> None:
 
 
 def test_contents_of_a_file_may_be_returned(idle: Home) -> None:
-    assert distributed(processes=1, remote=True)(lambda: io.StringIO("text")).submit().result(60)[0].getvalue() == "text"
+    assert (
+        distributed(processes=1, remote=True)(lambda: io.StringIO("text"))
+        .submit()
+        .result(60)[0]
+        .getvalue()
+        == "text"
+    )
 
 
 class Lacking:
@@ -165,18 +216,51 @@ class Lacking:
             raise ModuleNotFoundError(f"No module named {name!r}", name=name)
 
 
-@pytest.mark.parametrize(("statement", "text"), [
-    ("import click", r"No module named 'click' on one .*try: runtime_env=\{\"pip\": \[\"click==[\d.]+\"\]\}, for one has no module 'click', "
-                      r"which is of the package click here; or pip install click=="),
-    ("import own_module.part", r"on one .*try: runtime_env=\{\"pip\": \[...\]\} with the package that has the module 'own_module', which one lacks; or"),
-    ("import click.nothing", r"on one .*try: another name: one has 'click', without a module 'nothing'; click [\d.]+ here has none either"),
-    ("import threading.Lock", r"on one .*try: from threading import Lock: one has 'threading', of which 'Lock' is a name and no module"),
-    ("import yaml.nodes", r"on one .*try: runtime_env=\{\"pip\": \[\"PyYAML==[\d.]+\"\]\}, which has the module 'yaml.nodes' here; what one has of 'yaml' is"),
-    ("import yaml.nodes.part", r"on one .*try: another name: one has 'yaml.nodes', as a single file, which has no modules below it$"),
-    ("import xml.nope", r"on one .*try: another name: one has 'xml', without a module 'nope'$"),
-    ("import ensurepip", r"on one .*try: a Python on one that has 'ensurepip': it is of Python's own library"),
-], ids=["installed here", "unknown here", "unknown below what is installed", "a name and no module", "only in the package here", "below a file",
-        "below one of Python's own", "of Python's own"])
+@pytest.mark.parametrize(
+    ("statement", "text"),
+    [
+        (
+            "import click",
+            r"No module named 'click' on one .*try: runtime_env=\{\"pip\": \[\"click==[\d.]+\"\]\}, for one has no module 'click', "
+            r"which is of the package click here; or pip install click==",
+        ),
+        (
+            "import own_module.part",
+            r"on one .*try: runtime_env=\{\"pip\": \[...\]\} with the package that has the module 'own_module', which one lacks; or",
+        ),
+        (
+            "import click.nothing",
+            r"on one .*try: another name: one has 'click', without a module 'nothing'; click [\d.]+ here has none either",
+        ),
+        (
+            "import threading.Lock",
+            r"on one .*try: from threading import Lock: one has 'threading', of which 'Lock' is a name and no module",
+        ),
+        (
+            "import yaml.nodes",
+            r"on one .*try: runtime_env=\{\"pip\": \[\"PyYAML==[\d.]+\"\]\}, which has the module 'yaml.nodes' here; what one has of 'yaml' is",
+        ),
+        (
+            "import yaml.nodes.part",
+            r"on one .*try: another name: one has 'yaml.nodes', as a single file, which has no modules below it$",
+        ),
+        ("import xml.nope", r"on one .*try: another name: one has 'xml', without a module 'nope'$"),
+        (
+            "import ensurepip",
+            r"on one .*try: a Python on one that has 'ensurepip': it is of Python's own library",
+        ),
+    ],
+    ids=[
+        "installed here",
+        "unknown here",
+        "unknown below what is installed",
+        "a name and no module",
+        "only in the package here",
+        "below a file",
+        "below one of Python's own",
+        "of Python's own",
+    ],
+)
 def test_a_module_that_the_node_lacks(idle: Home, statement: str, text: str) -> None:
     """Node and package are named; no package is advised that the node has."""
     is_below = "." in statement
@@ -211,15 +295,17 @@ distributed(processes=1, remote=True)(mine.train).submit().result(60)
 """
     done = idle.python(f"import sys; sys.argv[1:] = [{str(tmp_path)!r}]\n{code}")
     assert "needs the module 'mine', which cannot be imported on" in done.stderr, done.stderr
-    assert "\"py_modules\" with its folder" in done.stderr
+    assert '"py_modules" with its folder' in done.stderr
 
 
 @pytest.mark.parametrize("kind", ["launch", "task", "actor"])
 def test_a_package_whose_module_has_another_name(idle: Home, kind: str, tmp_path: Path) -> None:
     """B4: what a process cannot load names the package too, of what is started in each way."""
-    start = {"launch": "distributed(processes=1, remote=True)(lambda: helper()).submit().result(60)",
-             "task": "troupe.get(troupe.remote(lambda: helper()).remote(), timeout=60)",
-             "actor": "troupe.get(troupe.remote(type('A', (), {'go': lambda self: helper()})).remote().go.remote(), timeout=60)"}[kind]
+    start = {
+        "launch": "distributed(processes=1, remote=True)(lambda: helper()).submit().result(60)",
+        "task": "troupe.get(troupe.remote(lambda: helper()).remote(), timeout=60)",
+        "actor": "troupe.get(troupe.remote(type('A', (), {'go': lambda self: helper()})).remote().go.remote(), timeout=60)",
+    }[kind]
     code = f"""
 import sys, types, troupe
 from troupe.launch import distributed
@@ -249,4 +335,8 @@ helper = module.helper
 distributed(processes=1, remote=True)(lambda: helper()).submit().result(60)
 """
     done = idle.python(code)
-    assert " has 'json', without 'of_here'" in done.stderr and "pip" not in done.stderr and "install it" not in done.stderr, done.stderr
+    assert (
+        " has 'json', without 'of_here'" in done.stderr
+        and "pip" not in done.stderr
+        and "install it" not in done.stderr
+    ), done.stderr

@@ -3,6 +3,7 @@
 Every test leaves nothing behind: `home` asserts at its end that no process it started is alive, by the
 variable TROUPE_TEST_ID that all of them inherit, and that no socket of theirs is left.
 """
+
 from __future__ import annotations
 
 import contextlib
@@ -33,14 +34,21 @@ def processes_of(test_id: str) -> dict[int, str]:
         try:
             environment = Path("/proc", name, "environ").read_bytes()
             state = Path("/proc", name, "stat").read_text().rpartition(")")[2].split()[0]
-            if f"TROUPE_TEST_ID={test_id}".encode() in environment.split(b"\0") and state not in "ZX":
-                found[int(name)] = Path("/proc", name, "cmdline").read_bytes().replace(b"\0", b" ").decode()
+            if (
+                f"TROUPE_TEST_ID={test_id}".encode() in environment.split(b"\0")
+                and state not in "ZX"
+            ):
+                found[int(name)] = (
+                    Path("/proc", name, "cmdline").read_bytes().replace(b"\0", b" ").decode()
+                )
         except (OSError, IndexError):
             continue
     return found
 
 
-def eventually(condition: Callable[[], object], *, timeout: float = TIMEOUT_S, what: str = "it") -> object:
+def eventually(
+    condition: Callable[[], object], *, timeout: float = TIMEOUT_S, what: str = "it"
+) -> object:
     """Waits until `condition()` is true and returns its value; fails after `timeout` seconds."""
     deadline = time.monotonic() + timeout
     while True:
@@ -66,7 +74,9 @@ def _thread_states(pid: int) -> list[str]:
     with contextlib.suppress(OSError):
         for task in os.listdir(f"/proc/{pid}/task"):
             with contextlib.suppress(OSError):  # a thread that has ended
-                states.append(Path(f"/proc/{pid}/task/{task}/stat").read_text().rsplit(")", 1)[1].split()[0])
+                states.append(
+                    Path(f"/proc/{pid}/task/{task}/stat").read_text().rsplit(")", 1)[1].split()[0]
+                )
     return states
 
 
@@ -78,15 +88,21 @@ def running(pid: int) -> bool:
 def stand_still(pid: int) -> None:
     """Stops a process, and returns once none of its threads runs: the signal alone takes its time, more on a busy machine."""
     os.kill(pid, signal.SIGSTOP)
-    eventually(lambda: all(state == "T" for state in _thread_states(pid)), what=f"the stop of process {pid}")
+    eventually(
+        lambda: all(state == "T" for state in _thread_states(pid)),
+        what=f"the stop of process {pid}",
+    )
 
 
 def all_returned(*, timeout: float) -> None:
     """Waits until all resources of the cluster this process is connected to are free."""
     import troupe
 
-    eventually(lambda: troupe.available_resources() == troupe.cluster_resources(), timeout=timeout,
-               what=f"the return of all resources ({troupe.available_resources()})")
+    eventually(
+        lambda: troupe.available_resources() == troupe.cluster_resources(),
+        timeout=timeout,
+        what=f"the return of all resources ({troupe.available_resources()})",
+    )
 
 
 class Home:
@@ -96,13 +112,27 @@ class Home:
         self.path = path
         self.test_id = test_id
 
-    def run(self, *args: str, ok: bool = True, timeout: float = TIMEOUT_S, stdin: str | None = None,
-            env: dict[str, str] | None = None) -> subprocess.CompletedProcess:
+    def run(
+        self,
+        *args: str,
+        ok: bool = True,
+        timeout: float = TIMEOUT_S,
+        stdin: str | None = None,
+        env: dict[str, str] | None = None,
+    ) -> subprocess.CompletedProcess:
         """Runs `troupe ARGS`; with `ok` its exit code must be 0."""
-        done = subprocess.run([sys.executable, "-m", "troupe", *args], capture_output=True, text=True,
-                              timeout=timeout, input=stdin, env={**os.environ, **(env or {})})
+        done = subprocess.run(
+            [sys.executable, "-m", "troupe", *args],
+            capture_output=True,
+            text=True,
+            timeout=timeout,
+            input=stdin,
+            env={**os.environ, **(env or {})},
+        )
         if ok:
-            assert done.returncode == 0, f"troupe {' '.join(args)} ended with {done.returncode}\n{done.stderr}"
+            assert done.returncode == 0, (
+                f"troupe {' '.join(args)} ended with {done.returncode}\n{done.stderr}"
+            )
         return done
 
     def json(self, *args: str) -> dict:
@@ -120,16 +150,30 @@ class Home:
         """Living processes of this test."""
         return processes_of(self.test_id)
 
-    def python(self, code: str, *, timeout: float = 3 * TIMEOUT_S, cwd: Path | None = None,
-               env: dict[str, str] | None = None) -> subprocess.CompletedProcess:
+    def python(
+        self,
+        code: str,
+        *,
+        timeout: float = 3 * TIMEOUT_S,
+        cwd: Path | None = None,
+        env: dict[str, str] | None = None,
+    ) -> subprocess.CompletedProcess:
         """Runs a program in a process of its own."""
-        return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=timeout,
-                              cwd=cwd, env={**os.environ, **(env or {})})
+        return subprocess.run(
+            [sys.executable, "-c", code],
+            capture_output=True,
+            text=True,
+            timeout=timeout,
+            cwd=cwd,
+            env={**os.environ, **(env or {})},
+        )
 
 
 def parked(home: Home) -> set[int]:
     """Pids of the processes that a zygote forked ahead and that wait to become something."""
-    return {pid for pid, command in home.processes().items() if command.strip("\0 ") == "troupe: parked"}
+    return {
+        pid for pid, command in home.processes().items() if command.strip("\0 ") == "troupe: parked"
+    }
 
 
 @contextlib.contextmanager
@@ -150,8 +194,10 @@ def _home(path: Path) -> Iterator[Home]:
         troupe.shutdown()
         connect.close_hidden()
         here.run("stop", "--all")
-        eventually(lambda: not here.processes(), what="the end of every process of the test "
-                   f"({here.processes()})")
+        eventually(
+            lambda: not here.processes(),
+            what=f"the end of every process of the test ({here.processes()})",
+        )
         left = [str(each) for each in runtime.rglob("*") if each.is_socket()]
         assert not left, f"sockets are left: {left}"
     finally:
@@ -182,9 +228,13 @@ def cluster(shared_home: Home) -> Iterator[Home]:
     """A head and one worker with 8 logical CPUs, this process connected to it."""
     import troupe
 
-    started = shared_home.json("start", "--head", "--port", "0", "--num-cpus", "8", "--node-name", "one")
+    started = shared_home.json(
+        "start", "--head", "--port", "0", "--num-cpus", "8", "--node-name", "one"
+    )
     troupe.init(started["address"])
-    eventually(lambda: all(node["zygote_ready"] for node in troupe.state.list_nodes()), what="the zygote")
+    eventually(
+        lambda: all(node["zygote_ready"] for node in troupe.state.list_nodes()), what="the zygote"
+    )
     yield shared_home
     troupe.shutdown()
 
@@ -201,9 +251,21 @@ def hosts(shared_home: Home) -> Iterator[dict[str, str]]:
     """Node ids by name, "a" and "b"; this process is connected as a driver."""
     head = shared_home.json("start", "--head", "--no-worker", "--port", "0")
     for name in ("a", "b"):
-        shared_home.run("start", "--address", head["address"], "--token-file", shared_home.token(), "--node-name", name,
-                        "--num-cpus", "8", "--force-tcp")
+        shared_home.run(
+            "start",
+            "--address",
+            head["address"],
+            "--token-file",
+            shared_home.token(),
+            "--node-name",
+            name,
+            "--num-cpus",
+            "8",
+            "--force-tcp",
+        )
     troupe.init(head["address"])
-    eventually(lambda: all(node["zygote_ready"] for node in troupe.state.list_nodes()), what="the zygotes")
+    eventually(
+        lambda: all(node["zygote_ready"] for node in troupe.state.list_nodes()), what="the zygotes"
+    )
     yield {node["NodeName"]: node["NodeID"] for node in troupe.nodes()}
     troupe.shutdown()

@@ -19,6 +19,7 @@ proxy listens at that address, and passes on what comes. What it does is what a 
 One thing it cannot show: that nobody listens. A connection is taken and then reset.
 Needs root, as namespaces.py does (`why_not()` there). This file is also the program of the proxy.
 """
+
 from __future__ import annotations
 
 import asyncio
@@ -46,13 +47,13 @@ class Weather:
     """How the network behaves; the default is a calm one."""
 
     latency_ms: float = 0.0
-    jitter_ms: float = 0.0        # mean of an exponential distribution, ten times that at most
-    loss: float = 0.0             # share of the chunks, of repeats too
+    jitter_ms: float = 0.0  # mean of an exponential distribution, ten times that at most
+    loss: float = 0.0  # share of the chunks, of repeats too
     retransmit_ms: float = 200.0
-    repeats_max: int = 10         # a chunk arrives after so many losses at the latest
-    pause_s: float = 0.0          # of one host at a time, and as long again without any
-    pause_every_s: float = 5.0    # mean time from there to the next one
-    kib_per_s: float = 0.0        # of each direction of each connection; 0: as fast as it can
+    repeats_max: int = 10  # a chunk arrives after so many losses at the latest
+    pause_s: float = 0.0  # of one host at a time, and as long again without any
+    pause_every_s: float = 5.0  # mean time from there to the next one
+    kib_per_s: float = 0.0  # of each direction of each connection; 0: as fast as it can
     user_timeout_s: float = 5.0
 
 
@@ -68,7 +69,9 @@ def enter(namespace: str) -> None:
 
 class _Figures:
     def __init__(self) -> None:
-        self.connections = self.chunks = self.lost = self.bytes = self.pauses = self.ended_by_a_stall = 0
+        self.connections = self.chunks = self.lost = self.bytes = self.pauses = (
+            self.ended_by_a_stall
+        ) = 0
         self.longest_stall_ms = 0.0
 
 
@@ -104,7 +107,11 @@ class _Network:
     def delay(self, first_timeout_ms: float) -> float:
         """Seconds that the next chunk takes."""
         now = self.weather
-        jitter = min(self.random.expovariate(1 / now.jitter_ms), 10 * now.jitter_ms) if now.jitter_ms else 0.0
+        jitter = (
+            min(self.random.expovariate(1 / now.jitter_ms), 10 * now.jitter_ms)
+            if now.jitter_ms
+            else 0.0
+        )
         stall = 0.0
         for repeat in range(now.repeats_max):
             if self.random.random() >= now.loss:
@@ -133,14 +140,25 @@ class _Network:
             for there in self.hosts:
                 if there != here:
                     enter(self.hosts[here]["namespace"])
-                    listening = socket.create_server((self.hosts[there]["address"], PORT), backlog=512)
-                    await asyncio.start_server(lambda reader, writer, ends=(here, there): self._connect(
-                        reader, writer, ends), sock=listening, limit=CHUNK_BYTES)
+                    listening = socket.create_server(
+                        (self.hosts[there]["address"], PORT), backlog=512
+                    )
+                    await asyncio.start_server(
+                        lambda reader, writer, ends=(here, there): self._connect(
+                            reader, writer, ends
+                        ),
+                        sock=listening,
+                        limit=CHUNK_BYTES,
+                    )
 
-    async def _connect(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, ends: tuple[str, str]) -> None:
+    async def _connect(
+        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, ends: tuple[str, str]
+    ) -> None:
         self.figures.connections += 1
         here, there = (self.hosts[end] for end in ends)
-        await asyncio.sleep(self.delay(first_timeout_ms=1000))  # lint-ok: the time a connection takes
+        await asyncio.sleep(
+            self.delay(first_timeout_ms=1000)
+        )  # lint-ok: the time a connection takes
         upstream = None
         try:
             enter(there["namespace"])
@@ -154,7 +172,9 @@ class _Network:
             _, left = await asyncio.wait(running, return_when=asyncio.FIRST_EXCEPTION)
             for each in left:
                 each.cancel()
-            if not any(await asyncio.gather(*running, return_exceptions=True)):  # run gives nothing, or an error
+            if not any(
+                await asyncio.gather(*running, return_exceptions=True)
+            ):  # run gives nothing, or an error
                 writer.close()
                 upstream[1].close()
                 return
@@ -167,8 +187,13 @@ class _Network:
 class _Way:
     """One direction of one connection."""
 
-    def __init__(self, network: _Network, ends: tuple[str, str], reader: asyncio.StreamReader,
-                 writer: asyncio.StreamWriter) -> None:
+    def __init__(
+        self,
+        network: _Network,
+        ends: tuple[str, str],
+        reader: asyncio.StreamReader,
+        writer: asyncio.StreamWriter,
+    ) -> None:
         self.network, self.ends, self.reader, self.writer = network, ends, reader, writer
         self.queue: asyncio.Queue[tuple[bytes, float, float]] = asyncio.Queue(CHUNKS_QUEUED_MAX)
 
@@ -234,7 +259,9 @@ async def _serve(config: dict[str, Any]) -> None:
     network = _Network(config["hosts"], config["seed"])
     await network.listen()
     lines = asyncio.StreamReader()
-    await asyncio.get_running_loop().connect_read_pipe(lambda: asyncio.StreamReaderProtocol(lines), sys.stdin)
+    await asyncio.get_running_loop().connect_read_pipe(
+        lambda: asyncio.StreamReaderProtocol(lines), sys.stdin
+    )
     print("ready", flush=True)
     while line := await lines.readline():
         order = json.loads(line)
@@ -253,7 +280,10 @@ class FaultyHosts:
         from namespaces import Host
 
         tag = uuid.uuid4().hex[:6]
-        self._hosts = {name: Host(name, f"tt-{tag}-{name}", f"10.78.0.{number}") for number, name in enumerate(names, 1)}
+        self._hosts = {
+            name: Host(name, f"tt-{tag}-{name}", f"10.78.0.{number}")
+            for number, name in enumerate(names, 1)
+        }
         self._seed = seed
         self._cut: list[str] = []
         self._proxy: subprocess.Popen | None = None
@@ -267,10 +297,17 @@ class FaultyHosts:
                 ip("-n", host.namespace, "link", "set", "lo", "up")
                 for each in self._hosts.values():
                     ip("-n", host.namespace, "addr", "add", f"{each.address}/32", "dev", "lo")
-            hosts = {name: {"namespace": host.namespace, "address": host.address} for name, host in self._hosts.items()}
+            hosts = {
+                name: {"namespace": host.namespace, "address": host.address}
+                for name, host in self._hosts.items()
+            }
             config = json.dumps({"hosts": hosts, "seed": self._seed})
-            self._proxy = subprocess.Popen([sys.executable, __file__, config], stdin=subprocess.PIPE,
-                                           stdout=subprocess.PIPE, text=True)
+            self._proxy = subprocess.Popen(
+                [sys.executable, __file__, config],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                text=True,
+            )
             assert self._proxy.stdout.readline() == "ready\n", "the proxy did not start"
         except BaseException:
             self.__exit__()
@@ -287,7 +324,9 @@ class FaultyHosts:
                 self._proxy.wait()
             self._proxy.stdout.close()
         for host in self._hosts.values():
-            subprocess.run(["ip", "netns", "del", host.namespace], capture_output=True, timeout=LIMIT_S)
+            subprocess.run(
+                ["ip", "netns", "del", host.namespace], capture_output=True, timeout=LIMIT_S
+            )
 
     def __getitem__(self, name: str) -> Any:
         return self._hosts[name]

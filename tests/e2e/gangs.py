@@ -8,6 +8,7 @@
 
 A rank waits in the open of a FIFO, so nothing here polls in a rank or sleeps.
 """
+
 from __future__ import annotations
 
 import os
@@ -37,24 +38,46 @@ def live(folder: str) -> Any:
     os.rename(f"{me}.new", f"{me}.pid")
     with open(f"{me}.word") as word:
         said = word.read()
-    return eval(said, {"os": os, "signal": signal, "subprocess": subprocess, "sys": sys, "Path": Path, "rank": me.name})
+    return eval(
+        said,
+        {
+            "os": os,
+            "signal": signal,
+            "subprocess": subprocess,
+            "sys": sys,
+            "Path": Path,
+            "rank": me.name,
+        },
+    )
 
 
 class Gang:
     """One launch of `live` on `ranks` ranks; `options` go to the decorator."""
 
-    def __init__(self, folder: Path, ranks: int, decorator: Any = distributed, function: Any = live, **options: Any) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        ranks: int,
+        decorator: Any = distributed,
+        function: Any = live,
+        **options: Any,
+    ) -> None:
         self.folder = folder
         self.ranks = ranks
         folder.mkdir(exist_ok=True)
-        self.handle = decorator(**{"processes": ranks, **options}, remote=True)(function).submit(str(folder))
+        self.handle = decorator(**{"processes": ranks, **options}, remote=True)(function).submit(
+            str(folder)
+        )
         self.begun(1)
 
     def begun(self, epoch: int) -> None:
         """Waits until every rank of this epoch is there."""
         self.epoch = epoch
         files = [self.folder / f"{epoch}-{rank}.pid" for rank in range(self.ranks)]
-        eventually(lambda: self.handle.done() or all(file.exists() for file in files), what=f"epoch {epoch}")
+        eventually(
+            lambda: self.handle.done() or all(file.exists() for file in files),
+            what=f"epoch {epoch}",
+        )
         assert not self.handle.done(), self.handle.status()
         self.pids = [int(file.read_text()) for file in files]
         self.nodes = [each["node"] for each in self.handle.status()["rank_infos"]]
@@ -84,12 +107,17 @@ class Gang:
 
     def ends(self) -> dict[int, tuple[str, int]]:
         """Rank -> (outcome, exit code), of those that are known."""
-        return {each["rank"]: (each["outcome"], each["exit_code"]) for each in self.handle.status()["rank_infos"]
-                if each["outcome"] != "none"}
+        return {
+            each["rank"]: (each["outcome"], each["exit_code"])
+            for each in self.handle.status()["rank_infos"]
+            if each["outcome"] != "none"
+        }
 
     def exit_codes(self) -> list[int]:
         """By rank, once all are known."""
-        eventually(lambda: len(self.ends()) == self.ranks, what=f"the end of all ranks ({self.ends()})")
+        eventually(
+            lambda: len(self.ends()) == self.ranks, what=f"the end of all ranks ({self.ends()})"
+        )
         return [code for _, (_, code) in sorted(self.ends().items())]
 
     def alive(self) -> list[int]:

@@ -1,4 +1,5 @@
 """What tests of actors' handles share: when a process has ended, and when what was let go of has been looked at."""
+
 from __future__ import annotations
 
 import os
@@ -28,7 +29,9 @@ class Watched:
 
     def ends(self, within_s: float = WITHIN_S) -> None:
         """Waits for its end."""
-        assert select.select([self._descriptor], [], [], within_s)[0], f"it did not end within {within_s:g} s"
+        assert select.select([self._descriptor], [], [], within_s)[0], (
+            f"it did not end within {within_s:g} s"
+        )
 
 
 def all_looked_at() -> None:

@@ -7,6 +7,7 @@ have happened at any time after it began, or not at all. Keys are checked apart.
 
 Markers: write-once. Everybody who learns of a launch's end must have learnt the same one.
 """
+
 from __future__ import annotations
 
 import itertools
@@ -25,7 +26,7 @@ class Operation:
     """One call: what was asked, from when to when, and what was answered."""
 
     key: str
-    kind: str           # put, create, erase, get
+    kind: str  # put, create, erase, get
     value: Any
     began: float
     ended: float = float("inf")
@@ -82,8 +83,10 @@ def linearizable(operations: list[Operation]) -> bool:
         if (done, first, state) in tried:
             continue
         tried.add((done, first, state))
-        horizon = min(pending[i].ended for i in itertools.chain(
-            (i for i in range(first, len(pending)) if i not in done)))
+        horizon = min(
+            pending[i].ended
+            for i in itertools.chain((i for i in range(first, len(pending)) if i not in done))
+        )
         for i in range(first, len(pending)):
             each = pending[i]
             if each.began > horizon:
@@ -103,8 +106,14 @@ def violations(recorder: Recorder) -> list[str]:
     by_key: dict[str, list[Operation]] = defaultdict(list)
     for operation in recorder.operations:
         by_key[operation.key].append(operation)
-    found = [f"the history of {key!r} has no order:\n" + "\n".join(f"    {each}" for each in operations)
-             for key, operations in sorted(by_key.items()) if not linearizable(operations)]
-    found += [f"launch {launch} ended in more than one way: {sorted(map(str, outcomes))}"
-              for launch, outcomes in recorder.outcomes.items() if len(outcomes) > 1]
+    found = [
+        f"the history of {key!r} has no order:\n" + "\n".join(f"    {each}" for each in operations)
+        for key, operations in sorted(by_key.items())
+        if not linearizable(operations)
+    ]
+    found += [
+        f"launch {launch} ended in more than one way: {sorted(map(str, outcomes))}"
+        for launch, outcomes in recorder.outcomes.items()
+        if len(outcomes) > 1
+    ]
     return found

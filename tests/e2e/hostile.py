@@ -1,10 +1,11 @@
 """Peers that mean harm, as raw sockets and TLS by Python's own `ssl`, and certificates of any kind.
 
-    door.connect()                   # a raw connection, from an address of its own, so that others are not counted with it
-    door.enter(files)                # the same, beyond the TLS handshake where there is one
-    ended(peer, 20)                  # what it was told until the other side ended it; fails after 20 s
-    authority.issue(...)             # a certificate of the cluster's own authority, by the command `openssl`
+door.connect()                   # a raw connection, from an address of its own, so that others are not counted with it
+door.enter(files)                # the same, beyond the TLS handshake where there is one
+ended(peer, 20)                  # what it was told until the other side ended it; fails after 20 s
+authority.issue(...)             # a certificate of the cluster's own authority, by the command `openssl`
 """
+
 from __future__ import annotations
 
 import collections
@@ -35,17 +36,41 @@ class Authority:
         """A key and its certificate, in one file, and the authority's. `days=-1`: it ended yesterday."""
         stem = self._folder / uuid.uuid4().hex
         names = f"subjectAltName=URI:troupe://{self._cluster}/{role}/{uuid.uuid4().hex}"
-        (stem.with_suffix(".ext")).write_text(f"basicConstraints=critical,CA:FALSE\nkeyUsage=critical,digitalSignature\n"
-                                              f"extendedKeyUsage=serverAuth,clientAuth\n{names}\n")
-        for args in (["genpkey", "-algorithm", "ed25519", "-out", f"{stem}.key"],
-                     ["req", "-new", "-key", f"{stem}.key", "-subj", f"/CN={role}", "-out", f"{stem}.csr"],
-                     ["x509", "-req", "-in", f"{stem}.csr", "-CA", str(self._ca / "ca.crt"), "-CAkey", str(self._ca / "ca.key"),
-                      "-CAcreateserial", "-CAserial", f"{stem}.srl", "-days", str(days), "-extfile", f"{stem}.ext",
-                      "-out", f"{stem}.crt"]):
+        (stem.with_suffix(".ext")).write_text(
+            f"basicConstraints=critical,CA:FALSE\nkeyUsage=critical,digitalSignature\n"
+            f"extendedKeyUsage=serverAuth,clientAuth\n{names}\n"
+        )
+        for args in (
+            ["genpkey", "-algorithm", "ed25519", "-out", f"{stem}.key"],
+            ["req", "-new", "-key", f"{stem}.key", "-subj", f"/CN={role}", "-out", f"{stem}.csr"],
+            [
+                "x509",
+                "-req",
+                "-in",
+                f"{stem}.csr",
+                "-CA",
+                str(self._ca / "ca.crt"),
+                "-CAkey",
+                str(self._ca / "ca.key"),
+                "-CAcreateserial",
+                "-CAserial",
+                f"{stem}.srl",
+                "-days",
+                str(days),
+                "-extfile",
+                f"{stem}.ext",
+                "-out",
+                f"{stem}.crt",
+            ],
+        ):
             done = subprocess.run(["openssl", *args], capture_output=True, text=True, timeout=60)
             assert done.returncode == 0, f"openssl {' '.join(args)}\n{done.stderr}"
         both = stem.with_suffix(".pem")
-        parts = [Path(f"{stem}.key"), Path(f"{stem}.crt"), *([] if alone else [self._ca / "ca.crt"])]
+        parts = [
+            Path(f"{stem}.key"),
+            Path(f"{stem}.crt"),
+            *([] if alone else [self._ca / "ca.crt"]),
+        ]
         both.write_text("".join(part.read_text() for part in parts))
         return both
 
@@ -56,9 +81,11 @@ class Door:
 
     name: str
     pid: int
-    address: str | tuple[str, int]          # a path: a Unix socket
-    ordinary: Callable[[], None]            # a new connection of a client that behaves; raises when it is not served
-    server_name: str | None = None          # TLS: who is asked for
+    address: str | tuple[str, int]  # a path: a Unix socket
+    ordinary: Callable[
+        [], None
+    ]  # a new connection of a client that behaves; raises when it is not served
+    server_name: str | None = None  # TLS: who is asked for
     kind: socket.SocketKind = socket.SOCK_STREAM
     source: str = "127.0.0.9"
 
@@ -98,7 +125,9 @@ class Door:
         for each in os.listdir(f"/proc/{self.pid}/fd"):
             with contextlib.suppress(FileNotFoundError):
                 links.append(os.readlink(f"/proc/{self.pid}/fd/{each}"))
-        return collections.Counter(link.partition(":[")[0] for link in links if link != "anon_inode:[pidfd]")
+        return collections.Counter(
+            link.partition(":[")[0] for link in links if link != "anon_inode:[pidfd]"
+        )
 
 
 def client_hello(server_name: str | None) -> bytes:
@@ -123,7 +152,9 @@ def ended(peer: socket.socket, seconds: float) -> bytes:
     with peer:
         while True:
             left = deadline - time.monotonic()
-            assert left > 0, f"the connection has not been ended within {seconds:g} s; said was {said!r}"
+            assert left > 0, (
+                f"the connection has not been ended within {seconds:g} s; said was {said!r}"
+            )
             peer.settimeout(left)
             try:
                 data = peer.recv(65536)
@@ -136,13 +167,15 @@ def ended(peer: socket.socket, seconds: float) -> bytes:
             said += data
 
 
-def trickle(peers: dict[socket.socket, bytes], *, every: float, seconds: float) -> list[socket.socket]:
+def trickle(
+    peers: dict[socket.socket, bytes], *, every: float, seconds: float
+) -> list[socket.socket]:
     """Says a byte to each now and then, for so long; those that were ended by then."""
     deadline, over, said = time.monotonic() + seconds, [], 0
     while time.monotonic() < deadline and len(over) < len(peers):
         for peer, data in peers.items():
             if peer not in over:
-                say(peer, data[said % len(data):][:1])
+                say(peer, data[said % len(data) :][:1])
         said += 1
         waiting = [peer for peer in peers if peer not in over]
         for peer in select.select(waiting, [], [], every)[0]:
@@ -153,8 +186,16 @@ def trickle(peers: dict[socket.socket, bytes], *, every: float, seconds: float) 
     return over
 
 
-def header(*, magic: int = 0x5254, version: int = 1, kind: int = 0, flags: int = 0, extensions: int = 0, body: int = 0,
-           attachment: int = 0) -> bytes:
+def header(
+    *,
+    magic: int = 0x5254,
+    version: int = 1,
+    kind: int = 0,
+    flags: int = 0,
+    extensions: int = 0,
+    body: int = 0,
+    attachment: int = 0,
+) -> bytes:
     """The 16 bytes at a frame's beginning (runtime/wire/frame.h)."""
     return struct.pack("<HBBHHII", magic, version, kind, flags, extensions, body, attachment)
 
@@ -162,7 +203,9 @@ def header(*, magic: int = 0x5254, version: int = 1, kind: int = 0, flags: int =
 def bombed(frame: bytes) -> bytes:
     """The frame, whose first list of structs says that it has 2^29 - 1 elements of no size: no byte longer, and
     half a billion steps to whoever walks it."""
-    words = list(struct.unpack(f"<{(len(frame) - 16) // 8}Q", frame[16:16 + (len(frame) - 16) // 8 * 8]))
+    words = list(
+        struct.unpack(f"<{(len(frame) - 16) // 8}Q", frame[16 : 16 + (len(frame) - 16) // 8 * 8])
+    )
     for i, word in enumerate(words):
         low, high = word & 0xFFFFFFFF, word >> 32
         offset = (low >> 2) - (1 << 30 if low >> 31 else 0)
@@ -177,8 +220,14 @@ def bombed(frame: bytes) -> bytes:
 def looped(frame: bytes) -> bytes:
     """The frame, of whose largest struct every pointer leads back to that struct: nested without an end."""
     words = list(struct.unpack(f"<{(len(frame) - 16) // 8}Q", frame[16:]))
-    place, pointers = max(((i, word >> 48) for i, word in enumerate(words[1:], 1) if word & 3 == 0 and word >> 48 < 64),
-                          key=lambda found: found[1])
+    place, pointers = max(
+        (
+            (i, word >> 48)
+            for i, word in enumerate(words[1:], 1)
+            if word & 3 == 0 and word >> 48 < 64
+        ),
+        key=lambda found: found[1],
+    )
     first = place + 1 + (words[place] & 0xFFFFFFFF) // 4
     data = words[place] >> 32 & 0xFFFF
     for i in range(first + data, first + data + pointers):

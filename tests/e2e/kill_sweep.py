@@ -14,6 +14,7 @@ one outcome and ran once, every result is right.
 
     python tests/e2e/kill_sweep.py --kills 1000 --output benchmarks/results/kill_sweep.json
 """
+
 from __future__ import annotations
 
 import argparse
@@ -50,7 +51,7 @@ class SweptHead:
         self.kills_wanted = kills
         self.random = random.Random(seed)
         self.places: collections.Counter[str] = collections.Counter()
-        self.lives: list[float] = []      # seconds from start to ready, of lives that became ready
+        self.lives: list[float] = []  # seconds from start to ready, of lives that became ready
         self.ready: dict[str, Any] = {}
         self.error: BaseException | None = None
         self.process: Any = None
@@ -71,7 +72,11 @@ class SweptHead:
     def _start(self, *, fault: bool) -> None:
         from troupe._cluster import executables
 
-        args = [f"--state-dir={self.folder / 'cluster'}", f"--port={self._port}", f"--snapshot-every={SNAPSHOT_EVERY}"]
+        args = [
+            f"--state-dir={self.folder / 'cluster'}",
+            f"--port={self._port}",
+            f"--snapshot-every={SNAPSHOT_EVERY}",
+        ]
         os.environ["TROUPE_FAULTS"] = self._fault() if fault else ""
         began = time.monotonic()
         started = executables.start("troupe-head", args, log=self.folder / "head.log")
@@ -153,12 +158,19 @@ class Writer:
         try:
             if kind == "get":
                 _, answer, data = self.control.request("KvGet", fields, b"", RETURN_TIMEOUT_S)
-                self.recorder.end(operation, (data.decode(), answer["version"]) if answer["found"] else None)
+                self.recorder.end(
+                    operation, (data.decode(), answer["version"]) if answer["found"] else None
+                )
                 return
             if kind == "erase":
                 self.control.request("KvDelete", fields, b"", RETURN_TIMEOUT_S)
             else:
-                self.control.request("KvPut", {**fields, "overwrite": kind == "put"}, value.encode(), RETURN_TIMEOUT_S)
+                self.control.request(
+                    "KvPut",
+                    {**fields, "overwrite": kind == "put"},
+                    value.encode(),
+                    RETURN_TIMEOUT_S,
+                )
             self.recorder.end(operation, "ok")
         except exceptions.AlreadyExistsError:
             self.recorder.end(operation, "exists")
@@ -181,7 +193,9 @@ class Launcher:
         self.longest = 0.0
         self.errors: list[BaseException] = []
         self._accepted: queue.SimpleQueue[str | None] = queue.SimpleQueue()
-        self.threads = [threading.Thread(target=run, daemon=True) for run in (self._submit, self._observe)]
+        self.threads = [
+            threading.Thread(target=run, daemon=True) for run in (self._submit, self._observe)
+        ]
         for thread in self.threads:
             thread.start()
 
@@ -213,7 +227,9 @@ class Launcher:
     def _observe(self) -> None:
         try:
             while (launch := self._accepted.get()) is not None:
-                _, reply, _ = self.observer.request("WaitMarker", {"launch": launch}, b"", RETURN_TIMEOUT_S)
+                _, reply, _ = self.observer.request(
+                    "WaitMarker", {"launch": launch}, b"", RETURN_TIMEOUT_S
+                )
                 self.recorder.outcome(launch, reply["marker"]["outcome"])
         except BaseException as error:
             self.errors.append(error)
@@ -226,9 +242,13 @@ class Launcher:
             info = self.session.request("GetLaunch", {"launch": launch})[1]["info"]
             self.recorder.outcome(launch, info["outcome"])
             if info["outcome"] != "succeeded" or ran[token] != 1:
-                found.append(f"launch {launch} of token {token}: {info['outcome']} ({info['cause']}), ran {ran[token]} times")
+                found.append(
+                    f"launch {launch} of token {token}: {info['outcome']} ({info['cause']}), ran {ran[token]} times"
+                )
         if set(ran) != set(self.launches.values()):
-            found.append(f"tokens without an accepted launch: {set(ran) - set(self.launches.values())}")
+            found.append(
+                f"tokens without an accepted launch: {set(ran) - set(self.launches.values())}"
+            )
         return found
 
 
@@ -242,8 +262,12 @@ def sweep(kills: int, seed: int, *, writers: int = 3) -> dict[str, Any]:
         head = SweptHead(folder, kills, seed)
         socket = str(head.ready["socket"])
         os.environ["TROUPE_FAULTS"] = ""
-        worker = node_start.start(f"unix:{socket}", folder / "node", node_start.offer(num_cpus=4),
-                                   log=folder / "worker.log")
+        worker = node_start.start(
+            f"unix:{socket}",
+            folder / "node",
+            node_start.offer(num_cpus=4),
+            log=folder / "worker.log",
+        )
         began = time.monotonic()
         clients = [Writer(socket, recorder, number, head.done) for number in range(writers)]
         launcher = Launcher(socket, recorder, folder / "trace", head.done)
@@ -254,9 +278,15 @@ def sweep(kills: int, seed: int, *, writers: int = 3) -> dict[str, Any]:
                 thread.join(RETURN_TIMEOUT_S)
             if head.error is not None:
                 log = (folder / "head.log").read_text(errors="replace").splitlines()[-5:]
-                raise RuntimeError("the head did not come back: " + "\n".join([str(head.error), *log])) from head.error
+                raise RuntimeError(
+                    "the head did not come back: " + "\n".join([str(head.error), *log])
+                ) from head.error
             errors = [each.error for each in (head, *clients) if each.error] + launcher.errors
-            wrong = [f"a client failed: {error!r}" for error in errors] + launcher.check() + violations(recorder)
+            wrong = (
+                [f"a client failed: {error!r}" for error in errors]
+                + launcher.check()
+                + violations(recorder)
+            )
         finally:
             launcher.session.close()
             launcher.observer.close()
@@ -266,13 +296,20 @@ def sweep(kills: int, seed: int, *, writers: int = 3) -> dict[str, Any]:
             executables.end([worker.process])
             head.close()
             os.environ.pop("TROUPE_FAULTS", None)
-        return {"kills": head.kills, "seed": seed, "seconds": round(time.monotonic() - began, 1),
-                "kills_by_place": dict(sorted(head.places.items())),
-                "operations": len(recorder.operations), "launches": len(launcher.launches),
-                "longest_launch_s": round(launcher.longest, 1),
-                "start_to_ready_ms": {"median": round(1000 * statistics.median(head.lives), 1),
-                                      "most": round(1000 * max(head.lives), 1)},
-                "violations": wrong}
+        return {
+            "kills": head.kills,
+            "seed": seed,
+            "seconds": round(time.monotonic() - began, 1),
+            "kills_by_place": dict(sorted(head.places.items())),
+            "operations": len(recorder.operations),
+            "launches": len(launcher.launches),
+            "longest_launch_s": round(launcher.longest, 1),
+            "start_to_ready_ms": {
+                "median": round(1000 * statistics.median(head.lives), 1),
+                "most": round(1000 * max(head.lives), 1),
+            },
+            "violations": wrong,
+        }
 
 
 def main() -> int:

@@ -12,6 +12,7 @@ are shared with this machine: whoever wants nodes that share no Unix socket star
 --force-tcp. Needs root; `why_not()` says in a sentence what is missing. At the end the namespaces are
 gone, and with them their interfaces and routes.
 """
+
 from __future__ import annotations
 
 import fcntl
@@ -30,7 +31,9 @@ _NOWHERE = "02:00:00:00:de:ad"
 
 def ip(*args: str) -> None:
     """Runs the command `ip`; one at a time on this machine, for two that make the folder of namespaces at once fail."""
-    with open(os.path.join(tempfile.gettempdir(), f"troupe-tests-ip-{os.geteuid()}.lock"), "w") as lock:
+    with open(
+        os.path.join(tempfile.gettempdir(), f"troupe-tests-ip-{os.geteuid()}.lock"), "w"
+    ) as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         subprocess.run(["ip", *args], check=True, capture_output=True, text=True, timeout=_LIMIT_S)
 
@@ -47,13 +50,21 @@ class Host:
         """The command line that runs `args` on this host."""
         return ["ip", "netns", "exec", self.namespace, *args]
 
-    def run(self, args: Sequence[str], *, timeout: float = 60.0,
-            env: dict[str, str] | None = None) -> subprocess.CompletedProcess:
+    def run(
+        self, args: Sequence[str], *, timeout: float = 60.0, env: dict[str, str] | None = None
+    ) -> subprocess.CompletedProcess:
         """Runs a command here to its end; AssertionError with its stderr when it fails."""
-        done = subprocess.run(self.command(args), capture_output=True, text=True, timeout=timeout,
-                              env={**os.environ, **(env or {})})
-        assert done.returncode == 0, (f"on host {self.name}: {' '.join(args)} ended with {done.returncode}\n"
-                                      f"{done.stdout}\n{done.stderr}")
+        done = subprocess.run(
+            self.command(args),
+            capture_output=True,
+            text=True,
+            timeout=timeout,
+            env={**os.environ, **(env or {})},
+        )
+        assert done.returncode == 0, (
+            f"on host {self.name}: {' '.join(args)} ended with {done.returncode}\n"
+            f"{done.stdout}\n{done.stderr}"
+        )
         return done
 
 
@@ -63,8 +74,10 @@ class Hosts:
     def __init__(self, *names: str) -> None:
         self._tag = uuid.uuid4().hex[:6]
         self._hub = f"tt-{self._tag}-hub"  # the bridge has a namespace of its own: nothing of this machine is touched
-        self._hosts = {name: Host(name, f"tt-{self._tag}-{name}", f"10.77.0.{number}")
-                       for number, name in enumerate(names, 1)}
+        self._hosts = {
+            name: Host(name, f"tt-{self._tag}-{name}", f"10.77.0.{number}")
+            for number, name in enumerate(names, 1)
+        }
         self._cuts: list[tuple[Host, str]] = []
         self._unplugged: list[Host] = []
 
@@ -82,8 +95,20 @@ class Hosts:
         ip("-n", self._hub, "link", "set", "bridge0", "up")
         for host in self._hosts.values():
             ip("netns", "add", host.namespace)
-            ip("link", "add", "eth0", "netns", host.namespace, "type", "veth", "peer", "name", f"to-{host.name}",
-                "netns", self._hub)
+            ip(
+                "link",
+                "add",
+                "eth0",
+                "netns",
+                host.namespace,
+                "type",
+                "veth",
+                "peer",
+                "name",
+                f"to-{host.name}",
+                "netns",
+                self._hub,
+            )
             ip("-n", self._hub, "link", "set", f"to-{host.name}", "master", "bridge0", "up")
             ip("-n", host.namespace, "link", "set", "lo", "up")
             ip("-n", host.namespace, "addr", "add", f"{host.address}/24", "dev", "eth0")
@@ -103,7 +128,19 @@ class Hosts:
     def cut_one_way(self, sender: str, receiver: str) -> None:
         """What `sender` sends to `receiver` is lost from now on."""
         host, to = self[sender], self[receiver].address
-        ip("-n", host.namespace, "neigh", "replace", to, "lladdr", _NOWHERE, "dev", "eth0", "nud", "permanent")
+        ip(
+            "-n",
+            host.namespace,
+            "neigh",
+            "replace",
+            to,
+            "lladdr",
+            _NOWHERE,
+            "dev",
+            "eth0",
+            "nud",
+            "permanent",
+        )
         self._cuts.append((host, to))
 
     def cut(self, one: str, other: str) -> None:

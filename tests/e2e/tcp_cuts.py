@@ -1,4 +1,5 @@
 """Ends connections of this process under what uses them."""
+
 from __future__ import annotations
 
 import os
@@ -14,7 +15,9 @@ cloudpickle.register_pickle_by_value(sys.modules[__name__])  # another host woul
 
 def port_of(node_id: str) -> int:
     """Where a node's worker listens for calls of other hosts."""
-    return next(int(node["NodeManagerPort"]) for node in troupe.nodes() if node["NodeID"] == node_id)
+    return next(
+        int(node["NodeManagerPort"]) for node in troupe.nodes() if node["NodeID"] == node_id
+    )
 
 
 def cut_tcp(ports: set[int], how: int = socket.SHUT_RDWR) -> int:
@@ -24,7 +27,9 @@ def cut_tcp(ports: set[int], how: int = socket.SHUT_RDWR) -> int:
         try:
             if not os.readlink(f"/proc/self/fd/{name}").startswith("socket:"):
                 continue
-            duplicate = socket.socket(fileno=os.dup(int(name)))  # so that its number cannot become another's
+            duplicate = socket.socket(
+                fileno=os.dup(int(name))
+            )  # so that its number cannot become another's
         except OSError:
             continue
         with duplicate:

@@ -2,6 +2,7 @@
 
 Method: each is done in this process or inside an actor, and compared with what the plain class, or Ray, gives.
 """
+
 from __future__ import annotations
 
 import functools
@@ -79,9 +80,17 @@ def actor_class() -> Any:
 
 
 def test_names_of_the_class_are_reached_through_the_actor_class() -> None:
-    assert (Worker.RETRIES, Worker.Config.rate, Worker.Config, Worker.add(1, 2), Worker.title("!")) == (3, 0.5, Plain.Config, 3, "Plain!")
+    assert (
+        Worker.RETRIES,
+        Worker.Config.rate,
+        Worker.Config,
+        Worker.add(1, 2),
+        Worker.title("!"),
+    ) == (3, 0.5, Plain.Config, 3, "Plain!")
     assert Worker.run is Plain.run
-    with pytest.raises(AttributeError, match=r"'ActorClass\(Plain\)' object has no attribute 'nothing'"):
+    with pytest.raises(
+        AttributeError, match=r"'ActorClass\(Plain\)' object has no attribute 'nothing'"
+    ):
         Worker.nothing  # noqa: B018
     for name in ("__bases__", "__mro__", "__wrapped__", "mro"):
         assert hasattr(Worker, name) == (name == "mro"), name
@@ -90,13 +99,26 @@ def test_names_of_the_class_are_reached_through_the_actor_class() -> None:
 
 def test_they_are_reached_inside_the_actor_too(idle: Home) -> None:
     decorated = actor_class()
-    assert (decorated.RETRIES, decorated.Config.rate, decorated.add(1, 2), decorated.title()) == (3, 0.5, 3, "Decorated")
-    assert troupe.get(decorated.remote().seen_inside.remote(), timeout=60) == (3, 0.5, 3, "Decorated")
+    assert (decorated.RETRIES, decorated.Config.rate, decorated.add(1, 2), decorated.title()) == (
+        3,
+        0.5,
+        3,
+        "Decorated",
+    )
+    assert troupe.get(decorated.remote().seen_inside.remote(), timeout=60) == (
+        3,
+        0.5,
+        3,
+        "Decorated",
+    )
 
 
 def test_a_handle_has_the_methods_of_the_class_alone(idle: Home) -> None:
     worker = Worker.remote()
-    assert troupe.get([worker.add.remote(1, 2), worker.title.remote("?")], timeout=60) == [3, "Plain?"]
+    assert troupe.get([worker.add.remote(1, 2), worker.title.remote("?")], timeout=60) == [
+        3,
+        "Plain?",
+    ]
     for name in ("RETRIES", "Config"):
         with pytest.raises(AttributeError, match=name):
             getattr(worker, name)
@@ -104,7 +126,9 @@ def test_a_handle_has_the_methods_of_the_class_alone(idle: Home) -> None:
 
 def test_an_attribute_of_the_instance_does_not_hide_a_method(idle: Home) -> None:
     worker = Worker.remote()
-    assert troupe.get([worker.run.remote(), worker.twice.remote(4), worker.attribute.remote()], timeout=60) == ["of the class", 8, 7]
+    assert troupe.get(
+        [worker.run.remote(), worker.twice.remote(4), worker.attribute.remote()], timeout=60
+    ) == ["of the class", 8, 7]
 
 
 def test_the_same_on_an_event_loop_and_on_threads(idle: Home) -> None:
@@ -117,23 +141,33 @@ def test_the_same_on_an_event_loop_and_on_threads(idle: Home) -> None:
             return "class"
 
     assert troupe.get(OnLoop.remote().step.remote(), timeout=60) == "class"
-    assert troupe.get(Worker.options(max_concurrency=2).remote().run.remote(), timeout=60) == "of the class"
+    assert (
+        troupe.get(Worker.options(max_concurrency=2).remote().run.remote(), timeout=60)
+        == "of the class"
+    )
 
 
 def test_methods_that_the_class_makes_when_asked_are_found(idle: Home) -> None:
     class Partial:
         def power(self, base: int, exponent: int) -> int:
-            return base ** exponent
+            return base**exponent
 
         square = functools.partialmethod(power, exponent=2)
 
-    assert troupe.get(troupe.remote(num_cpus=0)(Partial).remote().square.remote(5), timeout=60) == 25
+    assert (
+        troupe.get(troupe.remote(num_cpus=0)(Partial).remote().square.remote(5), timeout=60) == 25
+    )
 
 
 def test_the_other_way_to_write_a_call(idle: Home) -> None:
     worker = Worker._remote(args=[], kwargs={}, num_cpus=0, name="by-the-other-way")
     assert troupe.get(worker.add._remote(args=[1], kwargs={"b": 3}), timeout=60) == 4
-    assert troupe.get(troupe.get_actor("by-the-other-way").add._remote((1, 4), num_returns=1), timeout=60) == 5
+    assert (
+        troupe.get(
+            troupe.get_actor("by-the-other-way").add._remote((1, 4), num_returns=1), timeout=60
+        )
+        == 5
+    )
     with pytest.raises(ValueError, match="no option of a method"):
         worker.add._remote((1, 4), nothing=1)
 
@@ -141,15 +175,23 @@ def test_the_other_way_to_write_a_call(idle: Home) -> None:
     def plus(x: int, y: int = 1) -> int:
         return x + y
 
-    assert troupe.get([plus._remote([1]), plus._remote(args=[1], kwargs={"y": 3}, num_cpus=0)], timeout=60) == [2, 4]
+    assert troupe.get(
+        [plus._remote([1]), plus._remote(args=[1], kwargs={"y": 3}, num_cpus=0)], timeout=60
+    ) == [2, 4]
 
 
 def test_what_is_not_called_directly_says_how_it_is_called(idle: Home) -> None:
-    with pytest.raises(TypeError, match=r"Actors cannot be instantiated directly.*'Plain\.remote\(\)'"):
+    with pytest.raises(
+        TypeError, match=r"Actors cannot be instantiated directly.*'Plain\.remote\(\)'"
+    ):
         Worker()
-    with pytest.raises(TypeError, match=r"Actor methods cannot be called directly.*'object\.run\.remote\(\)'"):
+    with pytest.raises(
+        TypeError, match=r"Actor methods cannot be called directly.*'object\.run\.remote\(\)'"
+    ):
         Worker.remote().run(self=1)
-    with pytest.raises(TypeError, match=r"Remote functions cannot be called directly.*len_of\.remote\(\)'"):
+    with pytest.raises(
+        TypeError, match=r"Remote functions cannot be called directly.*len_of\.remote\(\)'"
+    ):
         troupe.remote(len_of)(self=1)
 
 
@@ -174,7 +216,9 @@ class Leaving:
 
 
 @pytest.mark.parametrize("how", ["os._exit", "sys.exit", "exit_actor"])
-def test_what_ends_the_process_behind_the_actors_back_is_a_crash_whatever_its_code(idle: Home, how: str) -> None:
+def test_what_ends_the_process_behind_the_actors_back_is_a_crash_whatever_its_code(
+    idle: Home, how: str
+) -> None:
     actor = Leaving.remote()
     pid = troupe.get(actor.pid.remote(), timeout=60)
     with pytest.raises(exceptions.ActorError):
@@ -212,8 +256,13 @@ def test_one_value_of_a_generator_is_its_first(idle: Home) -> None:
         yield from values
 
     made, other = Yielding.remote(), Yielding.options(max_concurrency=2).remote()
-    refs = [made.first.remote([1, 2]), other.first.remote([1]), made.all.options(num_returns=1).remote([1, 2]), made.on_loop.remote([1, 2]),
-            task.remote([1, 2])]
+    refs = [
+        made.first.remote([1, 2]),
+        other.first.remote([1]),
+        made.all.options(num_returns=1).remote([1, 2]),
+        made.on_loop.remote([1, 2]),
+        task.remote([1, 2]),
+    ]
     assert troupe.get(refs, timeout=60) == [1] * len(refs)
     for ref in (made.first.remote([]), task.remote([])):
         with pytest.raises(ValueError, match="returned 0 objects, but num_returns=1"):

@@ -1,4 +1,5 @@
 """Actors that run several calls at once, through real processes: threads, coroutines, concurrency groups."""
+
 from __future__ import annotations
 
 import asyncio
@@ -82,7 +83,9 @@ def test_an_async_actor(idle: Home) -> None:
     held = [made.hold.remote() for _ in range(200)]  # more than threads would do
     assert troupe.get(made.open.remote(), timeout=20) is True
     assert troupe.get(held, timeout=20) == [True] * 200
-    assert troupe.get([made.add.remote(i, 1) for i in range(500)], timeout=20) == list(range(1, 501))
+    assert troupe.get([made.add.remote(i, 1) for i in range(500)], timeout=20) == list(
+        range(1, 501)
+    )
     assert troupe.get(made.__ray_ready__.remote(), timeout=20) is True
     with pytest.raises(LookupError, match="async"):
         troupe.get(made.fail.remote(), timeout=20)
@@ -136,7 +139,11 @@ def test_concurrency_groups_of_an_async_actor(idle: Home) -> None:
             self.loop.call_soon_threadsafe(self.gate.set)
             return asyncio.get_running_loop() is not self.loop
 
-        @troupe.method(concurrency_group="control", num_returns="streaming", _generator_backpressure_num_objects=1)
+        @troupe.method(
+            concurrency_group="control",
+            num_returns="streaming",
+            _generator_backpressure_num_objects=1,
+        )
         async def items(self) -> Any:
             for number in range(4):
                 await asyncio.sleep(0)
@@ -188,7 +195,9 @@ def test_a_coroutine_that_blocks_its_group_blocks_no_other(idle: Home) -> None:
     made = Grouped.remote()
     blocks = made.block.remote()
     there = troupe.get([made.where.remote(), made.where.remote(), made.plain.remote()], timeout=20)
-    assert len(set(there)) == 1, "a group has one loop, on one thread; its plain methods run there too"
+    assert len(set(there)) == 1, (
+        "a group has one loop, on one thread; its plain methods run there too"
+    )
     assert troupe.get(made.free.remote(), timeout=20) != there[0]
     assert troupe.get(blocks, timeout=20) is True
     ends = Grouped.remote()
@@ -250,7 +259,10 @@ def test_several_returns_of_concurrent_actors(idle: Home) -> None:
         async def both(self) -> tuple:
             return 1, 2
 
-    for made in (troupe.remote(max_concurrency=2)(Pair).remote(), troupe.remote(AsyncPair).remote()):
+    for made in (
+        troupe.remote(max_concurrency=2)(Pair).remote(),
+        troupe.remote(AsyncPair).remote(),
+    ):
         assert troupe.get(made.both.options(num_returns=2).remote(), timeout=20) == [1, 2]
         troupe.kill(made)
 
@@ -265,6 +277,9 @@ def test_an_async_actor_awaits_another(idle: Home) -> None:
 
     asked = troupe.remote(AsyncGate).remote()
     asking = troupe.remote(Asking).remote(asked)
-    assert troupe.get([asking.ask.remote(20) for _ in range(10)], timeout=60) == [list(range(1, 21))] * 10
+    assert (
+        troupe.get([asking.ask.remote(20) for _ in range(10)], timeout=60)
+        == [list(range(1, 21))] * 10
+    )
     for each in (asking, asked):
         troupe.kill(each)

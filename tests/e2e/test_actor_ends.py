@@ -1,4 +1,5 @@
 """Calls that are cancelled, and calls that are made again when an actor is started again; real processes."""
+
 from __future__ import annotations
 
 import asyncio
@@ -174,14 +175,19 @@ def test_a_task_is_cancelled(idle: Home) -> None:
     def forever() -> None:
         threading.Event().wait()
 
-    for force, kind in ((False, exceptions.TaskCancelledError), (True, exceptions.WorkerCrashedError)):
+    for force, kind in (
+        (False, exceptions.TaskCancelledError),
+        (True, exceptions.WorkerCrashedError),
+    ):
         ref = forever.remote()
         assert troupe.wait([ref], timeout=0.3) == ([], [ref])
         troupe.cancel(ref, force=force)
         with pytest.raises(kind):
             troupe.get(ref, timeout=20)
-    eventually(lambda: not [each for each in troupe.state.list_actors() if each["state"] != "dead"],
-               what="the end of the tasks' processes")
+    eventually(
+        lambda: not [each for each in troupe.state.list_actors() if each["state"] != "dead"],
+        what="the end of the tasks' processes",
+    )
 
 
 class Fragile:
@@ -229,7 +235,9 @@ def test_calls_are_made_again_in_order(idle: Home, tmp_path: Path) -> None:
     troupe.kill(made)
 
 
-def test_without_retries_a_lost_call_is_an_error_and_the_actor_comes_back(idle: Home, tmp_path: Path) -> None:
+def test_without_retries_a_lost_call_is_an_error_and_the_actor_comes_back(
+    idle: Home, tmp_path: Path
+) -> None:
     made = troupe.remote(max_restarts=1)(Fragile).remote(str(tmp_path / "log"))
     pid = troupe.get(made.pid.remote(), timeout=20)
     with pytest.raises(exceptions.ActorUnavailableError):
@@ -254,7 +262,9 @@ def test_retries_end(idle: Home, tmp_path: Path) -> None:
     @troupe.method(max_task_retries=1)
     def unused() -> None: ...
 
-    lost = made.__ray_call__.options(max_task_retries=2).remote(lambda self: os.kill(os.getpid(), 9))
+    lost = made.__ray_call__.options(max_task_retries=2).remote(
+        lambda self: os.kill(os.getpid(), 9)
+    )
     with pytest.raises(exceptions.ActorUnavailableError):
         troupe.get(lost, timeout=60)
     assert troupe.get(made.note.remote(7), timeout=30) == 7
@@ -308,7 +318,10 @@ def test_what_a_process_made_ends_with_it_though_it_is_started_again(idle: Home)
     left = set(troupe.get(made.make.remote(), timeout=30))
     os.kill(before, 9)
     assert troupe.get(made.pid.remote(), timeout=30) != before
-    eventually(lambda: not left & set(idle.processes()), what="the end of the actor and the task process it had")
+    eventually(
+        lambda: not left & set(idle.processes()),
+        what="the end of the actor and the task process it had",
+    )
     assert troupe.get(made.make.remote(), timeout=30)
     troupe.kill(made)
 

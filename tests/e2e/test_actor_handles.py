@@ -3,6 +3,7 @@
 Method: the kernel tells when an actor's process has ended (a pidfd). That one goes on is seen by a call that it answers after
 all that was let go of here was looked at.
 """
+
 from __future__ import annotations
 
 import asyncio
@@ -103,7 +104,10 @@ def test_it_ends_with_its_handle(idle: Home) -> None:
     link = same[0]._link
     del same
     watched.ends()
-    eventually(lambda: link.dead and link.actor not in session.current().store["actor_links"], what="the news of it")
+    eventually(
+        lambda: link.dead and link.actor not in session.current().store["actor_links"],
+        what="the news of it",
+    )
 
 
 def test_a_handle_in_a_circle_is_let_go_of_by_the_collector(idle: Home) -> None:
@@ -396,7 +400,14 @@ def test_nothing_is_kept_of_lives_that_are_over(idle: Home) -> None:
         troupe.get(holder.keep.remote("it", made()), timeout=30)
         assert troupe.get(holder.pid_of.remote("it"), timeout=30) > number
     troupe.get(holder.drop.remote("it"), timeout=20)
-    eventually(lambda: native._object_figures()["lives"] <= before, what="the end of all lives here")
+    eventually(
+        lambda: native._object_figures()["lives"] <= before, what="the end of all lives here"
+    )
     figures = holder.__ray_call__
-    eventually(lambda: troupe.get(figures.remote(lambda self: native._object_figures()["lives"]), timeout=20) == 0,
-               what="the end of all lives there")
+    eventually(
+        lambda: (
+            troupe.get(figures.remote(lambda self: native._object_figures()["lives"]), timeout=20)
+            == 0
+        ),
+        what="the end of all lives there",
+    )

@@ -1,4 +1,5 @@
 """Handles of sessions and programs that end; real processes. Method: as in test_actor_handles.py."""
+
 from __future__ import annotations
 
 from conftest import Home
@@ -21,12 +22,14 @@ def test_a_session_that_is_over(home: Home) -> None:
 
 
 def test_a_program_that_ends_with_handles(home: Home) -> None:
-    done = home.python("import troupe\n"
-                       "troupe.init(num_cpus=1)\n"
-                       "class A:\n"
-                       "    def f(self): return 1\n"
-                       "a = troupe.remote(A).remote()\n"
-                       "print(troupe.get(a.f.remote()), troupe.get(troupe.remote(A).remote().f.remote()))\n")
+    done = home.python(
+        "import troupe\n"
+        "troupe.init(num_cpus=1)\n"
+        "class A:\n"
+        "    def f(self): return 1\n"
+        "a = troupe.remote(A).remote()\n"
+        "print(troupe.get(a.f.remote()), troupe.get(troupe.remote(A).remote().f.remote()))\n"
+    )
     assert (done.returncode, done.stdout, done.stderr) == (0, "1 1\n", "")
 
 

@@ -2,6 +2,7 @@
 
 Method: as in test_actor_handles.py.
 """
+
 from __future__ import annotations
 
 import os
@@ -55,7 +56,9 @@ def test_one_that_goes_through_several_hands(idle: Home) -> None:
     first, actor, watched = given()
     second = made()
     del actor
-    troupe.get(second.keep.remote("it", [troupe.get(first.give.remote("it"), timeout=30)]), timeout=30)
+    troupe.get(
+        second.keep.remote("it", [troupe.get(first.give.remote("it"), timeout=30)]), timeout=30
+    )
     troupe.get(first.drop.remote("it"), timeout=20)
     all_looked_at()
     back = troupe.get(second.give.remote("it"), timeout=30)[0]
@@ -98,7 +101,9 @@ def test_the_call_that_brings_one_keeps_it(idle: Home, tmp_path: Path) -> None:
     gate = tmp_path / "gate"
     holder.wait_for.remote(str(gate))
     holder.keep.remote("it", {"deep": [actor]})
-    called = holder.__ray_call__.remote(lambda self: troupe.get(self.kept["it"]["deep"][0].pid.remote()))
+    called = holder.__ray_call__.remote(
+        lambda self: troupe.get(self.kept["it"]["deep"][0].pid.remote())
+    )
     del actor
     all_looked_at()
     gate.touch()
@@ -160,7 +165,9 @@ def test_a_constructor_that_is_given_one(idle: Home) -> None:
     del actor
     still_there(watched, holder, 0)
     os.kill(Watched(holder).pid, signal.SIGKILL)
-    still_there(watched, holder, 0)  # what it was made of is kept for as long as it may be made again
+    still_there(
+        watched, holder, 0
+    )  # what it was made of is kept for as long as it may be made again
     del holder
     watched.ends()
 
@@ -178,13 +185,18 @@ def test_one_that_was_pickled_by_hand_is_wanted(idle: Home) -> None:
 
 
 def test_one_that_a_borrower_pickled_by_hand_is_wanted(idle: Home) -> None:
-    before = native._object_figures()["lives"]  # those of tests before this one, whose cluster is gone
+    before = native._object_figures()[
+        "lives"
+    ]  # those of tests before this one, whose cluster is gone
     holder, actor, watched = given()
     text = troupe.get(holder.pickled.remote("it"), timeout=20)
     del actor
     all_looked_at()
     troupe.get(holder.drop.remote("it"), timeout=20)
-    eventually(lambda: native._object_figures()["lives"] <= before, what="the end of all handles that are counted")
+    eventually(
+        lambda: native._object_figures()["lives"] <= before,
+        what="the end of all handles that are counted",
+    )
     all_looked_at()
     again = pickle.loads(text)
     assert troupe.get(again.pid.remote(), timeout=20) == watched.pid

@@ -3,6 +3,7 @@
 Method: one caller that calls without pause, so that the loop always finds the next call by asking; meanwhile timers, threads,
 other sockets and other callers want their turn.
 """
+
 from __future__ import annotations
 
 import asyncio
@@ -78,13 +79,21 @@ def until(happened: Callable[[tuple[int, int, int]], bool], actor: Any, what: st
     """Calls `actor` without pause until what is wanted has happened."""
     deadline_s = time.monotonic() + TIMEOUT_S
     while not happened(counts := troupe.get(actor.counts.remote())):
-        assert time.monotonic() < deadline_s, f"{what}: not in {TIMEOUT_S:g} s of calls of another; ticks, calls, reads: {counts}"
+        assert time.monotonic() < deadline_s, (
+            f"{what}: not in {TIMEOUT_S:g} s of calls of another; ticks, calls, reads: {counts}"
+        )
 
 
-def test_timers_threads_and_sockets_of_a_loop_go_on_beside_a_caller_without_pause(idle: Home) -> None:
+def test_timers_threads_and_sockets_of_a_loop_go_on_beside_a_caller_without_pause(
+    idle: Home,
+) -> None:
     actor = Looped.remote()
     troupe.get(actor.begin.remote())
-    until(lambda counts: counts[0] >= 10 and counts[1:] == (10, 10), actor, "timers, threads and sockets")
+    until(
+        lambda counts: counts[0] >= 10 and counts[1:] == (10, 10),
+        actor,
+        "timers, threads and sockets",
+    )
 
 
 def test_a_second_caller_is_heard_beside_one_without_pause(idle: Home) -> None:
@@ -181,7 +190,10 @@ class Waiting:
 
 
 def _wait_for(actor: Any, count: int) -> None:
-    eventually(lambda: troupe.get(actor.waiting.remote(), timeout=TIMEOUT_S) == count, what=f"{count} waiting calls")
+    eventually(
+        lambda: troupe.get(actor.waiting.remote(), timeout=TIMEOUT_S) == count,
+        what=f"{count} waiting calls",
+    )
 
 
 def test_a_call_that_waits_for_what_it_alone_knows_is_no_garbage(idle: Home) -> None:

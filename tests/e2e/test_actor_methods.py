@@ -1,4 +1,5 @@
 """Options of actor methods through real processes: several returns, limits, Ray's special methods, handles."""
+
 from __future__ import annotations
 
 import os
@@ -63,7 +64,9 @@ def test_a_method_with_several_returns(tool) -> None:
     assert len({ref.hex() for ref in refs}) == 3 == len(set(refs))
     assert tool.several.options(num_returns=0).remote(1) is None
     assert troupe.get(tool.several.options(num_returns=1).remote(2), timeout=20) == [0, 1]
-    ready, rest = troupe.wait(tool.several.options(num_returns=4).remote(4), num_returns=4, timeout=20)
+    ready, rest = troupe.wait(
+        tool.several.options(num_returns=4).remote(4), num_returns=4, timeout=20
+    )
     assert len(ready) == 4 and not rest
     assert troupe.get(tool.halves.options(num_returns=1).remote([1, 2]), timeout=20) == ([1], [2])
 
@@ -96,9 +99,14 @@ def test_several_returns_of_an_actor_that_is_not_there_yet(idle: Home) -> None:
 
 
 def test_misuse_of_method_options(tool) -> None:
-    for wrong, name in (({"num_returns": -1}, "num_returns"), ({"num_returns": "many"}, "num_returns"),
-                        ({"max_task_retries": -2}, "max_task_retries"), ({"colour": 1}, "colour"),
-                        ({"concurrency_group": ""}, "concurrency_group"), ({"retry_exceptions": [3]}, "retry_exceptions")):
+    for wrong, name in (
+        ({"num_returns": -1}, "num_returns"),
+        ({"num_returns": "many"}, "num_returns"),
+        ({"max_task_retries": -2}, "max_task_retries"),
+        ({"colour": 1}, "colour"),
+        ({"concurrency_group": ""}, "concurrency_group"),
+        ({"retry_exceptions": [3]}, "retry_exceptions"),
+    ):
         with pytest.raises(ValueError, match=name):
             tool.pid.options(**wrong)
         with pytest.raises(ValueError, match=name):
@@ -148,8 +156,10 @@ def test_no_more_calls_than_max_pending_calls(idle: Home, tmp_path: Path) -> Non
 def test_special_methods(idle: Home, tmp_path: Path) -> None:
     tool = Tool.remote(str(tmp_path / "note"))
     assert troupe.get(tool.__ray_ready__.remote(), timeout=20) is True
-    assert troupe.get(tool.__ray_call__.remote(lambda self, extra: self.note + extra, "!"), timeout=20) == \
-        str(tmp_path / "note") + "!"
+    assert (
+        troupe.get(tool.__ray_call__.remote(lambda self, extra: self.note + extra, "!"), timeout=20)
+        == str(tmp_path / "note") + "!"
+    )
     before = tool.pid.remote()
     ended = tool.__ray_terminate__.remote()
     assert troupe.get(before, timeout=20)  # what was called before it runs

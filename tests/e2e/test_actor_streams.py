@@ -1,4 +1,5 @@
 """Methods that yield, through real processes: plain, threaded and async actors, errors, back-pressure, ends."""
+
 from __future__ import annotations
 
 import asyncio
@@ -86,9 +87,11 @@ class AsyncMaker:
         return self.made, self.closed
 
 
-KINDS = {"plain": lambda: troupe.remote(Maker).remote(),
-         "threaded": lambda: troupe.remote(max_concurrency=3)(Maker).remote(),
-         "async": lambda: troupe.remote(AsyncMaker).remote()}
+KINDS = {
+    "plain": lambda: troupe.remote(Maker).remote(),
+    "threaded": lambda: troupe.remote(max_concurrency=3)(Maker).remote(),
+    "async": lambda: troupe.remote(AsyncMaker).remote(),
+}
 
 
 @pytest.fixture(params=sorted(KINDS))
@@ -134,8 +137,12 @@ def test_a_dropped_generator_ends_its_method(maker) -> None:
     generator = maker.count.options(_generator_backpressure_num_objects=10).remote(1_000_000)
     assert troupe.get(next(generator), timeout=20) == 0
     del generator
-    made, closed = eventually(lambda: (lambda seen: seen if seen[1] else None)(
-        troupe.get(maker.seen.remote(), timeout=30)), what="the end of the method")
+    made, closed = eventually(
+        lambda: (lambda seen: seen if seen[1] else None)(
+            troupe.get(maker.seen.remote(), timeout=30)
+        ),
+        what="the end of the method",
+    )
     assert closed and made <= 12
 
 
@@ -159,7 +166,9 @@ def test_an_endless_generator_is_bounded_by_default(idle: Home) -> None:
     made = troupe.remote(max_concurrency=2)(Maker).remote()
     generator = made.endless.remote()
     assert len(troupe.get(next(generator), timeout=20)) == 1000
-    eventually(lambda: troupe.get(made.seen.remote(), timeout=20)[0] > 32_000, what="32 MiB of items")
+    eventually(
+        lambda: troupe.get(made.seen.remote(), timeout=20)[0] > 32_000, what="32 MiB of items"
+    )
     assert max(troupe.get([made.seen.remote() for _ in range(50)], timeout=20))[0] < 33_000
     del generator
     troupe.kill(made)

@@ -1,4 +1,5 @@
 """Refs, ActorPool, Queue, names and the runtime context through real processes."""
+
 from __future__ import annotations
 
 import asyncio
@@ -38,7 +39,11 @@ class Worker:
 
     def context(self) -> dict:
         here = troupe.get_runtime_context()
-        return {"worker": here.get_worker_id(), "labels": here.get_node_labels(), "actor": here.get_actor_id()}
+        return {
+            "worker": here.get_worker_id(),
+            "labels": here.get_node_labels(),
+            "actor": here.get_actor_id(),
+        }
 
 
 @pytest.fixture
@@ -63,7 +68,9 @@ def test_refs(workers, tmp_path: Path) -> None:
     ref._on_completed(told.put)
     future = ref.future()
     gate.touch()
-    assert troupe.get([ref, ref], timeout=20) == [str(gate)] * 2 and troupe.get(ref, timeout=0) == str(gate)
+    assert troupe.get([ref, ref], timeout=20) == [str(gate)] * 2 and troupe.get(
+        ref, timeout=0
+    ) == str(gate)
     assert told.get(timeout=20) == str(gate) == future.result(20)
     worker.fail.remote()._on_completed(told.put)
     assert isinstance(told.get(timeout=20), KeyError)
@@ -85,7 +92,9 @@ def test_refs(workers, tmp_path: Path) -> None:
 
 def test_an_actor_pool(workers, tmp_path: Path) -> None:
     pool = ActorPool(workers)
-    assert list(pool.map(lambda actor, value: actor.double.remote(value), range(20))) == [2 * i for i in range(20)]
+    assert list(pool.map(lambda actor, value: actor.double.remote(value), range(20))) == [
+        2 * i for i in range(20)
+    ]
     unordered = pool.map_unordered(lambda actor, value: actor.double.remote(value), range(20))
     assert sorted(unordered) == [2 * i for i in range(20)]
     with pytest.raises(StopIteration):
@@ -115,7 +124,9 @@ def test_a_queue(idle: Home) -> None:
     line.put("a")
     line.put("b", timeout=60)
     assert line.full() and len(line) == 2 == line.qsize() and not line.empty()
-    with pytest.raises(Full, match="^no room: 2 of 2 items are there, and 1 more were put$") as full:
+    with pytest.raises(
+        Full, match="^no room: 2 of 2 items are there, and 1 more were put$"
+    ) as full:
         line.put_nowait("c")
     assert type(full.value) is Full, "itself, not an error of a method of the actor behind it"
     with pytest.raises(queue.Full):
@@ -174,7 +185,9 @@ def test_names_of_actors(idle: Home) -> None:
     assert {"name": "second", "namespace": "elsewhere"} in everywhere and len(everywhere) == 2
     for each in (first, other):
         troupe.kill(each)
-    eventually(lambda: not troupe.util.list_named_actors(all_namespaces=True), what="the end of the names")
+    eventually(
+        lambda: not troupe.util.list_named_actors(all_namespaces=True), what="the end of the names"
+    )
 
 
 def test_the_runtime_context(workers) -> None:
@@ -192,15 +205,26 @@ def test_what_an_actor_or_a_task_was_given(idle: Home) -> None:
     class Asks:
         def given(self) -> tuple:
             here = troupe.get_runtime_context()
-            return here.get_assigned_resources(), here.was_current_actor_reconstructed, here.runtime_env
+            return (
+                here.get_assigned_resources(),
+                here.was_current_actor_reconstructed,
+                here.runtime_env,
+            )
 
     @troupe.remote(num_cpus=2)
     def task() -> dict:
         return troupe.get_runtime_context().get_assigned_resources()
 
-    plain, large = Asks.remote(), Asks.options(num_cpus=2, runtime_env={"env_vars": {"A": "b"}}).remote()
+    plain, large = (
+        Asks.remote(),
+        Asks.options(num_cpus=2, runtime_env={"env_vars": {"A": "b"}}).remote(),
+    )
     assert troupe.get(plain.given.remote(), timeout=20) == ({}, False, {})
-    assert troupe.get(large.given.remote(), timeout=20) == ({"CPU": 2.0}, False, {"env_vars": {"A": "b"}})
+    assert troupe.get(large.given.remote(), timeout=20) == (
+        {"CPU": 2.0},
+        False,
+        {"env_vars": {"A": "b"}},
+    )
     troupe.kill(plain, no_restart=False)
     again = plain.given.options(max_task_retries=-1)
     eventually(lambda: troupe.get(again.remote(), timeout=20)[1], what="the actor's second process")
@@ -225,25 +249,34 @@ def test_a_serializer_of_the_users(workers) -> None:
             return held[0].word
 
         def back(self, word: str) -> Held:
-            troupe.util.register_serializer(Held, serializer=lambda held: held.word, deserializer=lambda word: Held(word + "!"))
+            troupe.util.register_serializer(
+                Held, serializer=lambda held: held.word, deserializer=lambda word: Held(word + "!")
+            )
             return Held(word)
 
     reader = Reader.remote()
     with pytest.raises(TypeError, match="pickle"):
         reader.word.remote([Held("a")])
-    troupe.util.register_serializer(Held, serializer=lambda held: held.word.upper(), deserializer=Held)
+    troupe.util.register_serializer(
+        Held, serializer=lambda held: held.word.upper(), deserializer=Held
+    )
     try:
         assert troupe.get(reader.word.remote([Held("a")]), timeout=TIMEOUT_S) == "A"
         assert troupe.get(troupe.put(Held("b")), timeout=TIMEOUT_S).word in ("b", "B")
         assert troupe.get(reader.back.remote("c"), timeout=TIMEOUT_S).word == "c!"
         held = Held("captured")
-        assert troupe.get(troupe.remote(lambda: held.word).remote(), timeout=TIMEOUT_S) == "CAPTURED"
+        assert (
+            troupe.get(troupe.remote(lambda: held.word).remote(), timeout=TIMEOUT_S) == "CAPTURED"
+        )
     finally:
         troupe.util.deregister_serializer(Held)
     with pytest.raises(TypeError, match="pickle"):
         reader.word.remote([Held("a")])
     troupe.util.deregister_serializer(Held)
-    for wrong in ({"serializer": None, "deserializer": Held}, {"serializer": str, "deserializer": 3}):
+    for wrong in (
+        {"serializer": None, "deserializer": Held},
+        {"serializer": str, "deserializer": 3},
+    ):
         with pytest.raises(TypeError, match="must be callable"):
             troupe.util.register_serializer(Held, **wrong)
     with pytest.raises(TypeError, match="takes a class"):
@@ -251,13 +284,39 @@ def test_a_serializer_of_the_users(workers) -> None:
 
 
 def test_rays_names_of_exceptions() -> None:
-    for name in ("RayError", "RayTaskError", "RayActorError", "ActorDiedError", "ActorUnavailableError", "GetTimeoutError",
-                 "WorkerCrashedError", "TaskCancelledError", "NodeDiedError", "TaskPlacementGroupRemoved",
-                 "ActorPlacementGroupRemoved", "RuntimeEnvSetupError", "OutOfMemoryError", "OutOfDiskError",
-                 "ObjectStoreFullError", "RaySystemError", "RpcError", "AuthenticationError", "PendingCallsLimitExceeded",
-                 "TaskUnschedulableError", "ActorUnschedulableError", "CrossLanguageError", "UnserializableException",
-                 "ObjectLostError", "ObjectFetchTimedOutError", "ReferenceCountingAssertionError", "ObjectFreedError",
-                 "OwnerDiedError", "ObjectReconstructionFailedError", "LocalRayletDiedError", "ActorAlreadyExistsError",
-                 "ActorHandleNotFoundError"):
+    for name in (
+        "RayError",
+        "RayTaskError",
+        "RayActorError",
+        "ActorDiedError",
+        "ActorUnavailableError",
+        "GetTimeoutError",
+        "WorkerCrashedError",
+        "TaskCancelledError",
+        "NodeDiedError",
+        "TaskPlacementGroupRemoved",
+        "ActorPlacementGroupRemoved",
+        "RuntimeEnvSetupError",
+        "OutOfMemoryError",
+        "OutOfDiskError",
+        "ObjectStoreFullError",
+        "RaySystemError",
+        "RpcError",
+        "AuthenticationError",
+        "PendingCallsLimitExceeded",
+        "TaskUnschedulableError",
+        "ActorUnschedulableError",
+        "CrossLanguageError",
+        "UnserializableException",
+        "ObjectLostError",
+        "ObjectFetchTimedOutError",
+        "ReferenceCountingAssertionError",
+        "ObjectFreedError",
+        "OwnerDiedError",
+        "ObjectReconstructionFailedError",
+        "LocalRayletDiedError",
+        "ActorAlreadyExistsError",
+        "ActorHandleNotFoundError",
+    ):
         assert issubclass(getattr(exceptions, name), exceptions.RayError), name
     assert issubclass(exceptions.AsyncioActorExit, BaseException)

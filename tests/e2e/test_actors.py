@@ -1,4 +1,5 @@
 """Actors through real processes: create, call, names, errors by type, deaths; tasks; groups."""
+
 from __future__ import annotations
 
 import os
@@ -75,7 +76,16 @@ class Point:
 
 
 def test_values_of_every_kind_come_back(counter) -> None:
-    values = [None, (), (1, 2), (Point(1), {"a": (2,)}), [Point(3)], {1, 2}, b"x" * 200_000, {"k": (Point(4),)}]
+    values = [
+        None,
+        (),
+        (1, 2),
+        (Point(1), {"a": (2,)}),
+        [Point(3)],
+        {1, 2},
+        b"x" * 200_000,
+        {"k": (Point(4),)},
+    ]
     early = Counter.remote()  # calls made before it is alive take another way
     for handle in (counter, early):
         assert troupe.get([handle.echo.remote(value) for value in values], timeout=20) == values
@@ -143,14 +153,23 @@ def test_kill_and_exit(idle: Home) -> None:
 
 def name_is_taken(name: str) -> bool:
     """Whether an actor of that name is not dead."""
-    return any(each["name"] == name and each["state"] != "dead" for each in troupe.state.list_actors())
+    return any(
+        each["name"] == name and each["state"] != "dead" for each in troupe.state.list_actors()
+    )
 
 
-def test_an_answer_that_is_heard_after_the_news_it_was_overtaken_by(idle: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_answer_that_is_heard_after_the_news_it_was_overtaken_by(
+    idle: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The head's answer says pending; what follows says alive, and is heard on another thread, perhaps first."""
-    def overtaken(self: Board, noun: str, identity: str, info: dict, attachment: bytes = b"") -> None:
+
+    def overtaken(
+        self: Board, noun: str, identity: str, info: dict, attachment: bytes = b""
+    ) -> None:
         assert info["state"] != "alive"
-        eventually(lambda: (self.get(noun, identity) or ({},))[0].get("state") == "alive", what="the news")
+        eventually(
+            lambda: (self.get(noun, identity) or ({},))[0].get("state") == "alive", what="the news"
+        )
         for callback in list(self._callbacks[noun, identity]):
             callback(info, attachment)
 
@@ -229,14 +248,21 @@ def test_misuse_of_classes_and_options(idle: Home) -> None:
         Counter.options(nonsense=1)
     with pytest.raises(ValueError, match="lifetime"):
         Counter.options(lifetime="forever")
-    for wrong, error, words in (({"name": ""}, ValueError, "empty string"), ({"name": 3}, TypeError, "name must be a string"),
-                                ({"max_restarts": -2}, ValueError, "max_restarts must be a whole number"),
-                                ({"max_restarts": "1"}, ValueError, "max_restarts must be a whole number")):
+    for wrong, error, words in (
+        ({"name": ""}, ValueError, "empty string"),
+        ({"name": 3}, TypeError, "name must be a string"),
+        ({"max_restarts": -2}, ValueError, "max_restarts must be a whole number"),
+        ({"max_restarts": "1"}, ValueError, "max_restarts must be a whole number"),
+    ):
         with pytest.raises(error, match=words):
             Counter.options(**wrong)
-    with pytest.raises(TypeError, match="cannot inherit from the actor class Counter: inherit from a plain class"):
+    with pytest.raises(
+        TypeError, match="cannot inherit from the actor class Counter: inherit from a plain class"
+    ):
+
         class Derived(Counter):  # noqa: F841
             """Not possible with Ray either."""
+
     handle = Counter.remote()
     with pytest.raises(AttributeError, match="no method"):
         handle.missing
@@ -265,13 +291,26 @@ def test_placement_groups(idle: Home) -> None:
     assert group.id.hex() == group.id and group.id.binary().hex() == group.id
     assert troupe.get(group.ready(), timeout=20) == group and group.wait(10)
     assert troupe.util.get_placement_group("pair") == group
-    inside = Counter.options(num_cpus=2, scheduling_strategy=PlacementGroupSchedulingStrategy(group, 0)).remote()
+    inside = Counter.options(
+        num_cpus=2, scheduling_strategy=PlacementGroupSchedulingStrategy(group, 0)
+    ).remote()
     assert troupe.get(inside.add.remote(), timeout=20) == 1
     assert troupe.available_resources()["CPU"] == 5
-    older = Counter.options(num_cpus=1, placement_group=group, placement_group_bundle_index=1).remote()
-    assert troupe.get(older.add.remote(), timeout=20) == 1 and troupe.available_resources()["CPU"] == 5
-    assert troupe.get(troupe.remote(num_cpus=0, placement_group=group)(
-        lambda: troupe.get_runtime_context().get_placement_group_id()).remote(), timeout=20) == group.id
+    older = Counter.options(
+        num_cpus=1, placement_group=group, placement_group_bundle_index=1
+    ).remote()
+    assert (
+        troupe.get(older.add.remote(), timeout=20) == 1 and troupe.available_resources()["CPU"] == 5
+    )
+    assert (
+        troupe.get(
+            troupe.remote(num_cpus=0, placement_group=group)(
+                lambda: troupe.get_runtime_context().get_placement_group_id()
+            ).remote(),
+            timeout=20,
+        )
+        == group.id
+    )
     with pytest.raises(ValueError, match="both say where"):
         Counter.options(placement_group=group, scheduling_strategy="SPREAD")
     with pytest.raises(ValueError, match="bundle_index=1 needs a placement_group"):
@@ -279,8 +318,13 @@ def test_placement_groups(idle: Home) -> None:
     with pytest.raises(ValueError, match="bundle index 2 is invalid"):
         PlacementGroupSchedulingStrategy(group, 2)
     troupe.util.remove_placement_group(group)
-    with pytest.raises(exceptions.ActorDiedError):  # its process is ended behind the answer: a call may come before that
-        eventually(lambda: troupe.get(inside.add.remote(), timeout=20) < 0, what="the end of the group's actor")
+    with pytest.raises(
+        exceptions.ActorDiedError
+    ):  # its process is ended behind the answer: a call may come before that
+        eventually(
+            lambda: troupe.get(inside.add.remote(), timeout=20) < 0,
+            what="the end of the group's actor",
+        )
     with pytest.raises(exceptions.TaskPlacementGroupRemoved):
         troupe.get(group.ready(), timeout=20)
 
@@ -300,7 +344,9 @@ def test_what_the_cluster_has(idle: Home) -> None:
     assert memory > 0 and memory % 2**20 == 0 and troupe.cluster_resources() == everything
     (node,) = troupe.nodes()
     assert node["Alive"] and node["NodeName"] == "one" and node["Resources"] == everything
-    assert troupe.state.available_resources_per_node() == {node["NodeID"]: {"CPU": 8.0, "memory": memory}}
+    assert troupe.state.available_resources_per_node() == {
+        node["NodeID"]: {"CPU": 8.0, "memory": memory}
+    }
 
 
 def test_memory_is_reserved_and_given_back(idle: Home) -> None:
@@ -308,7 +354,9 @@ def test_memory_is_reserved_and_given_back(idle: Home) -> None:
     holder = Counter.options(memory=whole).remote(0)
     troupe.get(holder.add.remote(), timeout=20)
     assert troupe.available_resources().get("memory", 0) == 0
-    waits = troupe.remote(memory=whole / 2)(lambda: troupe.get_runtime_context().get_assigned_resources()["memory"]).remote()
+    waits = troupe.remote(memory=whole / 2)(
+        lambda: troupe.get_runtime_context().get_assigned_resources()["memory"]
+    ).remote()
     assert troupe.wait([waits], timeout=0.3) == ([], [waits])
     troupe.kill(holder)
     assert troupe.get(waits, timeout=20) == whole / 2
@@ -316,7 +364,9 @@ def test_memory_is_reserved_and_given_back(idle: Home) -> None:
         troupe.get(troupe.remote(memory=2 * whole)(lambda: None).remote(), timeout=20)
     with pytest.raises(exceptions.PlacementError, match="memory"):
         distributed(processes=2, memory=0.8 * whole, remote=True)(lambda: None).submit()
-    share = distributed(processes=2, memory="8 MiB", remote=True)(lambda: troupe.cluster_resources()["memory"])
+    share = distributed(processes=2, memory="8 MiB", remote=True)(
+        lambda: troupe.cluster_resources()["memory"]
+    )
     assert share.distributed() == [16 << 20] * 2
-    with pytest.raises(ValueError, match='"80GiB", not \'8 Gb\''):
+    with pytest.raises(ValueError, match="\"80GiB\", not '8 Gb'"):
         distributed(processes=2, memory="8 Gb")

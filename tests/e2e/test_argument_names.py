@@ -3,6 +3,7 @@
 Method: functions whose parameters are called as the launch's own options and names, launched on a cluster; what the ranks saw, and
 whether the launch is a detached one, is looked at.
 """
+
 from __future__ import annotations
 
 import functools
@@ -17,7 +18,21 @@ from conftest import Home, eventually
 import troupe
 from troupe.launch import distributed, ray_launch
 
-NAMES = ("detach", "timeout", "self", "args", "kwargs", "name", "options", "function", "fn", "remote", "mode", "quiet", "handle")
+NAMES = (
+    "detach",
+    "timeout",
+    "self",
+    "args",
+    "kwargs",
+    "name",
+    "options",
+    "function",
+    "fn",
+    "remote",
+    "mode",
+    "quiet",
+    "handle",
+)
 
 
 def the_launch(name: str) -> dict[str, Any]:
@@ -27,9 +42,37 @@ def the_launch(name: str) -> dict[str, Any]:
 
 @pytest.mark.parametrize("decorator", [distributed, ray_launch])
 def test_every_name_is_a_parameter(idle: Home, decorator: Any) -> None:
-    def take(*, detach=0, timeout=0, self=0, args=0, kwargs=0, name=0, options=0, function=0, fn=0, remote=0,  # type: ignore[no-untyped-def]
-             mode=0, quiet=0, handle=0):
-        return [detach, timeout, self, args, kwargs, name, options, function, fn, remote, mode, quiet, handle]
+    def take(
+        *,
+        detach=0,
+        timeout=0,
+        self=0,
+        args=0,
+        kwargs=0,
+        name=0,
+        options=0,
+        function=0,
+        fn=0,
+        remote=0,  # type: ignore[no-untyped-def]
+        mode=0,
+        quiet=0,
+        handle=0,
+    ):
+        return [
+            detach,
+            timeout,
+            self,
+            args,
+            kwargs,
+            name,
+            options,
+            function,
+            fn,
+            remote,
+            mode,
+            quiet,
+            handle,
+        ]
 
     launched = decorator(processes=1, remote=True)(take)
     given = {each: number for number, each in enumerate(NAMES, 1)}
@@ -55,18 +98,27 @@ os._exit(0)
 """
     done = idle.python(code)
     assert done.returncode == 0, done.stderr
-    eventually(lambda: the_launch("not-detached")["outcome"] == "cancelled", what="the end with its caller")
+    eventually(
+        lambda: the_launch("not-detached")["outcome"] == "cancelled", what="the end with its caller"
+    )
 
 
 def test_options_change_what_they_name_and_nothing_else(idle: Home) -> None:
-    @distributed(processes=1, remote=True, name="first", priority=3, runtime_env={"env_vars": {"MINE": "1"}})
+    @distributed(
+        processes=1, remote=True, name="first", priority=3, runtime_env={"env_vars": {"MINE": "1"}}
+    )
     def look() -> tuple[str, str]:
         return os.environ["WORLD_SIZE"], os.environ["MINE"]
 
     second = look.options(processes=2, name="second")
     assert second.distributed() == [("2", "1")] * 2 and look.distributed() == [("1", "1")]
-    assert [(the_launch(name)["priority"], the_launch(name)["ranks"]) for name in ("first", "second")] == [(3, 1), (3, 2)]
-    with pytest.raises(TypeError, match=r"options\(\) has no num_gpus=; it takes detach= idempotency_key= and what @distributed does: gpus, processes"):
+    assert [
+        (the_launch(name)["priority"], the_launch(name)["ranks"]) for name in ("first", "second")
+    ] == [(3, 1), (3, 2)]
+    with pytest.raises(
+        TypeError,
+        match=r"options\(\) has no num_gpus=; it takes detach= idempotency_key= and what @distributed does: gpus, processes",
+    ):
         look.options(num_gpus=1)
     with pytest.raises(ValueError, match="timeout must be more than 0"):
         look.options(timeout=-1)
@@ -82,7 +134,10 @@ def test_an_option_as_an_argument_is_told_where_it_goes(idle: Home) -> None:
     def train(epochs: int) -> int:
         return epochs
 
-    with pytest.raises(TypeError, match=r"'timeout'\n  timeout= as an option of the launch: train.options\(timeout=...\)"):
+    with pytest.raises(
+        TypeError,
+        match=r"'timeout'\n  timeout= as an option of the launch: train.options\(timeout=...\)",
+    ):
         train.distributed(epochs=1, timeout=5)
 
 
@@ -99,11 +154,17 @@ def test_submit_detach_means_the_option_for_a_function_that_cannot_take_it(idle:
         return plain(x) + detach
 
     for function in (plain, wrapper):
-        with pytest.warns(DeprecationWarning, match=r"say plain.options\(detach=...\).submit") as seen:
-            assert distributed(processes=1, remote=True)(function).submit(3, detach=True).result(60) == [3]
+        with pytest.warns(
+            DeprecationWarning, match=r"say plain.options\(detach=...\).submit"
+        ) as seen:
+            assert distributed(processes=1, remote=True)(function).submit(3, detach=True).result(
+                60
+            ) == [3]
         assert seen[0].filename == __file__
     assert distributed(processes=1, remote=True)(own).submit(3, detach=0.5).result(60) == [3.5]
-    assert distributed(processes=1, remote=True)(lambda **all: all).submit(detach=1).result(60) == [{"detach": 1}]
+    assert distributed(processes=1, remote=True)(lambda **all: all).submit(detach=1).result(60) == [
+        {"detach": 1}
+    ]
 
 
 def test_a_run_of_a_driver_takes_every_name_and_refuses_what_is_unclear(idle: Home) -> None:
@@ -120,8 +181,17 @@ def test_a_run_of_a_driver_takes_every_name_and_refuses_what_is_unclear(idle: Ho
         try:
             current().run(limited, timeout=60)
         except TypeError as error:
-            return [current().run(part, self=1, fn=2), current().ranks[1].run(part, self=3, fn=4), current().run(limited, 2.0), str(error)]
+            return [
+                current().run(part, self=1, fn=2),
+                current().ranks[1].run(part, self=3, fn=4),
+                current().run(limited, 2.0),
+                str(error),
+            ]
         return ["not refused"]
 
     first, second, third, text = drive.distributed()[0]
-    assert (first, second, third) == ([3, 3], 7, [2.0, 2.0]) and "is the limit of the run, and limited(timeout" in text
+    assert (first, second, third) == (
+        [3, 3],
+        7,
+        [2.0, 2.0],
+    ) and "is the limit of the run, and limited(timeout" in text

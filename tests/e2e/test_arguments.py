@@ -2,6 +2,7 @@
 
 Method: each call is made through real processes and compared with a plain call of the same function.
 """
+
 from __future__ import annotations
 
 import functools
@@ -16,7 +17,21 @@ from troupe import exceptions
 from troupe.util import ActorPool
 
 MANY = 10_000
-NAMES = ("self", "args", "kwargs", "name", "options", "function", "method", "cls", "count", "keywords", "link", "detach", "timeout")
+NAMES = (
+    "self",
+    "args",
+    "kwargs",
+    "name",
+    "options",
+    "function",
+    "method",
+    "cls",
+    "count",
+    "keywords",
+    "link",
+    "detach",
+    "timeout",
+)
 
 
 class Plain:
@@ -57,8 +72,14 @@ def anything(*args: Any, **named: Any) -> tuple:
 def test_every_name_is_a_keyword(idle: Home) -> None:
     named = {name: number for number, name in enumerate(NAMES)}
     tool = Tool.remote(1, **named)
-    refs = [tool.constructed.remote(), tool.anything.remote(1, **named), tool.again.remote(1, **named),
-            troupe.remote(anything).remote(1, **named), tool.anything._remote([1], named), tool.anything.options().remote(1, **named)]
+    refs = [
+        tool.constructed.remote(),
+        tool.anything.remote(1, **named),
+        tool.again.remote(1, **named),
+        troupe.remote(anything).remote(1, **named),
+        tool.anything._remote([1], named),
+        tool.anything.options().remote(1, **named),
+    ]
     assert troupe.get(refs, timeout=60) == [((1,), named)] * len(refs)
     assert troupe.get(tool.other_self.remote(self=5), timeout=60) == 5
 
@@ -75,8 +96,13 @@ def test_many_arguments_arrive(idle: Home) -> None:
     assert troupe.get(tool.constructed.remote(), timeout=60) == (tuple(range(MANY)), {})
     for call in (tool.anything.remote, task.remote, tool.again.remote):
         assert troupe.get(call(*range(MANY)), timeout=60) == (tuple(range(MANY)), {})
-    assert troupe.get(task.remote(*[troupe.put(i) for i in range(1500)]), timeout=60)[0] == tuple(range(1500))
-    assert troupe.get(task.remote(*[task.remote(i) for i in range(1200)]), timeout=60)[0][-1] == ((1199,), {})
+    assert troupe.get(task.remote(*[troupe.put(i) for i in range(1500)]), timeout=60)[0] == tuple(
+        range(1500)
+    )
+    assert troupe.get(task.remote(*[task.remote(i) for i in range(1200)]), timeout=60)[0][-1] == (
+        (1199,),
+        {},
+    )
 
 
 def test_many_keywords_arrive(idle: Home) -> None:
@@ -90,8 +116,9 @@ def test_many_keywords_arrive(idle: Home) -> None:
 def test_calls_with_ever_other_keywords_go_on(idle: Home) -> None:
     tool, task = Tool.remote(), troupe.remote(anything)
     for call in (tool.anything.remote, task.remote):
-        assert troupe.get([call(**{f"k{number}": number}) for number in range(600)], timeout=60) == [
-            ((), {f"k{number}": number}) for number in range(600)]
+        assert troupe.get(
+            [call(**{f"k{number}": number}) for number in range(600)], timeout=60
+        ) == [((), {f"k{number}": number}) for number in range(600)]
 
 
 def test_more_than_a_call_can_carry_is_refused_where_it_is_made(idle: Home) -> None:
@@ -139,8 +166,9 @@ def test_a_decorated_function_is_checked_by_what_is_called(idle: Home) -> None:
         return x
 
     made = Decorated.remote()
-    assert troupe.get([made.one.remote(1, extra=2), made.sum.remote(1, 2, 3), task.remote(1, extra=3)], timeout=60) == [
-        (1, 2), 6, (1, 3)]
+    assert troupe.get(
+        [made.one.remote(1, extra=2), made.sum.remote(1, 2, 3), task.remote(1, extra=3)], timeout=60
+    ) == [(1, 2), 6, (1, 3)]
     with pytest.raises(TypeError, match="missing a required argument: 'b'"):
         made.sum.remote(1)
     with pytest.raises(exceptions.TaskError, match="missing 1 required positional argument: 'x'"):
@@ -149,7 +177,17 @@ def test_a_decorated_function_is_checked_by_what_is_called(idle: Home) -> None:
 
 def test_a_pool_of_actors_takes_calls_with_several_results(idle: Home) -> None:
     pool = ActorPool([Tool.remote(), Tool.remote()])
-    assert list(pool.map(lambda actor, value: actor.both.remote(value), range(4))) == [[0, 0], [1, -1], [2, -2], [3, -3]]
-    assert sorted(pool.map_unordered(lambda actor, value: actor.both.remote(value), range(4))) == [[0, 0], [1, -1], [2, -2], [3, -3]]
+    assert list(pool.map(lambda actor, value: actor.both.remote(value), range(4))) == [
+        [0, 0],
+        [1, -1],
+        [2, -2],
+        [3, -3],
+    ]
+    assert sorted(pool.map_unordered(lambda actor, value: actor.both.remote(value), range(4))) == [
+        [0, 0],
+        [1, -1],
+        [2, -2],
+        [3, -3],
+    ]
     pool.submit(lambda actor, value: actor.both.remote(value), 7)
     assert pool.get_next(timeout=60) == [7, -7]

@@ -3,6 +3,7 @@
 Method: a real cluster; what has to wait does so until the test lets it, so that a call that blocked its caller would
 be a hang here, and a deadline makes a hang a failure.
 """
+
 from __future__ import annotations
 
 import asyncio
@@ -83,7 +84,9 @@ def test_a_pipeline_is_started_before_its_first_value_is_there(idle: Home) -> No
 
 def test_an_actor_whose_calls_run_side_by_side_is_not_held_up(idle: Home) -> None:
     gate = Gate.remote()
-    made = gate.take.remote(gate.wait.remote("late"))  # for the gate itself, which must be opened by a later call
+    made = gate.take.remote(
+        gate.wait.remote("late")
+    )  # for the gate itself, which must be opened by a later call
     troupe.get(gate.open.remote(), timeout=30)
     assert troupe.get(made, timeout=30) == "late"
 
@@ -94,7 +97,9 @@ def test_order_can_be_given_up(idle: Home) -> None:
     assert troupe.get(stage.add.remote(2), timeout=30) == 3
     gate.open.remote()
     assert troupe.get(late, timeout=30) == 2
-    with pytest.raises(ValueError, match="allow_out_of_order_execution must be True, False or None, not 'yes'"):
+    with pytest.raises(
+        ValueError, match="allow_out_of_order_execution must be True, False or None, not 'yes'"
+    ):
         Stage.options(allow_out_of_order_execution="yes").remote()
 
 
@@ -118,8 +123,12 @@ def test_calls_that_are_made_again_wait_for_arguments_too(idle: Home) -> None:
     gate.open.remote()
     assert troupe.get([late, behind], timeout=30) == [3, 11]
     assert troupe.get(stage.pid.remote(), timeout=30) != pid
-    with pytest.raises(KeyError, match="first stage"):  # however often it were made, its argument stays an error
-        troupe.get(stage.add.options(max_task_retries=-1).remote(Stage.remote().fail.remote()), timeout=30)
+    with pytest.raises(
+        KeyError, match="first stage"
+    ):  # however often it were made, its argument stays an error
+        troupe.get(
+            stage.add.options(max_task_retries=-1).remote(Stage.remote().fail.remote()), timeout=30
+        )
 
 
 def test_a_coroutine_that_makes_such_a_call_does_not_hold_up_its_loop(idle: Home) -> None:

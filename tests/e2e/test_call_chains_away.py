@@ -2,6 +2,7 @@
 
 Method: as test_objects_away: two workers of this machine that are as two hosts.
 """
+
 from __future__ import annotations
 
 import sys
@@ -30,12 +31,18 @@ class Store:
 
 
 def on(node: str) -> Any:
-    return Store.options(scheduling_strategy=NodeAffinitySchedulingStrategy(node_id=node, soft=False)).remote()
+    return Store.options(
+        scheduling_strategy=NodeAffinitySchedulingStrategy(node_id=node, soft=False)
+    ).remote()
 
 
 @pytest.mark.parametrize("size", [10, 200_000, 5_000_000, 40_000_000])
 def test_values_that_come_late_cross_from_host_to_host(hosts: dict[str, str], size: int) -> None:
     a, b = on(hosts["a"]), on(hosts["b"])  # not known yet where they are to be
-    assert troupe.get(b.look.remote(a.more.remote(b.make.remote(1, size))), timeout=60) == (size, 2, 2)
+    assert troupe.get(b.look.remote(a.more.remote(b.make.remote(1, size))), timeout=60) == (
+        size,
+        2,
+        2,
+    )
     looks = [b.look.remote(a.more.remote(b.more.remote(a.make.remote(i, size)))) for i in range(5)]
     assert troupe.get(looks, timeout=60) == [(size, i + 2, i + 2) for i in range(5)]

@@ -4,6 +4,7 @@ Method: a driver, an actor and a rank are given news whose hearing raises, on th
 exception of the user's that ends threads when it is loaded, a stderr that is gone. What is asked of the cluster then must be
 answered. The last driver loses its head for good.
 """
+
 from __future__ import annotations
 
 import os
@@ -49,11 +50,16 @@ def go_on():
     troupe.get(group.ready(), timeout=60)
     return troupe.get(Answers.remote().ping.remote(), timeout=60)
 """
-DRIVER = COMMON + """
+DRIVER = (
+    COMMON
+    + """
 troupe.init(num_cpus=2)
 print(go_on())
 """
-ACTOR = COMMON + """
+)
+ACTOR = (
+    COMMON
+    + """
 troupe.init(num_cpus=2)
 @troupe.remote
 class Maker:
@@ -61,21 +67,37 @@ class Maker:
         return go_on()
 print(troupe.get(Maker.remote().go_on.remote(), timeout=90))
 """
-TASK = COMMON + """
+)
+TASK = (
+    COMMON
+    + """
 troupe.init(num_cpus=2)
 print(troupe.get(troupe.remote(go_on).options(num_cpus=0).remote(), timeout=90))
 """
-RANK = COMMON + """
+)
+RANK = (
+    COMMON
+    + """
 from troupe.launch import distributed
 if __name__ == "__main__":
     print(distributed(processes=1)(go_on).submit().result(90)[0])
 """
+)
 
 
-@pytest.mark.parametrize("program", [DRIVER, ACTOR, TASK, RANK], ids=["driver", "actor", "task", "rank"])
-def test_CB1_an_exception_that_ends_threads_ends_no_session(home: Home, tmp_path: Path, program: str) -> None:
+@pytest.mark.parametrize(
+    "program", [DRIVER, ACTOR, TASK, RANK], ids=["driver", "actor", "task", "rank"]
+)
+def test_CB1_an_exception_that_ends_threads_ends_no_session(
+    home: Home, tmp_path: Path, program: str
+) -> None:
     (tmp_path / "program.py").write_text(program)
-    done = subprocess.run([sys.executable, str(tmp_path / "program.py")], capture_output=True, text=True, timeout=TIMEOUT_S * 2)
+    done = subprocess.run(
+        [sys.executable, str(tmp_path / "program.py")],
+        capture_output=True,
+        text=True,
+        timeout=TIMEOUT_S * 2,
+    )
     assert done.returncode == 0, done.stdout + done.stderr
     assert done.stdout.split()[-1] == "pong", done.stdout + done.stderr
 
@@ -108,8 +130,13 @@ def _kill(pid: int) -> None:
 def test_CB1_a_driver_whose_stderr_is_gone_comes_back_to_its_head(home: Home) -> None:
     head = _start(home)
     read, write = os.pipe()
-    driver = subprocess.Popen([sys.executable, "-u", "-c", RESTARTED.format(address=head["address"])], text=True,
-                              stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=write)
+    driver = subprocess.Popen(
+        [sys.executable, "-u", "-c", RESTARTED.format(address=head["address"])],
+        text=True,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=write,
+    )
     os.close(write)
     assert driver.stdout is not None
     assert driver.stdout.readline() == "1\n"
@@ -151,7 +178,12 @@ say(troupe.get(lives.ping.remote()))
 def test_CB2_all_who_wait_are_told_when_the_head_never_comes_back(home: Home) -> None:
     head = _start(home)
     program = WAITS.format(address=head["address"])
-    driver = subprocess.Popen([sys.executable, "-u", "-c", program], text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    driver = subprocess.Popen(
+        [sys.executable, "-u", "-c", program],
+        text=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
     assert driver.stdout is not None
     assert driver.stdout.readline() == "asked\n"
     _kill(head["pid"])

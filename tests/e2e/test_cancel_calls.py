@@ -2,6 +2,7 @@
 
 Method: actors of every kind call an actor whose calls take as long as nobody cancels them, or tasks that hang.
 """
+
 from __future__ import annotations
 
 import asyncio
@@ -100,9 +101,12 @@ class Grouped(Coroutines):
         return await Coroutines.through(self, other, patient, name)
 
 
-KINDS = {"plain": troupe.remote(num_cpus=0)(Plain), "threads": troupe.remote(num_cpus=0, max_concurrency=2)(Plain),
-         "coroutines": troupe.remote(num_cpus=0)(Coroutines),
-         "a group": troupe.remote(num_cpus=0, concurrency_groups={"io": 2})(Grouped)}
+KINDS = {
+    "plain": troupe.remote(num_cpus=0)(Plain),
+    "threads": troupe.remote(num_cpus=0, max_concurrency=2)(Plain),
+    "coroutines": troupe.remote(num_cpus=0)(Coroutines),
+    "a group": troupe.remote(num_cpus=0, concurrency_groups={"io": 2})(Grouped),
+}
 
 
 @pytest.fixture(params=list(KINDS))
@@ -123,7 +127,11 @@ def test_calls_that_a_method_made_go_with_it(caller: Any, tmp_path: Path, retrie
     ref = caller.calls.options(max_task_retries=retries).remote(patient, "own")
     eventually(lambda: marks_of(marks) == ["begun own"], timeout=WAIT_S, what="the call")
     cancelled(ref)
-    eventually(lambda: marks_of(marks) == ["begun own", "cancelled own"], timeout=WAIT_S, what="the end of the call")
+    eventually(
+        lambda: marks_of(marks) == ["begun own", "cancelled own"],
+        timeout=WAIT_S,
+        what="the end of the call",
+    )
     assert troupe.get(patient.ask.remote(), timeout=WAIT_S) == "here"
 
 
@@ -132,7 +140,11 @@ def test_tasks_that_a_method_started_go_with_it(caller: Any, tmp_path: Path) -> 
     ref = caller.tasks.remote(str(marks), "own")
     eventually(lambda: marks_of(marks) == ["begun own"] * 2, timeout=WAIT_S, what="the tasks")
     troupe.cancel(ref)
-    eventually(lambda: marks_of(marks) == ["begun own"] * 2 + ["cancelled own"] * 2, timeout=WAIT_S, what="the end of the tasks")
+    eventually(
+        lambda: marks_of(marks) == ["begun own"] * 2 + ["cancelled own"] * 2,
+        timeout=WAIT_S,
+        what="the end of the tasks",
+    )
     try:
         troupe.get(ref, timeout=WAIT_S)  # wait() of a plain method just returns
     except exceptions.TaskCancelledError:
@@ -145,7 +157,11 @@ def test_calls_that_those_made_go_too(caller: Any, tmp_path: Path) -> None:
     ref = caller.through.remote(between, patient, "own")
     eventually(lambda: marks_of(marks) == ["begun own"], timeout=WAIT_S, what="the calls")
     cancelled(ref)
-    eventually(lambda: marks_of(marks) == ["begun own", "cancelled own"], timeout=WAIT_S, what="the end of the calls")
+    eventually(
+        lambda: marks_of(marks) == ["begun own", "cancelled own"],
+        timeout=WAIT_S,
+        what="the end of the calls",
+    )
 
 
 def test_they_stay_if_that_is_asked_for(idle: Home, tmp_path: Path) -> None:
@@ -154,7 +170,9 @@ def test_they_stay_if_that_is_asked_for(idle: Home, tmp_path: Path) -> None:
     ref = caller.calls.remote(patient, "own")
     eventually(lambda: marks_of(marks) == ["begun own"], timeout=WAIT_S, what="the call")
     cancelled(ref, recursive=False)
-    assert troupe.get(patient.ask.remote(), timeout=WAIT_S) == "here" and marks_of(marks) == ["begun own"]
+    assert troupe.get(patient.ask.remote(), timeout=WAIT_S) == "here" and marks_of(marks) == [
+        "begun own"
+    ]
 
 
 @pytest.mark.parametrize("kind", ["threads", "coroutines"])
@@ -162,18 +180,30 @@ def test_those_of_other_calls_stay(idle: Home, tmp_path: Path, kind: str) -> Non
     marks = tmp_path / "marks"
     patient, caller = Patient.remote(str(marks)), KINDS[kind].remote()
     refs = [caller.calls.remote(patient, name) for name in ("first", "second")]
-    eventually(lambda: marks_of(marks) == ["begun first", "begun second"], timeout=WAIT_S, what="the calls")
+    eventually(
+        lambda: marks_of(marks) == ["begun first", "begun second"], timeout=WAIT_S, what="the calls"
+    )
     cancelled(refs[0])
-    eventually(lambda: "cancelled first" in marks_of(marks), timeout=WAIT_S, what="the end of the call")
-    assert troupe.get(patient.ask.remote(), timeout=WAIT_S) == "here" and "cancelled second" not in marks_of(marks)
+    eventually(
+        lambda: "cancelled first" in marks_of(marks), timeout=WAIT_S, what="the end of the call"
+    )
+    assert troupe.get(
+        patient.ask.remote(), timeout=WAIT_S
+    ) == "here" and "cancelled second" not in marks_of(marks)
     cancelled(refs[1])
 
 
-def test_a_method_that_asks_hears_of_it_and_its_calls_are_cancelled(idle: Home, tmp_path: Path) -> None:
+def test_a_method_that_asks_hears_of_it_and_its_calls_are_cancelled(
+    idle: Home, tmp_path: Path
+) -> None:
     marks = tmp_path / "marks"
     patient, caller = Patient.remote(str(marks)), KINDS["plain"].remote()
     ref = caller.waits_otherwise.remote(patient, "own")
     eventually(lambda: marks_of(marks) == ["begun own"], timeout=WAIT_S, what="the call")
     troupe.cancel(ref)
     assert troupe.get(ref, timeout=WAIT_S) is True
-    eventually(lambda: marks_of(marks) == ["begun own", "cancelled own"], timeout=WAIT_S, what="the end of the call")
+    eventually(
+        lambda: marks_of(marks) == ["begun own", "cancelled own"],
+        timeout=WAIT_S,
+        what="the end of the call",
+    )

@@ -2,6 +2,7 @@
 
 Method: a real cluster; what runs says which group it is in.
 """
+
 from __future__ import annotations
 
 import sys
@@ -62,7 +63,9 @@ def group(idle: Home) -> Any:
 
 
 def inside(group: Any, captures: bool | None, index: int = 0) -> Any:
-    return PlacementGroupSchedulingStrategy(group, index, placement_group_capture_child_tasks=captures)
+    return PlacementGroupSchedulingStrategy(
+        group, index, placement_group_capture_child_tasks=captures
+    )
 
 
 def test_children_of_an_actor_go_where_it_is(group: Any) -> None:
@@ -85,8 +88,13 @@ def test_children_of_an_actor_that_does_not_ask_for_it_go_elsewhere(group: Any) 
 
 
 def test_children_of_a_task(group: Any) -> None:
-    assert troupe.get(where.options(scheduling_strategy=inside(group, True, -1)).remote(2), timeout=60) == [group.id] * 3
-    plain = where.options(scheduling_strategy=inside(group, False, -1))  # of the same group: other processes all the same
+    assert (
+        troupe.get(where.options(scheduling_strategy=inside(group, True, -1)).remote(2), timeout=60)
+        == [group.id] * 3
+    )
+    plain = where.options(
+        scheduling_strategy=inside(group, False, -1)
+    )  # of the same group: other processes all the same
     assert troupe.get(plain.remote(2), timeout=60) == [group.id, None, None]
 
 

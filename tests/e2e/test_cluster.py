@@ -1,4 +1,5 @@
 """Clusters by address: start, join with a token, status, stop; two at once; what is refused."""
+
 from __future__ import annotations
 
 import json
@@ -20,16 +21,41 @@ def nodes(home: Home, *args: str) -> dict[str, bool]:
 
 def test_a_cluster_by_address(home: Home) -> None:
     head = home.json("start", "--head", "--no-worker", "--port", "0")
-    assert set(head) >= {"address", "pid", "cluster_id"} and head["address"].startswith("127.0.0.1:")
+    assert set(head) >= {"address", "pid", "cluster_id"} and head["address"].startswith(
+        "127.0.0.1:"
+    )
     token = home.token()
     for name in ("a", "b"):
-        home.run("start", "--address", head["address"], "--token-file", token, "--num-cpus", "2", "--num-gpus", "1",
-                 "--memory", "3GiB", "--resources", '{"license": 3}', "--labels", "zone=x", "--node-name", name)
+        home.run(
+            "start",
+            "--address",
+            head["address"],
+            "--token-file",
+            token,
+            "--num-cpus",
+            "2",
+            "--num-gpus",
+            "1",
+            "--memory",
+            "3GiB",
+            "--resources",
+            '{"license": 3}',
+            "--labels",
+            "zone=x",
+            "--node-name",
+            name,
+        )
     status = home.json("status")
     assert {node["name"]: node["alive"] for node in status["nodes"]} == {"a": True, "b": True}
     for node in status["nodes"]:
-        assert node["resources"] == {"CPU": 2, "GPU": 1, "license": 3, "memory": 3 << 30} and node["labels"]["zone"] == "x"
-    assert "memory 0 GiB/3 GiB" in home.run("status").stdout and "b" in home.run("list", "nodes").stdout
+        assert (
+            node["resources"] == {"CPU": 2, "GPU": 1, "license": 3, "memory": 3 << 30}
+            and node["labels"]["zone"] == "x"
+        )
+    assert (
+        "memory 0 GiB/3 GiB" in home.run("status").stdout
+        and "b" in home.run("list", "nodes").stdout
+    )
     home.run("stop")
     assert not home.processes()
 
@@ -40,8 +66,8 @@ def test_a_driver_joins_by_address_with_a_token(home: Home) -> None:
     code = f"""
 import troupe
 from troupe.launch import distributed
-with troupe.init({head['address']!r}, token_file={token!r}) as context:
-    assert troupe.is_initialized() and context["address"] == {head['address']!r}
+with troupe.init({head["address"]!r}, token_file={token!r}) as context:
+    assert troupe.is_initialized() and context["address"] == {head["address"]!r}
     print(distributed(processes=2, remote=True)(lambda x: x + 1).submit(1).result(30))
     print(distributed(processes=1, remote=True)(lambda: bytes(300000)).submit().result(30)[0][:1])
 assert not troupe.is_initialized()
@@ -53,7 +79,9 @@ assert not troupe.is_initialized()
 
 def test_two_clusters_at_once(home: Home) -> None:
     first = home.json("start", "--head", "--port", "0", "--num-cpus", "1", "--node-name", "one")
-    second = home.json("start", "--head", "--new", "--port", "0", "--num-cpus", "1", "--node-name", "two")
+    second = home.json(
+        "start", "--head", "--new", "--port", "0", "--num-cpus", "1", "--node-name", "two"
+    )
     assert first["cluster_id"] != second["cluster_id"]
     assert nodes(home, "--address", first["address"]) == {"one": True}
     assert nodes(home, "--address", second["address"]) == {"two": True}
@@ -76,8 +104,23 @@ def test_start_resumes_the_cluster_that_stopped(home: Home) -> None:
 
 
 def test_block_ends_cleanly_at_sigterm(home: Home) -> None:
-    process = subprocess.Popen([sys.executable, "-m", "troupe", "start", "--head", "--port", "0", "--num-cpus", "1",
-                                "--block", "--json"], stdout=subprocess.PIPE, text=True)
+    process = subprocess.Popen(
+        [
+            sys.executable,
+            "-m",
+            "troupe",
+            "start",
+            "--head",
+            "--port",
+            "0",
+            "--num-cpus",
+            "1",
+            "--block",
+            "--json",
+        ],
+        stdout=subprocess.PIPE,
+        text=True,
+    )
     assert process.stdout is not None
     shown = json.loads(process.stdout.readline())
     assert shown["address"] and len(home.processes()) >= 3
@@ -88,11 +131,29 @@ def test_block_ends_cleanly_at_sigterm(home: Home) -> None:
 
 
 @pytest.mark.parametrize("number", [signal.SIGHUP, signal.SIGKILL])
-def test_a_node_that_joined_in_the_foreground_ends_with_its_command(home: Home, number: signal.Signals) -> None:
+def test_a_node_that_joined_in_the_foreground_ends_with_its_command(
+    home: Home, number: signal.Signals
+) -> None:
     """However that ends: the end of a terminal, of whoever started it, kill -9."""
     address = home.json("start", "--head", "--no-worker", "--port", "0")["address"]
-    process = subprocess.Popen([sys.executable, "-m", "troupe", "start", "--address", address, "--token-file", home.token(), "--num-cpus", "1",
-                                "--block", "--json"], stdout=subprocess.PIPE, text=True)
+    process = subprocess.Popen(
+        [
+            sys.executable,
+            "-m",
+            "troupe",
+            "start",
+            "--address",
+            address,
+            "--token-file",
+            home.token(),
+            "--num-cpus",
+            "1",
+            "--block",
+            "--json",
+        ],
+        stdout=subprocess.PIPE,
+        text=True,
+    )
     assert process.stdout is not None
     worker = json.loads(process.stdout.readline())["pid"]
     assert worker in home.processes()
@@ -105,8 +166,17 @@ def test_a_node_that_joined_in_the_foreground_ends_with_its_command(home: Home, 
 def test_a_killed_worker_is_reported_dead(home: Home) -> None:
     home.json("start", "--head", "--no-worker", "--port", "0")
     head = home.json("status")
-    joined = home.json("start", "--address", head["address"], "--token-file", home.token(), "--num-cpus", "1",
-                       "--node-name", "gone")
+    joined = home.json(
+        "start",
+        "--address",
+        head["address"],
+        "--token-file",
+        home.token(),
+        "--num-cpus",
+        "1",
+        "--node-name",
+        "gone",
+    )
     os.kill(joined["pid"], signal.SIGKILL)
     eventually(lambda: nodes(home).get("gone") is not True, timeout=20, what="the node's death")
 
@@ -137,16 +207,23 @@ def test_tokens_that_are_refused(home: Home, tmp_path: Path) -> None:
     wrong = tmp_path / "wrong"
     wrong.write_text("no token at all\n")
     wrong.chmod(0o600)
-    assert "token" in refused(home, "start", "--address", head["address"], "--token-file", str(wrong))
+    assert "token" in refused(
+        home, "start", "--address", head["address"], "--token-file", str(wrong)
+    )
     short = home.token("--ttl", "1s")
     listed = home.json("token", "list")
     revoked = home.json("token", "create")
     home.run("token", "revoke", revoked["id"])
     (tmp_path / "revoked").write_text(revoked["token"])
     (tmp_path / "revoked").chmod(0o600)
-    text = refused(home, "start", "--address", head["address"], "--token-file", str(tmp_path / "revoked"))
+    text = refused(
+        home, "start", "--address", head["address"], "--token-file", str(tmp_path / "revoked")
+    )
     assert "revoked" in text and revoked["token"] not in text
-    eventually(lambda: any(each["state"] == "expired" for each in home.json("token", "list")), what="expiry")
+    eventually(
+        lambda: any(each["state"] == "expired" for each in home.json("token", "list")),
+        what="expiry",
+    )
     assert "expired" in refused(home, "start", "--address", head["address"], "--token-file", short)
     assert len(listed) >= 2 and token
     other = home.json("start", "--head", "--new", "--no-worker", "--port", "0")
@@ -166,8 +243,14 @@ def test_a_port_that_is_taken(home: Home) -> None:
 
 
 def test_usage_errors_exit_with_2(home: Home) -> None:
-    for args in (["start"], ["start", "--head", "--address", "a:1"], ["start", "--head", "--resources", "{"],
-                 ["start", "--head", "--labels", "x"], ["token", "create", "--ttl", "soon"], ["nonsense"]):
+    for args in (
+        ["start"],
+        ["start", "--head", "--address", "a:1"],
+        ["start", "--head", "--resources", "{"],
+        ["start", "--head", "--labels", "x"],
+        ["token", "create", "--ttl", "soon"],
+        ["nonsense"],
+    ):
         done = home.run(*args, ok=False)
         assert done.returncode == 2 and done.stderr, args
     assert not home.processes()

@@ -1,4 +1,5 @@
 """Clusters of several nodes in one process's tests: nodes come, go, and leave nothing."""
+
 from __future__ import annotations
 
 import signal
@@ -21,13 +22,24 @@ class Where:
 
 
 def test_nodes_come_and_go(home: Home) -> None:
-    with Cluster(initialize_head=True, connect=True, head_node_args={"num_cpus": 1, "memory": 1e9}) as cluster:
-        second = cluster.add_node(num_cpus=2, memory=2e9, resources={"license": 1}, labels={"zone": "b"})
+    with Cluster(
+        initialize_head=True, connect=True, head_node_args={"num_cpus": 1, "memory": 1e9}
+    ) as cluster:
+        second = cluster.add_node(
+            num_cpus=2, memory=2e9, resources={"license": 1}, labels={"zone": "b"}
+        )
         cluster.wait_for_nodes()
-        assert troupe.cluster_resources() == {"CPU": 3, "license": 1, "memory": 3e9, "node:127.0.0.1": 2}
+        assert troupe.cluster_resources() == {
+            "CPU": 3,
+            "license": 1,
+            "memory": 3e9,
+            "node:127.0.0.1": 2,
+        }
         here = troupe.get_runtime_context()
         assert here.get_node_id() == cluster.head_node.node_id and here.get_node_name() == "node-1"
-        near = Where.options(scheduling_strategy=NodeAffinitySchedulingStrategy(here.get_node_id(), soft=False)).remote()
+        near = Where.options(
+            scheduling_strategy=NodeAffinitySchedulingStrategy(here.get_node_id(), soft=False)
+        ).remote()
         assert troupe.get(near.node.remote(), timeout=TIMEOUT_S) == cluster.head_node.node_id
         troupe.kill(near)
         actor = Where.options(resources={"license": 1}).remote()
@@ -40,7 +52,10 @@ def test_nodes_come_and_go(home: Home) -> None:
         assert troupe.cluster_resources() == {"CPU": 1, "memory": 1e9, "node:127.0.0.1": 1}
         third = cluster.add_node(num_cpus=4, node_name="third")
         cluster.wait_for_nodes()
-        assert third.alive and {node["NodeName"] for node in troupe.nodes() if node["Alive"]} == {"node-1", "third"}
+        assert third.alive and {node["NodeName"] for node in troupe.nodes() if node["Alive"]} == {
+            "node-1",
+            "third",
+        }
         with pytest.raises(ValueError, match="no node of this cluster, or was removed before"):
             cluster.remove_node(second)
         with pytest.raises(ValueError, match="named 'third' already"):
@@ -61,8 +76,9 @@ def test_a_node_that_is_killed_is_gone_at_once(home: Home) -> None:
     with Cluster(initialize_head=True, connect=True, head_node_args={"num_cpus": 1}) as cluster:
         doomed = cluster.add_node(num_cpus=1)
         cluster.wait_for_nodes()
-        actor = Where.options(scheduling_strategy=NodeAffinitySchedulingStrategy(
-            doomed.node_id, soft=False)).remote()
+        actor = Where.options(
+            scheduling_strategy=NodeAffinitySchedulingStrategy(doomed.node_id, soft=False)
+        ).remote()
         assert troupe.get(actor.node.remote(), timeout=TIMEOUT_S) == doomed.node_id
         cluster.remove_node(doomed, allow_graceful=False)
         with pytest.raises(exceptions.ActorDiedError):
@@ -74,14 +90,27 @@ def test_actors_of_a_node_that_leaves_are_started_elsewhere_once(home: Home) -> 
     with Cluster(initialize_head=True, connect=True, head_node_args={"num_cpus": 1}) as cluster:
         leaves = cluster.add_node(num_cpus=1, resources={"license": 1})
         cluster.wait_for_nodes()
-        actors = [Where.options(num_cpus=cpus, resources={"license": 0.1} if reserves else None, max_restarts=1, max_task_retries=-1,
-                                label_selector={"ray.io/node-id": f"!{cluster.head_node.node_id}"}).remote()
-                  for cpus, reserves in ((0, False), (0, True), (0, True), (0, False))]
-        assert troupe.get([each.node.remote() for each in actors], timeout=TIMEOUT_S) == [leaves.node_id] * 4
+        actors = [
+            Where.options(
+                num_cpus=cpus,
+                resources={"license": 0.1} if reserves else None,
+                max_restarts=1,
+                max_task_retries=-1,
+                label_selector={"ray.io/node-id": f"!{cluster.head_node.node_id}"},
+            ).remote()
+            for cpus, reserves in ((0, False), (0, True), (0, True), (0, False))
+        ]
+        assert (
+            troupe.get([each.node.remote() for each in actors], timeout=TIMEOUT_S)
+            == [leaves.node_id] * 4
+        )
         stays = cluster.add_node(num_cpus=1, resources={"license": 1})
         cluster.wait_for_nodes()
         cluster.remove_node(leaves)
-        assert troupe.get([each.node.remote() for each in actors], timeout=TIMEOUT_S) == [stays.node_id] * 4
+        assert (
+            troupe.get([each.node.remote() for each in actors], timeout=TIMEOUT_S)
+            == [stays.node_id] * 4
+        )
         assert [each["restarts"] for each in troupe.state.list_actors()] == [1] * 4
 
 
@@ -92,8 +121,13 @@ def test_calls_wait_for_as_long_as_an_actor_has_no_room_to_be_started_again(home
         actor = Where.options(resources={"license": 1}, max_restarts=-1).remote()
         assert troupe.get(actor.node.remote(), timeout=TIMEOUT_S) == doomed.node_id
         cluster.remove_node(doomed, allow_graceful=False)
-        eventually(lambda: [(each["state"], each["restarts"]) for each in troupe.state.list_actors()] == [("pending", 1)],
-                   what="the head's word that the actor is to be started again")
+        eventually(
+            lambda: (
+                [(each["state"], each["restarts"]) for each in troupe.state.list_actors()]
+                == [("pending", 1)]
+            ),
+            what="the head's word that the actor is to be started again",
+        )
         called = actor.node.remote()
         ready, _ = troupe.wait([called], timeout=6)
         if ready:  # made before what hears the head had told this handle: the next one knows
@@ -109,7 +143,10 @@ def test_calls_wait_for_as_long_as_an_actor_has_no_room_to_be_started_again(home
 def test_another_process_reaches_it_by_its_address_or_home(home: Home) -> None:
     with Cluster(initialize_head=True, head_node_args={"num_cpus": 2, "memory": 0}) as cluster:
         code = f"import troupe; troupe.init({cluster.address!r}); print(troupe.cluster_resources())"
-        auto = home.python("import troupe; troupe.init('auto'); print(troupe.cluster_resources())", env={"TROUPE_HOME": str(cluster.home)})
+        auto = home.python(
+            "import troupe; troupe.init('auto'); print(troupe.cluster_resources())",
+            env={"TROUPE_HOME": str(cluster.home)},
+        )
         assert auto.stdout.strip() == "{'CPU': 2.0, 'node:127.0.0.1': 1.0}", auto.stderr
         done = home.python(code, env={"TROUPE_HOME": str(cluster.home)})
         assert done.stdout.strip() == "{'CPU': 2.0, 'node:127.0.0.1': 1.0}", done.stderr
@@ -117,9 +154,13 @@ def test_another_process_reaches_it_by_its_address_or_home(home: Home) -> None:
 
 
 def test_nothing_is_left_when_the_test_process_is_killed(home: Home) -> None:
-    code = ("from troupe.cluster_utils import Cluster; import sys; c = Cluster(True); c.add_node(num_cpus=1); "
-            "print(c.home, flush=True); sys.stdin.read()")
-    process = subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    code = (
+        "from troupe.cluster_utils import Cluster; import sys; c = Cluster(True); c.add_node(num_cpus=1); "
+        "print(c.home, flush=True); sys.stdin.read()"
+    )
+    process = subprocess.Popen(
+        [sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    )
     assert process.stdout is not None and process.stdout.readline()
     process.send_signal(signal.SIGKILL)
     process.wait(TIMEOUT_S)

@@ -3,6 +3,7 @@
 Method: two workers of this machine that are as two hosts (--force-tcp), actors pinned to them, this process as the driver: a third
 host. Counters of each process's object store say what is held.
 """
+
 from __future__ import annotations
 
 import os
@@ -46,7 +47,10 @@ class Keeper:
         return self.args, self.kwargs
 
     def values(self) -> list:
-        return [troupe.get(each, timeout=30) if isinstance(each, troupe.ObjectRef) else each for each in self.args[0]]
+        return [
+            troupe.get(each, timeout=30) if isinstance(each, troupe.ObjectRef) else each
+            for each in self.args[0]
+        ]
 
     def drop(self) -> None:
         self.args = self.kwargs = ()
@@ -58,7 +62,12 @@ class Keeper:
         return troupe.get(self.args[0][0].pid.remote(), timeout=30)
 
     def make(self, node: str, **options: Any) -> Any:
-        return on(node, Keeper, [troupe.put("of an actor"), troupe.put(np.full(MIB, 3, dtype=np.uint8))], **options)
+        return on(
+            node,
+            Keeper,
+            [troupe.put("of an actor"), troupe.put(np.full(MIB, 3, dtype=np.uint8))],
+            **options,
+        )
 
     def figures(self) -> dict:
         return native._object_figures()
@@ -71,7 +80,11 @@ class AsyncKeeper(Keeper):
 
 def on(node: str, cls: type, *args: Any, options: dict | None = None, **kwargs: Any) -> Any:
     strategy = NodeAffinitySchedulingStrategy(node, soft=False)
-    return troupe.remote(num_cpus=0)(cls).options(scheduling_strategy=strategy, **(options or {})).remote(*args, **kwargs)
+    return (
+        troupe.remote(num_cpus=0)(cls)
+        .options(scheduling_strategy=strategy, **(options or {}))
+        .remote(*args, **kwargs)
+    )
 
 
 def done(ref: Any) -> Any:
@@ -95,7 +108,11 @@ def test_refs_inside_values(hosts: dict[str, str], cls: type) -> None:
     names = [ref.hex() for ref in refs[:3]]
     del refs
     small, large, nested, plain = done(keeper.values.remote())
-    assert (small, plain) == ("small", "plain") and (large == array).all() and done(nested[0]) == "inner"
+    assert (
+        (small, plain) == ("small", "plain")
+        and (large == array).all()
+        and done(nested[0]) == "inner"
+    )
     assert [ref.hex() for ref in done(keeper.plain.remote())[0][0][:3]] == names
     done(keeper.drop.remote())
     del large, nested
@@ -105,7 +122,14 @@ def test_refs_inside_values(hosts: dict[str, str], cls: type) -> None:
 
 def test_large_values_and_refs_of_them(hosts: dict[str, str]) -> None:
     array = np.arange(20 * MIB, dtype=np.uint8)
-    keeper = on(hosts["a"], Keeper, array, troupe.put(array), again=[troupe.put(array)], text="x" * (2 * MIB))
+    keeper = on(
+        hosts["a"],
+        Keeper,
+        array,
+        troupe.put(array),
+        again=[troupe.put(array)],
+        text="x" * (2 * MIB),
+    )
     args, kwargs = done(keeper.plain.remote())
     assert (args[0] == array).all() and (args[1] == array).all() and len(kwargs["text"]) == 2 * MIB
     assert (done(kwargs["again"][0]) == array).all()
@@ -128,7 +152,9 @@ def test_many_at_once(hosts: dict[str, str]) -> None:
 
 def test_a_class_that_captures_refs(hosts: dict[str, str]) -> None:
     captured = troupe.put("captured")
-    keeper = on(hosts["b"], type("Captures", (), {"read": lambda self: troupe.get(captured, timeout=30)}))
+    keeper = on(
+        hosts["b"], type("Captures", (), {"read": lambda self: troupe.get(captured, timeout=30)})
+    )
     assert done(keeper.read.remote()) == "captured"
     troupe.kill(keeper)
     del captured
@@ -154,10 +180,17 @@ def test_arguments_to_come(hosts: dict[str, str], tmp_path: Path) -> None:
 
 
 def test_each_process_of_one_that_is_started_again_gets_them(hosts: dict[str, str]) -> None:
-    keeper = on(hosts["a"], Keeper, [troupe.put("small"), troupe.put(np.full(MIB, 2, dtype=np.uint8))],
-                options={"max_restarts": 2, "max_task_retries": -1})
+    keeper = on(
+        hosts["a"],
+        Keeper,
+        [troupe.put("small"), troupe.put(np.full(MIB, 2, dtype=np.uint8))],
+        options={"max_restarts": 2, "max_task_retries": -1},
+    )
     for _ in range(3):
-        assert done(keeper.values.remote())[0] == "small" and int(done(keeper.values.remote())[1][5]) == 2
+        assert (
+            done(keeper.values.remote())[0] == "small"
+            and int(done(keeper.values.remote())[1][5]) == 2
+        )
         done(keeper.drop.remote())  # its maker holds them still
         os.kill(done(keeper.pid.remote()), signal.SIGKILL)
     with pytest.raises(exceptions.ActorDiedError):
@@ -196,7 +229,9 @@ def test_calls_of_others_wait_for_the_constructor(hosts: dict[str, str], tmp_pat
 
     caller = on(hosts["b"], Keeper)
     slow = on(hosts["a"], Slow, str(tmp_path / "go"), [troupe.put(1)])
-    others = caller.__ray_call__.remote(lambda self, handles: troupe.get(handles[0].values.remote(), timeout=30), [slow])
+    others = caller.__ray_call__.remote(
+        lambda self, handles: troupe.get(handles[0].values.remote(), timeout=30), [slow]
+    )
     own = slow.values.remote()
     assert troupe.wait([others, own], timeout=0.3)[0] == []
     (tmp_path / "go").touch()
@@ -222,7 +257,9 @@ def test_handles_are_counted(hosts: dict[str, str]) -> None:
     del again
     done(keeper.drop.remote())
     os.kill(done(keeper.pid.remote()), signal.SIGKILL)
-    assert done(keeper.pid_of.remote()) == watched.pid, "held by its maker, as it may be started again"
+    assert done(keeper.pid_of.remote()) == watched.pid, (
+        "held by its maker, as it may be started again"
+    )
     troupe.kill(keeper)
     watched.ends()
     all_released()

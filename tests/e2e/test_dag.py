@@ -1,4 +1,5 @@
 """Graphs of calls, as Ray's `ray.dag`: described by `bind`, run by `execute`, with real actors and tasks."""
+
 from __future__ import annotations
 
 import asyncio
@@ -75,14 +76,18 @@ def test_nodes_inside_of_containers_arrive_as_refs() -> None:
     assert troupe.get(total.bind({"all": (add.bind(1, 2), add.bind(3, 4))}).execute()) == 10
 
 
-def test_an_actor_of_the_graph_is_made_for_each_execution_and_called_in_the_order_of_binding() -> None:
+def test_an_actor_of_the_graph_is_made_for_each_execution_and_called_in_the_order_of_binding() -> (
+    None
+):
     counter = Counter.options(max_restarts=1).bind(add.bind(5, 5))
     counter.inc.bind(2)  # nobody takes what it returns: it runs all the same, first
     graph = counter.get.bind()
     (first, its), (second, other) = troupe.get([graph.execute(), graph.execute()])
     assert (first, second) == (12, 12) and its != other
     assert isinstance(counter.execute(), troupe.actor.ActorHandle)
-    with pytest.raises(AttributeError, match="Counter has no method 'nothing'; it has fail, get, inc, split"):
+    with pytest.raises(
+        AttributeError, match="Counter has no method 'nothing'; it has fail, get, inc, split"
+    ):
         counter.nothing  # noqa: B018
 
 
@@ -118,7 +123,11 @@ def test_a_compiled_graph_runs_as_often_as_one_likes_until_it_is_torn_down() -> 
         compiled.execute(1)
     assert troupe.get(counters[0].inc.remote()) == 106
     with InputNode() as inp:
-        chain = counters[1].fail.bind(counters[0].inc.bind(inp[0])).experimental_compile(enable_asyncio=True)
+        chain = (
+            counters[1]
+            .fail.bind(counters[0].inc.bind(inp[0]))
+            .experimental_compile(enable_asyncio=True)
+        )
     with pytest.raises(KeyError, match="lost"):
         troupe.get(chain.execute(3))
     chain.teardown(kill_actors=True)
@@ -129,8 +138,12 @@ def test_a_compiled_graph_runs_as_often_as_one_likes_until_it_is_torn_down() -> 
 def test_what_cannot_be_compiled_is_said() -> None:
     counter = Counter.remote()
     with InputNode() as inp:
-        for graph, why in ((add.bind(inp, 1), "not of <task add"), (Counter.bind(inp).get.bind(), "not of <actor of Counter"),
-                           (counter.inc.bind(1), "has an InputNode"), (MultiOutputNode([inp]), "calls at least one method")):
+        for graph, why in (
+            (add.bind(inp, 1), "not of <task add"),
+            (Counter.bind(inp).get.bind(), "not of <actor of Counter"),
+            (counter.inc.bind(1), "has an InputNode"),
+            (MultiOutputNode([inp]), "calls at least one method"),
+        ):
             with pytest.raises(ValueError, match=why):
                 graph.experimental_compile()
         with pytest.raises(TypeError, match="no parameter 'fast'"):
@@ -139,7 +152,9 @@ def test_what_cannot_be_compiled_is_said() -> None:
 
 def test_a_node_does_not_travel_and_is_not_called() -> None:
     node = add.bind(1, 2)
-    with pytest.raises(TypeError, match="cannot be sent: a graph is executed by the process that bound it"):
+    with pytest.raises(
+        TypeError, match="cannot be sent: a graph is executed by the process that bound it"
+    ):
         pickle.dumps(node)
     with pytest.raises(TypeError, match="cannot be sent"):
         add.remote(node, 1)

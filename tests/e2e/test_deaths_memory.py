@@ -2,6 +2,7 @@
 
 The former is skipped, with the reason, where no such group can be made.
 """
+
 from __future__ import annotations
 
 import contextlib
@@ -33,7 +34,11 @@ class MemoryGroup:
         one, two = Path("/sys/fs/cgroup/memory"), Path("/sys/fs/cgroup")
         first = (one / "memory.limit_in_bytes").exists()
         self.path = (one if first else two) / f"troupe-test-{uuid.uuid4().hex[:8]}"
-        self._used, self._limit = ("memory.usage_in_bytes", "memory.limit_in_bytes") if first else ("memory.current", "memory.max")
+        self._used, self._limit = (
+            ("memory.usage_in_bytes", "memory.limit_in_bytes")
+            if first
+            else ("memory.current", "memory.max")
+        )
         if not first:
             if not (two / "cgroup.controllers").exists():
                 raise OSError("no cgroup file system")
@@ -53,7 +58,10 @@ class MemoryGroup:
         return int((self.path / self._limit).read_text())
 
     def close(self) -> None:
-        eventually(lambda: not (self.path / "cgroup.procs").read_text(), what="the end of the group's processes")
+        eventually(
+            lambda: not (self.path / "cgroup.procs").read_text(),
+            what="the end of the group's processes",
+        )
         self.path.rmdir()
 
 
@@ -78,14 +86,35 @@ def group() -> Iterator[MemoryGroup]:
 def node_in(group: MemoryGroup, cluster: Home, name: str) -> Iterator[int]:
     """A node whose processes are in the group, with a zygote that is ready; its worker's pid."""
     address = troupe.init(ignore_reinit_error=True).address
-    command = [sys.executable, "-m", "troupe", "start", "--address", address, "--token-file", cluster.token(), "--num-cpus",
-               "3", "--num-gpus", "2", "--resources", '{"small": 1}', "--node-name", name, "--json"]
+    command = [
+        sys.executable,
+        "-m",
+        "troupe",
+        "start",
+        "--address",
+        address,
+        "--token-file",
+        cluster.token(),
+        "--num-cpus",
+        "3",
+        "--num-gpus",
+        "2",
+        "--resources",
+        '{"small": 1}',
+        "--node-name",
+        name,
+        "--json",
+    ]
     inside = ["sh", "-c", 'echo $$ > "$0/cgroup.procs" && exec "$@"', str(group.path), *command]
     subprocess.run(inside, check=True, capture_output=True, timeout=60, env={**os.environ})
     node = next(each for each in troupe.state.list_nodes() if each["name"] == name)
     try:
-        eventually(lambda: next(each for each in troupe.state.list_nodes() if each["name"] == name)["zygote_ready"],
-                   what="its zygote")
+        eventually(
+            lambda: next(each for each in troupe.state.list_nodes() if each["name"] == name)[
+                "zygote_ready"
+            ],
+            what="its zygote",
+        )
         yield node["pid"]
     finally:
         os.kill(node["pid"], signal.SIGTERM)
@@ -99,7 +128,9 @@ class Where:
         return os.getpid()
 
 
-def test_a_rank_runs_out_of_memory_and_is_taken_itself(cluster: Home, group: MemoryGroup, tmp_path: Path) -> None:
+def test_a_rank_runs_out_of_memory_and_is_taken_itself(
+    cluster: Home, group: MemoryGroup, tmp_path: Path
+) -> None:
     with node_in(group, cluster, "small") as worker:
         actor = troupe.remote(Where).options(num_cpus=1, resources={"small": 1}).remote()
         bystander = troupe.get(actor.pid.remote(), timeout=60)
@@ -109,9 +140,17 @@ def test_a_rank_runs_out_of_memory_and_is_taken_itself(cluster: Home, group: Mem
         gang.tell(1, GROW)
         error = gang.failure(exceptions.LaunchError)
         assert isinstance(error, exceptions.OutOfMemoryError)
-        assert (error.rank, error.host, error.signal, error.exit_code) == (1, "small", signal.SIGKILL, 137)
+        assert (error.rank, error.host, error.signal, error.exit_code) == (
+            1,
+            "small",
+            signal.SIGKILL,
+            137,
+        )
         text = str(error)
-        assert "SIGKILL, out of memory (cgroup memory." in text and "try: less data held by each rank" in text
+        assert (
+            "SIGKILL, out of memory (cgroup memory." in text
+            and "try: less data held by each rank" in text
+        )
         assert gang.exit_codes() == [137, 137]
         assert troupe.get(actor.pid.remote(), timeout=60) == bystander
         assert zygotes(worker) == [zygote]
@@ -130,40 +169,72 @@ class Grows(Where):
 
 
 def test_a_task_and_an_actor_that_run_out_of_memory_end_by_an_error_that_says_limit_and_use(
-        cluster: Home, group: MemoryGroup) -> None:
+    cluster: Home, group: MemoryGroup
+) -> None:
     with node_in(group, cluster, "tight"):
         place = {"num_cpus": 1, "resources": {"small": 0.1}}
         actor = troupe.remote(Grows).options(memory=64 << 20, **place).remote()
         troupe.get(actor.pid.remote(), timeout=60)
         group.leave_room_for(HEADROOM_BYTES)
         limit = group.limit()
-        for call, kind, requested in ((actor.grow.remote(), exceptions.ActorDiedError, 64 << 20),
-                                      (troupe.remote(grow).options(max_retries=0, **place).remote(), exceptions.WorkerCrashedError, 0)):
+        for call, kind, requested in (
+            (actor.grow.remote(), exceptions.ActorDiedError, 64 << 20),
+            (
+                troupe.remote(grow).options(max_retries=0, **place).remote(),
+                exceptions.WorkerCrashedError,
+                0,
+            ),
+        ):
             with pytest.raises(exceptions.OutOfMemoryError) as caught:
                 troupe.get(call, timeout=60)
             error = caught.value
             assert isinstance(error, kind)
-            assert (error.limit, error.requested) == (limit, requested) and error.used > HEADROOM_BYTES // 2
-            assert f", peak RSS {error.used / 2**20:.1f} MiB, limit {limit / 2**20:.1f} MiB" in str(error)
-            assert ("memory= 64.0 MiB" in str(error)) == bool(requested) and "\n  try: less data held by it" in str(error)
+            assert (error.limit, error.requested) == (
+                limit,
+                requested,
+            ) and error.used > HEADROOM_BYTES // 2
+            assert f", peak RSS {error.used / 2**20:.1f} MiB, limit {limit / 2**20:.1f} MiB" in str(
+                error
+            )
+            assert ("memory= 64.0 MiB" in str(error)) == bool(
+                requested
+            ) and "\n  try: less data held by it" in str(error)
             again = pickle.loads(pickle.dumps(error))
-            assert isinstance(again, kind) and (again.limit, again.used, again.requested) == (limit, error.used, requested)
+            assert isinstance(again, kind) and (again.limit, again.used, again.requested) == (
+                limit,
+                error.used,
+                requested,
+            )
 
 
-@pytest.mark.parametrize(("word", "raises"), [
-    (f"subprocess.run([sys.executable, '-c', {GROW!r}], check=True)", True),
-    (f"os._exit(5) if subprocess.run([sys.executable, '-c', {GROW!r}]).returncode else 0", False),
-], ids=["raises", "exits"])
+@pytest.mark.parametrize(
+    ("word", "raises"),
+    [
+        (f"subprocess.run([sys.executable, '-c', {GROW!r}], check=True)", True),
+        (
+            f"os._exit(5) if subprocess.run([sys.executable, '-c', {GROW!r}]).returncode else 0",
+            False,
+        ),
+    ],
+    ids=["raises", "exits"],
+)
 def test_a_child_of_a_rank_runs_out_of_memory_and_the_error_says_so(
-        cluster: Home, group: MemoryGroup, tmp_path: Path, word: str, raises: bool) -> None:
+    cluster: Home, group: MemoryGroup, tmp_path: Path, word: str, raises: bool
+) -> None:
     with node_in(group, cluster, f"small-{raises}"):
         gang = Gang(tmp_path / "gang", 2, processes=None, gpus=2)
-        group.leave_room_for(4 * HEADROOM_BYTES)  # the node's own processes may still grow: it is the child that is to take it
+        group.leave_room_for(
+            4 * HEADROOM_BYTES
+        )  # the node's own processes may still grow: it is the child that is to take it
         gang.tell(1, word)
         error = gang.failure(exceptions.LaunchError)
-        assert (error.rank, error.signal) == (1, None) and not isinstance(error, exceptions.OutOfMemoryError)
+        assert (error.rank, error.signal) == (1, None) and not isinstance(
+            error, exceptions.OutOfMemoryError
+        )
         assert ("CalledProcessError" if raises else "exited with code 5") in str(error)
-        assert "the kernel had killed a process here for want of memory (cgroup memory." in str(error)
+        assert "the kernel had killed a process here for want of memory (cgroup memory." in str(
+            error
+        )
 
 
 def score(pid: int) -> int:
@@ -171,22 +242,35 @@ def score(pid: int) -> int:
 
 
 def test_who_runs_user_code_is_taken_before_what_others_need_and_first_who_uses_more_than_it_said(
-        idle: Home, tmp_path: Path) -> None:
+    idle: Home, tmp_path: Path
+) -> None:
     gang = Gang(tmp_path / "gang", 2)
-    plain, modest = troupe.remote(Where).remote(), troupe.remote(Where).options(memory=1 << 20).remote()
+    plain, modest = (
+        troupe.remote(Where).remote(),
+        troupe.remote(Where).options(memory=1 << 20).remote(),
+    )
     pids = troupe.get([plain.pid.remote(), modest.pid.remote()], timeout=60)
     commands = idle.processes()
     [worker] = [pid for pid, command in commands.items() if "troupe-worker" in command]
     base = score(worker)
-    needed = [pid for pid, command in commands.items() if "troupe._process.zygote" in command or command.startswith("troupe: store")]
+    needed = [
+        pid
+        for pid, command in commands.items()
+        if "troupe._process.zygote" in command or command.startswith("troupe: store")
+    ]
     assert len(needed) >= 2, commands
     assert {score(pid) - base for pid in needed} == {0}
     for pid in parked(idle):
-        with contextlib.suppress(FileNotFoundError, ProcessLookupError):  # one that has become something since, and has ended
+        with contextlib.suppress(
+            FileNotFoundError, ProcessLookupError
+        ):  # one that has become something since, and has ended
             assert score(pid) == base or pid not in parked(idle)
     user = min(base + 500, 1000)
     assert [score(pid) for pid in [*gang.pids, pids[0]]] == [user] * 3
-    eventually(lambda: score(pids[1]) == min(base + 900, 1000), what="the score of one that uses more than its memory=")
+    eventually(
+        lambda: score(pids[1]) == min(base + 900, 1000),
+        what="the score of one that uses more than its memory=",
+    )
     assert score(pids[0]) == user
     gang.tell(0, "int(Path('/proc/self/oom_score_adj').read_text())")
     gang.tell(1, "int(subprocess.check_output(['cat', '/proc/self/oom_score_adj']))")

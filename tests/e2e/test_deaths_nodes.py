@@ -4,6 +4,7 @@ The second half of docs/deaths.md: two nodes on this machine, rank 0 on `one`, r
 one in each test. Whether a node has been missed is read from what it says or what the head shows, never
 from the time that passed.
 """
+
 from __future__ import annotations
 
 import os
@@ -25,7 +26,10 @@ from troupe.util.state import list_nodes
 
 
 WORKER = Path(os.environ.get("TROUPE_BIN_DIR", "/nonexistent"), "troupe-worker")
-FAULTS = pytest.mark.skipif(not WORKER.exists() or b"TROUPE_FAULTS" not in WORKER.read_bytes(), reason="needs a build with faults")
+FAULTS = pytest.mark.skipif(
+    not WORKER.exists() or b"TROUPE_FAULTS" not in WORKER.read_bytes(),
+    reason="needs a build with faults",
+)
 
 
 @dataclass
@@ -62,6 +66,7 @@ def children(pid: int, word: str) -> list[int]:
 
 def zygotes(worker: int) -> list[int]:
     """The node's own zygote, or none: a process that was forked just now has its command for a moment, and began later."""
+
     def began(pid: int) -> int:
         try:
             return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[19])
@@ -84,14 +89,27 @@ def second(cluster: Home) -> Iterator[Node]:
     """A second node with 2 CPUs and a zygote that is ready; gone again afterwards."""
     address = troupe.init(ignore_reinit_error=True).address
     name = f"two-{uuid.uuid4().hex[:4]}"
-    joined = cluster.json("start", "--address", address, "--token-file", cluster.token(), "--num-cpus", "2", "--node-name", name)
+    joined = cluster.json(
+        "start",
+        "--address",
+        address,
+        "--token-file",
+        cluster.token(),
+        "--num-cpus",
+        "2",
+        "--node-name",
+        name,
+    )
     node = Node(name, joined["pid"], next(cluster.path.glob(f"clusters/*/nodes/{name}")))
     eventually(lambda: node.seen()["zygote_ready"], what="its zygote")
     try:
         yield node
         os.kill(node.pid, signal.SIGTERM) if running(node.pid) else None
         eventually(lambda: not running(node.pid), what="the end of the second worker")
-        eventually(lambda: troupe.available_resources() == troupe.cluster_resources(), what="the return of all resources")
+        eventually(
+            lambda: troupe.available_resources() == troupe.cluster_resources(),
+            what="the return of all resources",
+        )
     finally:
         if running(node.pid):
             os.kill(node.pid, signal.SIGCONT)
@@ -115,16 +133,23 @@ def test_a_worker_is_killed(second: Node, tmp_path: Path) -> None:
     there = rank_on(gang, second)
     os.kill(second.pid, signal.SIGKILL)
     error = gang.failure(exceptions.LaunchError)
-    assert isinstance(error, exceptions.NodeDiedError) and not isinstance(error, exceptions.NodeUnreachableError)
+    assert isinstance(error, exceptions.NodeDiedError) and not isinstance(
+        error, exceptions.NodeUnreachableError
+    )
     assert (error.rank, error.host, error.exit_code, error.signal) == (there, second.name, 1, None)
     lines = str(error).splitlines()
     assert lines[0].startswith(f"rank {there} was lost with its node on {second.name} after ")
-    assert lines[1:] == [f"  node {second.name} is lost: its worker ended",
-                         "  the other rank is stopped; nothing of the launch stays on any node",
-                         f"  logs: troupe logs {gang.handle.id[:4]} --rank {there}",
-                         "  try: max_attempts=2, which starts the launch again on the nodes that are left"]
+    assert lines[1:] == [
+        f"  node {second.name} is lost: its worker ended",
+        "  the other rank is stopped; nothing of the launch stays on any node",
+        f"  logs: troupe logs {gang.handle.id[:4]} --rank {there}",
+        "  try: max_attempts=2, which starts the launch again on the nodes that are left",
+    ]
     eventually(lambda: not gang.alive(), what="the end of both ranks")
-    eventually(lambda: gang.ends() == {there: ("failed", 1), 1 - there: ("cancelled", 1)}, what="the ranks' ends")
+    eventually(
+        lambda: gang.ends() == {there: ("failed", 1), 1 - there: ("cancelled", 1)},
+        what="the ranks' ends",
+    )
 
 
 def starts_others(folder: str) -> Any:
@@ -132,9 +157,15 @@ def starts_others(folder: str) -> Any:
     import signal
     import subprocess
 
-    shell = subprocess.Popen("sleep 1000 & echo $!; exec sleep 1000", shell=True, stdout=subprocess.PIPE)
+    shell = subprocess.Popen(
+        "sleep 1000 & echo $!; exec sleep 1000", shell=True, stdout=subprocess.PIPE
+    )
     assert shell.stdout is not None
-    pids = [subprocess.Popen(["sleep", "1000"], start_new_session=True).pid, shell.pid, int(shell.stdout.readline())]
+    pids = [
+        subprocess.Popen(["sleep", "1000"], start_new_session=True).pid,
+        shell.pid,
+        int(shell.stdout.readline()),
+    ]
     pids.append(os.fork())
     if pids[-1] == 0:
         signal.pause()
@@ -142,7 +173,9 @@ def starts_others(folder: str) -> Any:
     return live(folder)
 
 
-def test_a_killed_worker_takes_along_what_its_ranks_have_started(second: Node, tmp_path: Path) -> None:
+def test_a_killed_worker_takes_along_what_its_ranks_have_started(
+    second: Node, tmp_path: Path
+) -> None:
     gang = spread(tmp_path, function=starts_others)
     there = rank_on(gang, second)
     below = [int(each) for each in (tmp_path / f"gang/below-{there}").read_text().split()]
@@ -150,7 +183,10 @@ def test_a_killed_worker_takes_along_what_its_ranks_have_started(second: Node, t
     zygote = second.zygote()
     os.kill(second.pid, signal.SIGKILL)
     gang.failure(exceptions.NodeDiedError)
-    eventually(lambda: not [pid for pid in (*below, *gang.pids, zygote) if running(pid)], what="the end of all that was below the worker")
+    eventually(
+        lambda: not [pid for pid in (*below, *gang.pids, zygote) if running(pid)],
+        what="the end of all that was below the worker",
+    )
 
 
 def test_a_zygote_is_killed_and_what_it_forked_goes_on(second: Node, tmp_path: Path) -> None:
@@ -178,24 +214,41 @@ def test_a_worker_that_stands_still_for_less_than_its_lease(second: Node, tmp_pa
         if suspected < 4 and second.seen()["state"] != "dead":
             break
         gang.handle.cancel()  # this process stood still itself, on a busy machine: it was longer than a lease
-    eventually(lambda: (second.seen()["state"], second.seen()["why"]) == ("alive", ""), what="the end of it")
+    eventually(
+        lambda: (second.seen()["state"], second.seen()["why"]) == ("alive", ""),
+        what="the end of it",
+    )
     gang.tell(0, "'first'")
     gang.tell(1, "'second'")
     assert gang.handle.result(60) == ["first", "second"]
 
 
-def test_a_worker_that_stands_still_for_longer_than_its_lease(second: Node, cluster: Home, tmp_path: Path) -> None:
+def test_a_worker_that_stands_still_for_longer_than_its_lease(
+    second: Node, cluster: Home, tmp_path: Path
+) -> None:
     gang = spread(tmp_path)
     there = rank_on(gang, second)
     stand_still(second.pid)
     error = gang.failure(exceptions.LaunchError)
-    assert isinstance(error, exceptions.NodeUnreachableError) and (error.rank, error.host) == (there, second.name)
-    assert f"node {second.name} is lost: not heard of for " in str(error) and ", nor does it answer one\n" in str(error)
+    assert isinstance(error, exceptions.NodeUnreachableError) and (error.rank, error.host) == (
+        there,
+        second.name,
+    )
+    assert f"node {second.name} is lost: not heard of for " in str(
+        error
+    ) and ", nor does it answer one\n" in str(error)
     assert f": its worker (process {second.pid}) is stopped" in str(error)
-    assert f"  the other rank is stopped; what still runs on {second.name} ends when that node is heard of again" in str(error)
+    assert (
+        f"  the other rank is stopped; what still runs on {second.name} ends when that node is heard of again"
+        in str(error)
+    )
     for shown in (cluster.run("status").stdout, cluster.run("list", "nodes").stdout):
         [row] = [line for line in shown.splitlines() if line.startswith(second.name)]
-        assert " dead " in row and " -/2 " in row and f"its worker (process {second.pid}) is stopped" in row, shown
+        assert (
+            " dead " in row
+            and " -/2 " in row
+            and f"its worker (process {second.pid}) is stopped" in row
+        ), shown
     [node] = [each for each in troupe.nodes() if each["NodeName"] == second.name]
     assert not node["alive"] and "is stopped" in node["DeathReasonMessage"]
     [node] = [each for each in list_nodes() if each["node_name"] == second.name]
@@ -207,16 +260,24 @@ def test_a_worker_that_stands_still_for_longer_than_its_lease(second: Node, clus
 
 
 @FAULTS
-def test_a_worker_whose_loop_waits_for_the_system_is_not_lost_for_its_silence(stall: Path, second: Node, tmp_path: Path) -> None:
+def test_a_worker_whose_loop_waits_for_the_system_is_not_lost_for_its_silence(
+    stall: Path, second: Node, tmp_path: Path
+) -> None:
     gang = spread(tmp_path)
     os.mkfifo(stall)
     why = f"its worker (process {second.pid}) waits for something in the system"
     eventually(lambda: why in second.seen()["why"], what="what its worker does")
-    eventually(lambda: second.seen()["heard_s"] > 10 or second.seen()["state"] == "dead", what="more than two leases of silence")
+    eventually(
+        lambda: second.seen()["heard_s"] > 10 or second.seen()["state"] == "dead",
+        what="more than two leases of silence",
+    )
     seen = second.seen()
     assert seen["state"] == "suspect" and len(gang.alive()) == 2, seen
     open(stall.rename(tmp_path / "goes on"), "w").close()
-    eventually(lambda: (second.seen()["state"], second.seen()["why"]) == ("alive", ""), what="the end of it")
+    eventually(
+        lambda: (second.seen()["state"], second.seen()["why"]) == ("alive", ""),
+        what="the end of it",
+    )
     gang.tell(0, "'first'")
     gang.tell(1, "'second'")
     assert gang.handle.result(60) == ["first", "second"]
@@ -251,7 +312,9 @@ def test_an_attempt_after_a_killed_rank(second: Node, tmp_path: Path) -> None:
     eventually(lambda: not any(map(running, old)), what="the end of the first epoch's processes")
     gang.tell(1, "os._exit(3)")
     error = gang.failure(exceptions.LaunchError)
-    assert (error.epoch, error.rank, error.exit_code) == (2, 1, 3) and "(epoch 2 of 2)" in str(error)
+    assert (error.epoch, error.rank, error.exit_code) == (2, 1, 3) and "(epoch 2 of 2)" in str(
+        error
+    )
 
 
 @pytest.mark.parametrize("longer", [False, True], ids=["less than a lease", "longer than a lease"])
@@ -261,7 +324,10 @@ def test_the_head_stands_still(cluster: Home, second: Node, tmp_path: Path, long
     stand_still(head)
     try:
         if longer:
-            eventually(lambda: "the head has not answered for " in second.log(), what="the end of the session")
+            eventually(
+                lambda: "the head has not answered for " in second.log(),
+                what="the end of the session",
+            )
         gang.tell(0, "'first'")  # its end is kept until the head can take it
         gang.failure(exceptions.GetTimeoutError, timeout=1)
     finally:
@@ -269,5 +335,11 @@ def test_the_head_stands_still(cluster: Home, second: Node, tmp_path: Path, long
     gang.tell(1, "'second'")
     assert gang.handle.result(60) == ["first", "second"]
     assert gang.handle.status()["epoch"] == 1
-    eventually(lambda: all(each["state"] == "alive" for each in troupe.state.list_nodes() if each["name"] in gang.nodes),
-               what="both nodes")
+    eventually(
+        lambda: all(
+            each["state"] == "alive"
+            for each in troupe.state.list_nodes()
+            if each["name"] in gang.nodes
+        ),
+        what="both nodes",
+    )

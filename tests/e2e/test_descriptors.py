@@ -3,6 +3,7 @@
 Method: the limit of a running process is set to what it has open (prlimit), connections are made to it,
 and its log and the processor time it takes are looked at; then the limit is lifted.
 """
+
 from __future__ import annotations
 
 import os
@@ -56,18 +57,33 @@ def busy_share(pid: int, seconds: float = 1.5) -> float:
 
 def logs(home: Home, part: str) -> str:
     """All log files below the cluster directory whose path has `part`."""
-    return "".join(path.read_text(errors="replace") for path in sorted(home.path.rglob("*"))
-                   if path.is_file() and part in str(path) and path.suffix in (".log", ".err", ".out"))
+    return "".join(
+        path.read_text(errors="replace")
+        for path in sorted(home.path.rglob("*"))
+        if path.is_file() and part in str(path) and path.suffix in (".log", ".err", ".out")
+    )
 
 
 @pytest.fixture
 def node(home: Home) -> Iterator[dict]:
     """A head, and a worker that is reached by TCP only; this process is connected as a driver."""
     head = home.json("start", "--head", "--no-worker", "--port", "0")
-    home.run("start", "--address", head["address"], "--token-file", home.token(), "--node-name", "one",
-             "--num-cpus", "4", "--force-tcp")
+    home.run(
+        "start",
+        "--address",
+        head["address"],
+        "--token-file",
+        home.token(),
+        "--node-name",
+        "one",
+        "--num-cpus",
+        "4",
+        "--force-tcp",
+    )
     troupe.init(head["address"])
-    eventually(lambda: all(each["zygote_ready"] for each in troupe.state.list_nodes()), what="the zygote")
+    eventually(
+        lambda: all(each["zygote_ready"] for each in troupe.state.list_nodes()), what="the zygote"
+    )
     yield troupe.nodes()[0] | troupe.state.list_nodes()[0] | {"head": head}
     troupe.shutdown()
 
@@ -125,7 +141,9 @@ def test_callers_wait_for_an_actor_without_descriptors(home: Home, node: dict) -
     assert logs(home, "").count(WAITS) == 1
 
 
-def test_a_head_out_of_descriptors_serves_who_is_connected_and_later_the_others(home: Home, node: dict) -> None:
+def test_a_head_out_of_descriptors_serves_who_is_connected_and_later_the_others(
+    home: Home, node: dict
+) -> None:
     """What is journaled is still written; who comes is refused at once, and told by its own command."""
 
     @distributed(processes=2, remote=True)
@@ -145,5 +163,15 @@ def test_a_head_out_of_descriptors_serves_who_is_connected_and_later_the_others(
         assert refused.returncode != 0 and refused.stderr.strip(), "who comes is not left waiting"
     assert [each["alive"] for each in home.json("status")["nodes"]] == [True]
     assert troupe.get(troupe.get_actor("made meanwhile").echo.remote(3), timeout=60) == 3
-    home.run("start", "--address", f"{host}:{port}", "--token-file", home.token(), "--node-name", "two", "--num-cpus", "1")
+    home.run(
+        "start",
+        "--address",
+        f"{host}:{port}",
+        "--token-file",
+        home.token(),
+        "--node-name",
+        "two",
+        "--num-cpus",
+        "1",
+    )
     assert logs(home, "head").count(SAID) == 2, "once by each of its listeners"

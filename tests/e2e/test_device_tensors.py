@@ -3,6 +3,7 @@
 Method: torch is told that a tensor of the host lies on a device, as it would write down one that does; what arrives is loaded by whoever
 gets it. Real tensors of a GPU: tests/gpu.
 """
+
 from __future__ import annotations
 
 from typing import Any
@@ -14,9 +15,13 @@ import troupe
 from troupe.launch import distributed
 
 torch = pytest.importorskip("torch")
-pytestmark = pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU here: tests/gpu has these")
+pytestmark = pytest.mark.skipif(
+    torch.cuda.is_available(), reason="there is a GPU here: tests/gpu has these"
+)
 WITHIN_S = 60.0
-TOLD = r"a tensor on cuda:3 was sent here, and this process has no GPU.*: send tensor.cpu\(\) instead"
+TOLD = (
+    r"a tensor on cuda:3 was sent here, and this process has no GPU.*: send tensor.cpu\(\) instead"
+)
 
 
 def on_device() -> Any:
@@ -53,11 +58,14 @@ def taken(value: Any) -> Any:
 @pytest.mark.filterwarnings("error")
 def test_one_that_is_given(idle: Home, tensor: Any) -> None:
     holder = troupe.remote(Holder).remote()
-    for way in (lambda: troupe.get(holder.take.remote(tensor), timeout=WITHIN_S),
-                lambda: troupe.get(troupe.remote(take).remote(tensor), timeout=WITHIN_S),
-                lambda: troupe.get(troupe.remote(take).remote({"model": [tensor]}), timeout=WITHIN_S),
-                lambda: troupe.get(troupe.remote(lambda: take(tensor)).remote(), timeout=WITHIN_S),
-                lambda: troupe.get(troupe.put(tensor), timeout=WITHIN_S), lambda: taken(tensor)):
+    for way in (
+        lambda: troupe.get(holder.take.remote(tensor), timeout=WITHIN_S),
+        lambda: troupe.get(troupe.remote(take).remote(tensor), timeout=WITHIN_S),
+        lambda: troupe.get(troupe.remote(take).remote({"model": [tensor]}), timeout=WITHIN_S),
+        lambda: troupe.get(troupe.remote(lambda: take(tensor)).remote(), timeout=WITHIN_S),
+        lambda: troupe.get(troupe.put(tensor), timeout=WITHIN_S),
+        lambda: taken(tensor),
+    ):
         with pytest.raises(RuntimeError, match=TOLD):
             way()
     assert troupe.get(holder.take.remote(3), timeout=WITHIN_S) == "int", "the actor goes on"
@@ -71,10 +79,14 @@ def test_one_of_the_host_travels_without_a_word(idle: Home) -> None:
 
 def test_one_that_is_got(idle: Home) -> None:
     giver, holder = troupe.remote(Holder).remote(), troupe.remote(Holder).remote()
-    for way in (lambda: troupe.get(giver.give.remote(), timeout=WITHIN_S),
-                lambda: troupe.get(holder.take.remote(giver.give.remote()), timeout=WITHIN_S),
-                lambda: troupe.get(troupe.remote(on_device).remote(), timeout=WITHIN_S),
-                distributed(processes=1, remote=True, timeout=WITHIN_S)(on_device).distributed):
+    for way in (
+        lambda: troupe.get(giver.give.remote(), timeout=WITHIN_S),
+        lambda: troupe.get(holder.take.remote(giver.give.remote()), timeout=WITHIN_S),
+        lambda: troupe.get(troupe.remote(on_device).remote(), timeout=WITHIN_S),
+        distributed(processes=1, remote=True, timeout=WITHIN_S)(on_device).distributed,
+    ):
         with pytest.raises(RuntimeError, match=TOLD):
             way()
-    assert troupe.get(holder.take.remote(torch.ones(3)), timeout=WITHIN_S) == "Tensor", "the actor goes on"
+    assert troupe.get(holder.take.remote(torch.ones(3)), timeout=WITHIN_S) == "Tensor", (
+        "the actor goes on"
+    )

@@ -2,6 +2,7 @@
 
 Method: a head and one worker, which gets SIGTERM while two ranks wait there; the ranks' code is that of test_stopping.
 """
+
 from __future__ import annotations
 
 import os
@@ -16,7 +17,17 @@ from test_stopping import caught, runs
 
 def test_ranks_of_a_node_that_leaves_have_time_for_a_last_word(home: Home, tmp_path: Path) -> None:
     head = home.json("start", "--head", "--no-worker", "--port", "0")
-    node = home.json("start", "--address", head["address"], "--token-file", home.token(), "--node-name", "leaves", "--num-cpus", "2")
+    node = home.json(
+        "start",
+        "--address",
+        head["address"],
+        "--token-file",
+        home.token(),
+        "--node-name",
+        "leaves",
+        "--num-cpus",
+        "2",
+    )
     code = f"""
 import sys
 sys.path.insert(0, {str(Path(__file__).parent)!r})

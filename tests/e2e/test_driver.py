@@ -1,4 +1,5 @@
 """`@ray_launch`: rank 0 as the driver of its launch, the other ranks serving it until the marker."""
+
 from __future__ import annotations
 
 import os
@@ -12,7 +13,9 @@ from troupe import exceptions
 from troupe.launch import ray_launch
 
 
-def test_the_driver_returns_and_the_marker_is_printed(idle: Home, capsys: pytest.CaptureFixture) -> None:
+def test_the_driver_returns_and_the_marker_is_printed(
+    idle: Home, capsys: pytest.CaptureFixture
+) -> None:
     @ray_launch(processes=3, remote=True)
     def drive(value: int) -> int:
         import troupe.launch
@@ -40,7 +43,10 @@ def test_resources_of_exactly_the_launch(idle: Home) -> None:
 
     free, nodes, (available, total) = drive.distributed()[0]
     assert list(free) == nodes and free[nodes[0]] == {"CPU": 3.0}
-    assert available == {"CPU": 2.0, "node:127.0.0.1": 1.0} and total == {"CPU": 3.0, "node:127.0.0.1": 1.0}
+    assert available == {"CPU": 2.0, "node:127.0.0.1": 1.0} and total == {
+        "CPU": 3.0,
+        "node:127.0.0.1": 1.0,
+    }
 
 
 def test_a_function_on_every_rank(idle: Home) -> None:
@@ -90,8 +96,10 @@ def test_actors_and_a_group_inside_the_launch(idle: Home) -> None:
         group = ray.util.placement_group([{"CPU": 1}] * 4, strategy="PACK")
         ray.get(group.ready(), timeout=20)
         made = ray.remote(num_cpus=1)(Adder)
-        actors = [made.options(scheduling_strategy=PlacementGroupSchedulingStrategy(group, i)).remote()
-                  for i in range(4)]
+        actors = [
+            made.options(scheduling_strategy=PlacementGroupSchedulingStrategy(group, i)).remote()
+            for i in range(4)
+        ]
         sums = ray.get([actor.add.remote(i, 1) for i, actor in enumerate(actors)], timeout=30)
         with_error = ray.remote(Adder)
         try:
@@ -163,6 +171,7 @@ class Holder:
 
 def test_a_run_holds_each_ranks_share(idle: Home) -> None:
     """Decision 3: what runs on the ranks and what the driver places never share a CPU."""
+
     @ray_launch(processes=3, remote=True)
     def drive() -> dict:
         import threading
@@ -186,7 +195,9 @@ def test_a_run_holds_each_ranks_share(idle: Home) -> None:
         actor = ray.remote(num_cpus=1)(Holder).remote()
         answer = actor.ping.remote()
         seen["beside"] = ray.wait([answer], timeout=0.3)[0]
-        seen["waits for"] = [each["waiting_for"] for each in ray.state.list_actors() if each["waiting_for"]]
+        seen["waits for"] = [
+            each["waiting_for"] for each in ray.state.list_actors() if each["waiting_for"]
+        ]
         os.write(tell, b"x")
         runner.join()
         seen["then"] = ray.get(answer, timeout=30)
@@ -201,7 +212,10 @@ def test_a_run_holds_each_ranks_share(idle: Home) -> None:
 
     seen = drive.distributed()[0]
     assert seen["before"] == 3 and seen["after"] == 3 and seen["inside"] == 0
-    assert seen["beside"] == [] and "held by current().run on all ranks {CPU: 3}" in seen["waits for"][0]
+    assert (
+        seen["beside"] == []
+        and "held by current().run on all ranks {CPU: 3}" in seen["waits for"][0]
+    )
     assert seen["then"] == 1 and seen["again"] == 3 and seen["one"] == 2
     assert "waited 0.3 s" in seen["timeout"] and "held by actor Holder" in seen["timeout"]
 

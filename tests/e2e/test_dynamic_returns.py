@@ -1,4 +1,5 @@
 """`num_returns="dynamic"`: one ref of all that a task or a method yields, there once that is over."""
+
 from __future__ import annotations
 
 import os
@@ -63,7 +64,9 @@ def test_methods_of_actors(idle: Home) -> None:
     reader = troupe.remote(Reader).remote()
     for ref in (reader.marked.remote(3), reader.plain.options(num_returns="dynamic").remote(3)):
         assert [troupe.get(each) for each in troupe.get(ref, timeout=WAIT_S)] == [0, 1, 2]
-    assert isinstance(reader.marked.options(num_returns="streaming").remote(1), troupe.ObjectRefGenerator)
+    assert isinstance(
+        reader.marked.options(num_returns="streaming").remote(1), troupe.ObjectRefGenerator
+    )
     troupe.kill(reader)
 
 

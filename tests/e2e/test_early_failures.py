@@ -3,6 +3,7 @@
 Method: what stands before it in the list waits for a gate that is opened only when the error was raised; without the rule the
 get() would end at its deadline, with another error. Real processes.
 """
+
 from __future__ import annotations
 
 import asyncio
@@ -57,8 +58,9 @@ def started(kind: str) -> tuple[Callable[..., Any], Callable[..., Any]]:
 
 @pytest.mark.parametrize("kind", ["tasks", "calls"])
 @pytest.mark.parametrize("when", ["before", "during"])
-def test_one_that_fails_is_raised_before_those_in_front_of_it_are_there(idle: Home, tmp_path: Path, kind: str,
-                                                                         when: str) -> None:
+def test_one_that_fails_is_raised_before_those_in_front_of_it_are_there(
+    idle: Home, tmp_path: Path, kind: str, when: str
+) -> None:
     wait, fail = started(kind)
     gate, trigger = tmp_path / "gate", tmp_path / "trigger"
     refs = [wait(str(gate)), troupe.put(1), fail(str(trigger)), wait(str(gate))]

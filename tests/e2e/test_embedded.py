@@ -1,4 +1,5 @@
 """Embedded clusters: no address, cold zygote (processes by exec), nothing left after the end, however it comes."""
+
 from __future__ import annotations
 
 import json
@@ -26,11 +27,24 @@ class Where:
 def test_init_first_actor_shutdown(home: Home) -> None:
     with troupe.init(num_cpus=2, _memory=4e9, resources={"license": 1}) as context:
         assert context.address and context.dashboard_url == "" and troupe.is_initialized()
-        assert context.address_info["node_ip_address"] == "127.0.0.1" and context["gcs_address"] == context.address
-        assert context.python_version == platform.python_version() and context.ray_version.startswith("2.")
-        actor = troupe.remote(Where).remote()  # no zygote is ready yet: by exec, or by the light one
+        assert (
+            context.address_info["node_ip_address"] == "127.0.0.1"
+            and context["gcs_address"] == context.address
+        )
+        assert (
+            context.python_version == platform.python_version()
+            and context.ray_version.startswith("2.")
+        )
+        actor = troupe.remote(
+            Where
+        ).remote()  # no zygote is ready yet: by exec, or by the light one
         assert troupe.get(actor.pid.remote(), timeout=30) > 0
-        assert troupe.cluster_resources() == {"CPU": 2, "license": 1, "memory": 4e9, "node:127.0.0.1": 1}
+        assert troupe.cluster_resources() == {
+            "CPU": 2,
+            "license": 1,
+            "memory": 4e9,
+            "node:127.0.0.1": 1,
+        }
     assert not troupe.is_initialized()
     troupe.shutdown(wait_for_processes=True, _exiting_interpreter=True)  # nothing is left to do
     eventually(lambda: not home.processes(), what="the end of the cluster")
@@ -47,7 +61,9 @@ def test_a_launch_without_init_keeps_its_cluster(home: Home) -> None:
 
 def test_nothing_is_left_when_the_driver_is_killed(home: Home) -> None:
     code = "import troupe, sys; troupe.init(num_cpus=1); print('up', flush=True); sys.stdin.read()"
-    process = subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    process = subprocess.Popen(
+        [sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    )
     assert process.stdout is not None and process.stdout.readline() == b"up\n"
     process.send_signal(signal.SIGKILL)
     process.wait(TIMEOUT_S)
@@ -55,11 +71,16 @@ def test_nothing_is_left_when_the_driver_is_killed(home: Home) -> None:
     eventually(lambda: not home.processes(), what="the end of the orphaned cluster")
 
 
-STARTS = {"init": "cluster = troupe.init(num_cpus=1)", "Cluster": "from troupe.cluster_utils import Cluster; cluster = Cluster(True)"}
+STARTS = {
+    "init": "cluster = troupe.init(num_cpus=1)",
+    "Cluster": "from troupe.cluster_utils import Cluster; cluster = Cluster(True)",
+}
 
 
 @pytest.mark.parametrize("starts", STARTS)
-def test_a_forked_child_keeps_no_cluster_of_a_driver_that_is_killed(home: Home, starts: str) -> None:
+def test_a_forked_child_keeps_no_cluster_of_a_driver_that_is_killed(
+    home: Home, starts: str
+) -> None:
     code = f"""
 import os, signal, sys, troupe
 {STARTS[starts]}
@@ -75,7 +96,10 @@ signal.pause()
     try:
         process.kill()
         process.wait(TIMEOUT_S)
-        eventually(lambda: set(home.processes()) == {child}, what="the end of the cluster, while the child lives")
+        eventually(
+            lambda: set(home.processes()) == {child},
+            what="the end of the cluster, while the child lives",
+        )
     finally:
         os.kill(child, signal.SIGKILL)
         process.communicate()
@@ -107,21 +131,33 @@ print(json.dumps({"found": found, "workers": sorted({worker for _, _, worker in 
 """
 
 
-def test_a_file_named_like_a_library_is_run_by_the_program_alone(home: Home, tmp_path: Path) -> None:
+def test_a_file_named_like_a_library_is_run_by_the_program_alone(
+    home: Home, tmp_path: Path
+) -> None:
     """In the directory and in PYTHONPATH; torch imports tqdm. What runs it is the program, and asks of it: no other cluster is started by it."""
     pytest.importorskip("torch")
     (tmp_path / "tqdm.py").write_text(NAMED_LIKE_A_LIBRARY)
     (tmp_path / "main.py").write_text(USES_IT)
     path = os.pathsep.join([str(tmp_path), *filter(None, [os.environ.get("PYTHONPATH")])])
-    done = subprocess.run([sys.executable, "-m", "troupe", "run-as", "main.py"], capture_output=True, text=True, timeout=3 * TIMEOUT_S,
-                          cwd=tmp_path, env={**os.environ, "PYTHONPATH": path})
+    done = subprocess.run(
+        [sys.executable, "-m", "troupe", "run-as", "main.py"],
+        capture_output=True,
+        text=True,
+        timeout=3 * TIMEOUT_S,
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": path},
+    )
     assert done.returncode == 0, done.stderr
     told = json.loads(done.stdout)
     assert [mine for mine, _, _ in told["found"]] == [True] * 3 and len(told["workers"]) == 1
-    assert {int(each) for each in (tmp_path / "imported").read_text().split()} == {pid for _, pid, _ in told["found"]}
+    assert {int(each) for each in (tmp_path / "imported").read_text().split()} == {
+        pid for _, pid, _ in told["found"]
+    }
 
 
-def test_a_program_that_has_its_own_of_a_loaded_library_gets_it(home: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_program_that_has_its_own_of_a_loaded_library_gets_it(
+    home: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Of a zygote that has loaded the library already: the process starts anew, and is what it was to be."""
     pytest.importorskip("torch")
     pytest.importorskip("tqdm")  # torch imports it
@@ -140,10 +176,16 @@ def test_a_program_that_has_its_own_of_a_loaded_library_gets_it(home: Home, tmp_
             return look()
 
     with troupe.init(num_cpus=2):
-        eventually(lambda: all(node["zygote_ready"] for node in troupe.state.list_nodes()), what="the zygote")
+        eventually(
+            lambda: all(node["zygote_ready"] for node in troupe.state.list_nodes()),
+            what="the zygote",
+        )
         actor = troupe.remote(num_cpus=0)(Looks).remote()
-        found = [troupe.get(actor.look.remote(), timeout=TIMEOUT_S), troupe.get(troupe.remote(look).remote(), timeout=TIMEOUT_S),
-                 *distributed(processes=1)(look).distributed()]
+        found = [
+            troupe.get(actor.look.remote(), timeout=TIMEOUT_S),
+            troupe.get(troupe.remote(look).remote(), timeout=TIMEOUT_S),
+            *distributed(processes=1)(look).distributed(),
+        ]
         assert found == [(True, False)] * 3, "forked, with the library's"
 
 
@@ -176,8 +218,12 @@ def test_a_launch_from_an_actor_runs_on_the_cluster_that_it_is_in(home: Home) ->
 def test_a_launch_runs_without_torch_and_only_its_use_fails(home: Home, tmp_path: Path) -> None:
     stub = tmp_path / "torch"
     stub.mkdir()
-    (stub / "__init__.py").write_text("raise ImportError('libcudart.so: cannot open shared object file')")
-    (tmp_path / "torch-2.dist-info").mkdir()  # it is what the node's own interpreters find installed, too
+    (stub / "__init__.py").write_text(
+        "raise ImportError('libcudart.so: cannot open shared object file')"
+    )
+    (
+        tmp_path / "torch-2.dist-info"
+    ).mkdir()  # it is what the node's own interpreters find installed, too
     code = """
 import os
 from troupe.launch import distributed
@@ -187,10 +233,18 @@ def train():
 distributed(processes=2)(train).distributed()
 """
     path = f"{tmp_path}:{os.environ.get('PYTHONPATH', '')}"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=TIMEOUT_S,
-                          env={**os.environ, "PYTHONPATH": path})
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        capture_output=True,
+        text=True,
+        timeout=TIMEOUT_S,
+        env={**os.environ, "PYTHONPATH": path},
+    )
     assert "[('0', '127.0.0.1', False), ('1', '127.0.0.1', False)]\n" in done.stdout, done.stderr
-    assert done.returncode == 1 and "ImportError: libcudart.so: cannot open shared object file" in done.stderr
+    assert (
+        done.returncode == 1
+        and "ImportError: libcudart.so: cannot open shared object file" in done.stderr
+    )
 
 
 def test_an_environment_variable_read_at_import_gets_a_fresh_interpreter(home: Home) -> None:
@@ -199,24 +253,39 @@ def test_an_environment_variable_read_at_import_gets_a_fresh_interpreter(home: H
         return hash("troupe")
 
     with troupe.init(num_cpus=2):
-        expected = subprocess.run([sys.executable, "-c", "print(hash('troupe'))"], capture_output=True, text=True,
-                                  env={**os.environ, "PYTHONHASHSEED": "0"}).stdout
+        expected = subprocess.run(
+            [sys.executable, "-c", "print(hash('troupe'))"],
+            capture_output=True,
+            text=True,
+            env={**os.environ, "PYTHONHASHSEED": "0"},
+        ).stdout
         assert hashes.distributed() == [int(expected)]
 
 
-@pytest.mark.parametrize("example", ["digits_ddp.py", "driver_on_rank0.py", "recover_digits.py", "recover_digits.py replace"])
+@pytest.mark.parametrize(
+    "example",
+    ["digits_ddp.py", "driver_on_rank0.py", "recover_digits.py", "recover_digits.py replace"],
+)
 def test_examples(home: Home, example: str) -> None:
     pytest.importorskip("torch")
     if "digits" in example:
         pytest.importorskip("sklearn")
     example, *arguments = example.split()
     path = os.path.join(os.path.dirname(__file__), "..", "..", "examples", example)
-    done = subprocess.run([sys.executable, path, *arguments], capture_output=True, text=True, timeout=180)
+    done = subprocess.run(
+        [sys.executable, path, *arguments], capture_output=True, text=True, timeout=180
+    )
     assert done.returncode == 0, done.stdout + done.stderr
     if example == "digits_ddp.py":
         assert "[0] epoch 10" in done.stdout and "test accuracy" in done.stdout
     elif example == "recover_digits.py":
-        assert f"[0] epoch 10 on {4 if arguments else 3} ranks" in done.stdout and "test accuracy" in done.stdout
+        assert (
+            f"[0] epoch 10 on {4 if arguments else 3} ranks" in done.stdout
+            and "test accuracy" in done.stdout
+        )
         assert arguments or "SIGKILL" in done.stdout
     else:
-        assert "marker: succeeded, exit 0" in done.stderr and "results by rank: [1, None, None, None]" in done.stdout
+        assert (
+            "marker: succeeded, exit 0" in done.stderr
+            and "results by rank: [1, None, None, None]" in done.stdout
+        )

@@ -3,6 +3,7 @@
 Method: a task, a plain, a threaded and an asynchronous actor raise each of them; it is got, awaited, gathered, streamed, passed
 on as an argument, and met by a future, in real processes. None becomes a value, ends a loop, or a wait for ever.
 """
+
 from __future__ import annotations
 
 import asyncio
@@ -20,9 +21,14 @@ from troupe import exceptions
 WITHIN_S = 60.0
 
 KINDS: dict[str, BaseException] = {
-    "StopIteration": StopIteration(7), "StopAsyncIteration": StopAsyncIteration("s"), "GeneratorExit": GeneratorExit("g"),
-    "CancelledError": asyncio.CancelledError("c"), "TimeoutError": TimeoutError("t"), "GetTimeoutError": exceptions.GetTimeoutError("g"),
-    "KeyboardInterrupt": KeyboardInterrupt("k"), "of futures": concurrent.futures.CancelledError("f"),
+    "StopIteration": StopIteration(7),
+    "StopAsyncIteration": StopAsyncIteration("s"),
+    "GeneratorExit": GeneratorExit("g"),
+    "CancelledError": asyncio.CancelledError("c"),
+    "TimeoutError": TimeoutError("t"),
+    "GetTimeoutError": exceptions.GetTimeoutError("g"),
+    "KeyboardInterrupt": KeyboardInterrupt("k"),
+    "of futures": concurrent.futures.CancelledError("f"),
     "InvalidStateError": concurrent.futures.InvalidStateError("i"),
 }
 
@@ -84,8 +90,11 @@ def names(error: BaseException, kind: BaseException) -> bool:
     """Whether `error` says what was raised: by its type, its causes or its text."""
     seen: list[Any] = [error]
     for each in seen:
-        seen += [cause for cause in (each.__cause__, getattr(each, "cause", None))
-                 if isinstance(cause, BaseException) and cause not in seen]
+        seen += [
+            cause
+            for cause in (each.__cause__, getattr(each, "cause", None))
+            if isinstance(cause, BaseException) and cause not in seen
+        ]
     return any(isinstance(each, type(kind)) for each in seen) or type(kind).__name__ in str(error)
 
 
@@ -93,7 +102,9 @@ def raised_by(call: Callable[[], Any], kind: BaseException) -> BaseException:
     with pytest.raises(exceptions.TroupeError) as caught:
         call()
     assert names(caught.value, kind), caught.value
-    assert not isinstance(caught.value, exceptions.GetTimeoutError), "nothing was waited for in vain"
+    assert not isinstance(caught.value, exceptions.GetTimeoutError), (
+        "nothing was waited for in vain"
+    )
     return caught.value
 
 
@@ -112,10 +123,22 @@ def test_of_a_task(idle: Home, name: str) -> None:
 def test_of_streams(idle: Home, name: str) -> None:
     kind = KINDS[name]
     for function in (fails, yields):
-        raised_by(lambda: [troupe.get(ref, timeout=WITHIN_S) for ref in function.options(num_returns="streaming").remote(kind)], kind)
-        raised_by(lambda: asyncio.run(last_of(function.options(num_returns="streaming").remote(kind))), kind)
+        raised_by(
+            lambda: [
+                troupe.get(ref, timeout=WITHIN_S)
+                for ref in function.options(num_returns="streaming").remote(kind)
+            ],
+            kind,
+        )
+        raised_by(
+            lambda: asyncio.run(last_of(function.options(num_returns="streaming").remote(kind))),
+            kind,
+        )
     actor = troupe.remote(num_cpus=0)(Async).remote()
-    raised_by(lambda: asyncio.run(last_of(actor.yields.options(num_returns="streaming").remote(kind))), kind)
+    raised_by(
+        lambda: asyncio.run(last_of(actor.yields.options(num_returns="streaming").remote(kind))),
+        kind,
+    )
     assert troupe.get(actor.fine.remote(), timeout=WITHIN_S) == "fine"
 
 
@@ -149,8 +172,12 @@ def test_get_gives_a_stop_iteration_and_await_an_error_that_it_causes(idle: Home
         asyncio.run(awaited(fails.remote(StopIteration(7))))
     error = caught.value
     assert isinstance(error, exceptions.TaskError) and not isinstance(error, StopIteration)
-    assert isinstance(error.__cause__, StopIteration) and isinstance(error.cause.__cause__, StopIteration)
-    assert "def fails" not in str(type(error)) and error.remote_traceback == got.value.remote_traceback
+    assert isinstance(error.__cause__, StopIteration) and isinstance(
+        error.cause.__cause__, StopIteration
+    )
+    assert (
+        "def fails" not in str(type(error)) and error.remote_traceback == got.value.remote_traceback
+    )
     again = pickle.loads(pickle.dumps(error))
     assert type(again) is type(error) and str(again) == str(error)
 
@@ -173,12 +200,19 @@ def test_a_loop_of_awaits_meets_the_error(idle: Home) -> None:
         return value
 
     async def reads() -> list:
-        return [value async for value in Reads([gives.remote(1), fails.remote(StopIteration(2)), gives.remote(3)])]
+        return [
+            value
+            async for value in Reads(
+                [gives.remote(1), fails.remote(StopIteration(2)), gives.remote(3)]
+            )
+        ]
 
     raised_by(lambda: asyncio.run(reads()), StopIteration())
 
 
-@pytest.mark.parametrize("kind", [KeyboardInterrupt, SystemExit, StopIteration, asyncio.CancelledError])
+@pytest.mark.parametrize(
+    "kind", [KeyboardInterrupt, SystemExit, StopIteration, asyncio.CancelledError]
+)
 def test_a_value_that_raises_it_when_it_is_loaded(idle: Home, kind: type) -> None:
     class Trap:
         def __reduce__(self) -> tuple:

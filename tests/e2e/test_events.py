@@ -1,4 +1,5 @@
 """What has happened: troupe.state.list_events, Ray's list_cluster_events, `troupe list events`, and list_runtime_envs."""
+
 from __future__ import annotations
 
 import os
@@ -29,7 +30,11 @@ def crash() -> None:
 
 
 def messages(source: str) -> list[tuple[str, str]]:
-    return [(each["severity"], each["message"]) for each in troupe.state.list_events() if each["source"] == source]
+    return [
+        (each["severity"], each["message"])
+        for each in troupe.state.list_events()
+        if each["source"] == source
+    ]
 
 
 def test_what_crashed_is_told_afterwards_and_what_was_ended_is_not(idle: Home) -> None:
@@ -46,9 +51,14 @@ def test_what_crashed_is_told_afterwards_and_what_was_ended_is_not(idle: Home) -
     assert severity == "error" and actor.startswith("Fragile ended: ") and "SIGSEGV" in actor
     assert task.startswith("a process for tasks ended: ") and "SIGKILL" in task
     first, last = troupe.state.list_events()[0], state.list_cluster_events()[-1]
-    assert first["source"] == "head" and first["message"].startswith("the head started (incarnation ")
+    assert first["source"] == "head" and first["message"].startswith(
+        "the head started (incarnation "
+    )
     assert last.source_type == "ACTOR" and last.severity == "ERROR" and "SIGKILL" in last.message
-    assert [each.message for each in state.list_cluster_events(filters=[("source_type", "=", "ACTOR")], limit=1)] == [task]
+    assert [
+        each.message
+        for each in state.list_cluster_events(filters=[("source_type", "=", "ACTOR")], limit=1)
+    ] == [task]
     shown = idle.run("list", "events").stdout
     assert "the head started" in shown and "Fragile ended: " in shown and "node" in shown
     assert idle.json("list", "events")[0]["event_id"] == first["event_id"]
@@ -57,6 +67,9 @@ def test_what_crashed_is_told_afterwards_and_what_was_ended_is_not(idle: Home) -
 def test_the_environments_that_were_asked_for(idle: Home) -> None:
     env = {"env_vars": {"COLOUR": "green"}}
     made = [Fragile.options(runtime_env=env).remote() for _ in range(2)]
-    assert troupe.get([each.variable.remote("COLOUR") for each in made], timeout=TIMEOUT_S) == ["green", "green"]
+    assert troupe.get([each.variable.remote("COLOUR") for each in made], timeout=TIMEOUT_S) == [
+        "green",
+        "green",
+    ]
     [found] = [each for each in state.list_runtime_envs() if each.runtime_env == env]
     assert found.ref_cnt == 2

@@ -3,6 +3,7 @@
 Method: every exception class that Python has, a subclass of each, and classes of every shape a program may give one, are raised by
 a task, a method, a constructor and a launch, and put as plain values; what arrives is compared with what was made.
 """
+
 from __future__ import annotations
 
 import abc
@@ -40,7 +41,9 @@ def made(kind: type[BaseException]) -> BaseException:
     if issubclass(kind, UnicodeTranslateError):
         return kind("text", 0, 1, "why")
     if issubclass(kind, UnicodeDecodeError | UnicodeEncodeError):
-        return kind("utf8", b"text" if issubclass(kind, UnicodeDecodeError) else "text", 0, 1, "why")
+        return kind(
+            "utf8", b"text" if issubclass(kind, UnicodeDecodeError) else "text", 0, 1, "why"
+        )
     if issubclass(kind, OSError):
         return kind(11, "busy", "file.txt")
     if issubclass(kind, SyntaxError):
@@ -55,8 +58,24 @@ KINDS = [each for each in dict.fromkeys(of_python()) if not issubclass(each, END
 
 def seen(error: BaseException) -> dict[str, Any]:
     """What a program can see of an exception of Python's: its args and members."""
-    names = ("args", "errno", "strerror", "filename", "msg", "lineno", "text", "name", "path", "object", "reason", "start", "value",
-             "message", "exceptions", "note")
+    names = (
+        "args",
+        "errno",
+        "strerror",
+        "filename",
+        "msg",
+        "lineno",
+        "text",
+        "name",
+        "path",
+        "object",
+        "reason",
+        "start",
+        "value",
+        "message",
+        "exceptions",
+        "note",
+    )
     return {name: repr(getattr(error, name)) for name in names if hasattr(error, name)}
 
 
@@ -87,7 +106,11 @@ class Raising:
 
 @pytest.mark.parametrize("derived", [False, True], ids=["python's", "derived"])
 def test_all_that_python_has_come_as_what_they_are(idle: Home, derived: bool) -> None:
-    kinds = [type(f"Own{kind.__name__}", (kind,), {"__module__": __name__}) for kind in KINDS] if derived else KINDS
+    kinds = (
+        [type(f"Own{kind.__name__}", (kind,), {"__module__": __name__}) for kind in KINDS]
+        if derived
+        else KINDS
+    )
     actor = Raising.remote()
     wrong = []
     for kind in kinds:
@@ -184,11 +207,20 @@ class Circular(Exception):
 
 
 SHAPES: dict[type[BaseException], Callable[[], BaseException]] = {
-    ReadOnlyArgs: lambda: with_code(ReadOnlyArgs("x")), InSlots: lambda: InSlots(4, "p"), Virtual: lambda: Virtual(4),
-    KeywordsOnly: lambda: KeywordsOnly(code=4), NoSuper: lambda: NoSuper(4, "p"), OwnNew: lambda: OwnNew(4, "p"), Frozen: lambda: Frozen(4, "p"),
-    SeveralBases: lambda: SeveralBases(2, "none"), Basic: lambda: Basic(4, "p"), Circular: lambda: Circular(4, "p"),
-    OwnGroup: lambda: OwnGroup([ValueError(1), InSlots(5, "q")], 4), GeneratorExit: lambda: with_code(GeneratorExit("x")),
-    asyncio.CancelledError: lambda: with_code(asyncio.CancelledError("x")), Exception: lambda: with_code(Exception("x", 1)),
+    ReadOnlyArgs: lambda: with_code(ReadOnlyArgs("x")),
+    InSlots: lambda: InSlots(4, "p"),
+    Virtual: lambda: Virtual(4),
+    KeywordsOnly: lambda: KeywordsOnly(code=4),
+    NoSuper: lambda: NoSuper(4, "p"),
+    OwnNew: lambda: OwnNew(4, "p"),
+    Frozen: lambda: Frozen(4, "p"),
+    SeveralBases: lambda: SeveralBases(2, "none"),
+    Basic: lambda: Basic(4, "p"),
+    Circular: lambda: Circular(4, "p"),
+    OwnGroup: lambda: OwnGroup([ValueError(1), InSlots(5, "q")], 4),
+    GeneratorExit: lambda: with_code(GeneratorExit("x")),
+    asyncio.CancelledError: lambda: with_code(asyncio.CancelledError("x")),
+    Exception: lambda: with_code(Exception("x", 1)),
 }
 
 
@@ -210,20 +242,34 @@ def check(error: Any, kind: type[BaseException]) -> None:
     if not isinstance(was, OwnGroup):
         assert repr(BaseException.args.__get__(error)) == repr(BaseException.args.__get__(was))
     else:
-        assert [type(each) for each in error.exceptions] == [ValueError, InSlots] and error.exceptions[1].code == 5
+        assert [type(each) for each in error.exceptions] == [
+            ValueError,
+            InSlots,
+        ] and error.exceptions[1].code == 5
         assert error.split(ValueError)[0].exceptions[0].args == (1,)
 
 
 @pytest.mark.parametrize("kind", SHAPES, ids=lambda kind: kind.__name__)
-def test_classes_of_every_shape_come_as_what_they_are(idle: Home, kind: type[BaseException]) -> None:
+def test_classes_of_every_shape_come_as_what_they_are(
+    idle: Home, kind: type[BaseException]
+) -> None:
     actor, dead = Raising.remote(), Raising.remote(kind)
-    for ref, base in ((raises.remote(kind, of_shape), exceptions.TaskError), (actor.call.remote(kind, of_shape), exceptions.TaskError),
-                      (dead.back.remote(1), exceptions.ActorDiedError)):
+    for ref, base in (
+        (raises.remote(kind, of_shape), exceptions.TaskError),
+        (actor.call.remote(kind, of_shape), exceptions.TaskError),
+        (dead.back.remote(1), exceptions.ActorDiedError),
+    ):
         with pytest.raises(kind) as caught:
             troupe.get(ref, timeout=WITHIN_S)
-        assert isinstance(caught.value, base) and any(f"raise {each}" in str(caught.value) for each in ("of_shape", "error")), str(caught.value)
+        assert isinstance(caught.value, base) and any(
+            f"raise {each}" in str(caught.value) for each in ("of_shape", "error")
+        ), str(caught.value)
         check(caught.value, kind)
-    for ref in (troupe.put(of_shape(kind)), actor.back.remote(of_shape(kind)), actor.back.remote([{"in": of_shape(kind)}])):
+    for ref in (
+        troupe.put(of_shape(kind)),
+        actor.back.remote(of_shape(kind)),
+        actor.back.remote([{"in": of_shape(kind)}]),
+    ):
         value = troupe.get(ref, timeout=WITHIN_S)
         value = value[0]["in"] if isinstance(value, list) else value
         assert type(value) is kind
@@ -232,7 +278,9 @@ def test_classes_of_every_shape_come_as_what_they_are(idle: Home, kind: type[Bas
             assert value.itself is value
 
 
-@pytest.mark.parametrize("kind", [Virtual, SeveralBases, Basic, OwnGroup, Exception], ids=lambda kind: kind.__name__)
+@pytest.mark.parametrize(
+    "kind", [Virtual, SeveralBases, Basic, OwnGroup, Exception], ids=lambda kind: kind.__name__
+)
 def test_they_come_out_of_launches_too(idle: Home, kind: type[BaseException]) -> None:
     @distributed(processes=1)
     def job() -> None:
@@ -244,8 +292,14 @@ def test_they_come_out_of_launches_too(idle: Home, kind: type[BaseException]) ->
     check(caught.value, kind)
 
 
-@pytest.mark.parametrize("kind", [Basic, GeneratorExit, asyncio.CancelledError, StopIteration], ids=lambda kind: kind.__name__)
-def test_awaiting_one_that_asyncio_takes_for_its_own_is_an_error_like_others(idle: Home, kind: type[BaseException]) -> None:
+@pytest.mark.parametrize(
+    "kind",
+    [Basic, GeneratorExit, asyncio.CancelledError, StopIteration],
+    ids=lambda kind: kind.__name__,
+)
+def test_awaiting_one_that_asyncio_takes_for_its_own_is_an_error_like_others(
+    idle: Home, kind: type[BaseException]
+) -> None:
     async def awaits() -> str:
         try:
             await raises.remote(kind, of_shape if kind in SHAPES else made)
@@ -253,7 +307,10 @@ def test_awaiting_one_that_asyncio_takes_for_its_own_is_an_error_like_others(idl
             return str(error)
         return "nothing"
 
-    assert f"raised {'asyncio.exceptions.' if kind is asyncio.CancelledError else ''}" in asyncio.run(asyncio.wait_for(awaits(), WITHIN_S))
+    assert (
+        f"raised {'asyncio.exceptions.' if kind is asyncio.CancelledError else ''}"
+        in asyncio.run(asyncio.wait_for(awaits(), WITHIN_S))
+    )
 
 
 class NotLoaded(Exception):
@@ -272,7 +329,9 @@ class WithLock(Exception):
 
 
 def test_one_that_cannot_be_loaded_says_so(idle: Home) -> None:
-    with pytest.raises(exceptions.UnserializableException, match="raised .*NotLoaded: gone") as caught:
+    with pytest.raises(
+        exceptions.UnserializableException, match="raised .*NotLoaded: gone"
+    ) as caught:
         troupe.get(raises.remote(None, lambda _: NotLoaded("gone")), timeout=WITHIN_S)
     assert isinstance(caught.value, exceptions.TaskError)
 

@@ -4,6 +4,7 @@ Method: head and nodes on hosts of their own between which everything passes thr
 the pauses are shorter and no chunk is lost twice, so that no silence comes near the lease even on a busy machine; the whole is the benchmark. Skipped,
 with the reason, where namespaces cannot be made.
 """
+
 from __future__ import annotations
 
 import contextlib
@@ -28,10 +29,17 @@ BENCHMARK = Path(__file__).parents[2] / "benchmarks" / "false_alarm.py"
 
 
 def test_pauses_jitter_and_loss_lose_no_node_no_launch_and_no_call(home: Home) -> None:
-    done = subprocess.run([sys.executable, str(BENCHMARK), "--minutes", "0.15", "--mild"], capture_output=True, text=True,
-                          timeout=300)
+    done = subprocess.run(
+        [sys.executable, str(BENCHMARK), "--minutes", "0.15", "--mild"],
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
     assert done.returncode == 0, done.stdout + done.stderr
-    rows = {line.split(None, 1)[0]: json.loads(line.split(None, 1)[1]) for line in done.stdout.splitlines()}
+    rows = {
+        line.split(None, 1)[0]: json.loads(line.split(None, 1)[1])
+        for line in done.stdout.splitlines()
+    }
     assert rows["seen"]["nodes_lost"] == rows["seen"]["errors"] == 0
     assert rows["seen"]["calls"] > 10 and rows["seen"]["launches"] >= 1, rows
     assert rows["network"]["lost"] > 10, rows

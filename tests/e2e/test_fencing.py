@@ -5,6 +5,7 @@ no cut concerns. The files and processes of the hosts are this machine's, so a t
 cut off does. TROUPE_TEST_LIMITS shortens the fence of 60 s and the 75 s after which the head re-creates. Skipped, with the
 reason, where namespaces cannot be made.
 """
+
 from __future__ import annotations
 
 import json
@@ -37,17 +38,39 @@ def hosts(shared_home: Home) -> Iterator[Hosts]:
     env = {"TROUPE_TEST_LIMITS": f"fence_after={FENCE_S},recreate_after={RECREATE_S}"}
     with Hosts("head", "a", "b") as made:
         listen = ["--listen", made["head"].address, "--port", "0"]
-        started = made["head"].run([*TROUPE, "start", "--head", "--no-worker", *listen, "--json"], env=env)
+        started = made["head"].run(
+            [*TROUPE, "start", "--head", "--no-worker", *listen, "--json"], env=env
+        )
         address = json.loads(started.stdout)["address"]
         for name in ("a", "b"):
-            made[name].run([*TROUPE, "start", "--address", address, "--token-file", shared_home.token(), "--node-name", name,
-                            "--num-cpus", "2", "--force-tcp"], env=env)
+            made[name].run(
+                [
+                    *TROUPE,
+                    "start",
+                    "--address",
+                    address,
+                    "--token-file",
+                    shared_home.token(),
+                    "--node-name",
+                    name,
+                    "--num-cpus",
+                    "2",
+                    "--force-tcp",
+                ],
+                env=env,
+            )
         troupe.init(address)
-        modules = [gangs, sys.modules[__name__]]  # for other hosts than this one they are no modules
+        modules = [
+            gangs,
+            sys.modules[__name__],
+        ]  # for other hosts than this one they are no modules
         for module in modules:
             cloudpickle.register_pickle_by_value(module)
         try:
-            eventually(lambda: all(node["zygote_ready"] for node in troupe.state.list_nodes()), what="the zygotes")
+            eventually(
+                lambda: all(node["zygote_ready"] for node in troupe.state.list_nodes()),
+                what="the zygotes",
+            )
             yield made
         finally:
             made.heal()
@@ -63,7 +86,10 @@ def healed(hosts: Hosts) -> Iterator[Hosts]:
     yield hosts
     hosts.heal()
     eventually(lambda: [seen(name)["state"] for name in "ab"] == ["alive"] * 2, what="both nodes")
-    eventually(lambda: troupe.available_resources() == troupe.cluster_resources(), what="the return of all resources")
+    eventually(
+        lambda: troupe.available_resources() == troupe.cluster_resources(),
+        what="the return of all resources",
+    )
 
 
 def seen(name: str) -> dict:
@@ -77,7 +103,9 @@ def spread(folder: Path, **options: object) -> tuple[Gang, int]:
     return gang, gang.nodes.index("b")
 
 
-def test_a_node_that_is_cut_off_is_lost_and_the_next_attempt_runs_elsewhere(healed: Hosts, tmp_path: Path) -> None:
+def test_a_node_that_is_cut_off_is_lost_and_the_next_attempt_runs_elsewhere(
+    healed: Hosts, tmp_path: Path
+) -> None:
     gang, there = spread(tmp_path, max_attempts=2)
     old = list(gang.pids)
     healed.isolate("b")
@@ -92,10 +120,18 @@ def test_a_node_that_is_cut_off_is_lost_and_the_next_attempt_runs_elsewhere(heal
     assert gang.handle.status()["epoch"] == 2
 
 
-@pytest.mark.parametrize("cut", [lambda hosts: hosts.cut("b", "head"), lambda hosts: hosts.cut_one_way("head", "b"),
-                                 lambda hosts: hosts.cut_one_way("b", "head")],
-                         ids=["both ways", "the node hears nothing", "the node is not heard"])
-def test_a_node_that_still_answers_its_peers_costs_nothing(healed: Hosts, tmp_path: Path, cut) -> None:
+@pytest.mark.parametrize(
+    "cut",
+    [
+        lambda hosts: hosts.cut("b", "head"),
+        lambda hosts: hosts.cut_one_way("head", "b"),
+        lambda hosts: hosts.cut_one_way("b", "head"),
+    ],
+    ids=["both ways", "the node hears nothing", "the node is not heard"],
+)
+def test_a_node_that_still_answers_its_peers_costs_nothing(
+    healed: Hosts, tmp_path: Path, cut
+) -> None:
     """What is cut is between it and the head alone: node a is asked, and it answers a."""
     gang, there = spread(tmp_path)
     cut(healed)
@@ -113,7 +149,10 @@ def test_an_outage_of_the_head_alone_costs_nothing(healed: Hosts, tmp_path: Path
     gang, there = spread(tmp_path)
     healed.isolate("head")
     gang.tell(1 - there, "'while the head was away'")
-    eventually(lambda: all(seen(name)["heard_s"] > 6 for name in "ab"), what="a silence longer than a lease")
+    eventually(
+        lambda: all(seen(name)["heard_s"] > 6 for name in "ab"),
+        what="a silence longer than a lease",
+    )
     assert [seen(name)["state"] for name in "ab"] == ["suspect"] * 2
     healed.heal()
     eventually(lambda: all(seen(name)["state"] == "alive" for name in "ab"), what="both nodes")
@@ -147,7 +186,9 @@ def told(folder: Path) -> set[int]:
 
 def take_a_name_twice(folder: str) -> int:
     """A rank's life: makes an actor on the node that it is told; told again, it kills that one and makes another of its name."""
-    made = troupe.remote(Teller).options(name="one", scheduling_strategy=On(live(folder), soft=True))
+    made = troupe.remote(Teller).options(
+        name="one", scheduling_strategy=On(live(folder), soft=True)
+    )
     first = made.remote(f"{folder}/one")
     Path(folder, f"{os.environ['TROUPE_EPOCH']}-{os.environ['RANK']}.word").read_text()
     troupe.kill(first)
@@ -164,32 +205,53 @@ def test_an_actor_that_is_made_elsewhere_has_ended_before(healed: Hosts, tmp_pat
     [inside] = eventually(lambda: told(tmp_path / "gang" / "one"), what="the launch's actor")
     b = On(seen("b")["node_id"], soft=True)
     made = troupe.remote(Teller)
-    named = made.options(name="teller", max_restarts=-1, scheduling_strategy=b).remote(str(tmp_path / "named"))
+    named = made.options(name="teller", max_restarts=-1, scheduling_strategy=b).remote(
+        str(tmp_path / "named")
+    )
     plain = made.options(scheduling_strategy=b).remote(str(tmp_path / "plain"))
-    first, other = (eventually(lambda: told(tmp_path / name), what="an actor").copy().pop() for name in ("named", "plain"))
-    eventually(lambda: [actor["node"] for actor in troupe.state.list_actors() if actor["state"] == "alive"] == ["b"] * 3,
-               what="all actors")
+    first, other = (
+        eventually(lambda: told(tmp_path / name), what="an actor").copy().pop()
+        for name in ("named", "plain")
+    )
+    eventually(
+        lambda: (
+            [actor["node"] for actor in troupe.state.list_actors() if actor["state"] == "alive"]
+            == ["b"] * 3
+        ),
+        what="all actors",
+    )
     healed.isolate("b")
     gang.tell(1 - there, "once more")
     eventually(lambda: told(tmp_path / "named") - {first}, what="the actor's next life")
     assert not running(first) and running(other)
     after = gang.handle.result(180)[1 - there]
     assert told(tmp_path / "gang" / "one") == {inside, after} and not running(inside)
-    with pytest.raises(troupe.exceptions.ActorDiedError, match="not heard of for .* and has not come back"):
+    with pytest.raises(
+        troupe.exceptions.ActorDiedError, match="not heard of for .* and has not come back"
+    ):
         troupe.get(plain.pid.remote(), timeout=60)
     healed.heal()
     eventually(lambda: not running(other), what="the end of the other one")
     troupe.kill(named)
 
 
-def test_an_actor_whose_node_is_lost_is_out_of_reach_and_goes_on_when_it_is_back(healed: Hosts, tmp_path: Path) -> None:
+def test_an_actor_whose_node_is_lost_is_out_of_reach_and_goes_on_when_it_is_back(
+    healed: Hosts, tmp_path: Path
+) -> None:
     """It reserved nothing: its node may keep it. Calls meanwhile fail at once, and say that it may be back."""
-    actor = troupe.remote(Teller).options(scheduling_strategy=On(seen("b")["node_id"], soft=True)).remote(str(tmp_path / "it"))
+    actor = (
+        troupe.remote(Teller)
+        .options(scheduling_strategy=On(seen("b")["node_id"], soft=True))
+        .remote(str(tmp_path / "it"))
+    )
     [pid] = eventually(lambda: told(tmp_path / "it"), what="the actor")
     eventually(lambda: shown(actor)["state"] == "alive", what="its address")
     healed.isolate("b")
     eventually(lambda: shown(actor)["state"] == "unavailable", what="the loss of its node")
-    with pytest.raises(troupe.exceptions.ActorUnavailableError, match="out of reach: node b is lost: not heard of for") as caught:
+    with pytest.raises(
+        troupe.exceptions.ActorUnavailableError,
+        match="out of reach: node b is lost: not heard of for",
+    ) as caught:
         troupe.get(actor.pid.remote(), timeout=60)
     assert not isinstance(caught.value, troupe.exceptions.ActorDiedError)
     assert running(pid)
@@ -207,25 +269,48 @@ def test_an_actor_fences_itself_when_its_worker_stands_still(healed: Hosts, tmp_
     """
     b = On(seen("b")["node_id"], soft=True)
     made = troupe.remote(Teller)
-    named = made.options(name="teller", max_restarts=-1, scheduling_strategy=b).remote(str(tmp_path / "named"))
+    named = made.options(name="teller", max_restarts=-1, scheduling_strategy=b).remote(
+        str(tmp_path / "named")
+    )
     plain = made.options(scheduling_strategy=b).remote(str(tmp_path / "plain"))
-    killed = made.options(name="one", lifetime="detached", scheduling_strategy=b).remote(str(tmp_path / "one"))
-    first, other, before = (eventually(lambda: told(tmp_path / name), what="an actor").copy().pop()
-                            for name in ("named", "plain", "one"))
-    eventually(lambda: [(shown(actor)["state"], shown(actor)["node"]) for actor in (named, plain, killed)] == [("alive", "b")] * 3,
-               what="the actors")
+    killed = made.options(name="one", lifetime="detached", scheduling_strategy=b).remote(
+        str(tmp_path / "one")
+    )
+    first, other, before = (
+        eventually(lambda: told(tmp_path / name), what="an actor").copy().pop()
+        for name in ("named", "plain", "one")
+    )
+    eventually(
+        lambda: (
+            [(shown(actor)["state"], shown(actor)["node"]) for actor in (named, plain, killed)]
+            == [("alive", "b")] * 3
+        ),
+        what="the actors",
+    )
     stand_still(seen("b")["pid"])
     try:
         troupe.kill(killed)
-        after = made.options(name="one", lifetime="detached", get_if_exists=True).remote(str(tmp_path / "one"))
+        after = made.options(name="one", lifetime="detached", get_if_exists=True).remote(
+            str(tmp_path / "one")
+        )
         assert troupe.get_actor("one") == after != killed
         assert shown(after)["state"] == "pending"
-        eventually(lambda: re.fullmatch("the former actor 'one' on node b, which .*: it is fenced in [0-9]+ s at the latest",
-                                        shown(after)["waiting_for"]), what="the reason why it waits")
-        eventually(lambda: not running(first) and not running(before), what="the end of those that may be made elsewhere")
+        eventually(
+            lambda: re.fullmatch(
+                "the former actor 'one' on node b, which .*: it is fenced in [0-9]+ s at the latest",
+                shown(after)["waiting_for"],
+            ),
+            what="the reason why it waits",
+        )
+        eventually(
+            lambda: not running(first) and not running(before),
+            what="the end of those that may be made elsewhere",
+        )
         assert running(other)
         assert told(tmp_path / "named") == {first}, "it has ended before its next life began"
-        assert told(tmp_path / "one") == {before}, "it has ended before the next one of its name began"
+        assert told(tmp_path / "one") == {before}, (
+            "it has ended before the next one of its name began"
+        )
     finally:
         os.kill(seen("b")["pid"], signal.SIGCONT)
     eventually(lambda: seen("b")["state"] == "alive", what="the node's return")

@@ -3,6 +3,7 @@
 Method: a task, a constructor and a method raise each kind; whatever that code does, the error that arrives is of the user's
 type and says what happened, and so it is where it is passed on and pickled again.
 """
+
 from __future__ import annotations
 
 import pickle
@@ -88,9 +89,15 @@ def _checked(kind: str, call: Any, of: type[Exception]) -> None:
         call()
     error = caught.value
     again = pickle.loads(pickle.dumps(error)) if kind != "Many" else error
-    for each in (error, again, exceptions.with_type_of(exceptions.LaunchError, error, "what happened", rank=1)):
+    for each in (
+        error,
+        again,
+        exceptions.with_type_of(exceptions.LaunchError, error, "what happened", rank=1),
+    ):
         assert isinstance(each, globals()[kind]) and "what happened" in str(each)
-        assert isinstance(each.cause, BaseException) and "what happened" in "".join(traceback.format_exception(each))
+        assert isinstance(each.cause, BaseException) and "what happened" in "".join(
+            traceback.format_exception(each)
+        )
     assert isinstance(error, of)
 
 
@@ -100,19 +107,31 @@ def test_it_says_what_happened(idle: Home, kind: str) -> None:
     _checked(kind, lambda: troupe.get(task.remote(kind), timeout=WITHIN_S), exceptions.TaskError)
     actor = troupe.remote(num_cpus=0)(Raises)
     made = actor.remote()
-    _checked(kind, lambda: troupe.get(made.method.remote(kind), timeout=WITHIN_S), exceptions.TaskError)
-    if kind not in ("Probing", "Empty"):  # a process that cannot start asks them before it has said what happened
-        _checked(kind, lambda: troupe.get(actor.remote(kind).method.remote(kind), timeout=WITHIN_S), exceptions.ActorDiedError)
+    _checked(
+        kind, lambda: troupe.get(made.method.remote(kind), timeout=WITHIN_S), exceptions.TaskError
+    )
+    if kind not in (
+        "Probing",
+        "Empty",
+    ):  # a process that cannot start asks them before it has said what happened
+        _checked(
+            kind,
+            lambda: troupe.get(actor.remote(kind).method.remote(kind), timeout=WITHIN_S),
+            exceptions.ActorDiedError,
+        )
     troupe.kill(made)
 
 
 def test_a_wait_of_another_s_is_not_this_one_s(idle: Home) -> None:
     """A get() that timed out inside a task is a TimeoutError of the task, no GetTimeoutError of the caller's get()."""
+
     @troupe.remote(max_retries=0, num_cpus=0)
     def waits() -> None:
         raise exceptions.GetTimeoutError("the task's own wait")
 
     with pytest.raises(TimeoutError, match="the task's own wait") as caught:
         troupe.get(waits.remote(), timeout=WITHIN_S)
-    assert isinstance(caught.value, exceptions.TaskError) and not isinstance(caught.value, exceptions.GetTimeoutError)
+    assert isinstance(caught.value, exceptions.TaskError) and not isinstance(
+        caught.value, exceptions.GetTimeoutError
+    )
     assert isinstance(caught.value.cause, exceptions.GetTimeoutError)

@@ -4,6 +4,7 @@ Method: two workers of this machine that are as two hosts (--force-tcp), actors 
 host. The kernel tells when an actor's process has ended (a pidfd). That one goes on is seen by a call that it answers after
 all that was let go of here was looked at.
 """
+
 from __future__ import annotations
 
 import os
@@ -110,11 +111,17 @@ def found(value: Any) -> Any:
 
 def on(node: str, cls: type = Holder, *args: Any, **options: Any) -> Any:
     strategy = NodeAffinitySchedulingStrategy(node, soft=False)
-    return troupe.remote(num_cpus=0)(cls).options(scheduling_strategy=strategy, **options).remote(*args)
+    return (
+        troupe.remote(num_cpus=0)(cls)
+        .options(scheduling_strategy=strategy, **options)
+        .remote(*args)
+    )
 
 
 def task(function: Any, node: str, **options: Any) -> Any:
-    return troupe.remote(function).options(scheduling_strategy=NodeAffinitySchedulingStrategy(node, soft=False), **options)
+    return troupe.remote(function).options(
+        scheduling_strategy=NodeAffinitySchedulingStrategy(node, soft=False), **options
+    )
 
 
 def done(ref: Any) -> Any:
@@ -123,22 +130,29 @@ def done(ref: Any) -> Any:
 
 def no_lives(*holders: Any) -> None:
     """Nothing is kept of lives here and there, but those of the holders themselves."""
-    eventually(lambda: native._object_figures()["lives"] <= len(holders), what="the end of all other lives here")
+    eventually(
+        lambda: native._object_figures()["lives"] <= len(holders),
+        what="the end of all other lives here",
+    )
     for each in holders:
-        eventually(lambda each=each: done(each.lives.remote()) == 0, what="the end of all lives there")
+        eventually(
+            lambda each=each: done(each.lives.remote()) == 0, what="the end of all lives there"
+        )
 
 
 def large(handle: Any) -> dict:
     return {"handle": handle, "bulk": np.zeros(2 * MIB, dtype=np.uint8)}
 
 
-WAYS = {"plain": lambda handle: handle,
-        "in a value": lambda handle: {"handle": handle},
-        "in a large value": large,
-        "in a value that was put": lambda handle: troupe.put([handle]),
-        "in a large value that was put": lambda handle: troupe.put(large(handle)),
-        "behind a ref": lambda handle: [troupe.put([handle])],
-        "behind a ref of a large value": lambda handle: {"handle": [troupe.put(large(handle))]}}
+WAYS = {
+    "plain": lambda handle: handle,
+    "in a value": lambda handle: {"handle": handle},
+    "in a large value": large,
+    "in a value that was put": lambda handle: troupe.put([handle]),
+    "in a large value that was put": lambda handle: troupe.put(large(handle)),
+    "behind a ref": lambda handle: [troupe.put([handle])],
+    "behind a ref of a large value": lambda handle: {"handle": [troupe.put(large(handle))]},
+}
 
 
 @pytest.mark.parametrize("way", WAYS)
@@ -150,7 +164,9 @@ def test_as_an_argument(hosts: dict[str, str], way: str) -> None:
     all_looked_at()
     assert done(holder.pid_of.remote("it")) == watched.pid
     all_looked_at()
-    assert done(holder.pid_of.remote("it")) == watched.pid, "once more, with all that came for the first"
+    assert done(holder.pid_of.remote("it")) == watched.pid, (
+        "once more, with all that came for the first"
+    )
     done(holder.drop.remote())
     watched.ends()
     no_lives(holder)
@@ -167,7 +183,11 @@ def test_as_a_result(hosts: dict[str, str], way: str) -> None:
     del given
     all_looked_at()
     assert done(actor.pid.remote()) == watched.pid
-    done(holder.keep.remote("it", maker.__ray_call__.remote(lambda self, handle: make(handle), actor)))
+    done(
+        holder.keep.remote(
+            "it", maker.__ray_call__.remote(lambda self, handle: make(handle), actor)
+        )
+    )
     del actor
     all_looked_at()
     assert done(holder.pid_of.remote("it")) == watched.pid
@@ -279,13 +299,19 @@ def test_on_three_hosts_it_ends_with_the_last(hosts: dict[str, str]) -> None:
             done(each.keep.remote("it", {"handle": actor}))
         kept = [actor]
         del actor
-        lets_go = [lambda: done(holders[0].drop.remote()), lambda: done(holders[1].drop.remote()), kept.clear]
-        for each in lets_go[last + 1:] + lets_go[:last]:
+        lets_go = [
+            lambda: done(holders[0].drop.remote()),
+            lambda: done(holders[1].drop.remote()),
+            kept.clear,
+        ]
+        for each in lets_go[last + 1 :] + lets_go[:last]:
             each()
             all_looked_at()
             assert watched.lives()
         holder = holders[last] if last < 2 else None
-        assert (done(holder.pid_of.remote("it")) if holder is not None else done(kept[0].pid.remote())) == watched.pid
+        assert (
+            done(holder.pid_of.remote("it")) if holder is not None else done(kept[0].pid.remote())
+        ) == watched.pid
         lets_go[last]()
         watched.ends()
         no_lives(maker, *holders)
@@ -376,7 +402,10 @@ def test_who_handed_it_on_and_is_killed_takes_nothing_along(hosts: dict[str, str
     done(middle.keep.remote("it", [actor]))
     del actor
     done(middle.pass_on.remote(last, "it"))
-    eventually(lambda: native._object_figures()["lives"] == before + 2, what="the lives of the actor and of the last one alone")
+    eventually(
+        lambda: native._object_figures()["lives"] == before + 2,
+        what="the lives of the actor and of the last one alone",
+    )
     killed(middle)
     eventually(lambda: native._object_figures()["lent"] == 0, what="the end of what it held")
     all_looked_at()
@@ -411,8 +440,10 @@ def test_a_neighbour_of_the_maker_that_handed_it_on_and_is_killed(hosts: dict[st
     pid = done(neighbour.pid_of.remote("it"))
     done(neighbour.pass_on.remote(last, "it"))
     killed(neighbour)
-    eventually(lambda: done(maker.__ray_call__.remote(lambda self: native._object_figures()["lent"])) == 0,
-               what="the end of what it held")
+    eventually(
+        lambda: done(maker.__ray_call__.remote(lambda self: native._object_figures()["lent"])) == 0,
+        what="the end of what it held",
+    )
     assert done(last.pid_of.remote("passed")) == pid
     done(last.drop.remote())
     troupe.kill(maker)

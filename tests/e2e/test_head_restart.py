@@ -3,6 +3,7 @@
 Method: a real head is killed with SIGKILL while a driver waits, and started again by `troupe start --head`,
 with a driver on the head's host and one that came by TLS and a token.
 """
+
 from __future__ import annotations
 
 import os
@@ -18,7 +19,10 @@ from conftest import TIMEOUT_S, Home, eventually, processes_of, running
 def start(home: Home) -> dict:
     """A head and a worker, with a zygote that is ready."""
     started = home.json("start", "--head", "--port", "0", "--num-cpus", "8", "--node-name", "one")
-    eventually(lambda: all(node["zygote_ready"] for node in home.json("status")["nodes"]), what="the zygote")
+    eventually(
+        lambda: all(node["zygote_ready"] for node in home.json("status")["nodes"]),
+        what="the zygote",
+    )
     return started
 
 
@@ -39,8 +43,13 @@ class Driver:
     """A program that drives the cluster; its lines are read one by one."""
 
     def __init__(self, code: str, env: dict[str, str] | None = None) -> None:
-        self.process = subprocess.Popen([sys.executable, "-u", "-c", code], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-                                        text=True, env={**os.environ, **(env or {})})
+        self.process = subprocess.Popen(
+            [sys.executable, "-u", "-c", code],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            env={**os.environ, **(env or {})},
+        )
 
     def line(self) -> str:
         assert self.process.stdout is not None
@@ -72,7 +81,9 @@ print(distributed(processes=1, remote=True)(lambda: "next").submit().result(60),
 
 
 @pytest.mark.parametrize("remote", [False, True], ids=["same host", "by token"])
-def test_a_launch_in_progress_ends_with_its_results(home: Home, tmp_path: Path, remote: bool) -> None:
+def test_a_launch_in_progress_ends_with_its_results(
+    home: Home, tmp_path: Path, remote: bool
+) -> None:
     head = start(home)
     token = home.token("--role", "client", "--single-use") if remote else None
     env = {"TROUPE_HOME": str(tmp_path / "elsewhere")} if remote else None
@@ -129,8 +140,13 @@ except troupe.exceptions.ActorDiedError:
 
 def test_actors_and_names_survive(home: Home) -> None:
     head = start(home)
-    process = subprocess.Popen([sys.executable, "-u", "-c", ACTORS.format(address=head["address"])], stdin=subprocess.PIPE,
-                               stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    process = subprocess.Popen(
+        [sys.executable, "-u", "-c", ACTORS.format(address=head["address"])],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
     assert process.stdout is not None
     assert process.stdout.readline() == "1\n"
     restart(home, head)
@@ -170,16 +186,24 @@ except troupe.exceptions.ConnectionError as error:
 """
     done = home.python(code)
     assert done.returncode == 0, done.stderr
-    assert "embedded cluster" in done.stdout and "was killed by signal 9" in done.stdout, done.stdout
+    assert "embedded cluster" in done.stdout and "was killed by signal 9" in done.stdout, (
+        done.stdout
+    )
     eventually(lambda: not processes_of(home.test_id), what="the end of the embedded cluster")
 
 
 def test_two_heads_on_one_state_are_refused(home: Home) -> None:
     head = home.json("start", "--head", "--no-worker", "--port", "0")
-    binary = Path(os.environ["TROUPE_BIN_DIR"]) / "troupe-head" if "TROUPE_BIN_DIR" in os.environ else None
+    binary = (
+        Path(os.environ["TROUPE_BIN_DIR"]) / "troupe-head"
+        if "TROUPE_BIN_DIR" in os.environ
+        else None
+    )
     if binary is None:
         pytest.skip("needs TROUPE_BIN_DIR")
-    second = subprocess.run([binary, f"--state-dir={head['state']}"], capture_output=True, text=True, timeout=TIMEOUT_S)
+    second = subprocess.run(
+        [binary, f"--state-dir={head['state']}"], capture_output=True, text=True, timeout=TIMEOUT_S
+    )
     assert second.returncode == 1
     assert f"another head (pid {head['pid']}) runs on" in second.stderr
     assert home.json("status")["pid"] == head["pid"]
@@ -211,7 +235,9 @@ print(troupe.get(maker.end.remote()), flush=True)
 """
 
 
-def test_an_actor_hears_of_the_actors_that_it_has_made_from_the_head_that_comes_back(home: Home, tmp_path: Path) -> None:
+def test_an_actor_hears_of_the_actors_that_it_has_made_from_the_head_that_comes_back(
+    home: Home, tmp_path: Path
+) -> None:
     """One has no room before the head is killed, and begins after it came back."""
     head = start(home)
     driver = Driver(NESTED.format(address=head["address"], gate=str(tmp_path / "go")))

@@ -2,6 +2,7 @@
 
 Method: each common mistake once, through a real launch where it gets that far; the text is looked at.
 """
+
 from __future__ import annotations
 
 import linecache
@@ -17,14 +18,17 @@ from troupe.launch import distributed, ray_launch
 
 
 @pytest.mark.parametrize("decorator", [distributed, ray_launch])
-@pytest.mark.parametrize("args, options, text", [
-    ((2,), {}, r"\(2\) does not say of what: gpus=N .* or processes=N"),
-    ((), {"num_gpus": 2}, r"has no num_gpus=: gpus=N is the number of ranks"),
-    ((), {"num_workers": 2}, r"has no num_workers=: gpus=N .* or processes=N"),
-    ((), {"processes": 1, "detach": True}, r"has no detach=: options\(detach=True\)"),
-    ((), {"colour": 1}, r"has no colour=: it takes gpus, processes"),
-    ((len,), {}, r"neither given: @(distributed|ray_launch)\(processes=4\)"),
-])
+@pytest.mark.parametrize(
+    "args, options, text",
+    [
+        ((2,), {}, r"\(2\) does not say of what: gpus=N .* or processes=N"),
+        ((), {"num_gpus": 2}, r"has no num_gpus=: gpus=N is the number of ranks"),
+        ((), {"num_workers": 2}, r"has no num_workers=: gpus=N .* or processes=N"),
+        ((), {"processes": 1, "detach": True}, r"has no detach=: options\(detach=True\)"),
+        ((), {"colour": 1}, r"has no colour=: it takes gpus, processes"),
+        ((len,), {}, r"neither given: @(distributed|ray_launch)\(processes=4\)"),
+    ],
+)
 def test_options_that_are_none(decorator: Any, args: tuple, options: dict, text: str) -> None:
     with pytest.raises(TypeError, match=text):
         decorator(*args, **options)
@@ -42,7 +46,10 @@ def test_functions_that_ranks_cannot_run() -> None:
     with pytest.raises(TypeError, match="yields yields, .*\n  return a list"):
         distributed(processes=1)(yields)
     with pytest.raises(TypeError, match="Trainer.train is a method"):
-        exec("class Trainer:\n    @distributed(processes=1)\n    def train(self): pass\n", {"distributed": distributed, "__name__": __name__})
+        exec(
+            "class Trainer:\n    @distributed(processes=1)\n    def train(self): pass\n",
+            {"distributed": distributed, "__name__": __name__},
+        )
     with pytest.raises(TypeError, match="say @staticmethod above it"):
         distributed(processes=1)(staticmethod(len))
 
@@ -67,7 +74,10 @@ def test_methods_that_can_be_launched(idle: Home) -> None:
 
 
 def test_gpus_that_are_not_there(idle: Home) -> None:
-    with pytest.raises(exceptions.PlacementError, match="no node of the cluster has a GPU: processes= is for ranks without"):
+    with pytest.raises(
+        exceptions.PlacementError,
+        match="no node of the cluster has a GPU: processes= is for ranks without",
+    ):
         distributed(gpus=2, remote=True)(len).submit([])
 
 
@@ -82,7 +92,9 @@ with troupe.init(num_cpus=2, num_gpus=2, labels={"gpu_type": "A10"}):
         print(error)
 """
     done = idle.python(code)
-    assert done.returncode == 0 and "GPUs of the cluster: 2 x A10" in done.stdout, done.stdout + done.stderr
+    assert done.returncode == 0 and "GPUs of the cluster: 2 x A10" in done.stdout, (
+        done.stdout + done.stderr
+    )
 
 
 def test_more_cpus_than_are_there(idle: Home) -> None:
@@ -104,18 +116,27 @@ with troupe.init(num_cpus=3):
     done = idle.python(code)
     several, one, task, other = done.stdout.splitlines()
     begin = "3 CPU in all, at most 3 on one node: troupe start --num-cpus N starts a node that offers N, whatever its machine has; with "
-    assert several.endswith(f"|  {begin}cpus_per_rank=0.4285 there are enough for all"), done.stdout + done.stderr
-    assert one.endswith(f'|  {begin}{{"CPU": 3}} there are enough for all') and task.endswith(f"{begin}num_cpus=3 there are enough for all")
-    assert "licence" in other and "--num-cpus" not in other and done.returncode == 0, done.stdout + done.stderr
+    assert several.endswith(f"|  {begin}cpus_per_rank=0.4285 there are enough for all"), (
+        done.stdout + done.stderr
+    )
+    assert one.endswith(f'|  {begin}{{"CPU": 3}} there are enough for all') and task.endswith(
+        f"{begin}num_cpus=3 there are enough for all"
+    )
+    assert "licence" in other and "--num-cpus" not in other and done.returncode == 0, (
+        done.stdout + done.stderr
+    )
 
 
 def test_a_cause_of_whole_sentences_is_not_gone_on_with(idle: Home) -> None:
     """Where its last line would read as a part of what follows."""
+
     @distributed(processes=1, remote=True)
     def fails() -> None:
         raise ValueError("It is not here. It is built on a host that has it installed.")
 
-    with pytest.raises(ValueError, match=r"that has it installed\.\n  on one after [\d.]+ s \(epoch 1 of 1\)\n"):
+    with pytest.raises(
+        ValueError, match=r"that has it installed\.\n  on one after [\d.]+ s \(epoch 1 of 1\)\n"
+    ):
         fails.submit().result(60)
 
 
@@ -124,7 +145,11 @@ def test_what_a_rank_wrote_and_went_on_from_is_not_what_failed(idle: Home) -> No
     def fails() -> None:
         import sys
 
-        print("RuntimeError: Distributed package doesn't have MPI built in.", file=sys.stderr, flush=True)
+        print(
+            "RuntimeError: Distributed package doesn't have MPI built in.",
+            file=sys.stderr,
+            flush=True,
+        )
         raise ValueError("another cause")
 
     with pytest.raises(ValueError, match="another cause") as caught:
@@ -141,14 +166,23 @@ def test_nccl_on_ranks_without_gpus(idle: Home) -> None:
 
         dist.init_process_group("nccl")
 
-    with pytest.raises(exceptions.LaunchError, match=r'(?s)try: test_hints.py, line \d+: dist.init_process_group\("nccl"\)\n +needs a GPU, '
-                       r"and these ranks have none: gpus=N.*init_process_group\(\) without a backend"):
+    with pytest.raises(
+        exceptions.LaunchError,
+        match=r'(?s)try: test_hints.py, line \d+: dist.init_process_group\("nccl"\)\n +needs a GPU, '
+        r"and these ranks have none: gpus=N.*init_process_group\(\) without a backend",
+    ):
         train.submit().result(60)
 
 
-@pytest.mark.parametrize("line", [
-    'torch.zeros(1, device="cuda")', "torch.zeros(1).cuda()", "torch.cuda.set_device(0)",
-    "(dist.init_process_group(), torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(1, 1), device_ids=[0]))"])
+@pytest.mark.parametrize(
+    "line",
+    [
+        'torch.zeros(1, device="cuda")',
+        "torch.zeros(1).cuda()",
+        "torch.cuda.set_device(0)",
+        "(dist.init_process_group(), torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(1, 1), device_ids=[0]))",
+    ],
+)
 def test_cuda_on_ranks_without_gpus(idle: Home, line: str, tmp_path: Path) -> None:
     """The line is the program's own, and none of a library that it calls."""
     pytest.importorskip("torch")
@@ -159,7 +193,9 @@ def test_cuda_on_ranks_without_gpus(idle: Home, line: str, tmp_path: Path) -> No
     with pytest.raises(exceptions.LaunchError) as caught:
         distributed(processes=1, remote=True)(names["train"]).submit().result(60)
     text = str(caught.value)
-    assert f"try: program.py, line 3: {line}\n" in text and "torch.cuda.is_available()" in text, text
+    assert f"try: program.py, line 3: {line}\n" in text and "torch.cuda.is_available()" in text, (
+        text
+    )
 
 
 def test_ray_itself_in_a_driver(idle: Home, capsys: pytest.CaptureFixture) -> None:
@@ -175,7 +211,10 @@ def test_ray_itself_in_a_driver(idle: Home, capsys: pytest.CaptureFixture) -> No
 
     with pytest.raises(ModuleNotFoundError):
         drive.distributed()
-    assert 'drive imports ray, which is Ray itself, beside this cluster: api="troupe"' in capsys.readouterr().err
+    assert (
+        'drive imports ray, which is Ray itself, beside this cluster: api="troupe"'
+        in capsys.readouterr().err
+    )
 
     @ray_launch(processes=1, remote=True)
     def right() -> bool:
@@ -200,7 +239,9 @@ def test_an_error_in_a_notebooks_cell_shows_its_line(idle: Home) -> None:
     linecache.cache[name] = (len(CELL), None, CELL.splitlines(True), name)
     names: dict[str, Any] = {"__name__": "__main__"}
     exec(compile(CELL, name, "exec"), names)
-    with pytest.raises(ZeroDivisionError, match="line 4, in fails\n *return x / 0  # in a cell\n") as first:
+    with pytest.raises(
+        ZeroDivisionError, match="line 4, in fails\n *return x / 0  # in a cell\n"
+    ) as first:
         distributed(processes=1, remote=True)(names["fails"]).submit().result(60)
     assert isinstance(first.value, exceptions.LaunchError)
     with pytest.raises(ZeroDivisionError, match="line 4, in fails\n *return x / 0  # in a cell\n"):

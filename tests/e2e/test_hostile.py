@@ -6,6 +6,7 @@ the head's TCP port and Unix socket, the worker's TCP port and Unix socket (wher
 too), an actor's door behind the worker's port, and the socket by which the worker hands connections over
 to it. An actor's own call socket, for processes of this user, is in tests/actors/test_call_hostile.py.
 """
+
 from __future__ import annotations
 
 import os
@@ -31,10 +32,15 @@ from troupe._cluster import session
 
 cloudpickle.register_pickle_by_value(sys.modules[__name__])  # actors would not find this file
 
-HANDSHAKE_S = 5.0   # and a Hello
+HANDSHAKE_S = 5.0  # and a Hello
 LIMIT_S = 10 * HANDSHAKE_S
-TRIES = 5           # of what a busy machine may be too slow for
-SPEAKING = ["head-tcp", "head-unix", "worker-tcp", "worker-unix"]  # those who speak control messages
+TRIES = 5  # of what a busy machine may be too slow for
+SPEAKING = [
+    "head-tcp",
+    "head-unix",
+    "worker-tcp",
+    "worker-unix",
+]  # those who speak control messages
 TLS = ["head-tcp", "worker-tcp", "actor"]
 ALL = [*SPEAKING, "actor", "handover"]
 BLOB = {"sha256": bytes(32), "offset": 0}
@@ -46,13 +52,19 @@ class Echo:
 
 
 def hello(**fields: object) -> bytes:
-    return native.encode_message("Hello", {"version": 1, "version_min": 1, "role": "client", "name": "stranger", **fields})
+    return native.encode_message(
+        "Hello", {"version": 1, "version_min": 1, "role": "client", "name": "stranger", **fields}
+    )
 
 
 @pytest.fixture(scope="module")
-def authority(doors: dict[str, Door], shared_home: Home, tmp_path_factory: pytest.TempPathFactory) -> Authority:
+def authority(
+    doors: dict[str, Door], shared_home: Home, tmp_path_factory: pytest.TempPathFactory
+) -> Authority:
     if shutil.which("openssl") is None:
-        pytest.skip("the command `openssl` is not installed: there is nothing to make hostile certificates with")
+        pytest.skip(
+            "the command `openssl` is not installed: there is nothing to make hostile certificates with"
+        )
     [cluster] = (shared_home.path / "clusters").iterdir()
     return Authority(cluster / "head", cluster.name, tmp_path_factory.mktemp("certificates"))
 
@@ -62,10 +74,22 @@ def doors(shared_home: Home) -> Iterator[dict[str, Door]]:
     """Every listener by name; this process is connected as a driver that reaches the actor over TLS."""
     started = shared_home.json("start", "--head", "--no-worker", "--port", "0")
     token = shared_home.token("--role", "client")
-    shared_home.run("start", "--address", started["address"], "--token-file", shared_home.token(), "--node-name", "one",
-                    "--num-cpus", "4", "--force-tcp")
+    shared_home.run(
+        "start",
+        "--address",
+        started["address"],
+        "--token-file",
+        shared_home.token(),
+        "--node-name",
+        "one",
+        "--num-cpus",
+        "4",
+        "--force-tcp",
+    )
     troupe.init(started["address"])
-    eventually(lambda: all(node["zygote_ready"] for node in troupe.state.list_nodes()), what="the zygote")
+    eventually(
+        lambda: all(node["zygote_ready"] for node in troupe.state.list_nodes()), what="the zygote"
+    )
     actor = troupe.remote(Echo).remote()
     assert troupe.get(actor.echo.remote(0), timeout=60) == 0
     status = session.current().request("GetStatus", {})[1]
@@ -78,7 +102,9 @@ def doors(shared_home: Home) -> Iterator[dict[str, Door]]:
     [handover] = (str(path) for path in sockets.glob("*.tls"))
 
     def at_head() -> None:
-        control = native.ControlClient.connect(started["address"], token_file=token, timeout=LIMIT_S)
+        control = native.ControlClient.connect(
+            started["address"], token_file=token, timeout=LIMIT_S
+        )
         assert control.request("GetStatus", {}, b"", LIMIT_S)[1]["pid"] == status["pid"]
         control.close()
 
@@ -88,7 +114,9 @@ def doors(shared_home: Home) -> Iterator[dict[str, Door]]:
         control.close()
 
     def at_worker() -> None:
-        control = session.current().control.connect_worker(*node_port, node["node"], timeout=LIMIT_S)
+        control = session.current().control.connect_worker(
+            *node_port, node["node"], timeout=LIMIT_S
+        )
         assert not control.request("GetBlob", BLOB, b"", LIMIT_S)[1]["found"]
         control.close()
 
@@ -102,13 +130,24 @@ def doors(shared_home: Home) -> Iterator[dict[str, Door]]:
         assert troupe.get(actor.echo.remote("there"), timeout=LIMIT_S) == "there"
 
     status_socket = str(started["socket"])
-    yield {door.name: door for door in (
-        Door("head-tcp", status["pid"], (head_host, int(head_port)), at_head),
-        Door("worker-tcp", node["pid"], node_port, at_worker),
-        Door("actor", place["pid"], node_port, at_actor, server_name=place["process"], source="127.0.0.10"),
-        Door("handover", place["pid"], handover, at_actor, kind=socket.SOCK_SEQPACKET),
-        Door("head-unix", status["pid"], status_socket, at_head_locally),
-        Door("worker-unix", node["pid"], node_socket, at_worker_locally))}
+    yield {
+        door.name: door
+        for door in (
+            Door("head-tcp", status["pid"], (head_host, int(head_port)), at_head),
+            Door("worker-tcp", node["pid"], node_port, at_worker),
+            Door(
+                "actor",
+                place["pid"],
+                node_port,
+                at_actor,
+                server_name=place["process"],
+                source="127.0.0.10",
+            ),
+            Door("handover", place["pid"], handover, at_actor, kind=socket.SOCK_SEQPACKET),
+            Door("head-unix", status["pid"], status_socket, at_head_locally),
+            Door("worker-unix", node["pid"], node_socket, at_worker_locally),
+        )
+    }
     troupe.shutdown()
 
 
@@ -121,7 +160,11 @@ def door(request: pytest.FixtureRequest, doors: dict[str, Door]) -> Iterator[Doo
     before = here.descriptors()
     yield here
     here.ordinary()
-    eventually(lambda: here.descriptors() <= before, timeout=LIMIT_S, what=f"the return of descriptors ({before})")
+    eventually(
+        lambda: here.descriptors() <= before,
+        timeout=LIMIT_S,
+        what=f"the return of descriptors ({before})",
+    )
 
 
 def every(names: list[str]) -> pytest.MarkDecorator:
@@ -137,18 +180,23 @@ def every_door(doors: dict[str, Door]) -> Iterator[list[Door]]:
     yield list(doors.values())
     for name, door in doors.items():
         door.ordinary()
-        eventually(lambda: door.descriptors() <= before[name], timeout=LIMIT_S,
-                   what=f"the return of descriptors ({name}: {before[name]})")
+        eventually(
+            lambda: door.descriptors() <= before[name],
+            timeout=LIMIT_S,
+            what=f"the return of descriptors ({name}: {before[name]})",
+        )
 
 
 def test_the_slow_are_ended_at_the_limit(every_door: list[Door], authority: Authority) -> None:
     """Silent; with half a beginning; with a byte now and then; and the same beyond TLS."""
     peers, trickling = [], {}
-    known = authority.issue("client")  # a worker's handshake needs one; that its holder may do what it does is not said yet
+    known = authority.issue(
+        "client"
+    )  # a worker's handshake needs one; that its holder may do what it does is not said yet
     for door in every_door:
         beginning = client_hello(door.server_name) if door.tls else hello()
         peers += [door.connect(), door.connect()]
-        say(peers[-1], beginning[:len(beginning) // 2])
+        say(peers[-1], beginning[: len(beginning) // 2])
         trickling[door.connect()] = beginning
         if door.name in ("head-tcp", "worker-tcp"):
             peers += [door.enter(known), door.enter(known)]
@@ -157,7 +205,9 @@ def test_the_slow_are_ended_at_the_limit(every_door: list[Door], authority: Auth
     for door in every_door:
         door.ordinary()
     over = trickle(trickling, every=0.3, seconds=LIMIT_S)
-    assert len(over) == len(trickling), f"after {LIMIT_S:g} s there are {len(trickling) - len(over)} that say a byte now and then"
+    assert len(over) == len(trickling), (
+        f"after {LIMIT_S:g} s there are {len(trickling) - len(over)} that say a byte now and then"
+    )
     for peer in over:
         peer.close()
     for peer in peers:
@@ -168,7 +218,10 @@ def test_the_slow_are_ended_at_the_limit(every_door: list[Door], authority: Auth
 def many_descriptors() -> Iterator[None]:
     """This process may have a descriptor for every peer."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (hard if hard < 4096 and hard != resource.RLIM_INFINITY else 4096, hard))
+    resource.setrlimit(
+        resource.RLIMIT_NOFILE,
+        (hard if hard < 4096 and hard != resource.RLIM_INFINITY else 4096, hard),
+    )
     yield
     resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
 
@@ -195,12 +248,17 @@ def few_are_held(door: Door, most: int) -> tuple[bool, list[socket.socket]]:
     return False, peers
 
 
-def test_of_hundreds_of_half_open_ones_few_are_held_and_all_are_ended(many_descriptors: None, every_door: list[Door]) -> None:
+def test_of_hundreds_of_half_open_ones_few_are_held_and_all_are_ended(
+    many_descriptors: None, every_door: list[Door]
+) -> None:
     """16 of an address are held at a time; of a Unix socket, where all are this user, 256."""
     peers = []
     for door in every_door:
         before = door.descriptors()
-        if door.name in ("actor", "handover"):  # which take over all that the worker hands over, and then look at them
+        if door.name in (
+            "actor",
+            "handover",
+        ):  # which take over all that the worker hands over, and then look at them
             peers += silent(door, 120)
         elif not door.tls:
             peers += silent(door, 300)
@@ -214,7 +272,9 @@ def test_of_hundreds_of_half_open_ones_few_are_held_and_all_are_ended(many_descr
                 if few:
                     break
             else:
-                pytest.fail(f"{door.name} holds more than 16 that have said nothing: {door.kinds()}")
+                pytest.fail(
+                    f"{door.name} holds more than 16 that have said nothing: {door.kinds()}"
+                )
     for door in every_door:
         door.ordinary()
     for peer in peers:
@@ -253,7 +313,9 @@ def unauthenticated() -> dict[str, bytes]:
         "4 billion segments": header(body=16) + b"\xff" * 16,
         "100 segments": header(body=800) + (99).to_bytes(4, "little") + bytes(796),
         "another message": native.encode_message("GetStatus", {}),
-        "a list that grows": bombed(native.encode_message("ClusterStatus", {"nodes": [{"name": "one"}]})),
+        "a list that grows": bombed(
+            native.encode_message("ClusterStatus", {"nodes": [{"name": "one"}]})
+        ),
         "nested without an end": looped(hello(name="a", host="b", csr=b"c")),
     }
 
@@ -278,14 +340,18 @@ def peers_frames() -> dict[str, bytes]:
         "4 billion segments": header(body=16) + b"\xff" * 16,
         "no body": header(),
         "words": b"GET / HTTP/1.1\r\n\r\n",
-        "a list that grows": bombed(native.encode_message("ClusterStatus", {"nodes": [{"name": "one"}]})),
+        "a list that grows": bombed(
+            native.encode_message("ClusterStatus", {"nodes": [{"name": "one"}]})
+        ),
         "nested without an end": looped(hello(name="a", host="b", csr=b"c")),
     }
 
 
 @every(SPEAKING)
 @pytest.mark.parametrize("what", peers_frames())
-def test_a_known_peer_that_breaks_a_limit_is_ended(door: Door, authority: Authority, what: str) -> None:
+def test_a_known_peer_that_breaks_a_limit_is_ended(
+    door: Door, authority: Authority, what: str
+) -> None:
     peer = door.enter(authority.issue("client") if door.tls else None)
     say(peer, hello())
     peer.settimeout(LIMIT_S)
@@ -295,7 +361,9 @@ def test_a_known_peer_that_breaks_a_limit_is_ended(door: Door, authority: Author
 
 
 @every(SPEAKING)
-def test_a_known_peer_that_says_what_is_not_its_to_say_is_answered(door: Door, authority: Authority) -> None:
+def test_a_known_peer_that_says_what_is_not_its_to_say_is_answered(
+    door: Door, authority: Authority
+) -> None:
     peer = door.enter(authority.issue("client") if door.tls else None)
     say(peer, hello())
     peer.settimeout(LIMIT_S)
@@ -325,7 +393,9 @@ def refused(door: Door, certificate: Path | None, greeting: bytes) -> str:
 
 @every(TLS[:2])
 def test_tokens_that_are_none(door: Door) -> None:
-    at_head = door.name == "head-tcp"  # a worker takes no tokens: without a certificate the handshake fails
+    at_head = (
+        door.name == "head-tcp"
+    )  # a worker takes no tokens: without a certificate the handshake fails
     text = refused(door, None, hello())
     assert "neither a token" in text and "troupe token create" in text if at_head else not text
     unknown = refused(door, None, hello(token_id="01" * 16, proof=bytes(32)))
@@ -346,7 +416,9 @@ def test_tokens_of_every_wrong_kind(doors: dict[str, Door], shared_home: Home) -
             eventually(lambda: not accepted(address, token), what="the end of the token")
             native.ControlClient.connect(address, token_file=token, timeout=LIMIT_S)
     door.ordinary()
-    eventually(lambda: door.descriptors() <= before, timeout=LIMIT_S, what="the return of descriptors")
+    eventually(
+        lambda: door.descriptors() <= before, timeout=LIMIT_S, what="the return of descriptors"
+    )
 
 
 def accepted(address: str, token: str) -> bool:
@@ -358,14 +430,36 @@ def accepted(address: str, token: str) -> bool:
 
 
 @every(TLS)
-def test_certificates_that_are_out_of_date_or_of_somebody_else(door: Door, authority: Authority, tmp_path: Path) -> None:
+def test_certificates_that_are_out_of_date_or_of_somebody_else(
+    door: Door, authority: Authority, tmp_path: Path
+) -> None:
     at_head = door.name == "head-tcp"  # the others refuse in the handshake
     expired = refused(door, authority.issue("client", days=-1), hello())
     assert "expired" in expired if at_head else not expired
     stranger = tmp_path / "stranger"
-    subprocess.run(["openssl", "req", "-x509", "-newkey", "ed25519", "-nodes", "-days", "1", "-subj", "/CN=troupe", "-keyout",
-                    str(stranger), "-out", f"{stranger}.crt", "-addext", "subjectAltName=URI:troupe://" + "a" * 32 +
-                    "/client/" + "b" * 32], check=True, capture_output=True, timeout=60)
+    subprocess.run(
+        [
+            "openssl",
+            "req",
+            "-x509",
+            "-newkey",
+            "ed25519",
+            "-nodes",
+            "-days",
+            "1",
+            "-subj",
+            "/CN=troupe",
+            "-keyout",
+            str(stranger),
+            "-out",
+            f"{stranger}.crt",
+            "-addext",
+            "subjectAltName=URI:troupe://" + "a" * 32 + "/client/" + "b" * 32,
+        ],
+        check=True,
+        capture_output=True,
+        timeout=60,
+    )
     with open(stranger, "a") as file:
         file.write(Path(f"{stranger}.crt").read_text())
     of_another = refused(door, stranger, hello())
@@ -386,7 +480,9 @@ def test_what_is_handed_over_must_be_a_connection(door: Door) -> None:
 
 
 @every(["head-tcp", "worker-tcp"])
-def test_silent_connections_of_an_address_keep_nobody_of_it_out(door: Door, many_descriptors: None) -> None:
+def test_silent_connections_of_an_address_keep_nobody_of_it_out(
+    door: Door, many_descriptors: None
+) -> None:
     """More of them than an address may have, and new ones whenever some are sent away: who speaks gets in each time."""
     assert isinstance(door.address, tuple)
     silent = [socket.create_connection(door.address, timeout=60) for _ in range(64)]

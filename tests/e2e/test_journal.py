@@ -1,4 +1,5 @@
 """The head's journal as an operator meets it: check, damage, refusal, repair; a full disk; snapshots."""
+
 from __future__ import annotations
 
 import os
@@ -33,7 +34,11 @@ def test_a_damaged_journal_is_refused_checked_and_repaired(home: Home) -> None:
     data[len(data) // 2] ^= 4
     log.write_bytes(data)
     refused = home.run("start", "--head", "--no-worker", ok=False)
-    assert refused.returncode == 1 and "is damaged" in refused.stderr and "troupe journal repair" in refused.stderr
+    assert (
+        refused.returncode == 1
+        and "is damaged" in refused.stderr
+        and "troupe journal repair" in refused.stderr
+    )
     checked = home.run("journal", "check", str(folder), ok=False)
     assert checked.returncode == 1 and "is damaged" in checked.stderr
     assert "are given up" in home.run("journal", "repair").stdout
@@ -77,24 +82,33 @@ def test_snapshots_bound_the_journal(home: Home) -> None:
     finally:
         executables.end([head.process])
     checked = home.run("journal", "check", str(home.path / "cluster")).stdout
-    assert int(checked.split(" events")[0].rsplit(" ", 1)[1]) < 600, checked  # of more than a thousand
+    assert int(checked.split(" events")[0].rsplit(" ", 1)[1]) < 600, (
+        checked
+    )  # of more than a thousand
 
 
-FAULTS = pytest.mark.skipif(b"TROUPE_FAULTS" not in Path(os.environ.get("TROUPE_BIN_DIR", "/nonexistent"),
-                                                         "troupe-head").read_bytes()
-                            if Path(os.environ.get("TROUPE_BIN_DIR", "/nonexistent"), "troupe-head").exists() else True,
-                            reason="needs a build with faults")
+FAULTS = pytest.mark.skipif(
+    b"TROUPE_FAULTS"
+    not in Path(os.environ.get("TROUPE_BIN_DIR", "/nonexistent"), "troupe-head").read_bytes()
+    if Path(os.environ.get("TROUPE_BIN_DIR", "/nonexistent"), "troupe-head").exists()
+    else True,
+    reason="needs a build with faults",
+)
 
 
 @FAULTS
-def test_a_full_disk_stops_nothing_that_was_promised(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_full_disk_stops_nothing_that_was_promised(
+    home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Writes find no room for a while: what was asked waits or is refused by name, and goes on afterwards."""
     from troupe import exceptions
     from troupe._bridge import native
     from troupe._cluster import executables
 
     monkeypatch.setenv("TROUPE_FAULTS", "journal.write=full@200-212")
-    head = executables.start("troupe-head", [f"--state-dir={home.path / 'cluster'}"], log=home.path / "head.log")
+    head = executables.start(
+        "troupe-head", [f"--state-dir={home.path / 'cluster'}"], log=home.path / "head.log"
+    )
     client = native.ControlClient.connect_unix(str(head.ready["socket"]))
     try:
         written, refused = 0, []
@@ -123,7 +137,9 @@ def test_a_full_disk_stops_nothing_that_was_promised(home: Home, monkeypatch: py
 
 
 @FAULTS
-def test_an_error_of_the_disk_ends_the_head_by_name(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_error_of_the_disk_ends_the_head_by_name(
+    home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
     from troupe import exceptions
     from troupe._bridge import native
     from troupe._cluster import executables

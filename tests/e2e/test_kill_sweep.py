@@ -1,4 +1,5 @@
 """A part of the kill sweep (kill_sweep.py runs the whole): nothing acknowledged is lost, nothing is doubled."""
+
 from __future__ import annotations
 
 import os
@@ -11,7 +12,10 @@ HEAD = Path(os.environ.get("TROUPE_BIN_DIR", "/nonexistent"), "troupe-head")
 
 
 @pytest.mark.property
-@pytest.mark.skipif(not HEAD.exists() or b"TROUPE_FAULTS" not in HEAD.read_bytes(), reason="needs a build with faults")
+@pytest.mark.skipif(
+    not HEAD.exists() or b"TROUPE_FAULTS" not in HEAD.read_bytes(),
+    reason="needs a build with faults",
+)
 def test_a_head_killed_at_numbered_places_loses_and_doubles_nothing(home: Home) -> None:
     import kill_sweep
 

@@ -1,4 +1,5 @@
 """Launches through real processes, forked by a warm zygote: results, errors by type, ends, attempts."""
+
 from __future__ import annotations
 
 import os
@@ -16,7 +17,7 @@ from troupe.launch import distributed
 def test_results_come_back_by_rank(idle: Home) -> None:
     @distributed(processes=4, remote=True)
     def square(base: int) -> tuple[int, int]:
-        return int(os.environ["RANK"]), base ** 2 + int(os.environ["RANK"])
+        return int(os.environ["RANK"]), base**2 + int(os.environ["RANK"])
 
     assert square.distributed(3) == [(rank, 9 + rank) for rank in range(4)]
     assert callable(square) and square.__name__ == "square"
@@ -206,8 +207,14 @@ import os; os._exit(0)
 """
     done = idle.python(code)
     assert done.returncode == 0, done.stderr
-    eventually(lambda: any(each["name"] == "orphan" and each["outcome"] == "cancelled"
-                           for each in troupe.state.list_launches()), timeout=15, what="the cancellation")
+    eventually(
+        lambda: any(
+            each["name"] == "orphan" and each["outcome"] == "cancelled"
+            for each in troupe.state.list_launches()
+        ),
+        timeout=15,
+        what="the cancellation",
+    )
 
 
 def test_a_following_launch_waits_for_resources(idle: Home) -> None:

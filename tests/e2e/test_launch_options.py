@@ -1,4 +1,5 @@
 """What the decorators' and init's options promise, each once through real processes: GPUs, environment, logs, detach."""
+
 from __future__ import annotations
 
 import os
@@ -17,13 +18,40 @@ from troupe.util import accelerators
 @pytest.fixture(scope="module")
 def gpus(shared_home: Home) -> Iterator[Home]:
     """A head and two nodes of two logical GPUs each, of different types, this process connected."""
-    started = shared_home.json("start", "--head", "--port", "0", "--num-cpus", "4", "--num-gpus", "2", "--labels",
-                               "gpu_type=H100", "--node-name", "one")
+    started = shared_home.json(
+        "start",
+        "--head",
+        "--port",
+        "0",
+        "--num-cpus",
+        "4",
+        "--num-gpus",
+        "2",
+        "--labels",
+        "gpu_type=H100",
+        "--node-name",
+        "one",
+    )
     token = shared_home.token()
-    shared_home.run("start", "--address", started["address"], "--token-file", token, "--num-cpus", "4", "--num-gpus", "2",
-                    "--labels", "gpu_type=A10", "--node-name", "two")
+    shared_home.run(
+        "start",
+        "--address",
+        started["address"],
+        "--token-file",
+        token,
+        "--num-cpus",
+        "4",
+        "--num-gpus",
+        "2",
+        "--labels",
+        "gpu_type=A10",
+        "--node-name",
+        "two",
+    )
     troupe.init(started["address"])
-    eventually(lambda: all(node["zygote_ready"] for node in troupe.state.list_nodes()), what="the zygotes")
+    eventually(
+        lambda: all(node["zygote_ready"] for node in troupe.state.list_nodes()), what="the zygotes"
+    )
     yield shared_home
     troupe.shutdown()
 
@@ -36,7 +64,12 @@ def seen() -> tuple:
 def test_all_ranks_of_a_node_see_the_launchs_devices(gpus: Home) -> None:
     """Decision 4: one mask per node, LOCAL_RANK indexes into it."""
     ranks = distributed(gpus=4, remote=True)(seen).distributed()
-    assert [(node, local) for node, local, _ in ranks] == [("0", "0"), ("0", "1"), ("1", "0"), ("1", "1")]
+    assert [(node, local) for node, local, _ in ranks] == [
+        ("0", "0"),
+        ("0", "1"),
+        ("1", "0"),
+        ("1", "1"),
+    ]
     for _, _, mask in ranks:
         assert sorted(mask.split(",")) == ["0", "1"]
     assert ranks[0][2] == ranks[1][2] and ranks[2][2] == ranks[3][2]
@@ -64,13 +97,21 @@ def test_a_type_of_gpu_chooses_the_node_of_actors_and_tasks(gpus: Home) -> None:
             return troupe.get_runtime_context().get_node_name()
 
     actor = troupe.remote(num_gpus=1, accelerator_type="H100")(Where)
-    actors = [actor.remote(), actor.options(accelerator_type="A10").remote(),
-              actor.options(num_gpus=0, accelerator_type="a10").remote()]
+    actors = [
+        actor.remote(),
+        actor.options(accelerator_type="A10").remote(),
+        actor.options(num_gpus=0, accelerator_type="a10").remote(),
+    ]
     assert troupe.get([each.name.remote() for each in actors], timeout=60) == ["one", "two", "two"]
     task = troupe.remote(num_cpus=0.5, accelerator_type="A10")(where)
-    assert troupe.get([task.remote(), task.options(accelerator_type="H100").remote()], timeout=60) == ["two", "one"]
+    assert troupe.get(
+        [task.remote(), task.options(accelerator_type="H100").remote()], timeout=60
+    ) == ["two", "one"]
     with pytest.raises(exceptions.PlacementError, match="B200"):
-        troupe.get(actor.options(accelerator_type=accelerators.NVIDIA_B200).remote().name.remote(), timeout=60)
+        troupe.get(
+            actor.options(accelerator_type=accelerators.NVIDIA_B200).remote().name.remote(),
+            timeout=60,
+        )
     for each in actors:
         troupe.kill(each)
 
@@ -100,25 +141,40 @@ def test_ranks_wait_holding_nothing_and_a_run_holds_a_gpu_each(gpus: Home) -> No
     assert drive.distributed()[0] == [4, 0, 4]
 
 
-def test_what_travels_of_the_environment(gpus: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_travels_of_the_environment(
+    gpus: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("NCCL_DEBUG", "WARN")
     monkeypatch.setenv("MINE", "1")
     monkeypatch.setenv("HOME", "/elsewhere")
     (tmp_path / "data.txt").write_text("here")
 
-    @distributed(processes=1, remote=True, inherit_env=["MINE"],
-                 runtime_env={"env_vars": {"SET": "3"}, "working_dir": str(tmp_path)})
+    @distributed(
+        processes=1,
+        remote=True,
+        inherit_env=["MINE"],
+        runtime_env={"env_vars": {"SET": "3"}, "working_dir": str(tmp_path)},
+    )
     def look() -> tuple:
         with open("data.txt") as file:
-            return [os.environ.get(name) for name in ("NCCL_DEBUG", "MINE", "SET")], file.read(), os.getcwd()
+            return (
+                [os.environ.get(name) for name in ("NCCL_DEBUG", "MINE", "SET")],
+                file.read(),
+                os.getcwd(),
+            )
 
     handle = look.submit()
     assert handle.result(60) == [(["WARN", "1", "3"], "here", str(tmp_path))]
     assert {"NCCL_DEBUG", "MINE"} <= set(handle.status()["inherited_env"])
-    assert "HOME" in handle.status()["not_inherited_env"] and "HOME" not in handle.status()["inherited_env"]
+    assert (
+        "HOME" in handle.status()["not_inherited_env"]
+        and "HOME" not in handle.status()["inherited_env"]
+    )
 
 
-def test_logs_followed_and_printed(gpus: Home, tmp_path: Path, capsys: pytest.CaptureFixture) -> None:
+def test_logs_followed_and_printed(
+    gpus: Home, tmp_path: Path, capsys: pytest.CaptureFixture
+) -> None:
     os.mkfifo(tmp_path / "go")
 
     @distributed(processes=1, remote=True)
@@ -153,9 +209,17 @@ print(distributed(processes=1, remote=True, name="detached")(wait).options(detac
     done = gpus.python(code)
     assert done.returncode == 0, done.stderr
     (tmp_path / "go").write_text("now")
-    mine = eventually(lambda: [each for each in troupe.state.list_launches() if each["name"] == "detached"
-                               and each["state"] == "succeeded"], what="its end")
-    assert [each["outcome"] for each in mine] == ["succeeded"] and mine[0]["id"] == done.stdout.strip()
+    mine = eventually(
+        lambda: [
+            each
+            for each in troupe.state.list_launches()
+            if each["name"] == "detached" and each["state"] == "succeeded"
+        ],
+        what="its end",
+    )
+    assert [each["outcome"] for each in mine] == ["succeeded"] and mine[0][
+        "id"
+    ] == done.stdout.strip()
 
 
 def test_output_can_be_kept_out_of_the_driver(gpus: Home) -> None:
@@ -167,7 +231,12 @@ troupe.init({address!r}, log_to_driver=False)
 distributed(processes=1, remote=True)(lambda: print("a rank's line")).distributed()
 """
     done = gpus.python(code)
-    assert done.returncode == 0 and "a rank's line" not in done.stdout and done.stdout == "" and "succeeded" in done.stderr, done.stderr
+    assert (
+        done.returncode == 0
+        and "a rank's line" not in done.stdout
+        and done.stdout == ""
+        and "succeeded" in done.stderr
+    ), done.stderr
 
 
 def test_the_plain_call_runs_here() -> None:

@@ -1,4 +1,5 @@
 """What a Python program does at its end a rank and an actor do too, forked or executed: nobody's last checkpoint is cut off."""
+
 from __future__ import annotations
 
 import contextlib
@@ -48,7 +49,14 @@ def work(folder: str) -> None:
     logger.error("last line")
 
 
-EXPECTED = {"thread": BYTES, "executor": BYTES, "child": BYTES, "metrics.csv": 14, "finalized": 0, "run.log": 10}
+EXPECTED = {
+    "thread": BYTES,
+    "executor": BYTES,
+    "child": BYTES,
+    "metrics.csv": 14,
+    "finalized": 0,
+    "run.log": 10,
+}
 
 
 def left(folder: Path) -> dict[str, int]:
@@ -61,7 +69,9 @@ def left(folder: Path) -> dict[str, int]:
 
 @pytest.mark.parametrize("fresh", [False, True], ids=["forked", "executed"])
 @pytest.mark.parametrize("kind", [distributed, ray_launch], ids=["rank", "driver"])
-def test_a_rank_s_work_after_its_return_is_done(idle: Home, tmp_path: Path, fresh: bool, kind) -> None:
+def test_a_rank_s_work_after_its_return_is_done(
+    idle: Home, tmp_path: Path, fresh: bool, kind
+) -> None:
     variables = {"OMP_NUM_THREADS": "1"} if fresh else {}
     train = kind(processes=1, remote=True, runtime_env={"env_vars": variables})(work)
     assert train.submit(str(tmp_path)).result(60) == [None]
@@ -77,7 +87,10 @@ def test_an_actor_that_ends_by_itself_finishes_its_work(idle: Home, tmp_path: Pa
     saver = troupe.remote(num_cpus=0)(Saver).remote()
     with pytest.raises(troupe.exceptions.ActorDiedError):
         troupe.get(saver.end.remote(str(tmp_path)), timeout=60)
-    eventually(lambda: {"thread", "executor", "child", "run.log"} <= set(left(tmp_path)), what=f"its work; there is {left(tmp_path)}")
+    eventually(
+        lambda: {"thread", "executor", "child", "run.log"} <= set(left(tmp_path)),
+        what=f"its work; there is {left(tmp_path)}",
+    )
     assert left(tmp_path)["thread"] == BYTES
 
 
@@ -118,15 +131,28 @@ def whole(folder: Path, name: str) -> bool:
     import zipfile
 
     try:
-        with gzip.open(folder / f"{name}.gz", "rt") as packed, zipfile.ZipFile(folder / f"{name}.zip") as archive, \
-                tarfile.open(folder / f"{name}.tar.gz") as tar:
-            read = packed.read(), archive.read("metrics.csv"), tar.getnames(), (folder / f"{name}.log").read_text()
+        with (
+            gzip.open(folder / f"{name}.gz", "rt") as packed,
+            zipfile.ZipFile(folder / f"{name}.zip") as archive,
+            tarfile.open(folder / f"{name}.tar.gz") as tar,
+        ):
+            read = (
+                packed.read(),
+                archive.read("metrics.csv"),
+                tar.getnames(),
+                (folder / f"{name}.log").read_text(),
+            )
     except (OSError, EOFError, zipfile.BadZipFile, tarfile.ReadError):
         return False
-    return read == ("step,loss\n", b"step,loss\n", ["empty"], "step 1\n") and (folder / f"{name}.deleted").exists()
+    return (
+        read == ("step,loss\n", b"step,loss\n", ["empty"], "step 1\n")
+        and (folder / f"{name}.deleted").exists()
+    )
 
 
-def test_what_a_module_or_an_actor_holds_is_let_go_of_and_archives_are_whole(idle: Home, tmp_path: Path) -> None:
+def test_what_a_module_or_an_actor_holds_is_let_go_of_and_archives_are_whole(
+    idle: Home, tmp_path: Path
+) -> None:
     code, out = tmp_path / "code", tmp_path / "out"
     code.mkdir()
     out.mkdir()
@@ -174,7 +200,9 @@ def test_one_that_does_not_end_says_what_it_waits_for(idle: Home, tmp_path: Path
     eventually(lambda: any(words in line for line in handle.logs(0)), what="its word")
 
 
-def test_an_actor_that_does_not_end_within_its_exit_grace_is_ended(idle: Home, capfd: pytest.CaptureFixture[str]) -> None:
+def test_an_actor_that_does_not_end_within_its_exit_grace_is_ended(
+    idle: Home, capfd: pytest.CaptureFixture[str]
+) -> None:
     class Uploads:
         def leave(self) -> None:
             import threading
@@ -189,7 +217,10 @@ def test_an_actor_that_does_not_end_within_its_exit_grace_is_ended(idle: Home, c
 
     def told() -> bool:
         said.append(capfd.readouterr().err)
-        return "it did not end within 1 s (exit_grace=): it waited for the threads uploader" in "".join(said)
+        return (
+            "it did not end within 1 s (exit_grace=): it waited for the threads uploader"
+            in "".join(said)
+        )
 
     eventually(told, what="its word")
 

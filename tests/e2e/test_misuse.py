@@ -1,4 +1,5 @@
 """What a tired person types: every wrong input has one short error that says what to do, and leaves nothing."""
+
 from __future__ import annotations
 
 import os
@@ -57,11 +58,17 @@ def test_usage(home: Home, args: list[str], text: str) -> None:
 
 def test_token_files(home: Home, tmp_path: Path) -> None:
     address = "127.0.0.1:1"
-    assert "does not exist" in told(home, "start", "--address", address, "--token-file", str(tmp_path / "no"), code=1)
-    assert "Is a directory" in told(home, "start", "--address", address, "--token-file", str(tmp_path), code=1)
+    assert "does not exist" in told(
+        home, "start", "--address", address, "--token-file", str(tmp_path / "no"), code=1
+    )
+    assert "Is a directory" in told(
+        home, "start", "--address", address, "--token-file", str(tmp_path), code=1
+    )
     empty = tmp_path / "empty"
     empty.touch(mode=0o600)
-    assert "it is empty" in told(home, "start", "--address", address, "--token-file", str(empty), code=1)
+    assert "it is empty" in told(
+        home, "start", "--address", address, "--token-file", str(empty), code=1
+    )
     home.json("start", "--head", "--no-worker", "--port", "0")
     read_by_all = Path(home.token())
     read_by_all.chmod(0o644)
@@ -74,7 +81,9 @@ def test_token_files(home: Home, tmp_path: Path) -> None:
 def test_a_token_from_stdin(home: Home) -> None:
     head = home.json("start", "--head", "--no-worker", "--port", "0")
     token = home.run("token", "create").stdout
-    home.run("start", "--address", head["address"], "--token-file", "-", "--num-cpus", "1", stdin=token)
+    home.run(
+        "start", "--address", head["address"], "--token-file", "-", "--num-cpus", "1", stdin=token
+    )
     assert len(home.json("status")["nodes"]) == 1
 
 
@@ -146,7 +155,12 @@ def test_use_before_init_and_after_shutdown(home: Home) -> None:
     for ref in (hanging, actor.answer.remote()):
         with pytest.raises(exceptions.ActorUnavailableError, match="shutdown"):
             troupe.get(ref, timeout=60)
-    for use in (launch.status, launch.cancel, lambda: list(launch.logs()), lambda: troupe.kill(actor)):
+    for use in (
+        launch.status,
+        launch.cancel,
+        lambda: list(launch.logs()),
+        lambda: troupe.kill(actor),
+    ):
         with pytest.raises(exceptions.ConnectionError, match="shutdown"):
             use()
     with troupe.init(num_cpus=1):
@@ -180,8 +194,11 @@ except KeyboardInterrupt:
 @pytest.mark.parametrize("what", ["distributed", "get"])
 def test_ctrl_c(cluster: Home, idle: Home, what: str) -> None:
     address = troupe.init(ignore_reinit_error=True).address
-    process = subprocess.Popen([sys.executable, "-c", INTERRUPTED.format(address=address, what=what)],
-                               stdout=subprocess.PIPE, text=True)
+    process = subprocess.Popen(
+        [sys.executable, "-c", INTERRUPTED.format(address=address, what=what)],
+        stdout=subprocess.PIPE,
+        text=True,
+    )
     assert process.stdout is not None
     for line in process.stdout:
         if "begun" in line:
@@ -190,12 +207,21 @@ def test_ctrl_c(cluster: Home, idle: Home, what: str) -> None:
     assert "interrupted" in process.stdout.read() and process.wait(TIMEOUT_S) == 130
     process.stdout.close()
     if what == "distributed":
-        eventually(lambda: [each for each in troupe.state.list_launches() if each["name"] == "interrupted"
-                            and each["outcome"] == "cancelled" and "Ctrl-C" in each["cause"]], what="the cancellation")
+        eventually(
+            lambda: [
+                each
+                for each in troupe.state.list_launches()
+                if each["name"] == "interrupted"
+                and each["outcome"] == "cancelled"
+                and "Ctrl-C" in each["cause"]
+            ],
+            what="the cancellation",
+        )
 
 
 def test_arguments_the_function_does_not_take(idle: Home) -> None:
     with pytest.raises(TypeError, match=r"train\(epochs\): missing a required argument: 'epochs'"):
+
         @distributed(processes=2, remote=True)
         def train(epochs):  # type: ignore[no-untyped-def]
             return epochs

@@ -3,6 +3,7 @@
 Method: actors are killed or given up while their processes still have something to do, and made anew by the same name, also by
 several processes at once. AN-1 to AN-3: head/core/actors.h.
 """
+
 from __future__ import annotations
 
 import os
@@ -60,7 +61,10 @@ def test_AN1_an_actor_that_may_start_again_keeps_its_name_until_it_may_not(idle:
     first = troupe.get(actor.pid.remote(), timeout=WITHIN_S)
     troupe.kill(actor, no_restart=False)
     # Until the word to end it is there, the first life answers.
-    eventually(lambda: troupe.get(troupe.get_actor("twice").pid.remote(), timeout=WITHIN_S) != first, what="its next life")
+    eventually(
+        lambda: troupe.get(troupe.get_actor("twice").pid.remote(), timeout=WITHIN_S) != first,
+        what="its next life",
+    )
     with pytest.raises(exceptions.ActorAlreadyExistsError):
         made(name="twice")
     troupe.kill(actor, no_restart=False)
@@ -77,7 +81,11 @@ def test_AN2_the_end_of_the_one_before_leaves_the_name_to_the_next(idle: Home) -
     second = made(name="next")
     watched.ends()
     found = troupe.get_actor("next")
-    assert troupe.get(found.pid.remote(), timeout=WITHIN_S) == troupe.get(second.pid.remote(), timeout=WITHIN_S) != watched.pid
+    assert (
+        troupe.get(found.pid.remote(), timeout=WITHIN_S)
+        == troupe.get(second.pid.remote(), timeout=WITHIN_S)
+        != watched.pid
+    )
 
 
 class User:
@@ -89,7 +97,9 @@ class User:
         for _ in range(rounds):
             if drops:
                 handle = None
-            handle = troupe.remote(num_cpus=0)(Counter).options(name=name, get_if_exists=True).remote()
+            handle = (
+                troupe.remote(num_cpus=0)(Counter).options(name=name, get_if_exists=True).remote()
+            )
             try:
                 troupe.get(handle.add.remote(), timeout=WITHIN_S)
             except exceptions.TroupeError as error:
@@ -98,9 +108,16 @@ class User:
 
 
 @pytest.mark.parametrize("drops", [True, False])
-def test_AN3_get_if_exists_of_several_processes_never_gives_one_that_ends(idle: Home, drops: bool) -> None:
+def test_AN3_get_if_exists_of_several_processes_never_gives_one_that_ends(
+    idle: Home, drops: bool
+) -> None:
     users = [troupe.remote(num_cpus=0)(User).remote() for _ in range(3)]
-    assert troupe.get([user.uses.remote(f"shared {drops}", 60, drops) for user in users], timeout=4 * WITHIN_S) == [[]] * 3
+    assert (
+        troupe.get(
+            [user.uses.remote(f"shared {drops}", 60, drops) for user in users], timeout=4 * WITHIN_S
+        )
+        == [[]] * 3
+    )
 
 
 def test_AN3_what_another_process_found_lives_on_while_its_maker_does(idle: Home) -> None:
@@ -125,7 +142,8 @@ class Keeper:
 
 
 def test_the_end_of_what_get_if_exists_found_is_heard_although_it_came_before_there_was_a_handle(
-        idle: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    idle: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
     keeper = troupe.remote(num_cpus=0)(Keeper).remote("soon over")
     keeper_pid, _ = troupe.get(keeper.pids.remote(), timeout=WITHIN_S)
     session = session_of.current()
@@ -150,4 +168,6 @@ def test_the_end_of_what_get_if_exists_found_is_heard_although_it_came_before_th
     handle = made(name="soon over", get_if_exists=True)
     with pytest.raises(exceptions.ActorDiedError, match="ended"):
         troupe.get(handle.add.remote(), timeout=WITHIN_S)
-    assert troupe.get(made(name="soon over", get_if_exists=True).add.remote(), timeout=WITHIN_S) == 1
+    assert (
+        troupe.get(made(name="soon over", get_if_exists=True).add.remote(), timeout=WITHIN_S) == 1
+    )

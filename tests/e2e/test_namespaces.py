@@ -4,6 +4,7 @@ Method: nothing but the bridge connects them (the nodes share no Unix socket: --
 binds to loopback, or takes the wrong interface, fails. Skipped, with the reason, where namespaces cannot
 be made.
 """
+
 from __future__ import annotations
 
 import json
@@ -34,14 +35,34 @@ class Network:
         head = hosts["head"].run([*TROUPE, "start", "--head", "--no-worker", *listen, "--json"])
         self.address = json.loads(head.stdout)["address"]
         for name in ("a", "b"):
-            hosts[name].run([*TROUPE, "start", "--address", self.address, "--token-file", home.token(), "--node-name",
-                             name, "--num-cpus", "2", "--force-tcp"])
+            hosts[name].run(
+                [
+                    *TROUPE,
+                    "start",
+                    "--address",
+                    self.address,
+                    "--token-file",
+                    home.token(),
+                    "--node-name",
+                    name,
+                    "--num-cpus",
+                    "2",
+                    "--force-tcp",
+                ]
+            )
         self.token = home.token("--role", "client")
 
     def job(self, *args: str) -> str:
         """Runs a Python program as a driver; what it printed."""
-        return self.hosts["driver"].run([sys.executable, *args], timeout=180, env={
-            "TROUPE_ADDRESS": self.address, "TROUPE_TOKEN_FILE": self.token}).stdout
+        return (
+            self.hosts["driver"]
+            .run(
+                [sys.executable, *args],
+                timeout=180,
+                env={"TROUPE_ADDRESS": self.address, "TROUPE_TOKEN_FILE": self.token},
+            )
+            .stdout
+        )
 
 
 @pytest.fixture(scope="module")
@@ -53,31 +74,41 @@ def network(shared_home: Home) -> Iterator[Network]:
 
 
 def test_nodes_join_and_are_seen_by_their_own_addresses(network: Network) -> None:
-    shown = network.job("-c", """
+    shown = network.job(
+        "-c",
+        """
 import json, os, troupe
 troupe.init(os.environ["TROUPE_ADDRESS"])
 print(json.dumps({n["NodeName"]: n["NodeManagerAddress"] for n in troupe.nodes()}))
-""")
+""",
+    )
     assert json.loads(shown) == {name: network.hosts[name].address for name in ("a", "b")}
 
 
 def test_c9_a_node_finds_its_own_interfaces(network: Network) -> None:
     """And no other of this machine; the speed is what the kernel says of such a cable."""
-    shown = network.job("-c", """
+    shown = network.job(
+        "-c",
+        """
 import json, os, troupe
 troupe.init(os.environ["TROUPE_ADDRESS"])
 print(json.dumps({n["name"]: n["network"]["interfaces"] for n in troupe.state.list_nodes()}))
-""")
+""",
+    )
     told = json.loads(shown)
-    assert {name: [(each["name"], each["up"], each["addresses"]) for each in found] for name, found in told.items()} == {
-        name: [("eth0", True, [f"{network.hosts[name].address}/24"])] for name in ("a", "b")}
+    assert {
+        name: [(each["name"], each["up"], each["addresses"]) for each in found]
+        for name, found in told.items()
+    } == {name: [("eth0", True, [f"{network.hosts[name].address}/24"])] for name in ("a", "b")}
     speed = network.hosts["a"].run(["cat", "/sys/class/net/eth0/speed"]).stdout.strip()
     assert told["a"][0]["mbit_s"] == max(int(speed), 0)
 
 
 def test_ranks_take_the_interface_that_reaches_the_others(network: Network) -> None:
     pytest.importorskip("torch")
-    shown = network.job("-c", """
+    shown = network.job(
+        "-c",
+        """
 import json, os
 from troupe.launch import distributed
 
@@ -92,7 +123,8 @@ def look():
     return total[0].item(), [os.environ[name] for name in names]
 
 print(json.dumps(look.distributed()))
-""").splitlines()[-1]
+""",
+    ).splitlines()[-1]
     results = json.loads(shown)
     addresses = [network.hosts[name].address for name in ("a", "b")]
     assert [total for total, _ in results] == [6.0] * 4
@@ -102,10 +134,17 @@ print(json.dumps(look.distributed()))
 CONNECT = "import socket, sys; socket.create_connection((sys.argv[1], int(sys.argv[2])), timeout=float(sys.argv[3]))"
 
 
-def test_the_store_of_a_launch_takes_connections_from_its_nodes_alone(network: Network, tmp_path: Path) -> None:
+def test_the_store_of_a_launch_takes_connections_from_its_nodes_alone(
+    network: Network, tmp_path: Path
+) -> None:
     """The other two hosts, whose packets reach its node, get no answer; the launch, whose ranks have met there, goes on."""
     pytest.importorskip("torch")
-    job = subprocess.Popen(network.hosts["driver"].command([sys.executable, "-c", """
+    job = subprocess.Popen(
+        network.hosts["driver"].command(
+            [
+                sys.executable,
+                "-c",
+                """
 import os, sys, threading
 from pathlib import Path
 from troupe.launch import distributed
@@ -124,12 +163,32 @@ def meet(folder):
     return dist.get_world_size()
 
 print(meet.distributed(Path(sys.argv[1])))
-""", str(tmp_path)]), stdout=subprocess.PIPE, text=True, env={**os.environ, "TROUPE_ADDRESS": network.address, "TROUPE_TOKEN_FILE": network.token})
+""",
+                str(tmp_path),
+            ]
+        ),
+        stdout=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "TROUPE_ADDRESS": network.address, "TROUPE_TOKEN_FILE": network.token},
+    )
     try:
         assert job.stdout is not None
-        at = next(found for found in (re.search(r"at ([\d.]+) (\d+)$", line) for line in job.stdout) if found).groups()
-        answers = {name: subprocess.run(network.hosts[name].command([sys.executable, "-c", CONNECT, *at, "60" if name in "ab" else "3"]),
-                                        capture_output=True, text=True, timeout=100).stderr for name in network.hosts.names()}
+        at = next(
+            found
+            for found in (re.search(r"at ([\d.]+) (\d+)$", line) for line in job.stdout)
+            if found
+        ).groups()
+        answers = {
+            name: subprocess.run(
+                network.hosts[name].command(
+                    [sys.executable, "-c", CONNECT, *at, "60" if name in "ab" else "3"]
+                ),
+                capture_output=True,
+                text=True,
+                timeout=100,
+            ).stderr
+            for name in network.hosts.names()
+        }
         assert answers["a"] == answers["b"] == "", answers
         assert "TimeoutError" in answers["head"] and "TimeoutError" in answers["driver"]
     finally:
@@ -139,7 +198,9 @@ print(meet.distributed(Path(sys.argv[1])))
 
 
 def test_actors_on_both_hosts_call_each_other(network: Network) -> None:
-    shown = network.job("-c", """
+    shown = network.job(
+        "-c",
+        """
 import json, os, troupe
 from troupe.util.scheduling_strategies import NodeAffinitySchedulingStrategy as On
 troupe.init(os.environ["TROUPE_ADDRESS"])
@@ -156,7 +217,8 @@ a, b = [troupe.remote(Peer).options(scheduling_strategy=On(n["NodeID"], soft=Fal
         for n in sorted(troupe.nodes(), key=lambda n: n["NodeName"])]
 print(json.dumps([troupe.get(call(), timeout=120)
                   for call in (a.name.remote, lambda: a.ask.remote(b, 2_000_000), lambda: b.ask.remote(a, 10))]))
-""").splitlines()[-1]
+""",
+    ).splitlines()[-1]
     assert json.loads(shown) == ["a", [2_000_000, "b"], [10, "a"]]
 
 
@@ -186,10 +248,17 @@ class Asking:
     """CUT_JOB on the driver's host: each line begins a call from host a to host b."""
 
     def __init__(self, network: Network) -> None:
-        self._job = subprocess.Popen(network.hosts["driver"].command([sys.executable, "-c", CUT_JOB]),
-                                     stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env={
-                                         **os.environ, "TROUPE_ADDRESS": network.address,
-                                         "TROUPE_TOKEN_FILE": network.token})
+        self._job = subprocess.Popen(
+            network.hosts["driver"].command([sys.executable, "-c", CUT_JOB]),
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            env={
+                **os.environ,
+                "TROUPE_ADDRESS": network.address,
+                "TROUPE_TOKEN_FILE": network.token,
+            },
+        )
 
     def begin(self) -> None:
         self._job.stdin.write("\n")
@@ -217,17 +286,21 @@ def ask(network: Network) -> Iterator[Asking]:
     asking.close()
 
 
-def test_a_call_over_a_cut_ends_by_name_and_one_after_it_gets_through(network: Network, ask: Asking) -> None:
+def test_a_call_over_a_cut_ends_by_name_and_one_after_it_gets_through(
+    network: Network, ask: Asking
+) -> None:
     """Both hosts stay with their head: only between them nothing passes, for as long as the call needs."""
     assert ask() == "reached"
     network.hosts.cut("a", "b")
     assert ask() == "MaybeExecutedError"  # silence after 5 s, not reached for 5 s more
-    assert ask() == "NotSentError"        # the next dials anew, in vain
+    assert ask() == "NotSentError"  # the next dials anew, in vain
     network.hosts.heal()
     eventually(lambda: ask() == "reached", what="a call after the cut was healed")
 
 
-def test_a_cut_that_ends_before_the_caller_gives_up_is_no_failure(network: Network, ask: Asking) -> None:
+def test_a_cut_that_ends_before_the_caller_gives_up_is_no_failure(
+    network: Network, ask: Asking
+) -> None:
     """Longer than the silence after which the connection counts as lost, shorter than that and the grace."""
     assert ask() == "reached"
     network.hosts.cut("a", "b")
@@ -267,9 +340,13 @@ print(troupe.get(asked, timeout=120), flush=True)
 def test_refs_and_values_on_their_way_survive_a_cut(network: Network) -> None:
     """A real cut between the driver and the host its value comes from, longer than the silence after which a connection
     counts as lost: nothing is sent twice as a whole, and nobody is told that the object is lost."""
-    job = subprocess.Popen(network.hosts["driver"].command([sys.executable, "-c", REFS_JOB]), stdin=subprocess.PIPE,
-                           stdout=subprocess.PIPE, text=True,
-                           env={**os.environ, "TROUPE_ADDRESS": network.address, "TROUPE_TOKEN_FILE": network.token})
+    job = subprocess.Popen(
+        network.hosts["driver"].command([sys.executable, "-c", REFS_JOB]),
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "TROUPE_ADDRESS": network.address, "TROUPE_TOKEN_FILE": network.token},
+    )
     try:
         assert job.stdout.readline() == "held\n"
         job.stdin.write("\n")

@@ -1,4 +1,5 @@
 """Ray's `node:<address>` resource: an actor, a task or a bundle goes to the node of that address."""
+
 from __future__ import annotations
 
 import pytest
@@ -17,8 +18,21 @@ def nodes(shared_home: Home):
     """Addresses by node id."""
     head = shared_home.json("start", "--head", "--no-worker", "--port", "0")
     for address in ADDRESSES:
-        shared_home.run("start", "--address", head["address"], "--token-file", shared_home.token(), "--num-cpus", "3", "--memory",
-                        "1000000000", "--listen", address, "--node-name", address)
+        shared_home.run(
+            "start",
+            "--address",
+            head["address"],
+            "--token-file",
+            shared_home.token(),
+            "--num-cpus",
+            "3",
+            "--memory",
+            "1000000000",
+            "--listen",
+            address,
+            "--node-name",
+            address,
+        )
     troupe.init(head["address"])
     yield {node["NodeID"]: node["NodeManagerAddress"] for node in troupe.nodes()}
     troupe.shutdown()
@@ -39,13 +53,19 @@ def test_every_node_has_one_of_its_address(nodes: dict[str, str]) -> None:
     assert sorted(nodes.values()) == list(ADDRESSES)
     total = {"CPU": 6, "memory": 2e9, "node:127.0.0.2": 1, "node:127.0.0.3": 1}
     assert troupe.cluster_resources() == total == troupe.available_resources()
-    assert all(node["Resources"]["node:" + node["NodeManagerAddress"]] == 1 for node in troupe.nodes())
+    assert all(
+        node["Resources"]["node:" + node["NodeManagerAddress"]] == 1 for node in troupe.nodes()
+    )
 
 
 @pytest.mark.parametrize("address", ADDRESSES)
-def test_tasks_and_actors_go_to_the_node_of_the_address(nodes: dict[str, str], address: str) -> None:
+def test_tasks_and_actors_go_to_the_node_of_the_address(
+    nodes: dict[str, str], address: str
+) -> None:
     there = {"resources": {f"node:{address}": 0.001}}
-    refs = [where.options(**there).remote() for _ in range(4)] + [Where.options(**there).remote().node.remote() for _ in range(3)]
+    refs = [where.options(**there).remote() for _ in range(4)] + [
+        Where.options(**there).remote().node.remote() for _ in range(3)
+    ]
     assert {nodes[each] for each in troupe.get(refs, timeout=TIMEOUT_S)} == {address}
 
 

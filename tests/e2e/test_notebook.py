@@ -3,6 +3,7 @@
 Method: a notebook is run by nbclient through a real kernel. Bars stop half way until all of them have been seen so in what the kernel
 sends; what the cell holds at the end is what a reader of the notebook sees. Needs the extra `notebook`.
 """
+
 from __future__ import annotations
 
 import re
@@ -80,19 +81,32 @@ class Client(nbclient.NotebookClient):
         return super().process_message(msg, cell, cell_index)
 
 
-@pytest.mark.parametrize("code", [RANKS, RICH, ACTORS], ids=["ranks, tqdm", "ranks, rich", "actors, tqdm"])
-def test_bars_move_in_their_cell_and_are_there_once_at_the_end(home: Home, tmp_path: Path, code: str) -> None:
+@pytest.mark.parametrize(
+    "code", [RANKS, RICH, ACTORS], ids=["ranks, tqdm", "ranks, rich", "actors, tqdm"]
+)
+def test_bars_move_in_their_cell_and_are_there_once_at_the_end(
+    home: Home, tmp_path: Path, code: str
+) -> None:
     pytest.importorskip("rich" if code is RICH else "tqdm")
     gate = Gate(tmp_path / "gate")
     source = code.format(gate=gate.path, steps=STEPS)
-    notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(source), nbformat.v4.new_code_cell("print('next')")])
-    client = Client(notebook, timeout=int(TIMEOUT_S), kernel_name="python3", resources={"metadata": {"path": str(tmp_path)}})
+    notebook = nbformat.v4.new_notebook(
+        cells=[nbformat.v4.new_code_cell(source), nbformat.v4.new_code_cell("print('next')")]
+    )
+    client = Client(
+        notebook,
+        timeout=int(TIMEOUT_S),
+        kernel_name="python3",
+        resources={"metadata": {"path": str(tmp_path)}},
+    )
     client.watch(gate).execute()
     gate.close()
     assert client.seen and client.messages < MESSAGES_MAX, client.messages
     outputs = notebook.cells[0].outputs
     said = "".join(each["text"] for each in outputs if each["output_type"] == "stream")
-    shown = [each["data"]["text/plain"] for each in outputs if each["output_type"] == "display_data"]
+    shown = [
+        each["data"]["text/plain"] for each in outputs if each["output_type"] == "display_data"
+    ]
     assert shown == [""], "one output for all bars of the cell, and none is left in it"
     for rank in range(4):
         bars = [line for line in said.splitlines() if f"rank {rank}" in line]

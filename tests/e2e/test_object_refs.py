@@ -1,4 +1,5 @@
 """Refs inside values: who may use them, how long what they name lives, what is left when a process ends."""
+
 from __future__ import annotations
 
 import asyncio
@@ -70,7 +71,12 @@ class Keeper:
         troupe.get(other.keep.remote("own", troupe.put([troupe.put(value)])), timeout=20)
 
     def same(self, first: list, second: list) -> tuple:
-        return first[0] == second[0], hash(first[0]) == hash(second[0]), first[0] != second[0], first[0] == 5
+        return (
+            first[0] == second[0],
+            hash(first[0]) == hash(second[0]),
+            first[0] != second[0],
+            first[0] == 5,
+        )
 
     def figures(self) -> dict:
         return native._object_figures()
@@ -143,9 +149,16 @@ def test_refs_in_arguments_are_refs_there(idle: Home) -> None:
     troupe.get(made.keep.remote("parcel", parcel), timeout=20)
     back = troupe.get(made.give.remote("parcel"), timeout=20)
     assert back.label == "p" and back.refs == [refs[0]] and troupe.get(back.refs[0]) == "small"
-    assert troupe.get(made.call.remote(lambda: troupe.get(refs[1])[5].item()), timeout=20) == 5, "in a closure"
+    assert troupe.get(made.call.remote(lambda: troupe.get(refs[1])[5].item()), timeout=20) == 5, (
+        "in a closure"
+    )
     assert troupe.get(made.hex_of.remote(refs), timeout=20) == [ref.hex() for ref in refs]
-    assert troupe.get(made.same.remote([refs[0]], [refs[0]]), timeout=20) == (True, True, False, False)
+    assert troupe.get(made.same.remote([refs[0]], [refs[0]]), timeout=20) == (
+        True,
+        True,
+        False,
+        False,
+    )
     assert troupe.get(made.same.remote([refs[0]], [refs[1]]), timeout=20)[0] is False
     troupe.get(made.drop.remote("parcel"), timeout=20)
     del refs, parcel, back, got
@@ -161,7 +174,9 @@ def test_a_kept_ref_outlives_the_senders(idle: Home) -> None:
         del value
         troupe.get(made.keep.remote(name, [ref]), timeout=20)
         del ref
-    eventually(lambda: native._object_figures()["owned"] == 2, what="two objects that are held there")
+    eventually(
+        lambda: native._object_figures()["owned"] == 2, what="two objects that are held there"
+    )
     assert native._object_figures()["pool_in_use"] == 1
     troupe.get(made.keep.remote("first", None), timeout=20)
     assert troupe.get(made.call.remote(lambda: None), timeout=20) is None
@@ -170,7 +185,9 @@ def test_a_kept_ref_outlives_the_senders(idle: Home) -> None:
     del refs
     assert troupe.get(troupe.get(made.give.remote("small"), timeout=20)[0]) == "text"
     troupe.get(made.drop.remote("large"), timeout=20)
-    eventually(lambda: native._object_figures()["pool_in_use"] == 0, what="the end of the large one")
+    eventually(
+        lambda: native._object_figures()["pool_in_use"] == 0, what="the end of the large one"
+    )
     troupe.get(made.drop.remote("small"), timeout=20)
     all_released(made)
     troupe.kill(made)
@@ -180,11 +197,18 @@ def test_refs_in_results(idle: Home) -> None:
     made, other = start(), start()
     given = made.puts.remote(2 * MIB)
     got = troupe.get(given, timeout=20)
-    assert troupe.get(got["plain"], timeout=20) == "plain" and int(troupe.get(got["array"], timeout=20)[-1]) == 7
-    assert troupe.get(other.get_all.remote(list(got.values())), timeout=20)[1] == "plain", "handed on by a borrower"
+    assert (
+        troupe.get(got["plain"], timeout=20) == "plain"
+        and int(troupe.get(got["array"], timeout=20)[-1]) == 7
+    )
+    assert troupe.get(other.get_all.remote(list(got.values())), timeout=20)[1] == "plain", (
+        "handed on by a borrower"
+    )
     troupe.get(other.keep.remote("theirs", got["array"]), timeout=20)
     troupe.get(other.keep.remote("nested", [got["array"]]), timeout=20)
-    assert troupe.get(other.get_all.remote(given), timeout=20)[1] == "plain", "a value that holds refs, resolved"
+    assert troupe.get(other.get_all.remote(given), timeout=20)[1] == "plain", (
+        "a value that holds refs, resolved"
+    )
     del given, got
     troupe.get(other.drop.remote("theirs"), timeout=20)
     refs = troupe.get(other.give.remote("nested"), timeout=20)
@@ -226,7 +250,9 @@ def test_a_value_put_for_an_owner_outlives_who_put_it(idle: Home) -> None:
     assert int(troupe.get(large, timeout=20)[0]) == 7
     inner = troupe.put("inside")
     held = troupe.put([inner], _owner=owner)
-    assert troupe.get(troupe.get(held, timeout=20)[0], timeout=20) == "inside", "refs inside travel along"
+    assert troupe.get(troupe.get(held, timeout=20)[0], timeout=20) == "inside", (
+        "refs inside travel along"
+    )
     troupe.kill(owner)
     eventually(lambda: lost(large), what="the end of the value with its owner")
     with pytest.raises(exceptions.ActorDiedError):
@@ -260,7 +286,10 @@ def test_values_that_are_put_may_hold_refs(idle: Home) -> None:
 
 def test_results_still_to_come(idle: Home) -> None:
     made, gate = start(max_concurrency=4), start(Gate, max_concurrency=4)
-    small, large = gate.wait_for_it.remote(11), gate.wait_for_it.remote(np.full(MIB, 3, dtype=np.uint8))
+    small, large = (
+        gate.wait_for_it.remote(11),
+        gate.wait_for_it.remote(np.full(MIB, 3, dtype=np.uint8)),
+    )
     wrong = gate.wait_and_raise.remote()
     asked = [made.get_all.remote([small, large]), made.get_all.remote([wrong])]
     awaited = (awaiting := start(Awaiting)).awaits.remote([small, small])
@@ -288,7 +317,9 @@ def test_a_borrower_is_killed(idle: Home) -> None:
     troupe.get(made.pass_on.remote(other, [ref]), timeout=20)
     del ref
     killed(made)
-    assert int(troupe.get(troupe.get(other.give.remote("passed"), timeout=20)[0], timeout=20)[0]) == 1
+    assert (
+        int(troupe.get(troupe.get(other.give.remote("passed"), timeout=20)[0], timeout=20)[0]) == 1
+    )
     killed(other)
     eventually(nothing_held(native._object_figures), what="the end of what they borrowed")
 
@@ -358,7 +389,10 @@ def test_many_refs_of_which_some_are_loaded(idle: Home) -> None:
     """One twice; and those of a value whose loading ends in an exception half-way."""
     made = start()
     refs = [troupe.put(i) for i in range(19)] + [troupe.put(np.full(MIB, 9, dtype=np.uint8))]
-    for value in (troupe.get(troupe.put(refs + refs[::-1])), troupe.get(made.call.remote(lambda: refs + refs[::-1]))):
+    for value in (
+        troupe.get(troupe.put(refs + refs[::-1])),
+        troupe.get(made.call.remote(lambda: refs + refs[::-1])),
+    ):
         assert value == refs + refs[::-1]
         del value
     with pytest.raises(ValueError, match="no number"):
@@ -375,7 +409,12 @@ def test_many_refs_of_which_some_are_loaded(idle: Home) -> None:
 def test_refs_of_one_object_are_equal(idle: Home) -> None:
     ref = troupe.put(1)
     again = troupe.get(troupe.put([ref]))[0]
-    assert again == ref and hash(again) == hash(ref) and again.hex() == ref.hex() and len({again, ref}) == 1
+    assert (
+        again == ref
+        and hash(again) == hash(ref)
+        and again.hex() == ref.hex()
+        and len({again, ref}) == 1
+    )
     assert ref != troupe.put(1) and ref != 1
     name = bytes.fromhex("00" * 8 + "11" * 16)
     with pytest.raises(exceptions.ObjectLostError):
@@ -386,7 +425,11 @@ def test_refs_of_one_object_are_equal(idle: Home) -> None:
 
 def test_a_copy_of_a_ref_is_that_ref(idle: Home) -> None:
     ref = troupe.put(np.zeros(MIB))
-    same = [copy.copy(ref), copy.deepcopy({"deep": [ref]})["deep"][0], dataclasses.asdict(Parcel("a", [ref]))["refs"][0]]
+    same = [
+        copy.copy(ref),
+        copy.deepcopy({"deep": [ref]})["deep"][0],
+        dataclasses.asdict(Parcel("a", [ref]))["refs"][0],
+    ]
     assert all(each is ref for each in same)
     del ref
     assert troupe.get(same.pop()).nbytes == 8 * MIB

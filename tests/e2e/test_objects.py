@@ -1,4 +1,5 @@
 """Large values in shared memory: where arrays come from, who may change them, when memory is used again."""
+
 from __future__ import annotations
 
 import contextlib
@@ -28,7 +29,13 @@ class Reader:
         self.kept: dict[str, Any] = {}
 
     def look(self, array: Any) -> tuple:
-        return type(array).__name__, array.nbytes, int(array[0]), int(array[-1]), array.flags.writeable
+        return (
+            type(array).__name__,
+            array.nbytes,
+            int(array[0]),
+            int(array[-1]),
+            array.flags.writeable,
+        )
 
     def keep(self, name: str, value: Any) -> None:
         self.kept[name] = value
@@ -52,7 +59,11 @@ class Reader:
         return [len(each) for each in values]
 
     def several(self, size: int) -> tuple:
-        return np.full(size, 1, dtype=np.uint8), "small", [troupe.put(np.full(size, 3, dtype=np.uint8))]
+        return (
+            np.full(size, 1, dtype=np.uint8),
+            "small",
+            [troupe.put(np.full(size, 3, dtype=np.uint8))],
+        )
 
     def stream(self, count: int, size: int) -> Any:
         for i in range(count):
@@ -144,10 +155,17 @@ def test_what_is_kept_is_never_rewritten(idle: Home) -> None:
     troupe.get(made.keep.remote("a", np.full(size, 3, dtype=np.uint8)), timeout=20)
     made_before = native._object_figures()["pool_made"]
     for i in range(30):
-        assert troupe.get(made.look.remote(np.full(size, 100 + i, dtype=np.uint8)), timeout=20)[2] == 100 + i
-        eventually(lambda: native._object_figures()["pool_in_use"] == 1, what="the release of the argument")
+        assert (
+            troupe.get(made.look.remote(np.full(size, 100 + i, dtype=np.uint8)), timeout=20)[2]
+            == 100 + i
+        )
+        eventually(
+            lambda: native._object_figures()["pool_in_use"] == 1, what="the release of the argument"
+        )
     assert troupe.get(made.sum_of.remote("a"), timeout=20) == 3 * size
-    assert native._object_figures()["pool_made"] <= made_before + 3  # the same memory again and again
+    assert (
+        native._object_figures()["pool_made"] <= made_before + 3
+    )  # the same memory again and again
     troupe.get(made.drop.remote("a"), timeout=20)
     all_released(made)
     troupe.kill(made)
@@ -156,9 +174,16 @@ def test_what_is_kept_is_never_rewritten(idle: Home) -> None:
 def test_large_arguments_of_the_first_calls(idle: Home) -> None:
     made = troupe.remote(Reader).remote()
     refs = [made.look.remote(np.full(size, 9, dtype=np.uint8)) for size in (MIB, 3 * MIB, 40 * MIB)]
-    assert [each[1:3] for each in troupe.get(refs, timeout=30)] == [(MIB, 9), (3 * MIB, 9), (40 * MIB, 9)]
+    assert [each[1:3] for each in troupe.get(refs, timeout=30)] == [
+        (MIB, 9),
+        (3 * MIB, 9),
+        (40 * MIB, 9),
+    ]
     early = troupe.remote(Reader).remote()  # one has room in the frame, the other has not
-    assert troupe.get(early.sizes_of.remote(b"x" * (12 * MIB), b"y" * (12 * MIB)), timeout=30) == [12 * MIB] * 2
+    assert (
+        troupe.get(early.sizes_of.remote(b"x" * (12 * MIB), b"y" * (12 * MIB)), timeout=30)
+        == [12 * MIB] * 2
+    )
     troupe.kill(early)
     assert troupe.get(made.size_of.remote(b"x" * (30 * MIB)), timeout=20) == 30 * MIB
     assert troupe.get(made.size_of.remote("y" * (20 * MIB)), timeout=20) == 20 * MIB
@@ -170,13 +195,22 @@ def test_large_arguments_of_the_first_calls(idle: Home) -> None:
 def test_values_of_many_arrays(idle: Home) -> None:
     made = start()
     rng = np.random.default_rng(1)
-    value = {"a": rng.random((300, 400)), "b": [np.asfortranarray(rng.random((200, 500))), "text"],
-             "c": np.arange(10), "d": np.zeros((0, 3)), "e": rng.random((600, 600))[::2]}
+    value = {
+        "a": rng.random((300, 400)),
+        "b": [np.asfortranarray(rng.random((200, 500))), "text"],
+        "c": np.arange(10),
+        "d": np.zeros((0, 3)),
+        "e": rng.random((600, 600))[::2],
+    }
     troupe.get(made.keep.remote("v", value), timeout=20)
     for got in (troupe.get(troupe.put(value)), troupe.get(made.give.remote("v"), timeout=20)):
         assert (got["a"] == value["a"]).all() and (got["b"][0] == value["b"][0]).all()
         assert got["b"][0].flags.f_contiguous and got["b"][1] == "text"
-        assert (got["c"] == value["c"]).all() and got["d"].shape == (0, 3) and (got["e"] == value["e"]).all()
+        assert (
+            (got["c"] == value["c"]).all()
+            and got["d"].shape == (0, 3)
+            and (got["e"] == value["e"]).all()
+        )
         assert got["a"].__array_interface__["data"][0] % 64 == 0
     troupe.get(made.drop.remote("v"), timeout=20)
     del got
@@ -195,17 +229,35 @@ def test_arrays_start_on_64_bytes_whatever_way_they_came(idle: Home, size: int) 
     value = {"arrays": arrays, "list": [b"x", arrays_of(size)]}
     assert troupe.get(made.unaligned.remote(value, *arrays.values()), timeout=60) == []
     troupe.get(made.keep.remote("v", value), timeout=60)
-    ways = {"put": troupe.put(value), "result": made.give.remote("v"), "task": troupe.remote(same).remote(value),
-            "with code": troupe.remote(same).remote((value, lambda: 0)),
-            "captured": troupe.remote(lambda: value).remote()}
+    ways = {
+        "put": troupe.put(value),
+        "result": made.give.remote("v"),
+        "task": troupe.remote(same).remote(value),
+        "with code": troupe.remote(same).remote((value, lambda: 0)),
+        "captured": troupe.remote(lambda: value).remote(),
+    }
     ways.update({name: troupe.put(each) for name, each in arrays.items()})
     for way, got in zip(ways, troupe.get(list(ways.values()), timeout=120)):
         assert unaligned(got) == [], way
-        assert way in arrays or differing((got[0] if way == "with code" else got)["arrays"], arrays) == [], way
+        assert (
+            way in arrays
+            or differing((got[0] if way == "with code" else got)["arrays"], arrays) == []
+        ), way
         if way == "put":
-            shared = {name for name, each in got["arrays"].items() if isinstance(each, np.ndarray) and not each.flags.writeable}
-            copied = {"dates", "every other", "turned", "records"}  # numpy's pickles hold copies of these
-            assert shared == (set() if size < 100 << 10 else {"float64", "bool", "fortran", "text", "structured"})
+            shared = {
+                name
+                for name, each in got["arrays"].items()
+                if isinstance(each, np.ndarray) and not each.flags.writeable
+            }
+            copied = {
+                "dates",
+                "every other",
+                "turned",
+                "records",
+            }  # numpy's pickles hold copies of these
+            assert shared == (
+                set() if size < 100 << 10 else {"float64", "bool", "fortran", "text", "structured"}
+            )
             assert all(got["arrays"][name].flags.writeable for name in copied)
     del ways, got
     troupe.get(made.drop.remote("v"), timeout=20)
@@ -228,7 +280,9 @@ class Tagged(np.ndarray):
 def test_arrays_that_somebody_else_pickles_stay_as_they_are(idle: Home) -> None:
     tagged = np.arange(1000.0).view(Tagged)
     tagged.tag = "mine"
-    got = troupe.get(troupe.put([tagged, np.array([{}] * 1000), np.ma.masked_less(np.arange(1000), 5)]))
+    got = troupe.get(
+        troupe.put([tagged, np.array([{}] * 1000), np.ma.masked_less(np.arange(1000), 5)])
+    )
     assert type(got[0]) is Tagged and got[0].tag == "mine" and (got[0] == tagged).all()
     assert got[1].dtype == object and got[2].mask.sum() == 5
     troupe.util.register_serializer(np.ndarray, serializer=len, deserializer=str)
@@ -242,7 +296,9 @@ def test_arrays_that_somebody_else_pickles_stay_as_they_are(idle: Home) -> None:
 
 def test_several_results_and_streamed_ones_are_not_copied(idle: Home) -> None:
     made = start()
-    first, second, third = made.several.options(num_returns=3).remote(20 * MIB)  # more than a frame takes
+    first, second, third = made.several.options(num_returns=3).remote(
+        20 * MIB
+    )  # more than a frame takes
     array = troupe.get(first, timeout=30)
     assert array.nbytes == 20 * MIB and not array.flags.writeable and (array == 1).all()
     assert troupe.get(first).__array_interface__["data"][0] == array.__array_interface__["data"][0]
@@ -253,10 +309,16 @@ def test_several_results_and_streamed_ones_are_not_copied(idle: Home) -> None:
     del first, second, third, array
     for i, ref in enumerate(made.stream.options(num_returns="streaming").remote(12, 20 * MIB)):
         got = troupe.get(ref, timeout=30)
-        assert got["array"].nbytes == 20 * MIB and int(got["array"][-1]) == i and troupe.get(got["ref"], timeout=30) == i
+        assert (
+            got["array"].nbytes == 20 * MIB
+            and int(got["array"][-1]) == i
+            and troupe.get(got["ref"], timeout=30) == i
+        )
     del ref, got
     all_released(made, other)
-    assert troupe.get(made.figures.remote(), timeout=20)["pool_made"] < 12, "it waits for who takes them"
+    assert troupe.get(made.figures.remote(), timeout=20)["pool_made"] < 12, (
+        "it waits for who takes them"
+    )
     begun = made.stream.options(num_returns="streaming").remote(6, MIB)
     troupe.get(next(begun), timeout=30)
     del begun  # what nobody takes is given back
@@ -269,7 +331,9 @@ def test_tensors_are_private_views(idle: Home) -> None:
     torch = pytest.importorskip("torch")
     made = start()
     tensor = torch.ones(1 << 18)
-    ref = troupe.put({"weights": tensor, "tied": tensor, "bf16": torch.ones(1 << 17, dtype=torch.bfloat16)})
+    ref = troupe.put(
+        {"weights": tensor, "tied": tensor, "bf16": torch.ones(1 << 17, dtype=torch.bfloat16)}
+    )
     first, second = troupe.get(ref), troupe.get(ref)
     first["weights"].mul_(3)
     assert float(first["tied"][5]) == 3.0, "what shared its memory does"
@@ -286,7 +350,9 @@ def test_tensors_are_private_views(idle: Home) -> None:
 def test_the_owner_of_a_kept_argument_is_killed(idle: Home) -> None:
     class Owner:
         def pass_on(self, reader: Any) -> None:
-            troupe.get(reader.keep.remote("theirs", np.full(8 * MIB, 4, dtype=np.uint8)), timeout=20)
+            troupe.get(
+                reader.keep.remote("theirs", np.full(8 * MIB, 4, dtype=np.uint8)), timeout=20
+            )
 
         def pid(self) -> int:
             return os.getpid()
@@ -299,7 +365,10 @@ def test_the_owner_of_a_kept_argument_is_killed(idle: Home) -> None:
     assert troupe.get(reader.sum_of.remote("theirs"), timeout=20) == 4 * 8 * MIB
     troupe.get(reader.drop.remote("theirs"), timeout=20)
     all_released(reader)
-    eventually(lambda: troupe.get(reader.figures.remote(), timeout=20)["mapped"] == 0, what="the end of the mappings")
+    eventually(
+        lambda: troupe.get(reader.figures.remote(), timeout=20)["mapped"] == 0,
+        what="the end of the mappings",
+    )
     troupe.kill(reader)
 
 
@@ -315,7 +384,10 @@ def test_a_killed_reader_leaves_nothing(idle: Home) -> None:
     del ref
     all_released()
     # What a reader that died may have forked is not known: that memory is given up, not used again.
-    eventually(lambda: native._object_figures()["pool_segments"] == before - 1, what="the end of the segment")
+    eventually(
+        lambda: native._object_figures()["pool_segments"] == before - 1,
+        what="the end of the segment",
+    )
 
 
 def test_a_forked_child_reads_on(idle: Home) -> None:
@@ -341,12 +413,19 @@ def test_a_forked_child_reads_on(idle: Home) -> None:
 
 def object_socket() -> bytes:
     """The abstract socket at which other processes reach this one's objects."""
-    inodes = {os.readlink(f"/proc/self/fd/{fd}") for fd in os.listdir("/proc/self/fd") if os.path.lexists(
-        f"/proc/self/fd/{fd}")}
+    inodes = {
+        os.readlink(f"/proc/self/fd/{fd}")
+        for fd in os.listdir("/proc/self/fd")
+        if os.path.lexists(f"/proc/self/fd/{fd}")
+    }
     with open("/proc/net/unix") as lines:
         for line in lines:
             words = line.split()
-            if len(words) == 8 and words[7].startswith("@troupe-objects-") and f"socket:[{words[6]}]" in inodes:
+            if (
+                len(words) == 8
+                and words[7].startswith("@troupe-objects-")
+                and f"socket:[{words[6]}]" in inodes
+            ):
                 return b"\0" + words[7][1:].encode()
     raise AssertionError("this process listens for no objects")
 
@@ -355,8 +434,16 @@ def test_hostile_links_harm_nobody(idle: Home) -> None:
     made = start()
     ref = troupe.put(np.full(MIB, 1, dtype=np.uint8))
     hello = struct.pack("<HBBHHII", 0x5254, 1, 5, 1, 0, 48, 0) + os.urandom(48)
-    attacks = [b"", b"x" * 100, os.urandom(65536), hello, hello[:30], hello + hello,
-               struct.pack("<HBBHHII", 0x5254, 2, 4, 1, 0, 0xFFFFFFF8, 0) + bytes(16), hello[:4] + b"\3\0" + hello[6:]]
+    attacks = [
+        b"",
+        b"x" * 100,
+        os.urandom(65536),
+        hello,
+        hello[:30],
+        hello + hello,
+        struct.pack("<HBBHHII", 0x5254, 2, 4, 1, 0, 0xFFFFFFF8, 0) + bytes(16),
+        hello[:4] + b"\3\0" + hello[6:],
+    ]
     for attack in attacks:
         with socket.socket(socket.AF_UNIX) as link:
             link.settimeout(20)

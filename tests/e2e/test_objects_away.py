@@ -3,6 +3,7 @@
 Method: two workers of this machine that are as two hosts (--force-tcp), actors pinned to them, this process as the
 driver: whatever is as large as these values goes over the link for large values, in parts.
 """
+
 from __future__ import annotations
 
 import os
@@ -38,7 +39,13 @@ class Store:
         self.kept: dict[str, Any] = {}
 
     def look(self, array: Any) -> tuple:
-        return type(array).__name__, array.nbytes, int(array[0]), int(array[-1]), array.flags.writeable
+        return (
+            type(array).__name__,
+            array.nbytes,
+            int(array[0]),
+            int(array[-1]),
+            array.flags.writeable,
+        )
 
     def sum_of(self, array: Any) -> int:
         return int(array.astype(np.uint64).sum())
@@ -92,7 +99,11 @@ class Store:
 
 
 def on(node: str) -> Any:
-    made = troupe.remote(Store).options(scheduling_strategy=NodeAffinitySchedulingStrategy(node, soft=False)).remote()
+    made = (
+        troupe.remote(Store)
+        .options(scheduling_strategy=NodeAffinitySchedulingStrategy(node, soft=False))
+        .remote()
+    )
     troupe.get(made.pid.remote(), timeout=60)
     return made
 
@@ -113,11 +124,22 @@ def test_large_results_become_the_callers(hosts: dict[str, str]) -> None:
     refs = [made.make.remote(i, size * MIB) for i, size in enumerate((3, 40, 2, 17, 64))]
     arrays = troupe.get(refs, timeout=90)
     assert [(int(each[0]), int(each[-1]), each.nbytes // MIB) for each in arrays] == [
-        (0, 0, 3), (1, 1, 40), (2, 2, 2), (3, 3, 17), (4, 4, 64)]
+        (0, 0, 3),
+        (1, 1, 40),
+        (2, 2, 2),
+        (3, 3, 17),
+        (4, 4, 64),
+    ]
     assert not any(each.flags.writeable for each in arrays)
     troupe.kill(made)  # they are here
     assert int(arrays[1].astype(np.uint64).sum()) == 40 * MIB
-    assert troupe.get(on(hosts["a"]).look.remote(refs[3]), timeout=60) == ("ndarray", 17 * MIB, 3, 3, False)
+    assert troupe.get(on(hosts["a"]).look.remote(refs[3]), timeout=60) == (
+        "ndarray",
+        17 * MIB,
+        3,
+        3,
+        False,
+    )
     del refs, arrays
     all_released()
 
@@ -125,10 +147,18 @@ def test_large_results_become_the_callers(hosts: dict[str, str]) -> None:
 def test_arrays_start_on_64_bytes_between_hosts(hosts: dict[str, str]) -> None:
     pytest.importorskip("torch")
     made = {name: on(hosts[name]) for name in "ab"}
-    for size in (1 << 10, 48 << 10, 200 << 10, 2 * MIB):  # in frames, and over the link for large values
+    for size in (
+        1 << 10,
+        48 << 10,
+        200 << 10,
+        2 * MIB,
+    ):  # in frames, and over the link for large values
         arrays = arrays_of(size)
         ref = troupe.put({"arrays": arrays})
-        assert troupe.get([each.unaligned.remote(ref, arrays, *arrays.values()) for each in made.values()], timeout=90) == [[], []]
+        assert troupe.get(
+            [each.unaligned.remote(ref, arrays, *arrays.values()) for each in made.values()],
+            timeout=90,
+        ) == [[], []]
         troupe.get(made["a"].keep.remote("it", arrays), timeout=60)
         result = made["a"].give.remote("it")
         assert troupe.get(made["b"].unaligned.remote(result), timeout=60) == []
@@ -150,7 +180,11 @@ def test_an_actor_that_nobody_holds_ends_when_its_result_was_taken(hosts: dict[s
 
 def test_values_of_every_kind_and_size(hosts: dict[str, str]) -> None:
     made = on(hosts["a"])
-    tree = {"weights": [np.arange(300_000), np.arange(2_000_000.0)], "text": "é" * (3 * MIB), "small": 1}
+    tree = {
+        "weights": [np.arange(300_000), np.arange(2_000_000.0)],
+        "text": "é" * (3 * MIB),
+        "small": 1,
+    }
     for value in (b"x" * (30 * MIB), "y" * (20 * MIB), tree, b"z" * (MIB - 100), b"z" * MIB):
         troupe.get(made.keep.remote("it", value), timeout=60)
         got = troupe.get(made.give.remote("it"), timeout=60)
@@ -160,8 +194,14 @@ def test_values_of_every_kind_and_size(hosts: dict[str, str]) -> None:
         assert all((here == there).all() for here, there in zip(got["weights"], tree["weights"]))
         assert got["text"] == tree["text"] and got["small"] == 1
     del got
-    early = troupe.remote(Store).options(scheduling_strategy=NodeAffinitySchedulingStrategy(hosts["b"], soft=False)).remote()
-    assert troupe.get(early.size_of.remote(b"q" * (50 * MIB)), timeout=60) == 50 * MIB  # its host was not known
+    early = (
+        troupe.remote(Store)
+        .options(scheduling_strategy=NodeAffinitySchedulingStrategy(hosts["b"], soft=False))
+        .remote()
+    )
+    assert (
+        troupe.get(early.size_of.remote(b"q" * (50 * MIB)), timeout=60) == 50 * MIB
+    )  # its host was not known
     troupe.get(made.drop.remote(), timeout=60)
     all_released(made, early)
     troupe.kill(made)
@@ -173,7 +213,9 @@ def test_many_arguments_in_one_call_and_one_in_many(hosts: dict[str, str]) -> No
     ref = troupe.put(np.full(24 * MIB, 2, dtype=np.uint8))
     for name in "abcdef":
         troupe.get(made.keep.remote(name, ref), timeout=60)
-    assert troupe.get(made.figures.remote(), timeout=60)["pool_in_use"] == 1, "one copy, as long as it is there"
+    assert troupe.get(made.figures.remote(), timeout=60)["pool_in_use"] == 1, (
+        "one copy, as long as it is there"
+    )
     sums = [made.sum_of.remote(np.full(size * MIB, 1, dtype=np.uint8)) for size in (30, 1, 5, 2)]
     assert troupe.get(sums, timeout=60) == [30 * MIB, MIB, 5 * MIB, 2 * MIB]
     troupe.get(made.drop.remote(), timeout=60)
@@ -185,8 +227,12 @@ def test_many_arguments_in_one_call_and_one_in_many(hosts: dict[str, str]) -> No
 def test_large_items_of_streams_and_of_several_results(hosts: dict[str, str]) -> None:
     made = on(hosts["b"])
     parts = made.parts.options(num_returns=3).remote(3, 9 * MIB)
-    assert [(int(each[0]), each.nbytes) for each in troupe.get(parts, timeout=60)] == [(i, 9 * MIB) for i in range(3)]
-    items = made.stream.options(num_returns="streaming").remote(12, 8 * MIB)  # more than a stream may be ahead
+    assert [(int(each[0]), each.nbytes) for each in troupe.get(parts, timeout=60)] == [
+        (i, 9 * MIB) for i in range(3)
+    ]
+    items = made.stream.options(num_returns="streaming").remote(
+        12, 8 * MIB
+    )  # more than a stream may be ahead
     for i, item in enumerate(items):
         array = troupe.get(item, timeout=60)
         assert array.nbytes == 8 * MIB and (array == i).all()
@@ -199,7 +245,10 @@ def test_large_items_of_streams_and_of_several_results(hosts: dict[str, str]) ->
 
 def test_actors_of_two_hosts_exchange_large_values(hosts: dict[str, str]) -> None:
     a, b = on(hosts["a"]), on(hosts["b"])
-    assert troupe.get([a.ask.remote(b, 3, 20 * MIB), a.ask.remote(b, 5, 9 * MIB)], timeout=90) == [60 * MIB, 45 * MIB]
+    assert troupe.get([a.ask.remote(b, 3, 20 * MIB), a.ask.remote(b, 5, 9 * MIB)], timeout=90) == [
+        60 * MIB,
+        45 * MIB,
+    ]
     assert troupe.get(b.ask.remote(a, 2, 33 * MIB), timeout=90) == 66 * MIB
     all_released(a, b)
     troupe.kill(a)
@@ -222,7 +271,9 @@ def stopped_in_mid_argument(a: Any, b: Any, pid: int) -> tuple[Any, int]:
             if troupe.get(b.figures.remote(), timeout=20)["pool_in_use"] != 0:
                 return asked, size
             os.kill(pid, signal.SIGCONT)
-        assert size < 2048 * MIB, "arguments of any size come before their caller can be stopped"  # it was faster
+        assert size < 2048 * MIB, (
+            "arguments of any size come before their caller can be stopped"
+        )  # it was faster
         size *= 2
 
 
@@ -283,7 +334,9 @@ def test_an_actor_that_is_killed_while_its_result_comes(hosts: dict[str, str]) -
     pid = troupe.get(made.pid.remote(), timeout=60)
     ref = stopped_in_mid_result(made, pid)
     os.kill(pid, signal.SIGKILL)
-    with pytest.raises(exceptions.ObjectLostError, match="could not be fetched from its actor's host"):
+    with pytest.raises(
+        exceptions.ObjectLostError, match="could not be fetched from its actor's host"
+    ):
         troupe.get(ref, timeout=60)
     with pytest.raises(exceptions.ActorDiedError):
         troupe.get(made.pid.remote(), timeout=60)
@@ -311,8 +364,11 @@ def test_a_caller_that_is_killed_leaves_nothing(hosts: dict[str, str]) -> None:
     os.kill(pid, signal.SIGKILL)
     with pytest.raises(exceptions.ActorDiedError):
         troupe.get(asked, timeout=60)
-    eventually(nothing_held(lambda: troupe.get(b.figures.remote(), timeout=20)), timeout=KEPT_S + 60,
-               what="the end of what it had begun to send")
+    eventually(
+        nothing_held(lambda: troupe.get(b.figures.remote(), timeout=20)),
+        timeout=KEPT_S + 60,
+        what="the end of what it had begun to send",
+    )
     troupe.kill(b)
 
 

@@ -1,4 +1,5 @@
 """What pickles of handles, refs and groups name: troupe._pickled and public modules. The rest: tests/bindings/test_pickled.py."""
+
 from __future__ import annotations
 
 import io
@@ -54,7 +55,11 @@ def test_handles_refs_and_groups_name_what_never_moves(idle: Home) -> None:
         assert named(data) <= {"troupe._pickled", "troupe.util.placement_group"}, value
     assert named(pickle.dumps(ref)) == {"troupe._pickled"}
     kept = troupe.get(keeper.keep.remote([detached, group, {"ref": ref}]), timeout=TIMEOUT_S)
-    assert kept[0] == detached and kept[1] == group and troupe.get(kept[2]["ref"], timeout=TIMEOUT_S) == [1, 2]
+    assert (
+        kept[0] == detached
+        and kept[1] == group
+        and troupe.get(kept[2]["ref"], timeout=TIMEOUT_S) == [1, 2]
+    )
     troupe.kill(detached)
     troupe.kill(keeper)
     remove_placement_group(group)

@@ -2,6 +2,7 @@
 
 Method: bytes go as text between programs, actors and tasks, past what the runtime knows of; then whoever pickled them ends.
 """
+
 from __future__ import annotations
 
 import os
@@ -73,8 +74,11 @@ def test_they_load_in_other_processes_of_the_host(keepers: Any, value: Any) -> N
     maker, reader = keepers
     data = troupe.get(maker.pickled.remote(value), timeout=WITHIN_S)
     by_task = troupe.remote(lambda data: troupe.get(pickle.loads(data), timeout=WITHIN_S))
-    for got in (troupe.get(pickle.loads(data), timeout=WITHIN_S), troupe.get(reader.value_of.remote(data), timeout=WITHIN_S),
-                troupe.get(by_task.remote(data), timeout=WITHIN_S)):
+    for got in (
+        troupe.get(pickle.loads(data), timeout=WITHIN_S),
+        troupe.get(reader.value_of.remote(data), timeout=WITHIN_S),
+        troupe.get(by_task.remote(data), timeout=WITHIN_S),
+    ):
         assert np.array_equal(got, value)
 
 
@@ -90,7 +94,9 @@ def test_a_borrower_keeps_it_too_and_hands_it_on(keepers: Any) -> None:
 
 def test_a_value_that_is_still_to_come(keepers: Any, tmp_path: Path) -> None:
     maker, reader = keepers
-    data = troupe.get(maker.pickled_pending.remote(reader, str(tmp_path / "gate")), timeout=WITHIN_S)
+    data = troupe.get(
+        maker.pickled_pending.remote(reader, str(tmp_path / "gate")), timeout=WITHIN_S
+    )
     ref = pickle.loads(data)
     assert troupe.wait([ref], timeout=0.05) == ([], [ref])
     (tmp_path / "gate").touch()
@@ -115,9 +121,15 @@ def test_who_pickled_them_is_killed(keepers: Any) -> None:
 
 def test_bytes_that_are_of_no_object_here(keepers: Any) -> None:
     function, (name, host) = troupe.put(1).__reduce__()
-    for wrong, error, text in (((name, host[:-2] + b"x]"), exceptions.ObjectLostError, "pickled by its program on another host"),
-                               ((name[:-1], host), ValueError, "is damaged"),
-                               ((b"\0" * len(name), host), ValueError, "is damaged")):
+    for wrong, error, text in (
+        (
+            (name, host[:-2] + b"x]"),
+            exceptions.ObjectLostError,
+            "pickled by its program on another host",
+        ),
+        ((name[:-1], host), ValueError, "is damaged"),
+        ((b"\0" * len(name), host), ValueError, "is damaged"),
+    ):
         native._let_go_of_pickled_refs()
         with pytest.raises(error, match=text):
             function(*wrong)
@@ -134,7 +146,9 @@ def test_what_a_launch_takes_and_gives_has_no_refs(idle: Home) -> None:
 
     with pytest.raises(TypeError, match="a Ref travels only in a value"):
         given.distributed(troupe.put(1))
-    with pytest.raises(TypeError, match="result of rank 0 .* cannot be pickled: a Ref travels only"):
+    with pytest.raises(
+        TypeError, match="result of rank 0 .* cannot be pickled: a Ref travels only"
+    ):
         given.distributed(1)
 
 

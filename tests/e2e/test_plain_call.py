@@ -3,6 +3,7 @@
 Method: the README's function and the tutorials' ways of making groups, in programs of their own, called plainly, in launches of one
 rank and in drivers; what they return and which variables are left is looked at. In gangs another address is refused at once.
 """
+
 from __future__ import annotations
 
 from pathlib import Path
@@ -72,13 +73,16 @@ def lines(home: Home, code: str, **options: object) -> list[str]:
 
 
 def test_the_readmes_function_runs_here_again_and_again(home: Home) -> None:
-    code = README + """
+    code = (
+        README
+        + """
 before = dict(os.environ)
 print(train(epochs=3))
 print(train(epochs=3))
 import torch.distributed as dist
 print(dict(os.environ) == before, dist.is_initialized())
 """
+    )
     assert lines(home, code) == ["(0, 1, 1, '0')", "(0, 1, 1, '0')", "True False"]
     assert not home.processes()
 
@@ -110,8 +114,13 @@ try:
 except ZeroDivisionError:
     print(sorted(name for name in os.environ if name.startswith("MASTER") or name.endswith("RANK")))
 """
-    assert lines(home, code) == ["['LOCAL_RANK', 'MASTER_ADDR', 'MASTER_PORT', 'RANK', 'WORLD_SIZE'] True",
-                                 "['RANK']", "['WORLD_SIZE']", "['MASTER_PORT']", "[]"]
+    assert lines(home, code) == [
+        "['LOCAL_RANK', 'MASTER_ADDR', 'MASTER_PORT', 'RANK', 'WORLD_SIZE'] True",
+        "['RANK']",
+        "['WORLD_SIZE']",
+        "['MASTER_PORT']",
+        "[]",
+    ]
 
 
 def test_its_store_is_reached_from_this_machine_alone(home: Home) -> None:
@@ -140,7 +149,9 @@ print(listens.distributed()[0])
 
 @pytest.mark.parametrize("call", CALLS)
 @pytest.mark.parametrize("port", ["own", "environment"])
-def test_groups_of_ones_own(home: Home, tmp_path: Path, call: str, port: str, free_port: int) -> None:
+def test_groups_of_ones_own(
+    home: Home, tmp_path: Path, call: str, port: str, free_port: int
+) -> None:
     (tmp_path / "tutorial.py").write_text(TUTORIAL.replace("sys.argv[1]", f'"{free_port}"'))
     code = f"""
 import os, sys
@@ -191,8 +202,12 @@ print(*drive.distributed()[0])
     assert "[4, 4] 1 True True" in lines(home, code)
 
 
-@pytest.mark.parametrize("init_method", ["env://", "tcp://127.0.0.1:{port}?rank={rank}&world_size=2"])
-def test_a_foreign_port_in_a_gang_is_refused_at_once(home: Home, free_port: int, init_method: str) -> None:
+@pytest.mark.parametrize(
+    "init_method", ["env://", "tcp://127.0.0.1:{port}?rank={rank}&world_size=2"]
+)
+def test_a_foreign_port_in_a_gang_is_refused_at_once(
+    home: Home, free_port: int, init_method: str
+) -> None:
     code = f"""
 import os
 from troupe.launch import distributed
@@ -209,4 +224,7 @@ except RuntimeError as error:
     print(error)
 """
     said = "\n".join(lines(home, code))
-    assert f":{free_port}, where no one serves its launch" in said and "leave MASTER_ADDR and MASTER_PORT as the rank finds them" in said
+    assert (
+        f":{free_port}, where no one serves its launch" in said
+        and "leave MASTER_ADDR and MASTER_PORT as the rank finds them" in said
+    )

@@ -1,4 +1,5 @@
 """The order of the queue by priority, and what is ended for a higher one when the cluster's policy says so."""
+
 from __future__ import annotations
 
 from pathlib import Path
@@ -9,7 +10,11 @@ from conftest import Home, eventually
 import troupe
 from troupe import state
 from troupe.launch import distributed
-from troupe.util.placement_group import placement_group, placement_group_table, remove_placement_group
+from troupe.util.placement_group import (
+    placement_group,
+    placement_group_table,
+    remove_placement_group,
+)
 
 
 @troupe.remote(num_cpus=2, max_restarts=5)
@@ -47,9 +52,15 @@ def test_the_highest_is_first_and_nothing_is_ended(home: Home) -> None:
     plain = placement_group([{"CPU": 2}], name="plain")
     high = placement_group([{"CPU": 2}], name="high", priority=7)
     actor = Long.options(priority=-1).remote()
-    places = {name: placement_group_table(group)["queue_place"] for name, group in (("plain", plain), ("high", high))}
+    places = {
+        name: placement_group_table(group)["queue_place"]
+        for name, group in (("plain", plain), ("high", high))
+    }
     assert places == {"plain": 2, "high": 1}
-    eventually(lambda: "waiting (place 3, priority -1): actor" in home.run("status").stdout, what="the actor's place")
+    eventually(
+        lambda: "waiting (place 3, priority -1): actor" in home.run("status").stdout,
+        what="the actor's place",
+    )
     status = home.run("status").stdout
     assert "waiting (place 1, priority 7): placement group high: " in status, status
     assert "waiting (place 2): placement group plain: " in status, status
@@ -69,11 +80,18 @@ def test_tasks_of_a_higher_priority_come_first(home: Home) -> None:
     holder = placement_group([{"CPU": 2}])
     assert holder.wait(60)
     order = troupe.remote(num_cpus=0)(Order).remote()
-    note = troupe.remote(num_cpus=2, max_calls=1)(lambda name, order: troupe.get(order.add.remote(name)))
+    note = troupe.remote(num_cpus=2, max_calls=1)(
+        lambda name, order: troupe.get(order.add.remote(name))
+    )
     refs = [note.remote("plain", order)]
-    eventually(lambda: "waiting (place 1)" in home.run("status").stdout, what="the first one's place")
+    eventually(
+        lambda: "waiting (place 1)" in home.run("status").stdout, what="the first one's place"
+    )
     refs.append(note.options(priority=5).remote("high", order))
-    eventually(lambda: "waiting (place 1, priority 5)" in home.run("status").stdout, what="the other one's place")
+    eventually(
+        lambda: "waiting (place 1, priority 5)" in home.run("status").stdout,
+        what="the other one's place",
+    )
     remove_placement_group(holder)
     troupe.get(refs, timeout=60)
     assert troupe.get(order.names.remote(), timeout=20) == ["high", "plain"]
@@ -94,7 +112,10 @@ def test_a_launch_makes_room_and_starts_again(home: Home, tmp_path: Path) -> Non
 
     once = distributed(processes=1, remote=True)(train).submit(str(go))
     again = distributed(processes=1, remote=True, max_attempts=2)(train).submit(str(go))
-    eventually(lambda: [launch.status()["state"] for launch in (once, again)] == ["running"] * 2, what="both launches")
+    eventually(
+        lambda: [launch.status()["state"] for launch in (once, again)] == ["running"] * 2,
+        what="both launches",
+    )
     group = placement_group([{"CPU": 1}], priority=3)
     assert group.wait(60)
     told = again.status()

@@ -3,6 +3,7 @@
 Method: scripts are run as a user runs them, on an embedded cluster, on a node of this host and on one that is another host (--force-tcp);
 what their ranks, actors and tasks see is printed as JSON.
 """
+
 from __future__ import annotations
 
 import json
@@ -30,15 +31,35 @@ def place(request: pytest.FixtureRequest, home: Home) -> Iterator[dict[str, str]
         return
     head = home.json("start", "--head", "--no-worker", "--port", "0")
     away = ["--force-tcp"] if request.param == "another host" else []
-    home.run("start", "--address", head["address"], "--token-file", home.token(), "--num-cpus", "4", *away)
+    home.run(
+        "start",
+        "--address",
+        head["address"],
+        "--token-file",
+        home.token(),
+        "--num-cpus",
+        "4",
+        *away,
+    )
     yield {"TROUPE_ADDRESS": head["address"]}
 
 
-def run(script: Path | list[str], *arguments: str, env: dict[str, str] | None = None, cwd: Path | None = None) -> Any:
+def run(
+    script: Path | list[str],
+    *arguments: str,
+    env: dict[str, str] | None = None,
+    cwd: Path | None = None,
+) -> Any:
     """The last line of what a script prints, as JSON."""
     command = [str(script)] if isinstance(script, Path) else script
-    done = subprocess.run([sys.executable, *command, *arguments], capture_output=True, text=True, timeout=4 * TIMEOUT_S, cwd=cwd,
-                          env={**os.environ, **(env or {})})
+    done = subprocess.run(
+        [sys.executable, *command, *arguments],
+        capture_output=True,
+        text=True,
+        timeout=4 * TIMEOUT_S,
+        cwd=cwd,
+        env={**os.environ, **(env or {})},
+    )
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout.splitlines()[-1])
 
@@ -74,7 +95,9 @@ if __name__ == "__main__":
 """
 
 
-def test_arguments_of_the_program_are_those_of_its_ranks_its_driver_and_what_these_start(place: dict[str, str], tmp_path: Path) -> None:
+def test_arguments_of_the_program_are_those_of_its_ranks_its_driver_and_what_these_start(
+    place: dict[str, str], tmp_path: Path
+) -> None:
     script = written(tmp_path, "train.py", ARGUMENTS)
     given = ["--epochs", "3"]
     assert run(script, *given, env=place) == [[given, given], [3, str(script), given]]
@@ -152,7 +175,9 @@ if __name__ == "__main__":
 """
 
 
-def test_what_is_pickled_in_a_rank_actor_or_task_finds_the_script(place: dict[str, str], tmp_path: Path) -> None:
+def test_what_is_pickled_in_a_rank_actor_or_task_finds_the_script(
+    place: dict[str, str], tmp_path: Path
+) -> None:
     script = written(tmp_path, "train.py", PICKLED)
     if place:
         script = written(tmp_path / "away", "train.py", PICKLED)
@@ -207,7 +232,11 @@ if __name__ == "__main__":
 
 def test_torchs_ways_of_pickling_find_the_script_in_ranks(home: Home, tmp_path: Path) -> None:
     script = written(tmp_path, "train.py", TRAINED)
-    assert run(script, str(tmp_path / "out")) == [[[True, True], True, "1", [1, 5]], [[True, True], True]]
+    assert run(script, str(tmp_path / "out")) == [
+        [[True, True], True, "1", [1, 5]],
+        [[True, True], True],
+    ]
+
 
 PROJECT = """
 import helper, json, os, sys, troupe
@@ -252,7 +281,11 @@ def test_a_project_anywhere_finds_its_modules(home: Home, project: Path) -> None
     assert run(["train.py"], cwd=project, env=with_path) == [[1], 1]
     assert run(project / "train.py", cwd=Path("/")) == [[1], 1]
     assert run(["-m", "package"], cwd=project) == [[1], 1]
-    assert run(["-m", "package"], cwd=Path("/"), env={"PYTHONPATH": f"{project}{os.pathsep}{os.environ.get('PYTHONPATH', '')}"}) == [[1], 1]
+    assert run(
+        ["-m", "package"],
+        cwd=Path("/"),
+        env={"PYTHONPATH": f"{project}{os.pathsep}{os.environ.get('PYTHONPATH', '')}"},
+    ) == [[1], 1]
 
 
 VARIABLES = """
@@ -295,10 +328,21 @@ if __name__ == "__main__":
 
 def test_variables_travel_by_one_rule_in_each_launch(place: dict[str, str], tmp_path: Path) -> None:
     script = written(tmp_path, "sweep.py", VARIABLES)
-    seen = run(script, env={**place, "REMOVED": "no", "EXPORTED": "by the shell", "HF_HOME": "/h", "NOT_NAMED_HERE": "1"})
+    seen = run(
+        script,
+        env={
+            **place,
+            "REMOVED": "no",
+            "EXPORTED": "by the shell",
+            "HF_HOME": "/h",
+            "NOT_NAMED_HERE": "1",
+        },
+    )
     # A node that the program has started for itself has the shell's variables too, as torchrun's ranks have.
     shell = {} if place else {"EXPORTED": "by the shell", "NOT_NAMED_HERE": "1"}
-    nothing = dict.fromkeys(("SEED_OF_RUN", "REMOVED", "EXPORTED", "HF_HOME", "RANK_OF_MINE", "NOT_NAMED_HERE"))
+    nothing = dict.fromkeys(
+        ("SEED_OF_RUN", "REMOVED", "EXPORTED", "HF_HOME", "RANK_OF_MINE", "NOT_NAMED_HERE")
+    )
     common = {**nothing, **shell, "HF_HOME": "/h"}
     before = {} if place else {"REMOVED": "no"}
     assert seen[0] == {**common, **before, "SEED_OF_RUN": "1"}
@@ -306,31 +350,81 @@ def test_variables_travel_by_one_rule_in_each_launch(place: dict[str, str], tmp_
     assert seen[4] == common
     assert seen[6] == {**common, "SEED_OF_RUN": "4"}
     away = bool(place)
-    assert seen[1] == [True, False, False, True, False, False, False, away, away, False, False, away]
+    assert seen[1] == [
+        True,
+        False,
+        False,
+        True,
+        False,
+        False,
+        False,
+        away,
+        away,
+        False,
+        False,
+        away,
+    ]
     assert seen[5][:6] == [False, False, False, True, False, False]
 
 
-def test_a_launch_says_once_which_variables_came_along_and_which_of_those_it_names_did_not(home: Home, tmp_path: Path) -> None:
+def test_a_launch_says_once_which_variables_came_along_and_which_of_those_it_names_did_not(
+    home: Home, tmp_path: Path
+) -> None:
     head = home.json("start", "--head", "--port", "0", "--num-cpus", "2")
     written(tmp_path, "helper.py", "import os\nFLAG = os.environ.get('EXPORTED')\n")
-    script = written(tmp_path, "train.py", VARIABLES.replace("import json", "import helper, json").replace(
-        "handle = train.submit()\n        seen.append(handle.result()[0])", "train.distributed(); handle = train.submit()").replace('"EXPORTED", ', ""))
-    Path(script).write_text("import os; os.environ.update({f'KMP_{each}': '1' for each in ('INIT_AT_FORK',)})  # as a library does\n" + Path(script).read_text())
-    done = subprocess.run([sys.executable, script], capture_output=True, text=True, timeout=4 * TIMEOUT_S,
-                          env={**os.environ, "TROUPE_ADDRESS": head["address"], "EXPORTED": "1", "NOT_NAMED_HERE": "1", "REMOVED": "1",
-                               "NVTE_FLASH_ATTN": "0", "AWS_CA_BUNDLE": "/ca.pem", "TF_CLI_CONFIG_FILE": "/terraform"})
+    script = written(
+        tmp_path,
+        "train.py",
+        VARIABLES.replace("import json", "import helper, json")
+        .replace(
+            "handle = train.submit()\n        seen.append(handle.result()[0])",
+            "train.distributed(); handle = train.submit()",
+        )
+        .replace('"EXPORTED", ', ""),
+    )
+    Path(script).write_text(
+        "import os; os.environ.update({f'KMP_{each}': '1' for each in ('INIT_AT_FORK',)})  # as a library does\n"
+        + Path(script).read_text()
+    )
+    done = subprocess.run(
+        [sys.executable, script],
+        capture_output=True,
+        text=True,
+        timeout=4 * TIMEOUT_S,
+        env={
+            **os.environ,
+            "TROUPE_ADDRESS": head["address"],
+            "EXPORTED": "1",
+            "NOT_NAMED_HERE": "1",
+            "REMOVED": "1",
+            "NVTE_FLASH_ATTN": "0",
+            "AWS_CA_BUNDLE": "/ca.pem",
+            "TF_CLI_CONFIG_FILE": "/terraform",
+        },
+    )
     assert done.returncode == 0, done.stderr
     lines = [line for line in (done.stdout + done.stderr).splitlines() if " · variables " in line]
     assert len(lines) == 3
     taken, _, left = lines[0].partition(" · not taken along: ")
-    assert "SEED_OF_RUN" in taken and "NVTE_FLASH_ATTN" in taken and left == "EXPORTED, REMOVED (inherit_env=)"
-    assert not re.search("AWS_|TF_CLI|KMP_|NOT_NAMED", taken), "what no program names and no result depends on"
+    assert (
+        "SEED_OF_RUN" in taken
+        and "NVTE_FLASH_ATTN" in taken
+        and left == "EXPORTED, REMOVED (inherit_env=)"
+    )
+    assert not re.search("AWS_|TF_CLI|KMP_|NOT_NAMED", taken), (
+        "what no program names and no result depends on"
+    )
 
 
-def test_values_of_variables_are_nowhere_in_a_heads_files_nor_in_what_it_answers(home: Home, tmp_path: Path) -> None:
+def test_values_of_variables_are_nowhere_in_a_heads_files_nor_in_what_it_answers(
+    home: Home, tmp_path: Path
+) -> None:
     head = home.json("start", "--head", "--port", "0", "--num-cpus", "2")
     secret = "wJalrXUtnFEMI-K7MDENG"
-    script = written(tmp_path, "train.py", """
+    script = written(
+        tmp_path,
+        "train.py",
+        """
 import json, os, troupe
 from troupe.launch import distributed
 os.environ["AWS_SECRET_ACCESS_KEY"] = os.environ.pop("GIVEN")
@@ -342,13 +436,17 @@ def length():
 if __name__ == "__main__":
     handle = length.submit()
     print(json.dumps([handle.result(), json.dumps(handle.status())]))
-""")
+""",
+    )
     result, status = run(script, env={"TROUPE_ADDRESS": head["address"], "GIVEN": secret})
     assert result == [len(secret)] and "AWS_SECRET_ACCESS_KEY" in status and secret not in status
     files = [path for path in home.path.rglob("*") if path.is_file()]
     assert any(path.name.startswith("journal.db") for path in files)
     assert [str(path) for path in files if secret.encode() in path.read_bytes()] == []
-    assert secret not in home.run("status", "--json").stdout + home.run("list", "launches", "--json").stdout
+    assert (
+        secret
+        not in home.run("status", "--json").stdout + home.run("list", "launches", "--json").stdout
+    )
 
 
 POOL_LIMIT_S = 120.0
@@ -374,20 +472,39 @@ WHERE = {
 
 def run_pool(script: Path, where: str, *, guarded: bool) -> subprocess.CompletedProcess:
     call = "print('got', start())"
-    script.write_text(POOLS + WHERE[where] + ("\nif __name__ == '__main__':\n    " if guarded else "\n") + call + "\n")
-    return subprocess.run([sys.executable, str(script)], capture_output=True, text=True, timeout=POOL_LIMIT_S)
+    script.write_text(
+        POOLS
+        + WHERE[where]
+        + ("\nif __name__ == '__main__':\n    " if guarded else "\n")
+        + call
+        + "\n"
+    )
+    return subprocess.run(
+        [sys.executable, str(script)], capture_output=True, text=True, timeout=POOL_LIMIT_S
+    )
 
 
 @pytest.mark.parametrize("where", WHERE)
-def test_a_pool_without_a_main_guard_ends_with_the_usual_advice(home: Home, tmp_path: Path, where: str) -> None:
+def test_a_pool_without_a_main_guard_ends_with_the_usual_advice(
+    home: Home, tmp_path: Path, where: str
+) -> None:
     done = run_pool(tmp_path / "script.py", where, guarded=False)
     assert done.returncode == 1 and "got" not in done.stdout, done.stdout
-    assert f"a child process of this pool could not import the script {tmp_path / 'script.py'}" in done.stderr, done.stderr
-    assert "An attempt has been made to start a new process before the" in done.stderr, "what the child says"
-    assert done.stderr.count("An attempt has been made") <= 8, "no more children than the pool has, and a few"
+    assert (
+        f"a child process of this pool could not import the script {tmp_path / 'script.py'}"
+        in done.stderr
+    ), done.stderr
+    assert "An attempt has been made to start a new process before the" in done.stderr, (
+        "what the child says"
+    )
+    assert done.stderr.count("An attempt has been made") <= 8, (
+        "no more children than the pool has, and a few"
+    )
 
 
 @pytest.mark.parametrize("where", ["actor"])
-def test_a_pool_with_a_main_guard_works_although_init_stands_outside_of_it(home: Home, tmp_path: Path, where: str) -> None:
+def test_a_pool_with_a_main_guard_works_although_init_stands_outside_of_it(
+    home: Home, tmp_path: Path, where: str
+) -> None:
     done = run_pool(tmp_path / "script.py", where, guarded=True)
     assert done.stdout.splitlines() == ["got ([2, 4, 6], [8], 10)"], done.stdout + done.stderr

@@ -3,6 +3,7 @@
 Method: getters in other processes are known to wait (the queue's actor says how many do) before they are killed or cancelled; what
 is put then is got by somebody else, each item once and in order.
 """
+
 from __future__ import annotations
 
 import asyncio
@@ -38,7 +39,9 @@ class AsyncGetter:
 
 
 def waiting(line: Queue) -> int:
-    return troupe.get(line.actor.__ray_call__.remote(lambda self: len(self._line._getters)), timeout=WITHIN_S)
+    return troupe.get(
+        line.actor.__ray_call__.remote(lambda self: len(self._line._getters)), timeout=WITHIN_S
+    )
 
 
 def waits(line: Queue, count: int) -> None:
@@ -150,7 +153,9 @@ def test_many_getters_of_one_process_leave_room_for_its_puts(idle: Home) -> None
     async def both() -> list:
         asked = [asyncio.ensure_future(line.get_async()) for _ in range(MANY)]
         await asyncio.sleep(0)  # lint-ok: they begin
-        await asyncio.wait_for(asyncio.gather(*(line.put_async(number) for number in range(MANY))), 2 * WITHIN_S)
+        await asyncio.wait_for(
+            asyncio.gather(*(line.put_async(number) for number in range(MANY))), 2 * WITHIN_S
+        )
         return sorted(await asyncio.wait_for(asyncio.gather(*asked), 2 * WITHIN_S))
 
     assert asyncio.run(both()) == list(range(MANY))
@@ -182,7 +187,11 @@ def test_who_waits_longest_is_served_first(idle: Home) -> None:
     got: list[tuple[int, Any]] = []
     threads = []
     for number in range(3):
-        threads.append(threading.Thread(target=lambda number=number: got.append((number, line.get(timeout=WITHIN_S)))))
+        threads.append(
+            threading.Thread(
+                target=lambda number=number: got.append((number, line.get(timeout=WITHIN_S)))
+            )
+        )
         threads[-1].start()
         waits(line, number + 1)
     line.put_nowait_batch([0, 1, 2])

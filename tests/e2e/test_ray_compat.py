@@ -3,6 +3,7 @@
 Method: scripts as users write them, in processes of their own; where the real Ray is installed too, it must not be
 what they get.
 """
+
 from __future__ import annotations
 
 import os
@@ -75,7 +76,9 @@ ray.shutdown()
 """
 
 
-def run_as_ray(home: Home, script: Path, *args: str, env: dict[str, str] | None = None) -> subprocess.CompletedProcess:
+def run_as_ray(
+    home: Home, script: Path, *args: str, env: dict[str, str] | None = None
+) -> subprocess.CompletedProcess:
     return home.run("run-as-ray", str(script), *args, ok=False, env=env)
 
 
@@ -85,14 +88,29 @@ def test_a_script_of_rays(home: Home, tmp_path: Path) -> None:
     done = run_as_ray(home, script, "--epochs", "3")
     assert done.returncode == 0, done.stderr
     assert done.stdout.splitlines() == [
-        "tasks [0, 1, 4, 9]", "actor 15 16", "child [25, 2]", "error True", "group 1", "state ALIVE", "queue item", "killed",
-        "arguments ['--epochs', '3'] __main__"]
+        "tasks [0, 1, 4, 9]",
+        "actor 15 16",
+        "child [25, 2]",
+        "error True",
+        "group 1",
+        "state ALIVE",
+        "queue item",
+        "killed",
+        "arguments ['--epochs', '3'] __main__",
+    ]
 
 
 def test_a_module_and_its_exit_code(home: Home, tmp_path: Path) -> None:
-    (tmp_path / "job.py").write_text("import ray, sys\nassert ray.__name__ == 'ray' and __name__ == '__main__'\nsys.exit(7)")
-    done = subprocess.run([sys.executable, "-m", "troupe", "run-as-ray", "-m", "job"], cwd=tmp_path, capture_output=True,
-                          text=True, timeout=TIMEOUT_S)
+    (tmp_path / "job.py").write_text(
+        "import ray, sys\nassert ray.__name__ == 'ray' and __name__ == '__main__'\nsys.exit(7)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-m", "troupe", "run-as-ray", "-m", "job"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=TIMEOUT_S,
+    )
     assert done.returncode == 7, done.stderr
 
 
@@ -114,9 +132,15 @@ def test_a_script_that_is_not_there(home: Home) -> None:
 
 def test_ctrl_c_ends_the_script_and_its_cluster(home: Home, tmp_path: Path) -> None:
     script = tmp_path / "long.py"
-    script.write_text("import ray, sys\nray.init(num_cpus=1)\nprint('up', flush=True)\nsys.stdin.read()\n")
-    process = subprocess.Popen([sys.executable, "-m", "troupe", "run-as-ray", str(script)], stdin=subprocess.PIPE,
-                               stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    script.write_text(
+        "import ray, sys\nray.init(num_cpus=1)\nprint('up', flush=True)\nsys.stdin.read()\n"
+    )
+    process = subprocess.Popen(
+        [sys.executable, "-m", "troupe", "run-as-ray", str(script)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
     assert process.stdout is not None and process.stdout.readline() == b"up\n"
     process.send_signal(signal.SIGINT)
     _, errors = process.communicate(timeout=TIMEOUT_S)
@@ -131,32 +155,72 @@ def test_without_it_ray_is_what_is_installed(home: Home, tmp_path: Path) -> None
     script = tmp_path / "script.py"
     script.write_text("import ray; assert not hasattr(ray, 'mine') and callable(ray.remote)")
     assert run_as_ray(home, script).returncode == 0
-    done = home.python("import ray; from troupe import ray_compat; ray_compat.install()", cwd=tmp_path)
+    done = home.python(
+        "import ray; from troupe import ray_compat; ray_compat.install()", cwd=tmp_path
+    )
     assert "RuntimeError: ray was imported before troupe.ray_compat.install()" in done.stderr
 
 
-@pytest.mark.parametrize(("statement", "error", "words"), [
-    ("import ray.serve", "ModuleNotFoundError", "ray.serve is not a part of Troupe, which stands in for ray here; use an actor behind a web server"),
-    ("from ray.data import Preprocessor", "ModuleNotFoundError", "use functions for map_batches() and collate_fn="),
-    ("from ray.train import TRAIN_DATASET_KEY", "ModuleNotFoundError", 'use "train", the name that ray.train.get_dataset_shard() takes'),
-    ("from ray.train.lightning import RayDDPStrategy", "ModuleNotFoundError", "use that library itself in the loop of ray.train.torch.TorchTrainer"),
-    ("import ray.util.joblib", "ModuleNotFoundError", "use ray.util.ActorPool"),
-    ("from ray.util.queue import Nothing", "ModuleNotFoundError", "ray.util.queue has Empty, Full, Queue"),
-    ("import ray; ray.client()", "AttributeError", "ray.client is not a part of Troupe"),
-    ("import ray; ray.nonsense", "AttributeError", "ray has "),
-    ("import ray; ray.util.nonsense", "AttributeError", "ray.util has ActorPool"),
-])
-def test_what_is_missing_is_named_with_what_to_use(home: Home, statement: str, error: str, words: str) -> None:
+@pytest.mark.parametrize(
+    ("statement", "error", "words"),
+    [
+        (
+            "import ray.serve",
+            "ModuleNotFoundError",
+            "ray.serve is not a part of Troupe, which stands in for ray here; use an actor behind a web server",
+        ),
+        (
+            "from ray.data import Preprocessor",
+            "ModuleNotFoundError",
+            "use functions for map_batches() and collate_fn=",
+        ),
+        (
+            "from ray.train import TRAIN_DATASET_KEY",
+            "ModuleNotFoundError",
+            'use "train", the name that ray.train.get_dataset_shard() takes',
+        ),
+        (
+            "from ray.train.lightning import RayDDPStrategy",
+            "ModuleNotFoundError",
+            "use that library itself in the loop of ray.train.torch.TorchTrainer",
+        ),
+        ("import ray.util.joblib", "ModuleNotFoundError", "use ray.util.ActorPool"),
+        (
+            "from ray.util.queue import Nothing",
+            "ModuleNotFoundError",
+            "ray.util.queue has Empty, Full, Queue",
+        ),
+        ("import ray; ray.client()", "AttributeError", "ray.client is not a part of Troupe"),
+        ("import ray; ray.nonsense", "AttributeError", "ray has "),
+        ("import ray; ray.util.nonsense", "AttributeError", "ray.util has ActorPool"),
+    ],
+)
+def test_what_is_missing_is_named_with_what_to_use(
+    home: Home, statement: str, error: str, words: str
+) -> None:
     done = home.python(f"from troupe import ray_compat\nray_compat.install()\n{statement}")
-    assert done.returncode == 1 and done.stderr.splitlines()[-1].startswith(f"{error}: ") and words in done.stderr, done.stderr
+    assert (
+        done.returncode == 1
+        and done.stderr.splitlines()[-1].startswith(f"{error}: ")
+        and words in done.stderr
+    ), done.stderr
 
 
-@pytest.mark.parametrize(("expression", "words"), [
-    ("ray.serve", "no attribute 'serve'; for ray.serve, use an actor behind a web server of one's own"),
-    ("ray.client()", "no attribute 'client'; for ray.client, use ray.init('host:port', token_file=...)"),
-    ("ray.util.joblib", "no attribute 'joblib'; for ray.util.joblib, use ray.util.ActorPool"),
-    ("ray.nonsense", "module 'troupe' has no attribute 'nonsense'"),
-])
+@pytest.mark.parametrize(
+    ("expression", "words"),
+    [
+        (
+            "ray.serve",
+            "no attribute 'serve'; for ray.serve, use an actor behind a web server of one's own",
+        ),
+        (
+            "ray.client()",
+            "no attribute 'client'; for ray.client, use ray.init('host:port', token_file=...)",
+        ),
+        ("ray.util.joblib", "no attribute 'joblib'; for ray.util.joblib, use ray.util.ActorPool"),
+        ("ray.nonsense", "module 'troupe' has no attribute 'nonsense'"),
+    ],
+)
 def test_what_is_missing_in_troupe_itself_is_named_too(expression: str, words: str) -> None:
     with pytest.raises(AttributeError) as raised:
         eval(expression, {"ray": troupe})
@@ -164,9 +228,13 @@ def test_what_is_missing_in_troupe_itself_is_named_too(expression: str, words: s
 
 
 def test_modules_of_ray_need_no_import_of_their_own(home: Home) -> None:
-    done = home.python("import troupe as ray; ray.util.queue.Queue, ray.util.state.list_actors, ray.actor.ActorHandle\n"
-                       "ray.actor.exit_actor()")
-    assert done.stderr.splitlines()[-1] == "TypeError: exit_actor() is for code that runs in an actor", done.stderr
+    done = home.python(
+        "import troupe as ray; ray.util.queue.Queue, ray.util.state.list_actors, ray.actor.ActorHandle\n"
+        "ray.actor.exit_actor()"
+    )
+    assert (
+        done.stderr.splitlines()[-1] == "TypeError: exit_actor() is for code that runs in an actor"
+    ), done.stderr
 
 
 def test_every_name_of_the_table_is_there() -> None:
@@ -194,7 +262,11 @@ def test_a_launch_has_the_api_of_troupe(cluster: Home) -> None:
                 return ray.util.ActorPool.__module__
 
         child = Child.remote()
-        return [type(ray).__name__, ray.get(child.where.remote()), list(ray.state.available_resources_per_node().values())]
+        return [
+            type(ray).__name__,
+            ray.get(child.where.remote()),
+            list(ray.state.available_resources_per_node().values()),
+        ]
 
     assert driver.distributed()[0] == ["RayModule", "troupe.util.actor_pool", [{"CPU": 2.0}]]
     assert not ray_compat.is_installed() and "ray" not in sys.modules
@@ -220,7 +292,9 @@ def test_launches_are_jobs(cluster: Home) -> None:
     with pytest.raises(RuntimeError):
         failed.result()
     (job,) = state.list_jobs(filters=[("status", "=", "SUCCEEDED"), ("job_id", "=", done.id)])
-    assert job.job_id == done.id and job.entrypoint.endswith("quick") and state.get_job(done.id) == job
+    assert (
+        job.job_id == done.id and job.entrypoint.endswith("quick") and state.get_job(done.id) == job
+    )
     assert state.get_job(failed.id).status == "FAILED" and "no" in state.get_job(failed.id).message
 
 
@@ -238,12 +312,17 @@ def test_state_by_rays_names(cluster: Home) -> None:
     assert (record.pid, record["state"], record.class_name) == (pid, "ALIVE", "Named")
     assert state.get_actor(record.actor_id) == record and state.get_actor("00") is None
     (node,) = state.list_nodes()
-    assert node.node_id == record.node_id and node.state == "ALIVE" and state.get_node(node.node_id) == node
+    assert (
+        node.node_id == record.node_id
+        and node.state == "ALIVE"
+        and state.get_node(node.node_id) == node
+    )
     group = troupe.util.placement_group([{"CPU": 1}], name="g")
     assert group.wait(TIMEOUT_S)
     (listed,) = state.list_placement_groups(filters=[("name", "=", "g")])
     assert listed.state == "CREATED" and listed.bundles[0]["node_id"] == node.node_id
     assert state.summarize_actors()["cluster"]["summary"]["Named"]["state_counts"]["ALIVE"] >= 1
+
     @troupe.remote(num_cpus=0)
     def where() -> int:
         return os.getpid()
@@ -251,7 +330,9 @@ def test_state_by_rays_names(cluster: Home) -> None:
     runner = troupe.get(where.remote(), timeout=TIMEOUT_S)
     workers = {each.pid: each for each in state.list_workers(filters=[("is_alive", "=", True)])}
     assert workers[pid].worker_id == record.actor_id and workers[runner].node_id == node.node_id
-    assert state.get_worker(record.actor_id) == workers[pid] and runner not in {each.pid for each in state.list_actors()}
+    assert state.get_worker(record.actor_id) == workers[pid] and runner not in {
+        each.pid for each in state.list_actors()
+    }
     for wrong in ([("name", "<", "x")], [("colour", "=", "x")]):
         with pytest.raises(ValueError, match="filter"):
             state.list_actors(filters=wrong)
@@ -305,13 +386,33 @@ def test_errors_have_the_words_that_programs_look_for(home: Home, tmp_path: Path
     (tmp_path / "words.py").write_text(WORDS)
     lines = run_as_ray(home, tmp_path / "words.py").stdout.splitlines()
     died = "The actor died unexpectedly before finishing this task."
-    for line, words in zip(lines, (
+    for line, words in zip(
+        lines,
+        (
             ("RayTaskError(KeyError) | ", "call() of actor Actor("),
-            ("ActorAlreadyExistsError | The name taken (namespace=", "is already taken. Please use a different name"),
-            (f"ActorDiedError | {died} The actor is dead because its worker process has died: ", "exit 3"),
-            ("ActorDiedError(ValueError) | The actor died because of an error raised in its creation task: ", "ValueError: of the constructor"),
-            (f"ActorDiedError | {died} The actor is dead because it was killed by `ray.kill`: ", ""),
-            (f"ActorDiedError | {died} The actor is dead because its placement group was removed: ", "")), strict=True):
+            (
+                "ActorAlreadyExistsError | The name taken (namespace=",
+                "is already taken. Please use a different name",
+            ),
+            (
+                f"ActorDiedError | {died} The actor is dead because its worker process has died: ",
+                "exit 3",
+            ),
+            (
+                "ActorDiedError(ValueError) | The actor died because of an error raised in its creation task: ",
+                "ValueError: of the constructor",
+            ),
+            (
+                f"ActorDiedError | {died} The actor is dead because it was killed by `ray.kill`: ",
+                "",
+            ),
+            (
+                f"ActorDiedError | {died} The actor is dead because its placement group was removed: ",
+                "",
+            ),
+        ),
+        strict=True,
+    ):
         assert line.startswith(words[0]) and words[1] in line, line
 
 
@@ -338,5 +439,11 @@ import os, ray, subprocess, sys
 assert ray.REAL and not ray_compat.is_installed()
 subprocess.run([sys.executable, "-c", "import ray; assert ray.REAL"], check=True)
 """
-    environment = {**os.environ, "TROUPE_STAND_INS": "ray", "PYTHONPATH": os.pathsep.join([ray_compat.FOLDER, str(tmp_path), os.environ.get("PYTHONPATH", "")])}
+    environment = {
+        **os.environ,
+        "TROUPE_STAND_INS": "ray",
+        "PYTHONPATH": os.pathsep.join(
+            [ray_compat.FOLDER, str(tmp_path), os.environ.get("PYTHONPATH", "")]
+        ),
+    }
     subprocess.run([sys.executable, "-c", code], check=True, timeout=TIMEOUT_S, env=environment)

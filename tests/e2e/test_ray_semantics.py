@@ -1,4 +1,5 @@
 """What examples of Ray's documentation rely on beside the names: who failed, what a generator gave, where things may be made."""
+
 from __future__ import annotations
 
 import asyncio
@@ -46,9 +47,14 @@ class Echo:
 
 
 @pytest.mark.parametrize("of", ["task", "actor"])
-def test_an_argument_that_failed_is_told_from_the_call_that_did_not_run(idle: Home, of: str) -> None:
+def test_an_argument_that_failed_is_told_from_the_call_that_did_not_run(
+    idle: Home, of: str
+) -> None:
     call = echo if of == "task" else Echo.remote().echo
-    with pytest.raises(ValueError, match=r"echo\(\).* did not run: what makes one of its arguments raised ValueError: the real error"):
+    with pytest.raises(
+        ValueError,
+        match=r"echo\(\).* did not run: what makes one of its arguments raised ValueError: the real error",
+    ):
         troupe.get(call.remote(fails.remote()), timeout=TIMEOUT_S)
     failed = fails.remote()
     troupe.wait([failed], timeout=TIMEOUT_S)
@@ -61,7 +67,10 @@ def test_an_error_that_is_exactly_exception_says_where_it_was(idle: Home) -> Non
     def plain() -> None:
         raise Exception("no class of its own")
 
-    with pytest.raises(exceptions.TaskError, match=r"(?s)plain\(\).* raised Exception: no class of its own.*in plain"):
+    with pytest.raises(
+        exceptions.TaskError,
+        match=r"(?s)plain\(\).* raised Exception: no class of its own.*in plain",
+    ):
         troupe.get(plain.remote(), timeout=TIMEOUT_S)
 
 
@@ -83,7 +92,9 @@ def test_a_generator_that_gives_too_few_fails_the_others(idle: Home) -> None:
 @pytest.mark.parametrize("fails", [False, True])
 def test_what_a_generator_does_after_its_values_is_only_said(idle: Home, fails: bool) -> None:
     actor = Echo.remote()
-    assert troupe.get(actor.yields.options(num_returns=2).remote(2 if fails else 5, fails), timeout=TIMEOUT_S) == [0, 1]
+    assert troupe.get(
+        actor.yields.options(num_returns=2).remote(2 if fails else 5, fails), timeout=TIMEOUT_S
+    ) == [0, 1]
     assert troupe.get(actor.echo.remote(7), timeout=TIMEOUT_S) == 7
 
 
@@ -129,7 +140,9 @@ class Captured:
 
     def group_of_child(self, outside: bool) -> str | None:
         strategy = PlacementGroupSchedulingStrategy(None) if outside else None
-        return troupe.get(group_here.options(scheduling_strategy=strategy).remote(), timeout=TIMEOUT_S)
+        return troupe.get(
+            group_here.options(scheduling_strategy=strategy).remote(), timeout=TIMEOUT_S
+        )
 
 
 @troupe.remote(num_cpus=0)
@@ -167,7 +180,11 @@ def test_types_for_annotations(idle: Home) -> None:
 
 def test_the_context_by_its_older_names(idle: Home) -> None:
     here = troupe.get_runtime_context()
-    assert here.get() == {"job_id": here.get_job_id(), "node_id": here.get_node_id(), "namespace": here.namespace}
+    assert here.get() == {
+        "job_id": here.get_job_id(),
+        "node_id": here.get_node_id(),
+        "namespace": here.namespace,
+    }
     with pytest.warns(DeprecationWarning, match=r"Use get_actor_id\(\) instead"):
         assert (here.actor_id, here.task_id, here.current_placement_group_id) == (None, None, None)
     assert here.get_runtime_env_string() == "{}"
@@ -186,7 +203,9 @@ def test_a_runtime_env_with_a_class_of_its_own(idle: Home) -> None:
 
 
 @pytest.mark.parametrize("option", ["local_mode", "enable_resource_isolation", "job_config"])
-def test_options_of_init_that_mean_nothing_are_taken_unless_they_ask_for_something(idle: Home, option: str) -> None:
+def test_options_of_init_that_mean_nothing_are_taken_unless_they_ask_for_something(
+    idle: Home, option: str
+) -> None:
     troupe.init(ignore_reinit_error=True, **{option: None})
     with pytest.raises(ValueError, match=f"{option}=...\\) is not supported"):
         troupe.init(ignore_reinit_error=True, **{option: True})
@@ -206,7 +225,9 @@ def test_what_is_no_ref_is_said_as_in_ray(idle: Home) -> None:
     for wrong in (troupe.get, troupe.wait):
         with pytest.raises(TypeError, match="item 1 is of type int"):
             wrong([troupe.put(1), 5])
-    with pytest.raises(TypeError, match=r"wait\(\) takes a list of ObjectRefs; this is of type int"):
+    with pytest.raises(
+        TypeError, match=r"wait\(\) takes a list of ObjectRefs; this is of type int"
+    ):
         troupe.wait(5)
 
 
@@ -228,13 +249,23 @@ def test_an_exception_with_parameters_of_its_own_keeps_its_type(idle: Home, of: 
         async def refuse(self) -> None:
             refuse()
 
-    ask = {"task": lambda: troupe.get(troupe.remote(num_cpus=0)(refuse).remote(), timeout=TIMEOUT_S),
-           "actor": lambda: troupe.get(troupe.remote(num_cpus=0)(Refuses).remote().refuse.remote(), timeout=TIMEOUT_S),
-           "launch": lambda: distributed(processes=1, remote=True)(refuse).distributed()}[of]
+    ask = {
+        "task": lambda: troupe.get(troupe.remote(num_cpus=0)(refuse).remote(), timeout=TIMEOUT_S),
+        "actor": lambda: troupe.get(
+            troupe.remote(num_cpus=0)(Refuses).remote().refuse.remote(), timeout=TIMEOUT_S
+        ),
+        "launch": lambda: distributed(processes=1, remote=True)(refuse).distributed(),
+    }[of]
     with pytest.raises(Refused, match="403 for /data") as caught:
         ask()
-    assert caught.value.code == 403 and not hasattr(caught.value, "lock") and caught.value.args == ("403 for /data",)
-    assert isinstance(caught.value, exceptions.LaunchError if of == "launch" else exceptions.TaskError)
+    assert (
+        caught.value.code == 403
+        and not hasattr(caught.value, "lock")
+        and caught.value.args == ("403 for /data",)
+    )
+    assert isinstance(
+        caught.value, exceptions.LaunchError if of == "launch" else exceptions.TaskError
+    )
 
 
 def test_what_is_remote_already_is_not_made_so_again(idle: Home) -> None:
@@ -255,7 +286,10 @@ def test_methods_of_pythons_own_by_name(idle: Home) -> None:
             return 3
 
     model = Model.remote()
-    assert troupe.get([model.__call__.remote(4), model.__len__.remote()], timeout=TIMEOUT_S) == [8, 3]
+    assert troupe.get([model.__call__.remote(4), model.__len__.remote()], timeout=TIMEOUT_S) == [
+        8,
+        3,
+    ]
     assert not callable(model), "the handle itself is no function"
     with pytest.raises(AttributeError, match="no method '__getitem__'"):
         model.__getitem__
@@ -273,7 +307,9 @@ def test_an_error_of_a_call_within_a_call_is_told_once(idle: Home) -> None:
     with pytest.raises(ValueError) as caught:
         troupe.get(outer.remote(), timeout=TIMEOUT_S)
     text = str(caught.value)
-    assert text.count("in inner") == text.count("in outer") == 1 and text.splitlines()[0].endswith("raised ValueError: deep"), text
+    assert text.count("in inner") == text.count("in outer") == 1 and text.splitlines()[0].endswith(
+        "raised ValueError: deep"
+    ), text
 
 
 def test_a_ref_in_an_exception_stays_behind(idle: Home) -> None:
@@ -309,4 +345,7 @@ def test_each_of_a_group_keeps_its_type(idle: Home) -> None:
     with pytest.raises(ExceptionGroup, match="unhandled errors in a TaskGroup") as caught:
         troupe.get(Asks.remote().all.remote(), timeout=TIMEOUT_S)
     assert isinstance(caught.value, exceptions.TaskError)
-    assert [(type(each), each.code) for each in caught.value.exceptions] == [(Refused, 1), (Refused, 2)]
+    assert [(type(each), each.code) for each in caught.value.exceptions] == [
+        (Refused, 1),
+        (Refused, 2),
+    ]

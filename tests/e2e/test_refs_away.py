@@ -3,6 +3,7 @@
 Method: two workers of this machine that are as two hosts (--force-tcp), actors pinned to them, this process as the
 driver: a third host. Actors of one node share a host. Counters of each process's object store say what is held.
 """
+
 from __future__ import annotations
 
 import os
@@ -61,7 +62,10 @@ class Keeper:
         return {"array": troupe.put(np.full(size, 7, dtype=np.uint8)), "plain": troupe.put("plain")}
 
     def put_nested(self, size: int) -> list:
-        return [troupe.put("inside"), troupe.put({"bulk": np.zeros(size, dtype=np.uint8), "it": troupe.put(1)})]
+        return [
+            troupe.put("inside"),
+            troupe.put({"bulk": np.zeros(size, dtype=np.uint8), "it": troupe.put(1)}),
+        ]
 
     def put_many(self, count: int) -> Iterator:
         for i in range(count):
@@ -77,7 +81,9 @@ class Keeper:
         troupe.get(other.keep.remote("passed", [self.kept[name]]), timeout=60)
 
     def pass_own(self, other: Any, size: int) -> None:
-        troupe.get(other.keep.remote("own", [troupe.put(np.full(size, 5, dtype=np.uint8))]), timeout=60)
+        troupe.get(
+            other.keep.remote("own", [troupe.put(np.full(size, 5, dtype=np.uint8))]), timeout=60
+        )
 
     def is_kept(self, name: str, refs: list) -> bool:
         return refs[0] == self.kept[name][0] and hash(refs[0]) == hash(self.kept[name][0])
@@ -113,8 +119,10 @@ def ended(*actors: Any) -> None:
 
 
 def held_here(what: str, count: int) -> None:
-    eventually(lambda: native._object_figures()[what] == count,
-               what=f"{count} {what} ({native._object_figures()})")
+    eventually(
+        lambda: native._object_figures()[what] == count,
+        what=f"{count} {what} ({native._object_figures()})",
+    )
 
 
 def figure_of(actor: Any, what: str) -> int:
@@ -124,37 +132,72 @@ def figure_of(actor: Any, what: str) -> int:
 def test_refs_in_arguments_are_refs_there(hosts: dict[str, str]) -> None:
     made = on(hosts["a"])
     array = np.arange(20 * MIB, dtype=np.uint8)
-    refs = [troupe.put("small"), troupe.put(array), troupe.put(None), troupe.put(b"x" * (300 << 10))]
+    refs = [
+        troupe.put("small"),
+        troupe.put(array),
+        troupe.put(None),
+        troupe.put(b"x" * (300 << 10)),
+    ]
     got = troupe.get(made.get_all.remote(refs), timeout=60)
-    assert got[0] == "small" and (got[1] == array).all() and got[2] is None and got[3] == b"x" * (300 << 10)
-    assert troupe.get(made.get_all.remote({"again": refs[1], "twice": refs[1]}), timeout=60)[1].nbytes == 20 * MIB
+    assert (
+        got[0] == "small"
+        and (got[1] == array).all()
+        and got[2] is None
+        and got[3] == b"x" * (300 << 10)
+    )
+    assert (
+        troupe.get(made.get_all.remote({"again": refs[1], "twice": refs[1]}), timeout=60)[1].nbytes
+        == 20 * MIB
+    )
     assert troupe.get(made.hex_of.remote(refs), timeout=60) == [ref.hex() for ref in refs]
     troupe.get(made.keep.remote("it", [refs[0]]), timeout=60)
     assert troupe.get(made.is_kept.remote("it", [refs[0]]), timeout=60), "one object, one ref"
     assert not troupe.get(made.is_kept.remote("it", [refs[1]]), timeout=60)
-    assert troupe.get(made.call.remote(lambda: troupe.get(refs[1])[5].item()), timeout=60) == 5, "in a closure"
+    assert troupe.get(made.call.remote(lambda: troupe.get(refs[1])[5].item()), timeout=60) == 5, (
+        "in a closure"
+    )
     troupe.get(made.drop.remote(), timeout=60)
     del refs, got
     all_released(made)
     ended(made)
 
 
-def test_a_kept_ref_outlives_the_senders_and_is_fetched_when_it_is_asked_for(hosts: dict[str, str]) -> None:
+def test_a_kept_ref_outlives_the_senders_and_is_fetched_when_it_is_asked_for(
+    hosts: dict[str, str],
+) -> None:
     made = on(hosts["a"])
-    troupe.get(made.keep.remote("large", [troupe.put(np.full(3 * MIB, 2, dtype=np.uint8))]), timeout=60)
-    troupe.get(made.keep.remote("unread", [troupe.put(np.full(2 * MIB, 1, dtype=np.uint8))]), timeout=60)
+    troupe.get(
+        made.keep.remote("large", [troupe.put(np.full(3 * MIB, 2, dtype=np.uint8))]), timeout=60
+    )
+    troupe.get(
+        made.keep.remote("unread", [troupe.put(np.full(2 * MIB, 1, dtype=np.uint8))]), timeout=60
+    )
     troupe.get(made.keep.remote("small", troupe.put("text")), timeout=60)
     held_here("owned", 2)
-    assert native._object_figures()["pool_in_use"] == 2 and figure_of(made, "pool_in_use") == 0, "nothing was fetched"
+    assert native._object_figures()["pool_in_use"] == 2 and figure_of(made, "pool_in_use") == 0, (
+        "nothing was fetched"
+    )
     ref = troupe.get(made.give.remote("large"), timeout=60)[0]
-    assert int(troupe.get(ref)[7]) == 2 and figure_of(made, "pool_in_use") == 0, "its owner gets it back, as it is"
+    assert int(troupe.get(ref)[7]) == 2 and figure_of(made, "pool_in_use") == 0, (
+        "its owner gets it back, as it is"
+    )
     del ref
-    assert troupe.get(made.get_all.remote(troupe.get(made.give.remote("large"), timeout=60)), timeout=60)[0].nbytes == 3 * MIB
-    eventually(lambda: figure_of(made, "pool_in_use") == 1, what="one value there, once the result of the call is taken")
+    assert (
+        troupe.get(
+            made.get_all.remote(troupe.get(made.give.remote("large"), timeout=60)), timeout=60
+        )[0].nbytes
+        == 3 * MIB
+    )
+    eventually(
+        lambda: figure_of(made, "pool_in_use") == 1,
+        what="one value there, once the result of the call is taken",
+    )
     held_here("pool_in_use", 1)  # the value is the actor's now
     troupe.get(made.drop.remote("unread"), timeout=60)
     held_here("pool_in_use", 0)
-    assert int(troupe.get(troupe.get(made.give.remote("large"), timeout=60)[0], timeout=60)[1]) == 2, "fetched back"
+    assert (
+        int(troupe.get(troupe.get(made.give.remote("large"), timeout=60)[0], timeout=60)[1]) == 2
+    ), "fetched back"
     troupe.get(made.drop.remote(), timeout=60)
     all_released(made)
     ended(made)
@@ -162,11 +205,16 @@ def test_a_kept_ref_outlives_the_senders_and_is_fetched_when_it_is_asked_for(hos
 
 def test_values_still_to_come_and_errors(hosts: dict[str, str]) -> None:
     made, gate = on(hosts["a"], max_concurrency=4), on(hosts["b"], max_concurrency=4)
-    small, large = gate.wait_for_it.remote(11), gate.wait_for_it.remote(np.full(2 * MIB, 3, dtype=np.uint8))
+    small, large = (
+        gate.wait_for_it.remote(11),
+        gate.wait_for_it.remote(np.full(2 * MIB, 3, dtype=np.uint8)),
+    )
     wrong = gate.wait_and_raise.remote()
     asked = [made.get_all.remote([small, large]), made.get_all.remote([wrong])]
     troupe.get(made.keep.remote("small", [small]), timeout=60)
-    with pytest.raises(TimeoutError):  # of the method's get, not of this one: as in Ray no GetTimeoutError
+    with pytest.raises(
+        TimeoutError
+    ):  # of the method's get, not of this one: as in Ray no GetTimeoutError
         troupe.get(made.call.remote(lambda: troupe.get(large, timeout=0.2)), timeout=60)
     assert troupe.wait(asked, timeout=0)[0] == []
     del small, large, wrong
@@ -184,22 +232,37 @@ def test_values_still_to_come_and_errors(hosts: dict[str, str]) -> None:
 def test_refs_in_results(hosts: dict[str, str]) -> None:
     made, other, neighbour = on(hosts["a"]), on(hosts["b"]), on(hosts["a"])
     late = other.get_all.remote(made.puts.remote(2 * MIB))
-    assert troupe.get(late, timeout=60)[1] == "plain", "a value that holds refs, which the call waited for"
+    assert troupe.get(late, timeout=60)[1] == "plain", (
+        "a value that holds refs, which the call waited for"
+    )
     nested = neighbour.get_all.remote(made.put_nested.remote(2 * MIB))
-    assert troupe.get(nested, timeout=60)[0] == "inside", "in memory, from one host to another and on"
+    assert troupe.get(nested, timeout=60)[0] == "inside", (
+        "in memory, from one host to another and on"
+    )
     del late, nested
     given = made.puts.remote(2 * MIB)
     got = troupe.get(given, timeout=60)
     eventually(lambda: figure_of(made, "owned") == 2, what="the end of all but those two")
     held_here("pool_in_use", 0)  # nothing was fetched
-    assert troupe.get(got["plain"], timeout=60) == "plain" and int(troupe.get(got["array"], timeout=60)[-1]) == 7
+    assert (
+        troupe.get(got["plain"], timeout=60) == "plain"
+        and int(troupe.get(got["array"], timeout=60)[-1]) == 7
+    )
     for taker in (other, neighbour, made):
-        assert troupe.get(taker.get_all.remote(list(got.values())), timeout=60)[1] == "plain", "handed on"
-        assert troupe.get(taker.get_all.remote(given), timeout=60)[1] == "plain", "a value that holds refs, resolved"
-    assert troupe.get(other.hex_of.remote(list(got.values())), timeout=60) == [ref.hex() for ref in got.values()]
+        assert troupe.get(taker.get_all.remote(list(got.values())), timeout=60)[1] == "plain", (
+            "handed on"
+        )
+        assert troupe.get(taker.get_all.remote(given), timeout=60)[1] == "plain", (
+            "a value that holds refs, resolved"
+        )
+    assert troupe.get(other.hex_of.remote(list(got.values())), timeout=60) == [
+        ref.hex() for ref in got.values()
+    ]
     troupe.get(other.keep.remote("theirs", [got["array"]]), timeout=60)
     del given, got
-    assert int(troupe.get(troupe.get(other.give.remote("theirs"), timeout=60)[0], timeout=60)[0]) == 7
+    assert (
+        int(troupe.get(troupe.get(other.give.remote("theirs"), timeout=60)[0], timeout=60)[0]) == 7
+    )
     troupe.get(other.drop.remote("theirs"), timeout=60)
     all_released(made, other, neighbour)
     ended(made, other, neighbour)
@@ -211,7 +274,11 @@ def test_refs_in_items_of_streams_and_in_several_results(hosts: dict[str, str]) 
     for i, item in enumerate(items):
         assert troupe.get(troupe.get(item, timeout=60)[0], timeout=60) == i
     several = made.put_many.options(num_returns=3).remote(3)
-    assert [troupe.get(each[0], timeout=60) for each in troupe.get(several, timeout=60)] == [0, 1, 2]
+    assert [troupe.get(each[0], timeout=60) for each in troupe.get(several, timeout=60)] == [
+        0,
+        1,
+        2,
+    ]
     left = made.put_many.options(num_returns="streaming").remote(12)
     assert troupe.get(troupe.get(next(left), timeout=60)[0], timeout=60) == 0
     del items, item, several, left
@@ -233,7 +300,9 @@ def test_values_that_are_put_may_hold_refs(hosts: dict[str, str]) -> None:
 
     def inside(refs: list) -> int:
         middle = troupe.get(refs[0], timeout=60)[0]
-        return int(troupe.get(troupe.get(middle, timeout=60)["inner"], timeout=60).astype(np.uint64).sum())
+        return int(
+            troupe.get(troupe.get(middle, timeout=60)["inner"], timeout=60).astype(np.uint64).sum()
+        )
 
     refs = troupe.get(made.give.remote("it"), timeout=60)
     assert inside(refs) == MIB
@@ -304,7 +373,10 @@ def test_an_actor_that_nobody_called_yet_gets_refs(hosts: dict[str, str]) -> Non
 
 def test_a_receiver_that_is_killed_leaves_nothing(hosts: dict[str, str]) -> None:
     made = on(hosts["a"])
-    troupe.get(made.keep.remote("it", [troupe.put(np.full(MIB, 1, dtype=np.uint8)), troupe.put("text")]), timeout=60)
+    troupe.get(
+        made.keep.remote("it", [troupe.put(np.full(MIB, 1, dtype=np.uint8)), troupe.put("text")]),
+        timeout=60,
+    )
     held_here("owned", 2)
     os.kill(troupe.get(made.pid.remote(), timeout=20), signal.SIGKILL)
     with pytest.raises(exceptions.ActorDiedError):
@@ -319,7 +391,9 @@ def test_an_owner_that_is_killed(hosts: dict[str, str]) -> None:
     troupe.get(owner.pass_own.remote(made, MIB), timeout=60)
     unread = troupe.get(owner.puts.remote(2 * MIB), timeout=60)
     os.kill(troupe.get(owner.pid.remote(), timeout=20), signal.SIGKILL)
-    with pytest.raises(exceptions.OwnerDiedError, match="the process that the ref came from is gone"):
+    with pytest.raises(
+        exceptions.OwnerDiedError, match="the process that the ref came from is gone"
+    ):
         troupe.get(unread["array"], timeout=60)
     with pytest.raises(exceptions.OwnerDiedError):
         troupe.get(made.get_all.remote([unread["plain"]]), timeout=60)
@@ -339,7 +413,9 @@ def test_connections_that_are_cut(hosts: dict[str, str]) -> None:
     total = int(array.astype(np.uint64).sum())
     cuts = 0
     for i in range(6):
-        troupe.get(made.keep.remote("mine", troupe.put([troupe.put(array)])), timeout=60)  # its value: a list of a ref
+        troupe.get(
+            made.keep.remote("mine", troupe.put([troupe.put(array)])), timeout=60
+        )  # its value: a list of a ref
         cuts += cut_tcp({port})
         theirs = made.puts.remote(16 * MIB)
         asked = made.call.remote(lambda: None)
@@ -368,14 +444,19 @@ def test_refs_outlive_the_handle_over_which_they_went(hosts: dict[str, str]) -> 
 
         def give(self, name: str, size: int) -> None:
             taker = troupe.get_actor(name)
-            troupe.get(taker.keep.remote("it", [troupe.put(np.full(size, 9, dtype=np.uint8))]), timeout=60)
+            troupe.get(
+                taker.keep.remote("it", [troupe.put(np.full(size, 9, dtype=np.uint8))]), timeout=60
+            )
 
         def figures(self) -> dict:
             return native._object_figures()
 
     taker = on(hosts["a"], name="taker")
-    giver = troupe.remote(Giver).options(
-        scheduling_strategy=NodeAffinitySchedulingStrategy(hosts["b"], soft=False)).remote()
+    giver = (
+        troupe.remote(Giver)
+        .options(scheduling_strategy=NodeAffinitySchedulingStrategy(hosts["b"], soft=False))
+        .remote()
+    )
     troupe.get(giver.give.remote("taker", 2 * MIB), timeout=60)
     assert troupe.get(giver.figures.remote(), timeout=20)["pool_in_use"] == 1
     assert int(troupe.get(troupe.get(taker.give.remote("it"), timeout=60)[0], timeout=60)[0]) == 9

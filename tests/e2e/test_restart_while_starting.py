@@ -4,6 +4,7 @@ Method: an actor whose second life waits in its constructor for the test's word;
 the actor's maker still waits for a call. Nodes are lost by standing still; TROUPE_TEST_LIMITS makes the fence so long that
 only word of the old process's end can bring the next life.
 """
+
 from __future__ import annotations
 
 import contextlib
@@ -61,12 +62,20 @@ def _end(pid: int) -> None:
     eventually(lambda: not running(pid), what=f"the end of process {pid}")
 
 
-@pytest.mark.parametrize("meanwhile", ["it is still starting", "it comes to be", "its process ends"])
-def test_L2_a_driver_is_answered_by_an_actor_that_was_starting_when_the_head_died(home: Home, tmp_path: Path,
-                                                                                  meanwhile: str) -> None:
+@pytest.mark.parametrize(
+    "meanwhile", ["it is still starting", "it comes to be", "its process ends"]
+)
+def test_L2_a_driver_is_answered_by_an_actor_that_was_starting_when_the_head_died(
+    home: Home, tmp_path: Path, meanwhile: str
+) -> None:
     head = home.json("start", "--head", "--port", "0", "--num-cpus", "2")
-    driver = subprocess.Popen([sys.executable, "-u", "-c", PROGRAM.format(address=head["address"], folder=str(tmp_path))],
-                              stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    driver = subprocess.Popen(
+        [sys.executable, "-u", "-c", PROGRAM.format(address=head["address"], folder=str(tmp_path))],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
     assert driver.stdout is not None and driver.stdin is not None
     first = int(driver.stdout.readline())
     _end(first)
@@ -83,7 +92,9 @@ def test_L2_a_driver_is_answered_by_an_actor_that_was_starting_when_the_head_die
     out, errors = driver.communicate(timeout=TIMEOUT_S * 3)
     assert driver.returncode == 0, errors
     last = int(out.split()[0])
-    assert last in _lives(tmp_path) - {first} and (last == second) == (meanwhile != "its process ends")
+    assert last in _lives(tmp_path) - {first} and (last == second) == (
+        meanwhile != "its process ends"
+    )
     assert out.split()[1] == "pong"
     assert "Traceback" not in errors, errors
 
@@ -113,20 +124,38 @@ def _nodes(home: Home, limits: str) -> Iterator[dict]:
     home.run("start", "--head", "--no-worker", "--port", "0", env=env)
     head = home.json("status")
     for name in "ab":
-        home.run("start", "--address", head["address"], "--token-file", home.token(), "--node-name", name, "--num-cpus", "2",
-                 "--force-tcp", env=env)
+        home.run(
+            "start",
+            "--address",
+            head["address"],
+            "--token-file",
+            home.token(),
+            "--node-name",
+            name,
+            "--num-cpus",
+            "2",
+            "--force-tcp",
+            env=env,
+        )
     troupe.init(head["address"])
     try:
-        eventually(lambda: all(node["zygote_ready"] for node in troupe.state.list_nodes()), what="the zygotes")
+        eventually(
+            lambda: all(node["zygote_ready"] for node in troupe.state.list_nodes()),
+            what="the zygotes",
+        )
         yield env
     finally:
         troupe.shutdown()
 
 
 @pytest.mark.parametrize("cpus", [0, 1])
-def test_a_node_that_is_back_brings_the_next_life_of_what_it_ran(home: Home, tmp_path: Path, cpus: int) -> None:
+def test_a_node_that_is_back_brings_the_next_life_of_what_it_ran(
+    home: Home, tmp_path: Path, cpus: int
+) -> None:
     with _nodes(home, "recreate_after=3600"):
-        made = troupe.remote(Teller).options(max_restarts=-1, num_cpus=cpus, scheduling_strategy=On(_seen("b")["node_id"], soft=True))
+        made = troupe.remote(Teller).options(
+            max_restarts=-1, num_cpus=cpus, scheduling_strategy=On(_seen("b")["node_id"], soft=True)
+        )
         actor = made.remote(str(tmp_path))
         first = troupe.get(actor.pid.remote(), timeout=TIMEOUT_S)
         worker = _seen("b")["pid"]
@@ -140,10 +169,16 @@ def test_a_node_that_is_back_brings_the_next_life_of_what_it_ran(home: Home, tmp
         assert troupe.get(actor.pid.remote(), timeout=TIMEOUT_S) == second
 
 
-def test_a_head_that_restarts_again_and_again_does_not_put_the_next_life_off(home: Home, tmp_path: Path) -> None:
+def test_a_head_that_restarts_again_and_again_does_not_put_the_next_life_off(
+    home: Home, tmp_path: Path
+) -> None:
     with _nodes(home, "fence_after=15,recreate_after=25") as env:
         there = On(_seen("b")["node_id"], soft=True)
-        actor = troupe.remote(Teller).options(max_restarts=-1, scheduling_strategy=there).remote(str(tmp_path))
+        actor = (
+            troupe.remote(Teller)
+            .options(max_restarts=-1, scheduling_strategy=there)
+            .remote(str(tmp_path))
+        )
         first = troupe.get(actor.pid.remote(), timeout=TIMEOUT_S)
         worker = _seen("b")["pid"]
         stand_still(worker)
@@ -151,11 +186,16 @@ def test_a_head_that_restarts_again_and_again_does_not_put_the_next_life_off(hom
             eventually(lambda: _seen("b")["state"] == "dead", what="the loss of node b")
             deadline = time.monotonic() + 3 * TIMEOUT_S
             while not _told(tmp_path) - {first}:
-                assert time.monotonic() < deadline, "no next life, however often the head was started again"
+                assert time.monotonic() < deadline, (
+                    "no next life, however often the head was started again"
+                )
                 _end(home.json("status")["pid"])
                 home.run("start", "--head", "--no-worker", env=env)
                 again = time.monotonic() + 12  # not as long as a head would wait that began anew
-                eventually(lambda: _told(tmp_path) - {first} or time.monotonic() > again, what="the next life or a while")
+                eventually(
+                    lambda: _told(tmp_path) - {first} or time.monotonic() > again,
+                    what="the next life or a while",
+                )
             [second] = _told(tmp_path) - {first}
             assert troupe.get(actor.pid.remote(), timeout=TIMEOUT_S) == second
         finally:

@@ -3,6 +3,7 @@
 Method: a program whose call stops it (SIGSTOP) before it returns; the process that was called kills itself once its serving
 thread waits for the next call, so that the answer has left; then the program goes on.
 """
+
 from __future__ import annotations
 
 import os
@@ -91,15 +92,20 @@ def has_ended(pid: int) -> None:
         descriptor = os.pidfd_open(pid)
     except ProcessLookupError:
         return
-    assert select.select([descriptor], [], [], 30)[0], "the process that answered did not end within 30 s"
+    assert select.select([descriptor], [], [], 30)[0], (
+        "the process that answered did not end within 30 s"
+    )
     os.close(descriptor)
 
 
 def ran(home: Home, folder: Path, what: str, retries: int) -> str:
     """What the program prints."""
     head = home.json("start", "--head", "--port", "0", "--num-cpus", "4")
-    program = subprocess.Popen([sys.executable, "-c", PROGRAM, head["address"], str(folder), what, str(retries)],
-                               stdout=subprocess.PIPE, text=True)
+    program = subprocess.Popen(
+        [sys.executable, "-c", PROGRAM, head["address"], str(folder), what, str(retries)],
+        stdout=subprocess.PIPE,
+        text=True,
+    )
     try:
         eventually((folder / "pid").exists, what="the call")
         has_ended(int((folder / "pid").read_text()))
@@ -119,5 +125,8 @@ def test_without_retries_its_loss_is_named(home: Home, tmp_path: Path) -> None:
     """Which of two is told first decides: what the process had sent, or that it is gone."""
     said = ran(home, tmp_path, "actor", 0)
     lost = said.startswith("ResultLostError the result, of 1048") and said.endswith(
-        "could not be read in the memory of its actor: its process has ended")
-    assert lost or said.startswith("MaybeExecutedError actor Maker") and "its process is gone" in said, said
+        "could not be read in the memory of its actor: its process has ended"
+    )
+    assert (
+        lost or said.startswith("MaybeExecutedError actor Maker") and "its process is gone" in said
+    ), said

@@ -4,6 +4,7 @@ Method: actors on two nodes that share no Unix socket (--force-tcp), called by t
 other over TLS. The connections are ended from inside a process that holds them: its own descriptors are
 shut down, as a reset or a firewall would end them. What ran is counted by the actor that ran it.
 """
+
 from __future__ import annotations
 
 import socket
@@ -57,8 +58,11 @@ class Counter:
 
 
 def on(node_id: str) -> object:
-    return troupe.remote(Counter).options(
-        scheduling_strategy=NodeAffinitySchedulingStrategy(node_id, soft=False)).remote()
+    return (
+        troupe.remote(Counter)
+        .options(scheduling_strategy=NodeAffinitySchedulingStrategy(node_id, soft=False))
+        .remote()
+    )
 
 
 @pytest.fixture
@@ -71,7 +75,9 @@ def pair(hosts: dict[str, str]) -> Iterator[tuple]:
         troupe.kill(each)
 
 
-def test_an_idle_connection_that_was_dropped_is_no_failure(hosts: dict[str, str], pair: tuple) -> None:
+def test_an_idle_connection_that_was_dropped_is_no_failure(
+    hosts: dict[str, str], pair: tuple
+) -> None:
     _, b = pair
     for number in range(5):
         assert cut_tcp({port_of(hosts["b"])}) >= 1
@@ -128,7 +134,9 @@ def test_threads_of_one_caller_each_get_their_answers(hosts: dict[str, str], pai
         thread.start()
     seen = 0
     while seen < 700:
-        with more:  # more than the four that may have come over the connection before: there is another one
+        with (
+            more
+        ):  # more than the four that may have come over the connection before: there is another one
             assert more.wait_for(lambda: len(answers) >= seen + 40, timeout=60)
         assert cut_tcp({port_of(hosts["b"])}) >= 1
         seen = len(answers)
@@ -136,4 +144,5 @@ def test_threads_of_one_caller_each_get_their_answers(hosts: dict[str, str], pai
         thread.join()
     assert sorted(answers) == list(range(1, 801))
     assert sorted(troupe.get(b.all.remote(), timeout=60)) == sorted(
-        1000 * i + k for i in range(4) for k in range(200))
+        1000 * i + k for i in range(4) for k in range(200)
+    )

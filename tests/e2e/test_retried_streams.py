@@ -2,6 +2,7 @@
 
 Method: an actor's process ends, or its method raises, in the middle of its items, as often as a file of the test says.
 """
+
 from __future__ import annotations
 
 import asyncio
@@ -59,7 +60,11 @@ def test_one_that_raised_what_is_a_reason_goes_on(idle: Home, tmp_path: Path) ->
     source = Source.remote()
     stream = source.raising.remote(str(tmp_path), 1)
     assert isinstance(stream, troupe.ObjectRefGenerator)
-    assert numbers(stream) == list(range(COUNT)) and stream.is_finished() and troupe.get(stream.completed(), timeout=60) is None
+    assert (
+        numbers(stream) == list(range(COUNT))
+        and stream.is_finished()
+        and troupe.get(stream.completed(), timeout=60) is None
+    )
     troupe.kill(source)
 
 
@@ -106,25 +111,33 @@ def test_one_is_awaited_waited_for_and_gathered_as_others_are(idle: Home, tmp_pa
 
 def test_dropped_or_cancelled_it_ends_the_method(idle: Home, tmp_path: Path) -> None:
     source = Source.remote()
-    stream = source.items.options(_generator_backpressure_num_objects=1).remote(str(tmp_path), 0, "exits")
+    stream = source.items.options(_generator_backpressure_num_objects=1).remote(
+        str(tmp_path), 0, "exits"
+    )
     assert troupe.get(next(stream), timeout=60) == 0
     del stream
     eventually((tmp_path / "closed").exists, what="the end of the method")
     troupe.kill(source)
     for options in ({}, {"max_concurrency": 2}):
         source = Source.options(**options).remote()
-        stream = source.items.options(_generator_backpressure_num_objects=1).remote(str(tmp_path), 0, "exits")
+        stream = source.items.options(_generator_backpressure_num_objects=1).remote(
+            str(tmp_path), 0, "exits"
+        )
         assert troupe.get(next(stream), timeout=60) == 0
         troupe.cancel(stream)
         given = list(stream)
         assert len(given) < COUNT
-        with pytest.raises(exceptions.TaskCancelledError):  # it does not look as if it had ended well
+        with pytest.raises(
+            exceptions.TaskCancelledError
+        ):  # it does not look as if it had ended well
             troupe.get(given[-1], timeout=60)
         assert troupe.get(source.pid.remote(), timeout=60)
         troupe.kill(source)
 
 
-def test_of_an_actor_that_is_dead_for_good_what_ended_it_is_the_last_item(idle: Home, tmp_path: Path) -> None:
+def test_of_an_actor_that_is_dead_for_good_what_ended_it_is_the_last_item(
+    idle: Home, tmp_path: Path
+) -> None:
     source = Source.options(max_restarts=0).remote()
     given = []
     with pytest.raises(exceptions.ActorError):

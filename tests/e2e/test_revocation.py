@@ -3,6 +3,7 @@
 Method: a head and a worker that is as a host of its own (--force-tcp); drivers in processes of their own that came by a token, one
 of which the test revokes while they work.
 """
+
 from __future__ import annotations
 
 import json
@@ -35,9 +36,13 @@ for line in sys.stdin:
 """
 
 
-def _driver(address: str, token: str, name: str | None = None, lifetime: str | None = None) -> subprocess.Popen:
+def _driver(
+    address: str, token: str, name: str | None = None, lifetime: str | None = None
+) -> subprocess.Popen:
     code = DRIVER.format(address=address, token=token, name=name, lifetime=lifetime)
-    return subprocess.Popen([sys.executable, "-u", "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    return subprocess.Popen(
+        [sys.executable, "-u", "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
 
 
 def _ask(driver: subprocess.Popen) -> str:
@@ -59,11 +64,17 @@ def _token(home: Home, tmp_path: Path, name: str) -> tuple[str, str]:
     return str(path), made["id"]
 
 
-def test_RT2_RT3_a_revoked_tokens_clients_and_actors_end_and_others_go_on(home: Home, tmp_path: Path) -> None:
+def test_RT2_RT3_a_revoked_tokens_clients_and_actors_end_and_others_go_on(
+    home: Home, tmp_path: Path
+) -> None:
     head = home.json("start", "--head", "--port", "0", "--num-cpus", "4", "--force-tcp")
     mine, mine_id = _token(home, tmp_path, "mine")
     other, _ = _token(home, tmp_path, "other")
-    drivers = [_driver(head["address"], mine, "kept", "detached"), _driver(head["address"], mine), _driver(head["address"], other)]
+    drivers = [
+        _driver(head["address"], mine, "kept", "detached"),
+        _driver(head["address"], mine),
+        _driver(head["address"], other),
+    ]
     try:
         for driver in drivers:
             assert driver.stdout is not None and driver.stdout.readline().strip() == "1"
@@ -72,11 +83,22 @@ def test_RT2_RT3_a_revoked_tokens_clients_and_actors_end_and_others_go_on(home: 
         assert said["revoked"] == mine_id and said["cut_off"] == []
         assert _ask(drivers[2]) == "2", "another token's driver"
         for driver in drivers[:2]:
-            eventually(lambda driver=driver: _ask(driver).startswith("error"), what="the end of the session, and of what it had")
+            eventually(
+                lambda driver=driver: _ask(driver).startswith("error"),
+                what="the end of the session, and of what it had",
+            )
         eventually(lambda: len(_alive(home)) == 2, what="the end of what the token's client made")
         assert sorted(each["name"] for each in _alive(home)) == ["", "kept"]
-        again = subprocess.run([sys.executable, "-c", f"import troupe; troupe.init({head['address']!r}, token_file={mine!r})"],
-                               capture_output=True, text=True, timeout=TIMEOUT_S)
+        again = subprocess.run(
+            [
+                sys.executable,
+                "-c",
+                f"import troupe; troupe.init({head['address']!r}, token_file={mine!r})",
+            ],
+            capture_output=True,
+            text=True,
+            timeout=TIMEOUT_S,
+        )
         assert again.returncode != 0 and "it was revoked" in again.stderr, again.stderr
     finally:
         for driver in drivers:
@@ -90,13 +112,15 @@ def test_the_command_lists_what_goes_on(home: Home, tmp_path: Path) -> None:
     code = f"""
 import time, troupe
 from troupe.launch import ray_launch
-troupe.init({head['address']!r}, token_file={mine!r})
+troupe.init({head["address"]!r}, token_file={mine!r})
 @ray_launch(processes=1, remote=True)
 def long():
     time.sleep(3600)  # lint-ok: until it is cancelled
 print(long.options(detach=True).submit().id, flush=True)
 """
-    launch = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=TIMEOUT_S, check=True).stdout.split()[-1]
+    launch = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=TIMEOUT_S, check=True
+    ).stdout.split()[-1]
     done = home.run("token", "revoke", mine_id[:8])
     assert "goes on, since it is detached" in done.stdout and launch[:8] in done.stdout, done.stdout
     ended = home.run("cancel", launch[:8], "--grace", "0")
@@ -111,8 +135,15 @@ def test_no_local_clients(home: Home, tmp_path: Path) -> None:
     token.write_text(head["client_token"])
     token.chmod(0o600)
     refused = home.run("status", ok=False)
-    assert refused.returncode == 1 and "--no-local-clients" in refused.stderr and "--token-file" in refused.stderr, refused.stderr
-    assert "head" in home.run("status", "--address", head["address"], "--token-file", str(token)).stdout
+    assert (
+        refused.returncode == 1
+        and "--no-local-clients" in refused.stderr
+        and "--token-file" in refused.stderr
+    ), refused.stderr
+    assert (
+        "head"
+        in home.run("status", "--address", head["address"], "--token-file", str(token)).stdout
+    )
     troupe.init(head["address"], token_file=str(token))
     try:
         assert troupe.get(troupe.remote(lambda: 7).remote(), timeout=TIMEOUT_S) == 7

@@ -1,4 +1,5 @@
 """`troupe run`: several of them on loopback, each told by its environment which node it is."""
+
 from __future__ import annotations
 
 import os
@@ -25,21 +26,65 @@ class Run:
         home.run("run", "--make-secret", self.secret)
         self._started: list[subprocess.Popen] = []
 
-    def node(self, rank: int, *command: str, nodes: int = 2, options: tuple[str, ...] = (),
-             env: dict[str, str] | None = None, program: tuple[str, ...] = ("-m", "troupe")) -> subprocess.Popen:
+    def node(
+        self,
+        rank: int,
+        *command: str,
+        nodes: int = 2,
+        options: tuple[str, ...] = (),
+        env: dict[str, str] | None = None,
+        program: tuple[str, ...] = ("-m", "troupe"),
+    ) -> subprocess.Popen:
         """Starts the line on node `rank`, as a LeaderWorkerSet would."""
-        said = {"LWS_WORKER_INDEX": str(rank), "LWS_GROUP_SIZE": str(nodes), "LWS_LEADER_ADDRESS": "127.0.0.1"}
-        return self.start(said if env is None else env, ("--nodes", str(nodes), *options), command, f"n{rank}", program)
+        said = {
+            "LWS_WORKER_INDEX": str(rank),
+            "LWS_GROUP_SIZE": str(nodes),
+            "LWS_LEADER_ADDRESS": "127.0.0.1",
+        }
+        return self.start(
+            said if env is None else env,
+            ("--nodes", str(nodes), *options),
+            command,
+            f"n{rank}",
+            program,
+        )
 
-    def start(self, env: dict[str, str], options: tuple[str, ...], command: tuple[str, ...], name: str,
-              program: tuple[str, ...] = ("-m", "troupe")) -> subprocess.Popen:
+    def start(
+        self,
+        env: dict[str, str],
+        options: tuple[str, ...],
+        command: tuple[str, ...],
+        name: str,
+        program: tuple[str, ...] = ("-m", "troupe"),
+    ) -> subprocess.Popen:
         """Starts one `troupe run`; its stdout and stderr go to files."""
         number = len(self._started)
-        with open(self._folder / f"{number}.out", "wb") as out, open(self._folder / f"{number}.err", "wb") as err:
+        with (
+            open(self._folder / f"{number}.out", "wb") as out,
+            open(self._folder / f"{number}.err", "wb") as err,
+        ):
             process = subprocess.Popen(
-                [sys.executable, *program, "run", "--secret-file", self.secret, "--wait", LEAD_WAIT_S, "--num-cpus",
-                 "2", "--node-name", name, *options, "--", *(command or (sys.executable, "-c", "pass"))],
-                stdout=out, stderr=err, stdin=subprocess.DEVNULL, env={**os.environ, **env})
+                [
+                    sys.executable,
+                    *program,
+                    "run",
+                    "--secret-file",
+                    self.secret,
+                    "--wait",
+                    LEAD_WAIT_S,
+                    "--num-cpus",
+                    "2",
+                    "--node-name",
+                    name,
+                    *options,
+                    "--",
+                    *(command or (sys.executable, "-c", "pass")),
+                ],
+                stdout=out,
+                stderr=err,
+                stdin=subprocess.DEVNULL,
+                env={**os.environ, **env},
+            )
         self._started.append(process)
         return process
 
@@ -49,7 +94,9 @@ class Run:
 
     def says(self, process: subprocess.Popen, text: str) -> None:
         """Waits until its stderr has `text`."""
-        eventually(lambda: text in self.text(process) or process.poll() is not None, what=f"{text!r}")
+        eventually(
+            lambda: text in self.text(process) or process.poll() is not None, what=f"{text!r}"
+        )
         assert text in self.text(process), self.text(process)
 
     def codes(self, *processes: subprocess.Popen) -> list[int]:
@@ -63,8 +110,13 @@ class Run:
                 process.kill()
                 process.wait()
         eventually(lambda: not self._home.processes(), what=f"the end of {self._home.processes()}")
-        left = [path for path in Path("/tmp").glob("troupe-run-*") if path.stat().st_uid == os.getuid()
-                and (path / "head.log").exists() and str(self._folder) in (path / "head.log").read_text()]
+        left = [
+            path
+            for path in Path("/tmp").glob("troupe-run-*")
+            if path.stat().st_uid == os.getuid()
+            and (path / "head.log").exists()
+            and str(self._folder) in (path / "head.log").read_text()
+        ]
         assert not left
 
 
@@ -104,10 +156,16 @@ def test_the_same_line_on_every_node(run: Run) -> None:
     assert "joined 127.0.0.1:" in run.text(followers[0]) and run.text(followers[0], "out") == ""
 
 
-@pytest.mark.parametrize("code, expected, cause", [
-    ("import sys; sys.exit(3)", 3, "exited with 3"),
-    ("import os; os.kill(os.getpid(), 9)", 137, "was killed by SIGKILL")])
-def test_every_node_ends_with_the_commands_code(run: Run, code: str, expected: int, cause: str) -> None:
+@pytest.mark.parametrize(
+    "code, expected, cause",
+    [
+        ("import sys; sys.exit(3)", 3, "exited with 3"),
+        ("import os; os.kill(os.getpid(), 9)", 137, "was killed by SIGKILL"),
+    ],
+)
+def test_every_node_ends_with_the_commands_code(
+    run: Run, code: str, expected: int, cause: str
+) -> None:
     command = (sys.executable, "-c", code)
     nodes = [run.node(rank, *command) for rank in (0, 1)]
     assert run.codes(*nodes) == [expected] * 2
@@ -166,15 +224,23 @@ def test_two_nodes_with_one_rank(run: Run, tmp_path: Path) -> None:
 
 def test_two_nodes_that_lead(run: Run) -> None:
     nodes = [run.node(0), run.node(0)]
-    eventually(lambda: any(each.poll() is not None for each in nodes), what="the end of one of them")
+    eventually(
+        lambda: any(each.poll() is not None for each in nodes), what="the end of one of them"
+    )
     loser, winner = sorted(nodes, key=lambda each: each.poll() is None)
     assert run.codes(loser) == [1] and "node 0 cannot lead: port" in run.text(loser)
     assert run.codes(run.node(1), winner) == [0, 0]
 
 
 def test_nodes_that_never_come_are_named(run: Run) -> None:
-    slurm = {"SLURM_STEP_NODELIST": "gpu[06-08]", "SLURM_NNODES": "3", "SLURM_JOB_ID": "1", "SLURM_STEP_ID": "0",
-             "SLURM_PROCID": "0", "SLURM_NODEID": "0"}
+    slurm = {
+        "SLURM_STEP_NODELIST": "gpu[06-08]",
+        "SLURM_NNODES": "3",
+        "SLURM_JOB_ID": "1",
+        "SLURM_STEP_ID": "0",
+        "SLURM_PROCID": "0",
+        "SLURM_NODEID": "0",
+    }
     leader = run.node(0, nodes=3, options=("--address", "127.0.0.1", "--wait", "1.5"), env=slurm)
     assert run.codes(leader) == [1]
     text = run.text(leader)
@@ -187,23 +253,35 @@ def test_nobody_leads(run: Run) -> None:
     follower = run.node(1, options=("--wait", "1"))
     assert run.codes(follower) == [75]
     text = run.text(follower)
-    assert "nobody leads at 127.0.0.1:" in text and "no answer within 1 s" in text and "LeaderWorkerSet" in text
+    assert (
+        "nobody leads at 127.0.0.1:" in text
+        and "no answer within 1 s" in text
+        and "LeaderWorkerSet" in text
+    )
 
 
 def test_a_leader_that_is_killed(run: Run, home: Home, tmp_path: Path) -> None:
     leader = run.node(0, "sh", "-c", f"echo $$ > {tmp_path / 'pid'}; sleep 1000")
     follower = run.node(1, "true", options=("--lost-after", "1"))
-    eventually(lambda: (tmp_path / "pid").exists() and (tmp_path / "pid").read_text().strip(), what="the command")
+    eventually(
+        lambda: (tmp_path / "pid").exists() and (tmp_path / "pid").read_text().strip(),
+        what="the command",
+    )
     leader.kill()
     assert run.codes(leader, follower) == [-9, 75]
-    assert "lost the head" in run.text(follower) and "how the run ended is unknown" in run.text(follower)
+    assert "lost the head" in run.text(follower) and "how the run ended is unknown" in run.text(
+        follower
+    )
     eventually(lambda: not home.processes(), what="the end of the command, head and workers")
 
 
 def test_a_head_that_is_killed(run: Run, home: Home, tmp_path: Path) -> None:
     leader = run.node(0, "sh", "-c", f"echo $$ > {tmp_path / 'pid'}; sleep 1000")
     follower = run.node(1, "true", options=("--lost-after", "1"))
-    eventually(lambda: (tmp_path / "pid").exists() and (tmp_path / "pid").read_text().strip(), what="the command")
+    eventually(
+        lambda: (tmp_path / "pid").exists() and (tmp_path / "pid").read_text().strip(),
+        what="the command",
+    )
     head = [pid for pid, command in home.processes().items() if "troupe-head" in command]
     os.kill(head[0], signal.SIGKILL)
     assert run.codes(leader, follower) == [75, 75]
@@ -238,14 +316,18 @@ def test_a_head_that_is_killed_while_a_node_joins(run: Run, home: Home, tmp_path
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_a_signal_to_the_leader_cancels_the_run(run: Run, tmp_path: Path, number: signal.Signals) -> None:
+def test_a_signal_to_the_leader_cancels_the_run(
+    run: Run, tmp_path: Path, number: signal.Signals
+) -> None:
     code = f"import signal, sys; open({str(tmp_path / 'up')!r}, 'w').close(); signal.pause()"
     leader, follower = (run.node(rank, sys.executable, "-c", code) for rank in (0, 1))
     eventually((tmp_path / "up").exists, what="the command")
     leader.send_signal(number)
     assert run.codes(leader, follower) == [130, 130]
     for each in (leader, follower):
-        assert "marker: cancelled, exit 130, epoch 1" in run.text(each) and f"{number.name} on n0" in run.text(each)
+        assert "marker: cancelled, exit 130, epoch 1" in run.text(
+            each
+        ) and f"{number.name} on n0" in run.text(each)
 
 
 def test_a_signal_while_nodes_are_awaited(run: Run) -> None:
@@ -257,7 +339,9 @@ def test_a_signal_while_nodes_are_awaited(run: Run) -> None:
 
 def test_a_node_that_is_told_to_leave(run: Run, tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "go")
-    leader, follower = (run.node(rank, "sh", "-c", f"read line < {tmp_path / 'go'}; exit 4") for rank in (0, 1))
+    leader, follower = (
+        run.node(rank, "sh", "-c", f"read line < {tmp_path / 'go'}; exit 4") for rank in (0, 1)
+    )
     run.says(leader, "running sh")
     follower.send_signal(signal.SIGTERM)
     assert run.codes(follower) == [130] and "the run goes on without it" in run.text(follower)
@@ -279,7 +363,10 @@ def test_another_secret_is_another_cluster(run: Run, home: Home, tmp_path: Path)
 
 
 def test_what_the_command_leaves_behind_is_ended(run: Run, home: Home) -> None:
-    nodes = [run.node(rank, "sh", "-c", "setsid sleep 1000 & setsid sleep 1000 & exit 0") for rank in (0, 1)]
+    nodes = [
+        run.node(rank, "sh", "-c", "setsid sleep 1000 & setsid sleep 1000 & exit 0")
+        for rank in (0, 1)
+    ]
     assert run.codes(*nodes) == [0, 0]
     eventually(lambda: not home.processes(), what="the end of what the command started")
 
@@ -289,11 +376,18 @@ def test_no_secret_in_sight(run: Run, home: Home, tmp_path: Path) -> None:
     from troupe._bridge import native
 
     os.mkfifo(tmp_path / "go")
-    leader, follower = (run.node(rank, "sh", "-c", f"read line < {tmp_path / 'go'}") for rank in (0, 1))
+    leader, follower = (
+        run.node(rank, "sh", "-c", f"read line < {tmp_path / 'go'}") for rank in (0, 1)
+    )
     run.says(leader, "running sh")
     secret = Path(run.secret).read_bytes()
     derived = native.derive_run(secret, "lws 127.0.0.1")
-    secrets = [secret, secret.hex().encode(), derived["worker_token"].encode(), derived["client_token"].encode()]
+    secrets = [
+        secret,
+        secret.hex().encode(),
+        derived["worker_token"].encode(),
+        derived["client_token"].encode(),
+    ]
     for pid in home.processes():
         for name in ("cmdline", "environ"):
             data = Path(f"/proc/{pid}/{name}").read_bytes()
@@ -304,7 +398,17 @@ def test_no_secret_in_sight(run: Run, home: Home, tmp_path: Path) -> None:
 
 def test_secret_files(home: Home, tmp_path: Path) -> None:
     path = tmp_path / "secret"
-    line = ("run", "--nodes", "2", "--address", "127.0.0.1:1", "--secret-file", str(path), "--", "true")
+    line = (
+        "run",
+        "--nodes",
+        "2",
+        "--address",
+        "127.0.0.1:1",
+        "--secret-file",
+        str(path),
+        "--",
+        "true",
+    )
     assert "does not exist" in home.run(*line, ok=False).stderr
     alone = home.run("run", "--nodes", "1", "--secret-file", str(path), "--", "true", ok=False)
     assert alone.returncode == 2 and "does not exist" in alone.stderr

@@ -1,4 +1,5 @@
 """`troupe stack`: real launches that hang in known places, looked at from outside."""
+
 from __future__ import annotations
 
 import os
@@ -32,9 +33,14 @@ def test_the_rank_that_is_not_in_the_collective_is_named(idle: Home) -> None:
 
     handle = hang.submit()
     try:
+
         def stacks() -> str:
             done = idle.run("stack", handle.id, ok=False)
-            return done.stdout if "2 of 3 ranks wait in a collective; not there: rank 2" in done.stdout else ""
+            return (
+                done.stdout
+                if "2 of 3 ranks wait in a collective; not there: rank 2" in done.stdout
+                else ""
+            )
 
         shown = str(eventually(stacks, what="two ranks in the collective and one elsewhere"))
         assert "all_reduce (a collective)" in shown and "forgotten_lock" in shown
@@ -49,9 +55,17 @@ def test_the_rank_that_is_not_in_the_collective_is_named(idle: Home) -> None:
 
 def read_in(home: Home, launch: str, function: str) -> list[dict]:
     """The ranks of a launch that are in that function, once there are any."""
+
     def found() -> list[dict]:
-        return [each for each in home.json("stack", launch)
-                if any(frame["name"].endswith(function) for thread in each.get("threads", ()) for frame in thread["frames"])]
+        return [
+            each
+            for each in home.json("stack", launch)
+            if any(
+                frame["name"].endswith(function)
+                for thread in each.get("threads", ())
+                for frame in thread["frames"]
+            )
+        ]
 
     return eventually(found, what="the frame of the function")
 
@@ -68,7 +82,9 @@ def test_a_rank_that_sleeps_with_the_gil_held_is_read_all_the_same(idle: Home) -
     try:
         assert next(handle.logs(0, follow=True)) == "going"
         rows = read_in(idle, handle.id, "deaf")
-        frames = [frame for thread in rows[0]["threads"] if thread["main"] for frame in thread["frames"]]
+        frames = [
+            frame for thread in rows[0]["threads"] if thread["main"] for frame in thread["frames"]
+        ]
         assert any("sleep" in frame["name"] for frame in frames), "C's frames are there too"
     finally:
         handle.cancel()
@@ -76,6 +92,7 @@ def test_a_rank_that_sleeps_with_the_gil_held_is_read_all_the_same(idle: Home) -
 
 def test_the_native_frames_of_ranks_that_wait_are_read(idle: Home) -> None:
     """Of a release too: .ci/run runs this file on one."""
+
     @distributed(processes=2, remote=True)
     def waits() -> None:
         import threading
@@ -88,7 +105,9 @@ def test_the_native_frames_of_ranks_that_wait_are_read(idle: Home) -> None:
         for row in rows:
             assert "note" not in row, row["note"]
             frames = [frame for thread in row["threads"] for frame in thread["frames"]]
-            assert any(frame["file"].endswith(".cc") for frame in frames), "the runtime's own thread waits in C++"
+            assert any(frame["file"].endswith(".cc") for frame in frames), (
+                "the runtime's own thread waits in C++"
+            )
     finally:
         handle.cancel()
 
@@ -108,9 +127,13 @@ def test_an_actor_by_its_id(idle: Home) -> None:
 
 def test_a_process_of_this_host_and_none(idle: Home) -> None:
     code = "import sys\ndef here():\n    print('x', flush=True); sys.stdin.read()\nhere()"
-    with subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as child:
+    with subprocess.Popen(
+        [sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as child:
         assert child.stdout is not None and child.stdout.readline() == b"x\n"
-        shown = eventually(lambda: "here" in idle.run("stack", "--pid", str(child.pid)).stdout, what="its function")
+        shown = eventually(
+            lambda: "here" in idle.run("stack", "--pid", str(child.pid)).stdout, what="its function"
+        )
         assert shown
         child.communicate(b"")
     done = idle.run("stack", "--pid", str(child.pid), ok=False)

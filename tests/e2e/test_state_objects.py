@@ -1,4 +1,5 @@
 """Which objects a process knows: troupe.state.list_objects, and Ray's list_objects, get_objects and summarize_objects."""
+
 from __future__ import annotations
 
 from typing import Any
@@ -42,16 +43,25 @@ def test_objects_are_listed_by_their_refs_and_by_who_holds_them(idle: Home) -> N
     ref = troupe.put(np.zeros(MIB, dtype=np.uint8))
     small = troupe.put(1)
     [mine] = troupe.state.list_objects()
-    assert mine["object_id"] == ref.hex() and mine["owned"] and mine["state"] == "memory" and mine["handles"] == 1
+    assert (
+        mine["object_id"] == ref.hex()
+        and mine["owned"]
+        and mine["state"] == "memory"
+        and mine["handles"] == 1
+    )
     assert MIB <= mine["bytes"] < 2 * MIB and mine["lent"] == mine["views"] == 0
     troupe.get(keeper.keep.remote([ref, small]))
     by_id = {each["object_id"]: each for each in troupe.state.list_objects()}
-    assert by_id[ref.hex()]["lent"] >= 1 and by_id[small.hex()]["state"] == "inline", "what another knows is an object"
+    assert by_id[ref.hex()]["lent"] >= 1 and by_id[small.hex()]["state"] == "inline", (
+        "what another knows is an object"
+    )
     theirs = {each["object_id"]: each for each in troupe.get(keeper.listed.remote())}
     assert set(theirs) == {ref.hex(), small.hex()}
     assert not theirs[ref.hex()]["owned"] and theirs[ref.hex()]["type"] == "WORKER"
     array = troupe.get(ref)
-    assert {each["object_id"]: each["views"] for each in troupe.state.list_objects()}[ref.hex()] == 1
+    assert {each["object_id"]: each["views"] for each in troupe.state.list_objects()}[
+        ref.hex()
+    ] == 1
     troupe.get(keeper.drop.remote())
     del array, ref, small, by_id
     none_left()
@@ -70,7 +80,10 @@ def test_by_rays_names(idle: Home) -> None:
     assert state.get_objects(borrowed.hex()) == [record] and state.get_objects("00") == []
     assert len(state.list_objects(limit=2)) == 2
     summary = state.summarize_objects()["cluster"]
-    assert summary["total_objects"] == 4 and summary["summary"]["LOCAL_REFERENCE"]["total_objects"] == 4
+    assert (
+        summary["total_objects"] == 4
+        and summary["summary"]["LOCAL_REFERENCE"]["total_objects"] == 4
+    )
     assert summary["total_size_mb"] >= 3 * MIB / 1e6
     troupe.get(keeper.drop.remote())
     del own, borrowed

@@ -2,6 +2,7 @@
 
 Method: a second program on the same cluster, and an actor, start tasks that wait for a file; this process lists them.
 """
+
 from __future__ import annotations
 
 import contextlib
@@ -58,8 +59,12 @@ class Starter:
 @contextlib.contextmanager
 def other_program() -> Iterator[tuple[subprocess.Popen, str]]:
     """A program that has tasks, and the id of one of these."""
-    program = subprocess.Popen([sys.executable, "-c", OTHER, troupe.get_runtime_context().gcs_address], stdin=subprocess.PIPE,
-                               stdout=subprocess.PIPE, text=True)
+    program = subprocess.Popen(
+        [sys.executable, "-c", OTHER, troupe.get_runtime_context().gcs_address],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
     try:
         yield program, program.stdout.readline().strip()
     finally:
@@ -80,14 +85,29 @@ def test_tasks_of_other_programs_and_of_actors_are_listed(idle: Home, tmp_path: 
         assert [each.task_id for each in state.list_tasks(limit=1)] == [mine.hex()]
         found = state.get_task(task)
         assert found.owner_pid == program.pid and found.name == "of_another_program"
-        assert {each.owner_pid for each in state.list_tasks(filters=[("name", "=", "hold")])} == {pid, os.getpid()}
-        assert found.job_id not in {each.job_id for each in state.list_tasks(filters=[("name", "=", "hold")])}
+        assert {each.owner_pid for each in state.list_tasks(filters=[("name", "=", "hold")])} == {
+            pid,
+            os.getpid(),
+        }
+        assert found.job_id not in {
+            each.job_id for each in state.list_tasks(filters=[("name", "=", "hold")])
+        }
         eventually(lambda: state.get_task(task).state == "RUNNING", what="the other program's task")
-        assert state.get_task(task).worker_id in {each.worker_id for each in state.list_workers(limit=10_000)}
+        assert state.get_task(task).worker_id in {
+            each.worker_id for each in state.list_workers(limit=10_000)
+        }
         assert state.summarize_tasks()["cluster"]["total_tasks"] == 4
-        assert len(troupe.state.list_tasks()) == 1 and len(troupe.state.list_tasks(everywhere=True)) == 4
+        assert (
+            len(troupe.state.list_tasks()) == 1
+            and len(troupe.state.list_tasks(everywhere=True)) == 4
+        )
         listed = idle.json("list", "tasks")
-        assert sorted(each["name"] for each in listed) == ["hold", "hold", "of_another_program", "of_another_program"]
+        assert sorted(each["name"] for each in listed) == [
+            "hold",
+            "hold",
+            "of_another_program",
+            "of_another_program",
+        ]
         assert "of_another_program" in idle.run("list", "tasks").stdout
         program.communicate("\n")
     eventually(lambda: names() == ["hold", "hold"], what="the end of the other program's tasks")
@@ -121,7 +141,10 @@ def test_the_timeline_has_what_is_over(idle: Home, tmp_path: Path) -> None:
     trace = json.loads((tmp_path / "trace.json").read_text())
     (mine,) = [each for each in trace if each["name"] == "mine"]
     (fails,) = [each for each in trace if each["name"] == "fails"]
-    assert (mine["ph"], fails["ph"]) == ("X", "X") and (mine["args"]["state"], fails["args"]["state"]) == ("finished", "failed")
+    assert (mine["ph"], fails["ph"]) == ("X", "X") and (
+        mine["args"]["state"],
+        fails["args"]["state"],
+    ) == ("finished", "failed")
     assert mine["dur"] > 0 and mine["tid"] in there
     assert mine["ts"] + mine["dur"] <= fails["ts"] + fails["dur"] and mine["pid"] == "one"
     assert [each["ph"] for each in trace if each["name"] == "of_another_program"] == ["i", "i"]
@@ -143,5 +166,10 @@ def test_tasks_of_an_earlier_session_are_not_of_this_one(idle: Home) -> None:
     address = troupe.get_runtime_context().gcs_address
     troupe.shutdown()
     troupe.init(address)
-    assert troupe.get(troupe.remote(num_cpus=1)(lambda: 1).options(name="now").remote(), timeout=TIMEOUT_S) == 1
+    assert (
+        troupe.get(
+            troupe.remote(num_cpus=1)(lambda: 1).options(name="now").remote(), timeout=TIMEOUT_S
+        )
+        == 1
+    )
     assert {each["name"] for each in troupe.timeline() if each.get("ph") == "X"} == {"now"}

@@ -1,5 +1,6 @@
 """E3: a rank that is told to stop may say its last word: KeyboardInterrupt after Ctrl-C, SystemExit after a SIGTERM, the
 program's own handler where it has one; and the launch is over when it has, or when its time is over."""
+
 from __future__ import annotations
 
 import os
@@ -75,8 +76,10 @@ def test_a_program_s_own_handler_is_the_one_that_runs(idle: Home, tmp_path: Path
 
 
 def test_the_last_words_are_shown_however_early_the_interrupt_came(
-        idle: Home, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture) -> None:
+    idle: Home, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture
+) -> None:
     """Ctrl-C at the moment at which the launch is said to be ready, before its output is followed."""
+
     @distributed(processes=2, remote=True)
     def train() -> None:
         import threading
@@ -93,12 +96,19 @@ def test_the_last_words_are_shown_however_early_the_interrupt_came(
     monkeypatch.setattr(status_lines, "say", interrupt)
     with pytest.raises(KeyboardInterrupt):
         train.distributed()
-    assert sorted(line for line in capfd.readouterr().out.splitlines() if "last" in line) == ["[0] last word", "[1] last word"]
+    assert sorted(line for line in capfd.readouterr().out.splitlines() if "last" in line) == [
+        "[0] last word",
+        "[1] last word",
+    ]
 
 
-def test_the_timeout_of_a_launch_gives_its_ranks_the_same_chance(idle: Home, tmp_path: Path) -> None:
+def test_the_timeout_of_a_launch_gives_its_ranks_the_same_chance(
+    idle: Home, tmp_path: Path
+) -> None:
     launch = distributed(processes=1, remote=True, timeout=3, stop_grace=20)(wait)
-    with pytest.raises(exceptions.GetTimeoutError, match=r"timed out after 3.0 s.* had 20.0 s more to stop"):
+    with pytest.raises(
+        exceptions.GetTimeoutError, match=r"timed out after 3.0 s.* had 20.0 s more to stop"
+    ):
         launch.submit(str(tmp_path)).result(60)
     assert caught(tmp_path) == ["SystemExit(143)"]
 
@@ -118,7 +128,9 @@ def test_a_launch_that_timed_out_says_where_its_ranks_were(idle: Home) -> None:
     said = str(caught.value)
     others, one = said.partition("where its ranks were:\n")[2].split("rank 1:\n")
     assert others.startswith("ranks 0, 2:\n")
-    assert "threading.Event().wait()" in others and "in train" in others and "troupe/" not in others, said
+    assert (
+        "threading.Event().wait()" in others and "in train" in others and "troupe/" not in others
+    ), said
     assert one.startswith("  it did not say: native code holds Python's lock"), said
 
 
@@ -156,8 +168,11 @@ def test_another_rank_s_failure_gives_the_rest_a_chance(idle: Home, tmp_path: Pa
     assert caught(tmp_path) == ["SystemExit(143)"]
 
 
-def test_after_another_rank_s_failure_a_handler_has_the_whole_stop_grace(idle: Home, tmp_path: Path) -> None:
+def test_after_another_rank_s_failure_a_handler_has_the_whole_stop_grace(
+    idle: Home, tmp_path: Path
+) -> None:
     """Longer than the two seconds after which a rank is ended that sits in a call and has no handler."""
+
     @distributed(processes=3, remote=True, stop_grace=90)
     def train(folder: str) -> None:
         import ctypes
@@ -181,7 +196,11 @@ def test_after_another_rank_s_failure_a_handler_has_the_whole_stop_grace(idle: H
     with pytest.raises(KeyError):
         handle.result(60)  # of 90 s that the rank in the call would have
     assert (tmp_path / "saved").exists()
-    assert [(each["outcome"], each["exit_code"]) for each in handle.status()["rank_infos"]] == [("failed", 1), ("cancelled", 1), ("cancelled", 137)]
+    assert [(each["outcome"], each["exit_code"]) for each in handle.status()["rank_infos"]] == [
+        ("failed", 1),
+        ("cancelled", 1),
+        ("cancelled", 137),
+    ]
 
 
 POLLS = """
@@ -204,8 +223,14 @@ def polls(folder, word):
 SYMPTOM = "raise RuntimeError('[gloo/transport/tcp/pair.cc:534] Connection closed by peer [127.0.0.1]:1234')"
 
 
-@pytest.mark.parametrize("word", ["", "raise KeyError('lr')", SYMPTOM], ids=["cancelled", "another failed", "a symptom of another"])
-def test_an_exception_that_the_program_had_caught_is_never_blamed(idle: Home, tmp_path: Path, word: str) -> None:
+@pytest.mark.parametrize(
+    "word",
+    ["", "raise KeyError('lr')", SYMPTOM],
+    ids=["cancelled", "another failed", "a symptom of another"],
+)
+def test_an_exception_that_the_program_had_caught_is_never_blamed(
+    idle: Home, tmp_path: Path, word: str
+) -> None:
     names: dict = {}
     exec(POLLS, names)
     handle = distributed(processes=2, remote=True)(names["polls"]).submit(str(tmp_path), word)
@@ -214,11 +239,18 @@ def test_an_exception_that_the_program_had_caught_is_never_blamed(idle: Home, tm
         handle.cancel("enough")
     with pytest.raises(exceptions.TroupeError) as caught:
         handle.result(60)
-    assert not isinstance(caught.value, FileNotFoundError) and "FileNotFoundError" not in str(caught.value)
-    assert [each["outcome"] for each in handle.status()["rank_infos"]] == ["cancelled", "failed" if word else "cancelled"]
+    assert not isinstance(caught.value, FileNotFoundError) and "FileNotFoundError" not in str(
+        caught.value
+    )
+    assert [each["outcome"] for each in handle.status()["rank_infos"]] == [
+        "cancelled",
+        "failed" if word else "cancelled",
+    ]
 
 
-def test_the_driver_of_a_ray_launch_has_it_too_and_its_ranks_live_meanwhile(idle: Home, tmp_path: Path) -> None:
+def test_the_driver_of_a_ray_launch_has_it_too_and_its_ranks_live_meanwhile(
+    idle: Home, tmp_path: Path
+) -> None:
     @ray_launch(processes=2, remote=True)
     def drive(folder: str) -> None:
         from troupe.launch import current
@@ -240,14 +272,19 @@ def test_the_driver_of_a_ray_launch_has_it_too_and_its_ranks_live_meanwhile(idle
 def test_one_that_is_stuck_is_killed_when_its_time_is_over(idle: Home, tmp_path: Path) -> None:
     gang = Gang(tmp_path / "gang", 1)
     inside = tmp_path / "in"
-    gang.tell(0, f"__import__('ctypes').PyDLL(None).system({f'echo > {inside}; exec sleep 1000'.encode()!r})")
+    gang.tell(
+        0,
+        f"__import__('ctypes').PyDLL(None).system({f'echo > {inside}; exec sleep 1000'.encode()!r})",
+    )
     eventually(inside.exists, what="the call")
     gang.handle.cancel(grace=0.5)
     gang.failure(exceptions.LaunchCancelledError)
     assert gang.exit_codes() == [137]
 
 
-def test_another_attempt_begins_when_the_last_rank_of_the_former_has_ended(idle: Home, tmp_path: Path) -> None:
+def test_another_attempt_begins_when_the_last_rank_of_the_former_has_ended(
+    idle: Home, tmp_path: Path
+) -> None:
     @distributed(processes=2, remote=True, max_attempts=2)
     def train(folder: str) -> str:
         saved = Path(folder, "saved")
@@ -288,8 +325,13 @@ train.distributed(sys.argv[1], sys.argv[2] == "stubborn")
 
 
 def start(home: Home, folder: Path, how: str) -> subprocess.Popen:
-    return subprocess.Popen([sys.executable, "-c", PROGRAM, str(folder), how], stdout=subprocess.PIPE,
-                            stderr=subprocess.STDOUT, text=True, env=dict(os.environ, TROUPE_HOME=str(home.path)))
+    return subprocess.Popen(
+        [sys.executable, "-c", PROGRAM, str(folder), how],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        env=dict(os.environ, TROUPE_HOME=str(home.path)),
+    )
 
 
 def test_ctrl_c_is_a_keyboard_interrupt_in_every_rank(home: Home, tmp_path: Path) -> None:

@@ -1,4 +1,5 @@
 """Methods and tasks that leave their process: as in Ray, code 0 is a wish, every other one a crash."""
+
 from __future__ import annotations
 
 import sys
@@ -48,7 +49,9 @@ class Async(Plain):
 
 KINDS: dict[str, Callable[..., Any]] = {
     "plain": lambda **options: troupe.remote(num_cpus=0, **options)(Plain).remote(),
-    "on threads": lambda **options: troupe.remote(num_cpus=0, max_concurrency=2, **options)(Plain).remote(),
+    "on threads": lambda **options: troupe.remote(num_cpus=0, max_concurrency=2, **options)(
+        Plain
+    ).remote(),
     "coroutines": lambda **options: troupe.remote(num_cpus=0, **options)(Async).remote(),
 }
 every_kind = pytest.mark.parametrize("kind", KINDS)
@@ -70,14 +73,18 @@ def test_a_text_is_said_and_is_code_1(idle: Home) -> None:
 @pytest.mark.parametrize("code", [0, None])
 def test_zero_ends_the_actor_for_good(idle: Home, kind: str, code: Any) -> None:
     actor = KINDS[kind](max_restarts=-1, max_task_retries=-1)
-    with pytest.raises(exceptions.ActorDiedError, match=r"ended itself by sys.exit\(\) in leave\(\)"):
+    with pytest.raises(
+        exceptions.ActorDiedError, match=r"ended itself by sys.exit\(\) in leave\(\)"
+    ):
         troupe.get(actor.leave.remote(code), timeout=TIMEOUT_S)
     with pytest.raises(exceptions.ActorDiedError):
         troupe.get(actor.ready.remote(), timeout=TIMEOUT_S)
 
 
 @every_kind
-def test_exit_actor_ends_an_actor_for_good_that_would_be_started_again(idle: Home, kind: str) -> None:
+def test_exit_actor_ends_an_actor_for_good_that_would_be_started_again(
+    idle: Home, kind: str
+) -> None:
     actor = KINDS[kind](max_restarts=-1, max_task_retries=-1)
     with pytest.raises(exceptions.ActorDiedError, match="exit_actor"):
         troupe.get(actor.retire.remote(), timeout=TIMEOUT_S)
@@ -103,7 +110,9 @@ def _is_ready(actor: Any) -> bool:
 @every_kind
 def test_a_call_that_crashed_is_made_again(idle: Home, kind: str, tmp_path: Path) -> None:
     actor = KINDS[kind](max_restarts=1, max_task_retries=1)
-    assert troupe.get(actor.leave_once.remote(str(tmp_path / "flag")), timeout=TIMEOUT_S) == "survived"
+    assert (
+        troupe.get(actor.leave_once.remote(str(tmp_path / "flag")), timeout=TIMEOUT_S) == "survived"
+    )
 
 
 @every_kind

@@ -1,4 +1,5 @@
 """Cancelling tasks: those that wait, those that run, by force; what a task is called and where it runs."""
+
 from __future__ import annotations
 
 import asyncio
@@ -20,7 +21,9 @@ WAIT_S = 30
 def hang(marks: str) -> None:
     """Says that it runs, then that it was interrupted."""
     try:
-        mark(marks, f"begun {os.getpid()}")  # in here: who has seen it may cancel before the next line
+        mark(
+            marks, f"begun {os.getpid()}"
+        )  # in here: who has seen it may cancel before the next line
         threading.Event().wait()
     except KeyboardInterrupt:
         mark(marks, "interrupted")
@@ -31,7 +34,9 @@ def hang(marks: str) -> None:
 def stubborn(marks: str) -> str:
     """Answers although it is interrupted."""
     try:
-        mark(marks, f"begun {os.getpid()}")  # in here: who has seen it may cancel before the next line
+        mark(
+            marks, f"begun {os.getpid()}"
+        )  # in here: who has seen it may cancel before the next line
         threading.Event().wait()
     except KeyboardInterrupt:
         return "answered"
@@ -68,6 +73,7 @@ def mark(path: str, words: str) -> None:
 
 def begun(path: Path, count: int = 1) -> list[int]:
     """Waits for so many tasks to run; their processes."""
+
     def pids() -> list[int]:
         text = path.read_text() if path.exists() else ""
         return [int(line.split()[1]) for line in text.splitlines() if line.startswith("begun")]
@@ -76,7 +82,9 @@ def begun(path: Path, count: int = 1) -> list[int]:
     return pids()
 
 
-def test_a_task_that_runs_is_interrupted_and_its_process_used_again(idle: Home, tmp_path: Path) -> None:
+def test_a_task_that_runs_is_interrupted_and_its_process_used_again(
+    idle: Home, tmp_path: Path
+) -> None:
     marks = tmp_path / "marks"
     ref = hang.remote(str(marks))
     (where,) = begun(marks)
@@ -109,7 +117,11 @@ def test_what_a_cancelled_task_started_goes_with_it(idle: Home, tmp_path: Path, 
     with pytest.raises(exceptions.TaskCancelledError):
         troupe.get(ref, timeout=WAIT_S)
     hanging = 3 if form == "one level" else 2
-    eventually(lambda: marks.read_text().count("interrupted") == hanging, timeout=WAIT_S, what="the end of what it started")
+    eventually(
+        lambda: marks.read_text().count("interrupted") == hanging,
+        timeout=WAIT_S,
+        what="the end of what it started",
+    )
 
 
 @troupe.remote(num_cpus=0)
@@ -144,8 +156,12 @@ def calls_through_a_child(patient: object) -> None:
     troupe.get(calls_actors.remote(patient, "child"))
 
 
-@pytest.mark.parametrize("task", [calls_actors, calls_through_a_child], ids=["one level", "two levels"])
-def test_calls_of_actors_that_a_cancelled_task_made_go_with_it(idle: Home, tmp_path: Path, task: object) -> None:
+@pytest.mark.parametrize(
+    "task", [calls_actors, calls_through_a_child], ids=["one level", "two levels"]
+)
+def test_calls_of_actors_that_a_cancelled_task_made_go_with_it(
+    idle: Home, tmp_path: Path, task: object
+) -> None:
     marks = tmp_path / "marks"
     patient = Patient.options(max_concurrency=1).remote(str(marks))
     ref = task.remote(patient, *(["own"] if task is calls_actors else []))
@@ -156,7 +172,9 @@ def test_calls_of_actors_that_a_cancelled_task_made_go_with_it(idle: Home, tmp_p
     eventually(lambda: "cancelled" in marks.read_text(), timeout=WAIT_S, what="the end of the call")
     assert troupe.get(patient.ask.remote("after"), timeout=WAIT_S) == "after"
     name = "own" if task is calls_actors else "child"
-    assert marks.read_text().split("\n")[1:] == [f"cancelled {name}", "asked after", ""], "what had not begun did not run"
+    assert marks.read_text().split("\n")[1:] == [f"cancelled {name}", "asked after", ""], (
+        "what had not begun did not run"
+    )
     troupe.kill(patient)
 
 
@@ -203,7 +221,9 @@ def test_what_it_started_stays_if_that_is_asked_for(idle: Home, tmp_path: Path) 
     assert "went on" in marks.read_text()
 
 
-def test_a_signal_that_goes_by_unnoticed_is_sent_again(idle: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_signal_that_goes_by_unnoticed_is_sent_again(
+    idle: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """It may come just before its process blocks. Method: the first ones are not sent."""
     sent: list[int] = []
     send = host.interrupt
@@ -222,8 +242,9 @@ def test_a_signal_that_goes_by_unnoticed_is_sent_again(idle: Home, tmp_path: Pat
     assert len(sent) >= 3 and set(sent) == {where}
 
 
-def test_a_task_that_has_heard_of_it_is_left_alone_until_it_is_cancelled_again(idle: Home, tmp_path: Path,
-                                                                              monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_task_that_has_heard_of_it_is_left_alone_until_it_is_cancelled_again(
+    idle: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     marks, go_on, sent = tmp_path / "marks", tmp_path / "go-on", []
     send = host.interrupt
     monkeypatch.setattr(host, "interrupt", lambda process: (sent.append(process), send(process)))
@@ -231,9 +252,13 @@ def test_a_task_that_has_heard_of_it_is_left_alone_until_it_is_cancelled_again(i
     begun(marks)
     for times in (1, 2):
         troupe.cancel(ref)
-        eventually(lambda: f"heard {times}\n" in marks.read_text(), timeout=WAIT_S, what="its interruption")
+        eventually(
+            lambda: f"heard {times}\n" in marks.read_text(), timeout=WAIT_S, what="its interruption"
+        )
         before = len(sent)
-        eventually(lambda: len(sent) >= before + 3, timeout=WAIT_S, what="signals that tell it nothing new")
+        eventually(
+            lambda: len(sent) >= before + 3, timeout=WAIT_S, what="signals that tell it nothing new"
+        )
     go_on.touch()
     assert troupe.get(ref, timeout=WAIT_S) == "answered"
     assert "in all 2\n" in marks.read_text()
@@ -296,7 +321,9 @@ def test_what_a_task_knows_of_itself(idle: Home) -> None:
         return context.get_task_name(), context.get_task_id(), context.get_node_id()
 
     found = troupe.get([known.options(name="special").remote() for _ in range(3)], timeout=WAIT_S)
-    assert {name for name, _, _ in found} == {"special"} and len({task for _, task, _ in found}) == 3
+    assert {name for name, _, _ in found} == {"special"} and len(
+        {task for _, task, _ in found}
+    ) == 3
     assert found[0][2] == troupe.nodes()[0]["NodeID"]
     assert "known" in troupe.get(known.remote(), timeout=WAIT_S)[0]
     context = troupe.get_runtime_context()

@@ -1,4 +1,5 @@
 """Tasks that start tasks: a task that waits gives its CPU to those it waits for."""
+
 from __future__ import annotations
 
 from conftest import Home
@@ -120,23 +121,35 @@ class Caller:
 
 
 def test_an_actor_gives_back_what_its_tasks_ran_on(home: Home) -> None:
-    run(home, 2, ACTORS + """
+    run(
+        home,
+        2,
+        ACTORS
+        + """
 callers = [Caller.remote() for _ in range(3)]
 assert troupe.get([each.run.remote(1000) for each in callers], timeout=90) == [500500] * 3
 assert troupe.get(leaf.options(num_cpus=2).remote(1), timeout=90) == 2
-""")
+""",
+    )
 
 
 def test_an_actor_ends_the_process_of_a_task(home: Home) -> None:
-    run(home, 1, ACTORS + """
+    run(
+        home,
+        1,
+        ACTORS
+        + """
 caller = Caller.remote()
 assert troupe.get(caller.end_one_that_waits.remote(), timeout=90)
 assert troupe.get(leaf.remote(1), timeout=90) == 2
-""")
+""",
+    )
 
 
 def test_room_that_is_kept_for_refs_is_named(home: Home) -> None:
-    program = PROGRAM.format(cpus=1, body="""
+    program = PROGRAM.format(
+        cpus=1,
+        body="""
 @troupe.remote
 def parts():
     return [troupe.put(1)]
@@ -147,10 +160,14 @@ assert troupe.wait([other], timeout=9) == ([], [other])
 assert troupe.get(held, timeout=9) == [1]
 del held
 assert troupe.get(other, timeout=90) == 2
-""")
+""",
+    )
     done = home.python(program, timeout=110)
     assert done.returncode == 0 and done.stdout.endswith("fine\n"), done.stdout + done.stderr
-    assert "1 idle process for tasks with other options ({CPU: 1} each) keeps: refs are held to objects" in done.stderr
+    assert (
+        "1 idle process for tasks with other options ({CPU: 1} each) keeps: refs are held to objects"
+        in done.stderr
+    )
     assert done.stderr.count("tasks have waited 5 s") == 1
 
 
@@ -171,7 +188,9 @@ print(sum(troupe.get([inner for (inner,) in troupe.get(refs)])))
 """
 
 
-def test_processes_that_are_over_lend_their_cpus_while_they_stay_for_what_their_tasks_started(home: Home) -> None:
+def test_processes_that_are_over_lend_their_cpus_while_they_stay_for_what_their_tasks_started(
+    home: Home,
+) -> None:
     # Method: as many as there are CPUs stay for refs of tasks that need a CPU themselves.
     done = home.python(OVER)
     assert done.returncode == 0 and done.stdout == "4\n", done.stderr

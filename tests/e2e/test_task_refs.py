@@ -1,4 +1,5 @@
 """Refs and large values of tasks: inside arguments, results and functions; arguments that are still to come."""
+
 from __future__ import annotations
 
 import os
@@ -93,7 +94,9 @@ def another_process_went() -> None:
 
 
 def nothing_left() -> None:
-    eventually(nothing_held(native._object_figures), timeout=WAIT_S, what="the end of all objects here")
+    eventually(
+        nothing_held(native._object_figures), timeout=WAIT_S, what="the end of all objects here"
+    )
 
 
 def test_large_arguments_and_results_are_not_copied(idle: Home) -> None:
@@ -129,7 +132,10 @@ def test_several_values_and_streams(idle: Home) -> None:
             yield np.full(20 * MIB, i, dtype=np.uint8)
 
     first, second = pair.remote()
-    assert int(troupe.get(first, timeout=WAIT_S)[-1]) == 1 and troupe.get(second, timeout=WAIT_S) == "small"
+    assert (
+        int(troupe.get(first, timeout=WAIT_S)[-1]) == 1
+        and troupe.get(second, timeout=WAIT_S) == "small"
+    )
     assert [int(troupe.get(ref, timeout=WAIT_S)[0]) for ref in stream.remote(5)] == list(range(5))
     del first, second
     nothing_left()
@@ -159,18 +165,31 @@ def test_refs_in_results(idle: Home) -> None:
     echo = troupe.remote(lambda value: value)
     assert troupe.get(echo.remote([own]), timeout=WAIT_S) == [own], "the caller's own comes back"
     given = put_in.remote("inside")
-    assert troupe.get(get_all.remote(given), timeout=WAIT_S) == ["inside"], "a result that holds refs, resolved"
+    assert troupe.get(get_all.remote(given), timeout=WAIT_S) == ["inside"], (
+        "a result that holds refs, resolved"
+    )
     keeper = troupe.remote(Keeper).remote()
-    troupe.get(troupe.remote(lambda other: troupe.get(other.keep.remote([troupe.put("passed")]))).remote(keeper), timeout=WAIT_S)
+    troupe.get(
+        troupe.remote(lambda other: troupe.get(other.keep.remote([troupe.put("passed")]))).remote(
+            keeper
+        ),
+        timeout=WAIT_S,
+    )
     assert troupe.get(keeper.give.remote(), timeout=WAIT_S)
     del own, given
     another_process_went()
     assert int(troupe.get(ref, timeout=WAIT_S)[0]) == 4
-    assert troupe.get(troupe.get(keeper.give.remote(), timeout=WAIT_S)[0], timeout=WAIT_S) == "passed"
+    assert (
+        troupe.get(troupe.get(keeper.give.remote(), timeout=WAIT_S)[0], timeout=WAIT_S) == "passed"
+    )
     del ref
     troupe.kill(keeper)
     nothing_left()
-    eventually(lambda: troupe.available_resources().get("CPU") == 8, timeout=WAIT_S, what="the end of the processes")
+    eventually(
+        lambda: troupe.available_resources().get("CPU") == 8,
+        timeout=WAIT_S,
+        what="the end of the processes",
+    )
 
 
 def test_tasks_that_a_task_started_are_refs_in_its_result(idle: Home, tmp_path: Path) -> None:
@@ -187,7 +206,9 @@ def test_functions_hold_the_refs_that_they_capture(idle: Home) -> None:
     large, small = troupe.put(np.full(MIB, 6, dtype=np.uint8)), troupe.put("small")
     both = troupe.remote(lambda: (int(troupe.get(large)[3]), troupe.get(small)))
     assert troupe.get([both.remote() for _ in range(20)], timeout=WAIT_S) == [(6, "small")] * 20
-    (other,) = troupe.get(troupe.remote(lambda: [both]).remote(), timeout=WAIT_S)  # it travels with its refs
+    (other,) = troupe.get(
+        troupe.remote(lambda: [both]).remote(), timeout=WAIT_S
+    )  # it travels with its refs
     assert troupe.get(other.remote(), timeout=WAIT_S) == (6, "small")
     del large, small, both, other
     nothing_left()
@@ -215,7 +236,11 @@ def test_a_task_whose_argument_failed_fails_with_that(idle: Home, tmp_path: Path
     go = str(tmp_path / "go")
     failing = when.remote(go, KeyError("why"))
     endless = when.remote("/nowhere", 1)
-    refs = [plus.remote(1, failing), plus.remote(endless, failing), plus.remote(plus.remote(failing))]
+    refs = [
+        plus.remote(1, failing),
+        plus.remote(endless, failing),
+        plus.remote(plus.remote(failing)),
+    ]
     (tmp_path / "go").touch()
     refs.append(plus.options(max_retries=0).remote(failing))  # pending or not: the task's error
     with pytest.raises(KeyError, match="why"):
@@ -242,7 +267,9 @@ def test_constructors(idle: Home, tmp_path: Path) -> None:
     del array
     nothing_left()
     captured = troupe.put("captured")
-    by_class = troupe.remote(type("Captures", (), {"read": lambda self: troupe.get(captured)})).remote()
+    by_class = troupe.remote(
+        type("Captures", (), {"read": lambda self: troupe.get(captured)})
+    ).remote()
     assert troupe.get(by_class.read.remote(), timeout=WAIT_S) == "captured"
     troupe.kill(by_class)
     del captured
@@ -269,7 +296,9 @@ def test_constructors_whose_arguments_are_to_come(idle: Home, tmp_path: Path) ->
         troupe.get(other.give.remote(), timeout=WAIT_S)
     (tmp_path / "go").touch()
     assert troupe.get(asked, timeout=WAIT_S) == ([1], {"x": "two", "y": [0], "z": 3})
-    assert troupe.get(troupe.remote(lambda k: troupe.get(k.give.remote())).remote(keeper), timeout=WAIT_S) == [1]
+    assert troupe.get(
+        troupe.remote(lambda k: troupe.get(k.give.remote())).remote(keeper), timeout=WAIT_S
+    ) == [1]
     troupe.kill(keeper)
     failing = when.remote(go, KeyError("why"))
     with pytest.raises(KeyError, match="why") as caught:

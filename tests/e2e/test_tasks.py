@@ -1,4 +1,5 @@
 """Remote functions through real processes: processes used again, values, options, errors, deaths."""
+
 from __future__ import annotations
 
 import ctypes
@@ -17,7 +18,10 @@ from troupe import exceptions
 from troupe._cluster import session
 from troupe._tasks import lease_policy
 from troupe.util.placement_group import placement_group, remove_placement_group
-from troupe.util.scheduling_strategies import NodeAffinitySchedulingStrategy, PlacementGroupSchedulingStrategy
+from troupe.util.scheduling_strategies import (
+    NodeAffinitySchedulingStrategy,
+    PlacementGroupSchedulingStrategy,
+)
 
 WAIT_S = 30
 
@@ -156,7 +160,9 @@ def test_an_exception_keeps_its_type(idle: Home) -> None:
 
     with pytest.raises(exceptions.RayTaskError, match="words") as caught:
         troupe.get(fail.remote(), timeout=WAIT_S)
-    assert "fail()" in str(caught.value) and "in fail" in str(caught.value) and caught.value.field == 4
+    assert (
+        "fail()" in str(caught.value) and "in fail" in str(caught.value) and caught.value.field == 4
+    )
     with pytest.raises(ZeroDivisionError):
         troupe.get(troupe.remote(lambda: 1 / 0).remote(), timeout=WAIT_S)
 
@@ -181,7 +187,10 @@ def test_a_crash_says_where_it_was(idle: Home) -> None:
     def crash() -> None:
         ctypes.string_at(0)
 
-    with pytest.raises(exceptions.WorkerCrashedError, match=r"(?s)SIGSEGV.*\n    Current thread 0x.*test_tasks.py.* in crash(?:\n|$)"):
+    with pytest.raises(
+        exceptions.WorkerCrashedError,
+        match=r"(?s)SIGSEGV.*\n    Current thread 0x.*test_tasks.py.* in crash(?:\n|$)",
+    ):
         troupe.get(troupe.remote(max_retries=0)(crash).remote(), timeout=WAIT_S)
 
 
@@ -190,7 +199,9 @@ def test_a_function_in_an_argument_keeps_its_file(idle: Home) -> None:
     assert troupe.get(file_of.remote(lambda: 0), timeout=WAIT_S) == __file__
 
 
-def test_quick_tasks_beside_one_that_kills_its_process_all_come_back(idle: Home, tmp_path: Path) -> None:
+def test_quick_tasks_beside_one_that_kills_its_process_all_come_back(
+    idle: Home, tmp_path: Path
+) -> None:
     troupe.get([echo.remote(i) for i in range(200)], timeout=WAIT_S)
     good = [echo.remote(i) for i in range(300)]
     bad = die_until.options(max_retries=0).remote(str(tmp_path / "runs"), 9)
@@ -239,7 +250,12 @@ def test_what_can_never_be_placed(idle: Home) -> None:
 
 def test_environment_and_place(idle: Home) -> None:
     variable = troupe.remote(lambda: os.environ.get("TASK_WORD"))
-    assert troupe.get(variable.options(runtime_env={"env_vars": {"TASK_WORD": "a"}}).remote(), timeout=WAIT_S) == "a"
+    assert (
+        troupe.get(
+            variable.options(runtime_env={"env_vars": {"TASK_WORD": "a"}}).remote(), timeout=WAIT_S
+        )
+        == "a"
+    )
     assert troupe.get(variable.remote(), timeout=WAIT_S) is None
     (node,) = troupe.nodes()
     there = NodeAffinitySchedulingStrategy(node["NodeID"], soft=False)
@@ -287,8 +303,9 @@ def test_a_caller_that_is_never_idle_makes_room_for_others(idle: Home) -> None:
     troupe.get(refs, timeout=WAIT_S)
 
 
-def test_idle_processes_make_room_for_the_tasks_of_others(idle: Home, tmp_path: Path,
-                                                          monkeypatch: pytest.MonkeyPatch) -> None:
+def test_idle_processes_make_room_for_the_tasks_of_others(
+    idle: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(lease_policy, "IDLE_S", 3600)
 
     @troupe.remote(num_cpus=0)
@@ -297,12 +314,17 @@ def test_idle_processes_make_room_for_the_tasks_of_others(idle: Home, tmp_path: 
             return len({*troupe.get([pid.remote() for _ in range(count)])})
 
     def waiting() -> bool:
-        return any(each["state"] == "pending" for each in session.current().request("ListActors", {})[1]["actors"])
+        return any(
+            each["state"] == "pending"
+            for each in session.current().request("ListActors", {})[1]["actors"]
+        )
 
     other = Other.remote()
     until = tmp_path / "until"
     refs = [mark_and_wait.remote(str(tmp_path / "marks"), str(until)) for _ in range(8)]
-    eventually(lambda: len(lines(tmp_path / "marks")) == 8, timeout=WAIT_S, what="a task on each CPU")
+    eventually(
+        lambda: len(lines(tmp_path / "marks")) == 8, timeout=WAIT_S, what="a task on each CPU"
+    )
     answer = other.run.remote(2)
     eventually(waiting, timeout=WAIT_S, what="tasks of another one that wait")
     until.touch()
@@ -328,7 +350,11 @@ threading.Event().wait()
     caller.kill()
     caller.wait()
     pids = {int(each) for each in lines(marks)}
-    eventually(lambda: not pids & set(idle.processes()), timeout=WAIT_S, what="the end of the tasks' processes")
+    eventually(
+        lambda: not pids & set(idle.processes()),
+        timeout=WAIT_S,
+        what="the end of the tasks' processes",
+    )
 
 
 def test_nothing_is_kept_of_options_that_are_used_no_more(idle: Home) -> None:
@@ -337,7 +363,9 @@ def test_nothing_is_kept_of_options_that_are_used_no_more(idle: Home) -> None:
 
     def one(number: int) -> int:
         group = placement_group([{"CPU": 1}])
-        function = pid.options(scheduling_strategy=PlacementGroupSchedulingStrategy(group), name=f"in group {number}")
+        function = pid.options(
+            scheduling_strategy=PlacementGroupSchedulingStrategy(group), name=f"in group {number}"
+        )
         found = troupe.get(function.remote(), timeout=WAIT_S)
         remove_placement_group(group)
         return found

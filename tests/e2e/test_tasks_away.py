@@ -3,6 +3,7 @@
 Method: two workers of this machine that are as two hosts (--force-tcp), tasks pinned to them, this process as the driver: a third
 host. Counters of this process's object store say what is held.
 """
+
 from __future__ import annotations
 
 import os
@@ -32,7 +33,9 @@ MIB = 1 << 20
 
 
 def task(function: Callable[..., Any], node: str, **options: Any) -> Any:
-    return troupe.remote(function).options(scheduling_strategy=NodeAffinitySchedulingStrategy(node, soft=False), **options)
+    return troupe.remote(function).options(
+        scheduling_strategy=NodeAffinitySchedulingStrategy(node, soft=False), **options
+    )
 
 
 def total(*values: Any) -> int:
@@ -47,11 +50,14 @@ def test_arguments_and_results_of_every_size(hosts: dict[str, str]) -> None:
     sizes = (10, 99 << 10, 150 << 10, 3 * MIB, 40 * MIB)
     for size in sizes:
         array = np.arange(size, dtype=np.uint8)
-        assert troupe.get(task(total, hosts["a"]).remote(array, troupe.put(array), array[:5]), timeout=60) == (
-            2 * total(array) + total(array[:5]))
+        assert troupe.get(
+            task(total, hosts["a"]).remote(array, troupe.put(array), array[:5]), timeout=60
+        ) == (2 * total(array) + total(array[:5]))
         made = troupe.get(task(filled, hosts["b"]).remote(7, size), timeout=60)
         assert made.nbytes == size and (made == 7).all()
-    many = [task(total, hosts["a"]).remote(*[filled(i, 2 * MIB) for i in range(8)]) for _ in range(4)]
+    many = [
+        task(total, hosts["a"]).remote(*[filled(i, 2 * MIB) for i in range(8)]) for _ in range(4)
+    ]
     assert troupe.get(many, timeout=60) == [sum(range(8)) * 2 * MIB] * 4
     del array, made, many
     all_released()
@@ -79,12 +85,23 @@ def test_refs_inside_values(hosts: dict[str, str]) -> None:
     refs = [troupe.put(filled(i, size)) for i, size in enumerate((10, 200 << 10, 5 * MIB))]
     expected = [0, 200 << 10, 10 * MIB]
     assert troupe.get(task(sums, hosts["a"]).remote({"refs": refs}), timeout=60) == expected
-    assert troupe.get(task(sums, hosts["b"]).remote(troupe.put({"refs": refs, "bulk": filled(1, 2 * MIB)})), timeout=60) == expected
+    assert (
+        troupe.get(
+            task(sums, hosts["b"]).remote(troupe.put({"refs": refs, "bulk": filled(1, 2 * MIB)})),
+            timeout=60,
+        )
+        == expected
+    )
     later = task(filled, hosts["b"]).remote(9, 2 * MIB)
     assert troupe.get(task(sums, hosts["a"]).remote({"refs": [later]}), timeout=60) == [9 * 2 * MIB]
     made = troupe.get(task(makes, hosts["a"]).remote(4 * MIB), timeout=60)
-    assert troupe.get(made["small"], timeout=60) == "small" and total(troupe.get(made["large"], timeout=60)) == 20 * MIB
-    assert troupe.get(task(sums, hosts["b"]).remote({"refs": [made["large"]]}), timeout=60) == [20 * MIB], "handed on"
+    assert (
+        troupe.get(made["small"], timeout=60) == "small"
+        and total(troupe.get(made["large"], timeout=60)) == 20 * MIB
+    )
+    assert troupe.get(task(sums, hosts["b"]).remote({"refs": [made["large"]]}), timeout=60) == [
+        20 * MIB
+    ], "handed on"
     del refs, later, made
     all_released()
 
@@ -112,7 +129,9 @@ def test_several_results_and_streams(hosts: dict[str, str]) -> None:
     one, other = task(pair, hosts["a"], num_returns=2).remote(3 * MIB)
     assert total(troupe.get(one, timeout=60)) == 3 * MIB
     assert total(troupe.get(troupe.get(other, timeout=60)[0], timeout=60)) == 6 * MIB
-    items = [total(troupe.get(ref, timeout=60)) for ref in task(stream, hosts["b"]).remote(20, 2 * MIB)]
+    items = [
+        total(troupe.get(ref, timeout=60)) for ref in task(stream, hosts["b"]).remote(20, 2 * MIB)
+    ]
     assert items == [i * 2 * MIB for i in range(20)]
     del one, other
     all_released()
@@ -129,7 +148,9 @@ def test_what_a_task_made_outlives_it_while_others_hold_it(hosts: dict[str, str]
     all_released()
 
 
-def test_a_task_whose_process_is_killed_while_its_result_comes_runs_again(hosts: dict[str, str], tmp_path: Path) -> None:
+def test_a_task_whose_process_is_killed_while_its_result_comes_runs_again(
+    hosts: dict[str, str], tmp_path: Path
+) -> None:
     def large(folder: str) -> Any:
         with open(os.path.join(folder, "pids"), "a") as file:
             file.write(f"{os.getpid()}\n")
@@ -139,13 +160,17 @@ def test_a_task_whose_process_is_killed_while_its_result_comes_runs_again(hosts:
         folder = tmp_path / str(attempt)
         folder.mkdir()
         result = task(large, hosts["a"], max_retries=5).remote(str(folder))
-        eventually(lambda: (folder / "pids").exists() and (folder / "pids").read_text(), what="the task")
+        eventually(
+            lambda: (folder / "pids").exists() and (folder / "pids").read_text(), what="the task"
+        )
         troupe.wait([result], timeout=0.15 + 0.1 * attempt)
         os.kill(int((folder / "pids").read_text().split()[0]), signal.SIGKILL)
         assert total(troupe.get(result, timeout=120)) == 1800 * MIB
         del result
     lone = task(large, hosts["a"], max_retries=0).remote(str(tmp_path))
-    eventually(lambda: (tmp_path / "pids").exists() and (tmp_path / "pids").read_text(), what="the task")
+    eventually(
+        lambda: (tmp_path / "pids").exists() and (tmp_path / "pids").read_text(), what="the task"
+    )
     os.kill(int((tmp_path / "pids").read_text()), signal.SIGKILL)
     with pytest.raises((exceptions.ObjectLostError, exceptions.WorkerCrashedError)):
         troupe.get(lone, timeout=60)

@@ -4,6 +4,7 @@ Method: what each library reports, asked of its own functions, and the threads t
 large matrices (`/proc/self/task/*/schedstat`). All of it in processes forked from a zygote, which has loaded both with one
 thread each. Of MKL, torch's own.
 """
+
 from __future__ import annotations
 
 import os
@@ -44,14 +45,24 @@ def pools() -> dict[str, int]:
         for _ in range(5):
             product()
         spent = [time - before.get(task, 0) for task, time in times().items()]
-        return sum(each > max(spent) / 3 for each in spent)  # a pool's have equal parts; others take and answer calls
+        return sum(
+            each > max(spent) / 3 for each in spent
+        )  # a pool's have equal parts; others take and answer calls
 
-    blas = {each["num_threads"] for each in threadpoolctl.threadpool_info() if each["user_api"] == "blas"}
+    blas = {
+        each["num_threads"]
+        for each in threadpoolctl.threadpool_info()
+        if each["user_api"] == "blas"
+    }
     info = torch.__config__.parallel_info()
     here, there = numpy.ones((SIZE, SIZE)), torch.ones((SIZE, SIZE), dtype=torch.float64)
-    found = {"torch": torch.get_num_threads(), "numpy": max(blas), "least of numpy": min(blas),
-             "numpy's threads that work": working(lambda: here @ here),
-             "torch's threads that work": working(lambda: there @ there)}
+    found = {
+        "torch": torch.get_num_threads(),
+        "numpy": max(blas),
+        "least of numpy": min(blas),
+        "numpy's threads that work": working(lambda: here @ here),
+        "torch's threads that work": working(lambda: there @ there),
+    }
     for name in ("omp_get_max_threads", "mkl_get_max_threads"):
         reported = re.search(rf"{name}\(\) : (\d+)", info)
         if reported is not None:
@@ -125,18 +136,24 @@ def test_a_rank_has_a_thread_for_each_of_its_cpus(idle: Home, cpus: int) -> None
 def test_omp_num_threads_says_it_for_all_of_them(idle: Home) -> None:
     warm(idle)
     said = {"env_vars": {"OMP_NUM_THREADS": "2,1"}}
-    [found] = distributed(processes=1, cpus_per_rank=1, remote=True, runtime_env=said)(pools).distributed()
+    [found] = distributed(processes=1, cpus_per_rank=1, remote=True, runtime_env=said)(
+        pools
+    ).distributed()
     assert all_of(found) == {2}
     actor = troupe.remote(num_cpus=1, runtime_env=said)(Pools).remote()
     assert all_of(troupe.get(actor.pools.remote(), timeout=60)) == {2}
     troupe.kill(actor)
 
 
-@pytest.mark.parametrize("variable", ["OPENBLAS_NUM_THREADS", "GOTO_NUM_THREADS", "OPENBLAS_DEFAULT_NUM_THREADS"])
+@pytest.mark.parametrize(
+    "variable", ["OPENBLAS_NUM_THREADS", "GOTO_NUM_THREADS", "OPENBLAS_DEFAULT_NUM_THREADS"]
+)
 def test_a_variable_of_openblas_is_numpys(idle: Home, variable: str) -> None:
     warm(idle)
     said = {"env_vars": {variable: "2"}}
-    [found] = distributed(processes=1, cpus_per_rank=1, remote=True, runtime_env=said)(pools).distributed()
+    [found] = distributed(processes=1, cpus_per_rank=1, remote=True, runtime_env=said)(
+        pools
+    ).distributed()
     assert found["numpy"] == found["numpy's threads that work"] == 2 and found["torch"] == 1, found
 
 
@@ -145,8 +162,12 @@ def test_mkl_num_threads_is_torchs_as_where_it_is_loaded_afresh(idle: Home) -> N
         pytest.skip("a torch without MKL")
     warm(idle)
     said = {"env_vars": {"MKL_NUM_THREADS": "2"}}
-    [found] = distributed(processes=1, cpus_per_rank=1, remote=True, runtime_env=said)(pools).distributed()
-    assert found["torch"] == found["mkl_get_max_threads"] == found["torch's threads that work"] == 2, found
+    [found] = distributed(processes=1, cpus_per_rank=1, remote=True, runtime_env=said)(
+        pools
+    ).distributed()
+    assert (
+        found["torch"] == found["mkl_get_max_threads"] == found["torch's threads that work"] == 2
+    ), found
     assert found["numpy"] == 1, found
 
 
@@ -158,10 +179,20 @@ print(torch.get_num_threads(), mkl and mkl[1], sorted((each["internal_api"], eac
 """
 
 
-@pytest.mark.parametrize("said", [{"OMP_NUM_THREADS": str(ABOVE)}, {"OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": str(ABOVE)},
-                                  {"OMP_NUM_THREADS": str(ABOVE), "MKL_DYNAMIC": "FALSE"}], ids=lambda said: " ".join(said))
-def test_numbers_above_the_cores_are_what_they_are_where_the_libraries_are_loaded_afresh(idle: Home, said: dict[str, str]) -> None:
+@pytest.mark.parametrize(
+    "said",
+    [
+        {"OMP_NUM_THREADS": str(ABOVE)},
+        {"OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": str(ABOVE)},
+        {"OMP_NUM_THREADS": str(ABOVE), "MKL_DYNAMIC": "FALSE"},
+    ],
+    ids=lambda said: " ".join(said),
+)
+def test_numbers_above_the_cores_are_what_they_are_where_the_libraries_are_loaded_afresh(
+    idle: Home, said: dict[str, str]
+) -> None:
     """Sums of floats depend on the number of threads: the yardstick is an interpreter that loads the libraries itself."""
+
     def report() -> str:
         import contextlib
         import io
@@ -172,15 +203,28 @@ def test_numbers_above_the_cores_are_what_they_are_where_the_libraries_are_loade
 
     warm(idle)
     own = {name: value for name, value in os.environ.items() if not name.endswith("_NUM_THREADS")}
-    afresh = subprocess.run([sys.executable, "-c", REPORTED], env={**own, **said}, capture_output=True, text=True, check=True, timeout=120)
-    [found] = distributed(processes=1, remote=True, runtime_env={"env_vars": said})(report).distributed()
+    afresh = subprocess.run(
+        [sys.executable, "-c", REPORTED],
+        env={**own, **said},
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=120,
+    )
+    [found] = distributed(processes=1, remote=True, runtime_env={"env_vars": said})(
+        report
+    ).distributed()
     assert found == afresh.stdout
 
 
 def test_no_such_variable_costs_an_interpreter(idle: Home) -> None:
     """What is forked is of the parked processes."""
     warm(idle)
-    said = {"env_vars": {"OMP_NUM_THREADS": "2", "OPENBLAS_NUM_THREADS": "2", "MKL_NUM_THREADS": "2"}}
+    said = {
+        "env_vars": {"OMP_NUM_THREADS": "2", "OPENBLAS_NUM_THREADS": "2", "MKL_NUM_THREADS": "2"}
+    }
     before = parked(idle)
-    [pid] = distributed(processes=1, remote=True, runtime_env=said)(lambda: os.getpid()).distributed()
+    [pid] = distributed(processes=1, remote=True, runtime_env=said)(
+        lambda: os.getpid()
+    ).distributed()
     assert pid in before

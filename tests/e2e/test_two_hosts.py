@@ -3,6 +3,7 @@
 Method: a head and two workers of this machine, none of which shares a Unix socket with another nor with
 this driver; actors are pinned to a node each. What is listened to is checked by the kernel's own tables.
 """
+
 from __future__ import annotations
 
 import os
@@ -76,8 +77,11 @@ class Peer:
 
 def on(node: str, **options: object) -> object:
     """A Peer on that node."""
-    return troupe.remote(Peer).options(scheduling_strategy=NodeAffinitySchedulingStrategy(node, soft=False),
-                                       **options).remote()
+    return (
+        troupe.remote(Peer)
+        .options(scheduling_strategy=NodeAffinitySchedulingStrategy(node, soft=False), **options)
+        .remote()
+    )
 
 
 @pytest.fixture
@@ -87,11 +91,16 @@ def pair(hosts: dict[str, str]) -> Iterator[tuple]:
     yield made
     for each in made:
         troupe.kill(each)
-    eventually(lambda: troupe.available_resources() == troupe.cluster_resources(), timeout=20,
-               what="the return of all resources")
+    eventually(
+        lambda: troupe.available_resources() == troupe.cluster_resources(),
+        timeout=20,
+        what="the return of all resources",
+    )
 
 
-def test_the_driver_calls_both_and_they_are_where_they_should_be(hosts: dict[str, str], pair: tuple) -> None:
+def test_the_driver_calls_both_and_they_are_where_they_should_be(
+    hosts: dict[str, str], pair: tuple
+) -> None:
     where = troupe.get([each.whoami.remote() for each in pair], timeout=60)
     assert [node for node, _ in where] == [hosts["a"], hosts["b"]]
     assert troupe.get([each.echo.remote(i) for i, each in enumerate(pair)], timeout=30) == [0, 1]
@@ -118,7 +127,9 @@ def test_values_of_every_size_pass(pair: tuple) -> None:
         value = os.urandom(size)
         assert troupe.get(a.echo.remote(value), timeout=60) == value
     assert len(troupe.get(a.ask.remote(b, "big", 4 << 20), timeout=60)) == 4 << 20
-    assert troupe.get(a.ask.remote(b, "echo", {"k": [1, (2, "x")]}), timeout=30) == {"k": [1, (2, "x")]}
+    assert troupe.get(a.ask.remote(b, "echo", {"k": [1, (2, "x")]}), timeout=30) == {
+        "k": [1, (2, "x")]
+    }
 
 
 def test_refs_of_one_host_are_arguments_on_the_other(pair: tuple) -> None:
@@ -128,10 +139,14 @@ def test_refs_of_one_host_are_arguments_on_the_other(pair: tuple) -> None:
     assert troupe.get(b.echo.remote(a.big.remote(1 << 20)), timeout=60) == bytes(1 << 20)
 
 
-def test_what_a_frame_has_room_for_reaches_an_actor_that_is_not_there_yet(hosts: dict[str, str]) -> None:
+def test_what_a_frame_has_room_for_reaches_an_actor_that_is_not_there_yet(
+    hosts: dict[str, str],
+) -> None:
     value = os.urandom(15 << 20)
     actor = on(hosts["b"])
-    assert troupe.get(actor.echo.remote(value), timeout=60) == value  # its host was not known when this was sent
+    assert (
+        troupe.get(actor.echo.remote(value), timeout=60) == value
+    )  # its host was not known when this was sent
     troupe.kill(actor)
 
 
@@ -161,7 +176,9 @@ def test_a_busy_actor_with_a_full_socket_is_not_unreachable(pair: tuple) -> None
     assert troupe.get(waiting, timeout=60) == value and troupe.get(slow, timeout=1) == 7.0
 
 
-def test_a_killed_callee_is_a_death_with_its_cause_at_every_caller(hosts: dict[str, str], pair: tuple) -> None:
+def test_a_killed_callee_is_a_death_with_its_cause_at_every_caller(
+    hosts: dict[str, str], pair: tuple
+) -> None:
     a, _ = pair
     victim = on(hosts["b"])
     pid = troupe.get(victim.whoami.remote(), timeout=60)[1]
@@ -180,7 +197,9 @@ def test_many_callers_at_once(hosts: dict[str, str], pair: tuple) -> None:
     troupe.get(b.whoami.remote(), timeout=60)
     callers = [on(hosts["a"], num_cpus=0.1) for _ in range(20)]
     troupe.get([each.whoami.remote() for each in callers], timeout=90)
-    answers = troupe.get([each.ask.remote(b, "echo", i) for i, each in enumerate(callers)], timeout=90)
+    answers = troupe.get(
+        [each.ask.remote(b, "echo", i) for i, each in enumerate(callers)], timeout=90
+    )
     assert answers == list(range(20))
     for each in callers:
         troupe.kill(each)
@@ -189,7 +208,12 @@ def test_many_callers_at_once(hosts: dict[str, str], pair: tuple) -> None:
 def test_threads_of_the_driver_share_a_channel(pair: tuple) -> None:
     _, b = pair
     with ThreadPoolExecutor(8) as pool:
-        rounds = list(pool.map(lambda i: [troupe.get(b.echo.remote((i, k)), timeout=60) for k in range(50)], range(8)))
+        rounds = list(
+            pool.map(
+                lambda i: [troupe.get(b.echo.remote((i, k)), timeout=60) for k in range(50)],
+                range(8),
+            )
+        )
     assert rounds == [[(i, k) for k in range(50)] for i in range(8)]
 
 
@@ -202,9 +226,15 @@ def test_a_class_too_large_for_a_message_comes_from_the_other_host(hosts: dict[s
             return len(ballast), ballast[:16] + ballast[-16:]
 
     for name in ("a", "b"):
-        made = troupe.remote(Heavy).options(
-            scheduling_strategy=NodeAffinitySchedulingStrategy(hosts[name], soft=False)).remote()
-        assert troupe.get(made.digest.remote(), timeout=90) == (len(ballast), ballast[:16] + ballast[-16:])
+        made = (
+            troupe.remote(Heavy)
+            .options(scheduling_strategy=NodeAffinitySchedulingStrategy(hosts[name], soft=False))
+            .remote()
+        )
+        assert troupe.get(made.digest.remote(), timeout=90) == (
+            len(ballast),
+            ballast[:16] + ballast[-16:],
+        )
         troupe.kill(made)
 
 
@@ -227,8 +257,11 @@ def test_an_actor_makes_a_heavy_actor_on_the_other_host(hosts: dict[str, str]) -
             return size
 
     for here, there in (("a", "b"), ("b", "a")):
-        maker = troupe.remote(Maker).options(
-            scheduling_strategy=NodeAffinitySchedulingStrategy(hosts[here], soft=False)).remote()
+        maker = (
+            troupe.remote(Maker)
+            .options(scheduling_strategy=NodeAffinitySchedulingStrategy(hosts[here], soft=False))
+            .remote()
+        )
         assert troupe.get(maker.make.remote(hosts[there], 1 << 20), timeout=90) == 1 << 20
         troupe.kill(maker)
 
@@ -263,7 +296,8 @@ def test_large_results_come_back_from_both_hosts(hosts: dict[str, str]) -> None:
         return os.environ["RANK"].encode() * (3 << 20)
 
     assert [value[:1] + bytes([len(value) >> 20]) for value in work.distributed()] == [
-        str(rank).encode() + b"\x03" for rank in range(4)]
+        str(rank).encode() + b"\x03" for rank in range(4)
+    ]
 
 
 def test_a_handle_on_another_host_is_not_counted(hosts: dict[str, str]) -> None:
@@ -276,7 +310,9 @@ def test_a_handle_on_another_host_is_not_counted(hosts: dict[str, str]) -> None:
     del actor
     all_looked_at()
     for number in range(3):
-        asked = peer.__ray_call__.remote(lambda self, number: troupe.get(self.calls[number][0].whoami.remote())[1], number)
+        asked = peer.__ray_call__.remote(
+            lambda self, number: troupe.get(self.calls[number][0].whoami.remote())[1], number
+        )
         assert troupe.get(asked, timeout=30) == pid
     assert troupe.get(given_back.whoami.remote(), timeout=30)[1] == pid
     troupe.kill(given_back)

@@ -1,4 +1,5 @@
 """Method: limits and lifetimes so short that what a cluster does over days happens within the test."""
+
 from __future__ import annotations
 
 import hashlib
@@ -22,7 +23,9 @@ print(handle.id)
 
 
 def test_logs_of_what_has_ended_make_room_for_newer_ones(home: Home) -> None:
-    head = home.json("start", "--head", "--port", "0", "--num-cpus", "1", "--node-name", "n", "--log-gib", "1e-6")
+    head = home.json(
+        "start", "--head", "--port", "0", "--num-cpus", "1", "--node-name", "n", "--log-gib", "1e-6"
+    )
     folder = Path(head["state"], "nodes", "n", "logs")
 
     def launch(text: str) -> str:
@@ -31,19 +34,38 @@ def test_logs_of_what_has_ended_make_room_for_newer_ones(home: Home) -> None:
         return done.stdout.splitlines()[-1]
 
     first = launch("one")
-    assert "oneone" in home.run("logs", first, "--rank", "0").stdout, "what ended last is kept, whatever its size"
+    assert "oneone" in home.run("logs", first, "--rank", "0").stdout, (
+        "what ended last is kept, whatever its size"
+    )
     second = launch("two")
-    eventually(lambda: [path.name for path in folder.iterdir()] == [second], what="the removal of the older logs")
+    eventually(
+        lambda: [path.name for path in folder.iterdir()] == [second],
+        what="the removal of the older logs",
+    )
     assert "twotwo" in home.run("logs", second, "--rank", "0").stdout
     refused = home.run("logs", first, "--rank", "0", ok=False)
-    assert refused.returncode == 1 and "--log-gib" in refused.stderr and "Traceback" not in refused.stderr
+    assert (
+        refused.returncode == 1
+        and "--log-gib" in refused.stderr
+        and "Traceback" not in refused.stderr
+    )
     home.run("stop")
 
 
 def test_the_logs_of_head_worker_and_zygote_lose_their_older_half(home: Home) -> None:
     """What fills them is written by the test; the programs cut at their next line, the zygote's log at a tick."""
-    head = home.json("start", "--head", "--port", "0", "--num-cpus", "1", "--node-name", "n",
-                     "--log-file-mib", str(LOG_BYTES / 2**20))
+    head = home.json(
+        "start",
+        "--head",
+        "--port",
+        "0",
+        "--num-cpus",
+        "1",
+        "--node-name",
+        "n",
+        "--log-file-mib",
+        str(LOG_BYTES / 2**20),
+    )
     node = Path(head["state"], "nodes", "n")
     logs = [Path(head["state"], "head.log"), node / "zygote.log", node / "worker.log"]
     for log in logs:
@@ -57,10 +79,14 @@ def test_the_logs_of_head_worker_and_zygote_lose_their_older_half(home: Home) ->
         return all(log.stat().st_size <= LOG_BYTES for log in logs)
 
     eventually(all_cut, what="the cut of " + ", ".join(log.name for log in logs))
-    assert all("lost its older half" in log.read_text() for log in (logs[0], logs[2])), "they say so"
+    assert all("lost its older half" in log.read_text() for log in (logs[0], logs[2])), (
+        "they say so"
+    )
     home.run("stop")
     again = home.json("start", "--head", "--no-worker")
-    assert again["resumed"] and "head ready" in logs[0].read_text().splitlines()[-1], "a head goes on with its log"
+    assert again["resumed"] and "head ready" in logs[0].read_text().splitlines()[-1], (
+        "a head goes on with its log"
+    )
     home.run("stop")
 
 
@@ -68,10 +94,22 @@ def test_certificates_are_renewed_before_they_end(home: Home) -> None:
     """Those of node and head live 15 s; sessions, processes and names outlast them."""
     import troupe
 
-    head = home.json("start", "--head", "--no-worker", "--port", "0", "--certificate-days", repr(15 * SECOND))
+    head = home.json(
+        "start", "--head", "--no-worker", "--port", "0", "--certificate-days", repr(15 * SECOND)
+    )
     token = home.token()
     client = home.token("--role", "client")
-    home.run("start", "--address", head["address"], "--token-file", token, "--num-cpus", "2", "--node-name", "n")
+    home.run(
+        "start",
+        "--address",
+        head["address"],
+        "--token-file",
+        token,
+        "--num-cpus",
+        "2",
+        "--node-name",
+        "n",
+    )
     certificate = Path(head["state"], "nodes", "n", "node.crt")
     host, port = head["address"].split(":")
 

@@ -4,6 +4,7 @@ connections until nobody needs them.
 Four ranks on two nodes, in a loop of collectives, as in any training; one of them ends in every way that a rank can. The
 others see closed connections, and say so. Many rounds of it: `benchmarks/failure.py`.
 """
+
 from __future__ import annotations
 
 import signal
@@ -61,13 +62,22 @@ def test_E2_the_cause_is_named_and_not_its_victim(hosts: dict[str, str], way: st
         for name, value in expected.items():
             assert getattr(error, name) == value, str(error)
         if way in ("sys.exit(0)", "returns early"):
-            first = str(error).splitlines()[0]  # of the group's own timeout, or of the question who waits for whom: whichever is first
-            assert "rank 2 returned before rank" in first or "rank 2 returned after 4 operations; ranks 0, 1, 3 wait for it" in first, str(error)
+            first = str(
+                error
+            ).splitlines()[
+                0
+            ]  # of the group's own timeout, or of the question who waits for whom: whichever is first
+            assert (
+                "rank 2 returned before rank" in first
+                or "rank 2 returned after 4 operations; ranks 0, 1, 3 wait for it" in first
+            ), str(error)
         if way == "raises":
             assert isinstance(error, ValueError)
 
 
-def test_W8_a_rank_that_returns_first_closes_no_connection_that_others_still_make(hosts: dict[str, str]) -> None:
+def test_W8_a_rank_that_returns_first_closes_no_connection_that_others_still_make(
+    hosts: dict[str, str],
+) -> None:
     @distributed(processes=4, remote=True)
     def first() -> int:
         import torch.distributed as dist
@@ -106,4 +116,6 @@ def test_an_exception_that_cannot_say_itself_is_named_all_the_same(hosts: dict[s
 
     with pytest.raises(exceptions.LaunchError) as caught:
         job.submit().result(60)
-    assert caught.value.exit_code == 1 and "raised Bad: (its __str__ raised AttributeError)" in str(caught.value)
+    assert caught.value.exit_code == 1 and "raised Bad: (its __str__ raised AttributeError)" in str(
+        caught.value
+    )

@@ -2,6 +2,7 @@
 
 Method: as test_early_failures and test_queues, with actors on two nodes that reach each other by TCP.
 """
+
 from __future__ import annotations
 
 import os
@@ -22,12 +23,20 @@ WITHIN_S = 60.0
 
 def waits(line: Queue, count: int) -> None:
     def waiting() -> bool:
-        return troupe.get(line.actor.__ray_call__.remote(lambda self: len(self._line._getters)), timeout=WITHIN_S) == count
+        return (
+            troupe.get(
+                line.actor.__ray_call__.remote(lambda self: len(self._line._getters)),
+                timeout=WITHIN_S,
+            )
+            == count
+        )
 
     eventually(waiting, what=f"the wait of {count} getters")
 
 
-def test_one_that_fails_on_another_host_is_raised_at_once(hosts: dict[str, str], tmp_path: Path) -> None:
+def test_one_that_fails_on_another_host_is_raised_at_once(
+    hosts: dict[str, str], tmp_path: Path
+) -> None:
     class There:
         def waits_for(self, path: str) -> None:
             import pathlib
@@ -41,9 +50,16 @@ def test_one_that_fails_on_another_host_is_raised_at_once(hosts: dict[str, str],
             self.waits_for(path)
             raise KeyError("early")
 
-    a, b = (troupe.remote(num_cpus=0)(There).options(
-        scheduling_strategy=troupe.util.scheduling_strategies.NodeAffinitySchedulingStrategy(hosts[name], soft=False)).remote()
-        for name in "ab")
+    a, b = (
+        troupe.remote(num_cpus=0)(There)
+        .options(
+            scheduling_strategy=troupe.util.scheduling_strategies.NodeAffinitySchedulingStrategy(
+                hosts[name], soft=False
+            )
+        )
+        .remote()
+        for name in "ab"
+    )
     gate, trigger = tmp_path / "gate", tmp_path / "trigger"
     refs = [a.waits_for.remote(str(gate)), b.fails.remote(str(trigger))]
     threading.Timer(0.2, trigger.touch).start()
@@ -62,7 +78,12 @@ def test_a_getter_on_another_host(hosts: dict[str, str]) -> None:
 
     on = troupe.util.scheduling_strategies.NodeAffinitySchedulingStrategy
     line = Queue(actor_options={"scheduling_strategy": on(hosts["a"], soft=False)})
-    getters = [troupe.remote(num_cpus=0)(There).options(scheduling_strategy=on(hosts["b"], soft=False)).remote() for _ in range(2)]
+    getters = [
+        troupe.remote(num_cpus=0)(There)
+        .options(scheduling_strategy=on(hosts["b"], soft=False))
+        .remote()
+        for _ in range(2)
+    ]
     ends = Watched(getters[0])
     asked = [getters[0].gets.remote(line)]
     waits(line, 1)
@@ -72,7 +93,10 @@ def test_a_getter_on_another_host(hosts: dict[str, str]) -> None:
     ends.ends()
     line.put("first")
     line.put("second")
-    assert sorted([troupe.get(asked[1], timeout=WITHIN_S), line.get(timeout=WITHIN_S)]) == ["first", "second"]
+    assert sorted([troupe.get(asked[1], timeout=WITHIN_S), line.get(timeout=WITHIN_S)]) == [
+        "first",
+        "second",
+    ]
     assert line.empty()
     for actor in (line.actor, getters[1]):
         troupe.kill(actor)

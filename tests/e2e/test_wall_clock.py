@@ -4,6 +4,7 @@ Method: head, worker and driver are started with a library preloaded (wall_clock
 CLOCK_REALTIME by what a file says; the driver is reached by TCP only, so that every connection shows a certificate,
 which a clock makes out of date. The driver is told by a line to do a round of everything.
 """
+
 from __future__ import annotations
 
 import json
@@ -18,7 +19,10 @@ import pytest
 from conftest import Home, eventually
 
 LIBRARY = Path(os.environ.get("TROUPE_BIN_DIR", "/nonexistent"), "libwall_clock.so")
-pytestmark = pytest.mark.skipif(not LIBRARY.exists(), reason=f"{LIBRARY} is not there: TROUPE_BIN_DIR names no development build")
+pytestmark = pytest.mark.skipif(
+    not LIBRARY.exists(),
+    reason=f"{LIBRARY} is not there: TROUPE_BIN_DIR names no development build",
+)
 DAY_S = 24 * 3600
 
 DRIVER = """
@@ -67,12 +71,30 @@ def nodes(home: Home) -> dict[str, bool]:
     return {node["name"]: node["alive"] for node in home.json("status")["nodes"]}
 
 
-def test_a_clock_that_jumps_by_months_disturbs_nothing(home: Home, jump: Callable[[int], None], tmp_path: Path) -> None:
+def test_a_clock_that_jumps_by_months_disturbs_nothing(
+    home: Home, jump: Callable[[int], None], tmp_path: Path
+) -> None:
     address = home.json("start", "--head", "--no-worker", "--port", "0")["address"]
-    home.run("start", "--address", address, "--token-file", home.token(), "--node-name", "n0", "--num-cpus", "4", "--force-tcp")
-    elsewhere = {**os.environ, "TROUPE_HOME": str(tmp_path / "elsewhere")}  # no Unix socket of the head is known there
+    home.run(
+        "start",
+        "--address",
+        address,
+        "--token-file",
+        home.token(),
+        "--node-name",
+        "n0",
+        "--num-cpus",
+        "4",
+        "--force-tcp",
+    )
+    elsewhere = {
+        **os.environ,
+        "TROUPE_HOME": str(tmp_path / "elsewhere"),
+    }  # no Unix socket of the head is known there
     argv = [sys.executable, "-c", DRIVER, address, home.token("--role", "client")]
-    with subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=elsewhere) as driver:
+    with subprocess.Popen(
+        argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=elsewhere
+    ) as driver:
 
         def round_of_all() -> dict:
             driver.stdin.write("go\n")
@@ -89,22 +111,36 @@ def test_a_clock_that_jumps_by_months_disturbs_nothing(home: Home, jump: Callabl
                 after = round_of_all()
                 assert after["day"] - before["day"] in (days, days + 1), "the clock has jumped"
                 assert after["first"] == before["first"] and after["gang"] == before["gang"]
-                home.run("start", "--address", address, "--token-file", home.token(), "--node-name", f"n{number}",
-                         "--num-cpus", "1", "--force-tcp")
-                eventually(lambda: nodes(home) == {f"n{each}": True for each in range(number + 1)}, what="all nodes")
+                home.run(
+                    "start",
+                    "--address",
+                    address,
+                    "--token-file",
+                    home.token(),
+                    "--node-name",
+                    f"n{number}",
+                    "--num-cpus",
+                    "1",
+                    "--force-tcp",
+                )
+                eventually(
+                    lambda: nodes(home) == {f"n{each}": True for each in range(number + 1)},
+                    what="all nodes",
+                )
         finally:
             driver.stdin.close()
             driver.wait(60)
 
 
-def test_a_head_started_with_a_clock_ahead_by_a_month_retires_nothing_and_says_so(home: Home, jump: Callable[[int], None],
-                                                                                 tmp_path: Path) -> None:
+def test_a_head_started_with_a_clock_ahead_by_a_month_retires_nothing_and_says_so(
+    home: Home, jump: Callable[[int], None], tmp_path: Path
+) -> None:
     head = home.json("start", "--head", "--port", "0", "--num-cpus", "2")
     token = home.token("--role", "client")
     code = f"""
 import troupe
 from troupe.launch import ray_launch
-troupe.init({head['address']!r})
+troupe.init({head["address"]!r})
 def work():
     return 1
 ray_launch(processes=1, remote=True, name="kept")(work).distributed()
@@ -115,7 +151,15 @@ ray_launch(processes=1, remote=True, name="kept")(work).distributed()
     again = home.json("start", "--head", "--num-cpus", "2")
     assert [each["name"] for each in home.json("list", "launches")] == ["kept"]
     elsewhere = {**os.environ, "TROUPE_HOME": str(tmp_path / "elsewhere")}
-    subprocess.run([sys.executable, "-c", f"import troupe; troupe.init({again['address']!r}, token_file={token!r})"], check=True,
-                   timeout=120, env=elsewhere)
+    subprocess.run(
+        [
+            sys.executable,
+            "-c",
+            f"import troupe; troupe.init({again['address']!r}, token_file={token!r})",
+        ],
+        check=True,
+        timeout=120,
+        env=elsewhere,
+    )
     said = [each["message"] for each in home.json("list", "events")]
     assert any("the clock of its host was set" in each for each in said), said

@@ -1,4 +1,5 @@
 """Calls with the wrong number of arguments or unknown keywords: refused where they are made, with the signature."""
+
 from __future__ import annotations
 
 from collections.abc import Iterator
@@ -73,8 +74,14 @@ def test_methods(tool: Any) -> None:
     assert "unexpected keyword argument 'of'" in refused(tool.scale, 1, of=2)
     assert "twice(x)" in refused(tool.twice) and "name(prefix)" in refused(tool.name, 1, 2)
     assert "again(x)" in refused(tool.again)
-    calls = [tool.scale.remote(2), tool.scale.remote(by=2, offset=1), tool.twice.remote(4), tool.name.remote("a"),
-             tool.count.remote(1, 2, x=3), tool.again.remote(5)]
+    calls = [
+        tool.scale.remote(2),
+        tool.scale.remote(by=2, offset=1),
+        tool.twice.remote(4),
+        tool.name.remote("a"),
+        tool.count.remote(1, 2, x=3),
+        tool.again.remote(5),
+    ]
     assert troupe.get(calls, timeout=20) == [6, 7, 8, "aTool", 3, 5]
 
 
@@ -87,7 +94,9 @@ def test_wrong_calls_stay_wrong_among_right_ones(tool: Any) -> None:
 
 def test_handles_that_travelled_or_were_looked_up(tool: Any) -> None:
     other = Tool.options(name="the other tool").remote(1)
-    assert troupe.get(other.scale.remote(1), timeout=20) == 1  # the head learns of methods from who has them
+    assert (
+        troupe.get(other.scale.remote(1), timeout=20) == 1
+    )  # the head learns of methods from who has them
     assert "scale(by" in refused(troupe.get_actor("the other tool").scale)
     assert "scale(by, *, offset=...)" in troupe.get(other.scale_by.remote(tool), timeout=20)
     troupe.kill(other)
@@ -98,4 +107,8 @@ def test_constructors_and_tasks(idle: Home) -> None:
     assert "too many" in refused(Tool, 1, 2)
     assert "add(a, b=..., *, factor=...)" in refused(add)
     assert "unexpected keyword argument 'c'" in refused(add.options(num_cpus=0), 1, c=2)
-    assert troupe.get([add.remote(1), add.remote(1, 1, factor=3), add.remote(a=1)], timeout=30) == [3, 6, 3]
+    assert troupe.get([add.remote(1), add.remote(1, 1, factor=3), add.remote(a=1)], timeout=30) == [
+        3,
+        6,
+        3,
+    ]

@@ -3,6 +3,7 @@
 The window is made wide by a `sitecustomize` of the node's interpreters: the first request that a zygote is about to give
 ends it instead, by SIGKILL, as somebody may. A rank, an actor and a store are started so; nobody sees it but the log.
 """
+
 from __future__ import annotations
 
 import os
@@ -33,7 +34,9 @@ if "troupe._process.zygote" in sys.orig_argv:
 def killed(home: Home, tmp_path: Path) -> Path:
     """A cluster of one node; the file that a zygote makes when it ends at its first request."""
     (tmp_path / "sitecustomize.py").write_text(KILLED_WHILE_GIVING)
-    (tmp_path / "hook-1.dist-info").mkdir()  # installed: the node's own interpreters have no other folder of PYTHONPATH
+    (
+        tmp_path / "hook-1.dist-info"
+    ).mkdir()  # installed: the node's own interpreters have no other folder of PYTHONPATH
     file = tmp_path / "killed"
     os.environ["KILLED"] = str(file)
     os.environ["PYTHONPATH"] = os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")])
@@ -42,8 +45,11 @@ def killed(home: Home, tmp_path: Path) -> Path:
     return file
 
 
-def test_ranks_whose_zygote_was_killed_before_it_gave_them_their_request_start_all_the_same(killed: Path) -> None:
+def test_ranks_whose_zygote_was_killed_before_it_gave_them_their_request_start_all_the_same(
+    killed: Path,
+) -> None:
     """The first that is given is the store's: nobody is started twice, so both ranks meet in one group."""
+
     def meet() -> tuple[int, int]:
         rank = int(os.environ["RANK"])
         return rank, int(os.environ["TROUPE_EPOCH"])
@@ -52,7 +58,9 @@ def test_ranks_whose_zygote_was_killed_before_it_gave_them_their_request_start_a
     assert killed.exists()
 
 
-def test_an_actor_whose_zygote_was_killed_before_it_gave_it_its_request_starts_all_the_same(killed: Path) -> None:
+def test_an_actor_whose_zygote_was_killed_before_it_gave_it_its_request_starts_all_the_same(
+    killed: Path,
+) -> None:
     class Counter:
         """Counts its calls; no restarts are left to it."""
 

@@ -3,6 +3,7 @@
 Rule: bitwise the same as of a run by torchrun. Where they are not, a second run by torchrun says what the program itself leaves open: if
 its two runs are the same, Troupe's had to be; else Troupe's may be as far from the first as twice the largest difference of those two.
 """
+
 from __future__ import annotations
 
 import json
@@ -46,8 +47,11 @@ def largest_difference(one: Losses, other: Losses) -> tuple[float, str]:
     sizes = [{rank: len(numbers) for rank, numbers in sorted(run.items())} for run in (one, other)]
     if sizes[0] != sizes[1]:
         return math.inf, f"there are other numbers of losses by rank: {sizes[0]} and {sizes[1]}"
-    pairs = [(abs(float.fromhex(a) - float.fromhex(b)), f"rank {rank}, loss {place}: {a} and {b}")
-             for rank in one for place, (a, b) in enumerate(zip(one[rank], other[rank], strict=True))]
+    pairs = [
+        (abs(float.fromhex(a) - float.fromhex(b)), f"rank {rank}, loss {place}: {a} and {b}")
+        for rank in one
+        for place, (a, b) in enumerate(zip(one[rank], other[rank], strict=True))
+    ]
     return max(pairs, key=lambda pair: pair[0])
 
 
@@ -60,5 +64,11 @@ def verdict(torchrun: Losses, troupe: Losses, torchrun_again: Callable[[], Losse
     allowed = 2 * between
     if difference <= allowed and math.isfinite(allowed):
         return Verdict(difference=difference, allowed=allowed)
-    own = f"two runs by torchrun differ by {between:.3g} at most" if between else "two runs by torchrun are bitwise the same"
-    return Verdict(f"torchrun and Troupe differ by {difference:.3g}, {own}; {where}", difference, allowed)
+    own = (
+        f"two runs by torchrun differ by {between:.3g} at most"
+        if between
+        else "two runs by torchrun are bitwise the same"
+    )
+    return Verdict(
+        f"torchrun and Troupe differ by {difference:.3g}, {own}; {where}", difference, allowed
+    )

@@ -1,4 +1,5 @@
 """One program, run by torchrun, by `troupe submit`, or as a function by `@distributed`: the losses of its ranks."""
+
 from __future__ import annotations
 
 import os
@@ -15,9 +16,12 @@ PROGRAMS = Path(__file__).parent / "programs"
 LIMIT_S = 900.0
 END_S = 60.0
 VARIABLES = {
-    "OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1",  # losses depend on the number of threads
-    "CUDA_VISIBLE_DEVICES": "", "DS_ACCELERATOR": "cpu",
-    "HF_HUB_OFFLINE": "1", "PYTHONUNBUFFERED": "1",
+    "OMP_NUM_THREADS": "1",
+    "MKL_NUM_THREADS": "1",  # losses depend on the number of threads
+    "CUDA_VISIBLE_DEVICES": "",
+    "DS_ACCELERATOR": "cpu",
+    "HF_HUB_OFFLINE": "1",
+    "PYTHONUNBUFFERED": "1",
 }
 """What both sides run with."""
 
@@ -25,9 +29,16 @@ VARIABLES = {
 def ended(line: Sequence[str]) -> tuple[int, str, str]:
     """The exit code of `python LINE`, and what it printed on stdout and on stderr. Each run compiles anew. What it started ends with it where it
     takes longer than its limit."""
-    with tempfile.TemporaryDirectory() as compiled, subprocess.Popen(
-            [sys.executable, *line], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-            env={**os.environ, **VARIABLES, "TORCHINDUCTOR_CACHE_DIR": compiled}) as child:
+    with (
+        tempfile.TemporaryDirectory() as compiled,
+        subprocess.Popen(
+            [sys.executable, *line],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            env={**os.environ, **VARIABLES, "TORCHINDUCTOR_CACHE_DIR": compiled},
+        ) as child,
+    ):
         try:
             printed, errors = child.communicate(timeout=LIMIT_S)
         except BaseException:
@@ -54,16 +65,30 @@ def program(name: str) -> str:
 def by_torchrun(name: str, *words: str, ranks: int = 2) -> Losses:
     """The yardstick: it counts once all of its ranks have said their losses, though torch abort one of them after that, as DeepSpeed's programs
     do now and then (`torch_aborted_at_the_end`)."""
-    line = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", str(ranks), program(name), *words]
+    line = [
+        "-m",
+        "torch.distributed.run",
+        "--standalone",
+        "--nproc-per-node",
+        str(ranks),
+        program(name),
+        *words,
+    ]
     code, printed, errors = ended(line)
-    assert code == 0 or torch_aborted_at_the_end(errors), f"{' '.join(line)} ended with {code}\n{printed}\n{errors}"
+    assert code == 0 or torch_aborted_at_the_end(errors), (
+        f"{' '.join(line)} ended with {code}\n{printed}\n{errors}"
+    )
     return said(printed, ranks)
 
 
 def by_submit(name: str, *words: str, ranks: int = 2, options: Sequence[str] = ()) -> Losses:
     """Forked with torch loaded; in fresh interpreters with the option `--fresh`."""
-    printed, lines = run(["-m", "troupe", "submit", *options, "--nproc-per-node", str(ranks), program(name), *words])
-    assert "in fresh interpreters" not in lines, lines  # a variable that libraries read when they are loaded would cost the fork
+    printed, lines = run(
+        ["-m", "troupe", "submit", *options, "--nproc-per-node", str(ranks), program(name), *words]
+    )
+    assert "in fresh interpreters" not in lines, (
+        lines
+    )  # a variable that libraries read when they are loaded would cost the fork
     return said(printed, ranks)
 
 

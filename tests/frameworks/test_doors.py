@@ -3,6 +3,7 @@
 Method: TorchDistributor by `troupe run-as` with pyspark's import line, command jobs of the Azure ML SDK by a script of its own words; losses by the rule of
 `losses.py`.
 """
+
 from __future__ import annotations
 
 import os
@@ -35,17 +36,39 @@ def by_job(folder: Path, kind: str, line: str) -> Losses:
     """Of two processes of a command job."""
     script = folder / "submit.py"
     script.write_text(JOB)
-    return said(run(["-m", "troupe", "run-as", str(script), kind, str(PROGRAMS), line, *(f"{name}={value}" for name, value in VARIABLES.items())])[0], 2)
+    return said(
+        run(
+            [
+                "-m",
+                "troupe",
+                "run-as",
+                str(script),
+                kind,
+                str(PROGRAMS),
+                line,
+                *(f"{name}={value}" for name, value in VARIABLES.items()),
+            ]
+        )[0],
+        2,
+    )
 
 
 def test_b1_torch_distributor_trains_on_the_digits(warm: Path, torchrun: Losses) -> None:
-    printed, _ = run(["-m", "troupe", "run-as", program("through_distributor"), "ddp", "2", "--epochs", "1"])
+    printed, _ = run(
+        ["-m", "troupe", "run-as", program("through_distributor"), "ddp", "2", "--epochs", "1"]
+    )
     found = verdict(torchrun, said(printed, 2), lambda: by_torchrun("ddp", "--epochs", "1"))
     assert not found.why and "output 0" in printed, found.why or printed
 
 
-def test_c2_a_job_with_the_pytorch_distribution(warm: Path, torchrun: Losses, tmp_path: Path) -> None:
-    found = verdict(torchrun, by_job(tmp_path, "pytorch", "ddp.py --epochs 1"), lambda: by_torchrun("ddp", "--epochs", "1"))
+def test_c2_a_job_with_the_pytorch_distribution(
+    warm: Path, torchrun: Losses, tmp_path: Path
+) -> None:
+    found = verdict(
+        torchrun,
+        by_job(tmp_path, "pytorch", "ddp.py --epochs 1"),
+        lambda: by_torchrun("ddp", "--epochs", "1"),
+    )
     assert not found.why, found.why
 
 
@@ -54,9 +77,28 @@ def test_c3_a_job_with_mpi4py(warm: Path, tmp_path: Path) -> None:
     import sys
 
     def by_mpirun() -> Losses:
-        root = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"} if os.geteuid() == 0 else {}
-        done = subprocess.run(["mpirun", "--oversubscribe", "--bind-to", "none", "-np", "2", sys.executable, program("mpi_digits")], capture_output=True, text=True,
-                              timeout=LIMIT_S, env={**os.environ, **VARIABLES, **root}, check=True)
+        root = (
+            {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
+            if os.geteuid() == 0
+            else {}
+        )
+        done = subprocess.run(
+            [
+                "mpirun",
+                "--oversubscribe",
+                "--bind-to",
+                "none",
+                "-np",
+                "2",
+                sys.executable,
+                program("mpi_digits"),
+            ],
+            capture_output=True,
+            text=True,
+            timeout=LIMIT_S,
+            env={**os.environ, **VARIABLES, **root},
+            check=True,
+        )
         return said(done.stdout, 2)
 
     found = verdict(by_mpirun(), by_job(tmp_path, "mpi", "mpi_digits.py"), by_mpirun)

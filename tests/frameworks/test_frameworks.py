@@ -3,6 +3,7 @@
 Method: each program is run by torchrun and, on a cluster that is already there, by Troupe: forked with torch loaded, in fresh interpreters, as
 a function. Its ranks print or return each loss with all of its digits; `losses.py` has the rule by which they are compared.
 """
+
 from __future__ import annotations
 
 import functools
@@ -14,7 +15,12 @@ import pytest
 from losses import Losses, verdict
 from runs import by_distributed, by_submit, by_torchrun
 
-NEEDS = {"deepspeed_zero": "deepspeed", "lightning_trainer": "pytorch_lightning", "accelerate_loop": "accelerate", "hf_trainer": "transformers"}
+NEEDS = {
+    "deepspeed_zero": "deepspeed",
+    "lightning_trainer": "pytorch_lightning",
+    "accelerate_loop": "accelerate",
+    "hf_trainer": "transformers",
+}
 LINES = {
     "ddp": ["ddp"],
     "fsdp2": ["fsdp2"],
@@ -40,7 +46,9 @@ AS_FUNCTION = ("ddp", "fsdp2", "zero3", "lightning", "accelerate", "hf_trainer",
 def needed(line: list[str]) -> None:
     package = NEEDS.get(line[0])
     if package and importlib.util.find_spec(package) is None:
-        pytest.skip(f"{package} is not installed here: ./test frameworks installs it, and keeps what pip said in .venv-frameworks/deepspeed.log")
+        pytest.skip(
+            f"{package} is not installed here: ./test frameworks installs it, and keeps what pip said in .venv-frameworks/deepspeed.log"
+        )
 
 
 @functools.cache
@@ -49,7 +57,9 @@ def torchrun(*line: str) -> Losses:
     return by_torchrun(*line)
 
 
-def same(line: list[str], run: Callable[..., Losses], record: Callable[[str, object], None]) -> None:
+def same(
+    line: list[str], run: Callable[..., Losses], record: Callable[[str, object], None]
+) -> None:
     needed(line)
     found = verdict(torchrun(*line), run(*line), lambda: by_torchrun(*line))
     record("difference", found.difference)
@@ -62,13 +72,17 @@ def test_a7_forked(name: str, warm: Path, record_property: Callable[[str, object
 
 
 @pytest.mark.parametrize("name", AS_FUNCTION)
-def test_a7_as_a_function(name: str, warm: Path, record_property: Callable[[str, object], None]) -> None:
+def test_a7_as_a_function(
+    name: str, warm: Path, record_property: Callable[[str, object], None]
+) -> None:
     same(LINES[name], by_distributed, record_property)
 
 
 @pytest.mark.long
 @pytest.mark.parametrize("name", LONG_LINES)
-def test_a7_forked_too(name: str, warm: Path, record_property: Callable[[str, object], None]) -> None:
+def test_a7_forked_too(
+    name: str, warm: Path, record_property: Callable[[str, object], None]
+) -> None:
     same(LONG_LINES[name], by_submit, record_property)
 
 

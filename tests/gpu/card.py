@@ -1,4 +1,5 @@
 """The GPUs of this machine as NVIDIA's own command tells them: the tests' process makes no CUDA context of its own by looking."""
+
 from __future__ import annotations
 
 import functools
@@ -12,9 +13,18 @@ WITHIN_S = 30.0
 
 def query(*fields: str) -> list[list[str]]:
     """Of each GPU, these fields of `nvidia-smi --query-gpu`."""
-    done = subprocess.run(["nvidia-smi", f"--query-gpu={','.join(fields)}", "--format=csv,noheader,nounits"], capture_output=True, text=True,
-                          check=True, timeout=WITHIN_S)
-    return [[each.strip() for each in line.split(",")] for line in done.stdout.splitlines() if line.strip()]
+    done = subprocess.run(
+        ["nvidia-smi", f"--query-gpu={','.join(fields)}", "--format=csv,noheader,nounits"],
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=WITHIN_S,
+    )
+    return [
+        [each.strip() for each in line.split(",")]
+        for line in done.stdout.splitlines()
+        if line.strip()
+    ]
 
 
 @functools.cache
@@ -54,7 +64,9 @@ def free_again(most_mib: int) -> None:
     """Waits until no more than that is used; fails where more is."""
     deadline = time.monotonic() + WITHIN_S
     while (used := used_mib()) > most_mib:
-        assert time.monotonic() < deadline, f"{used} MiB of the GPU's memory are used, {most_mib} MiB were before"
+        assert time.monotonic() < deadline, (
+            f"{used} MiB of the GPU's memory are used, {most_mib} MiB were before"
+        )
         time.sleep(0.05)  # lint-ok: polling the card, up to a deadline
 
 
@@ -62,9 +74,19 @@ def described() -> list[str]:
     """A line for each card, and one of what runs on it."""
     import torch
 
-    cards = [f"GPU {number}: {name}, {memory} MiB, driver {driver}"
-             for number, (name, memory, driver) in enumerate(query("name", "memory.total", "driver_version"))]
+    cards = [
+        f"GPU {number}: {name}, {memory} MiB, driver {driver}"
+        for number, (name, memory, driver) in enumerate(
+            query("name", "memory.total", "driver_version")
+        )
+    ]
     nccl = ".".join(map(str, torch.cuda.nccl.version()))
-    system = next((line.partition("=")[2].strip().strip('"') for line in Path("/etc/os-release").read_text().splitlines()
-                   if line.startswith("PRETTY_NAME=")), "?")
+    system = next(
+        (
+            line.partition("=")[2].strip().strip('"')
+            for line in Path("/etc/os-release").read_text().splitlines()
+            if line.startswith("PRETTY_NAME=")
+        ),
+        "?",
+    )
     return [*cards, f"torch {torch.__version__}, NCCL {nccl}, {system}"]

@@ -1,4 +1,5 @@
 """The fixtures of tests/e2e, and what tests of GPUs need: a card, a cluster that has found it, and its memory free again afterwards."""
+
 from __future__ import annotations
 
 from collections.abc import Iterator
@@ -31,9 +32,13 @@ def node(shared_home: "_shared.Home") -> Iterator["_shared.Home"]:
 
     if why := card.missing():
         pytest.skip(why)
-    started = shared_home.json("start", "--head", "--port", "0", "--num-cpus", "8", "--node-name", "one")
+    started = shared_home.json(
+        "start", "--head", "--port", "0", "--num-cpus", "8", "--node-name", "one"
+    )
     troupe.init(started["address"])
-    _shared.eventually(lambda: all(each["zygote_ready"] for each in troupe.state.list_nodes()), what="the zygote")
+    _shared.eventually(
+        lambda: all(each["zygote_ready"] for each in troupe.state.list_nodes()), what="the zygote"
+    )
     yield shared_home
     troupe.shutdown()
 
@@ -67,7 +72,10 @@ def _end_all() -> None:
             session.request("KillActor", {"actor": actor["actor_id"]})
     for launch in troupe.state.list_launches():
         if launch["state"] not in ("succeeded", "failed", "cancelled"):
-            session.request("CancelLaunch", {"launch": launch["id"], "hard": True, "reason": "its test failed", "grace_ms": 0})
+            session.request(
+                "CancelLaunch",
+                {"launch": launch["id"], "hard": True, "reason": "its test failed", "grace_ms": 0},
+            )
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

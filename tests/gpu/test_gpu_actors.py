@@ -2,6 +2,7 @@
 
 Method: real processes on one card; whoever is to have the card next takes most of its memory at once.
 """
+
 from __future__ import annotations
 
 import os
@@ -64,7 +65,12 @@ def test_two_halves_share_it_and_a_third_waits(idle: Home) -> None:
     assert troupe.get([one.take.remote(0.1), two.take.remote(0.1)], timeout=LIMIT_S) == [1.0, 1.0]
     third = half.remote()
     answer = third.take.remote(0.1)
-    reason = eventually(lambda: next((each["waiting_for"] for each in troupe.state.list_actors() if each["waiting_for"]), ""), what="a reason")
+    reason = eventually(
+        lambda: next(
+            (each["waiting_for"] for each in troupe.state.list_actors() if each["waiting_for"]), ""
+        ),
+        what="a reason",
+    )
     assert "GPU" in reason, reason
     assert "GPU" in idle.run("status").stdout.partition("waiting")[2]
     assert troupe.wait([answer], timeout=0)[0] == []
@@ -77,7 +83,10 @@ def test_more_than_half_does_not_fit_beside_a_half(idle: Home) -> None:
     troupe.get(half.pid.remote(), timeout=LIMIT_S)
     more = troupe.remote(num_gpus=0.6)(Taker).remote()
     asked = more.pid.remote()
-    eventually(lambda: any("GPU" in each["waiting_for"] for each in troupe.state.list_actors()), what="a reason")
+    eventually(
+        lambda: any("GPU" in each["waiting_for"] for each in troupe.state.list_actors()),
+        what="a reason",
+    )
     del half
     assert troupe.get(asked, timeout=LIMIT_S) > 0
 
@@ -117,12 +126,20 @@ def test_one_that_is_killed_is_made_again_with_the_gpu(idle: Home) -> None:
 
 def test_tasks_with_a_gpu_follow_tasks_and_actors_without(idle: Home) -> None:
     """The process that ran tasks of a CPU sees no GPU; one that is to have it sees it, and CUDA begins there."""
+
     def look() -> tuple[str, bool, float]:
         import torch
 
         there = torch.cuda.is_available()
-        return os.environ["CUDA_VISIBLE_DEVICES"], there, float(torch.ones(8, 8, device="cuda" if there else "cpu").mm(torch.ones(
-            8, 8, device="cuda" if there else "cpu")).sum())
+        return (
+            os.environ["CUDA_VISIBLE_DEVICES"],
+            there,
+            float(
+                torch.ones(8, 8, device="cuda" if there else "cpu")
+                .mm(torch.ones(8, 8, device="cuda" if there else "cpu"))
+                .sum()
+            ),
+        )
 
     plain, on_gpu = troupe.remote(look), troupe.remote(num_gpus=1)(look)
     for _ in range(2):
@@ -136,7 +153,9 @@ def test_an_actor_follows_a_task_that_held_the_memory(idle: Home) -> None:
     def hold() -> int:
         import torch
 
-        return torch.ones(int(torch.cuda.mem_get_info()[1] * 0.7), dtype=torch.uint8, device="cuda").numel()
+        return torch.ones(
+            int(torch.cuda.mem_get_info()[1] * 0.7), dtype=torch.uint8, device="cuda"
+        ).numel()
 
     assert troupe.get(troupe.remote(num_gpus=1)(hold).remote(), timeout=LIMIT_S) > 1 << 30
     actor = troupe.remote(num_gpus=1)(Taker).remote()
@@ -147,10 +166,13 @@ def test_an_actor_follows_a_task_that_held_the_memory(idle: Home) -> None:
 
 def test_a_task_that_broke_cuda_breaks_no_other(idle: Home) -> None:
     """After an assertion on the device failed, nothing works in that process any more: it gets no more tasks."""
+
     def run(index: int) -> float:
         import torch
 
-        return float(torch.arange(4.0, device="cuda")[torch.tensor([index], device="cuda")].cpu().item())
+        return float(
+            torch.arange(4.0, device="cuda")[torch.tensor([index], device="cuda")].cpu().item()
+        )
 
     task = troupe.remote(num_gpus=1, max_retries=0)(run)
     assert troupe.get(task.remote(1), timeout=LIMIT_S) == 1.0
@@ -178,7 +200,9 @@ def test_threads_and_coroutines_of_an_actor_use_it(idle: Home) -> None:
     several = troupe.remote(num_gpus=0.5, max_concurrency=4)(Threads).remote()
     at_once = troupe.remote(num_gpus=0.5)(Coroutines).remote()
     for actor in (several, at_once):
-        assert troupe.get([actor.most.remote(n) for n in range(16)], timeout=LIMIT_S) == [float(n) for n in range(16)]
+        assert troupe.get([actor.most.remote(n) for n in range(16)], timeout=LIMIT_S) == [
+            float(n) for n in range(16)
+        ]
 
 
 def test_a_bundle_has_the_gpu(idle: Home) -> None:

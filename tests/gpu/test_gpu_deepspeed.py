@@ -2,6 +2,7 @@
 
 Method: a small network whose micro batch size is tuned; the launcher writes the configuration that was best.
 """
+
 from __future__ import annotations
 
 import importlib.util
@@ -13,8 +14,13 @@ from conftest import Home
 
 from troupe.azure import MLClient, command
 
-pytestmark = [pytest.mark.gpu, pytest.mark.skipif(
-    not all(importlib.util.find_spec(name) for name in ("deepspeed", "tabulate")), reason="needs DeepSpeed with its autotuning: deepspeed[autotuning]")]
+pytestmark = [
+    pytest.mark.gpu,
+    pytest.mark.skipif(
+        not all(importlib.util.find_spec(name) for name in ("deepspeed", "tabulate")),
+        reason="needs DeepSpeed with its autotuning: deepspeed[autotuning]",
+    ),
+]
 LIMIT_S = 1500.0
 TRAIN = """
 import argparse
@@ -39,25 +45,52 @@ for _ in range(60 * engine.gradient_accumulation_steps()):
 
 
 def test_c5_the_autotuning_finds_a_configuration(node: Home, tmp_path: Path) -> None:
-    config = {"train_micro_batch_size_per_gpu": "auto", "gradient_accumulation_steps": 1, "optimizer": {"type": "Adam", "params": {"lr": 1e-3}},
-              "autotuning": {"enabled": True, "fast": True, "results_dir": str(tmp_path / "results"), "exps_dir": str(tmp_path / "exps"), "overwrite": True,
-                             "min_train_micro_batch_size_per_gpu": 1, "max_train_micro_batch_size_per_gpu": 16, "num_tuning_micro_batch_sizes": 2,
-                             "start_profile_step": 2, "end_profile_step": 6, "tuner_type": "gridsearch"}}
+    config = {
+        "train_micro_batch_size_per_gpu": "auto",
+        "gradient_accumulation_steps": 1,
+        "optimizer": {"type": "Adam", "params": {"lr": 1e-3}},
+        "autotuning": {
+            "enabled": True,
+            "fast": True,
+            "results_dir": str(tmp_path / "results"),
+            "exps_dir": str(tmp_path / "exps"),
+            "overwrite": True,
+            "min_train_micro_batch_size_per_gpu": 1,
+            "max_train_micro_batch_size_per_gpu": 16,
+            "num_tuning_micro_batch_sizes": 2,
+            "start_profile_step": 2,
+            "end_profile_step": 6,
+            "tuner_type": "gridsearch",
+        },
+    }
     source = tmp_path / "src"
     source.mkdir()
     (source / "train.py").write_text(TRAIN)
     (source / "ds_config.json").write_text(json.dumps(config))
     hidden = tmp_path / "hidden"
     hidden.mkdir()
-    (hidden / "mlflow.py").write_text("raise ImportError('the tuner wants a run of it, where it is installed')\n")
+    (hidden / "mlflow.py").write_text(
+        "raise ImportError('the tuner wants a run of it, where it is installed')\n"
+    )
     jobs = MLClient().jobs
-    job = jobs.create_or_update(command(code=str(source), command="deepspeed --autotuning tune train.py --deepspeed --deepspeed_config ds_config.json",
-                                        environment_variables={"PYTHONPATH": str(hidden)},
-                                        distribution={"type": "pytorch", "launcher": "deepspeed", "process_count_per_instance": 1}))
+    job = jobs.create_or_update(
+        command(
+            code=str(source),
+            command="deepspeed --autotuning tune train.py --deepspeed --deepspeed_config ds_config.json",
+            environment_variables={"PYTHONPATH": str(hidden)},
+            distribution={
+                "type": "pytorch",
+                "launcher": "deepspeed",
+                "process_count_per_instance": 1,
+            },
+        )
+    )
     handle = jobs.handle(jobs.info(job.name))
     handle.result(timeout=LIMIT_S)
     printed = "\n".join(handle.logs())
     best = tmp_path / "results" / "ds_config_optimal.json"
     assert best.exists(), printed
     assert 1 <= json.loads(best.read_text())["train_micro_batch_size_per_gpu"] <= 16, printed
-    assert (tmp_path / "results" / "profile_model_info" / "model_info.json").exists(), "the launcher's first experiment ran on the node"
+    assert (tmp_path / "results" / "profile_model_info" / "model_info.json").exists(), (
+        "the launcher's first experiment ran on the node"
+    )

@@ -2,6 +2,7 @@
 
 Method: one rank does what breaks it; the launch that follows computes on the same card.
 """
+
 from __future__ import annotations
 
 import os
@@ -31,7 +32,10 @@ def rank(what: str) -> float:
     if what == "assert":
         x[torch.tensor([9], device="cuda")].cpu()
     if what == "illegal access":
-        kernel = torch.cuda._compile_kernel('extern "C" __global__ void wild(float* x) { ((float*)16)[threadIdx.x] = x[0]; }', "wild")
+        kernel = torch.cuda._compile_kernel(
+            'extern "C" __global__ void wild(float* x) { ((float*)16)[threadIdx.x] = x[0]; }',
+            "wild",
+        )
         kernel((1, 1, 1), (32, 1, 1), (x,))
         torch.cuda.synchronize()
     if what == "memory":
@@ -51,10 +55,26 @@ def rank(what: str) -> float:
 
 
 WAYS = {
-    "assert": (RuntimeError, "rank 0 raised (torch.)?AcceleratorError: CUDA error: device-side assert triggered", 1),
-    "illegal access": (RuntimeError, "rank 0 raised (torch.)?AcceleratorError: CUDA error: an illegal memory access was encountered", 1),
-    "memory": (RuntimeError, r"rank 0 raised (torch.)?OutOfMemoryError: CUDA out of memory. Tried to allocate 1048576.00 GiB", 1),
-    "memory in bits": (RuntimeError, r"rank 0 raised (torch.)?OutOfMemoryError: CUDA out of memory. Tried to allocate 4.00 GiB", 1),
+    "assert": (
+        RuntimeError,
+        "rank 0 raised (torch.)?AcceleratorError: CUDA error: device-side assert triggered",
+        1,
+    ),
+    "illegal access": (
+        RuntimeError,
+        "rank 0 raised (torch.)?AcceleratorError: CUDA error: an illegal memory access was encountered",
+        1,
+    ),
+    "memory": (
+        RuntimeError,
+        r"rank 0 raised (torch.)?OutOfMemoryError: CUDA out of memory. Tried to allocate 1048576.00 GiB",
+        1,
+    ),
+    "memory in bits": (
+        RuntimeError,
+        r"rank 0 raised (torch.)?OutOfMemoryError: CUDA out of memory. Tried to allocate 4.00 GiB",
+        1,
+    ),
     "killed": (exceptions.LaunchError, "rank 0 was killed by SIGKILL", 137),
     "exit": (exceptions.LaunchError, "rank 0 exited with code 7", 7),
     "crash": (exceptions.LaunchError, "rank 0 was killed by SIGSEGV", 139),
@@ -92,7 +112,9 @@ def test_another_attempt_has_a_device_that_works(next_computes: None) -> None:
     def first_breaks() -> float:
         return rank("assert" if os.environ["TORCHELASTIC_RESTART_COUNT"] == "0" else "")
 
-    assert distributed(gpus=1, remote=True, timeout=LIMIT_S, max_attempts=2)(first_breaks).distributed() == [4.0]
+    assert distributed(gpus=1, remote=True, timeout=LIMIT_S, max_attempts=2)(
+        first_breaks
+    ).distributed() == [4.0]
 
 
 def test_of_an_actor_and_of_a_task(next_computes: None) -> None:
@@ -123,6 +145,7 @@ def test_a_launch_that_is_cancelled_while_the_device_works(next_computes: None) 
 
 def test_nccls_own_errors_are_told(next_computes: None) -> None:
     """Two ranks of the program's own on one device, which NCCL refuses."""
+
     def twice(_: Any = None) -> None:
         import torch.multiprocessing as mp
 

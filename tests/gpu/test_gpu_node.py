@@ -2,6 +2,7 @@
 
 Method: a head and a worker started by the command; what they say against what NVIDIA's own command says.
 """
+
 from __future__ import annotations
 
 import os
@@ -68,7 +69,9 @@ def test_more_gpus_than_there_are_are_refused_with_what_there_is(idle: Home) -> 
     more = card.count() + 1
     with pytest.raises(exceptions.PlacementError) as caught:
         distributed(gpus=more, remote=True)(seen).submit()
-    assert "can never be placed" in str(caught.value) and f"GPUs of the cluster: {card.count()} x {a_type()}" in str(caught.value)
+    assert "can never be placed" in str(
+        caught.value
+    ) and f"GPUs of the cluster: {card.count()} x {a_type()}" in str(caught.value)
     with pytest.raises(exceptions.PlacementError, match=f"{{GPU: {more}}} can never be placed"):
         troupe.get(troupe.remote(num_gpus=more)(Holder).remote().seen.remote(), timeout=LIMIT_S)
     with pytest.raises(exceptions.PlacementError):

@@ -1,4 +1,5 @@
 """Training: by an actor that the driver of a launch makes, and by the program of examples/."""
+
 from __future__ import annotations
 
 import os
@@ -23,7 +24,9 @@ class Trainer:
 
         torch.manual_seed(seed)
         self.device = torch.device("cuda")
-        self.model = torch.nn.Sequential(torch.nn.Linear(8, 64), torch.nn.ReLU(), torch.nn.Linear(64, 1)).to(self.device)
+        self.model = torch.nn.Sequential(
+            torch.nn.Linear(8, 64), torch.nn.ReLU(), torch.nn.Linear(64, 1)
+        ).to(self.device)
         self.optimizer = torch.optim.AdamW(self.model.parameters(), lr=1e-2)
         self.x = torch.randn(1024, 8, device=self.device)
         self.y = self.x.square().sum(1, keepdim=True)
@@ -67,16 +70,29 @@ def test_the_driver_of_a_launch_trains_by_an_actor(idle: Home) -> None:
         [of_rank] = current().run(part)
         again = troupe.remote(num_gpus=1)(Trainer).remote(1)
         try:
-            troupe.get(again.where.remote(), timeout=1)  # rank 0, this process, has the share back: the actor gets it
+            troupe.get(
+                again.where.remote(), timeout=1
+            )  # rank 0, this process, has the share back: the actor gets it
             freed = True
         except troupe.exceptions.GetTimeoutError:
             freed = False
-        return {"first": first, "last": last, "where": where, "weights": sum(each.numel() for each in weights.values()), "free": free,
-                "rank": of_rank, "freed": freed}
+        return {
+            "first": first,
+            "last": last,
+            "where": where,
+            "weights": sum(each.numel() for each in weights.values()),
+            "free": free,
+            "rank": of_rank,
+            "freed": freed,
+        }
 
     [found] = drive.distributed()
     assert found["first"] > 10 > 1 > found["last"], found
-    assert found["where"] == ("0", "cuda:0") and found["weights"] == 8 * 64 + 64 + 64 + 1 and found["free"] == 0
+    assert (
+        found["where"] == ("0", "cuda:0")
+        and found["weights"] == 8 * 64 + 64 + 64 + 1
+        and found["free"] == 0
+    )
     assert found["rank"] == ("cuda:nccl", 1.0), found
 
 

@@ -2,6 +2,7 @@
 
 Method: launches of one rank on a node that has found its GPU; ranks are forked from a zygote that has torch loaded.
 """
+
 from __future__ import annotations
 
 import os
@@ -35,14 +36,20 @@ def test_a_rank_is_a_fork_in_which_cuda_begins(idle: Home) -> None:
         assert not torch.cuda.is_initialized() and not torch.cuda._is_in_bad_fork()
         a, b = torch.randn(64, 64), torch.randn(64, 64)
         there = (a.cuda() @ b.cuda()).cpu()
-        return {"forked": "troupe._process.zygote" in " ".join(sys.orig_argv), "right": torch.allclose(there, a @ b, atol=1e-3),
-                "mask": os.environ["CUDA_VISIBLE_DEVICES"], "count": torch.cuda.device_count(), "local": os.environ["LOCAL_RANK"]}
+        return {
+            "forked": "troupe._process.zygote" in " ".join(sys.orig_argv),
+            "right": torch.allclose(there, a @ b, atol=1e-3),
+            "mask": os.environ["CUDA_VISIBLE_DEVICES"],
+            "count": torch.cuda.device_count(),
+            "local": os.environ["LOCAL_RANK"],
+        }
 
     assert ran(rank) == {"forked": True, "right": True, "mask": "0", "count": 1, "local": "0"}
 
 
 def test_a_group_is_nccl_and_reduces(idle: Home) -> None:
     """init_process_group() as torchrun's users write it."""
+
     def rank() -> tuple:
         import torch
         import torch.distributed as dist
@@ -103,7 +110,9 @@ def test_ddp_trains_to_a_loss(idle: Home) -> None:
         torch.manual_seed(0)
         x = torch.randn(512, 16, device="cuda")
         y = x @ torch.randn(16, 1, device="cuda")
-        model = DistributedDataParallel(torch.nn.Linear(16, 1).cuda(), device_ids=[int(os.environ["LOCAL_RANK"])])
+        model = DistributedDataParallel(
+            torch.nn.Linear(16, 1).cuda(), device_ids=[int(os.environ["LOCAL_RANK"])]
+        )
         optimizer = torch.optim.AdamW(model.parameters(), lr=0.05)
         losses = []
         for _ in range(300):
@@ -120,6 +129,7 @@ def test_ddp_trains_to_a_loss(idle: Home) -> None:
 
 def test_sharded_training_and_a_checkpoint_of_it(idle: Home, tmp_path: Path) -> None:
     """FSDP over a device mesh, saved and loaded by torch.distributed.checkpoint."""
+
     def rank(folder: str) -> tuple[bool, str]:
         import torch
         import torch.distributed as dist
@@ -128,7 +138,9 @@ def test_sharded_training_and_a_checkpoint_of_it(idle: Home, tmp_path: Path) -> 
         from torch.distributed.fsdp import fully_shard
 
         mesh = init_device_mesh("cuda", (1,))
-        model = torch.nn.Sequential(torch.nn.Linear(32, 32), torch.nn.ReLU(), torch.nn.Linear(32, 1)).cuda()
+        model = torch.nn.Sequential(
+            torch.nn.Linear(32, 32), torch.nn.ReLU(), torch.nn.Linear(32, 1)
+        ).cuda()
         fully_shard(model, mesh=mesh)
         optimizer = torch.optim.AdamW(model.parameters())
         model(torch.ones(4, 32, device="cuda")).sum().backward()
@@ -141,7 +153,10 @@ def test_sharded_training_and_a_checkpoint_of_it(idle: Home, tmp_path: Path) -> 
         state = {"model": model.state_dict()}
         dcp.load(state, checkpoint_id=folder)
         model.load_state_dict(state["model"])
-        same = all(torch.equal(value.full_tensor(), saved[name]) for name, value in model.state_dict().items())
+        same = all(
+            torch.equal(value.full_tensor(), saved[name])
+            for name, value in model.state_dict().items()
+        )
         return same, dist.get_backend_config()
 
     assert ran(rank, str(tmp_path / "checkpoint")) == (True, "cuda:nccl")
@@ -150,13 +165,20 @@ def test_sharded_training_and_a_checkpoint_of_it(idle: Home, tmp_path: Path) -> 
 @pytest.mark.parametrize("method", ["fork", "spawn", "forkserver"])
 def test_workers_of_a_loader_feed_a_rank(idle: Home, method: str) -> None:
     """They are started after CUDA was, and the batches come by pinned memory."""
+
     def rank(method: str) -> float:
         import torch
         from torch.utils.data import DataLoader, TensorDataset
 
         total = torch.zeros(1, device="cuda")
-        loader = DataLoader(TensorDataset(torch.arange(64.0)), batch_size=8, num_workers=2, pin_memory=True,
-                            multiprocessing_context=method, persistent_workers=True)
+        loader = DataLoader(
+            TensorDataset(torch.arange(64.0)),
+            batch_size=8,
+            num_workers=2,
+            pin_memory=True,
+            multiprocessing_context=method,
+            persistent_workers=True,
+        )
         for _ in range(2):
             for [batch] in loader:
                 assert batch.is_pinned()
@@ -168,6 +190,7 @@ def test_workers_of_a_loader_feed_a_rank(idle: Home, method: str) -> None:
 
 def test_a_function_is_compiled(idle: Home) -> None:
     """By Inductor for Triton, whose compilers are processes of their own; a graph of CUDA too."""
+
     def rank() -> tuple[bool, bool, bool]:
         import torch
 
@@ -189,14 +212,19 @@ def test_a_function_is_compiled(idle: Home) -> None:
 
 def test_variables_of_the_allocator_are_there_when_it_begins(idle: Home) -> None:
     """What torch reads when it is loaded is another in a rank that asks for it than in the zygote."""
+
     def rank() -> bool:
         import torch
 
         torch.ones(1, device="cuda")
         return torch.cuda.memory._snapshot()["allocator_settings"]["expandable_segments"]
 
-    with_it = distributed(gpus=1, remote=True, timeout=LIMIT_S,
-                          runtime_env={"env_vars": {"PYTORCH_CUDA_ALLOC_CONF": "expandable_segments:True"}})(rank)
+    with_it = distributed(
+        gpus=1,
+        remote=True,
+        timeout=LIMIT_S,
+        runtime_env={"env_vars": {"PYTORCH_CUDA_ALLOC_CONF": "expandable_segments:True"}},
+    )(rank)
     assert with_it.distributed() == [True]
     assert ran(rank) is False
 
@@ -231,7 +259,9 @@ def test_launches_of_threads_take_turns(idle: Home) -> None:
         return int(torch.full((1,), number, device="cuda").item())
 
     job, found = distributed(gpus=1, remote=True, timeout=LIMIT_S)(rank), {}
-    threads = [threading.Thread(target=lambda n=n: found.update({n: job.distributed(n)})) for n in range(3)]
+    threads = [
+        threading.Thread(target=lambda n=n: found.update({n: job.distributed(n)})) for n in range(3)
+    ]
     for each in threads:
         each.start()
     for each in threads:

@@ -2,6 +2,7 @@
 
 Method: each in a process of its own, for what loads a tensor of the GPU has a CUDA context from then on.
 """
+
 from __future__ import annotations
 
 import os
@@ -19,7 +20,8 @@ LIMIT_S = 90.0
 
 def test_an_embedded_cluster_has_the_gpu(home: Home) -> None:
     """A script with nothing but the decorator, from a process that has a CUDA context of its own."""
-    done = home.python("""
+    done = home.python(
+        """
 import torch
 from troupe.launch import distributed
 before = torch.ones(1, device="cuda")
@@ -33,7 +35,9 @@ def rank():
     return value.item()
 
 print(rank.distributed(), rank(), before.item())
-""", timeout=LIMIT_S)
+""",
+        timeout=LIMIT_S,
+    )
     assert done.stdout.splitlines()[-1:] == ["[1.0] 1.0 1.0"], done.stdout + done.stderr
 
 
@@ -80,7 +84,9 @@ def test_a_driver_without_one_is_told(home: Home) -> None:
     home.json("start", "--head", "--port", "0", "--num-cpus", "4")
     script = SCRIPT.replace("troupe.init()", 'troupe.init("auto")')
     done = home.python(script, timeout=LIMIT_S, env={"CUDA_VISIBLE_DEVICES": ""})
-    assert done.stdout.splitlines() and "this process has no GPU" in done.stdout, done.stdout + done.stderr
+    assert done.stdout.splitlines() and "this process has no GPU" in done.stdout, (
+        done.stdout + done.stderr
+    )
 
 
 RAY_SCRIPT = """
@@ -124,8 +130,13 @@ def test_a_script_written_for_ray(home: Home, tmp_path: Path) -> None:
     done = home.run("run-as-ray", str(script), ok=False, timeout=LIMIT_S)
     everything = list(range(card.count()))
     assert done.stdout.splitlines() == [
-        "([0], ['0'], '0', 4.0)", "([], '', False)", "[([0], ['0'], '0'), ([0], ['0'], '0')]", "True", "0 1", str(everything)], \
-        done.stdout + done.stderr
+        "([0], ['0'], '0', 4.0)",
+        "([], '', False)",
+        "[([0], ['0'], '0'), ([0], ['0'], '0')]",
+        "True",
+        "0 1",
+        str(everything),
+    ], done.stdout + done.stderr
 
 
 def test_variables_of_ray_that_leave_the_devices_alone(home: Home, tmp_path: Path) -> None:
@@ -165,14 +176,21 @@ def rank():
 
 print(rank.distributed())
 """)
-    done = subprocess.run([sys.executable, "-m", "troupe", "run", "--nodes", "1", "--", sys.executable, str(script)], capture_output=True,
-                          text=True, timeout=LIMIT_S, env=dict(os.environ))
+    done = subprocess.run(
+        [sys.executable, "-m", "troupe", "run", "--nodes", "1", "--", sys.executable, str(script)],
+        capture_output=True,
+        text=True,
+        timeout=LIMIT_S,
+        env=dict(os.environ),
+    )
     assert done.returncode == 0 and "[1.0]" in done.stdout, done.stdout + done.stderr
 
 
 def test_a_module_that_begins_with_cuda_is_loaded_ahead(home: Home, tmp_path: Path) -> None:
     """Where it is loaded before the fork nothing could use CUDA after it: the process is made anew, and the card is not held by the other."""
-    (tmp_path / "makes_a_context.py").write_text("import torch\nSTATE = torch.ones(1, device='cuda')\n")
+    (tmp_path / "makes_a_context.py").write_text(
+        "import torch\nSTATE = torch.ones(1, device='cuda')\n"
+    )
     (tmp_path / "script.py").write_text("""
 import troupe
 
@@ -187,5 +205,12 @@ with troupe.init(num_cpus=4):
         print(troupe.get(actor.look.remote(), timeout=60))
         troupe.kill(actor)
 """)
-    done = subprocess.run([sys.executable, "script.py"], capture_output=True, text=True, timeout=LIMIT_S, cwd=tmp_path, env=dict(os.environ))
+    done = subprocess.run(
+        [sys.executable, "script.py"],
+        capture_output=True,
+        text=True,
+        timeout=LIMIT_S,
+        cwd=tmp_path,
+        env=dict(os.environ),
+    )
     assert done.stdout.splitlines() == ["(1.0, 4.0)"] * 2, done.stdout + done.stderr

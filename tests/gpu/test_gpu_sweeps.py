@@ -2,6 +2,7 @@
 
 Method: two trials that hold all that they may at the same time, and then ask for more.
 """
+
 from __future__ import annotations
 
 import sys
@@ -17,7 +18,9 @@ cloudpickle.register_pickle_by_value(sys.modules[__name__])
 pytestmark = pytest.mark.gpu
 
 
-def test_g9_two_trials_fill_their_halves_at_once_and_get_no_more(node: Home, tmp_path: Path) -> None:
+def test_g9_two_trials_fill_their_halves_at_once_and_get_no_more(
+    node: Home, tmp_path: Path
+) -> None:
     def train(config: dict) -> None:
         import os
 
@@ -38,7 +41,11 @@ def test_g9_two_trials_fill_their_halves_at_once_and_get_no_more(node: Home, tmp
 
     marks = tmp_path / "marks"
     marks.mkdir()
-    grid = tune.Tuner(tune.with_resources(train, {"cpu": 1, "gpu": 0.5}, gpu_memory_fraction=True), param_space={"path": str(marks)},
-                      tune_config=tune.TuneConfig(num_samples=2), run_config=tune.RunConfig(name="halves", storage_path=tmp_path, verbose=0)).fit()
+    grid = tune.Tuner(
+        tune.with_resources(train, {"cpu": 1, "gpu": 0.5}, gpu_memory_fraction=True),
+        param_space={"path": str(marks)},
+        tune_config=tune.TuneConfig(num_samples=2),
+        run_config=tune.RunConfig(name="halves", storage_path=tmp_path, verbose=0),
+    ).fit()
     assert not grid.errors, grid.errors
     assert all(each.metrics["refused"] and 0.4 < each.metrics["fraction"] < 0.5 for each in grid)

@@ -2,6 +2,7 @@
 
 Method: actors that share the card; this process makes no context of CUDA. Who gets what on CPUs: tests/groups/tensors.
 """
+
 from __future__ import annotations
 
 from typing import Any
@@ -60,13 +61,20 @@ def test_a_tensor_of_the_card_goes_to_another_process_of_it(idle: Home, size: in
         troupe.get(two.look.remote(ref), timeout=LIMIT_S)
     del ref
     troupe.get(one.drop.remote(), timeout=LIMIT_S)
-    eventually(lambda: troupe.get(one.kept.remote(), timeout=LIMIT_S) == 0, what="the end of what the actor keeps")
+    eventually(
+        lambda: troupe.get(one.kept.remote(), timeout=LIMIT_S) == 0,
+        what="the end of what the actor keeps",
+    )
 
 
 def test_one_without_a_gpu_has_it_in_the_hosts_memory(idle: Home) -> None:
     one, without = troupe.remote(num_gpus=1)(Maker).remote(), troupe.remote(Maker).remote()
     ref = one.make.remote(LARGE)
-    assert troupe.get(without.look.remote(ref), timeout=LIMIT_S) == ("cpu", float(LARGE), [1.0, 1.0])
+    assert troupe.get(without.look.remote(ref), timeout=LIMIT_S) == (
+        "cpu",
+        float(LARGE),
+        [1.0, 1.0],
+    )
 
 
 def test_a_receiver_that_is_killed_leaves_the_owner_unharmed(idle: Home) -> None:
@@ -75,4 +83,8 @@ def test_a_receiver_that_is_killed_leaves_the_owner_unharmed(idle: Home) -> None
     assert troupe.get(two.look.remote(ref), timeout=LIMIT_S)[0] == "cuda:0"
     troupe.kill(two)
     three = troupe.remote(num_gpus=0.4)(Maker).remote()
-    assert troupe.get(three.look.remote(ref), timeout=LIMIT_S) == ("cuda:0", float(LARGE), [1.0, 1.0])
+    assert troupe.get(three.look.remote(ref), timeout=LIMIT_S) == (
+        "cuda:0",
+        float(LARGE),
+        [1.0, 1.0],
+    )

@@ -2,6 +2,7 @@
 
 Method: actors with and without a GPU. What drivers get and give: test_gpu_scripts.py.
 """
+
 from __future__ import annotations
 
 from typing import Any
@@ -48,7 +49,10 @@ def test_a_tensor_goes_from_one_process_with_a_gpu_to_another(idle: Home, size: 
     right = float(sum(range(size)))
     assert troupe.get(two.look.remote(one.make.remote(size)), timeout=LIMIT_S)[0] == "cuda:0"
     if size < 1000:
-        assert troupe.get(two.look.remote(one.make.remote(size)), timeout=LIMIT_S) == ("cuda:0", right)
+        assert troupe.get(two.look.remote(one.make.remote(size)), timeout=LIMIT_S) == (
+            "cuda:0",
+            right,
+        )
     assert troupe.get(two.look_inside.remote(one.model.remote()), timeout=LIMIT_S) == ["cuda:0"]
     host = one.host.remote(size)
     assert troupe.get(two.look.remote(host), timeout=LIMIT_S)[0] == "cpu"
@@ -61,7 +65,10 @@ def test_a_process_without_one_says_what_to_do(idle: Home) -> None:
         troupe.get(without.look.remote(with_one.make.remote(10)), timeout=LIMIT_S)
     with pytest.raises(exceptions.TaskError, match=NO_GPU):
         troupe.get(without.look_inside.remote(with_one.model.remote()), timeout=LIMIT_S)
-    assert troupe.get(without.look.remote(with_one.host.remote(10)), timeout=LIMIT_S) == ("cpu", 45.0)
+    assert troupe.get(without.look.remote(with_one.host.remote(10)), timeout=LIMIT_S) == (
+        "cpu",
+        45.0,
+    )
 
 
 def test_results_of_ranks_without_cuda_are_plain_values(idle: Home) -> None:
@@ -69,7 +76,15 @@ def test_results_of_ranks_without_cuda_are_plain_values(idle: Home) -> None:
         import torch
 
         x = torch.arange(6.0, device="cuda")
-        return {"tensor": x.cpu(), "number": x.sum().item(), "array": x.cpu().numpy(), "dtype": x.dtype}
+        return {
+            "tensor": x.cpu(),
+            "number": x.sum().item(),
+            "array": x.cpu().numpy(),
+            "dtype": x.dtype,
+        }
 
     [value] = distributed(gpus=1, remote=True, timeout=LIMIT_S)(rank).distributed()
-    assert value["tensor"].tolist() == list(range(6)) == value["array"].tolist() and value["number"] == 15.0
+    assert (
+        value["tensor"].tolist() == list(range(6)) == value["array"].tolist()
+        and value["number"] == 15.0
+    )

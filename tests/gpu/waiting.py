@@ -1,4 +1,5 @@
 """A launch that waits for the card, for tests of what becomes of such a one."""
+
 from __future__ import annotations
 
 from troupe.launch import LaunchHandle, distributed
@@ -6,6 +7,7 @@ from troupe.launch import LaunchHandle, distributed
 
 def waiting_launch(timeout_s: float) -> LaunchHandle:
     """One rank whose main thread is in the driver of the card, for as long as it is let."""
+
     def waits() -> None:
         import torch
 

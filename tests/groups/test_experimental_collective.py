@@ -2,6 +2,7 @@
 
 Method: real actors over Gloo; what each has afterwards is looked at.
 """
+
 from __future__ import annotations
 
 import sys
@@ -13,8 +14,15 @@ from e2e_conftest import Home
 
 import troupe
 from troupe import dag
-from troupe.experimental.collective import (allgather, allreduce, create_collective_group, destroy_all_collective_groups,
-                                            destroy_collective_group, get_collective_groups, reducescatter)
+from troupe.experimental.collective import (
+    allgather,
+    allreduce,
+    create_collective_group,
+    destroy_all_collective_groups,
+    destroy_collective_group,
+    get_collective_groups,
+    reducescatter,
+)
 from troupe.util import collective
 
 np = pytest.importorskip("numpy")
@@ -54,13 +62,20 @@ def test_a_group_is_made_found_used_and_destroyed(workers: list[Any]) -> None:
     group = create_collective_group(workers, backend="gloo", name="pair")
     assert (group.name, group.backend, group.actors) == ("pair", "gloo", workers)
     assert [group.get_rank(each) for each in (*workers, Worker.remote(9))] == [0, 1, -1]
-    assert get_collective_groups(workers[:1]) == get_collective_groups(workers, "torch_gloo") == [group]
+    assert (
+        get_collective_groups(workers[:1])
+        == get_collective_groups(workers, "torch_gloo")
+        == [group]
+    )
     assert get_collective_groups(workers, "nccl") == []
     for reduced in troupe.get([each.reduced.remote("pair") for each in workers]):
         np.testing.assert_array_equal(reduced, [3.0, 3.0])
     with pytest.raises(ValueError, match="a group named 'pair' exists"):
         create_collective_group(workers, "gloo", "pair")
-    with pytest.raises(RuntimeError, match="is in <group 'pair' of 2 actors .gloo.>, and an actor is in one group of each backend"):
+    with pytest.raises(
+        RuntimeError,
+        match="is in <group 'pair' of 2 actors .gloo.>, and an actor is in one group of each backend",
+    ):
         create_collective_group([workers[1], Worker.remote(9)], "gloo", "other")
     destroy_collective_group(group)
     assert get_collective_groups([]) == []
@@ -83,7 +98,9 @@ def test_collectives_are_steps_of_a_graph(workers: list[Any], compiled: bool) ->
     with dag.InputNode() as inp:
         tensors = [worker.gradient.bind(inp) for worker in workers]
         summed = allreduce.bind(tensors, transport="gloo")
-        most = allreduce.bind([worker.array.bind(inp) for worker in workers], collective.ReduceOp.MAX, "gloo")
+        most = allreduce.bind(
+            [worker.array.bind(inp) for worker in workers], collective.ReduceOp.MAX, "gloo"
+        )
         gathered = allgather.bind(tensors, transport="gloo")
         shares = reducescatter.bind(tensors, transport="gloo")
         passed_on = [worker.same.bind(each) for worker, each in zip(workers, summed)]
@@ -93,8 +110,20 @@ def test_collectives_are_steps_of_a_graph(workers: list[Any], compiled: bool) ->
         base = torch.arange(4.0) * scale
         total = 2 * base + 1
         found = troupe.get(run.execute(scale))
-        wanted = [total, total, np.full((2, 2), scale + 1), np.full((2, 2), scale + 1),
-                  torch.cat([base, base + 1]), torch.cat([base, base + 1]), total[:2], total[2:], total, total, base, base + 1]
+        wanted = [
+            total,
+            total,
+            np.full((2, 2), scale + 1),
+            np.full((2, 2), scale + 1),
+            torch.cat([base, base + 1]),
+            torch.cat([base, base + 1]),
+            total[:2],
+            total[2:],
+            total,
+            total,
+            base,
+            base + 1,
+        ]
         for have, want in zip(found, wanted, strict=True):
             assert type(have) is type(want)
             np.testing.assert_allclose(have, want)
@@ -103,11 +132,16 @@ def test_collectives_are_steps_of_a_graph(workers: list[Any], compiled: bool) ->
 
 def test_allreduce_of_several_tensors_of_each_actor(workers: list[Any]) -> None:
     with dag.InputNode() as inp:
-        rows = [[worker.gradient.bind(inp) for worker in workers], [worker.array.bind(inp) for worker in workers]]
+        rows = [
+            [worker.gradient.bind(inp) for worker in workers],
+            [worker.array.bind(inp) for worker in workers],
+        ]
         each = allreduce.bind(rows, transport="gloo")
         graph = dag.MultiOutputNode([node for nodes in each for node in nodes])
     first = troupe.get(graph.execute(1.0))
-    for have, want in zip(first, 2 * [2 * torch.arange(4.0) + 1, np.full((2, 2), 3.0)], strict=True):
+    for have, want in zip(
+        first, 2 * [2 * torch.arange(4.0) + 1, np.full((2, 2), 3.0)], strict=True
+    ):
         np.testing.assert_allclose(have, want)
 
 
@@ -130,8 +164,12 @@ def test_what_cannot_be_is_refused_with_words(workers: list[Any]) -> None:
     with pytest.raises(ValueError, match="backend must be"):
         create_collective_group(workers, "mpi")
     nodes = [worker.gradient.bind(1.0) for worker in workers]
-    for given, why in (([], "takes calls of actors"), ([workers[0]], "takes calls of actors"),
-                       ([nodes[0], nodes[0]], "one call of each actor"), ([nodes, nodes[::-1]], "same order")):
+    for given, why in (
+        ([], "takes calls of actors"),
+        ([workers[0]], "takes calls of actors"),
+        ([nodes[0], nodes[0]], "one call of each actor"),
+        ([nodes, nodes[::-1]], "same order"),
+    ):
         with pytest.raises(ValueError, match=why):
             allreduce.bind(given, transport="gloo")
     with pytest.raises(ValueError, match="Unexpected operation"):
@@ -161,7 +199,9 @@ class Mailbox(collective.BaseGroup):
         return True
 
     def allreduce(self, tensor: Any, allreduce_options: Any = None) -> None:
-        tensor[:] = troupe.get(self.box.exchange.remote(self.rank, tensor, allreduce_options.reduceOp.name))
+        tensor[:] = troupe.get(
+            self.box.exchange.remote(self.rank, tensor, allreduce_options.reduceOp.name)
+        )
 
     def _not_here(self, *_: Any) -> None:
         raise NotImplementedError("the mailbox sums, no more")

@@ -4,6 +4,7 @@ in one for a rank that is gone hears of it from the head, not by its own patienc
 Method of the latter: Gloo groups, where a death is noticed by the neighbours alone, and an error by nobody, since the rank that raised keeps
 its connections until all is decided; each rank that comes out of its collective writes a file, which one that is killed in it does not.
 """
+
 from __future__ import annotations
 
 import importlib
@@ -54,10 +55,14 @@ def test_a_group_made_destroyed_and_made_again_is_a_group(cluster: Home) -> None
         return sums, len(connected)
 
     for _ in range(3):
-        assert job.submit().result(120) == [([2] * 6, 1)] * 2, "torch asks the DNS at each connection to the store: there is one"
+        assert job.submit().result(120) == [([2] * 6, 1)] * 2, (
+            "torch asks the DNS at each connection to the store: there is one"
+        )
 
 
-def test_a_group_is_made_again_whatever_became_of_the_connection_to_the_store(cluster: Home) -> None:
+def test_a_group_is_made_again_whatever_became_of_the_connection_to_the_store(
+    cluster: Home,
+) -> None:
     @distributed(processes=2, remote=True)
     def job() -> tuple[list[int], int]:
         import threading
@@ -136,7 +141,9 @@ def test_destroyed_groups_keep_no_descriptor_and_no_thread(cluster: Home) -> Non
         assert seen[2][0] <= seen[0][0] + 2 and seen[2][1] <= seen[0][1] + 1, seen
 
 
-def test_a_group_destroyed_before_a_module_that_used_it_keeps_no_rank_from_returning(cluster: Home) -> None:
+def test_a_group_destroyed_before_a_module_that_used_it_keeps_no_rank_from_returning(
+    cluster: Home,
+) -> None:
     @distributed(processes=2, remote=True)
     def job() -> int:
         import torch
@@ -170,7 +177,9 @@ def waits_for_rank_3(folder: str, how: str) -> None:
     rank, values = dist.get_rank(), torch.ones(1000)
     group = dist.new_group([0, 1, 2, 3])
     dist.all_reduce(values)
-    signal.signal(signal.SIGTERM, lambda *_: None)  # what is raised is the end of the collective, and nothing in the middle of what follows
+    signal.signal(
+        signal.SIGTERM, lambda *_: None
+    )  # what is raised is the end of the collective, and nothing in the middle of what follows
     if rank == 3:
         dist.barrier()
     if rank == 3 and how == "killed":
@@ -185,7 +194,9 @@ def waits_for_rank_3(folder: str, how: str) -> None:
 
 
 @pytest.mark.parametrize("how", ["killed", "raises"])
-def test_all_ranks_leave_a_collective_with_one_that_is_lost(cluster: Home, tmp_path: Path, how: str) -> None:
+def test_all_ranks_leave_a_collective_with_one_that_is_lost(
+    cluster: Home, tmp_path: Path, how: str
+) -> None:
     job = distributed(processes=4, remote=True)(waits_for_rank_3)
     handle = job.submit(str(tmp_path), how)
     with pytest.raises(exceptions.TroupeError) as caught:
@@ -193,8 +204,12 @@ def test_all_ranks_leave_a_collective_with_one_that_is_lost(cluster: Home, tmp_p
     assert ("SIGKILL" if how == "killed" else "ValueError: of rank 3") in str(caught.value)
     assert sorted(os.listdir(tmp_path)) == ["0", "1", "2"]
     ends = {each["rank"]: each["outcome"] for each in handle.status()["rank_infos"]}
-    if how == "raises":  # of a killed one its neighbours hear by themselves, perhaps before they are told
-        assert ends == {0: "cancelled", 1: "cancelled", 2: "cancelled", 3: "failed"}, "what a stop did is no failure of theirs"
+    if (
+        how == "raises"
+    ):  # of a killed one its neighbours hear by themselves, perhaps before they are told
+        assert ends == {0: "cancelled", 1: "cancelled", 2: "cancelled", 3: "failed"}, (
+            "what a stop did is no failure of theirs"
+        )
 
 
 def test_the_rank_whose_parameters_have_diverged_is_named(cluster: Home) -> None:
@@ -227,12 +242,18 @@ def test_the_rank_whose_parameters_have_diverged_is_named(cluster: Home) -> None
     assert others == [first, first], "all ranks are told the same"
     (tensors, text), (_, of_shape) = first
     assert tensors == {"0.weight": [1], "1.running_mean": [1]}
-    assert text.startswith("rank 1 (") and "has other values than most of 3 ranks, in 2 of 7 tensors:\n  0.weight: on 1\n  1.running_mean: on 1" in text
+    assert (
+        text.startswith("rank 1 (")
+        and "has other values than most of 3 ranks, in 2 of 7 tensors:\n  0.weight: on 1\n  1.running_mean: on 1"
+        in text
+    )
     assert of_shape.startswith("the ranks have different tensors\n  rank 2 (")
     assert of_shape.endswith("x is torch.float32 (4,); on rank 0 it is torch.float32 (3,)")
 
 
-def test_a_rank_that_others_wait_for_is_named_with_where_it_is_and_nothing_ends(cluster: Home, tmp_path: Path) -> None:
+def test_a_rank_that_others_wait_for_is_named_with_where_it_is_and_nothing_ends(
+    cluster: Home, tmp_path: Path
+) -> None:
     @distributed(processes=3, remote=True, runtime_env={"env_vars": {"TROUPE_LATE_RANK_S": "2"}})
     def job() -> None:
         import torch
@@ -258,8 +279,14 @@ def test_a_rank_that_others_wait_for_is_named_with_where_it_is_and_nothing_ends(
 
     eventually(lambda: said("evaluates_alone()"), timeout=180, what="the warning")
     (tmp_path / "go on").write_text("")
-    eventually(lambda: said("troupe: process group 0 goes on, after "), timeout=180, what="the word that it goes on")
+    eventually(
+        lambda: said("troupe: process group 0 goes on, after "),
+        timeout=180,
+        what="the word that it goes on",
+    )
     (tmp_path / "end").write_text("")
     assert handle.result(180) == [None] * 3
-    assert said("troupe: rank 1 has not come to operation 3 of process group 0, in which ranks 0 and 2 wait, for ")
+    assert said(
+        "troupe: rank 1 has not come to operation 3 of process group 0, in which ranks 0 and 2 wait, for "
+    )
     assert said("rank 1 (host ") and said("has begun 2 operations, and is here:")

@@ -3,6 +3,7 @@
 Method of the first: the program is run here, instruction by instruction, as the kernel's classic BPF defines them. Between hosts:
 tests/e2e/test_namespaces.py.
 """
+
 from __future__ import annotations
 
 import ipaddress
@@ -24,7 +25,7 @@ def passes(code: list[tuple[int, int, int, int]], source: Address) -> bool:
         operation, if_true, if_false, value = code[at]
         at += 1
         if operation == store_host._LOAD:
-            held = int.from_bytes(source.packed[value - first:value - first + 4], "big")
+            held = int.from_bytes(source.packed[value - first : value - first + 4], "big")
         elif operation == store_host._STORE:
             stored[value] = held
         elif operation == store_host._LOAD_STORED:
@@ -38,7 +39,11 @@ def passes(code: list[tuple[int, int, int, int]], source: Address) -> bool:
 
 
 def any_address(numbers: random.Random, version: int) -> Address:
-    return ipaddress.IPv4Address(numbers.getrandbits(32)) if version == 4 else ipaddress.IPv6Address(numbers.getrandbits(128))
+    return (
+        ipaddress.IPv4Address(numbers.getrandbits(32))
+        if version == 4
+        else ipaddress.IPv6Address(numbers.getrandbits(128))
+    )
 
 
 @pytest.mark.parametrize("version", [4, 6])
@@ -47,11 +52,24 @@ def test_a_filter_passes_its_networks_and_nothing_else(version: int) -> None:
     for seed in range(20):
         numbers = random.Random(seed)
         inside = [any_address(numbers, version) for _ in range(numbers.choice([0, 1, 3, 20]))]
-        networks = [ipaddress.ip_network(f"{each}/{numbers.choice([bits, bits - 5, bits // 2 + 3, 16])}", strict=False) for each in inside]
+        networks = [
+            ipaddress.ip_network(
+                f"{each}/{numbers.choice([bits, bits - 5, bits // 2 + 3, 16])}", strict=False
+            )
+            for each in inside
+        ]
         code = store_host.filter_of(networks, version)
-        edges = [each[place] + step for each in networks for place, step in ((0, -1), (0, 0), (-1, 0), (-1, 1)) if 0 < int(each[place]) < 2 ** bits - 1]
+        edges = [
+            each[place] + step
+            for each in networks
+            for place, step in ((0, -1), (0, 0), (-1, 0), (-1, 1))
+            if 0 < int(each[place]) < 2**bits - 1
+        ]
         for source in [*inside, *edges, *(any_address(numbers, version) for _ in range(50))]:
-            assert passes(code, source) == any(source in each for each in networks), (source, networks)
+            assert passes(code, source) == any(source in each for each in networks), (
+                source,
+                networks,
+            )
 
 
 @pytest.mark.parametrize("version", [4, 6])
@@ -64,7 +82,8 @@ def test_a_filter_of_many_nodes_fits_and_keeps_none_of_them_out(version: int) ->
 
 def test_what_is_no_address_admits_nobody(capsys: pytest.CaptureFixture[str]) -> None:
     assert store_host.networks_of(["10.0.0.1", "10.1.2.3/16", "fe80::1%eth0", "node-b", ""]) == [
-        ipaddress.ip_network(each) for each in ("10.0.0.1/32", "10.1.0.0/16", "fe80::1/128")]
+        ipaddress.ip_network(each) for each in ("10.0.0.1/32", "10.1.0.0/16", "fe80::1/128")
+    ]
     assert "'node-b' is no address" in capsys.readouterr().err
 
 
@@ -79,8 +98,12 @@ def test_the_kernel_drops_connections_from_elsewhere() -> None:
     listener.listen()
     with listener:
         with pytest.raises(TimeoutError):
-            socket.create_connection(listener.getsockname(), timeout=2, source_address=("127.0.0.9", 0))
-        with socket.create_connection(listener.getsockname(), timeout=60, source_address=("127.0.0.1", 0)) as caller:
+            socket.create_connection(
+                listener.getsockname(), timeout=2, source_address=("127.0.0.9", 0)
+            )
+        with socket.create_connection(
+            listener.getsockname(), timeout=60, source_address=("127.0.0.1", 0)
+        ) as caller:
             taken, _ = listener.accept()
             with taken:
                 caller.sendall(b"x" * 100_000)

@@ -1,4 +1,5 @@
 """What the tests of all guides share: their programs by `troupe run-as`, and how `verbatim` and `cpu` may differ."""
+
 from __future__ import annotations
 
 import difflib
@@ -15,7 +16,13 @@ CHANGED_LINES_MAX = 12
 
 def run(home: Home, guide: str, address: str, **env: str) -> subprocess.CompletedProcess:
     """`troupe run-as` of `folder/name`, with a cluster at that address."""
-    return home.run("run-as", str(HERE / f"{guide}.py"), ok=False, timeout=TIMEOUT_S, env={"TROUPE_ADDRESS": address, **env})
+    return home.run(
+        "run-as",
+        str(HERE / f"{guide}.py"),
+        ok=False,
+        timeout=TIMEOUT_S,
+        env={"TROUPE_ADDRESS": address, **env},
+    )
 
 
 def program(guide: str) -> list[str]:
@@ -28,5 +35,11 @@ def check_pair(guide: str, launcher: re.Pattern[str]) -> None:
     both = program(f"{guide}_verbatim"), program(f"{guide}_cpu")
     verbatim, cpu = ([line for line in lines if launcher.search(line)] for lines in both)
     assert verbatim == cpu and verbatim
-    changed = [line for line in difflib.unified_diff(*both, lineterm="", n=0) if re.match(r"[-+](?![-+])", line)]
-    assert 0 < len(changed) <= CHANGED_LINES_MAX and not any(launcher.search(line) for line in changed), changed
+    changed = [
+        line
+        for line in difflib.unified_diff(*both, lineterm="", n=0)
+        if re.match(r"[-+](?![-+])", line)
+    ]
+    assert 0 < len(changed) <= CHANGED_LINES_MAX and not any(
+        launcher.search(line) for line in changed
+    ), changed

@@ -24,7 +24,9 @@ def submit(home: Home, *args: str) -> str:
 def wait(job: str) -> int:
     """The exit code of a job, once it has ended."""
     session = connect.session_here()
-    ended = _jobs.handle_of(session, _jobs.find(session, job)).wait_state(lambda now: now["state"] == "terminal", 3 * TIMEOUT_S)
+    ended = _jobs.handle_of(session, _jobs.find(session, job)).wait_state(
+        lambda now: now["state"] == "terminal", 3 * TIMEOUT_S
+    )
     return _jobs.exit_code_of(ended)
 
 
@@ -41,7 +43,11 @@ def logs(job: str) -> list[str]:
 
 def left(mark: str) -> bool:
     """Whether a process with this word in its command line is alive."""
-    return any(mark.encode() in each.read_bytes() for each in Path("/proc").glob("[0-9]*/cmdline") if _is_readable(each))
+    return any(
+        mark.encode() in each.read_bytes()
+        for each in Path("/proc").glob("[0-9]*/cmdline")
+        if _is_readable(each)
+    )
 
 
 def _is_readable(path: Path) -> bool:
@@ -52,18 +58,43 @@ def _is_readable(path: Path) -> bool:
 
 
 def test_a_job_is_a_command_with_an_id_a_state_a_log_and_an_exit_code(cluster: Home) -> None:
-    job = submit(cluster, "--name", "three", "--env", "COLOUR=red", "--", "sh", "-c", "echo out; echo err >&2; echo $COLOUR; exit 3")
+    job = submit(
+        cluster,
+        "--name",
+        "three",
+        "--env",
+        "COLOUR=red",
+        "--",
+        "sh",
+        "-c",
+        "echo out; echo err >&2; echo $COLOUR; exit 3",
+    )
     assert job.startswith("job-") and "\n" not in job, "the id alone"
     assert cluster.run("job", "wait", job, ok=False).returncode == 3
     assert logs(job) == ["out", "err", "red"], "one log, in the order of writing"
     assert cluster.run("job", "logs", "--tail", "1", job).stdout == "red\n"
     seen = cluster.json("job", "show", job[:10])
-    assert (seen["id"], seen["name"], seen["state"], seen["exit_code"], seen["cpus"], seen["attempt"]) == (job, "three", "FAILED", 3, 1.0, 1)
-    assert seen["command"].startswith("sh -c ") and seen["node"] == "one" and not seen["waiting_for"]
+    assert (
+        seen["id"],
+        seen["name"],
+        seen["state"],
+        seen["exit_code"],
+        seen["cpus"],
+        seen["attempt"],
+    ) == (job, "three", "FAILED", 3, 1.0, 1)
+    assert (
+        seen["command"].startswith("sh -c ") and seen["node"] == "one" and not seen["waiting_for"]
+    )
     assert job in [each["id"] for each in cluster.json("job", "list")]
     assert job in cluster.run("job", "list", "--state", "failed").stdout
-    followed = cluster.run("job", "submit", "-f", "--", "sh", "-c", "echo here; kill -9 $$", ok=False)
-    assert followed.returncode == 128 + 9 and followed.stdout == "here\n" and "failed" in followed.stderr
+    followed = cluster.run(
+        "job", "submit", "-f", "--", "sh", "-c", "echo here; kill -9 $$", ok=False
+    )
+    assert (
+        followed.returncode == 128 + 9
+        and followed.stdout == "here\n"
+        and "failed" in followed.stderr
+    )
 
 
 DRIVER = """
@@ -86,23 +117,45 @@ print(os.environ["TROUPE_NAMESPACE"] == troupe.get_runtime_context().namespace, 
 """
 
 
-def test_a_job_drives_the_whole_cluster_and_what_it_made_ends_with_it_but_for_detached_actors(cluster: Home) -> None:
+def test_a_job_drives_the_whole_cluster_and_what_it_made_ends_with_it_but_for_detached_actors(
+    cluster: Home,
+) -> None:
     job = submit(cluster, "--env", "COLOUR=red", "--", sys.executable, "-c", DRIVER)
     assert wait(job) == 0, logs(job)
     lines = logs(job)
     colours, _, made = lines[0].rpartition(" ")
     assert colours == "['red', 'red']", "the environment of a job is that of its actors"
     assert lines[1:] == ["[0, 1]", "True 8.0"]
-    eventually(lambda: next(each for each in troupe.state.list_actors() if each["actor_id"] == made)["state"] == "dead", what="the end of its actor")
+    eventually(
+        lambda: (
+            next(each for each in troupe.state.list_actors() if each["actor_id"] == made)["state"]
+            == "dead"
+        ),
+        what="the end of its actor",
+    )
     kept = troupe.get_actor("kept", namespace="jobs")
     assert troupe.get(kept.colour.remote()) == "red"
     troupe.kill(kept)
 
 
-def test_stopping_ends_the_whole_process_group_and_kills_what_ignores_sigterm(cluster: Home) -> None:
+def test_stopping_ends_the_whole_process_group_and_kills_what_ignores_sigterm(
+    cluster: Home,
+) -> None:
     mark = f"troupe-{uuid.uuid4().hex}"
-    polite = submit(cluster, "--", "sh", "-c", f"trap 'echo told; exit 0' TERM; echo ready; sh -c 'sleep 1000; : {mark}' & wait")
-    deaf = submit(cluster, "--", "sh", "-c", f"trap '' TERM; echo ready; sh -c 'sleep 1000; : {mark}'; sleep 1000")
+    polite = submit(
+        cluster,
+        "--",
+        "sh",
+        "-c",
+        f"trap 'echo told; exit 0' TERM; echo ready; sh -c 'sleep 1000; : {mark}' & wait",
+    )
+    deaf = submit(
+        cluster,
+        "--",
+        "sh",
+        "-c",
+        f"trap '' TERM; echo ready; sh -c 'sleep 1000; : {mark}'; sleep 1000",
+    )
     for job in (polite, deaf):
         eventually(lambda job=job: logs(job) == ["ready"], what="its first line")
     # As soon as the polite one has said its word, its end does not take its grace; the deaf one takes all of its own.
@@ -122,9 +175,19 @@ def test_a_command_that_ends_takes_along_what_it_left_in_the_background(cluster:
 
 
 def test_retries_are_attempts_with_logs_of_their_own(cluster: Home) -> None:
-    job = submit(cluster, "--retries", "1", "--", "sh", "-c", 'echo attempt $TROUPE_JOB_ATTEMPT; [ "$TROUPE_JOB_ATTEMPT" = 2 ]')
+    job = submit(
+        cluster,
+        "--retries",
+        "1",
+        "--",
+        "sh",
+        "-c",
+        'echo attempt $TROUPE_JOB_ATTEMPT; [ "$TROUPE_JOB_ATTEMPT" = 2 ]',
+    )
     assert wait(job) == 0
-    assert logs(job) == ["attempt 2"] and cluster.run("job", "logs", "--previous", job).stdout.splitlines() == ["attempt 1"]
+    assert logs(job) == ["attempt 2"] and cluster.run(
+        "job", "logs", "--previous", job
+    ).stdout.splitlines() == ["attempt 1"]
     assert (shown(job)["attempt"], shown(job)["attempts_max"]) == (2, 2)
 
 
@@ -139,19 +202,32 @@ def test_an_id_used_before_is_the_same_job_or_refused_until_that_is_deleted(clus
     assert refused.returncode == 1 and "another content" in refused.stderr
     cluster.run("job", "delete", first)
     assert cluster.run("job", "show", first, ok=False).returncode == 2
-    assert submit(cluster, "--id", first, "--", "sh", "-c", "echo two") == first and wait(first) == 0
+    assert (
+        submit(cluster, "--id", first, "--", "sh", "-c", "echo two") == first and wait(first) == 0
+    )
     assert logs(first) == ["two"]
 
 
 def test_bad_input_is_refused_or_fails_with_its_cause(cluster: Home) -> None:
-    for args, text in ((("--", "no-such-command"), "there is no command no-such-command"), (("--",), "nothing to run"), (("--gpus", "64", "--", "true"), "64"),
-                       (("--id", "a b", "--", "true"), "is no id"), (("--after", "nobody", "--", "true"), "nobody"),
-                       (("--id", "a", "--idempotency-key", "b", "--", "true"), "one or the other")):
+    for args, text in (
+        (("--", "no-such-command"), "there is no command no-such-command"),
+        (("--",), "nothing to run"),
+        (("--gpus", "64", "--", "true"), "64"),
+        (("--id", "a b", "--", "true"), "is no id"),
+        (("--after", "nobody", "--", "true"), "nobody"),
+        (("--id", "a", "--idempotency-key", "b", "--", "true"), "one or the other"),
+    ):
         refused = cluster.run("job", "submit", *args, ok=False)
-        assert refused.returncode in (1, 2) and text in refused.stderr and "Traceback" not in refused.stderr, refused.stderr
+        assert (
+            refused.returncode in (1, 2)
+            and text in refused.stderr
+            and "Traceback" not in refused.stderr
+        ), refused.stderr
     for verb in ("show", "logs", "stop"):
         assert cluster.run("job", verb, "nobody", ok=False).returncode == 2
-    job = submit(cluster, "--env", "PIP_NO_INDEX=1", "--pip", "no-such-thing-anywhere==1.0", "--", "true")
+    job = submit(
+        cluster, "--env", "PIP_NO_INDEX=1", "--pip", "no-such-thing-anywhere==1.0", "--", "true"
+    )
     assert wait(job) == 1
     assert "No matching distribution found for no-such-thing-anywhere==1.0" in shown(job)["cause"]
     late = submit(cluster, "--timeout", "0.5", "--grace", "0", "--", "sleep", "1000")
@@ -163,8 +239,13 @@ def test_ctrl_c_ends_the_following_and_not_the_job(cluster: Home) -> None:
     eventually(lambda: logs(job) == ["early", "ready"], what="its lines")
     assert cluster.run("job", "delete", job, ok=False).returncode == 1, "it has not ended"
     assert cluster.run("job", "wait", "--timeout", "0.1", job, ok=False).returncode == 124
-    with subprocess.Popen([sys.executable, "-m", "troupe", "job", "logs", "-f", "--tail", "1", job], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-                          env={**os.environ}) as following:
+    with subprocess.Popen(
+        [sys.executable, "-m", "troupe", "job", "logs", "-f", "--tail", "1", job],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ},
+    ) as following:
         assert following.stdout is not None and following.stderr is not None
         assert following.stdout.readline() == "ready\n"
         following.send_signal(signal.SIGINT)
@@ -174,8 +255,12 @@ def test_ctrl_c_ends_the_following_and_not_the_job(cluster: Home) -> None:
     cluster.run("job", "stop", "--grace", "0", job)
 
 
-@pytest.mark.parametrize("code, state", [(0, "SUCCEEDED"), (1, "FAILED")], ids=["success", "failure"])
-def test_a_job_after_another_waits_for_its_success_and_fails_with_it(cluster: Home, tmp_path: Path, code: int, state: str) -> None:
+@pytest.mark.parametrize(
+    "code, state", [(0, "SUCCEEDED"), (1, "FAILED")], ids=["success", "failure"]
+)
+def test_a_job_after_another_waits_for_its_success_and_fails_with_it(
+    cluster: Home, tmp_path: Path, code: int, state: str
+) -> None:
     gate = tmp_path / "gate"
     os.mkfifo(gate)
     first = submit(cluster, "--", "sh", "-c", f"read line < {gate}; exit {code}")
@@ -188,4 +273,6 @@ def test_a_job_after_another_waits_for_its_success_and_fails_with_it(cluster: Ho
     assert shown(third)["state"] == state
     if code:
         assert "it was to start after" in shown(second)["cause"]
-        assert cluster.run("job", "submit", "--after", second, "--", "true", ok=False).returncode == 1
+        assert (
+            cluster.run("job", "submit", "--after", second, "--", "true", ok=False).returncode == 1
+        )

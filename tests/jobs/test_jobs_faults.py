@@ -28,12 +28,25 @@ class Cluster:
 
     def join(self, name: str) -> int:
         """Start a node with one CPU, and return the pid of its worker."""
-        joined = self.home.json("start", "--address", self.address, "--token-file", self.home.token(), "--node-name", name, "--num-cpus", "1", "--force-tcp")
+        joined = self.home.json(
+            "start",
+            "--address",
+            self.address,
+            "--token-file",
+            self.home.token(),
+            "--node-name",
+            name,
+            "--num-cpus",
+            "1",
+            "--force-tcp",
+        )
         return int(joined["pid"])
 
     def restart_head(self) -> None:
         os.kill(self.head["pid"], signal.SIGKILL)
-        eventually(lambda: not Path(f"/proc/{self.head['pid']}/exe").exists(), what="the head's end")
+        eventually(
+            lambda: not Path(f"/proc/{self.head['pid']}/exe").exists(), what="the head's end"
+        )
         self.head = self.home.json("start", "--head", "--no-worker")
 
 
@@ -41,7 +54,11 @@ class Cluster:
 def two_nodes(shared_home: Home) -> Iterator[Cluster]:
     made = Cluster(shared_home)
     troupe.init(made.address)
-    eventually(lambda: all(node["zygote_ready"] for node in troupe.state.list_nodes()), timeout=3 * TIMEOUT_S, what="the zygotes")
+    eventually(
+        lambda: all(node["zygote_ready"] for node in troupe.state.list_nodes()),
+        timeout=3 * TIMEOUT_S,
+        what="the zygotes",
+    )
     yield made
     troupe.shutdown()
 
@@ -60,7 +77,9 @@ print(troupe.get(kept.place.remote()), len(troupe.nodes()))
 """
 
 
-def test_a_job_on_another_host_comes_by_a_token_that_is_worth_nothing_after_it(two_nodes: Cluster, tmp_path: Path) -> None:
+def test_a_job_on_another_host_comes_by_a_token_that_is_worth_nothing_after_it(
+    two_nodes: Cluster, tmp_path: Path
+) -> None:
     client = JobSubmissionClient(two_nodes.address)
     script = tmp_path / "comes.py"
     script.write_text(COMES)
@@ -69,27 +88,47 @@ def test_a_job_on_another_host_comes_by_a_token_that_is_worth_nothing_after_it(t
     token, said = client.get_job_logs(job).splitlines()
     assert said == "still here 2"
     seen = client.get_job_info(job)
-    assert (seen.status, seen.entrypoint, seen.metadata, seen.driver_exit_code) == (JobStatus.SUCCEEDED, f"{sys.executable} {script}", {"team": "blue"}, 0)
+    assert (seen.status, seen.entrypoint, seen.metadata, seen.driver_exit_code) == (
+        JobStatus.SUCCEEDED,
+        f"{sys.executable} {script}",
+        {"team": "blue"},
+        0,
+    )
     file = tmp_path / "token"
     file.touch(mode=0o600)
     file.write_text(token)
     with pytest.raises((exceptions.JoinError, exceptions.ConnectionError)):
         connect.connect(two_nodes.address, str(file)).close()
     kept = troupe.get_actor("kept", namespace="jobs")
-    assert troupe.get(kept.place.remote()) == "still here", "a detached actor outlives the token it came by"
+    assert troupe.get(kept.place.remote()) == "still here", (
+        "a detached actor outlives the token it came by"
+    )
     troupe.kill(kept)
     assert client.delete_job(job) and job not in [each.submission_id for each in client.list_jobs()]
     with pytest.raises(RuntimeError, match="there is no job"):
         client.get_job_status(job)
 
 
-def test_a_job_outlives_its_head_and_those_who_wait_and_follow_do_too(two_nodes: Cluster, tmp_path: Path) -> None:
+def test_a_job_outlives_its_head_and_those_who_wait_and_follow_do_too(
+    two_nodes: Cluster, tmp_path: Path
+) -> None:
     gate, home = tmp_path / "gate", two_nodes.home
     os.mkfifo(gate)
-    running = home.run("job", "submit", "--", "sh", "-c", f"echo before; read line < {gate}; echo after; exit 5").stdout.strip()
-    waiting = home.run("job", "submit", "--cpus", "1", "--after", running, "--", "true").stdout.strip()
-    commands = [subprocess.Popen([sys.executable, "-m", "troupe", "job", *args], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-                for args in (("logs", "-f", running), ("wait", running))]
+    running = home.run(
+        "job", "submit", "--", "sh", "-c", f"echo before; read line < {gate}; echo after; exit 5"
+    ).stdout.strip()
+    waiting = home.run(
+        "job", "submit", "--cpus", "1", "--after", running, "--", "true"
+    ).stdout.strip()
+    commands = [
+        subprocess.Popen(
+            [sys.executable, "-m", "troupe", "job", *args],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        for args in (("logs", "-f", running), ("wait", running))
+    ]
     following, waited = commands
     assert following.stdout is not None and following.stdout.readline() == "before\n"
     eventually(lambda: _watchers(running) >= 2, what="both commands' watching")
@@ -106,7 +145,9 @@ def _watchers(job: str) -> int:
     return int(_jobs.find(connect.session_here(), job)["watchers"])
 
 
-def test_a_job_whose_node_is_killed_starts_again_elsewhere_or_fails_with_that_cause(two_nodes: Cluster, tmp_path: Path) -> None:
+def test_a_job_whose_node_is_killed_starts_again_elsewhere_or_fails_with_that_cause(
+    two_nodes: Cluster, tmp_path: Path
+) -> None:
     home = two_nodes.home
     command = f'touch {tmp_path}/$TROUPE_JOB_ATTEMPT; [ "$TROUPE_JOB_ATTEMPT" = 2 ] || sleep 1000'
     again = home.run("job", "submit", "--retries", "1", "--", "sh", "-c", command).stdout.strip()
@@ -117,7 +158,10 @@ def test_a_job_whose_node_is_killed_starts_again_elsewhere_or_fails_with_that_ca
     seen = _jobs.describe(_jobs.find(connect.session_here(), again))
     assert (seen["attempt"], seen["state"]) == (2, "SUCCEEDED") and seen["node"] != node
     lost = home.run("job", "submit", "--", "sleep", "1000").stdout.strip()
-    eventually(lambda: _jobs.describe(_jobs.find(connect.session_here(), lost))["state"] == "RUNNING", what="its start")
+    eventually(
+        lambda: _jobs.describe(_jobs.find(connect.session_here(), lost))["state"] == "RUNNING",
+        what="its start",
+    )
     os.kill(two_nodes.workers[seen["node"]], signal.SIGKILL)
     assert home.run("job", "wait", lost, ok=False, timeout=3 * TIMEOUT_S).returncode not in (0, 130)
     assert seen["node"] in _jobs.describe(_jobs.find(connect.session_here(), lost))["cause"]

@@ -51,23 +51,35 @@ print("all of it")
 """
 
 
-def test_a_script_written_for_ray_submits_jobs_by_class_and_command(cluster: Home, tmp_path: Path) -> None:
+def test_a_script_written_for_ray_submits_jobs_by_class_and_command(
+    cluster: Home, tmp_path: Path
+) -> None:
     script = tmp_path / "script.py"
     script.write_text(SCRIPT)
-    done = cluster.python(f"import os, sys; os.chdir({str(tmp_path)!r}); os.execv(sys.executable, [sys.executable, '-m', 'troupe', 'run-as', 'script.py'])")
+    done = cluster.python(
+        f"import os, sys; os.chdir({str(tmp_path)!r}); os.execv(sys.executable, [sys.executable, '-m', 'troupe', 'run-as', 'script.py'])"
+    )
     assert done.stdout.endswith("all of it\n"), done.stderr
     # Its command from a shell, without a script around it.
-    job = cluster.run("run-as", "ray", "job", "submit", "--", "sh", "-c", "which ray; exit 3", ok=False)
+    job = cluster.run(
+        "run-as", "ray", "job", "submit", "--", "sh", "-c", "which ray; exit 3", ok=False
+    )
     assert job.returncode == 3 and "ray-command" in job.stdout, job.stderr
 
 
 def test_arguments_that_cannot_be_meant_are_refused_before_anything_starts(cluster: Home) -> None:
     client = JobSubmissionClient()
     before = len(client.list_jobs())
-    for wrong, error in (({"entrypoint": ["true"]}, TypeError), ({"entrypoint": ""}, ValueError), ({"entrypoint": "true", "submission_id": "a/b"}, ValueError),
-                         ({"entrypoint": "true", "entrypoint_num_gpus": 0.5}, ValueError), ({"entrypoint": "true", "entrypoint_num_cpus": 1e6}, troupe.PlacementError),
-                         ({"entrypoint": "true", "metadata": {"a": 1}}, TypeError), ({"entrypoint": "true", "metadata": {"a": "b" * 5000}}, ValueError),
-                         ({"entrypoint": "true", "runtime_env": {"no_such_key": 1}}, ValueError)):
+    for wrong, error in (
+        ({"entrypoint": ["true"]}, TypeError),
+        ({"entrypoint": ""}, ValueError),
+        ({"entrypoint": "true", "submission_id": "a/b"}, ValueError),
+        ({"entrypoint": "true", "entrypoint_num_gpus": 0.5}, ValueError),
+        ({"entrypoint": "true", "entrypoint_num_cpus": 1e6}, troupe.PlacementError),
+        ({"entrypoint": "true", "metadata": {"a": 1}}, TypeError),
+        ({"entrypoint": "true", "metadata": {"a": "b" * 5000}}, ValueError),
+        ({"entrypoint": "true", "runtime_env": {"no_such_key": 1}}, ValueError),
+    ):
         with pytest.raises(error):
             client.submit_job(**wrong)
     assert len(client.list_jobs()) == before and JobStatus.PENDING == "PENDING"

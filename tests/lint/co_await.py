@@ -3,6 +3,7 @@
 Inside one co_await expression: a lambda with by-value captures, a braced aggregate, an initializer
 list. Name the object on the line above and move it. Opt out, with a reason: // co_await-ok: why
 """
+
 import re
 
 import tree
@@ -27,8 +28,11 @@ def expression_at(code: str, start: int) -> str:
 
 
 def captures_by_value(captures: str) -> bool:
-    return any(not item.strip().startswith("&") and item.strip() != "this"
-               for item in captures.split(",") if item.strip())
+    return any(
+        not item.strip().startswith("&") and item.strip() != "this"
+        for item in captures.split(",")
+        if item.strip()
+    )
 
 
 def check(text: str) -> list[tuple[int, str]]:
@@ -37,13 +41,13 @@ def check(text: str) -> list[tuple[int, str]]:
     for match in re.finditer(r"\bco_await\b", code):
         expression = expression_at(code, match.end())
         line = code.count("\n", 0, match.start()) + 1
-        nearby = "\n".join(lines[max(0, line - 2):line + expression.count("\n")])
+        nearby = "\n".join(lines[max(0, line - 2) : line + expression.count("\n")])
         if "co_await-ok:" in nearby:
             continue
         lambdas = list(LAMBDA.finditer(expression))
         if any(captures_by_value(m.group("captures")) for m in lambdas):
             found.append((line, "a lambda with by-value captures; name it above, then std::move"))
-        before_lambda = expression[:lambdas[0].start()] if lambdas else expression
+        before_lambda = expression[: lambdas[0].start()] if lambdas else expression
         if BRACES.search(before_lambda):
             found.append((line, "a braced temporary; name it above, then std::move"))
     return found
@@ -52,7 +56,11 @@ def check(text: str) -> list[tuple[int, str]]:
 def self_check() -> None:
     """The rule must still see what it is for."""
     bad = ["co_await f([s] { return s; });", "co_await open({.name = n});", "co_await g(T{1, 2});"]
-    good = ["co_await f(std::move(job));", "co_await f([&s] { return s; });", "co_await g(T(1, 2));"]
+    good = [
+        "co_await f(std::move(job));",
+        "co_await f([&s] { return s; });",
+        "co_await g(T(1, 2));",
+    ]
     assert all(check(text) for text in bad), "a broken shape is no longer seen"
     assert not any(check(text) for text in good), "a safe shape is refused"
 
@@ -60,7 +68,9 @@ def self_check() -> None:
 def main() -> None:
     self_check()
     paths = [p for p in tree.files(".h", ".cc") if "co_await" in p.read_text()]
-    findings = [f"{tree.relative(p)}:{line}: {why}" for p in paths for line, why in check(p.read_text())]
+    findings = [
+        f"{tree.relative(p)}:{line}: {why}" for p in paths for line, why in check(p.read_text())
+    ]
     tree.finish(findings, max(1, len(paths)))
 
 

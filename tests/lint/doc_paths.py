@@ -3,6 +3,7 @@
 A path is looked for from the root, from the document's folder and the one above it, and in the Python package. A name without its
 ending stands for a unit (`actors/net/call_door`), `core/actors*` for all that begin so.
 """
+
 import fnmatch
 import os
 import re
@@ -10,7 +11,13 @@ import re
 import tree
 
 # What exists when something runs or is installed, or is no path.
-ELSEWHERE = {"troupe/lib", "head/ca.key", "ray.io/node-id", "TROUPE_HOME/cache", "runtime/wire/messages.h"}
+ELSEWHERE = {
+    "troupe/lib",
+    "head/ca.key",
+    "ray.io/node-id",
+    "TROUPE_HOME/cache",
+    "runtime/wire/messages.h",
+}
 PACKAGE = "bindings/python/troupe"
 
 
@@ -23,14 +30,23 @@ def candidates(document: str, path: str) -> list[str]:
 
 def main() -> None:
     names = [tree.relative(path) for path in tree.files("")]
-    starts = {name[:end] for name in names for end in range(1, len(name) + 1) if end == len(name) or name[end] in "/._*"}
+    starts = {
+        name[:end]
+        for name in names
+        for end in range(1, len(name) + 1)
+        if end == len(name) or name[end] in "/._*"
+    }
     documents = [name for name in names if name.endswith(".md")]
     findings = []
     for document in documents:
         text = (tree.root() / document).read_text()
         for path in re.findall(r"`([A-Za-z_.][\w.-]*/[\w./*-]*)`", text):
             sought = candidates(document, path.rstrip("/"))
-            found = any(fnmatch.filter(names, each) for each in sought) if "*" in path else any(each in starts for each in sought)
+            found = (
+                any(fnmatch.filter(names, each) for each in sought)
+                if "*" in path
+                else any(each in starts for each in sought)
+            )
             if path not in ELSEWHERE and not found:
                 findings.append(f"{document}: `{path}` is not there")
     tree.finish(findings, len(documents))

@@ -5,6 +5,7 @@ two files' private names are one name. What two files need is shared; what only 
 
 Modules of tests likewise: a folder of tests is no package, so to a pytest that collects two of them, files of one name are one module.
 """
+
 import collections
 import pathlib
 import re
@@ -34,10 +35,14 @@ def statements(text: str) -> typing.Iterator[str]:
 
 def declared(statement: str) -> str | None:
     """The name a statement declares; a function's with its parameters' types, since overloads are different."""
-    if statement.startswith(("using ", "namespace ", "template", "TEST", "static_assert")) and not re.match(r"using \w+ =", statement):
+    if statement.startswith(
+        ("using ", "namespace ", "template", "TEST", "static_assert")
+    ) and not re.match(r"using \w+ =", statement):
         return None
-    for pattern in (r"(?:class|struct|enum class|enum|using)\s+(\w+)\s*(?:[:{=;]|final)",
-                    r"[^=({]*?\b(\w+)\s*(?:\[[^\]]*\])?\s*(?:=|\{|;)"):
+    for pattern in (
+        r"(?:class|struct|enum class|enum|using)\s+(\w+)\s*(?:[:{=;]|final)",
+        r"[^=({]*?\b(\w+)\s*(?:\[[^\]]*\])?\s*(?:=|\{|;)",
+    ):
         if found := re.match(pattern, statement):
             return found.group(1)
     if found := re.match(r"[^=({]*?\b(\w+)\s*(\(.*?\))\s*(?:const|noexcept)*\s*[{;:]", statement):
@@ -57,19 +62,28 @@ def alike_modules() -> list[str]:
     for path in tree.files(".py"):
         if path.name.startswith("test_") and not (path.parent / "__init__.py").exists():
             folders[path.name].append(tree.relative(path.parent))
-    return [f"{name} is in {', '.join(sorted(where))}: pytest takes them for one module, name them apart"
-            for name, where in sorted(folders.items()) if len(where) > 1]
+    return [
+        f"{name} is in {', '.join(sorted(where))}: pytest takes them for one module, name them apart"
+        for name, where in sorted(folders.items())
+        if len(where) > 1
+    ]
 
 
 def main() -> None:
-    paths = [path for path in tree.files(".cc") if not tree.relative(path).startswith(FOLDERS_LEFT_OUT)]
+    paths = [
+        path for path in tree.files(".cc") if not tree.relative(path).startswith(FOLDERS_LEFT_OUT)
+    ]
     holders = collections.defaultdict(set)
     for path in paths:
         for statement in statements(path.read_text()):
             if name := declared(statement):
                 holders[library_of(path), name].add(path.name)
-    findings = [f"{tree.relative(folder)}: {name} is in the unnamed namespaces of {', '.join(sorted(files))}: "
-                "share it, or name them apart" for (folder, name), files in sorted(holders.items()) if len(files) > 1] + alike_modules()
+    findings = [
+        f"{tree.relative(folder)}: {name} is in the unnamed namespaces of {', '.join(sorted(files))}: "
+        "share it, or name them apart"
+        for (folder, name), files in sorted(holders.items())
+        if len(files) > 1
+    ] + alike_modules()
     tree.finish(findings, len(paths))
 
 

@@ -5,6 +5,7 @@ is loaded, not that it is asked for by less. Those under `if TYPE_CHECKING:` do 
 get`, `troupe.get` after `import troupe`) is asked of the module that the package takes it from. Modules that import each other, however
 far around, are a finding with all of the circle's members.
 """
+
 import ast
 import pathlib
 
@@ -15,16 +16,45 @@ EXTENSION = "troupe._native"  # in C++, below all
 
 # Below all rooms: what each of them may use.
 ROOTS = (
-    "_after_import", "_background", "_bridge", "_callbacks", "_calls", "_checks", "_context", "_exception_pickles", "_identity", "_job",
-    "_pickled", "_rendezvous", "_strategies", "_tracebacks", "_typed", "_visible", "_waiting", "_words", "exceptions",
+    "_after_import",
+    "_background",
+    "_bridge",
+    "_callbacks",
+    "_calls",
+    "_checks",
+    "_context",
+    "_exception_pickles",
+    "_identity",
+    "_job",
+    "_pickled",
+    "_rendezvous",
+    "_strategies",
+    "_tracebacks",
+    "_typed",
+    "_visible",
+    "_waiting",
+    "_words",
+    "exceptions",
     "dag",  # public, and asks nothing of its nodes but what all calls have
 )
 # From below: a room, and what is in it: modules, and packages with all that is below them. What is in none is a face, above all.
 ROOMS = (
     ("roots", ROOTS),
     ("_cluster", ("_cluster",)),
-    ("stand_ins", ("ray_compat", "ray_compat._finder", "ray_compat._missing", "ray_compat._names", "ray_compat._starting",
-                   "ray_compat._words", "stand_ins", "stand_ins._finder", "stand_ins._packages")),
+    (
+        "stand_ins",
+        (
+            "ray_compat",
+            "ray_compat._finder",
+            "ray_compat._missing",
+            "ray_compat._names",
+            "ray_compat._starting",
+            "ray_compat._words",
+            "stand_ins",
+            "stand_ins._finder",
+            "stand_ins._packages",
+        ),
+    ),
     ("_code", ("_code",)),
     ("_actors", ("_actors",)),
     ("_tracking", ("_tracking",)),
@@ -82,8 +112,10 @@ class Module:
         while rest:
             node = rest.pop()
             found.append(node)
-            if isinstance(node, ast.If) and any(isinstance(each, ast.Name | ast.Attribute) and "TYPE_CHECKING" in ast.dump(each)
-                                                for each in [node.test]):
+            if isinstance(node, ast.If) and any(
+                isinstance(each, ast.Name | ast.Attribute) and "TYPE_CHECKING" in ast.dump(each)
+                for each in [node.test]
+            ):
                 rest += node.orelse
             else:
                 rest += ast.iter_child_nodes(node)
@@ -137,7 +169,7 @@ def imports(module: Module, known: set[str], where: dict[str, str]) -> list[tupl
             base = node.module or ""
             if node.level:
                 own = ["troupe", *filter(None, module.name.split("."))]
-                above = own[:len(own) - node.level + (1 if module.is_package else 0)]
+                above = own[: len(own) - node.level + (1 if module.is_package else 0)]
                 base = ".".join([*above, *filter(None, [node.module])])
             if base.split(".")[0] == "troupe":
                 for each in node.names:
@@ -150,13 +182,19 @@ def imports(module: Module, known: set[str], where: dict[str, str]) -> list[tupl
             else:
                 found.append(("?", node.lineno))
     for node in nodes:
-        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id in whole:
+        if (
+            isinstance(node, ast.Attribute)
+            and isinstance(node.value, ast.Name)
+            and node.value.id in whole
+        ):
             add(f"troupe.{node.attr}", node.lineno)
     return found
 
 
 def is_import_call(node: ast.Call) -> bool:
-    called = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
+    called = (
+        node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
+    )
     return called in ("import_module", "__import__")
 
 
@@ -177,8 +215,8 @@ def circles(graph: dict[str, set[str]]) -> list[list[str]]:
             elif other in stack:
                 low[name] = min(low[name], index[other])
         if low[name] == index[name]:
-            members = stack[stack.index(name):]
-            del stack[stack.index(name):]
+            members = stack[stack.index(name) :]
+            del stack[stack.index(name) :]
             if len(members) > 1 or name in graph.get(name, ()):
                 found.append(sorted(members))
 
@@ -190,12 +228,18 @@ def circles(graph: dict[str, set[str]]) -> list[list[str]]:
 
 def main() -> None:
     root = tree.root() / PACKAGE
-    modules = {each.name: each for each in (Module(path, root) for path in tree.files(".py") if path.is_relative_to(root))}
+    modules = {
+        each.name: each
+        for each in (Module(path, root) for path in tree.files(".py") if path.is_relative_to(root))
+    }
     order = {room: height for height, room in enumerate([*(room for room, _ in ROOMS), FACES])}
     where = names_of_the_package(modules[""]) if "" in modules else {}
     findings, upward = [], set()
-    findings += [f"{PACKAGE}: there is no module {name} any more: take it off this lint's lists"
-                 for name in (*(each for _, inside in ROOMS for each in inside), *LAZY, *BY_NAME) if name not in modules]
+    findings += [
+        f"{PACKAGE}: there is no module {name} any more: take it off this lint's lists"
+        for name in (*(each for _, inside in ROOMS for each in inside), *LAZY, *BY_NAME)
+        if name not in modules
+    ]
     graph: dict[str, set[str]] = {}
     for name, module in sorted(modules.items()):
         if name in LAZY:
@@ -203,16 +247,26 @@ def main() -> None:
         file = tree.relative(module.path)
         for target, line in imports(module, set(modules), where):
             if target == "?":
-                findings.append(f"{file}:{line}: imports by a name that is no literal, which hides what it imports")
+                findings.append(
+                    f"{file}:{line}: imports by a name that is no literal, which hides what it imports"
+                )
                 continue
             graph.setdefault(name, set()).add(target)
             if order[room_of(target)] > order[room_of(name)]:
                 upward.add((name, target))
                 if (name, target) not in LEFT:
-                    findings.append(f"{file}:{line}: {room_of(name)} may not import {room_of(target)} (troupe.{target})")
-    findings += [f"{importer} does not import {imported} any more: take it off LEFT" for importer, imported in sorted(LEFT - upward)]
+                    findings.append(
+                        f"{file}:{line}: {room_of(name)} may not import {room_of(target)} (troupe.{target})"
+                    )
+    findings += [
+        f"{importer} does not import {imported} any more: take it off LEFT"
+        for importer, imported in sorted(LEFT - upward)
+    ]
     for members in circles(graph):
-        findings.append("modules that import each other: " + ", ".join(f"troupe.{each}".rstrip(".") for each in members))
+        findings.append(
+            "modules that import each other: "
+            + ", ".join(f"troupe.{each}".rstrip(".") for each in members)
+        )
     tree.finish(findings, len(modules))
 
 

@@ -4,6 +4,7 @@ Folders: 30 units at most; a unit is a header with its source, or a Python modul
 most, of those with private state (names that end with `_`); plain data is exempt. What is over is listed in shape.ratchet with its
 size: it may shrink, never grow, and what has come under goes from the list.
 """
+
 import collections
 import json
 import pathlib
@@ -12,10 +13,14 @@ import re
 import tree
 
 UNITS_MAX, MEMBERS_MAX = 30, 20
-CLASS = re.compile(r"\b(?:class|struct)\s+(?:[A-Z_]+(?:\([^()]*\))?\s+)?([\w:]+)(?:\s+final)?\s*(?::[^;{(]*)?\{")
+CLASS = re.compile(
+    r"\b(?:class|struct)\s+(?:[A-Z_]+(?:\([^()]*\))?\s+)?([\w:]+)(?:\s+final)?\s*(?::[^;{(]*)?\{"
+)
 ANNOTATION = re.compile(r"\b(?:ABSL_\w+|alignas|__attribute__)\s*\((?:[^()]|\([^()]*\))*\)")
 MEMBER = re.compile(r"\b(\w+_)\s*(?:\[[^\]]*\])?\s*(?:=.*|\{.*\})?$", re.S)
-NO_MEMBER = re.compile(r"\s*(?:static|using|friend|typedef|return|enum|template|class \w+$|struct \w+$)\b")
+NO_MEMBER = re.compile(
+    r"\s*(?:static|using|friend|typedef|return|enum|template|class \w+$|struct \w+$)\b"
+)
 
 
 def end_of(code: str, opened: int) -> int:
@@ -49,10 +54,12 @@ def classes(text: str) -> list[tuple[str, int]]:
     """Each class with private state, and how many data members it has."""
     code, found = tree.code_only(text), []
     for match in CLASS.finditer(code):
-        body = code[match.end():end_of(code, match.end() - 1)]
+        body = code[match.end() : end_of(code, match.end() - 1)]
         members = set()
         for statement in statements(body):
-            statement = re.sub(r"^\s*(?:public|private|protected)\s*:", "", statement.strip()).strip()
+            statement = re.sub(
+                r"^\s*(?:public|private|protected)\s*:", "", statement.strip()
+            ).strip()
             name = MEMBER.search(statement)
             if name and not NO_MEMBER.match(statement) and not CLASS.match(statement + "{"):
                 members.add(name[1])
@@ -80,11 +87,15 @@ def main() -> None:
     found, findings = sizes(paths), []
     for name, (size, most, what) in found.items():
         if size > max(most, allowed.get(name, 0)):
-            findings.append(f"{name}: {size} {what}; the limit is {max(most, allowed.get(name, 0))}: split it")
+            findings.append(
+                f"{name}: {size} {what}; the limit is {max(most, allowed.get(name, 0))}: split it"
+            )
     for name, size in allowed.items():
         now, most, what = found.get(name, (0, 0, "anything"))
         if now < size:
-            findings.append(f"{name}: {now} {what}, and shape.ratchet says {size}: {'take it out' if now <= most else 'lower that'}")
+            findings.append(
+                f"{name}: {now} {what}, and shape.ratchet says {size}: {'take it out' if now <= most else 'lower that'}"
+            )
     tree.finish(findings, len(paths))
 
 

@@ -2,25 +2,62 @@
 
 A line may opt out of a rule with a reason: `lint-ok: the method under test is slow on purpose`.
 """
+
 import re
 
 import tree
 
 # (pattern, suffixes, what to do instead, path prefixes where it is right)
 RULES = [
-    (r"\basio::detached\b", (".h", ".cc"), "spawn through runtime/async/scope.h: detached swallows exceptions", ()),
-    (r"\bsleep_for\(|\busleep\(|\bsleep\(\d", (".h", ".cc"), "wait for an event with a deadline", ()),
+    (
+        r"\basio::detached\b",
+        (".h", ".cc"),
+        "spawn through runtime/async/scope.h: detached swallows exceptions",
+        (),
+    ),
+    (
+        r"\bsleep_for\(|\busleep\(|\bsleep\(\d",
+        (".h", ".cc"),
+        "wait for an event with a deadline",
+        (),
+    ),
     (r"\btime\.sleep\(", (".py",), "wait for an event with a deadline", ()),
-    (r"\bsystem_clock\b|\bsteady_clock::now\b", (".h", ".cc"), "the Clock seam (runtime/base/time.h)",
-     ("runtime/async/", "benchmarks/", "tests/")),
-    (r"\bstd::rand\b|\brandom_device\b", (".h", ".cc"), "the Random seam (runtime/base/random.h)", ("runtime/async/",)),
-    (r"\bpickle\.loads?\(", (".py",), "troupe's own loader: pickle only from authenticated peers, in one place",
-     ("bindings/python/troupe/", "tests/", "benchmarks/")),
-    (r"\b(TODO|FIXME|XXX|HACK)\b", (".h", ".cc", ".py"), "finish it, or leave it out", ("tests/lint/",)),
-    (r"\bnb::gil_scoped_\w+|\bPyGILState_Ensure\b|\bPyEval_RestoreThread\b", (".h", ".cc"), "bindings/support/gil.h: these end a thread that comes back at the exit",
-     ("bindings/support/gil.",)),
-    (r"#include <nanobind/", (".h", ".cc"), "bindings/support/nanobind.h: all files convert a type alike, for the linker keeps one conversion",
-     ("bindings/support/nanobind.h",)),
+    (
+        r"\bsystem_clock\b|\bsteady_clock::now\b",
+        (".h", ".cc"),
+        "the Clock seam (runtime/base/time.h)",
+        ("runtime/async/", "benchmarks/", "tests/"),
+    ),
+    (
+        r"\bstd::rand\b|\brandom_device\b",
+        (".h", ".cc"),
+        "the Random seam (runtime/base/random.h)",
+        ("runtime/async/",),
+    ),
+    (
+        r"\bpickle\.loads?\(",
+        (".py",),
+        "troupe's own loader: pickle only from authenticated peers, in one place",
+        ("bindings/python/troupe/", "tests/", "benchmarks/"),
+    ),
+    (
+        r"\b(TODO|FIXME|XXX|HACK)\b",
+        (".h", ".cc", ".py"),
+        "finish it, or leave it out",
+        ("tests/lint/",),
+    ),
+    (
+        r"\bnb::gil_scoped_\w+|\bPyGILState_Ensure\b|\bPyEval_RestoreThread\b",
+        (".h", ".cc"),
+        "bindings/support/gil.h: these end a thread that comes back at the exit",
+        ("bindings/support/gil.",),
+    ),
+    (
+        r"#include <nanobind/",
+        (".h", ".cc"),
+        "bindings/support/nanobind.h: all files convert a type alike, for the linker keeps one conversion",
+        ("bindings/support/nanobind.h",),
+    ),
     (r"#include <boost/asio\.hpp>", (".h", ".cc"), "the part of asio that is used", ()),
     (r"^\s*except:\s*$", (".py",), "name the exception", ()),
 ]

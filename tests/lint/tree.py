@@ -1,4 +1,5 @@
 """What the lint rules share: the files of the tree and how a finding is printed."""
+
 import pathlib
 import re
 import subprocess
@@ -6,7 +7,9 @@ import sys
 
 CPP_ROOTS = ("runtime", "placement", "head", "worker", "actors", "bindings", "tests", "benchmarks")
 
-NOT_CODE = re.compile(r'//[^\n]*|/\*.*?\*/|R"\((?:.*?)\)"|"(?:\\.|[^"\\\n])*"|(?<!\w)\'(?:\\.|[^\'\\\n])*\'', re.S)
+NOT_CODE = re.compile(
+    r'//[^\n]*|/\*.*?\*/|R"\((?:.*?)\)"|"(?:\\.|[^"\\\n])*"|(?<!\w)\'(?:\\.|[^\'\\\n])*\'', re.S
+)
 
 
 def code_only(text: str) -> str:
@@ -20,9 +23,16 @@ def root() -> pathlib.Path:
 
 def files(*suffixes: str) -> list[pathlib.Path]:
     """Files git tracks or would track, with one of these suffixes, sorted."""
-    listed = subprocess.run(["git", "ls-files", "-co", "--exclude-standard"], cwd=root(),
-                            check=True, capture_output=True, text=True).stdout.split("\n")
-    return sorted(root() / name for name in listed if name.endswith(suffixes) and (root() / name).is_file())
+    listed = subprocess.run(
+        ["git", "ls-files", "-co", "--exclude-standard"],
+        cwd=root(),
+        check=True,
+        capture_output=True,
+        text=True,
+    ).stdout.split("\n")
+    return sorted(
+        root() / name for name in listed if name.endswith(suffixes) and (root() / name).is_file()
+    )
 
 
 def relative(path: pathlib.Path) -> str:

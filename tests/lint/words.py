@@ -1,4 +1,5 @@
 """Names say what a thing is: no class is called Manager, Helper or Util."""
+
 import re
 
 import tree

@@ -7,6 +7,7 @@ need in turn, and the extension must look there first.
     needed.py FILE...                  programs, or an extension in its build tree
     needed.py --installed PACKAGE      the folder troupe/ of an installation
 """
+
 from __future__ import annotations
 
 import argparse
@@ -15,25 +16,36 @@ import re
 import subprocess
 import sys
 
-SYSTEM = re.compile(r"(libc|libm|libdl|libpthread|libstdc\+\+|libgcc_s|ld-linux-[\w-]+|libssl|libcrypto)\.so(\.\d+)*")
+SYSTEM = re.compile(
+    r"(libc|libm|libdl|libpthread|libstdc\+\+|libgcc_s|ld-linux-[\w-]+|libssl|libcrypto)\.so(\.\d+)*"
+)
 OPENSSL = {"libssl.so.3", "libcrypto.so.3"}
 CARRIED = re.compile(r"lib(capnp|kj)-[\d.]+\.so|libabsl_\w+\.so\.\d+")
 
 
 def dynamic(path: pathlib.Path) -> tuple[list[str], list[str]]:
     """The NEEDED names of an ELF file and its run-time search paths."""
-    text = subprocess.run(["readelf", "-dW", path], check=True, capture_output=True, text=True).stdout
-    return re.findall(r"\(NEEDED\).*\[(.*)\]", text), re.findall(r"\(R(?:UN)?PATH\).*\[(.*)\]", text)
+    text = subprocess.run(
+        ["readelf", "-dW", path], check=True, capture_output=True, text=True
+    ).stdout
+    return re.findall(r"\(NEEDED\).*\[(.*)\]", text), re.findall(
+        r"\(R(?:UN)?PATH\).*\[(.*)\]", text
+    )
 
 
 def faults_of(path: pathlib.Path, *, carries: bool) -> list[str]:
     """What is wrong with one file's own entries."""
     needed, search = dynamic(path)
-    faults = [f"{path} needs {name}, which another distribution lacks: link it statically (cmake/Dependencies.cmake)"
-              for name in needed
-              if not SYSTEM.fullmatch(name) and not (carries and CARRIED.fullmatch(name))]
-    faults += [f"{path} needs {name}, not OpenSSL 3" for name in needed
-               if name.startswith(("libssl", "libcrypto")) and name not in OPENSSL]
+    faults = [
+        f"{path} needs {name}, which another distribution lacks: link it statically (cmake/Dependencies.cmake)"
+        for name in needed
+        if not SYSTEM.fullmatch(name) and not (carries and CARRIED.fullmatch(name))
+    ]
+    faults += [
+        f"{path} needs {name}, not OpenSSL 3"
+        for name in needed
+        if name.startswith(("libssl", "libcrypto")) and name not in OPENSSL
+    ]
     expected = ["$ORIGIN/lib"] if carries else []
     if search != expected:
         faults.append(f"{path} looks for libraries in {search}; it should be {expected}")
@@ -59,12 +71,18 @@ def faults_of_installed(package: pathlib.Path) -> list[str]:
                 wanted.append(carried[name])
             else:
                 faults.append(f"{package}/lib has no {name}, which the extension needs")
-    faults += [f"{package}/lib/{name} is carried, and nothing needs it" for name in carried if name not in seen]
+    faults += [
+        f"{package}/lib/{name} is carried, and nothing needs it"
+        for name in carried
+        if name not in seen
+    ]
     return faults
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("files", nargs="*", type=pathlib.Path)
     parser.add_argument("--installed", type=pathlib.Path)
     given = parser.parse_args()

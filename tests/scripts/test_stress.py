@@ -1,4 +1,5 @@
 """The table of scripts/stress, of reports that pytest and ctest wrote (recorded/)."""
+
 from __future__ import annotations
 
 import sys
@@ -18,7 +19,10 @@ def test_the_table_says_which_test_failed_in_which_runs() -> None:
         assert len(failed) == len(set(failed)) == 4, "a test and its teardown are one"
     rows = tally.table().splitlines()
     assert rows[0].split() == ["runs", "failed", "median", "s", "most", "s", "test"]
-    assert any(row.split()[:2] == ["2", "1,2"] and row.endswith("test_toy.py::test_bad[b c]") for row in rows)
+    assert any(
+        row.split()[:2] == ["2", "1,2"] and row.endswith("test_toy.py::test_bad[b c]")
+        for row in rows
+    )
     assert any(row.split()[:2] == ["2", "-"] and row.endswith("test_good") for row in rows)
     assert rows[-1] == "2 of 6 tests passed every run; 1 skipped"
 
@@ -32,7 +36,9 @@ def test_the_table_takes_ctest_s_reports_too() -> None:
 def test_of_many_tests_those_that_failed_and_the_slowest_are_shown() -> None:
     tally = stress.Tally()
     cases = "".join(f'<testcase name="t{i}" time="{i}"/>' for i in range(100))
-    tally.add(1, f'<testsuite>{cases}<testcase name="bad" time="0"><failure/></testcase></testsuite>')
+    tally.add(
+        1, f'<testsuite>{cases}<testcase name="bad" time="0"><failure/></testcase></testsuite>'
+    )
     rows = tally.table().splitlines()
     assert rows[1].endswith("bad") and rows[2].endswith("t99") and len(rows) == 2 + stress.ROWS_MAX
 

@@ -5,6 +5,7 @@
 Begins the sweep FOLDER/sweep, or goes on with it, on the cluster of TROUPE_ADDRESS. Each trial writes down, in FOLDER/said, what it is about to
 report and what it was answered: a witness that does not come from the engine. Every second report has a checkpoint.
 """
+
 from __future__ import annotations
 
 import os
@@ -49,11 +50,22 @@ def train(config: dict[str, Any]) -> None:
         with torch.no_grad():
             accuracy = (net(x).argmax(1) == y).float().mean().item()
         token = uuid.uuid4().hex
-        metrics = {"accuracy": accuracy, "epoch": epoch, "token": token, "lr": config["lr"], "process": os.getpid()}
+        metrics = {
+            "accuracy": accuracy,
+            "epoch": epoch,
+            "token": token,
+            "lr": config["lr"],
+            "process": os.getpid(),
+        }
         said(config["folder"], trial, "reports", token, epoch)
         if epoch % 2 == config["saves"]:
             with tempfile.TemporaryDirectory() as own:
-                numpy.savez(os.path.join(own, "state.npz"), epoch=epoch, token=token, **{name: each.numpy() for name, each in net.state_dict().items()})
+                numpy.savez(
+                    os.path.join(own, "state.npz"),
+                    epoch=epoch,
+                    token=token,
+                    **{name: each.numpy() for name, each in net.state_dict().items()},
+                )
                 tune.report(metrics, checkpoint=tune.Checkpoint.from_directory(own))
         else:
             tune.report(metrics)
@@ -68,13 +80,31 @@ def said(folder: str, trial: str, *words: object) -> None:
 
 def swept(folder: Path, which: str, seed: int) -> tune.SweepFunction:
     """The sweep, as it is begun."""
-    scheduler: Any = tune.schedulers.ASHAScheduler(type="promotion", max_t=EPOCHS[which], reduction_factor=3)
+    scheduler: Any = tune.schedulers.ASHAScheduler(
+        type="promotion", max_t=EPOCHS[which], reduction_factor=3
+    )
     if which == "population":
         scheduler = tune.schedulers.PopulationBasedTraining(
-            time_attr="training_iteration", perturbation_interval=2, hyperparam_mutations={"lr": tune.loguniform(1e-3, 1.0)}, seed=seed)
+            time_attr="training_iteration",
+            perturbation_interval=2,
+            hyperparam_mutations={"lr": tune.loguniform(1e-3, 1.0)},
+            seed=seed,
+        )
 
-    @tune.sweep(remote=True, trials=TRIALS[which], metric="accuracy", mode="max", space={"lr": tune.loguniform(1e-4, 1.0)}, stop_early=scheduler, seed=seed,
-                max_failures=100, keep=1, name=NAME, storage=folder, quiet=True)
+    @tune.sweep(
+        remote=True,
+        trials=TRIALS[which],
+        metric="accuracy",
+        mode="max",
+        space={"lr": tune.loguniform(1e-4, 1.0)},
+        stop_early=scheduler,
+        seed=seed,
+        max_failures=100,
+        keep=1,
+        name=NAME,
+        storage=folder,
+        quiet=True,
+    )
     def digits(**config: Any) -> None:
         train(config)
 
@@ -94,7 +124,11 @@ def write_digits(folder: Path) -> None:
 def main() -> None:
     """Runs the sweep to its end, or has a process of the cluster run it."""
     folder, which, how, seed = Path(sys.argv[1]), sys.argv[2], sys.argv[3], int(sys.argv[4])
-    constants = {"folder": str(folder), "epochs": EPOCHS[which], "saves": {"promotion": 1, "population": 0}[which]}
+    constants = {
+        "folder": str(folder),
+        "epochs": EPOCHS[which],
+        "saves": {"promotion": 1, "population": 0}[which],
+    }
     if how == "submit":
         print(swept(folder, which, seed).submit(**constants).name, flush=True)
         return

@@ -3,6 +3,7 @@
 Method: a model of its own, of plain dicts, that takes the rows one after the other; the engine's own ledger takes them once more for what its
 scheduler decides. Nothing of what is wrong ends the check: all of it is told.
 """
+
 from __future__ import annotations
 
 from collections import Counter
@@ -80,20 +81,39 @@ class Checker:
 
     def _start(self, row: dict, trial: Seen) -> None:
         if trial.runs or row["attempt"] != trial.attempt + 1:
-            self._say("G3", f"attempt {row['attempt']} of {row['trial']} starts while attempt {trial.attempt} {'runs' if trial.runs else 'was the last'}")
+            self._say(
+                "G3",
+                f"attempt {row['attempt']} of {row['trial']} starts while attempt {trial.attempt} {'runs' if trial.runs else 'was the last'}",
+            )
         base, number = trial.base if trial.base is not None else (None, 0)
         if row["number"] != number or (tuple(row["base"]) if row["base"] else None) != base:
-            self._say("G3", f"{row} does not go on from {base}, report {number}: it loses more than what came after its latest checkpoint")
+            self._say(
+                "G3",
+                f"{row} does not go on from {base}, report {number}: it loses more than what came after its latest checkpoint",
+            )
         if base is not None and base not in self.there:
             self._say("G6", f"{row['trial']} starts from {base}, which was dropped")
         trial.runs, trial.attempt, trial.sequence, trial.number = True, row["attempt"], 0, number
 
     def _report(self, row: dict, trial: Seen) -> None:
         name, token = row["trial"], row["metrics"]["token"]
-        if not trial.runs or (row["attempt"], row["sequence"], row["number"]) != (trial.attempt, trial.sequence + 1, trial.number + 1):
-            self._say("G1", f"{name}: report {row['number']} ({row['attempt']}, {row['sequence']}) after {trial.number} ({trial.attempt}, {trial.sequence})")
-        if row["metrics"]["training_iteration"] != row["number"] or row["metrics"]["epoch"] != row["number"]:
-            self._say("G1", f"{name}: report {row['number']} is iteration {row['metrics']['training_iteration']}, epoch {row['metrics']['epoch']}")
+        if not trial.runs or (row["attempt"], row["sequence"], row["number"]) != (
+            trial.attempt,
+            trial.sequence + 1,
+            trial.number + 1,
+        ):
+            self._say(
+                "G1",
+                f"{name}: report {row['number']} ({row['attempt']}, {row['sequence']}) after {trial.number} ({trial.attempt}, {trial.sequence})",
+            )
+        if (
+            row["metrics"]["training_iteration"] != row["number"]
+            or row["metrics"]["epoch"] != row["number"]
+        ):
+            self._say(
+                "G1",
+                f"{name}: report {row['number']} is iteration {row['metrics']['training_iteration']}, epoch {row['metrics']['epoch']}",
+            )
         trial.sequence, trial.number = row["sequence"], row["number"]
         trial.counts.append((row["number"], token))
         self.tokens[token] += 1
@@ -121,7 +141,10 @@ class Checker:
     def _exploit(self, row: dict, trial: Seen) -> None:
         donor = (row["donor"], row["checkpoint"])
         if donor not in self.there or self.there[donor][0] != row["number"]:
-            self._say("G6", f"{row['trial']} is to go on from {donor}, report {row['number']}, and there is {self.there.get(donor)}")
+            self._say(
+                "G6",
+                f"{row['trial']} is to go on from {donor}, report {row['number']}, and there is {self.there.get(donor)}",
+            )
         trial.base = (donor, row["number"])
         self._leave_off(trial)
 
@@ -130,7 +153,11 @@ class Checker:
         if key not in self.there:
             self._say("G6", f"{key} is dropped, and was not there")
         self.there.pop(key, None)
-        needs = [name for name, each in self.trials.items() if not each.ended and each.base is not None and each.base[0] == key]
+        needs = [
+            name
+            for name, each in self.trials.items()
+            if not each.ended and each.base is not None and each.base[0] == key
+        ]
         if needs:
             self._say("G6", f"{key} is dropped, from which {', '.join(needs)} would go on")
 
@@ -147,7 +174,11 @@ def of_rows(rows: Sequence[dict[str, Any]], planned: int) -> tuple[Checker, list
     if len(checker.trials) != planned:
         wrong.append(f"G3: {len(checker.trials)} trials, and {planned} were asked for")
     wrong += [f"G3: {name} has no end" for name, trial in checker.trials.items() if not trial.ended]
-    wrong += [f"G1: the report {token} is counted {count} times" for token, count in checker.tokens.items() if count > 1]
+    wrong += [
+        f"G1: the report {token} is counted {count} times"
+        for token, count in checker.tokens.items()
+        if count > 1
+    ]
     return checker, wrong
 
 
@@ -182,8 +213,14 @@ def of_witnesses(said: Path, checker: Checker) -> list[str]:
             if what == "reports":
                 reported.add(token)
             elif not checker.tokens[token]:
-                wrong.append(f"G1: {path.name} was answered for its epoch {epoch}, {token}, and the journal does not have that")
-    wrong += [f"G1: the journal has {token}, which nobody reported" for token in checker.tokens if token not in reported]
+                wrong.append(
+                    f"G1: {path.name} was answered for its epoch {epoch}, {token}, and the journal does not have that"
+                )
+    wrong += [
+        f"G1: the journal has {token}, which nobody reported"
+        for token in checker.tokens
+        if token not in reported
+    ]
     return wrong
 
 
@@ -194,19 +231,32 @@ def of_decisions(folder: Path, rows: Sequence[dict[str, Any]]) -> list[str]:
 
     kept = Tuner.restore(folder, print)
     decide = deciders.of(kept._tune, kept._space, None)
-    ledger = Ledger(Rules(metric=decide.metric, mode=decide.mode or Mode.MAX), decide.scheduler, Conditions(), lambda told: None)
+    ledger = Ledger(
+        Rules(metric=decide.metric, mode=decide.mode or Mode.MAX),
+        decide.scheduler,
+        Conditions(),
+        lambda told: None,
+    )
     wrong: list[str] = []
     expected: list[Action] = []
     for place, row in enumerate(rows):
         if row["kind"] in ("start", "report", "trial", "begin") and expected:
-            wrong.append(f"G10: before row {place + 1}, {row['kind']}, these were decided and did not come: {expected}")
+            wrong.append(
+                f"G10: before row {place + 1}, {row['kind']}, these were decided and did not come: {expected}"
+            )
             expected = []
         left = [each for each in expected if not _is_done_by(each, row)]
         if row["kind"] in ("pause", "exploit") and len(left) == len(expected):
             wrong.append(f"G10: row {place + 1} was not decided: {row}")
         expected = left
-        if row["kind"] == "want" and not any(isinstance(choice := decide.scheduler.choose(can), Resume) and choice.trial == row["trial"] for can in (True, False)):
-            wrong.append(f"G10: row {place + 1} wants {row['trial']} again, and the scheduler does not")
+        if row["kind"] == "want" and not any(
+            isinstance(choice := decide.scheduler.choose(can), Resume)
+            and choice.trial == row["trial"]
+            for can in (True, False)
+        ):
+            wrong.append(
+                f"G10: row {place + 1} wants {row['trial']} again, and the scheduler does not"
+            )
         came = ledger.apply(row)
         expected += [each for each in came.actions if not ledger.trials[each.trial].end]
     return wrong
@@ -220,8 +270,12 @@ def _is_done_by(action: Action, row: dict[str, Any]) -> bool:
         return row["kind"] == "end"
     if isinstance(action, Pause):
         return row["kind"] in ("pause", "end")
-    return isinstance(action, Exploit) and row["kind"] == "exploit" and (row["donor"], row["number"], row["config"], row["why"]) == (
-        action.donor, action.donor_report, dict(action.config), action.why)
+    return (
+        isinstance(action, Exploit)
+        and row["kind"] == "exploit"
+        and (row["donor"], row["number"], row["config"], row["why"])
+        == (action.donor, action.donor_report, dict(action.config), action.why)
+    )
 
 
 def violations(folder: Path, said: Path, planned: int) -> list[str]:
@@ -229,4 +283,9 @@ def violations(folder: Path, said: Path, planned: int) -> list[str]:
     rows = rows_in(folder)
     checker, wrong = of_rows(rows, planned)
     trial_name = view.about_of(folder)["trial_name"]
-    return wrong + of_folder(folder, checker, trial_name) + of_witnesses(said, checker) + of_decisions(folder, rows)
+    return (
+        wrong
+        + of_folder(folder, checker, trial_name)
+        + of_witnesses(said, checker)
+        + of_decisions(folder, rows)
+    )

@@ -7,6 +7,7 @@ is told. The sweep has to come to its end; journal_checks.py says whether G1 to 
 
     python tests/sweeps/sweep_kills.py --rounds 10 [--seed 1] [--kills 6] [--output FILE]
 """
+
 from __future__ import annotations
 
 import argparse
@@ -79,13 +80,27 @@ class Round:
     def _add_node(self) -> None:
         self.made += 1
         name = f"n{self.made}"
-        self.nodes[name] = self.home.json("start", "--address", self.head["address"], "--token-file", self.token, "--node-name", name, "--num-cpus", str(CPUS),
-                                          *(["--force-tcp"] if self.made % 2 else []))["pid"]
+        self.nodes[name] = self.home.json(
+            "start",
+            "--address",
+            self.head["address"],
+            "--token-file",
+            self.token,
+            "--node-name",
+            name,
+            "--num-cpus",
+            str(CPUS),
+            *(["--force-tcp"] if self.made % 2 else []),
+        )["pid"]
 
     def _run_program(self) -> None:
         script = Path(__file__).with_name("digits_sweep.py")
-        self.program = subprocess.Popen([sys.executable, str(script), str(self.folder), self.which, self.how, str(self.seed)], stdout=subprocess.PIPE,
-                                        stderr=subprocess.PIPE, text=True)
+        self.program = subprocess.Popen(
+            [sys.executable, str(script), str(self.folder), self.which, self.how, str(self.seed)],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
 
     def epochs(self) -> int:
         """How many trials have begun to report, so far."""
@@ -100,12 +115,26 @@ class Round:
     def kill_after_a_while(self) -> None:
         """One thing, or two, at a random moment; nothing where the sweep is over by then."""
         goal = self.epochs() + self.draw.randint(0, EPOCHS_BETWEEN_MAX)
-        eventually(lambda: self.epochs() >= goal or self.over(), timeout=END_S, what=self.told(f"epoch {goal}"))
-        threading.Event().wait(self.draw.uniform(0, PAUSE_MAX_S))  # lint-ok: the moment is random, within whatever trials and engine do
-        kinds = self.draw.sample(sorted(set(KINDS)), 2) if self.draw.random() < TWO_AT_ONCE else [self.draw.choice(KINDS)]
-        kinds.sort(key=lambda kind: kind != "head")  # it is started again first: a node joins what is there
+        eventually(
+            lambda: self.epochs() >= goal or self.over(),
+            timeout=END_S,
+            what=self.told(f"epoch {goal}"),
+        )
+        threading.Event().wait(
+            self.draw.uniform(0, PAUSE_MAX_S)
+        )  # lint-ok: the moment is random, within whatever trials and engine do
+        kinds = (
+            self.draw.sample(sorted(set(KINDS)), 2)
+            if self.draw.random() < TWO_AT_ONCE
+            else [self.draw.choice(KINDS)]
+        )
+        kinds.sort(
+            key=lambda kind: kind != "head"
+        )  # it is started again first: a node joins what is there
         if not self.over():
-            mend = [done for kind in kinds if (done := getattr(self, f"_kill_{kind}")()) is not None]
+            mend = [
+                done for kind in kinds if (done := getattr(self, f"_kill_{kind}")()) is not None
+            ]
             for each in mend:
                 each()
 
@@ -120,7 +149,11 @@ class Round:
     def _kill_trial(self) -> None:
         if not (self.sweep / "sweep.db").exists():
             return
-        there = [trial for trial in view.of(self.sweep).trials.values() if trial.phase is Phase.RUNNING and _lives(trial.where.get("pid"))]
+        there = [
+            trial
+            for trial in view.of(self.sweep).trials.values()
+            if trial.phase is Phase.RUNNING and _lives(trial.where.get("pid"))
+        ]
         if there:
             chosen = self.draw.choice(there)
             self._killed(f"trial {chosen.id}", chosen.where["pid"])
@@ -154,19 +187,31 @@ class Round:
         eventually(self.over, timeout=END_S, what=self.told("the end of the sweep"))
         if self.program is not None:
             out, error = self.program.communicate()
-            assert out == f"{digits_sweep.TRIALS[self.which]} 0\n", f"{self.told('')}: the program ended with {self.program.returncode}\n{out}\n{error}"
+            assert out == f"{digits_sweep.TRIALS[self.which]} 0\n", (
+                f"{self.told('')}: the program ended with {self.program.returncode}\n{out}\n{error}"
+            )
 
     def told(self, what: str) -> str:
         """In the words of an error."""
-        return f"{what} (seed {self.seed}, {self.which}, {self.how}, killed: {', '.join(self.kills)})"
+        return (
+            f"{what} (seed {self.seed}, {self.which}, {self.how}, killed: {', '.join(self.kills)})"
+        )
 
     def check(self) -> list[str]:
         """What does not hold."""
-        wrong = journal_checks.violations(self.sweep, self.folder / "said", digits_sweep.TRIALS[self.which])
-        failed = collections.Counter(row["trial"] for row in journal_checks.rows_in(self.sweep) if row["kind"] == "fail" and row["counts"])
+        wrong = journal_checks.violations(
+            self.sweep, self.folder / "said", digits_sweep.TRIALS[self.which]
+        )
+        failed = collections.Counter(
+            row["trial"]
+            for row in journal_checks.rows_in(self.sweep)
+            if row["kind"] == "fail" and row["counts"]
+        )
         for trial, count in failed.items():
             if count > self.kills.count(f"trial {trial}"):
-                wrong.append(f"G3: {trial} has {count} failures that count, and was killed {self.kills.count(f'trial {trial}')} times")
+                wrong.append(
+                    f"G3: {trial} has {count} failures that count, and was killed {self.kills.count(f'trial {trial}')} times"
+                )
         return wrong
 
 
@@ -174,7 +219,9 @@ def _lives(pid: Any) -> bool:
     return pid is not None and running(pid)
 
 
-def run_round(home: Home, folder: Path, which: str, how: str, seed: int, kills: int) -> dict[str, Any]:
+def run_round(
+    home: Home, folder: Path, which: str, how: str, seed: int, kills: int
+) -> dict[str, Any]:
     """One round: what was killed, what does not hold."""
     began = time.monotonic()
     one = Round(home, folder, which, how, seed)
@@ -188,7 +235,14 @@ def run_round(home: Home, folder: Path, which: str, how: str, seed: int, kills: 
         if one.program is not None and one.program.poll() is None:
             one.program.kill()
             one.program.communicate()
-    return {"seed": seed, "scheduler": which, "engine": how, "kills": one.kills, "seconds": round(time.monotonic() - began, 1), "violations": wrong}
+    return {
+        "seed": seed,
+        "scheduler": which,
+        "engine": how,
+        "kills": one.kills,
+        "seconds": round(time.monotonic() - began, 1),
+        "violations": wrong,
+    }
 
 
 def main() -> int:
@@ -200,19 +254,33 @@ def main() -> int:
     options = parser.parse_args()
     rounds = []
     for seed in range(options.seed, options.seed + options.rounds):
-        with tempfile.TemporaryDirectory(prefix="sweep-kills-", ignore_cleanup_errors=True) as folder:
+        with tempfile.TemporaryDirectory(
+            prefix="sweep-kills-", ignore_cleanup_errors=True
+        ) as folder:
             os.environ.pop("TROUPE_ADDRESS", None)
             (Path(folder) / "sweeps").mkdir()
             try:
                 with _home(Path(folder) / "home") as home:
-                    one = run_round(home, Path(folder) / "sweeps", ("promotion", "population")[seed % 2], ("fit", "submit")[seed // 2 % 2], seed, options.kills)
+                    one = run_round(
+                        home,
+                        Path(folder) / "sweeps",
+                        ("promotion", "population")[seed % 2],
+                        ("fit", "submit")[seed // 2 % 2],
+                        seed,
+                        options.kills,
+                    )
             except AssertionError as error:
                 one = {"seed": seed, "kills": [], "violations": [str(error)]}
         print(json.dumps(one), flush=True)
         rounds.append(one)
     killed = collections.Counter(each.partition(" ")[0] for one in rounds for each in one["kills"])
-    result = {"rounds": len(rounds), "first_seed": options.seed, "kills": dict(sorted(killed.items())),
-              "seconds": round(sum(one.get("seconds", 0.0) for one in rounds), 1), "violations": {one["seed"]: one["violations"] for one in rounds if one["violations"]}}
+    result = {
+        "rounds": len(rounds),
+        "first_seed": options.seed,
+        "kills": dict(sorted(killed.items())),
+        "seconds": round(sum(one.get("seconds", 0.0) for one in rounds), 1),
+        "violations": {one["seed"]: one["violations"] for one in rounds if one["violations"]},
+    }
     print(json.dumps(result, indent=2))
     if options.output:
         options.output.write_text(json.dumps(result, indent=2) + "\n")

@@ -2,6 +2,7 @@
 
 Method: real commands beside a real cluster; trials wait for files, so that a command finds the sweep as the test wants it.
 """
+
 from __future__ import annotations
 
 import csv
@@ -28,7 +29,7 @@ from troupe.tune._journal import view
 
 cloudpickle.register_pickle_by_value(sys.modules[__name__])
 
-PROGRAM = '''
+PROGRAM = """
 import sys, time
 from pathlib import Path
 from troupe import tune
@@ -43,7 +44,7 @@ def train(a, go):
     tune.report({"x": 10 * a})
 
 train.sweep(go=str(folder / "go"))
-'''
+"""
 
 
 class Sweep:
@@ -52,7 +53,16 @@ class Sweep:
     def __init__(self, home: Home, folder: Path, name: str) -> None:
         self.home, self.folder, self.name = home, folder, name
 
-        @tune.sweep(remote=True, metric="x", mode="max", space={"a": tune.grid_search([1, 2, 3])}, storage=folder, name=name, cpus=0.1, max_concurrent=2)
+        @tune.sweep(
+            remote=True,
+            metric="x",
+            mode="max",
+            space={"a": tune.grid_search([1, 2, 3])},
+            storage=folder,
+            name=name,
+            cpus=0.1,
+            max_concurrent=2,
+        )
         def train(a: int, folder: str, call: Any = len) -> None:
             import time
 
@@ -68,13 +78,20 @@ class Sweep:
         self.at(running=2)
 
     def at(self, **counts: int) -> None:
-        eventually(lambda: all(self.handle.status()["trials"][name] == count for name, count in counts.items()), what=f"{counts} of {self.name}")
+        eventually(
+            lambda: all(
+                self.handle.status()["trials"][name] == count for name, count in counts.items()
+            ),
+            what=f"{counts} of {self.name}",
+        )
 
     def go(self) -> None:
         (self.folder / "go").touch()
 
     def run(self, command: str, *args: str, ok: bool = True) -> subprocess.CompletedProcess:
-        return self.home.run("sweep", command, self.name, "--storage", str(self.folder), *args, ok=ok)
+        return self.home.run(
+            "sweep", command, self.name, "--storage", str(self.folder), *args, ok=ok
+        )
 
     def json(self, command: str, *args: str) -> Any:
         return json.loads(self.run(command, "--json", *args).stdout)
@@ -88,12 +105,23 @@ def swept(idle: Home, tmp_path: Path) -> Iterator[Callable[[str], Sweep]]:
 def test_a_sweep_that_runs_is_listed_shown_and_read(swept: Callable[[str], Sweep]) -> None:
     sweep = swept("looked-at")
     eventually(lambda: (sweep.handle.status()["best"] or {}).get("value") == 2, what="both reports")
-    listed, = json.loads(sweep.home.run("sweep", "list", "--storage", str(sweep.folder), "--json").stdout)
-    assert (listed["name"], listed["state"], listed["trials"]["running"], listed["best"]["value"]) == ("looked-at", "running", 2, 2)
+    (listed,) = json.loads(
+        sweep.home.run("sweep", "list", "--storage", str(sweep.folder), "--json").stdout
+    )
+    assert (
+        listed["name"],
+        listed["state"],
+        listed["trials"]["running"],
+        listed["best"]["value"],
+    ) == ("looked-at", "running", 2, 2)
     table = sweep.home.run("sweep", "list", "--storage", str(sweep.folder)).stdout
     assert "looked-at" in table and "0/3, 2 running" in table and "x=2" in table
     shown = sweep.run("show").stdout
-    assert "sweep looked-at · running, pid" in shown and "best x=2: trial 00001: a=2" in shown and "a=1" in shown
+    assert (
+        "sweep looked-at · running, pid" in shown
+        and "best x=2: trial 00001: a=2" in shown
+        and "a=1" in shown
+    )
     assert json.loads(sweep.run("export", "--format", "json").stdout)[0]["state"] == "running"
     lines = sweep.json("logs")["lines"]
     assert "[00000] trial 1 is there" in lines and "[00001] trial 2 is there" in lines
@@ -107,8 +135,13 @@ def test_stop_resume_and_what_failed_tried_again(swept: Callable[[str], Sweep]) 
     """Each command says what a sweep in the other states can have instead."""
     sweep = swept("gone-on-with")
     assert sweep.run("resume").stdout == "sweep gone-on-with runs already\n"
-    assert "what failed is tried again once it is over" in sweep.run("retry-failed", ok=False).stderr
-    assert sweep.run("stop").stdout == "sweep gone-on-with is stopped: troupe sweep resume gone-on-with goes on with it\n"
+    assert (
+        "what failed is tried again once it is over" in sweep.run("retry-failed", ok=False).stderr
+    )
+    assert (
+        sweep.run("stop").stdout
+        == "sweep gone-on-with is stopped: troupe sweep resume gone-on-with goes on with it\n"
+    )
     assert sweep.run("stop").stdout == "sweep gone-on-with is stopped already, and stays so\n"
     assert "stopped; troupe sweep resume gone-on-with goes on with it" in sweep.run("show").stdout
     assert "does not run: it is stopped" in sweep.run("pause", ok=False).stderr
@@ -118,7 +151,10 @@ def test_stop_resume_and_what_failed_tried_again(swept: Callable[[str], Sweep]) 
     eventually(sweep.handle.done, what="the end")
     shown = sweep.run("show").stdout
     assert "finished: all trials are over" in shown and "trial 2 is not well" in shown
-    assert "`troupe sweep retry-failed gone-on-with` tries the 1 trials again that failed" in sweep.run("resume", ok=False).stderr
+    assert (
+        "`troupe sweep retry-failed gone-on-with` tries the 1 trials again that failed"
+        in sweep.run("resume", ok=False).stderr
+    )
     (sweep.folder / "well").touch()
     sweep.run("retry-failed")
     sweep.at(completed=3, failed=0)
@@ -134,14 +170,27 @@ def test_a_paused_sweep_starts_nothing_and_its_trials_go_on(swept: Callable[[str
     eventually(lambda: sweep.handle.status()["held"], what="the hold")
     sweep.go()
     sweep.at(completed=2)
-    os.kill(sweep.handle.status()["engine"]["pid"], signal.SIGKILL)  # another process takes over, and holds too
-    eventually(lambda: len(view.of(sweep.handle.path).trials) == 2 and sweep.handle.status()["state"] == "running", what="another engine")
-    assert sweep.handle.status()["held"] and "paused: what runs goes on, nothing is started" in sweep.run("show").stdout
+    os.kill(
+        sweep.handle.status()["engine"]["pid"], signal.SIGKILL
+    )  # another process takes over, and holds too
+    eventually(
+        lambda: (
+            len(view.of(sweep.handle.path).trials) == 2
+            and sweep.handle.status()["state"] == "running"
+        ),
+        what="another engine",
+    )
+    assert (
+        sweep.handle.status()["held"]
+        and "paused: what runs goes on, nothing is started" in sweep.run("show").stdout
+    )
     assert sweep.run("resume").stdout == "sweep held starts trials again\n"
     assert len(sweep.handle.result(TIMEOUT_S)) == 3
 
 
-def test_exports_have_all_trials_and_all_reports_and_unpickle_nothing(swept: Callable[[str], Sweep], tmp_path: Path) -> None:
+def test_exports_have_all_trials_and_all_reports_and_unpickle_nothing(
+    swept: Callable[[str], Sweep], tmp_path: Path
+) -> None:
     sweep = swept("exported")
     sweep.go()
     sweep.handle.result(TIMEOUT_S)
@@ -149,29 +198,53 @@ def test_exports_have_all_trials_and_all_reports_and_unpickle_nothing(swept: Cal
         (sweep.handle.path / name).write_bytes(b"no pickle")
     rows = list(csv.DictReader(sweep.run("export").stdout.splitlines()))
     assert [(row["state"], row["config/a"], row["x"], row["inner/y"]) for row in rows] == [
-        ("completed", "1", "10", "0"), ("failed", "2", "2", "-2"), ("completed", "3", "30", "0")]
+        ("completed", "1", "10", "0"),
+        ("failed", "2", "2", "-2"),
+        ("completed", "3", "30", "0"),
+    ]
     assert "trial 2 is not well" in rows[1]["error/text"]
     sweep.run("export", "--reports", "--format", "json", "-o", str(tmp_path / "reports.json"))
     reports = json.loads((tmp_path / "reports.json").read_text())
-    assert [(each["config"]["a"], each["report"], each["metrics"]["x"]) for each in reports] == [(1, 1, 1), (1, 2, 10), (2, 1, 2), (3, 1, 3), (3, 2, 30)]
+    assert [(each["config"]["a"], each["report"], each["metrics"]["x"]) for each in reports] == [
+        (1, 1, 1),
+        (1, 2, 10),
+        (2, 1, 2),
+        (3, 1, 3),
+        (3, 2, 30),
+    ]
     assert "finished" in sweep.run("show", "--trials", "0").stdout
 
 
-def test_a_sweep_of_a_program_is_stopped_by_ctrl_c_there_and_one_whose_engine_died_is_gone_on_with(idle: Home, tmp_path: Path) -> None:
+def test_a_sweep_of_a_program_is_stopped_by_ctrl_c_there_and_one_whose_engine_died_is_gone_on_with(
+    idle: Home, tmp_path: Path
+) -> None:
     script = tmp_path / "program.py"
     script.write_text(PROGRAM)
     env = {**os.environ, "TROUPE_ADDRESS": session.current().address}
-    program = subprocess.Popen([sys.executable, str(script), str(tmp_path)], env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    program = subprocess.Popen(
+        [sys.executable, str(script), str(tmp_path)],
+        env=env,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
     where = ("program", "--storage", str(tmp_path))
     handle = tune.SweepHandle("program", tmp_path / "program")
 
     def at_two() -> bool:
-        return handle.path.is_dir() and (handle.path / "sweep.json").exists() and (handle.status()["best"] or {}).get("value") == 2
+        return (
+            handle.path.is_dir()
+            and (handle.path / "sweep.json").exists()
+            and (handle.status()["best"] or {}).get("value") == 2
+        )
 
     eventually(lambda: at_two() or program.poll() is not None, what="two reports")
     assert program.poll() is None, program.communicate()
     paused = idle.run("sweep", "pause", *where, ok=False)
-    assert f"runs in a program, pid {program.pid} on " in paused.stderr and "pause is for sweeps that were submitted" in paused.stderr
+    assert (
+        f"runs in a program, pid {program.pid} on " in paused.stderr
+        and "pause is for sweeps that were submitted" in paused.stderr
+    )
     assert "is stopped" in idle.run("sweep", "stop", *where).stdout
     assert "KeyboardInterrupt" in program.communicate(timeout=TIMEOUT_S)[1]
     idle.run("sweep", "resume", *where)
@@ -187,22 +260,47 @@ def test_a_sweep_of_a_program_is_stopped_by_ctrl_c_there_and_one_whose_engine_di
 
 def test_wrong_names_are_answered_with_the_nearest(idle: Home, tmp_path: Path) -> None:
     for name in ("digits-one", "digits-two"):
-        tune.Tuner(lambda config: {"x": 1}, run_config=tune.RunConfig(name=name, storage_path=tmp_path, verbose=0)).fit()
+        tune.Tuner(
+            lambda config: {"x": 1},
+            run_config=tune.RunConfig(name=name, storage_path=tmp_path, verbose=0),
+        ).fit()
     where = ("--storage", str(tmp_path))
-    assert "did you mean 'digits-one'?" in idle.run("sweep", "show", "digit-one", *where, ok=False).stderr
+    assert (
+        "did you mean 'digits-one'?"
+        in idle.run("sweep", "show", "digit-one", *where, ok=False).stderr
+    )
     assert "several sweeps" in idle.run("sweep", "show", "digits", *where, ok=False).stderr
     assert "sweep digits-two" in idle.run("sweep", "show", "digits-t", *where).stdout
-    assert "there is no sweep called" in idle.run("sweep", "stop", "x", "--storage", str(tmp_path / "none"), ok=False).stderr
+    assert (
+        "there is no sweep called"
+        in idle.run("sweep", "stop", "x", "--storage", str(tmp_path / "none"), ok=False).stderr
+    )
     assert idle.run("sweep", "show", str(tmp_path / "digits-one")).returncode == 0
 
 
-def test_the_dashboard_answers_its_link_alone_unpickles_nothing_and_follows_the_sweep(swept: Callable[[str], Sweep]) -> None:
+def test_the_dashboard_answers_its_link_alone_unpickles_nothing_and_follows_the_sweep(
+    swept: Callable[[str], Sweep],
+) -> None:
     """`tuner.pkl` and the journal's objects are of no use to it: the first is damaged here."""
     pytest.importorskip("optuna_dashboard")
     sweep = swept("seen")
     (sweep.folder / "seen" / "tuner.pkl").write_bytes(b"no pickle")
-    server = subprocess.Popen([sys.executable, "-m", "troupe", "sweep", "dashboard", "seen", "--storage", str(sweep.folder), "--port", "0"],
-                              stdout=subprocess.PIPE, text=True)
+    server = subprocess.Popen(
+        [
+            sys.executable,
+            "-m",
+            "troupe",
+            "sweep",
+            "dashboard",
+            "seen",
+            "--storage",
+            str(sweep.folder),
+            "--port",
+            "0",
+        ],
+        stdout=subprocess.PIPE,
+        text=True,
+    )
     browser = urllib.request.build_opener(urllib.request.HTTPCookieProcessor())
     try:
         assert server.stdout is not None
@@ -219,13 +317,19 @@ def test_the_dashboard_answers_its_link_alone_unpickles_nothing_and_follows_the_
 
         def trials() -> list[tuple[str, Any]]:
             with browser.open(studies, timeout=TIMEOUT_S) as answer:
-                return sorted((each["state"], [one["param_external_value"] for one in each["params"]]) for each in json.load(answer)["trials"])
+                return sorted(
+                    (each["state"], [one["param_external_value"] for one in each["params"]])
+                    for each in json.load(answer)["trials"]
+                )
 
         assert trials() == [("Running", ["1"]), ("Running", ["2"])]
         sweep.go()
         sweep.handle.result(TIMEOUT_S)
         # it looks at a storage every 10 s at most
-        eventually(lambda: trials() == [("Complete", ["1"]), ("Complete", ["3"]), ("Fail", ["2"])], what="the end there")
+        eventually(
+            lambda: trials() == [("Complete", ["1"]), ("Complete", ["3"]), ("Fail", ["2"])],
+            what="the end there",
+        )
     finally:
         server.send_signal(signal.SIGINT)
         assert server.wait(TIMEOUT_S) == 130

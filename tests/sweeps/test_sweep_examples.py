@@ -2,6 +2,7 @@
 
 Method: programs of their own, on a cluster of this machine that each makes for itself.
 """
+
 from __future__ import annotations
 
 import subprocess
@@ -17,7 +18,12 @@ WITHIN_S = 900
 
 def run(example: str, *args: str) -> str:
     pytest.importorskip("sklearn")
-    done = subprocess.run([sys.executable, str(EXAMPLES / example), *args], capture_output=True, text=True, timeout=WITHIN_S)
+    done = subprocess.run(
+        [sys.executable, str(EXAMPLES / example), *args],
+        capture_output=True,
+        text=True,
+        timeout=WITHIN_S,
+    )
     assert done.returncode == 0, f"{done.stdout}\n{done.stderr}"
     return done.stdout
 
@@ -25,7 +31,9 @@ def run(example: str, *args: str) -> str:
 def test_64_trials_under_asha_and_a_picture_of_the_best(home: Home, tmp_path: Path) -> None:
     pytest.importorskip("matplotlib")
     out = run("sweep_digits.py", "--picture", str(tmp_path / "best.png"))
-    assert out.startswith("64 trials, ") and (tmp_path / "best.png").read_bytes().startswith(b"\x89PNG")
+    assert out.startswith("64 trials, ") and (tmp_path / "best.png").read_bytes().startswith(
+        b"\x89PNG"
+    )
 
 
 def test_a_population_goes_on_from_the_best_ones_checkpoints(home: Home) -> None:

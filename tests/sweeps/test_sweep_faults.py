@@ -2,6 +2,7 @@
 
 Method: sweeps of a real cluster, of which one trial hangs, forks, prints without end, leaves, loses its checkpoint, or never says what is compared.
 """
+
 from __future__ import annotations
 
 import os
@@ -22,32 +23,66 @@ from troupe.tune import FailureConfig, ResultGrid, RunConfig, TuneConfig, Tuner
 cloudpickle.register_pickle_by_value(sys.modules[__name__])
 
 
-def sweep(function: Any, folder: Path, space: dict[str, Any] | None = None, *, max_failures: int = 0, stop: Any = None, **tuned: Any) -> ResultGrid:
-    return Tuner(function, param_space=space, tune_config=TuneConfig(**{"metric": "x", "mode": "max", **tuned}), run_config=RunConfig(
-        name="sweep", storage_path=folder, failure_config=FailureConfig(max_failures=max_failures), stop=stop)).fit()
+def sweep(
+    function: Any,
+    folder: Path,
+    space: dict[str, Any] | None = None,
+    *,
+    max_failures: int = 0,
+    stop: Any = None,
+    **tuned: Any,
+) -> ResultGrid:
+    return Tuner(
+        function,
+        param_space=space,
+        tune_config=TuneConfig(**{"metric": "x", "mode": "max", **tuned}),
+        run_config=RunConfig(
+            name="sweep",
+            storage_path=folder,
+            failure_config=FailureConfig(max_failures=max_failures),
+            stop=stop,
+        ),
+    ).fit()
 
 
 def leave_by_exit(config: dict) -> None:
     sys.exit(0)
 
 
-@pytest.mark.parametrize("function", [lambda config: None, leave_by_exit], ids=["returns", "exits 0"])
-def test_a_trial_without_a_report_is_a_failure_and_all_alike_end_the_sweep(idle: Home, tmp_path: Path, function: Callable) -> None:
-    with pytest.raises(tune.TuneError, match="has ended without a report, and 'x' is the metric of this sweep"):
+@pytest.mark.parametrize(
+    "function", [lambda config: None, leave_by_exit], ids=["returns", "exits 0"]
+)
+def test_a_trial_without_a_report_is_a_failure_and_all_alike_end_the_sweep(
+    idle: Home, tmp_path: Path, function: Callable
+) -> None:
+    with pytest.raises(
+        tune.TuneError, match="has ended without a report, and 'x' is the metric of this sweep"
+    ):
         sweep(function, tmp_path, num_samples=20)
     seen = tune.Tuner.restore(tmp_path / "sweep", function)
     assert seen is not None
 
 
 def test_one_trial_without_a_report_is_one_failure(idle: Home, tmp_path: Path) -> None:
-    grid = sweep(lambda config: {"x": 1} if config["a"] else None, tmp_path, {"a": tune.grid_search([0, 1, 2, 3, 4, 5, 6])})
-    assert len(grid) == 7 and grid.num_errors == 1 and "ended without a report" in str(grid[0].error)
-    without = Tuner(lambda config: None, run_config=RunConfig(name="without", storage_path=tmp_path)).fit()
+    grid = sweep(
+        lambda config: {"x": 1} if config["a"] else None,
+        tmp_path,
+        {"a": tune.grid_search([0, 1, 2, 3, 4, 5, 6])},
+    )
+    assert (
+        len(grid) == 7 and grid.num_errors == 1 and "ended without a report" in str(grid[0].error)
+    )
+    without = Tuner(
+        lambda config: None, run_config=RunConfig(name="without", storage_path=tmp_path)
+    ).fit()
     assert not without.errors  # nothing is compared there
 
 
-def test_a_checkpoint_that_vanishes_is_named_and_no_other_trial_suffers(idle: Home, tmp_path: Path) -> None:
+def test_a_checkpoint_that_vanishes_is_named_and_no_other_trial_suffers(
+    idle: Home, tmp_path: Path
+) -> None:
     """Another hand removes it while the trial runs, which then fails and is to go on from it."""
+
     def train(config: dict) -> None:
         own = Path(config["path"], f"own-{config['a']}")
         own.mkdir(exist_ok=True)
@@ -56,14 +91,22 @@ def test_a_checkpoint_that_vanishes_is_named_and_no_other_trial_suffers(idle: Ho
             shutil.rmtree(tune.get_checkpoint().path)
             raise ValueError("once")
 
-    grid = sweep(train, tmp_path, {"a": tune.grid_search([0, 1]), "path": str(tmp_path)}, max_failures=3)
+    grid = sweep(
+        train, tmp_path, {"a": tune.grid_search([0, 1]), "path": str(tmp_path)}, max_failures=3
+    )
     assert grid.num_errors == 1 and grid[1].metrics["x"] == 1
-    assert re.search(r"the checkpoint \S+/checkpoint_000000, from which trial \S+ is to go on, is not there on ", str(grid[0].error)), grid[0].error
+    assert re.search(
+        r"the checkpoint \S+/checkpoint_000000, from which trial \S+ is to go on, is not there on ",
+        str(grid[0].error),
+    ), grid[0].error
 
 
-def test_g5_what_an_attempt_had_not_reported_is_in_no_later_ones_way(idle: Home, tmp_path: Path) -> None:
+def test_g5_what_an_attempt_had_not_reported_is_in_no_later_ones_way(
+    idle: Home, tmp_path: Path
+) -> None:
     """A folder of the next number, as a process of an earlier attempt leaves it that has not ended yet; and a named one, whose process is killed
     between its rename and its report."""
+
     def train(config: dict) -> None:
         from troupe.tune._run import host
 
@@ -76,19 +119,29 @@ def test_g5_what_an_attempt_had_not_reported_is_in_no_later_ones_way(idle: Home,
             tune.report({"x": 1}, checkpoint=tune.Checkpoint(own))
             assert Path(tune.get_checkpoint().path, "state").read_text() == "own"
             renamed = host._run_folder.synced
-            host._run_folder.synced = lambda path: (renamed(path), os.path.exists(folder / "named") and os.kill(os.getpid(), 9))
+            host._run_folder.synced = lambda path: (
+                renamed(path),
+                os.path.exists(folder / "named") and os.kill(os.getpid(), 9),
+            )
         (own / "state").write_text("named")
         tune.report({"x": 2}, checkpoint=tune.Checkpoint(own), checkpoint_dir_name="named")
 
     grid = sweep(train, tmp_path, {"path": str(tmp_path)}, max_failures=1)
     assert not grid.errors and [each["x"] for each in grid[0].metrics_history] == [1, 2]
-    assert Path(grid[0].checkpoint.path).name == "named" and Path(grid[0].checkpoint.path, "state").read_text() == "named"
+    assert (
+        Path(grid[0].checkpoint.path).name == "named"
+        and Path(grid[0].checkpoint.path, "state").read_text() == "named"
+    )
     assert not list(Path(grid[0].path).glob(".*"))
 
 
-def test_a_checkpoint_of_a_folder_that_is_not_there_is_an_error_in_report(idle: Home, tmp_path: Path) -> None:
+def test_a_checkpoint_of_a_folder_that_is_not_there_is_an_error_in_report(
+    idle: Home, tmp_path: Path
+) -> None:
     def train(config: dict) -> None:
-        tune.report({"x": 1}, checkpoint=tune.Checkpoint.from_directory(Path(config["path"], "nowhere")))
+        tune.report(
+            {"x": 1}, checkpoint=tune.Checkpoint.from_directory(Path(config["path"], "nowhere"))
+        )
 
     grid = sweep(train, tmp_path, {"path": str(tmp_path)})
     assert isinstance(grid[0].error, FileNotFoundError) and "nowhere" in str(grid[0].error)
@@ -111,6 +164,7 @@ class Once(tune.Stopper):
 
 def test_a_trial_that_prints_without_end_keeps_nobody_waiting(idle: Home, tmp_path: Path) -> None:
     """It is at it while the other reports, and does not come to another report, in which it could be stopped."""
+
     def train(config: dict) -> None:
         if config["a"]:
             tune.report({"x": 1})
@@ -120,12 +174,17 @@ def test_a_trial_that_prints_without_end_keeps_nobody_waiting(idle: Home, tmp_pa
             tune.report({"x": step})
 
     grid = sweep(train, tmp_path, {"a": tune.grid_search([0, 1])}, stop=Once(20, 1))
-    assert not grid.errors and grid[0].metrics["x"] == 19 and grid[1].stopped == "the stop condition of the sweep holds"
+    assert (
+        not grid.errors
+        and grid[0].metrics["x"] == 19
+        and grid[1].stopped == "the stop condition of the sweep holds"
+    )
 
 
 @pytest.mark.parametrize("reuse", [False, True])
 def test_what_a_trial_forks_ends_with_it(idle: Home, tmp_path: Path, reuse: bool) -> None:
     """One that it has left behind, and a copy of itself that reports: only the trial's own reports count."""
+
     def train(config: dict) -> None:
         import signal
 
@@ -149,16 +208,26 @@ def test_what_a_trial_forks_ends_with_it(idle: Home, tmp_path: Path, reuse: bool
     eventually(lambda: not running(child), what="the end of the trial's child")
 
 
-def test_a_grid_of_a_million_points_begins_at_once_and_is_never_made(idle: Home, tmp_path: Path) -> None:
+def test_a_grid_of_a_million_points_begins_at_once_and_is_never_made(
+    idle: Home, tmp_path: Path
+) -> None:
     space = {"a": tune.grid_search(list(range(1000))), "b": tune.grid_search(list(range(1000)))}
     grid = sweep(lambda config: {"x": config["b"]}, tmp_path, space, stop=Once(1, 1, 1, 1, 1))
-    assert 5 <= len(grid) <= 20 and {(each.config["a"], each.config["b"]) for each in grid} == {(number, 0) for number in range(len(grid))}
+    assert 5 <= len(grid) <= 20 and {(each.config["a"], each.config["b"]) for each in grid} == {
+        (number, 0) for number in range(len(grid))
+    }
 
 
-def test_a_configuration_that_cannot_be_kept_fails_before_a_trial_runs(idle: Home, tmp_path: Path) -> None:
+def test_a_configuration_that_cannot_be_kept_fails_before_a_trial_runs(
+    idle: Home, tmp_path: Path
+) -> None:
     import threading
 
     from troupe import exceptions
 
     with pytest.raises(exceptions.LaunchError, match="cannot be pickled"):
-        sweep(lambda config: {"x": 1}, tmp_path, {"a": tune.sample_from(lambda spec: threading.Lock())})
+        sweep(
+            lambda config: {"x": 1},
+            tmp_path,
+            {"a": tune.sample_from(lambda spec: threading.Lock())},
+        )

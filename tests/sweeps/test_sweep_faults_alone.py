@@ -2,6 +2,7 @@
 
 Method: programs with a terminal of their own, in which the keys are typed; the sweep goes on in another program.
 """
+
 from __future__ import annotations
 
 from pathlib import Path
@@ -50,7 +51,11 @@ print([(each.error, each.metrics["x"], each.metrics["started"], each.metrics["tr
 def interrupted(folder: Path, *, reports: bool, times: int) -> str:
     """What is shown in the end by a sweep of two trials, both at their third step, whose person types Ctrl-C so often."""
     terminal = Terminal((PROGRAM + BEGIN).format(folder=str(folder), reports=reports))
-    text = terminal.until(lambda text: "2 running" in text and all((folder / f"at-{number}-1").exists() for number in (0, 1)))
+    text = terminal.until(
+        lambda text: (
+            "2 running" in text and all((folder / f"at-{number}-1").exists() for number in (0, 1))
+        )
+    )
     assert text, terminal.screen.text()
     terminal.type("\x03")
     terminal.until(lambda text: "stopping, 5 s; Ctrl-C again ends it now" in text)
@@ -63,11 +68,19 @@ def interrupted(folder: Path, *, reports: bool, times: int) -> str:
 
 
 @pytest.mark.parametrize("times", [1, 2], ids=["once", "twice"])
-def test_ctrl_c_in_a_terminal_ends_the_sweep_which_goes_on_in_another_program(home: Home, tmp_path: Path, times: int) -> None:
+def test_ctrl_c_in_a_terminal_ends_the_sweep_which_goes_on_in_another_program(
+    home: Home, tmp_path: Path, times: int
+) -> None:
     text = interrupted(tmp_path, reports=times == 1, times=times)
-    assert "KeyboardInterrupt" in text and "goes on with it" in text and f"Tuner.restore('{tmp_path}/sweep', trainable).fit()" in text, text
+    assert (
+        "KeyboardInterrupt" in text
+        and "goes on with it" in text
+        and f"Tuner.restore('{tmp_path}/sweep', trainable).fit()" in text
+    ), text
     ended = sorted(path.name for path in tmp_path.glob("finally-*"))
     assert ended == (["finally-0", "finally-1"] if times == 1 else []), text
     (tmp_path / "go").touch()
-    done = home.python((PROGRAM + GO_ON).format(folder=str(tmp_path), reports=False), timeout=4 * TIMEOUT_S)
+    done = home.python(
+        (PROGRAM + GO_ON).format(folder=str(tmp_path), reports=False), timeout=4 * TIMEOUT_S
+    )
     assert done.stdout == "[(None, 4, 2, 4), (None, 4, 2, 4)]\n", done.stderr

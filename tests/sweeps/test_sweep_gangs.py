@@ -2,6 +2,7 @@
 
 Method: sweeps of two ranks on CPUs, with torch's gloo.
 """
+
 from __future__ import annotations
 
 import re
@@ -17,7 +18,15 @@ from troupe import tune
 cloudpickle.register_pickle_by_value(sys.modules[__name__])
 
 
-@tune.sweep(remote=True, metric="x", mode="max", ranks=2, cpus=0.5, space={"a": tune.grid_search([1, 2])}, max_t=3)
+@tune.sweep(
+    remote=True,
+    metric="x",
+    mode="max",
+    ranks=2,
+    cpus=0.5,
+    space={"a": tune.grid_search([1, 2])},
+    max_t=3,
+)
 def train(a: int, folder: str, how: str = "") -> None:
     """What the ranks sum, all of them or rank 0 reports; each writes down its end."""
     import torch
@@ -25,7 +34,11 @@ def train(a: int, folder: str, how: str = "") -> None:
 
     dist.init_process_group("gloo")
     rank, context = dist.get_rank(), tune.get_context()
-    assert (context.get_world_rank(), context.get_world_size(), context.get_local_rank()) == (rank, 2, rank)
+    assert (context.get_world_rank(), context.get_world_size(), context.get_local_rank()) == (
+        rank,
+        2,
+        rank,
+    )
     try:
         for step in range(5):
             total = torch.tensor([float(a * (rank + 1))])
@@ -40,23 +53,39 @@ def train(a: int, folder: str, how: str = "") -> None:
 
 def test_ranks_have_a_group_and_a_stop_reaches_all_of_them(idle: Home, tmp_path: Path) -> None:
     grid = train.options(storage=tmp_path, name="all").sweep(folder=str(tmp_path))
-    assert [(each.metrics["x"], each.metrics["training_iteration"]) for each in grid] == [(5.0, 3), (8.0, 3)], grid.errors
+    assert [(each.metrics["x"], each.metrics["training_iteration"]) for each in grid] == [
+        (5.0, 3),
+        (8.0, 3),
+    ], grid.errors
     assert sorted(path.name for path in tmp_path.glob("?-?")) == ["1-0", "1-1", "2-0", "2-1"]
     assert all(each.metrics["name"] == f"train_{each.trial_id}" for each in grid)
 
 
 def test_rank_0_alone_may_report(idle: Home, tmp_path: Path) -> None:
-    grid = train.options(storage=tmp_path, name="one", max_t=None).sweep(folder=str(tmp_path), how="rank 0 alone")
+    grid = train.options(storage=tmp_path, name="one", max_t=None).sweep(
+        folder=str(tmp_path), how="rank 0 alone"
+    )
     assert [each.metrics["training_iteration"] for each in grid] == [5, 5] and not grid.errors
 
 
 def test_what_another_rank_fails_of_is_the_trials_failure(idle: Home, tmp_path: Path) -> None:
     grid = train.options(storage=tmp_path, name="fails").sweep(folder=str(tmp_path), how="fails")
-    assert [type(each.error) is not None and isinstance(each.error, KeyError) for each in grid] == [True, True], grid.errors
+    assert [type(each.error) is not None and isinstance(each.error, KeyError) for each in grid] == [
+        True,
+        True,
+    ], grid.errors
     assert all("rank one's own" in str(each.error) for each in grid)
 
 
-@tune.sweep(remote=True, metric="x", mode="max", ranks=3, cpus=0.3, quiet=True, space={"leaves": tune.grid_search([0, 1])})
+@tune.sweep(
+    remote=True,
+    metric="x",
+    mode="max",
+    ranks=3,
+    cpus=0.3,
+    quiet=True,
+    space={"leaves": tune.grid_search([0, 1])},
+)
 def left(leaves: int, is_needed: bool) -> None:
     """One rank ends after two operations, rank 1 by `sys.exit(0)`; the others wait for it in a third one, or need it no more."""
     import threading
@@ -90,19 +119,31 @@ def test_a_rank_that_ends_while_others_wait_for_it_is_named(idle: Home, tmp_path
     assert not left.options(storage=tmp_path, name="healthy").sweep(is_needed=False).errors
 
 
-def test_every_rank_has_imported_already_what_is_preimported(idle: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_every_rank_has_imported_already_what_is_preimported(
+    idle: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A module of the program's own, which writes down in which process it was imported: not in the ranks', but where they are forked from."""
     (tmp_path / "imported_before.py").write_text("import os\nPID = os.getpid()\n")
     monkeypatch.syspath_prepend(str(tmp_path))
 
-    @tune.sweep(remote=True, ranks=2, cpus=0.5, preimport=["imported_before"], storage=tmp_path, name="early", quiet=True)
+    @tune.sweep(
+        remote=True,
+        ranks=2,
+        cpus=0.5,
+        preimport=["imported_before"],
+        storage=tmp_path,
+        name="early",
+        quiet=True,
+    )
     def early() -> None:
         import os
 
         import torch
         import torch.distributed as dist
 
-        loaded = "imported_before" in sys.modules and sys.modules["imported_before"].PID != os.getpid()
+        loaded = (
+            "imported_before" in sys.modules and sys.modules["imported_before"].PID != os.getpid()
+        )
         dist.init_process_group("gloo")
         total = torch.tensor([int(loaded)])
         dist.all_reduce(total)

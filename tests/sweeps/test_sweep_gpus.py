@@ -2,6 +2,7 @@
 
 Method: logical GPUs, which no device stands for: what a trial is told it has.
 """
+
 from __future__ import annotations
 
 import sys
@@ -19,10 +20,13 @@ cloudpickle.register_pickle_by_value(sys.modules[__name__])
 
 def test_g9_trials_share_gpus_by_fractions(home: Home, tmp_path: Path) -> None:
     """Each waits until as many run as there is room for, and says which GPU it has."""
+
     def train(config: dict) -> None:
         import os
 
-        own = Path(config["path"]) / f"{tune.get_context().get_trial_id()}-{troupe.get_gpu_ids()[0]}"
+        own = (
+            Path(config["path"]) / f"{tune.get_context().get_trial_id()}-{troupe.get_gpu_ids()[0]}"
+        )
         own.touch()
         while len(list(Path(config["path"]).iterdir())) < config["room"]:
             os.sched_yield()
@@ -32,15 +36,22 @@ def test_g9_trials_share_gpus_by_fractions(home: Home, tmp_path: Path) -> None:
     room = int(troupe.cluster_resources()["GPU"]) * 2
     marks = tmp_path / "marks"
     marks.mkdir()
-    grid = tune.Tuner(tune.with_resources(train, {"cpu": 0.1, "gpu": 0.5}), param_space={"path": str(marks), "room": room},
-                      tune_config=tune.TuneConfig(num_samples=room), run_config=tune.RunConfig(name="sweep", storage_path=tmp_path)).fit()
+    grid = tune.Tuner(
+        tune.with_resources(train, {"cpu": 0.1, "gpu": 0.5}),
+        param_space={"path": str(marks), "room": room},
+        tune_config=tune.TuneConfig(num_samples=room),
+        run_config=tune.RunConfig(name="sweep", storage_path=tmp_path),
+    ).fit()
     assert not grid.errors
     held = [each.metrics["gpus"] for each in grid]
-    assert all(len(each) == 1 for each in held) and sorted(sum(held, [])) == sorted(list(range(room // 2)) * 2)
+    assert all(len(each) == 1 for each in held) and sorted(sum(held, [])) == sorted(
+        list(range(room // 2)) * 2
+    )
 
 
 def test_g9_torch_keeps_to_the_trials_part_of_the_gpus_memory(home: Home, tmp_path: Path) -> None:
     """What waits in torch until a GPU is used, done with a card of 80 GiB that is not there."""
+
     def train(config: dict) -> None:
         import types
 
@@ -50,8 +61,12 @@ def test_g9_torch_keeps_to_the_trials_part_of_the_gpus_memory(home: Home, tmp_pa
 
         set_to = []
         torch.cuda.device_count = lambda: 1
-        torch.cuda.get_device_properties = lambda device: types.SimpleNamespace(total_memory=80 << 30)
-        torch.cuda.set_per_process_memory_fraction = lambda fraction, device: set_to.append((device, fraction))
+        torch.cuda.get_device_properties = lambda device: types.SimpleNamespace(
+            total_memory=80 << 30
+        )
+        torch.cuda.set_per_process_memory_fraction = lambda fraction, device: set_to.append(
+            (device, fraction)
+        )
         for call, _ in torch.cuda._queued_calls:
             if call.__module__ == _gpu_share.__name__:
                 call()
@@ -59,15 +74,28 @@ def test_g9_torch_keeps_to_the_trials_part_of_the_gpus_memory(home: Home, tmp_pa
 
     troupe.init(num_cpus=2, num_gpus=1)
     for capped in (True, False):
-        grid = tune.Tuner(tune.with_resources(train, {"cpu": 0.1, "gpu": 0.5}, gpu_memory_fraction=capped), tune_config=tune.TuneConfig(num_samples=2),
-                          run_config=tune.RunConfig(name=f"sweep-{capped}", storage_path=tmp_path)).fit()
+        grid = tune.Tuner(
+            tune.with_resources(train, {"cpu": 0.1, "gpu": 0.5}, gpu_memory_fraction=capped),
+            tune_config=tune.TuneConfig(num_samples=2),
+            run_config=tune.RunConfig(name=f"sweep-{capped}", storage_path=tmp_path),
+        ).fit()
         assert not grid.errors, grid.errors
-        assert [each.metrics["set"] for each in grid] == [[[0, 0.5 - 640 / (80 << 10)]] if capped else []] * 2
+        assert [each.metrics["set"] for each in grid] == [
+            [[0, 0.5 - 640 / (80 << 10)]] if capped else []
+        ] * 2
         assert not any(each.metrics["is_initialized"] for each in grid)
 
 
 def test_g9_ranks_of_a_gang_keep_to_their_parts_too(home: Home, tmp_path: Path) -> None:
-    @tune.sweep(ranks=2, cpus=0.1, gpus=0.5, gpu_memory_fraction=True, storage=tmp_path, name="gang", quiet=True)
+    @tune.sweep(
+        ranks=2,
+        cpus=0.1,
+        gpus=0.5,
+        gpu_memory_fraction=True,
+        storage=tmp_path,
+        name="gang",
+        quiet=True,
+    )
     def train(folder: str) -> None:
         import torch
         import torch.distributed as dist
@@ -86,7 +114,10 @@ def test_g9_ranks_of_a_gang_keep_to_their_parts_too(home: Home, tmp_path: Path) 
 
 
 def test_a_part_of_memory_goes_with_a_part_of_a_gpu() -> None:
-    with pytest.raises(ValueError, match=r"with_resources\(gpu_memory_fraction=True\) caps torch's memory at the part of a GPU .* and it holds 1"):
+    with pytest.raises(
+        ValueError,
+        match=r"with_resources\(gpu_memory_fraction=True\) caps torch's memory at the part of a GPU .* and it holds 1",
+    ):
         tune.with_resources(print, {"gpu": 1}, gpu_memory_fraction=True)
     with pytest.raises(ValueError, match="@sweep.* and it holds 0"):
         tune.sweep(gpu_memory_fraction=True)

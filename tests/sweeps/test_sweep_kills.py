@@ -3,6 +3,7 @@
 Method: the engine is a program of its own, killed each time its trials have taken so many more steps; trials kill themselves at some steps, once. In the
 end all trials are there, and what each has reported follows from the checkpoints that it went on from: its score is the sum over its steps.
 """
+
 from __future__ import annotations
 
 import subprocess
@@ -55,7 +56,9 @@ print(len(grid), grid.num_errors, max(each.metrics["step"] for each in grid), fl
 
 
 @pytest.mark.parametrize("which, most", [("promotion", 9), ("exploits", 12)])
-def test_g3_engines_and_trials_are_killed_again_and_again(home: Home, tmp_path: Path, which: str, most: int) -> None:
+def test_g3_engines_and_trials_are_killed_again_and_again(
+    home: Home, tmp_path: Path, which: str, most: int
+) -> None:
     script, steps = tmp_path / "script.py", tmp_path / "steps"
     script.write_text(PROGRAM)
 
@@ -63,11 +66,20 @@ def test_g3_engines_and_trials_are_killed_again_and_again(home: Home, tmp_path: 
         return len(steps.read_text()) if steps.exists() else 0
 
     def program() -> subprocess.Popen:
-        return subprocess.Popen([sys.executable, str(script), str(tmp_path), which], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        return subprocess.Popen(
+            [sys.executable, str(script), str(tmp_path), which],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
 
     for more in (4, 5, 7):
         running, goal = program(), taken() + more
-        eventually(lambda: taken() >= goal or running.poll() is not None, timeout=3 * TIMEOUT_S, what=f"{more} more steps")
+        eventually(
+            lambda: taken() >= goal or running.poll() is not None,
+            timeout=3 * TIMEOUT_S,
+            what=f"{more} more steps",
+        )
         running.kill()
         running.communicate()
     last = program()
@@ -75,8 +87,17 @@ def test_g3_engines_and_trials_are_killed_again_and_again(home: Home, tmp_path: 
     assert out == f"6 0 {most}\n", error
     grid = tune.Tuner.restore(tmp_path / "sweep", print).fit()
     for result in grid:
-        history = [(each["step"], each["total"], each["training_iteration"]) for each in result.metrics_history]
+        history = [
+            (each["step"], each["total"], each["training_iteration"])
+            for each in result.metrics_history
+        ]
         assert [step for step, _, _ in history] == [iteration for _, _, iteration in history]
-        assert result.checkpoint is not None and Path(result.checkpoint.path, "state").read_text() == f"{history[-1][0]} {history[-1][1]}"
+        assert (
+            result.checkpoint is not None
+            and Path(result.checkpoint.path, "state").read_text()
+            == f"{history[-1][0]} {history[-1][1]}"
+        )
         if which == "promotion":
-            assert [(step, total) for step, total, _ in history] == [(step, step * result.config["gain"]) for step in range(1, len(history) + 1)]
+            assert [(step, total) for step, total, _ in history] == [
+                (step, step * result.config["gain"]) for step in range(1, len(history) + 1)
+            ]

@@ -2,6 +2,7 @@
 
 Method: scripts under `troupe run-as`, in the forms that Ray's own pages have.
 """
+
 from __future__ import annotations
 
 from pathlib import Path
@@ -84,12 +85,29 @@ for name in ("ray.tune.logger.aim", "ray.air.integrations.wandb"):
 """
 
 
-@pytest.mark.parametrize("script, says", [
-    (TUNER, "4 0 10.0 8 True\n4 0\n"),  # the first trial of the larger a is the best of each rung by then, whatever its b
-    (OLDER, "{'by': 3} 12 [4, 8, 12]\nuse the rows that a sweep shows by itself, or a ray.tune.Callback\n"),
-    (LOGGERS, "['own', 'params.json', 'params.pkl', 'progress.csv', 'result.json'] ['0', '1', '2']\n"
-     + 2 * "use that library's own calls in the trial's function, or a ray.tune.logger.LoggerCallback of one's own\n")], ids=["tuner", "run", "loggers"])
-def test_a_script_for_ray_tune_runs_unchanged(home: Home, tmp_path: Path, script: str, says: str) -> None:
+@pytest.mark.parametrize(
+    "script, says",
+    [
+        (
+            TUNER,
+            "4 0 10.0 8 True\n4 0\n",
+        ),  # the first trial of the larger a is the best of each rung by then, whatever its b
+        (
+            OLDER,
+            "{'by': 3} 12 [4, 8, 12]\nuse the rows that a sweep shows by itself, or a ray.tune.Callback\n",
+        ),
+        (
+            LOGGERS,
+            "['own', 'params.json', 'params.pkl', 'progress.csv', 'result.json'] ['0', '1', '2']\n"
+            + 2
+            * "use that library's own calls in the trial's function, or a ray.tune.logger.LoggerCallback of one's own\n",
+        ),
+    ],
+    ids=["tuner", "run", "loggers"],
+)
+def test_a_script_for_ray_tune_runs_unchanged(
+    home: Home, tmp_path: Path, script: str, says: str
+) -> None:
     (tmp_path / "script.py").write_text(script)
     done = home.run("run-as", str(tmp_path / "script.py"), str(tmp_path), timeout=4 * TIMEOUT_S)
     assert done.stdout == says, done.stderr
@@ -114,18 +132,31 @@ print(sorted(each.metrics["x"] for each in tune.Tuner.restore(os.path.join(sys.a
 """
 
 
-def test_a_program_that_is_run_again_has_its_trials_beside_those_of_the_first_run(home: Home, tmp_path: Path) -> None:
+def test_a_program_that_is_run_again_has_its_trials_beside_those_of_the_first_run(
+    home: Home, tmp_path: Path
+) -> None:
     """In another process, and in the same one. Nothing of the earlier runs is lost; Troupe's own programs are told that the name is taken."""
     from troupe import tune
     from troupe.tune._journal import view
 
     script = tmp_path / "script.py"
     script.write_text(TWICE)
-    for given, lines in ((["1"], "[1, 2] True\n[1, 2]\n"), (["3", "5"], "[3, 4] True\n[5, 6] True\n[5, 6]\n")):
-        assert home.run("run-as", str(script), str(tmp_path), *given, timeout=4 * TIMEOUT_S).stdout == lines
+    for given, lines in (
+        (["1"], "[1, 2] True\n[1, 2]\n"),
+        (["3", "5"], "[3, 4] True\n[5, 6] True\n[5, 6]\n"),
+    ):
+        assert (
+            home.run("run-as", str(script), str(tmp_path), *given, timeout=4 * TIMEOUT_S).stdout
+            == lines
+        )
     folder = tmp_path / "exp"
     assert len([each for each in folder.iterdir() if each.name.startswith("objective_")]) == 6
     earlier = [view.of(each) for each in folder.iterdir() if each.name.startswith(".earlier-")]
-    assert sorted(sorted(each.value_of(trial) or trial.last.metrics["x"] for trial in each.trials.values()) for each in earlier) == [[1, 2], [3, 4]]
+    assert sorted(
+        sorted(each.value_of(trial) or trial.last.metrics["x"] for trial in each.trials.values())
+        for each in earlier
+    ) == [[1, 2], [3, 4]]
     with pytest.raises(FileExistsError, match="there is a sweep in .*/exp already"):
-        tune.Tuner(lambda config: {"x": 1}, run_config=tune.RunConfig(name="exp", storage_path=tmp_path)).fit()
+        tune.Tuner(
+            lambda config: {"x": 1}, run_config=tune.RunConfig(name="exp", storage_path=tmp_path)
+        ).fit()

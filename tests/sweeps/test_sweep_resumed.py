@@ -3,6 +3,7 @@
 Method: the engine runs in a program of its own, which is killed or gets Ctrl-C while its trials, of which each leaves a line for every step that it
 takes, are known to be at a certain step; another program goes on with the sweep.
 """
+
 from __future__ import annotations
 
 import os
@@ -18,7 +19,7 @@ from e2e_conftest import TIMEOUT_S, Home, eventually
 
 from troupe import tune
 
-PROGRAM = '''
+PROGRAM = """
 import os, sys
 from pathlib import Path
 import troupe
@@ -53,7 +54,7 @@ else:
 grid = tuner.fit()
 print(len(grid), grid.num_errors, grid.get_best_result().config["a"], [each.metrics["step"] for each in grid],
       [each.metrics["training_iteration"] for each in grid], flush=True)
-'''
+"""
 WHOLE = "6 0 5 [7, 7, 7, 7, 7, 7] [8, 8, 8, 8, 8, 8]\n"
 
 
@@ -63,17 +64,30 @@ class Program:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         (folder / "script.py").write_text(PROGRAM)
-        self.process = subprocess.Popen([sys.executable, str(folder / "script.py"), str(folder)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        self.process = subprocess.Popen(
+            [sys.executable, str(folder / "script.py"), str(folder)],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
 
     def steps(self) -> list[tuple[int, int]]:
         """(trial, step) of all that was begun, in its order."""
         path = self.folder / "steps"
-        return [tuple(map(int, line.split())) for line in path.read_text().splitlines()] if path.exists() else []  # type: ignore[misc]
+        return (
+            [tuple(map(int, line.split())) for line in path.read_text().splitlines()]
+            if path.exists()
+            else []
+        )  # type: ignore[misc]
 
     def at(self, step: int, trials: int = 3) -> None:
         """Waits until that many trials are at that step."""
+
         def reached() -> bool:
-            return sum(each[1] == step for each in self.steps()) >= trials or self.process.poll() is not None
+            return (
+                sum(each[1] == step for each in self.steps()) >= trials
+                or self.process.poll() is not None
+            )
 
         eventually(reached, what=f"{trials} trials at step {step} ({self.steps()})")
         assert self.process.poll() is None, self.process.communicate()
@@ -101,7 +115,12 @@ def test_g3_an_engine_that_is_killed_is_gone_on_with(folder: Path) -> None:
     first.end()
     second = Program(folder)
     (folder / "go-3").touch()
-    eventually(lambda: sum(step == 4 for _, step in second.steps()) >= 3 or second.process.poll() is not None, what="step 4")
+    eventually(
+        lambda: (
+            sum(step == 4 for _, step in second.steps()) >= 3 or second.process.poll() is not None
+        ),
+        what="step 4",
+    )
     second.process.kill()
     second.end()
     (folder / "go").touch()
@@ -111,7 +130,9 @@ def test_g3_an_engine_that_is_killed_is_gone_on_with(folder: Path) -> None:
     assert all(begun[trial, step] == 1 for trial in range(6) for step in (0, 1, 5, 6, 7)), begun
     assert all(1 <= begun[trial, step] <= 3 for trial in range(6) for step in (2, 3, 4)), begun
     history = tune.Tuner.restore(folder / "sweep", print).fit()[0].metrics_history
-    assert [each["step"] for each in history] == list(range(8)) and [each["training_iteration"] for each in history] == list(range(1, 9))
+    assert [each["step"] for each in history] == list(range(8)) and [
+        each["training_iteration"] for each in history
+    ] == list(range(1, 9))
 
 
 def test_ctrl_c_once_lets_trials_clean_up_and_says_how_to_go_on(folder: Path) -> None:
@@ -121,11 +142,23 @@ def test_ctrl_c_once_lets_trials_clean_up_and_says_how_to_go_on(folder: Path) ->
     program.at(2)
     program.process.send_signal(signal.SIGINT)
     assert program.process.stderr is not None
-    eventually(lambda: "stopping, 5 s; Ctrl-C again ends it now" in program.process.stderr.readline() or program.process.poll() is not None, what="its word")
+    eventually(
+        lambda: (
+            "stopping, 5 s; Ctrl-C again ends it now" in program.process.stderr.readline()
+            or program.process.poll() is not None
+        ),
+        what="its word",
+    )
     (folder / "go-2").touch()  # they report within the grace
     out, error = program.end()
-    assert out == "" and "KeyboardInterrupt" in error and f"Tuner.restore('{folder / 'sweep'}', trainable).fit() goes on with it" in error
-    assert sorted((folder / "finally").read_text().split()) == sorted({str(trial) for trial, _ in program.steps()})
+    assert (
+        out == ""
+        and "KeyboardInterrupt" in error
+        and f"Tuner.restore('{folder / 'sweep'}', trainable).fit() goes on with it" in error
+    )
+    assert sorted((folder / "finally").read_text().split()) == sorted(
+        {str(trial) for trial, _ in program.steps()}
+    )
     (folder / "go").touch()
     out, error = Program(folder).end()
     assert out == WHOLE, error
@@ -137,7 +170,9 @@ def test_ctrl_c_twice_ends_it_at_once(folder: Path) -> None:
     program.at(1)
     assert program.process.stderr is not None
     program.process.send_signal(signal.SIGINT)
-    eventually(lambda: "Ctrl-C again ends it now" in program.process.stderr.readline(), what="its word")
+    eventually(
+        lambda: "Ctrl-C again ends it now" in program.process.stderr.readline(), what="its word"
+    )
     program.process.send_signal(signal.SIGINT)
     out, error = program.end()
     assert out == "" and "KeyboardInterrupt" in error and not (folder / "finally").exists()

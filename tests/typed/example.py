@@ -3,6 +3,7 @@
 Nothing runs it. mypy in strict mode and basedpyright read it (tests/lint/typing_errors.py): `assert_type` says what a line has to give, and a line with
 `# type: ignore` is an error for both, which would say that the comment is not needed where it were none.
 """
+
 from __future__ import annotations
 
 import asyncio
@@ -90,7 +91,10 @@ def objects() -> None:
     assert_type(ref, ObjectRef[list[float]])
     assert_type(troupe.get(ref), list[float])
     assert_type(ref.hex(), str)
-    assert_type(troupe.wait([ref], num_returns=1, timeout=0), tuple[list[ObjectRef[list[float]]], list[ObjectRef[list[float]]]])
+    assert_type(
+        troupe.wait([ref], num_returns=1, timeout=0),
+        tuple[list[ObjectRef[list[float]]], list[ObjectRef[list[float]]]],
+    )
     ready, _ = troupe.wait([count.remote(3)])
     assert_type(ready, list[ObjectRefGenerator[int]])
     troupe.cancel(ref)

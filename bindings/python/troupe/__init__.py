@@ -5,6 +5,7 @@
 
 Importing starts no thread and no process; what a name needs is loaded when it is first used.
 """
+
 from __future__ import annotations
 
 import importlib
@@ -14,10 +15,14 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if sys.implementation.name != "cpython" or not (3, 11) <= sys.version_info[:2] <= (3, 13):
-    raise ImportError(f"troupe supports CPython 3.11 to 3.13, not {sys.implementation.name} "
-                      f"{sys.version_info.major}.{sys.version_info.minor}")
+    raise ImportError(
+        f"troupe supports CPython 3.11 to 3.13, not {sys.implementation.name} "
+        f"{sys.version_info.major}.{sys.version_info.minor}"
+    )
 if "t" in sys.abiflags:  # sysconfig would say the same, after a millisecond
-    raise ImportError("troupe does not support free-threaded builds of Python yet; use the ordinary build")
+    raise ImportError(
+        "troupe does not support free-threaded builds of Python yet; use the ordinary build"
+    )
 
 if "multiprocessing.process" in sys.modules:
     from troupe._code import main_import
@@ -25,26 +30,86 @@ if "multiprocessing.process" in sys.modules:
     main_import.watch()
 
 _WHERE = {
-    "init": "_api", "shutdown": "_api", "is_initialized": "_api", "remote": "_tasks.remote", "get": "_api", "put": "_api",
-    "wait": "_api", "cancel": "_api", "nodes": "_api", "cluster_resources": "_api", "available_resources": "_api",
-    "get_gpu_ids": "_gpu_ids", "exit_actor": "_api", "ClusterContext": "_api",
-    "kill": "_actors.classes", "get_actor": "_actors.classes", "ActorClass": "_actors.classes", "ActorHandle": "_actors.handle",
+    "init": "_api",
+    "shutdown": "_api",
+    "is_initialized": "_api",
+    "remote": "_tasks.remote",
+    "get": "_api",
+    "put": "_api",
+    "wait": "_api",
+    "cancel": "_api",
+    "nodes": "_api",
+    "cluster_resources": "_api",
+    "available_resources": "_api",
+    "get_gpu_ids": "_gpu_ids",
+    "exit_actor": "_api",
+    "ClusterContext": "_api",
+    "kill": "_actors.classes",
+    "get_actor": "_actors.classes",
+    "ActorClass": "_actors.classes",
+    "ActorHandle": "_actors.handle",
     "method": "_actors.method_options",
-    "get_runtime_context": "_runtime_context", "ObjectRef": "_calls", "ObjectRefGenerator": "_actors.streams",
-    "DynamicObjectRefGenerator": "_actors.streams", "timeline": "_timeline",
-    "LaunchError": "exceptions", "PlacementError": "exceptions", "JoinError": "exceptions",
-    "ConnectionError": "exceptions", "TroupeError": "exceptions", "GetTimeoutError": "exceptions",
+    "get_runtime_context": "_runtime_context",
+    "ObjectRef": "_calls",
+    "ObjectRefGenerator": "_actors.streams",
+    "DynamicObjectRefGenerator": "_actors.streams",
+    "timeline": "_timeline",
+    "LaunchError": "exceptions",
+    "PlacementError": "exceptions",
+    "JoinError": "exceptions",
+    "ConnectionError": "exceptions",
+    "TroupeError": "exceptions",
+    "GetTimeoutError": "exceptions",
 }
-_MODULES = {"actor", "cli", "cluster_utils", "cross_language", "dag", "data", "exceptions", "job_submission", "launch", "ray_compat", "state", "train", "tune", "util"}
-__all__ = sorted([*_WHERE, *_MODULES - {"data"}, "__version__"])  # data needs pyarrow, which `from troupe import *` must not
+_MODULES = {
+    "actor",
+    "cli",
+    "cluster_utils",
+    "cross_language",
+    "dag",
+    "data",
+    "exceptions",
+    "job_submission",
+    "launch",
+    "ray_compat",
+    "state",
+    "train",
+    "tune",
+    "util",
+}
+__all__ = sorted(
+    [*_WHERE, *_MODULES - {"data"}, "__version__"]
+)  # data needs pyarrow, which `from troupe import *` must not
 
 if TYPE_CHECKING:  # each by its own name, which says that it is public
-    from troupe import actor as actor, cluster_utils as cluster_utils, cross_language as cross_language, dag as dag, data as data
-    from troupe import exceptions as exceptions, job_submission as job_submission, launch as launch, ray_compat as ray_compat, state as state, train as train, tune as tune, util as util
-    from troupe._actors.classes import ActorClass as ActorClass, get_actor as get_actor, kill as kill
+    from troupe import (
+        actor as actor,
+        cluster_utils as cluster_utils,
+        cross_language as cross_language,
+        dag as dag,
+        data as data,
+    )
+    from troupe import (
+        exceptions as exceptions,
+        job_submission as job_submission,
+        launch as launch,
+        ray_compat as ray_compat,
+        state as state,
+        train as train,
+        tune as tune,
+        util as util,
+    )
+    from troupe._actors.classes import (
+        ActorClass as ActorClass,
+        get_actor as get_actor,
+        kill as kill,
+    )
     from troupe._actors.handle import ActorHandle as ActorHandle
     from troupe._actors.method_options import method as method
-    from troupe._actors.streams import DynamicObjectRefGenerator as DynamicObjectRefGenerator, ObjectRefGenerator as ObjectRefGenerator
+    from troupe._actors.streams import (
+        DynamicObjectRefGenerator as DynamicObjectRefGenerator,
+        ObjectRefGenerator as ObjectRefGenerator,
+    )
     from troupe._api import (
         ClusterContext as ClusterContext,
         available_resources as available_resources,
@@ -98,7 +163,9 @@ if not TYPE_CHECKING:  # else checkers would take any name for one of the packag
         if where is None:
             from troupe.ray_compat._missing import without  # for those who imported it as ray
 
-            raise AttributeError(f"module 'troupe' has no attribute {name!r}{without(f'ray.{name}')}")
+            raise AttributeError(
+                f"module 'troupe' has no attribute {name!r}{without(f'ray.{name}')}"
+            )
         value = getattr(importlib.import_module(f"troupe.{where}"), name)
         importlib.import_module("troupe._pickled").named_in(__name__, value)
         globals()[name] = value

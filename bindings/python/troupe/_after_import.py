@@ -1,4 +1,5 @@
 """Modules of others that are changed right after they are imported, whenever that is."""
+
 from __future__ import annotations
 
 import contextlib
@@ -60,7 +61,9 @@ def after_import(changes: dict[str, Callable[[Any], None]]) -> AfterImport:
     for name, change in changes.items():
         if name in sys.modules:
             change(sys.modules[name])
-    later = AfterImport({name: change for name, change in changes.items() if name not in sys.modules})
+    later = AfterImport(
+        {name: change for name, change in changes.items() if name not in sys.modules}
+    )
     if later.waits():
         sys.meta_path.insert(0, later)
     return later
@@ -72,7 +75,10 @@ def replace(name: str, made_of: Callable[[Any], Any], module: Any, *others: Any)
     Once for each `made_of`, which is known by where it is defined: what several make of one function is a chain.
     """
     original = getattr(module, name, None)
-    mark, marks = f"{made_of.__module__}.{made_of.__qualname__}", getattr(original, "_troupe_marks", ())
+    mark, marks = (
+        f"{made_of.__module__}.{made_of.__qualname__}",
+        getattr(original, "_troupe_marks", ()),
+    )
     if original is None or mark in marks:
         return
     made = functools.wraps(original)(made_of(original))

@@ -1,4 +1,5 @@
 """The functions of the package: init and shutdown, objects, what the cluster has."""
+
 from __future__ import annotations
 
 import atexit
@@ -36,9 +37,16 @@ class ClusterContext(Mapping[str, str]):
         where the session has ended before."""
         from troupe._runtime_context import get_runtime_context, node_ip_address
 
-        return {"address": self.address, "gcs_address": self.address, "node_ip_address": node_ip_address(),
-                "cluster_id": self._session.store.get("cluster_id", ""), "namespace": self._session.namespace,
-                "node_id": get_runtime_context().get_node_id(), "session_dir": _folder_of(self._session), "webui_url": self.dashboard_url}
+        return {
+            "address": self.address,
+            "gcs_address": self.address,
+            "node_ip_address": node_ip_address(),
+            "cluster_id": self._session.store.get("cluster_id", ""),
+            "namespace": self._session.namespace,
+            "node_id": get_runtime_context().get_node_id(),
+            "session_dir": _folder_of(self._session),
+            "webui_url": self.dashboard_url,
+        }
 
     @property
     def address(self) -> str:
@@ -93,18 +101,38 @@ def _folder_of(session: _session.Session) -> str:
     if session.embedded is not None:
         return str(session.embedded.folder)
     mine = session.store.get("cluster_id", "")
-    return next((str(each.path) for each in [*home.clusters(running_only=True), *local_clusters.clusters()] if each.cluster_id == mine), "")
+    return next(
+        (
+            str(each.path)
+            for each in [*home.clusters(running_only=True), *local_clusters.clusters()]
+            if each.cluster_id == mine
+        ),
+        "",
+    )
 
 
 _registered = False
 
 
-def init(address: str | None = None, *, num_cpus: float | None = None, num_gpus: float | None = None,
-         resources: Mapping[str, float] | None = None, labels: Mapping[str, str] | None = None,
-         namespace: str | None = None, token_file: str | None = None, log_to_driver: bool = True,
-         ignore_reinit_error: bool = False, runtime_env: Mapping[str, Any] | None = None,
-         object_store_memory: int | None = None, object_spilling_directory: str | None = None,
-         infeasible: str | None = None, preimport: Iterable[str] | None = None, _memory: float | str | None = None, **ignored: Any) -> ClusterContext:
+def init(
+    address: str | None = None,
+    *,
+    num_cpus: float | None = None,
+    num_gpus: float | None = None,
+    resources: Mapping[str, float] | None = None,
+    labels: Mapping[str, str] | None = None,
+    namespace: str | None = None,
+    token_file: str | None = None,
+    log_to_driver: bool = True,
+    ignore_reinit_error: bool = False,
+    runtime_env: Mapping[str, Any] | None = None,
+    object_store_memory: int | None = None,
+    object_spilling_directory: str | None = None,
+    infeasible: str | None = None,
+    preimport: Iterable[str] | None = None,
+    _memory: float | str | None = None,
+    **ignored: Any,
+) -> ClusterContext:
     """Connects this process to a cluster and returns its context, which is a context manager too.
 
     `address`: "host:port"; "auto" for TROUPE_ADDRESS, else the one cluster this user runs on this host; None for TROUPE_ADDRESS,
@@ -130,37 +158,65 @@ def init(address: str | None = None, *, num_cpus: float | None = None, num_gpus:
             current.namespace = _job.check_namespace(namespace) or current.namespace
         if ignore_reinit_error or current.in_process:
             return ClusterContext(current)
-        raise RuntimeError("troupe.init() was called before in this process; call troupe.shutdown() first, or pass "
-                           "ignore_reinit_error=True")
+        raise RuntimeError(
+            "troupe.init() was called before in this process; call troupe.shutdown() first, or pass "
+            "ignore_reinit_error=True"
+        )
     from troupe._cluster import connect, node_start
     from troupe._code import runtime_env as _runtime_env
 
     runtime_env = _runtime_env.check(runtime_env)
     _infeasible.check(infeasible)
     if address is not None and not isinstance(address, str):
-        raise TypeError(f"init(address={address!r}): a string like '10.0.0.1:6400', 'auto', 'local' or None")
+        raise TypeError(
+            f"init(address={address!r}): a string like '10.0.0.1:6400', 'auto', 'local' or None"
+        )
     if address in (None, "", "auto"):
         address = os.environ.get("TROUPE_ADDRESS") or _address_of_ray(address) or address or "local"
     name = _job.namespace_of(namespace)
     if address == "local":
         if token_file is not None:
-            raise ValueError(f"init(token_file={token_file!r}) is for a cluster elsewhere: give its address, or set TROUPE_ADDRESS")
-        offer = node_start.offer(num_cpus=num_cpus, num_gpus=num_gpus, memory=_memory, resources=resources, labels=labels,
-                                  object_store_memory=object_store_memory,
-                                  object_spilling_directory=object_spilling_directory,
-                                  preimport=[] if preimport is None else [preimport])
+            raise ValueError(
+                f"init(token_file={token_file!r}) is for a cluster elsewhere: give its address, or set TROUPE_ADDRESS"
+            )
+        offer = node_start.offer(
+            num_cpus=num_cpus,
+            num_gpus=num_gpus,
+            memory=_memory,
+            resources=resources,
+            labels=labels,
+            object_store_memory=object_store_memory,
+            object_spilling_directory=object_spilling_directory,
+            preimport=[] if preimport is None else [preimport],
+        )
         os.environ.update(node_start.object_memory(object_store_memory, object_spilling_directory))
         session = connect.start_embedded(offer, namespace=name)
     else:
-        given = [key for key, value in (("num_cpus", num_cpus), ("num_gpus", num_gpus), ("_memory", _memory), ("resources", resources),
-                                        ("labels", labels), ("object_store_memory", object_store_memory),
-                                        ("object_spilling_directory", object_spilling_directory),
-                                        ("preimport", preimport)) if value is not None]
-        if given and not main_import.is_running():  # a child that imports the script joins its cluster, whatever the script would start
-            raise ValueError(f"{', '.join(given)} describe a node; the cluster at {address} has its own")
+        given = [
+            key
+            for key, value in (
+                ("num_cpus", num_cpus),
+                ("num_gpus", num_gpus),
+                ("_memory", _memory),
+                ("resources", resources),
+                ("labels", labels),
+                ("object_store_memory", object_store_memory),
+                ("object_spilling_directory", object_spilling_directory),
+                ("preimport", preimport),
+            )
+            if value is not None
+        ]
+        if (
+            given and not main_import.is_running()
+        ):  # a child that imports the script joins its cluster, whatever the script would start
+            raise ValueError(
+                f"{', '.join(given)} describe a node; the cluster at {address} has its own"
+            )
         if address == "auto":
             address = connect.only_local_cluster()
-        session = connect.connect(address, token_file, namespace=name, return_timeout=connect.RETURN_TIMEOUT_S)
+        session = connect.connect(
+            address, token_file, namespace=name, return_timeout=connect.RETURN_TIMEOUT_S
+        )
     session.store["log_to_driver"] = log_to_driver
     session.store["runtime_env"] = runtime_env
     session.store["infeasible"] = infeasible
@@ -177,7 +233,9 @@ def _address_of_ray(given: str | None) -> str:
         return ""
     from troupe.ray_compat import _clusters
 
-    return os.environ.get("RAY_ADDRESS", "").replace("auto", "") or ("" if given == "auto" else _clusters.started_here())
+    return os.environ.get("RAY_ADDRESS", "").replace("auto", "") or (
+        "" if given == "auto" else _clusters.started_here()
+    )
 
 
 def _leave() -> None:
@@ -186,14 +244,37 @@ def _leave() -> None:
     shutdown()
 
 
-_IGNORED = {"include_dashboard", "dashboard_host", "dashboard_port", "configure_logging", "logging_level", "logging_format",
-            "logging_config", "proxy_server_url", "_system_config", "_temp_dir", "_node_ip_address", "_metrics_export_port",
-            "_plasma_directory", "_redis_max_memory", "_redis_password", "_redis_username", "_tracing_startup_hook"}
+_IGNORED = {
+    "include_dashboard",
+    "dashboard_host",
+    "dashboard_port",
+    "configure_logging",
+    "logging_level",
+    "logging_format",
+    "logging_config",
+    "proxy_server_url",
+    "_system_config",
+    "_temp_dir",
+    "_node_ip_address",
+    "_metrics_export_port",
+    "_plasma_directory",
+    "_redis_max_memory",
+    "_redis_password",
+    "_redis_username",
+    "_tracing_startup_hook",
+}
 _NOT_WANTED = {  # Ray's, that mean nothing here unless they ask for something
     "job_config": "give namespace= and runtime_env= to init()",
     "local_mode": "call the functions themselves, or debug them in their process",
-    **dict.fromkeys(("enable_resource_isolation", "cgroup_path", "system_reserved_cpu", "system_reserved_memory"),
-                    "limit the worker's control group by the system's own means"),
+    **dict.fromkeys(
+        (
+            "enable_resource_isolation",
+            "cgroup_path",
+            "system_reserved_cpu",
+            "system_reserved_memory",
+        ),
+        "limit the worker's control group by the system's own means",
+    ),
 }
 
 
@@ -206,7 +287,10 @@ def _check_ignored(options: Mapping[str, Any]) -> None:
             import inspect
 
             near = difflib.get_close_matches(name, inspect.signature(init).parameters, 1)
-            raise TypeError(f"init() has no parameter {name!r}" + (f": do you mean {near[0]!r}?" if near else ""))
+            raise TypeError(
+                f"init() has no parameter {name!r}"
+                + (f": do you mean {near[0]!r}?" if near else "")
+            )
 
 
 def shutdown(*, wait_for_processes: bool = True, _exiting_interpreter: bool = False) -> None:
@@ -250,7 +334,9 @@ def get(refs: Any, *, timeout: float | None = None) -> Any:
         return _calls.get(refs, left)
 
 
-def put(value: T, *, _owner: ActorHandle[Any] | None = None, _tensor_transport: str | None = None) -> ObjectRef[T]:
+def put(
+    value: T, *, _owner: ActorHandle[Any] | None = None, _tensor_transport: str | None = None
+) -> ObjectRef[T]:
     """A ref of a copy of a value, kept in this process while the ref lives.
 
     Passed as an argument it arrives as the value. With `_owner`, the handle of an actor, the value is kept in that actor and
@@ -284,10 +370,16 @@ def _with_its_tensors_here(value: Any, transport: str, owner: Any) -> Any:
     if not method_options.keeps_tensors(transport) or type(value) is _calls.Ref:
         return value
     here = ActorContext.current
-    if here is None or here.class_name == TASKS_CLASS or (owner is not None and not _is_self(owner)):
-        raise ValueError(f"put(_tensor_transport={transport!r}) keeps tensors in the actor that calls it, and this is not in an actor, or names "
-                         "another owner\n  leave _tensor_transport away: put() writes the value to shared memory, which processes of this host "
-                         "read where it lies")
+    if (
+        here is None
+        or here.class_name == TASKS_CLASS
+        or (owner is not None and not _is_self(owner))
+    ):
+        raise ValueError(
+            f"put(_tensor_transport={transport!r}) keeps tensors in the actor that calls it, and this is not in an actor, or names "
+            "another owner\n  leave _tensor_transport away: put() writes the value to shared memory, which processes of this host "
+            "read where it lies"
+        )
     from troupe._actors.tensors import kept
     from troupe._actors.tensors.value import CarriedValue
 
@@ -308,8 +400,13 @@ def _put_here(_instance: Any, held: list[Any]) -> list[Any]:
     return [put(held[0])]
 
 
-def wait(refs: list[Waited], *, num_returns: int = 1, timeout: float | None = None,
-         fetch_local: bool = True) -> tuple[list[Waited], list[Waited]]:
+def wait(
+    refs: list[Waited],
+    *,
+    num_returns: int = 1,
+    timeout: float | None = None,
+    fetch_local: bool = True,
+) -> tuple[list[Waited], list[Waited]]:
     """(ready, not ready), both in the order given, once `num_returns` are ready or `timeout` s passed.
 
     A generator of refs is ready when its next ref, or the end, is there.
@@ -330,12 +427,16 @@ def _wait(refs: list[Any], num_returns: int, timeout: float | None) -> tuple[lis
         done: tuple[list[Any], list[Any]] = _calls.wait(refs, num_returns, timeout)
         return done
     except TypeError:
-        if not isinstance(refs, list) or not any(isinstance(each, _calls.RefStream) for each in refs):
+        if not isinstance(refs, list) or not any(
+            isinstance(each, _calls.RefStream) for each in refs
+        ):
             raise
     return _wait_with_streams(refs, num_returns, timeout)
 
 
-def _wait_with_streams(refs: list[Any], num_returns: int, timeout: float | None) -> tuple[list[Any], list[Any]]:
+def _wait_with_streams(
+    refs: list[Any], num_returns: int, timeout: float | None
+) -> tuple[list[Any], list[Any]]:
     """wait() where generators are among the refs: each is ready when its next ref, or the end, is there."""
     from troupe import _calls
 
@@ -347,7 +448,9 @@ def _wait_with_streams(refs: list[Any], num_returns: int, timeout: float | None)
     return [given[id(each)] for each in ready], [given[id(each)] for each in rest]
 
 
-def cancel(ref: ObjectRef[Any] | ObjectRefGenerator[Any], *, force: bool = False, recursive: bool = True) -> None:
+def cancel(
+    ref: ObjectRef[Any] | ObjectRefGenerator[Any], *, force: bool = False, recursive: bool = True
+) -> None:
     """Asks that the call of a ref, or of a generator, be not run, or ended; returns at once.
 
     A call that waits for its actor is not run; a coroutine gets asyncio's cancellation; a plain method goes on,
@@ -365,24 +468,38 @@ def cancel(ref: ObjectRef[Any] | ObjectRefGenerator[Any], *, force: bool = False
     if isinstance(ref, _calls.RefStream):
         ref = ref.answer()
     if type(ref) is not _calls.Ref:
-        raise TypeError(f"cancel() takes an ObjectRef or an ObjectRefGenerator, not {type(ref).__name__}")
+        raise TypeError(
+            f"cancel() takes an ObjectRef or an ObjectRefGenerator, not {type(ref).__name__}"
+        )
     if pool.cancel(ref, force=force, recursive=recursive):
         return
     if not force and retries.cancel(ref, recursive=recursive):
         return
     if force:
-        raise ValueError("force=True is not supported for actor tasks: it would end the actor; troupe.kill() does")
+        raise ValueError(
+            "force=True is not supported for actor tasks: it would end the actor; troupe.kill() does"
+        )
     ref._cancel(recursive)
 
 
 def nodes() -> list[dict[str, Any]]:
     """The cluster's nodes, dead ones included, as dicts with Ray's keys; inside a launch, its nodes."""
-    return [{"NodeID": view.info["node"], "Alive": view.info["state"] != "dead", "alive": view.info["state"] != "dead",
-             "State": view.info["state"], "DeathReasonMessage": view.info["why"] if view.info["state"] == "dead" else "",
-             "NodeName": view.info["name"], "NodeManagerHostname": view.info["host"],
-             "NodeManagerAddress": view.info["listen_host"], "NodeManagerPort": view.info["listen_port"],
-             "Resources": {**view.total, **_always(view)},
-             "Labels": view.labels} for view in _view.nodes()]
+    return [
+        {
+            "NodeID": view.info["node"],
+            "Alive": view.info["state"] != "dead",
+            "alive": view.info["state"] != "dead",
+            "State": view.info["state"],
+            "DeathReasonMessage": view.info["why"] if view.info["state"] == "dead" else "",
+            "NodeName": view.info["name"],
+            "NodeManagerHostname": view.info["host"],
+            "NodeManagerAddress": view.info["listen_host"],
+            "NodeManagerPort": view.info["listen_port"],
+            "Resources": {**view.total, **_always(view)},
+            "Labels": view.labels,
+        }
+        for view in _view.nodes()
+    ]
 
 
 def _sum(amounts: list[dict[str, float]]) -> dict[str, float]:
@@ -401,14 +518,19 @@ def _always(view: _view.NodeView) -> dict[str, float]:
     if kind and view.total.get("GPU"):
         found[selectors.TYPE_PREFIX + kind] = 1.0
     if _job.follows_ray() and view.info["boot_id"] == _identity.boot_id():
-        found["object_store_memory"] = float(os.environ.get("TROUPE_OBJECT_STORE_MEMORY") or os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // 2)
+        found["object_store_memory"] = float(
+            os.environ.get("TROUPE_OBJECT_STORE_MEMORY")
+            or os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // 2
+        )
     return found
 
 
 def cluster_resources() -> dict[str, float]:
     """What the cluster's nodes have in all, and of each one `node:<address>` and the `accelerator_type:<type>` of its GPUs; inside a
     launch, what it reserved."""
-    return _sum([{**view.total, **_always(view)} for view in _view.nodes() if view.info["state"] != "dead"])
+    return _sum(
+        [{**view.total, **_always(view)} for view in _view.nodes() if view.info["state"] != "dead"]
+    )
 
 
 def available_resources() -> dict[str, float]:
@@ -416,7 +538,9 @@ def available_resources() -> dict[str, float]:
 
     As in Ray, what is used up has no entry: `available_resources().get("CPU", 0)`.
     """
-    return _sum([{**view.free, **_always(view)} for view in _view.nodes() if view.info["state"] != "dead"])
+    return _sum(
+        [{**view.free, **_always(view)} for view in _view.nodes() if view.info["state"] != "dead"]
+    )
 
 
 def exit_actor() -> None:
@@ -428,5 +552,17 @@ def exit_actor() -> None:
     raise exceptions.ActorExit(0)
 
 
-__all__ = ["ClusterContext", "available_resources", "cancel", "cluster_resources", "exit_actor", "get", "init",
-           "is_initialized", "nodes", "put", "shutdown", "wait"]
+__all__ = [
+    "ClusterContext",
+    "available_resources",
+    "cancel",
+    "cluster_resources",
+    "exit_actor",
+    "get",
+    "init",
+    "is_initialized",
+    "nodes",
+    "put",
+    "shutdown",
+    "wait",
+]

@@ -3,6 +3,7 @@
 `later` may be called anywhere, also by the garbage collector in the middle of other code: it only queues. The thread is there once
 `begin` was called; a forked child has a queue and a thread of its own.
 """
+
 from __future__ import annotations
 
 import os

@@ -2,6 +2,7 @@
 
 Everything but the zygote imports it from here: `from troupe._bridge import native`.
 """
+
 from __future__ import annotations
 
 import sys
@@ -12,8 +13,15 @@ from troupe._exception_pickles import dict_of
 from troupe._tracebacks import with_source
 
 
-def _task_error(cause: BaseException | None, type_name: str, text: str, traceback: str, method: str | None,
-                description: str | None, of_argument: bool) -> BaseException:
+def _task_error(
+    cause: BaseException | None,
+    type_name: str,
+    text: str,
+    traceback: str,
+    method: str | None,
+    description: str | None,
+    of_argument: bool,
+) -> BaseException:
     """What get() raises when a method raised: of the exception's own type, with the remote traceback. With `of_argument`
     what made one of its arguments did, and the method did not run."""
     if cause is not None and dict_of(cause).pop("_passed_on", False):
@@ -22,7 +30,9 @@ def _task_error(cause: BaseException | None, type_name: str, text: str, tracebac
     where = f"{method}()" + (f" of {description}" if description else "") if method else "the call"
     if of_argument:
         where += " did not run: what makes one of its arguments"
-    elif issubclass(kind, SystemExit):  # of another code than 0 it would be no answer, but the end of its process
+    elif issubclass(
+        kind, SystemExit
+    ):  # of another code than 0 it would be no answer, but the end of its process
         how = "exit_actor()" if issubclass(kind, exceptions.ActorExit) else "sys.exit()"
         if description is None or not description.startswith("actor "):
             return exceptions.WorkerCrashedError(f"{method}() ended its process by {how}")
@@ -33,8 +43,12 @@ def _task_error(cause: BaseException | None, type_name: str, text: str, tracebac
         text = text.partition("\n")[0]  # the traceback ends with all of it
     body = "\n  ".join((traceback or f"{type_name}: {text}").rstrip().splitlines())
     base = exceptions.TaskError if cause is not None else exceptions.UnserializableException
-    return exceptions.with_type_of(base, cause, f"{where} raised {type_name}: {text}\n  {body}",
-                                   remote_traceback=traceback or "")
+    return exceptions.with_type_of(
+        base,
+        cause,
+        f"{where} raised {type_name}: {text}\n  {body}",
+        remote_traceback=traceback or "",
+    )
 
 
 def raise_our_errors() -> None:

@@ -4,6 +4,7 @@ A thread that reads pushes, watches processes or completes answers calls code th
 unpickled exceptions and refs that are let go of the user's too. Whatever that raises is said on stderr and ends nothing else,
 also where stderr is gone. On the main thread nothing is held back: there signal handlers raise, and somebody waits for it.
 """
+
 from __future__ import annotations
 
 import sys

@@ -1,4 +1,5 @@
 """The one place that touches the native call path: channels, refs, servers and their errors."""
+
 from __future__ import annotations
 
 from collections.abc import Mapping
@@ -24,8 +25,14 @@ def _to(address: dict, control: Any) -> dict:
     """Where a process that serves calls is reached: by Unix socket on this host, else over TLS by its worker's port."""
     if is_here(address):
         return {"unix_path": address["unix_path"]}
-    return {"unix_path": "", "host": address["host"], "port": address["port"], "process": address["process"],
-            "actor": address["actor"], "control": control}
+    return {
+        "unix_path": "",
+        "host": address["host"],
+        "port": address["port"],
+        "process": address["process"],
+        "actor": address["actor"],
+        "control": control,
+    }
 
 
 def connect(address: dict, description: str, control: Any) -> Any:
@@ -41,7 +48,9 @@ def connect_aside(address: dict, description: str, control: Any) -> Any:
     """The same to the second call socket of an actor, which answers beside its methods (`runtime/net/handover.h`); of an actor on
     this host the address may be its `unix_path` and `boot_id` alone."""
     if is_here(address):
-        return native.CallChannel(_aside(address["unix_path"]), description=description, grace_s=0.0)
+        return native.CallChannel(
+            _aside(address["unix_path"]), description=description, grace_s=0.0
+        )
     return native.CallChannel(description=description, aside=True, **_to(address, control))
 
 
@@ -58,7 +67,9 @@ def channel_later(description: str, pending_max: int, ordered: bool) -> Any:
     """A channel to an actor that is not there yet: calls wait in it until `aim`. More than `pending_max` calls
     without an answer are refused with PendingCallsLimitExceeded (-1: none). Unless `ordered`, a call may overtake one
     whose arguments are to come."""
-    return native.CallChannel(None, description=description, pending_max=pending_max, ordered=ordered)
+    return native.CallChannel(
+        None, description=description, pending_max=pending_max, ordered=ordered
+    )
 
 
 def aim(channel: Any, address: dict, control: Any) -> None:
@@ -115,8 +126,15 @@ def when_done(ref: Any, action: Any) -> None:
     ref.future().add_done_callback(lambda _: action())
 
 
-def serve(server: Any, instance: Any, *, find: Any = None, max_concurrency: int = 1,
-          groups: Mapping[str, int] | None = None, loop: Any = None) -> SystemExit | None:
+def serve(
+    server: Any,
+    instance: Any,
+    *,
+    find: Any = None,
+    max_concurrency: int = 1,
+    groups: Mapping[str, int] | None = None,
+    loop: Any = None,
+) -> SystemExit | None:
     """Runs calls in the calling thread until a method ends the process, and gives what it raised to that end: of a name,
     what `find(name)` gives, by default that attribute of the instance; of a call that leaves its tensors here, `find(name, returns)`.
 

@@ -1,4 +1,5 @@
 """Checks of options that several things have: grace periods, modules imported ahead, idempotency keys. Pure."""
+
 from __future__ import annotations
 
 from collections.abc import Iterable
@@ -20,7 +21,9 @@ def check_grace(what: str, seconds: object) -> None:
 def check_preimport(modules: Iterable[str]) -> tuple[str, ...]:
     """The names of modules that are to be imported ahead. Raises TypeError or ValueError for what is no list of such names."""
     if isinstance(modules, str):
-        raise TypeError(f"preimport must be a list of modules' names, not a text: preimport=[{modules!r}]")
+        raise TypeError(
+            f"preimport must be a list of modules' names, not a text: preimport=[{modules!r}]"
+        )
     names = tuple(modules)
     for name in names:
         if not isinstance(name, str) or not all(part.isidentifier() for part in name.split(".")):
@@ -37,6 +40,10 @@ def check_idempotency_key(key: object) -> str:
         return ""
     if not isinstance(key, str):
         raise TypeError(f"idempotency_key must be a string, not {key!r}")
-    if not 0 < len(key) <= IDEMPOTENCY_KEY_CHARACTERS_MAX or not all("!" <= each <= "~" for each in key):
-        raise ValueError(f"idempotency_key is {key!r}; it must be 1 to {IDEMPOTENCY_KEY_CHARACTERS_MAX} printable ASCII characters without spaces")
+    if not 0 < len(key) <= IDEMPOTENCY_KEY_CHARACTERS_MAX or not all(
+        "!" <= each <= "~" for each in key
+    ):
+        raise ValueError(
+            f"idempotency_key is {key!r}; it must be 1 to {IDEMPOTENCY_KEY_CHARACTERS_MAX} printable ASCII characters without spaces"
+        )
     return key

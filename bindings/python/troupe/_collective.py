@@ -3,6 +3,7 @@
 The meeting is a named async actor, made by whoever comes first. What is said goes over the connections of actor calls, which
 are authenticated; the tensors themselves travel as torch's backends send them.
 """
+
 from __future__ import annotations
 
 import asyncio
@@ -47,12 +48,16 @@ class Meeting:
         number = self._round
         self._tell()
         try:
-            await asyncio.wait_for(self._until(lambda: len(members) == member.world_size), timeout_s)
+            await asyncio.wait_for(
+                self._until(lambda: len(members) == member.world_size), timeout_s
+            )
         except asyncio.TimeoutError:
             missing = [rank for rank in range(member.world_size) if rank not in members]
             del members[member.rank]
-            raise TimeoutError(f"ranks {missing} of {member.world_size} had not joined {timeout_s:g} s after rank "
-                               f"{member.rank} had") from None
+            raise TimeoutError(
+                f"ranks {missing} of {member.world_size} had not joined {timeout_s:g} s after rank "
+                f"{member.rank} had"
+            ) from None
         return number, [members[rank].host for rank in range(member.world_size)]
 
     def _admit(self, member: Member) -> dict[int, Member]:
@@ -61,8 +66,10 @@ class Meeting:
             self._members, self._said = {}, {}
         for each in self._members.values():
             if (each.world_size, each.backend) != (member.world_size, member.backend):
-                raise ValueError(f"rank {each.rank} said world_size={each.world_size} and backend={each.backend!r}, rank "
-                                 f"{member.rank} says {member.world_size} and {member.backend!r}")
+                raise ValueError(
+                    f"rank {each.rank} said world_size={each.world_size} and backend={each.backend!r}, rank "
+                    f"{member.rank} says {member.world_size} and {member.backend!r}"
+                )
         if member.rank in self._members:
             raise ValueError(f"another process has joined as rank {member.rank}")
         self._members[member.rank] = member
@@ -103,7 +110,9 @@ class Meeting:
     async def get(self, number: int, keys: Sequence[str], timeout_s: float) -> list[bytes]:
         """What was said under these keys, waiting for it."""
         try:
-            await asyncio.wait_for(self._until(lambda: self.has(number, keys) or self._round != number), timeout_s)
+            await asyncio.wait_for(
+                self._until(lambda: self.has(number, keys) or self._round != number), timeout_s
+            )
         except asyncio.TimeoutError:
             missing = [key for key in keys if key not in self._said]
             raise TimeoutError(f"nobody said {missing} within {timeout_s:g} s") from None
@@ -128,7 +137,11 @@ def meeting(group: str) -> Any:
     """The group's meeting, made if there is none."""
     session = _session.current()
     namespace = NAMESPACE + session.namespace
-    found = troupe.remote(Meeting).options(name=group, namespace=namespace, get_if_exists=True, num_cpus=0).remote()
+    found = (
+        troupe.remote(Meeting)
+        .options(name=group, namespace=namespace, get_if_exists=True, num_cpus=0)
+        .remote()
+    )
     # Who made it keeps it as long as it can: others, who have no handle that is counted, meet there after it has left.
     session.store.setdefault("meetings", {}).setdefault(found, found)
     return found
@@ -191,7 +204,9 @@ class MeetingStore(dist.Store):
 
     def compare_set(self, key: str, expected: bytes | str, value: bytes | str) -> bytes:
         """Sets it where it is as expected; what it is then."""
-        return troupe.get(self._actor.compare_set.remote(self._number, key, _bytes(expected), _bytes(value)))
+        return troupe.get(
+            self._actor.compare_set.remote(self._number, key, _bytes(expected), _bytes(value))
+        )
 
     def append(self, key: str, value: bytes | str) -> None:
         """Adds to it."""
@@ -203,7 +218,12 @@ class MeetingStore(dist.Store):
 
     def multi_set(self, keys: list[str], values: list[bytes | str]) -> None:
         """Sets all."""
-        troupe.get([self._actor.put.remote(self._number, key, _bytes(value)) for key, value in zip(keys, values, strict=True)])
+        troupe.get(
+            [
+                self._actor.put.remote(self._number, key, _bytes(value))
+                for key, value in zip(keys, values, strict=True)
+            ]
+        )
 
     def num_keys(self) -> int:
         """How many there are."""

@@ -1,4 +1,5 @@
 """What an actor's or a task's process knows of itself. Pure."""
+
 from __future__ import annotations
 
 from typing import Any

@@ -8,6 +8,7 @@ takes itself, as most with several parameters do, is pickled and cannot be loade
             super().__init__(f"{code} for {path}")
             self.code = code
 """
+
 from __future__ import annotations
 
 import contextlib
@@ -46,7 +47,11 @@ def made(cls: type[BaseException], like: BaseException) -> Any:
 
 def _plain(cls: type, name: str = "") -> type:
     """The first of its bases that is Python's own, and defines `name`."""
-    return next(each for each in cls.__mro__ if not each.__flags__ & _HEAP_TYPE and (not name or name in vars(each)))
+    return next(
+        each
+        for each in cls.__mro__
+        if not each.__flags__ & _HEAP_TYPE and (not name or name in vars(each))
+    )
 
 
 def _new(cls: type[BaseException], args: tuple) -> Any:
@@ -65,9 +70,13 @@ def _copy_members(kind: type, like: BaseException, error: BaseException) -> None
     if kind is BaseException or not issubclass(kind, BaseException):
         return
     for name, member in tuple(vars(kind).items()):
-        if name in ("__dict__", "__weakref__") or not isinstance(member, types.MemberDescriptorType | types.GetSetDescriptorType):
+        if name in ("__dict__", "__weakref__") or not isinstance(
+            member, types.MemberDescriptorType | types.GetSetDescriptorType
+        ):
             continue
-        if member is _of_all.get(name) or member is _of_object.get(name):  # Python's own, __class__ among them, of a class made on demand
+        if member is _of_all.get(name) or member is _of_object.get(
+            name
+        ):  # Python's own, __class__ among them, of a class made on demand
             continue
         try:
             member.__set__(error, member.__get__(like))
@@ -93,7 +102,13 @@ def carried(error: Any) -> Any:
         return error
     if isinstance(error, BaseExceptionGroup):
         inside = [carried(each) for each in _of_groups["exceptions"].__get__(error)]
-        return _Carried((kind, (_of_groups["message"].__get__(error), inside), {**dict_of(error), **_in_slots(error)}))
+        return _Carried(
+            (
+                kind,
+                (_of_groups["message"].__get__(error), inside),
+                {**dict_of(error), **_in_slots(error)},
+            )
+        )
     slots = _in_slots(error)
     if not slots and not _has_code(kind):
         return error
@@ -110,7 +125,11 @@ def reduced(error: BaseException) -> Any:
     if stands is error:
         return NotImplemented
     make, (cls, args, *state) = stands.__reduce__()
-    return (make, (cls, args), state[0], None, None, _pickled.error_state) if state and state[0] else (make, (cls, args))
+    return (
+        (make, (cls, args), state[0], None, None, _pickled.error_state)
+        if state and state[0]
+        else (make, (cls, args))
+    )
 
 
 def without(error: BaseException, goes: Callable[[Any], bool]) -> Any:
@@ -123,11 +142,16 @@ def without(error: BaseException, goes: Callable[[Any], bool]) -> Any:
         inside = [without(each, goes) for each in _of_groups["exceptions"].__get__(error)]
         args = _of_groups["message"].__get__(error), inside
     attributes = {**dict_of(error), **_in_slots(error)}
-    return _Carried((type(error), args, {name: value for name, value in attributes.items() if goes(value)}))
+    return _Carried(
+        (type(error), args, {name: value for name, value in attributes.items() if goes(value)})
+    )
 
 
 def _says_how(kind: type) -> bool:
-    by_users = kind.__reduce__ is not vars(_plain(kind, "__reduce__"))["__reduce__"] or kind.__reduce_ex__ is not object.__reduce_ex__
+    by_users = (
+        kind.__reduce__ is not vars(_plain(kind, "__reduce__"))["__reduce__"]
+        or kind.__reduce_ex__ is not object.__reduce_ex__
+    )
     return by_users or kind in told or kind in copyreg.dispatch_table
 
 
@@ -147,7 +171,10 @@ def _in_slots(error: BaseException) -> dict[str, Any]:
 def _has_code(kind: type) -> bool:
     """Whether the user's code runs when one is made, or changed."""
     plain = _plain(kind)
-    return any(getattr(kind, name) is not getattr(plain, name) for name in ("__init__", "__new__", "__setattr__"))
+    return any(
+        getattr(kind, name) is not getattr(plain, name)
+        for name in ("__init__", "__new__", "__setattr__")
+    )
 
 
 def set_state(error: BaseException, state: dict[str, Any]) -> None:
@@ -155,7 +182,9 @@ def set_state(error: BaseException, state: dict[str, Any]) -> None:
     _set_state(error, state)
 
 
-def arrived(cls: type[BaseException], args: tuple, state: dict[str, Any] | None = None) -> BaseException:
+def arrived(
+    cls: type[BaseException], args: tuple, state: dict[str, Any] | None = None
+) -> BaseException:
     error = _of_class(cls, args)
     if _plain(cls, "__reduce__") is BaseException and not issubclass(cls, BaseExceptionGroup):
         _of_all["args"].__set__(error, args)  # not what __init__ makes of them

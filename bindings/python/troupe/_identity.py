@@ -1,4 +1,5 @@
 """Ids and names of this process and host, as the control messages carry them."""
+
 from __future__ import annotations
 
 import contextlib

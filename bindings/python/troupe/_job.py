@@ -3,6 +3,7 @@
 A program that does not say which namespace has one of its own, so that two runs of one script on a cluster do not meet. Its actors,
 tasks and ranks, and what these start in turn, find both in the environment.
 """
+
 from __future__ import annotations
 
 import os

@@ -9,6 +9,7 @@ one that is not known here, from a later version, is left out.
 Pickles from before this module was there name the modules that defined things (`troupe._actor_handle._handle`): those names
 stay importable too, by `OLDER_MODULES`. tests/e2e/recorded has such pickles; tests/bindings/test_pickled.py the list of names.
 """
+
 from __future__ import annotations
 
 import importlib
@@ -16,26 +17,59 @@ import importlib.machinery
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-_NATIVE = ("_borrowed_ref", "_ref_by_hand")  # of the extension: what refs in values, and refs pickled by a program, name
-_CLASSES = {"Meeting": "_collective", "Member": "_collective", "TaskHost": "_tasks.host",
-            "ByKeyword": "tune._decorator", "SweepHost": "tune._run.served",
-            "GangRank": "tune._gang", "GangTrial": "tune._gang", "RankPlan": "tune._gang",
-            "NodeSampler": "serverless_gpu._node_samples", "TrainWorker": "train._worker", "TrainAttempt": "train._worker",
-            "TrainReport": "train._reports", "JobFiles": "azure._files", "NodeShell": "azure._shells", "RayNode": "_ray_cluster.node",
-            "Tracker": "_tracking.tracker", "NodeTracker": "_tracking.node", "MapWorker": "data._tasks", "DealingActor": "data._dealing",
-            "TrialHost": "tune._run.host", "Given": "tune._trainable", "WithoutConfig": "tune._trainable",
-            "ClassRun": "tune._trainable_class", "Capped": "tune._gpu_share", "TrialReports": "azure._trials.trial",
-            "PipelineHost": "azure._pipeline.host"}  # that travel by their name
+_NATIVE = (
+    "_borrowed_ref",
+    "_ref_by_hand",
+)  # of the extension: what refs in values, and refs pickled by a program, name
+_CLASSES = {
+    "Meeting": "_collective",
+    "Member": "_collective",
+    "TaskHost": "_tasks.host",
+    "ByKeyword": "tune._decorator",
+    "SweepHost": "tune._run.served",
+    "GangRank": "tune._gang",
+    "GangTrial": "tune._gang",
+    "RankPlan": "tune._gang",
+    "NodeSampler": "serverless_gpu._node_samples",
+    "TrainWorker": "train._worker",
+    "TrainAttempt": "train._worker",
+    "TrainReport": "train._reports",
+    "JobFiles": "azure._files",
+    "NodeShell": "azure._shells",
+    "RayNode": "_ray_cluster.node",
+    "Tracker": "_tracking.tracker",
+    "NodeTracker": "_tracking.node",
+    "MapWorker": "data._tasks",
+    "DealingActor": "data._dealing",
+    "TrialHost": "tune._run.host",
+    "Given": "tune._trainable",
+    "WithoutConfig": "tune._trainable",
+    "ClassRun": "tune._trainable_class",
+    "Capped": "tune._gpu_share",
+    "TrialReports": "azure._trials.trial",
+    "PipelineHost": "azure._pipeline.host",
+}  # that travel by their name
 
-OLDER_MODULES = {"_actor_handle": "_actors.handle", "_method_options": "_actors.method_options", "_constructor": "_actors.constructor",
-                 "_streams": "_actors.streams", "_tensors": "_code.tensors", "_carried": "_exception_pickles", "_task_host": "_tasks.host",
-                 "launch._kept": "launch._large_result"}
+OLDER_MODULES = {
+    "_actor_handle": "_actors.handle",
+    "_method_options": "_actors.method_options",
+    "_constructor": "_actors.constructor",
+    "_streams": "_actors.streams",
+    "_tensors": "_code.tensors",
+    "_carried": "_exception_pickles",
+    "_task_host": "_tasks.host",
+    "launch._kept": "launch._large_result",
+}
 """Modules that pickles of 0.1.0 name, and where what they name is today; `_actors` and `_tasks` are packages that know theirs."""
 
 
 def older_module(name: str) -> importlib.machinery.ModuleSpec | None:
     """How one of OLDER_MODULES is loaded, `name` as it stands in the package; None for all other names."""
-    return importlib.machinery.ModuleSpec(f"troupe.{name}", _OlderModule) if name in OLDER_MODULES else None
+    return (
+        importlib.machinery.ModuleSpec(f"troupe.{name}", _OlderModule)
+        if name in OLDER_MODULES
+        else None
+    )
 
 
 class _OlderModule:
@@ -81,8 +115,16 @@ def fields_of(value: Any) -> dict[str, Any]:
     found = {}
     for field in dataclasses.fields(value):
         held = getattr(value, field.name)
-        default = field.default if field.default_factory is dataclasses.MISSING else field.default_factory()
-        if default is dataclasses.MISSING or held is not default and (type(held) is not type(default) or held != default):
+        default = (
+            field.default
+            if field.default_factory is dataclasses.MISSING
+            else field.default_factory()
+        )
+        if (
+            default is dataclasses.MISSING
+            or held is not default
+            and (type(held) is not type(default) or held != default)
+        ):
             found[field.name] = held
     return found
 
@@ -104,7 +146,9 @@ def handle(actor: str, class_name: str, traits: Any) -> Any:
     from troupe._actors import handle as _actor_handle
     from troupe._cluster import session
 
-    return _actor_handle.ActorHandle(_actor_handle.watched(session.current(), actor, class_name, traits), traits)
+    return _actor_handle.ActorHandle(
+        _actor_handle.watched(session.current(), actor, class_name, traits), traits
+    )
 
 
 def counted_handle(actor: str, class_name: str, traits: Any, *life: Any) -> Any:
@@ -187,7 +231,11 @@ def launch_handle(launch: str) -> Any:
     return attach(launch)
 
 
-def rank_zero(function: Callable[..., Any], arguments: Sequence[str] = (), files: Sequence[tuple[str, str]] = ()) -> Any:
+def rank_zero(
+    function: Callable[..., Any],
+    arguments: Sequence[str] = (),
+    files: Sequence[tuple[str, str]] = (),
+) -> Any:
     """A function of which only rank 0's value travels."""
     from troupe.spark._rank_zero import RankZero
 
@@ -339,8 +387,15 @@ def plain_value(value: Any) -> Any:
     return value
 
 
-def value_with_tensors(rest: Any, buffers: Sequence[Any], place: Sequence[Any], key: str, method: str, specs: Sequence[tuple],
-                       *life: Any) -> Any:
+def value_with_tensors(
+    rest: Any,
+    buffers: Sequence[Any],
+    place: Sequence[Any],
+    key: str,
+    method: str,
+    specs: Sequence[tuple],
+    *life: Any,
+) -> Any:
     """One whose tensors stayed in an actor's process, which gives them now; `life` keeps them there meanwhile."""
     from troupe._actors import tensors
     from troupe._actors.tensors import fetch, kept, value
@@ -412,7 +467,9 @@ def error(base: type, cause: BaseException | None, text: str, fields: Mapping[st
     return with_type_of(base, cause, text, **fields)
 
 
-def arrived_error(cls: type[BaseException], args: tuple, state: dict[str, Any] | None = None) -> BaseException:
+def arrived_error(
+    cls: type[BaseException], args: tuple, state: dict[str, Any] | None = None
+) -> BaseException:
     """An exception of the user's, of a class whose `__init__` may take something else than its `args`."""
     from troupe._exception_pickles import arrived
 

@@ -10,6 +10,7 @@ variables. Programs that set MASTER_PORT themselves and start their ranks by tor
 A process connects to its launch's store once: default groups that are made again share the connection. torch asks the DNS for the name of
 whatever it connects to, also of an address in digits, and one answer that is lost costs 5 s.
 """
+
 from __future__ import annotations
 
 import contextlib
@@ -58,7 +59,9 @@ class OwnAddress:
             if self._store is None:
                 listener = _bound(self.port)
                 listener.listen(_BACKLOG)
-                self._store = TCPStore(HOST, self.port, 1, True, timeout, master_listen_fd=listener.detach())
+                self._store = TCPStore(
+                    HOST, self.port, 1, True, timeout, master_listen_fd=listener.detach()
+                )
             self._groups += 1
             return PrefixStore(f"group {self._groups}", self._store)
 
@@ -126,7 +129,9 @@ _meets: Callable[[int], None] = lambda port: None
 _met: Callable[[], None] = lambda: None
 
 
-def enter_rank(*, alone: bool, meets: Callable[[int], None] = _meets, met: Callable[[], None] = _met) -> None:
+def enter_rank(
+    *, alone: bool, meets: Callable[[int], None] = _meets, met: Callable[[], None] = _met
+) -> None:
     """The roster's variables are there. `alone`: groups of the program's own, if any, are made here, not with other ranks. `meets` is called with
     the port before this process connects to the launch's store for a group, `met` once it is connected; what that raises, making the group raises.
     """
@@ -192,7 +197,15 @@ def wrap(module: Any) -> None:
     if make is None or hasattr(make, "_troupe_original"):
         return
 
-    def _create_c10d_store(hostname: str, port: int, rank: int, world_size: int, timeout: Any, *args: Any, **kwargs: Any) -> Any:
+    def _create_c10d_store(
+        hostname: str,
+        port: int,
+        rank: int,
+        world_size: int,
+        timeout: Any,
+        *args: Any,
+        **kwargs: Any,
+    ) -> Any:
         if _own is not None and rank == 0 and world_size == 1 and _own.is_here(port):
             return _own.store(timeout)
         _refuse_foreign(hostname, port)
@@ -200,7 +213,12 @@ def wrap(module: Any) -> None:
             return make(hostname, port, rank, world_size, timeout, *args, **kwargs)
         _meets(port)
         if os.environ.get(CLIENT_ONLY) == "True":
-            store = _client.store(hostname, port, timeout, lambda: make(hostname, port, rank, world_size, timeout, *args, **kwargs))
+            store = _client.store(
+                hostname,
+                port,
+                timeout,
+                lambda: make(hostname, port, rank, world_size, timeout, *args, **kwargs),
+            )
         else:
             store = make(hostname, port, rank, world_size, timeout, *args, **kwargs)
         _met()
@@ -219,4 +237,5 @@ def _refuse_foreign(hostname: str, port: int) -> None:
         f"this rank is to join a process group at {hostname}:{port}, where no one serves its launch: the launch's store is at "
         f"{_of_launch['MASTER_ADDR']}:{there}\n"
         "  leave MASTER_ADDR and MASTER_PORT as the rank finds them, and call init_process_group() without an address; for a group of "
-        f"processes of the rank's own, set {CLIENT_ONLY}=False beside them")
+        f"processes of the rank's own, set {CLIENT_ONLY}=False beside them"
+    )

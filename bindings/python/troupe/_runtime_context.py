@@ -1,4 +1,5 @@
 """`troupe.get_runtime_context()`: what a process knows of itself, by Ray's names."""
+
 from __future__ import annotations
 
 import json
@@ -19,7 +20,11 @@ def _older(name: str, function: str) -> property:
     """The id by its older name, which warns."""
 
     def get(self: "RuntimeContext") -> HexID | None:
-        warnings.warn(f"RuntimeContext.{name} is deprecated: Use {function}() instead", RayDeprecationWarning, stacklevel=2)
+        warnings.warn(
+            f"RuntimeContext.{name} is deprecated: Use {function}() instead",
+            RayDeprecationWarning,
+            stacklevel=2,
+        )
         return _as_id(getattr(self, function)())
 
     return property(get, doc=f"What {function}() gives, as an id with `.hex()`.")
@@ -86,7 +91,9 @@ class RuntimeContext:
 
         cancelled = native.is_cancelled()
         if cancelled is None:
-            raise RuntimeError("is_canceled() is for the plain methods of actors; a coroutine is cancelled by asyncio")
+            raise RuntimeError(
+                "is_canceled() is for the plain methods of actors; a coroutine is cancelled by asyncio"
+            )
         return cancelled
 
     def get_placement_group_id(self) -> str | None:
@@ -104,8 +111,16 @@ class RuntimeContext:
         from troupe._code import runtime_env as _runtime_env
 
         session = _session.current()
-        given = _runtime_env.inherited(session) if session.in_process else session.store.get("runtime_env") or {}
-        return {name: value for name, value in given.items() if value and name != _runtime_env.RAY_COMPAT}
+        given = (
+            _runtime_env.inherited(session)
+            if session.in_process
+            else session.store.get("runtime_env") or {}
+        )
+        return {
+            name: value
+            for name, value in given.items()
+            if value and name != _runtime_env.RAY_COMPAT
+        }
 
     def get_assigned_resources(self) -> dict[str, float]:
         """What this actor or task holds while it runs; {} elsewhere."""
@@ -155,7 +170,11 @@ class RuntimeContext:
     def get(self) -> dict[str, Any]:
         """The ids of this process by name: `job_id`, `node_id`, `namespace`; in an actor's method `actor_id` and `task_id` too, in a task
         `task_id`."""
-        here = {"job_id": _as_id(self.get_job_id()), "node_id": _as_id(self.get_node_id()), "namespace": self.namespace}
+        here = {
+            "job_id": _as_id(self.get_job_id()),
+            "node_id": _as_id(self.get_node_id()),
+            "namespace": self.namespace,
+        }
         inside = {"actor_id": _as_id(self.get_actor_id()), "task_id": _as_id(self.get_task_id())}
         return {**here, **{name: value for name, value in inside.items() if value is not None}}
 
@@ -169,7 +188,10 @@ class RuntimeContext:
 
     def get_accelerator_ids(self) -> dict[str, list[str]]:
         """Devices this process may use, by kind, of all kinds that Ray has: Troupe finds GPUs."""
-        return {kind: [str(each) for each in get_gpu_ids()] if kind == "GPU" else [] for kind in _ACCELERATORS}
+        return {
+            kind: [str(each) for each in get_gpu_ids()] if kind == "GPU" else []
+            for kind in _ACCELERATORS
+        }
 
     @staticmethod
     def _here(field: str) -> Any:
@@ -195,8 +217,11 @@ def _of_driver(field: str) -> str:
         return ""
     if "node_here" not in session.store:
         here = boot_id()
-        beside = [node for node in workers.node_infos(session)
-                  if node["boot_id"] == here and node["state"] != "dead"]
+        beside = [
+            node
+            for node in workers.node_infos(session)
+            if node["boot_id"] == here and node["state"] != "dead"
+        ]
         if not beside:
             return ""
         first = min(beside, key=lambda node: node["name"])
@@ -220,6 +245,8 @@ def node_ip_address() -> str:
         if node["node_id"] == here:
             return str(node["address"].rpartition(":")[0].strip("[]"))
     head = get_runtime_context().gcs_address.rpartition(":")[0].strip("[]")
-    with socket.socket(socket.AF_INET6 if ":" in head else socket.AF_INET, socket.SOCK_DGRAM) as probe:
+    with socket.socket(
+        socket.AF_INET6 if ":" in head else socket.AF_INET, socket.SOCK_DGRAM
+    ) as probe:
         probe.connect((head, 1))  # sends nothing
         return str(probe.getsockname()[0])

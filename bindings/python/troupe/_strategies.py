@@ -1,4 +1,5 @@
 """Where an actor is to run, as values for its `scheduling_strategy` option (`troupe.util.scheduling_strategies`), and how bundles and ranks lie."""
+
 from __future__ import annotations
 
 from collections.abc import Mapping
@@ -7,7 +8,12 @@ from typing import Any
 
 from troupe import _pickled
 
-BY_NAME = {"PACK": "pack", "SPREAD": "spread", "STRICT_PACK": "strict_pack", "STRICT_SPREAD": "strict_spread"}
+BY_NAME = {
+    "PACK": "pack",
+    "SPREAD": "spread",
+    "STRICT_PACK": "strict_pack",
+    "STRICT_SPREAD": "strict_spread",
+}
 """How the bundles of a placement group, and the ranks of a launch, lie: by the name that a user gives, that of the message."""
 
 
@@ -24,14 +30,24 @@ class PlacementGroupSchedulingStrategy:
 
     of_option = False  # made of the options placement_group= and placement_group_bundle_index=
 
-    def __init__(self, placement_group: Any, placement_group_bundle_index: int = -1,
-                 placement_group_capture_child_tasks: bool | None = None) -> None:
+    def __init__(
+        self,
+        placement_group: Any,
+        placement_group_bundle_index: int = -1,
+        placement_group_capture_child_tasks: bool | None = None,
+    ) -> None:
         index = placement_group_bundle_index
         if placement_group is None and index != -1:
-            raise ValueError(f"If placement group is not set, the value of bundle index must be -1, not {index}")
-        if placement_group is not None and (not isinstance(index, int) or not -1 <= index < placement_group.bundle_count):
-            raise ValueError(f"bundle index {index} is invalid: the group has {placement_group.bundle_count} bundles, "
-                             "0 up; -1 means any")
+            raise ValueError(
+                f"If placement group is not set, the value of bundle index must be -1, not {index}"
+            )
+        if placement_group is not None and (
+            not isinstance(index, int) or not -1 <= index < placement_group.bundle_count
+        ):
+            raise ValueError(
+                f"bundle index {index} is invalid: the group has {placement_group.bundle_count} bundles, "
+                "0 up; -1 means any"
+            )
         self.placement_group = placement_group
         self.placement_group_bundle_index = index
         self.placement_group_capture_child_tasks = bool(placement_group_capture_child_tasks)
@@ -50,8 +66,10 @@ class NodeAffinitySchedulingStrategy:
         if not isinstance(self.node_id, str) or not self.node_id:
             raise ValueError(f"node_id is the id of a node as a string, not {self.node_id!r}")
         if self._spill_on_unavailable or self._fail_on_unavailable:
-            raise ValueError("_spill_on_unavailable and _fail_on_unavailable are not supported: what waits for a node waits, and "
-                             "troupe explain says for what; label_selector with fallback_strategy tries others")
+            raise ValueError(
+                "_spill_on_unavailable and _fail_on_unavailable are not supported: what waits for a node waits, and "
+                "troupe explain says for what; label_selector with fallback_strategy tries others"
+            )
 
 
 class In:
@@ -86,13 +104,19 @@ Condition = In | NotIn | Exists | DoesNotExist
 class NodeLabelSchedulingStrategy:
     """On a node whose labels hold all of `hard`, and all of `soft` as well if such a node can take it."""
 
-    def __init__(self, hard: Mapping[str, Condition] | None = None, *,
-                 soft: Mapping[str, Condition] | None = None) -> None:
+    def __init__(
+        self,
+        hard: Mapping[str, Condition] | None = None,
+        *,
+        soft: Mapping[str, Condition] | None = None,
+    ) -> None:
         if not hard and not soft:
             raise ValueError("NodeLabelSchedulingStrategy needs hard= or soft=")
         for key, term in {**(hard or {}), **(soft or {})}.items():
             if not isinstance(term, Condition):
-                raise ValueError(f"label {key!r} must be In(...), NotIn(...), Exists() or DoesNotExist(), not {term!r}")
+                raise ValueError(
+                    f"label {key!r} must be In(...), NotIn(...), Exists() or DoesNotExist(), not {term!r}"
+                )
         if set(hard or {}) & set(soft or {}):
             raise ValueError("a label is in both hard= and soft=")
         self.hard = dict(hard or {})
@@ -100,9 +124,19 @@ class NodeLabelSchedulingStrategy:
 
     def selectors(self) -> tuple[dict[str, str], dict[str, str]]:
         """Both as label selectors."""
-        return ({key: term.term for key, term in self.hard.items()},
-                {key: term.term for key, term in self.soft.items()})
+        return (
+            {key: term.term for key, term in self.hard.items()},
+            {key: term.term for key, term in self.soft.items()},
+        )
 
 
-_pickled.named_in("troupe.util.scheduling_strategies", PlacementGroupSchedulingStrategy, NodeAffinitySchedulingStrategy,
-                  NodeLabelSchedulingStrategy, In, NotIn, Exists, DoesNotExist)
+_pickled.named_in(
+    "troupe.util.scheduling_strategies",
+    PlacementGroupSchedulingStrategy,
+    NodeAffinitySchedulingStrategy,
+    NodeLabelSchedulingStrategy,
+    In,
+    NotIn,
+    Exists,
+    DoesNotExist,
+)

@@ -1,4 +1,5 @@
 """Ray's `ray.timeline`: what has happened in the cluster, as a trace for chrome://tracing and Perfetto."""
+
 from __future__ import annotations
 
 import json
@@ -23,8 +24,19 @@ def timeline(filename: str | os.PathLike | None = None) -> list[dict[str, Any]] 
     """
     session = connect.session_here()
     names = {each["node_id"]: each["name"] for each in state.list_nodes(session)}
-    trace = [{"ph": "i", "s": "g", "ts": each["time_s"] * 1e6, "name": each["message"], "cat": each["source"], "pid": names.get(each["node_id"], ""),
-              "tid": each["actor_id"] or each["launch"] or each["source"], "args": each} for each in state.list_events(session)]
+    trace = [
+        {
+            "ph": "i",
+            "s": "g",
+            "ts": each["time_s"] * 1e6,
+            "name": each["message"],
+            "cat": each["source"],
+            "pid": names.get(each["node_id"], ""),
+            "tid": each["actor_id"] or each["launch"] or each["source"],
+            "args": each,
+        }
+        for each in state.list_events(session)
+    ]
     now_us = time.time() * 1e6
     tasks = lists.of_cluster(session, limit=lists.MOST, ended=True, timeout=ANSWER_S, whole=False)
     trace += [_of_task(each, names, now_us) for each in tasks]
@@ -37,9 +49,20 @@ def timeline(filename: str | os.PathLike | None = None) -> list[dict[str, Any]] 
 
 def _of_task(task: dict[str, Any], nodes: dict[str, str], now_us: float) -> dict[str, Any]:
     """A task that is over is a span, another one a mark at the present."""
-    event = {"name": task["name"], "cat": "task", "pid": nodes.get(task["node_id"], ""), "tid": task["worker_id"] or "waiting", "args": task}
+    event = {
+        "name": task["name"],
+        "cat": "task",
+        "pid": nodes.get(task["node_id"], ""),
+        "tid": task["worker_id"] or "waiting",
+        "args": task,
+    }
     if "end_s" in task:
-        return {"ph": "X", "ts": task["start_s"] * 1e6, "dur": (task["end_s"] - task["start_s"]) * 1e6, **event}
+        return {
+            "ph": "X",
+            "ts": task["start_s"] * 1e6,
+            "dur": (task["end_s"] - task["start_s"]) * 1e6,
+            **event,
+        }
     return {"ph": "i", "s": "t", "ts": now_us, **event}
 
 

@@ -1,4 +1,5 @@
 """Tracebacks as text, and what an exception says of itself. Pure, but for the source of code that only this process has."""
+
 from __future__ import annotations
 
 import linecache
@@ -65,10 +66,18 @@ def with_source(told: str) -> str:
     for number, line in enumerate(lines):
         shown.append(line)
         frame = _PLACE.match(line)
-        if frame is None or (number + 1 < len(lines) and lines[number + 1].startswith(frame[1] + "  ")):
+        if frame is None or (
+            number + 1 < len(lines) and lines[number + 1].startswith(frame[1] + "  ")
+        ):
             continue
-        cached = linecache.cache.get(frame[2])  # what is a file was readable there, or is not the same file here
-        source = linecache.getline(frame[2], int(frame[3])).strip() if cached is not None and not os.path.exists(frame[2]) else ""
+        cached = linecache.cache.get(
+            frame[2]
+        )  # what is a file was readable there, or is not the same file here
+        source = (
+            linecache.getline(frame[2], int(frame[3])).strip()
+            if cached is not None and not os.path.exists(frame[2])
+            else ""
+        )
         if source:
             shown.append(f"{frame[1]}  {source}")
     return "\n".join(shown)

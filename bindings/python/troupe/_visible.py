@@ -10,16 +10,21 @@ controls of writing direction turn one name into another. Nothing of that leaves
 V1: what comes out has no control but those said, whatever goes in. V2: what comes out goes through unchanged, again and in any
 pieces put together: what is kept is whole or harmless, so that no border between two pieces makes a sequence of them.
 """
+
 from __future__ import annotations
 
 import re
 
 _SGR = re.compile("\x1b\\[[0-9;:]*m")
-_SEQUENCE = re.compile("\x1b\\[[0-?]*[ -/]*[@-~]"                             # CSI: cursor, erasing, colours
-                       "|\x1b[\\]PX^_][^\x07\x1b\x9c\n]*(?:\x07|\x1b\\\\|\x9c)"  # OSC and the like, up to their end
-                       "|\x9b[0-?]*[ -/]*[@-~]")
+_SEQUENCE = re.compile(
+    "\x1b\\[[0-?]*[ -/]*[@-~]"  # CSI: cursor, erasing, colours
+    "|\x1b[\\]PX^_][^\x07\x1b\x9c\n]*(?:\x07|\x1b\\\\|\x9c)"  # OSC and the like, up to their end
+    "|\x9b[0-?]*[ -/]*[@-~]"
+)
 # C0, DEL and C1; signs of direction; ends of lines of Unicode; marks without a shape that hide text; halves of characters.
-_CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\U000e0000-\U000e007f\ud800-\udfff]")
+_CONTROL = re.compile(
+    "[\x00-\x1f\x7f-\x9f\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\U000e0000-\U000e007f\ud800-\udfff]"
+)
 
 
 def name(value: object) -> str:
@@ -40,7 +45,7 @@ def output(line: str) -> str:
 def _cleaned(value: str, kept: str, *, colours: bool) -> str:
     parts, at = [], 0
     for found in _SEQUENCE.finditer(value):
-        parts.append(_controls_shown(value[at:found.start()], kept))
+        parts.append(_controls_shown(value[at : found.start()], kept))
         if colours and _SGR.fullmatch(found[0]):
             parts.append(found[0])
         at = found.end()
@@ -56,4 +61,10 @@ def _shown(found: re.Match[str]) -> str:
     code = ord(found[0])
     if found[0] in "\n\t\r":
         return {"\n": "\\n", "\t": "\\t", "\r": "\\r"}[found[0]]
-    return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
+    return (
+        f"\\x{code:02x}"
+        if code < 0x100
+        else f"\\u{code:04x}"
+        if code < 0x10000
+        else f"\\U{code:08x}"
+    )

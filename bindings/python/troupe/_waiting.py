@@ -1,4 +1,5 @@
 """Waits of this process: what goes around each, where its task lends its CPUs meanwhile (`_tasks.waits`)."""
+
 from __future__ import annotations
 
 from collections.abc import Callable

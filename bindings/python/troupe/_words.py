@@ -2,6 +2,7 @@
 
 `current` is asked where it is needed, and never kept: a program may say that `import ray` means Troupe at any time.
 """
+
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping

@@ -1,9 +1,10 @@
 """Ray's `ray.actor`: the classes that actors' handles are of, and `exit_actor`, by their names there.
 
-    import troupe as ray
-    ray.actor.exit_actor()                         # in a method: this actor ends when the method is over
-    isinstance(handle, ray.actor.ActorHandle)
+import troupe as ray
+ray.actor.exit_actor()                         # in a method: this actor ends when the method is over
+isinstance(handle, ray.actor.ActorHandle)
 """
+
 from __future__ import annotations
 
 from typing import TYPE_CHECKING

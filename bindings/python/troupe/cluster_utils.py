@@ -10,6 +10,7 @@
 
 View: this process. What it starts ends with it, whatever way it ends, and leaves nothing.
 """
+
 from __future__ import annotations
 
 import atexit
@@ -20,12 +21,26 @@ from pathlib import Path
 from typing import Any
 
 from troupe import exceptions
-from troupe._cluster import connect as _cluster, executables, home as _home, local_clusters, node_start, scratch, session as _session
+from troupe._cluster import (
+    connect as _cluster,
+    executables,
+    home as _home,
+    local_clusters,
+    node_start,
+    scratch,
+    session as _session,
+)
 
 _STOP_GRACE_S = 5.0
 _ASK_AGAIN_S = 0.02
 # Of Ray's, about its own parts; they mean nothing here.
-_IGNORED = {"dashboard_host", "dashboard_port", "enable_object_reconstruction", "include_dashboard", "_system_config"}
+_IGNORED = {
+    "dashboard_host",
+    "dashboard_port",
+    "enable_object_reconstruction",
+    "include_dashboard",
+    "_system_config",
+}
 
 
 class ClusterNode:
@@ -59,15 +74,22 @@ class ClusterNode:
 class Cluster:
     """A head, and nodes that are added and removed; all on 127.0.0.1. Methods block."""
 
-    def __init__(self, initialize_head: bool = False, connect: bool = False,
-                 head_node_args: Mapping[str, Any] | None = None, shutdown_at_exit: bool = True) -> None:
+    def __init__(
+        self,
+        initialize_head: bool = False,
+        connect: bool = False,
+        head_node_args: Mapping[str, Any] | None = None,
+        shutdown_at_exit: bool = True,
+    ) -> None:
         """Starts the head; `initialize_head`: with a node beside it, offering `head_node_args` (as add_node).
 
         `connect` calls `troupe.init` with its address. Without `shutdown_at_exit` it ends with the process all
         the same, only later and less gently.
         """
         if connect and not initialize_head:
-            raise ValueError("connect=True goes with initialize_head=True: there is nothing to work on before add_node()")
+            raise ValueError(
+                "connect=True goes with initialize_head=True: there is nothing to work on before add_node()"
+            )
         if head_node_args and not initialize_head:
             raise ValueError("head_node_args goes with initialize_head=True")
         _session.check_allowed()
@@ -79,9 +101,12 @@ class Cluster:
         self._head: executables.Started | None = None
         self.head_node: ClusterNode | None = None
         try:
-            self._head = executables.start("troupe-head", [f"--home={self.home}", "--listen=127.0.0.1", "--port=0",
-                                                            "--new=true"],
-                                            log=self.home / "logs" / "head.log", lifeline=self._lifeline.read_end)
+            self._head = executables.start(
+                "troupe-head",
+                [f"--home={self.home}", "--listen=127.0.0.1", "--port=0", "--new=true"],
+                log=self.home / "logs" / "head.log",
+                lifeline=self._lifeline.read_end,
+            )
             _cluster.sockets_here[self.address] = str(self._head.ready["socket"])
             if initialize_head:
                 self.head_node = self.add_node(**dict(head_node_args or {}))
@@ -118,10 +143,20 @@ class Cluster:
 
         return _api.init(self.address, namespace=namespace)
 
-    def add_node(self, wait: bool = True, *, num_cpus: float | None = None, num_gpus: float | None = None,
-                 memory: float | str | None = None, resources: Mapping[str, float] | None = None, labels: Mapping[str, str] | None = None,
-                 node_name: str | None = None, object_store_memory: int | None = None,
-                 object_spilling_directory: str | None = None, **ignored: Any) -> ClusterNode:
+    def add_node(
+        self,
+        wait: bool = True,
+        *,
+        num_cpus: float | None = None,
+        num_gpus: float | None = None,
+        memory: float | str | None = None,
+        resources: Mapping[str, float] | None = None,
+        labels: Mapping[str, str] | None = None,
+        node_name: str | None = None,
+        object_store_memory: int | None = None,
+        object_spilling_directory: str | None = None,
+        **ignored: Any,
+    ) -> ClusterNode:
         """Starts a node and returns it when it has joined; `wait=False` is taken, and changes nothing.
 
         Nothing given: what the machine has. Raises ValueError for amounts that are none, TypeError for an
@@ -131,17 +166,28 @@ class Cluster:
             if name not in _IGNORED:
                 raise TypeError(f"add_node() has no parameter {name!r}")
         self._running()
-        offered = node_start.offer(num_cpus=num_cpus, num_gpus=num_gpus, memory=memory, resources=resources, labels=labels,
-                                    object_store_memory=object_store_memory,
-                                    object_spilling_directory=object_spilling_directory)
+        offered = node_start.offer(
+            num_cpus=num_cpus,
+            num_gpus=num_gpus,
+            memory=memory,
+            resources=resources,
+            labels=labels,
+            object_store_memory=object_store_memory,
+            object_spilling_directory=object_spilling_directory,
+        )
         self._made += 1
         name = node_start.check_name(node_name or f"node-{self._made}")
         if any(node.name == name and node.alive for node in self._nodes):
             raise ValueError(f"there is a node named {name!r} already")
         cluster_id = str(self._running().ready["cluster_id"])
         folder = node_start.node_dir(self.home, cluster_id, name)
-        started = node_start.start(f"unix:{self._running().ready['socket']}", folder, [*offered, f"--name={name}"],
-                                    log=folder / "worker.log", lifeline=self._lifeline.read_end)
+        started = node_start.start(
+            f"unix:{self._running().ready['socket']}",
+            folder,
+            [*offered, f"--name={name}"],
+            log=folder / "worker.log",
+            lifeline=self._lifeline.read_end,
+        )
         node = ClusterNode(started, folder, name)
         self._nodes.append(node)
         return node
@@ -165,17 +211,25 @@ class Cluster:
         """
         from troupe import state
 
-        deadline, wanted = time.monotonic() + timeout, {node.node_id for node in self._nodes if node.alive}
+        deadline, wanted = (
+            time.monotonic() + timeout,
+            {node.node_id for node in self._nodes if node.alive},
+        )
         session = _cluster.connect(self.address)
         try:
             while True:
-                alive = {node["node_id"] for node in state.list_nodes(session) if node["state"] == "alive"}
+                alive = {
+                    node["node_id"]
+                    for node in state.list_nodes(session)
+                    if node["state"] == "alive"
+                }
                 if alive == wanted:
                     return
                 if time.monotonic() >= deadline:
                     raise exceptions.GetTimeoutError(
                         f"the head at {self.address} knows {len(alive)} living nodes, this cluster has {len(wanted)}; "
-                        f"waited {timeout:g} s")
+                        f"waited {timeout:g} s"
+                    )
                 time.sleep(_ASK_AGAIN_S)  # lint-ok: the head pushes no news of nodes
         finally:
             session.close()

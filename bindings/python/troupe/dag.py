@@ -10,6 +10,7 @@
 also inside lists, tuples and dicts. A node that several others take runs once. Calls are made in the order in which they were
 bound. View: the process that executes; `execute` returns refs at once.
 """
+
 from __future__ import annotations
 
 import itertools
@@ -17,21 +18,38 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 _numbers = itertools.count()
-_COMPILE_OPTIONS = {"_submit_timeout", "_buffer_size_bytes", "enable_asyncio", "_max_inflight_executions",
-                    "_max_buffered_results", "_overlap_gpu_communication", "_default_communicator"}
+_COMPILE_OPTIONS = {
+    "_submit_timeout",
+    "_buffer_size_bytes",
+    "enable_asyncio",
+    "_max_inflight_executions",
+    "_max_buffered_results",
+    "_overlap_gpu_communication",
+    "_default_communicator",
+}
 
 
 class DAGNode:
     """One step of a graph. Made by `bind`; of this process, it does not travel."""
 
-    def __init__(self, args: Sequence[Any] = (), kwargs: Mapping[str, Any] | None = None,
-                 after: Sequence["DAGNode | None"] = ()) -> None:
-        self._number = next(_numbers)  # what a node takes was made before it: an order that can be run
+    def __init__(
+        self,
+        args: Sequence[Any] = (),
+        kwargs: Mapping[str, Any] | None = None,
+        after: Sequence["DAGNode | None"] = (),
+    ) -> None:
+        self._number = next(
+            _numbers
+        )  # what a node takes was made before it: an order that can be run
         self._args, self._kwargs = tuple(args), dict(kwargs or {})
         self._after = [each for each in after if each is not None]
         self._steps: list[DAGNode] | None = None
-        inner = [each for each in (*self._args, *self._kwargs.values()) if not isinstance(each, DAGNode)]
-        self._flat = next(_nodes_in(inner), None) is None  # nodes are arguments themselves, not inside of any
+        inner = [
+            each for each in (*self._args, *self._kwargs.values()) if not isinstance(each, DAGNode)
+        ]
+        self._flat = (
+            next(_nodes_in(inner), None) is None
+        )  # nodes are arguments themselves, not inside of any
 
     def _needs(self) -> Iterator["DAGNode"]:
         yield from self._after
@@ -63,8 +81,10 @@ class DAGNode:
     def _execute(self, given: "_Given") -> Any:
         steps = self._plan()
         if given and not any(isinstance(step, InputNode | InputAttributeNode) for step in steps):
-            raise TypeError("execute() was given values, but the graph has no InputNode: build it inside "
-                            "`with InputNode() as inp:` and bind inp, or inp[0] and inp.name for several values")
+            raise TypeError(
+                "execute() was given values, but the graph has no InputNode: build it inside "
+                "`with InputNode() as inp:` and bind inp, or inp[0] and inp.name for several values"
+            )
         values: dict[int, Any] = {}
         for step in steps:
             values[step._number] = step._run(values, given)
@@ -76,7 +96,7 @@ class DAGNode:
         return CompiledDAG(self, options)
 
     def with_tensor_transport(self, transport: Any = "auto", **_: Any) -> "DAGNode":
-        """"auto", of a node that is a call of an actor: its tensors stay there (docs/tensors.md). What other nodes return, and Ray's other
+        """ "auto", of a node that is a call of an actor: its tensors stay there (docs/tensors.md). What other nodes return, and Ray's other
         ways ask for, travels as every result does."""
         if transport == "auto":
             self._keep_tensors()
@@ -91,11 +111,15 @@ class DAGNode:
     def _filled(self, values: Mapping[int, Any]) -> tuple[list[Any], dict[str, Any]]:
         """Its arguments, with what the nodes among them became."""
         fill = _top if self._flat else _deep
-        return [fill(each, values) for each in self._args], {name: fill(each, values) for name, each in self._kwargs.items()}
+        return [fill(each, values) for each in self._args], {
+            name: fill(each, values) for name, each in self._kwargs.items()
+        }
 
     def __reduce__(self) -> tuple:
-        raise TypeError(f"{self!r} cannot be sent: a graph is executed by the process that bound it\n  send the actors' handles, "
-                        "and bind them there")
+        raise TypeError(
+            f"{self!r} cannot be sent: a graph is executed by the process that bound it\n  send the actors' handles, "
+            "and bind them there"
+        )
 
     def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
         raise TypeError(f"{self!r} is run by execute(), not by calling it")
@@ -122,7 +146,13 @@ class FunctionNode(DAGNode):
 class ClassNode(DAGNode):
     """An actor for each execution: `Class.bind(...)`. Its methods are bound as those of a handle: `node.method.bind(...)`."""
 
-    def __init__(self, actor_class: Any, methods: Mapping[str, Any], args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:
+    def __init__(
+        self,
+        actor_class: Any,
+        methods: Mapping[str, Any],
+        args: Sequence[Any],
+        kwargs: Mapping[str, Any],
+    ) -> None:
         super().__init__(args, kwargs)
         self._actor_class, self._methods = actor_class, methods
         self._last: DAGNode | None = None
@@ -133,7 +163,9 @@ class ClassNode(DAGNode):
 
     def __getattr__(self, name: str) -> "_Method":
         if name.startswith("_") or name not in self._methods:
-            raise AttributeError(f"{self._actor_class.__name__} has no method {name!r}; it has {', '.join(sorted(self._methods))}")
+            raise AttributeError(
+                f"{self._actor_class.__name__} has no method {name!r}; it has {', '.join(sorted(self._methods))}"
+            )
         return _Method(self, name, self._methods[name], {})
 
     def __repr__(self) -> str:
@@ -143,7 +175,9 @@ class ClassNode(DAGNode):
 class _Method:
     """A method of an actor that is not there yet."""
 
-    def __init__(self, node: ClassNode, name: str, defined: Any, options: Mapping[str, Any]) -> None:
+    def __init__(
+        self, node: ClassNode, name: str, defined: Any, options: Mapping[str, Any]
+    ) -> None:
         self._node, self._name, self._defined, self._options = node, name, defined, options
         self._returns = defined.with_given(options).num_returns
 
@@ -171,7 +205,9 @@ class _CallNode(DAGNode):
 class ClassMethodNode(_CallNode):
     """A call of an actor that is there: `handle.method.bind(...)`."""
 
-    def __init__(self, handle: Any, method: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:
+    def __init__(
+        self, handle: Any, method: Any, args: Sequence[Any], kwargs: Mapping[str, Any]
+    ) -> None:
         super().__init__(args, kwargs)
         self._handle, self._method = handle, method
 
@@ -187,15 +223,23 @@ class ClassMethodNode(_CallNode):
 
 
 class _LaterMethodNode(_CallNode):
-    def __init__(self, node: ClassNode, name: str, options: Mapping[str, Any], args: Sequence[Any],
-                 kwargs: Mapping[str, Any]) -> None:
+    def __init__(
+        self,
+        node: ClassNode,
+        name: str,
+        options: Mapping[str, Any],
+        args: Sequence[Any],
+        kwargs: Mapping[str, Any],
+    ) -> None:
         super().__init__(args, kwargs, after=(node, node._last))
         self._node, self._name, self._options = node, name, options
 
     def _run(self, values: Mapping[int, Any], given: "_Given") -> Any:
         args, kwargs = self._filled(values)
         method = getattr(values[self._node._number], self._name)
-        return (method.options(**self._options) if self._options else method).remote(*args, **kwargs)
+        return (method.options(**self._options) if self._options else method).remote(
+            *args, **kwargs
+        )
 
     def _keep_tensors(self) -> None:
         self._options = {**self._options, "tensor_transport": "auto"}
@@ -254,7 +298,11 @@ class MultiOutputNode(DAGNode):
 
     def __init__(self, args: Sequence[DAGNode]) -> None:
         args = [args] if isinstance(args, DAGNode) else args
-        if not isinstance(args, list | tuple) or not args or not all(isinstance(each, DAGNode) for each in args):
+        if (
+            not isinstance(args, list | tuple)
+            or not args
+            or not all(isinstance(each, DAGNode) for each in args)
+        ):
             raise ValueError(f"MultiOutputNode takes a list of nodes, at least one, not {args!r}")
         super().__init__(args)
 
@@ -268,16 +316,22 @@ class CompiledDAG:
     def __init__(self, root: DAGNode, options: Mapping[str, Any]) -> None:
         for name in options:
             if name not in _COMPILE_OPTIONS:
-                raise TypeError(f"experimental_compile() has no parameter {name!r}; there are {', '.join(sorted(_COMPILE_OPTIONS))}")
+                raise TypeError(
+                    f"experimental_compile() has no parameter {name!r}; there are {', '.join(sorted(_COMPILE_OPTIONS))}"
+                )
         steps = root._plan()
         for step in steps:
             if isinstance(step, FunctionNode | ClassNode | _LaterMethodNode):
-                raise ValueError(f"a compiled graph is of calls of actors that are there, not of {step!r}\n  make actors with "
-                                 ".remote(), and bind their methods")
+                raise ValueError(
+                    f"a compiled graph is of calls of actors that are there, not of {step!r}\n  make actors with "
+                    ".remote(), and bind their methods"
+                )
         if not any(isinstance(step, ClassMethodNode) for step in steps):
             raise ValueError("a compiled graph calls at least one method of an actor")
         if not any(isinstance(step, InputNode | InputAttributeNode) for step in steps):
-            raise ValueError("a compiled graph has an InputNode: build it inside `with InputNode() as inp:`, and bind inp")
+            raise ValueError(
+                "a compiled graph has an InputNode: build it inside `with InputNode() as inp:`, and bind inp"
+            )
         self._root, self._over = root, False
         self._actors = {step._handle for step in steps if isinstance(step, ClassMethodNode)}
 
@@ -311,8 +365,10 @@ class _Given:
     def whole(self) -> Any:
         if len(self._args) == 1 and not self._kwargs:
             return self._args[0]
-        raise TypeError(f"the graph takes one value (its InputNode is bound as a whole); execute() was given {self._count()}\n  "
-                        "bind inp[0] and inp.name for several")
+        raise TypeError(
+            f"the graph takes one value (its InputNode is bound as a whole); execute() was given {self._count()}\n  "
+            "bind inp[0] and inp.name for several"
+        )
 
     def part(self, key: int | str, *, attribute: bool) -> Any:
         """Of several values one; of a single value a part of it, as with Ray, whose compiled graphs alone take inp[0] for the
@@ -320,13 +376,19 @@ class _Given:
         single = self._args[0] if len(self._args) == 1 and not self._kwargs else None
         if single is not None and attribute:
             return getattr(single, str(key))
-        if single is not None and hasattr(single, "__getitem__") and not (self._compiled and isinstance(key, int)):
+        if (
+            single is not None
+            and hasattr(single, "__getitem__")
+            and not (self._compiled and isinstance(key, int))
+        ):
             return single[key]
         try:
             return self._args[key] if isinstance(key, int) else self._kwargs[key]
         except (IndexError, KeyError):
-            raise TypeError(f"the graph takes {'position ' if isinstance(key, int) else ''}{key!r} of its input; execute() was "
-                            f"given {self._count()}") from None
+            raise TypeError(
+                f"the graph takes {'position ' if isinstance(key, int) else ''}{key!r} of its input; execute() was "
+                f"given {self._count()}"
+            ) from None
 
     def _count(self) -> str:
         names = f" and {', '.join(self._kwargs)}" if self._kwargs else ""
@@ -359,5 +421,13 @@ def _deep(value: Any, values: Mapping[int, Any]) -> Any:
     return value
 
 
-__all__ = ["ClassMethodNode", "ClassNode", "CompiledDAG", "DAGNode", "FunctionNode", "InputAttributeNode", "InputNode",
-           "MultiOutputNode"]
+__all__ = [
+    "ClassMethodNode",
+    "ClassNode",
+    "CompiledDAG",
+    "DAGNode",
+    "FunctionNode",
+    "InputAttributeNode",
+    "InputNode",
+    "MultiOutputNode",
+]

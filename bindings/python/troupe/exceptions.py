@@ -3,6 +3,7 @@
 Every error is a `TroupeError`. An error that stems from the user's own code is also an instance of the exception that code raised (`except KeyError`
 keeps working across processes): such classes are made on demand by `with_type_of`. Texts are for the person who reads them: what, where, why, what to do.
 """
+
 from __future__ import annotations
 
 import builtins
@@ -26,7 +27,9 @@ class TroupeError(Exception):
         return _visible.text(super().__str__())
 
     def __init_subclass__(cls, **given: Any) -> None:
-        if "_dual_of" not in vars(cls):  # one that is made on demand is none of those that its other base wants to hear of
+        if "_dual_of" not in vars(
+            cls
+        ):  # one that is made on demand is none of those that its other base wants to hear of
             super().__init_subclass__(**given)
 
 
@@ -301,12 +304,31 @@ def _reduce(self: Any, _protocol: int = 0) -> tuple:
 _rebuild = _pickled.error  # by this name older pickles know it
 
 
-_OF_PYTHON = {name: vars(BaseException)[name] for name in (
-    "__getattribute__", "__setattr__", "__delattr__", "__dict__", "args", "with_traceback", "add_note", "__traceback__",
-    "__context__", "__cause__", "__suppress_context__")} | {"__class__": vars(object)["__class__"]}
+_OF_PYTHON = {
+    name: vars(BaseException)[name]
+    for name in (
+        "__getattribute__",
+        "__setattr__",
+        "__delattr__",
+        "__dict__",
+        "args",
+        "with_traceback",
+        "add_note",
+        "__traceback__",
+        "__context__",
+        "__cause__",
+        "__suppress_context__",
+    )
+} | {"__class__": vars(object)["__class__"]}
 """What a class of the user's may have changed, and Python and this package must be able to rely on."""
-_NEVER = {SystemExit, KeyboardInterrupt}  # kinds that no error of the runtime is of: they end programs
-_PLAIN = {Exception, BaseException}  # kinds that every error is of, and that carry attributes of their own all the same
+_NEVER = {
+    SystemExit,
+    KeyboardInterrupt,
+}  # kinds that no error of the runtime is of: they end programs
+_PLAIN = {
+    Exception,
+    BaseException,
+}  # kinds that every error is of, and that carry attributes of their own all the same
 _RAYS = ("RayTaskError", "RayActorError", "RaySystemError", "TaskCancelledError")
 _dual_classes: dict[tuple[type, type], type] = {}
 
@@ -316,12 +338,18 @@ def _shown_as(base: type) -> tuple[str, str]:
     from troupe import _job
 
     known = next((name for name in _RAYS if globals()[name] is base), None)
-    return ("ray.exceptions", known) if known is not None and _job.follows_ray() else (base.__module__, base.__name__)
+    return (
+        ("ray.exceptions", known)
+        if known is not None and _job.follows_ray()
+        else (base.__module__, base.__name__)
+    )
 
 
 def _attribute_by(own: Any) -> Any:
     def attribute(self: Any, name: str) -> Any:
-        if name.startswith("__"):  # Python looks for __notes__ and its like, and takes no other error than this
+        if name.startswith(
+            "__"
+        ):  # Python looks for __notes__ and its like, and takes no other error than this
             raise AttributeError(name)
         return own(self, name)
 
@@ -332,9 +360,17 @@ def _dual_class(base: type, cause_type: type) -> type:
     known = _dual_classes.get((base, cause_type))
     if known is None:
         module, name = _shown_as(base)
-        body = {**_OF_PYTHON, "__str__": _visible_text_of, "__repr__": _repr_of, "__reduce__": _reduce, "__reduce_ex__": _reduce,
-                "__init__": lambda self, *a, **k: None, "__bool__": lambda self: True,
-                "__module__": module, "_dual_of": (base, cause_type)}
+        body = {
+            **_OF_PYTHON,
+            "__str__": _visible_text_of,
+            "__repr__": _repr_of,
+            "__reduce__": _reduce,
+            "__reduce_ex__": _reduce,
+            "__init__": lambda self, *a, **k: None,
+            "__bool__": lambda self: True,
+            "__module__": module,
+            "_dual_of": (base, cause_type),
+        }
         if hasattr(cause_type, "__getattr__"):
             body["__getattr__"] = _attribute_by(cause_type.__getattr__)
         bases = (cause_type,) if base in cause_type.__mro__ else (base, cause_type)
@@ -343,7 +379,9 @@ def _dual_class(base: type, cause_type: type) -> type:
     return known
 
 
-def with_type_of(base: type, cause: BaseException | None, text: str, /, **fields: Any) -> TroupeError:
+def with_type_of(
+    base: type, cause: BaseException | None, text: str, /, **fields: Any
+) -> TroupeError:
     """An error of class `base` that is also an instance of `type(cause)` and carries its attributes.
 
     No code of that class runs for it. Falls back to `base` alone where there can be no such class (two incompatible layouts, a
@@ -380,7 +418,9 @@ def _of_both(base: type, cause: BaseException) -> Any:
 def _of_await(kind: type) -> bool:
     """Whether an `await`, or the generator around it, takes it for its own."""
     return issubclass(kind, StopIteration | GeneratorExit) or any(
-        (each.__module__, each.__name__) == ("asyncio.exceptions", "CancelledError") for each in kind.__mro__)
+        (each.__module__, each.__name__) == ("asyncio.exceptions", "CancelledError")
+        for each in kind.__mro__
+    )
 
 
 def for_future(error: BaseException) -> BaseException:
@@ -415,12 +455,28 @@ def as_raised(error: BaseException | None) -> BaseException | None:
 
 # What an ErrorReply's code (runtime/base/status.h, ErrorCode) becomes here.
 BY_CODE: dict[int, type[TroupeError]] = {
-    1: SystemError_, 2: ConnectionError, 3: JoinError, 4: NotFoundError, 5: InvalidError,
-    6: PlacementError, 7: GetTimeoutError, 8: CancelledError, 9: FencedError, 10: TooLargeError,
-    11: ActorDiedError, 12: ActorUnavailableError, 13: MaybeExecutedError, 14: NotSentError,
-    15: LaunchError, 16: JoinError, 17: VersionError, 18: UnknownOutcomeError,
+    1: SystemError_,
+    2: ConnectionError,
+    3: JoinError,
+    4: NotFoundError,
+    5: InvalidError,
+    6: PlacementError,
+    7: GetTimeoutError,
+    8: CancelledError,
+    9: FencedError,
+    10: TooLargeError,
+    11: ActorDiedError,
+    12: ActorUnavailableError,
+    13: MaybeExecutedError,
+    14: NotSentError,
+    15: LaunchError,
+    16: JoinError,
+    17: VersionError,
+    18: UnknownOutcomeError,
     19: AlreadyExistsError,
-    100: PendingCallsLimitExceeded, 101: ObjectLostError, 102: OwnerDiedError,
+    100: PendingCallsLimitExceeded,
+    101: ObjectLostError,
+    102: OwnerDiedError,
     103: ResultLostError,
 }
 

@@ -1,8 +1,9 @@
 """Ray's `ray.runtime_env`: a runtime_env that is checked when it is made.
 
-    from troupe.runtime_env import RuntimeEnv
-    @troupe.remote(runtime_env=RuntimeEnv(env_vars={"MODE": "eval"}))
+from troupe.runtime_env import RuntimeEnv
+@troupe.remote(runtime_env=RuntimeEnv(env_vars={"MODE": "eval"}))
 """
+
 from __future__ import annotations
 
 from typing import Any
@@ -27,8 +28,19 @@ class RuntimeEnv(dict[str, Any]):
 class RuntimeEnvConfig(dict[str, Any]):
     """What `config` of a runtime_env holds: `setup_timeout_seconds` (-1: no limit); `eager_install` means nothing here. ValueError for what can never be right."""
 
-    def __init__(self, setup_timeout_seconds: int = 600, eager_install: bool = True, log_files: Any = None) -> None:
-        super().__init__(runtime_env.check({"config": {"setup_timeout_seconds": setup_timeout_seconds, "eager_install": eager_install}})["config"])
+    def __init__(
+        self, setup_timeout_seconds: int = 600, eager_install: bool = True, log_files: Any = None
+    ) -> None:
+        super().__init__(
+            runtime_env.check(
+                {
+                    "config": {
+                        "setup_timeout_seconds": setup_timeout_seconds,
+                        "eager_install": eager_install,
+                    }
+                }
+            )["config"]
+        )
 
 
 __all__ = ["RuntimeEnv", "RuntimeEnvConfig"]

@@ -2,12 +2,21 @@
 
 Functions without `session=` ask the cluster of `troupe.init()`, else the one that this process has launched on, else that of TROUPE_ADDRESS.
 """
+
 from __future__ import annotations
 
 from typing import Any
 
 from troupe import exceptions
-from troupe._cluster import connect, fabric, resources, selectors, session as _session, topology, view as _view
+from troupe._cluster import (
+    connect,
+    fabric,
+    resources,
+    selectors,
+    session as _session,
+    topology,
+    view as _view,
+)
 from troupe._code import environment
 from troupe._identity import TASKS_CLASS, short
 from troupe._tasks import lists
@@ -37,31 +46,60 @@ def list_nodes(session: _session.Session | None = None) -> list[dict[str, Any]]:
 def node_dict(info: dict) -> dict[str, Any]:
     """A NodeInfo as users and scripts see it."""
     return {
-        "node_id": info["node"], "name": info["name"], "alive": info["state"] in ("alive", "suspect", "draining"),
-        "state": info["state"], "why": info["why"], "host": info["host"], "address": f"{info['listen_host']}:{info['listen_port']}",
-        "pid": info["pid"], "resources": resources.from_wire(info["resources"]),
+        "node_id": info["node"],
+        "name": info["name"],
+        "alive": info["state"] in ("alive", "suspect", "draining"),
+        "state": info["state"],
+        "why": info["why"],
+        "host": info["host"],
+        "address": f"{info['listen_host']}:{info['listen_port']}",
+        "pid": info["pid"],
+        "resources": resources.from_wire(info["resources"]),
         "free": resources.from_wire(info["free"]),
-        "labels": selectors.labels_of(info), "network": fabric.as_dict(fabric.of_node(info)),
-        "devices": [device["model"] for device in info["devices"]], "heard_s": info["heard_ms"] / 1000,
-        "python": info["python_version"], "zygote_ready": info["zygote_ready"],
+        "labels": selectors.labels_of(info),
+        "network": fabric.as_dict(fabric.of_node(info)),
+        "devices": [device["model"] for device in info["devices"]],
+        "heard_s": info["heard_ms"] / 1000,
+        "python": info["python_version"],
+        "zygote_ready": info["zygote_ready"],
         "preimport": list(info["preimports"]),
     }
 
 
-def list_actors(session: _session.Session | None = None, *, tasks: bool = False) -> list[dict[str, Any]]:
+def list_actors(
+    session: _session.Session | None = None, *, tasks: bool = False
+) -> list[dict[str, Any]]:
     """Actors, dead ones included, with where they were, while the head remembers them; processes that run tasks only where `tasks`."""
     infos = (session or connect.session_here()).request("ListActors", {})[1]["actors"]
-    return [{"actor_id": info["actor"], "class_name": info["class_name"], "name": info["name"],
-             "namespace": info["namespace_"], "state": info["state"],
-             "node": info["node_name"] or info["failure"]["node_name"], "node_id": info["node"] or info["failure"]["node"],
-             "pid": info["address"]["pid"] or info["failure"]["pid"], "repr_name": info["address"]["repr_name"], "launch": info["launch"], "restarts": info["restarts"],
-             "waiting_for": info["waiting_for"], "cause": info["failure"]["cause"],
-             "resources": resources.from_wire(info["resources"])} for info in infos
-            if tasks or info["class_name"] != TASKS_CLASS]
+    return [
+        {
+            "actor_id": info["actor"],
+            "class_name": info["class_name"],
+            "name": info["name"],
+            "namespace": info["namespace_"],
+            "state": info["state"],
+            "node": info["node_name"] or info["failure"]["node_name"],
+            "node_id": info["node"] or info["failure"]["node"],
+            "pid": info["address"]["pid"] or info["failure"]["pid"],
+            "repr_name": info["address"]["repr_name"],
+            "launch": info["launch"],
+            "restarts": info["restarts"],
+            "waiting_for": info["waiting_for"],
+            "cause": info["failure"]["cause"],
+            "resources": resources.from_wire(info["resources"]),
+        }
+        for info in infos
+        if tasks or info["class_name"] != TASKS_CLASS
+    ]
 
 
-def list_tasks(session: _session.Session | None = None, *, limit: int = 10_000, everywhere: bool = False,
-               timeout: float = 30.0) -> list[dict[str, Any]]:
+def list_tasks(
+    session: _session.Session | None = None,
+    *,
+    limit: int = 10_000,
+    everywhere: bool = False,
+    timeout: float = 30.0,
+) -> list[dict[str, Any]]:
     """Tasks that this process has started and that are not over, `limit` of them at most: name, state ("arguments": those are to
     come; "waiting" for a process; "queued" in one; "running") and where they are. With `everywhere` also those of other programs,
     actors, tasks and ranks of the cluster, 10,000 of each at most: they are asked, and GetTimeoutError is raised where one has not
@@ -76,16 +114,35 @@ def list_events(session: _session.Session | None = None) -> list[dict[str, Any]]
     """What has happened, the oldest first: nodes that came and went, actors that crashed, launches and attempts that ended. The
     latest 1,000 since the head started; ends that were asked for are none. `time_s` is since 1970."""
     answer = (session or connect.session_here()).request("ListEvents", {})[1]
-    return [{"event_id": f"{answer['head_incarnation']}-{each['number']}", "time_s": each["wall_us"] / 1e6,
-             "severity": each["severity"], "source": each["source"], "message": each["message"], "node_id": each["node"],
-             "actor_id": each["actor"], "launch": each["launch"]} for each in answer["events"]]
+    return [
+        {
+            "event_id": f"{answer['head_incarnation']}-{each['number']}",
+            "time_s": each["wall_us"] / 1e6,
+            "severity": each["severity"],
+            "source": each["source"],
+            "message": each["message"],
+            "node_id": each["node"],
+            "actor_id": each["actor"],
+            "launch": each["launch"],
+        }
+        for each in answer["events"]
+    ]
 
 
 def list_runtime_envs(session: _session.Session | None = None) -> list[dict[str, Any]]:
     """The environments (`runtime_env=`, with what init() was given) that this process has asked for, and for how many actors,
     pools of task processes and launches, the latest last. One that cannot be set up is the RuntimeEnvSetupError of who wanted it."""
-    return [{"runtime_env": {key: environment.told(key, value) for key, value in env.items() if value and key != "ray_compat"}, "asked_for": count}
-            for env, count in environment.asked_for(session or connect.session_here())]
+    return [
+        {
+            "runtime_env": {
+                key: environment.told(key, value)
+                for key, value in env.items()
+                if value and key != "ray_compat"
+            },
+            "asked_for": count,
+        }
+        for env, count in environment.asked_for(session or connect.session_here())
+    ]
 
 
 def list_objects(*, limit: int = 10_000) -> list[dict[str, Any]]:
@@ -110,17 +167,28 @@ def list_launches(session: _session.Session | None = None) -> list[dict[str, Any
 def list_placement_groups(session: _session.Session | None = None) -> list[dict[str, Any]]:
     """Placement groups with their bundles and where these lie."""
     infos = (session or connect.session_here()).request("ListGroups", {})[1]["groups"]
-    return [group_dict(info) for info in infos if not info["shares"] and not info["gang"] and not info["actor"]]
+    return [
+        group_dict(info)
+        for info in infos
+        if not info["shares"] and not info["gang"] and not info["actor"]
+    ]
 
 
 def group_dict(info: dict) -> dict[str, Any]:
     """A GroupInfo as users and scripts see it."""
     return {
-        "placement_group_id": info["group"], "name": info["name"], "strategy": info["strategy"].upper(),
-        "state": info["state"].upper(), "launch": short(info["launch"]) if info["launch"] else "",
-        "bundles": {bundle["index"]: resources.from_wire(bundle["resources"]) for bundle in info["bundles"]},
+        "placement_group_id": info["group"],
+        "name": info["name"],
+        "strategy": info["strategy"].upper(),
+        "state": info["state"].upper(),
+        "launch": short(info["launch"]) if info["launch"] else "",
+        "bundles": {
+            bundle["index"]: resources.from_wire(bundle["resources"]) for bundle in info["bundles"]
+        },
         "bundles_to_node_id": {place["index"]: place["node"] for place in info["places"]},
-        "reason": info["reason"], "priority": info["priority"], "queue_place": info["queue_place"],
+        "reason": info["reason"],
+        "priority": info["priority"],
+        "queue_place": info["queue_place"],
     }
 
 
@@ -136,9 +204,12 @@ def explain(identity: str, session: _session.Session | None = None) -> str:
     if info["state"] != "created":
         return f"{info['state']}: {info['reason']}" if info["reason"] else info["state"]
     names = {node["node_id"]: node["name"] for node in list_nodes(session)}
-    lines = [f"  bundle {place['index']} {resources.describe(resources.from_wire(place['resources']))} on "
-             f"{names.get(place['node'], place['node'])}"
-             + (f", GPUs {', '.join(map(str, place['gpu_ids']))}" if place["gpu_ids"] else "") for place in info["places"]]
+    lines = [
+        f"  bundle {place['index']} {resources.describe(resources.from_wire(place['resources']))} on "
+        f"{names.get(place['node'], place['node'])}"
+        + (f", GPUs {', '.join(map(str, place['gpu_ids']))}" if place["gpu_ids"] else "")
+        for place in info["places"]
+    ]
     return "\n".join(["created", *lines])
 
 
@@ -156,13 +227,17 @@ def placement_svg(identity: str, session: _session.Session | None = None) -> str
 
 def _reservation(identity: str, session: _session.Session) -> tuple[str, str, dict | None]:
     """Its full id, whether it is a group, a launch or an actor, and what the head says of its reservation."""
-    kinds = {**{each["placement_group_id"]: "group" for each in list_placement_groups(session)},
-             **{each["id"]: "launch" for each in list_launches(session)},
-             **{each["actor_id"]: "actor" for each in list_actors(session)}}
+    kinds = {
+        **{each["placement_group_id"]: "group" for each in list_placement_groups(session)},
+        **{each["id"]: "launch" for each in list_launches(session)},
+        **{each["actor_id"]: "actor" for each in list_actors(session)},
+    }
     found = [each for each in kinds if identity and each.startswith(identity.lower())]
     if len(found) != 1:
-        raise ValueError(f"{'more than one' if found else 'no'} launch, actor or placement group has an id that starts "
-                         f"with {identity!r}")
+        raise ValueError(
+            f"{'more than one' if found else 'no'} launch, actor or placement group has an id that starts "
+            f"with {identity!r}"
+        )
     try:
         answer = session.request("GetGroup", {kinds[found[0]]: found[0], "explain": True})[1]
     except exceptions.NotFoundError:
@@ -174,5 +249,7 @@ def _without_reservation(identity: str, kind: str, session: _session.Session) ->
     """Of what holds nothing: its own state."""
     if kind == "actor":
         actor = next(each for each in list_actors(session) if each["actor_id"] == identity)
-        return f"{actor['state']}: {actor['waiting_for'] or actor['cause'] or 'on ' + actor['node']}"
+        return (
+            f"{actor['state']}: {actor['waiting_for'] or actor['cause'] or 'on ' + actor['node']}"
+        )
     return "it reserves nothing"

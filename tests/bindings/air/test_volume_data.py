@@ -2,6 +2,7 @@
 
 Method: directories in the place of volumes; several ranks are RANK and WORLD_SIZE, and workers of a loader are real processes.
 """
+
 from __future__ import annotations
 
 import os
@@ -38,7 +39,9 @@ def numbers(dataset: data.UCVolumeDataset) -> list[int]:
     return [int(Path(each).read_text()) for each in dataset]
 
 
-def test_every_file_goes_to_one_share_whatever_ranks_and_workers(volume: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_every_file_goes_to_one_share_whatever_ranks_and_workers(
+    volume: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     assert sorted(numbers(data.UCVolumeDataset(volume))) == list(range(11))
     found: list[int] = []
     for rank in range(2):
@@ -53,9 +56,14 @@ def test_every_file_goes_to_one_share_whatever_ranks_and_workers(volume: Path, m
         numbers(data.UCVolumeDataset(volume))
 
 
-def test_paths_are_local_copies_that_are_kept_while_the_file_is_the_same(volume: Path, tmp_path: Path) -> None:
+def test_paths_are_local_copies_that_are_kept_while_the_file_is_the_same(
+    volume: Path, tmp_path: Path
+) -> None:
     first = list(data.UCVolumeDataset(volume))
-    assert all(each.startswith(str(tmp_path / "cache")) for each in first) and os.path.basename(first[0]) == "00.txt"
+    assert (
+        all(each.startswith(str(tmp_path / "cache")) for each in first)
+        and os.path.basename(first[0]) == "00.txt"
+    )
     assert list(data.UCVolumeDataset(volume)) == first
     (volume / "00.txt").write_text("changed")
     assert Path(next(iter(data.UCVolumeDataset(volume)))).read_text() == "changed"
@@ -89,14 +97,18 @@ def test_a_checkpoint_comes_back_as_it_was(volume: Path) -> None:
     assert not [each for each in os.listdir(volume / "step_1") if "partial" in each]
 
 
-def test_a_checkpoint_that_was_not_finished_is_none(volume: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_checkpoint_that_was_not_finished_is_none(
+    volume: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The same directory held a whole one before: its metadata would describe files of another step."""
     writer = data.UCVolumeWriter(volume / "step_1")
     dcp.save({"weights": torch.ones(10)}, storage_writer=writer)
     module = sys.modules[data.UCVolumeWriter.__module__]
     monkeypatch.setattr(module, "_bring", lambda *_: (_ for _ in ()).throw(OSError("no room")))
     with pytest.raises(BaseException, match="no room"):
-        dcp.save({"weights": torch.zeros(10)}, storage_writer=data.UCVolumeWriter(volume / "step_1"))
+        dcp.save(
+            {"weights": torch.zeros(10)}, storage_writer=data.UCVolumeWriter(volume / "step_1")
+        )
     with pytest.raises(FileNotFoundError, match="never finished"):
         data.UCVolumeReader(volume / "step_1")
 
@@ -105,5 +117,9 @@ def test_the_names_are_there_under_both_packages() -> None:
     names = {"Checkpointable", "DataLoader", "UCVolumeDataset", "UCVolumeReader", "UCVolumeWriter"}
     from troupe.stand_ins import _packages
 
-    assert {*_packages.DATABRICKS_AIR.modules["databricks.air.data"]} == {*_packages.SERVERLESS_GPU.modules["serverless_gpu.data"]} == names
+    assert (
+        {*_packages.DATABRICKS_AIR.modules["databricks.air.data"]}
+        == {*_packages.SERVERLESS_GPU.modules["serverless_gpu.data"]}
+        == names
+    )
     assert "databricks" in stand_ins.NAMES

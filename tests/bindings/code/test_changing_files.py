@@ -2,6 +2,7 @@
 
 Method: threads write one path again and again; a file is removed between the look at its folder and the copy.
 """
+
 from __future__ import annotations
 
 import errno
@@ -36,12 +37,16 @@ def by_checkpoint(path: Path, number: int) -> None:
 
 
 @pytest.mark.parametrize("write", [by_packed, by_run_folder, by_checkpoint])
-def test_of_writers_at_once_the_last_one_stays_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, write: Callable[[Path, int], None]) -> None:
+def test_of_writers_at_once_the_last_one_stays_whole(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, write: Callable[[Path, int], None]
+) -> None:
     """Threads of one process, and so of one pid, as two containers on a shared disk may have."""
     monkeypatch.setattr(_run_folder, "synced", lambda _: None)
     path = tmp_path / (".metadata.json" if write is by_checkpoint else "record")
     with ThreadPoolExecutor(WRITERS) as pool:
-        for done in [pool.submit(write, path, number % WRITERS) for number in range(WRITERS * ROUNDS)]:
+        for done in [
+            pool.submit(write, path, number % WRITERS) for number in range(WRITERS * ROUNDS)
+        ]:
             done.result()
     assert json.loads(path.read_bytes())["by"] < WRITERS
     assert [each.name for each in tmp_path.iterdir()] == [path.name]
@@ -58,7 +63,9 @@ def test_a_replacement_that_fails_leaves_what_was_there(tmp_path: Path) -> None:
     assert [each.name for each in tmp_path.iterdir()] == ["a"] and path.read_text() == "before"
 
 
-def test_code_of_a_sweep_is_copied_without_what_vanishes_meanwhile(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_code_of_a_sweep_is_copied_without_what_vanishes_meanwhile(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     code = tmp_path / "code"
     (code / "logs").mkdir(parents=True)
     for name in ("main.py", "logs/old", "logs/new"):
@@ -73,11 +80,14 @@ def test_code_of_a_sweep_is_copied_without_what_vanishes_meanwhile(tmp_path: Pat
 
     monkeypatch.setattr(_code_folder.listing, "files_of", and_then_rotated)
     copy = _code_folder.keep(str(code), tmp_path / "copy", "the code of the sweep")
-    assert {str(each.relative_to(copy)): each.read_text() for each in copy.rglob("*") if each.is_file()} == {
-        "main.py": "main.py", "logs/new": "longer than before"}
+    assert {
+        str(each.relative_to(copy)): each.read_text() for each in copy.rglob("*") if each.is_file()
+    } == {"main.py": "main.py", "logs/new": "longer than before"}
 
 
-def test_files_of_a_job_are_brought_without_what_vanishes_meanwhile(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_files_of_a_job_are_brought_without_what_vanishes_meanwhile(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """While its folder is looked at, before its first piece, and between two of them."""
     folder = tmp_path / "job"
     (folder / "logs").mkdir(parents=True)
@@ -110,7 +120,9 @@ def test_files_of_a_job_are_brought_without_what_vanishes_meanwhile(tmp_path: Pa
         _files.JobFiles("x").piece("logs", "b", 0)
 
 
-def test_a_copied_input_has_nothing_that_leads_a_write_to_its_source(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_copied_input_has_nothing_that_leads_a_write_to_its_source(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Links of each kind, a FIFO, rights, and a file that vanishes before it is opened; by ranges and by plain copies."""
     source, other = tmp_path / "source", tmp_path / "other"
     (source / "blobs").mkdir(parents=True)
@@ -118,7 +130,13 @@ def test_a_copied_input_has_nothing_that_leads_a_write_to_its_source(tmp_path: P
     (other / "o").write_text("other")
     (source / "blobs/x").write_text("x" * 100_000)
     (source / "blobs/x").chmod(0o444)
-    for name, text in {"inner": "blobs/x", "absolute": str(source / "blobs/x"), "outer": "../other", "cycle": "../source", "broken": "/nowhere"}.items():
+    for name, text in {
+        "inner": "blobs/x",
+        "absolute": str(source / "blobs/x"),
+        "outer": "../other",
+        "cycle": "../source",
+        "broken": "/nowhere",
+    }.items():
         (source / name).symlink_to(text)
     os.mkfifo(source / "pipe")
     (source / "gone").write_text("")
@@ -131,9 +149,20 @@ def test_a_copied_input_has_nothing_that_leads_a_write_to_its_source(tmp_path: P
     monkeypatch.setattr(inputs.os, "open", and_gone)
     for target in (tmp_path / "ranges", tmp_path / "plain"):
         inputs.copy(str(source), target, "inputs: d")
-        assert sorted(str(each.relative_to(target)) for each in target.rglob("*")) == ["absolute", "blobs", "blobs/x", "inner", "outer", "outer/o"]
-        assert (target / "inner").readlink() == Path("blobs/x") and not any((target / each).is_symlink() for each in ("absolute", "outer", "outer/o"))
-        assert (target / "absolute").read_text() == "x" * 100_000 and (target / "blobs/x").stat().st_mode & 0o777 == 0o644
+        assert sorted(str(each.relative_to(target)) for each in target.rglob("*")) == [
+            "absolute",
+            "blobs",
+            "blobs/x",
+            "inner",
+            "outer",
+            "outer/o",
+        ]
+        assert (target / "inner").readlink() == Path("blobs/x") and not any(
+            (target / each).is_symlink() for each in ("absolute", "outer", "outer/o")
+        )
+        assert (target / "absolute").read_text() == "x" * 100_000 and (
+            target / "blobs/x"
+        ).stat().st_mode & 0o777 == 0o644
 
         def no_ranges(*_: Any) -> int:
             raise OSError(errno.EXDEV, "")
@@ -141,15 +170,26 @@ def test_a_copied_input_has_nothing_that_leads_a_write_to_its_source(tmp_path: P
         monkeypatch.setattr(inputs.os, "copy_file_range", no_ranges)
 
 
-def test_inputs_are_copied_where_no_process_may_mount(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_inputs_are_copied_where_no_process_may_mount(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     (tmp_path / "d").mkdir()
     (tmp_path / "d/a").write_text("a")
     monkeypatch.setattr(inputs, "PROGRAM", str(tmp_path / "none.py"))
     monkeypatch.setattr(inputs, "_may_mount_as_root", lambda _: False)
     (tmp_path / "job/inputs").mkdir(parents=True)
-    inputs.place(tmp_path / "job", {"d": (str(tmp_path / "d"), "ro_mount", ""), "f": (str(tmp_path / "d/a"), "", "a"),
-                                    "place": (str(tmp_path / "d"), "rw_mount", "")}, mounts=True)
+    inputs.place(
+        tmp_path / "job",
+        {
+            "d": (str(tmp_path / "d"), "ro_mount", ""),
+            "f": (str(tmp_path / "d/a"), "", "a"),
+            "place": (str(tmp_path / "d"), "rw_mount", ""),
+        },
+        mounts=True,
+    )
     (tmp_path / "job/inputs/d/a").write_text("changed")
     (tmp_path / "job/inputs/f/a").write_text("changed")
-    assert (tmp_path / "d/a").read_text() == "a" and inputs.with_mounts(tmp_path / "job", "true", "bash") == "true"
+    assert (tmp_path / "d/a").read_text() == "a" and inputs.with_mounts(
+        tmp_path / "job", "true", "bash"
+    ) == "true"
     assert inputs.shown(tmp_path / "job/inputs/place") == str(tmp_path / "d")

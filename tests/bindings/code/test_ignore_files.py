@@ -2,6 +2,7 @@
 
 Method: trees and lines drawn at random, and git's own answer for the same tree.
 """
+
 from __future__ import annotations
 
 import os
@@ -14,30 +15,89 @@ import pytest
 
 from troupe._code import ignore_files, listing
 
-needs_git = pytest.mark.skipif(shutil.which("git") is None, reason="needs git, whose answer is compared")
+needs_git = pytest.mark.skipif(
+    shutil.which("git") is None, reason="needs git, whose answer is compared"
+)
 NAMES = ("a.py", "b.log", "c.ckpt", "data", "keep", "wandb", "x y", "#d", "e.log")
-LINES = ("*.log", "data", "data/", "/data", "/keep/", "wandb/", "!keep", "!b.log", "*", "!*/", "!*.py", "data/*", "!data/keep", "**/keep", "keep/**", "a?.py", "[ab].*",
-         "#comment", r"\#d", "x y", r"x\ y", "*.ckpt ", "", "!", "sub/data", "/*.py", "**", "d*/k*", r"\!x", "*.l[o]g", "!/a.py", "#d", "*.log\r")
+LINES = (
+    "*.log",
+    "data",
+    "data/",
+    "/data",
+    "/keep/",
+    "wandb/",
+    "!keep",
+    "!b.log",
+    "*",
+    "!*/",
+    "!*.py",
+    "data/*",
+    "!data/keep",
+    "**/keep",
+    "keep/**",
+    "a?.py",
+    "[ab].*",
+    "#comment",
+    r"\#d",
+    "x y",
+    r"x\ y",
+    "*.ckpt ",
+    "",
+    "!",
+    "sub/data",
+    "/*.py",
+    "**",
+    "d*/k*",
+    r"\!x",
+    "*.l[o]g",
+    "!/a.py",
+    "#d",
+    "*.log\r",
+)
 
 
 def git(folder: Path, *args: str) -> subprocess.CompletedProcess[str]:
     """git with no configuration but the folder's own."""
     env = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
-    env |= {"HOME": str(folder), "XDG_CONFIG_HOME": str(folder), "GIT_CONFIG_NOSYSTEM": "1", "GIT_CONFIG_GLOBAL": os.devnull}
-    return subprocess.run(["git", "-C", str(folder), *args], env=env, check=False, capture_output=True, text=True, timeout=60)
+    env |= {
+        "HOME": str(folder),
+        "XDG_CONFIG_HOME": str(folder),
+        "GIT_CONFIG_NOSYSTEM": "1",
+        "GIT_CONFIG_GLOBAL": os.devnull,
+    }
+    return subprocess.run(
+        ["git", "-C", str(folder), *args],
+        env=env,
+        check=False,
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
 
 
 def of_git(folder: Path) -> set[str]:
     """Paths of the files that git would take."""
-    return set(git(folder, "ls-files", "-z", "--cached", "--others", "--exclude-standard").stdout.split("\0")) - {""}
+    return set(
+        git(folder, "ls-files", "-z", "--cached", "--others", "--exclude-standard").stdout.split(
+            "\0"
+        )
+    ) - {""}
 
 
 def ours(folder: Path, kept: tuple[str, ...] = ()) -> set[str]:
-    return set(listing.files_of(str(folder), (), what="it", ignored=ignore_files.Ignored(str(folder), listing.matcher(kept))))
+    return set(
+        listing.files_of(
+            str(folder),
+            (),
+            what="it",
+            ignored=ignore_files.Ignored(str(folder), listing.matcher(kept)),
+        )
+    )
 
 
 def a_tree(folder: Path, draw: random.Random) -> None:
     """Folders in folders, some with ignore files."""
+
     def fill(at: Path, depth: int) -> None:
         at.mkdir(parents=True, exist_ok=True)
         for name in draw.sample(NAMES, draw.randint(1, 6)):
@@ -46,7 +106,9 @@ def a_tree(folder: Path, draw: random.Random) -> None:
             else:
                 (at / name).write_text("x")
         if depth == 0 or draw.random() < 0.3:
-            (at / ".gitignore").write_text("\n".join(draw.sample(LINES, draw.randint(1, 5))) + draw.choice(["", "\n"]))
+            (at / ".gitignore").write_text(
+                "\n".join(draw.sample(LINES, draw.randint(1, 5))) + draw.choice(["", "\n"])
+            )
 
     fill(folder, 0)
 
@@ -59,12 +121,18 @@ def test_what_stays_is_what_git_leaves_out(tmp_path: Path, seed: int) -> None:
         folder = tmp_path / str(number)
         a_tree(folder, draw)
         assert git(folder, "init", "-q").returncode == 0
-        lines = {str(path.relative_to(folder)): path.read_text() for path in folder.rglob(".gitignore")}
+        lines = {
+            str(path.relative_to(folder)): path.read_text() for path in folder.rglob(".gitignore")
+        }
         taken = of_git(folder)
         assert ours(folder) == taken, lines
         for part in (path for path in folder.iterdir() if path.is_dir() and path.name != ".git"):
             if git(folder, "check-ignore", "-q", f"{part.name}/").returncode != 0:
-                assert ours(part) == {path.removeprefix(f"{part.name}/") for path in taken if path.startswith(f"{part.name}/")}, (part.name, lines)
+                assert ours(part) == {
+                    path.removeprefix(f"{part.name}/")
+                    for path in taken
+                    if path.startswith(f"{part.name}/")
+                }, (part.name, lines)
 
 
 def test_what_is_wanted_nevertheless_comes_with_all_that_is_in_it(tmp_path: Path) -> None:
@@ -74,11 +142,22 @@ def test_what_is_wanted_nevertheless_comes_with_all_that_is_in_it(tmp_path: Path
     (tmp_path / ".gitignore").write_text("data/\n*.log\nlogs\n")
     assert ours(tmp_path) == {".gitignore", "d.py"}
     assert ours(tmp_path, ("data",)) == {".gitignore", "d.py", "data/deep/a.log", "data/b"}
-    assert ours(tmp_path, ("*.log",)) == {".gitignore", "d.py", "e.log"}, "the folder that is left out is not looked into"
-    assert ours(tmp_path, ("*",)) == {".gitignore", "d.py", "e.log", "data/deep/a.log", "data/b", "logs/c.log"}
+    assert ours(tmp_path, ("*.log",)) == {".gitignore", "d.py", "e.log"}, (
+        "the folder that is left out is not looked into"
+    )
+    assert ours(tmp_path, ("*",)) == {
+        ".gitignore",
+        "d.py",
+        "e.log",
+        "data/deep/a.log",
+        "data/b",
+        "logs/c.log",
+    }
 
 
-def test_a_pattern_that_cannot_bring_back_what_is_in_a_folder_left_out_is_named_with_what_would(tmp_path: Path) -> None:
+def test_a_pattern_that_cannot_bring_back_what_is_in_a_folder_left_out_is_named_with_what_would(
+    tmp_path: Path,
+) -> None:
     for path in ("data/keep.csv", "data/other.csv", "logs/a/b.txt", "part/data/keep.csv", "d.py"):
         (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / path).write_text("x")
@@ -89,12 +168,21 @@ def test_a_pattern_that_cannot_bring_back_what_is_in_a_folder_left_out_is_named_
         listing.files_of(str(tmp_path), (), what="it", ignored=ignored)
         return ignored.without_effect
 
-    assert without_effect("data/\n!data/keep.csv\n") == {"!data/keep.csv": "data/"} and "data/keep.csv" not in ours(tmp_path)
+    assert without_effect("data/\n!data/keep.csv\n") == {
+        "!data/keep.csv": "data/"
+    } and "data/keep.csv" not in ours(tmp_path)
     assert without_effect("logs\n!logs/*/b.txt\n!d.py\n") == {"!logs/*/b.txt": "logs/"}
     assert without_effect("data/\n", "data/keep.csv", "d.py") == {"!data/keep.csv": "data/"}
-    assert without_effect("data/*\n!data/keep.csv\n") == without_effect("data/\n", "data") == without_effect("data/\n!keep.csv\n") == {}
+    assert (
+        without_effect("data/*\n!data/keep.csv\n")
+        == without_effect("data/\n", "data")
+        == without_effect("data/\n!keep.csv\n")
+        == {}
+    )
     for lines in ("data/\n", "*\n"):
-        assert without_effect(f"{lines}!/data/\n/data/*\n!data/keep.csv\n") == {} and "data/keep.csv" in ours(tmp_path), "what the warning says"
+        assert without_effect(
+            f"{lines}!/data/\n/data/*\n!data/keep.csv\n"
+        ) == {} and "data/keep.csv" in ours(tmp_path), "what the warning says"
 
 
 def test_without_a_repository_folders_above_do_not_count(tmp_path: Path) -> None:

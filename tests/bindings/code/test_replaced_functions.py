@@ -1,5 +1,6 @@
 """Functions of other packages that are replaced by what wraps them: once by each wrapper, in the package and where it is named again.
 And modules that are changed once they are imported."""
+
 from __future__ import annotations
 
 import importlib
@@ -23,6 +24,7 @@ def plus_one(function: Any) -> Any:
 
 def package() -> tuple[SimpleNamespace, SimpleNamespace]:
     """A package with a function, and another that has it too."""
+
     def same(value: int) -> int:
         """Return the value."""
         return value
@@ -53,7 +55,8 @@ def test_what_a_package_has_not_is_left_alone() -> None:
 
 
 def test_a_module_is_changed_once_when_it_is_imported_and_not_when_a_program_asks_whether_it_is_there(
-        tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     (tmp_path / "troupe_looked_for.py").write_text("changed = 0\n")
     monkeypatch.syspath_prepend(tmp_path)
 

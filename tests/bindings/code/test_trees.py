@@ -3,6 +3,7 @@
 Method: a worker's blobs in a dictionary, and a TROUPE_HOME of the test's own; what real nodes do with it is in
 tests/doors/test_working_directory.py.
 """
+
 from __future__ import annotations
 
 import hashlib
@@ -38,7 +39,7 @@ class Blobs:
             self.kept[digest] = (self.kept.get(digest, b"") if offset else b"") + attachment
             return None, {}, b""
         data = self.kept.get(digest)
-        return None, {"found": data is not None}, (data or b"")[offset:offset + (4 << 20)]
+        return None, {"found": data is not None}, (data or b"")[offset : offset + (4 << 20)]
 
 
 @pytest.fixture
@@ -69,7 +70,9 @@ def project(tmp_path: Path) -> Path:
 
 
 def sent(folder: Path, *excludes: str) -> dict[str, Any]:
-    return trees.sent(str(folder), excludes, inside="", what="runtime_env['working_dir']", session=None)
+    return trees.sent(
+        str(folder), excludes, inside="", what="runtime_env['working_dir']", session=None
+    )
 
 
 def settled_now(folder: Path) -> None:
@@ -81,11 +84,19 @@ def settled_now(folder: Path) -> None:
 
 def made(package: dict[str, Any]) -> dict[str, bytes]:
     folder = Path(trees.made(package, "it", object()))
-    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+    return {
+        str(path.relative_to(folder)): path.read_bytes()
+        for path in folder.rglob("*")
+        if path.is_file()
+    }
 
 
 def contents(folder: Path) -> dict[str, bytes]:
-    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+    return {
+        str(path.relative_to(folder)): path.read_bytes()
+        for path in folder.rglob("*")
+        if path.is_file()
+    }
 
 
 def test_a_directory_arrives_as_it_is_and_is_not_sent_again(blobs: Blobs, project: Path) -> None:
@@ -105,19 +116,27 @@ def test_only_what_changed_travels_and_is_fetched(blobs: Blobs, project: Path) -
     new = {digest: data for digest, data in blobs.kept.items() if digest not in before}
     assert sum(len(data) for data in new.values()) < 5_000
     large = max(blobs.kept, key=lambda digest: len(blobs.kept[digest]))
-    data = blobs.kept.pop(large)  # what the other host has of an earlier directory it does not fetch
+    data = blobs.kept.pop(
+        large
+    )  # what the other host has of an earlier directory it does not fetch
     assert made(second) == contents(project)
     assert sent(project)["tree"] == second["tree"], "a worker that has lost a pack is sent it again"
     assert any(len(each) >= len(data) // 2 for each in blobs.kept.values())
 
 
-def test_an_edit_of_the_same_size_with_its_time_put_back_is_noticed(blobs: Blobs, project: Path) -> None:
+def test_an_edit_of_the_same_size_with_its_time_put_back_is_noticed(
+    blobs: Blobs, project: Path
+) -> None:
     settled_now(project)
     first, before = sent(project), (project / "a.py").stat()
     (project / "a.py").write_text("A = 9\n")
     os.utime(project / "a.py", ns=(before.st_atime_ns, before.st_mtime_ns))
     after = (project / "a.py").stat()
-    assert (after.st_size, after.st_mtime_ns, after.st_ino) == (before.st_size, before.st_mtime_ns, before.st_ino)
+    assert (after.st_size, after.st_mtime_ns, after.st_ino) == (
+        before.st_size,
+        before.st_mtime_ns,
+        before.st_ino,
+    )
     second = sent(project)
     assert second["tree"] != first["tree"] and made(second)["a.py"] == b"A = 9\n"
 
@@ -136,10 +155,19 @@ def test_what_is_known_is_not_read_again(blobs: Blobs, project: Path) -> None:
     assert first["tree"] == sent(project)["tree"]
 
 
-@pytest.mark.parametrize(("ctime_ns", "read_ns", "trusted"), [
-    (1_000_000_001, 1_000_000_002, False), (1_000_000_001, 1_200_000_000, True),
-    (5_000_000_000, 6_000_000_000, False), (5_000_000_000, 7_500_000_000, True), (9_000_000_001, 1_000_000_000, False)])
-def test_a_file_changed_just_before_it_was_read_is_read_again(ctime_ns: int, read_ns: int, trusted: bool) -> None:
+@pytest.mark.parametrize(
+    ("ctime_ns", "read_ns", "trusted"),
+    [
+        (1_000_000_001, 1_000_000_002, False),
+        (1_000_000_001, 1_200_000_000, True),
+        (5_000_000_000, 6_000_000_000, False),
+        (5_000_000_000, 7_500_000_000, True),
+        (9_000_000_001, 1_000_000_000, False),
+    ],
+)
+def test_a_file_changed_just_before_it_was_read_is_read_again(
+    ctime_ns: int, read_ns: int, trusted: bool
+) -> None:
     assert trees.settled(Look(1, 2, 3, ctime_ns, 0o644), read_ns) is trusted
 
 
@@ -154,14 +182,42 @@ def test_links_and_what_is_left_out(blobs: Blobs, project: Path) -> None:
     assert set(made(sent(project, "*.py", "deep/"))) == {"empty"}
 
 
-@pytest.mark.parametrize("pattern", ["*.py", "data", "data/", "data/deep", "data*b.bin", "d?ta", "[ad]*", "*", "empty", "*p*y", "deep/b.bin", "x", "*deep*"])
+@pytest.mark.parametrize(
+    "pattern",
+    [
+        "*.py",
+        "data",
+        "data/",
+        "data/deep",
+        "data*b.bin",
+        "d?ta",
+        "[ad]*",
+        "*",
+        "empty",
+        "*p*y",
+        "deep/b.bin",
+        "x",
+        "*deep*",
+    ],
+)
 def test_what_is_left_out_is_what_fnmatch_says(pattern: str) -> None:
     from fnmatch import fnmatch
 
     excluded = listing.matcher((pattern,))
-    for path in ("a.py", "data", "data/deep", "data/deep/b.bin", "data/1b.bin", "empty", "x/a.py", "xpay"):
+    for path in (
+        "a.py",
+        "data",
+        "data/deep",
+        "data/deep/b.bin",
+        "data/1b.bin",
+        "empty",
+        "x/a.py",
+        "xpay",
+    ):
         name = path.rpartition("/")[2]
-        assert excluded(path, name) == (fnmatch(path, pattern.strip("/")) or fnmatch(name, pattern.strip("/"))), path
+        assert excluded(path, name) == (
+            fnmatch(path, pattern.strip("/")) or fnmatch(name, pattern.strip("/"))
+        ), path
 
 
 def test_many_edits_make_no_endless_chain_of_packs(blobs: Blobs, project: Path) -> None:
@@ -181,11 +237,17 @@ def test_what_is_too_large_is_refused_before_anything_is_read(blobs: Blobs, proj
         sent(project)
     text = str(caught.value)
     assert "has over 256 MiB" in text and "5.0 GiB in 6 files" in text and not blobs.kept
-    assert "checkpoints/step0.pt (3.0 GiB)" in text and "checkpoints/ (5.0 GiB in 3 files)" in text and "'excludes': ['checkpoints']" in text
+    assert (
+        "checkpoints/step0.pt (3.0 GiB)" in text
+        and "checkpoints/ (5.0 GiB in 3 files)" in text
+        and "'excludes': ['checkpoints']" in text
+    )
     sent(project, "checkpoints")
 
 
-def hostile(blobs: Blobs, change: Callable[[dict[str, Any]], None], *, renamed: bool = True) -> dict[str, Any]:
+def hostile(
+    blobs: Blobs, change: Callable[[dict[str, Any]], None], *, renamed: bool = True
+) -> dict[str, Any]:
     """What a caller sends who changes the list of files; `renamed`: under the name that this list then has."""
     package = sent_of({"a.py": b"A = 1\n"}, blobs)
     manifest = json.loads(blobs.kept[bytes.fromhex(package["sha256"])])
@@ -211,14 +273,29 @@ def row(number: int, value: Any) -> Callable[[dict[str, Any]], None]:
     return change
 
 
-@pytest.mark.parametrize(("change", "words"), [
-    (row(0, "../outside"), "no path inside"), (row(0, "/etc/outside"), "no path inside"), (row(0, "a//b"), "no path inside"),
-    (row(0, "a/../../b"), "no path inside"), (row(0, "."), "no path inside"), (row(0, 5), "a row that is none"), (row(1, "x"), "a row that is none"),
-    (row(2, 1 << 40), "more than may travel"), (row(3, "../a"), "where its content is"), (row(4, 1), "where its content is"),
-    (row(4, -1), "a row that is none"), (lambda manifest: manifest["files"].append(manifest["files"][0]), "a path twice"),
-    (lambda manifest: manifest.pop("packs"), "cannot be read"), (row(3, "0" * 64), "no item named"),
-], ids=lambda value: value if isinstance(value, str) else "")
-def test_nothing_of_a_list_of_files_is_believed_unchecked(blobs: Blobs, home_folder: Path, change: Any, words: str) -> None:
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (row(0, "../outside"), "no path inside"),
+        (row(0, "/etc/outside"), "no path inside"),
+        (row(0, "a//b"), "no path inside"),
+        (row(0, "a/../../b"), "no path inside"),
+        (row(0, "."), "no path inside"),
+        (row(0, 5), "a row that is none"),
+        (row(1, "x"), "a row that is none"),
+        (row(2, 1 << 40), "more than may travel"),
+        (row(3, "../a"), "where its content is"),
+        (row(4, 1), "where its content is"),
+        (row(4, -1), "a row that is none"),
+        (lambda manifest: manifest["files"].append(manifest["files"][0]), "a path twice"),
+        (lambda manifest: manifest.pop("packs"), "cannot be read"),
+        (row(3, "0" * 64), "no item named"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_nothing_of_a_list_of_files_is_believed_unchecked(
+    blobs: Blobs, home_folder: Path, change: Any, words: str
+) -> None:
     """A row of a pack that is not there was never written, and yet its path's mode was set: outside of the folder, too."""
     outside = home_folder / "outside"
     outside.write_text("mine")
@@ -228,7 +305,9 @@ def test_nothing_of_a_list_of_files_is_believed_unchecked(blobs: Blobs, home_fol
     assert outside.stat().st_mode & 0o777 == 0o400
 
 
-def test_a_content_that_is_not_its_digest_reaches_no_other_directory(blobs: Blobs, home_folder: Path) -> None:
+def test_a_content_that_is_not_its_digest_reaches_no_other_directory(
+    blobs: Blobs, home_folder: Path
+) -> None:
     """The digest is by which other directories of the host take a content from this one."""
     wanted = sent_of({"model.py": b"right\n"}, blobs)
     rows = json.loads(blobs.kept[bytes.fromhex(wanted["sha256"])])["files"]
@@ -238,7 +317,14 @@ def test_a_content_that_is_not_its_digest_reaches_no_other_directory(blobs: Blob
             opened.writestr(rows[0][3], b"wrong\n")
         digest = hashlib.sha256(pack.getvalue()).digest()
         blobs.kept[digest] = pack.getvalue()
-        made(hostile(blobs, lambda manifest: manifest.update(files=rows, packs=[[digest.hex(), len(pack.getvalue())]])))
+        made(
+            hostile(
+                blobs,
+                lambda manifest: manifest.update(
+                    files=rows, packs=[[digest.hex(), len(pack.getvalue())]]
+                ),
+            )
+        )
     assert made(wanted) == {"model.py": b"right\n"}
     with pytest.raises(ValueError, match="not that of"):
         made(hostile(blobs, row(0, "b.py"), renamed=False))
@@ -246,7 +332,9 @@ def test_a_content_that_is_not_its_digest_reaches_no_other_directory(blobs: Blob
         made({**wanted, "tree": "../" * 20})
 
 
-def test_a_file_that_is_written_to_while_it_is_sent_arrives_whole_as_it_was_read(blobs: Blobs, project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_file_that_is_written_to_while_it_is_sent_arrives_whole_as_it_was_read(
+    blobs: Blobs, project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Between the look at a file and its reading a log grows, another file is written anew, a third is gone, a fourth has become a FIFO."""
     (project / "run.log").write_text("one\n")
     (project / "gone").write_text("x")
@@ -270,14 +358,19 @@ def test_a_file_that_is_written_to_while_it_is_sent_arrives_whole_as_it_was_read
     package = sent(project)
     monkeypatch.setattr(listing, "files_of", looked)
     arrived = made(package)
-    assert {name: data for name, data in arrived.items() if name in ("run.log", "a.py", "gone", "pipe", "left/x")} == {
-        "run.log": b"one\ntwo\n", "a.py": b"A = 22222\n"}
+    assert {
+        name: data
+        for name, data in arrived.items()
+        if name in ("run.log", "a.py", "gone", "pipe", "left/x")
+    } == {"run.log": b"one\ntwo\n", "a.py": b"A = 22222\n"}
     assert (package["files"], package["bytes"]) == (len(arrived), sum(map(len, arrived.values())))
     (project / "pipe").unlink()
     assert made(sent(project)) == contents(project)
 
 
-def test_a_file_that_grows_over_the_limit_while_it_is_read_is_named(blobs: Blobs, project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_file_that_grows_over_the_limit_while_it_is_read_is_named(
+    blobs: Blobs, project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     looked = listing.files_of
 
     def look_then_limit(*args: Any, **more: Any) -> dict[str, Look]:
@@ -290,8 +383,9 @@ def test_a_file_that_grows_over_the_limit_while_it_is_read_is_named(blobs: Blobs
         sent(project)
 
 
-
-def test_left_overs_and_what_is_over_the_limit_go_and_what_is_used_stays(blobs: Blobs, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_left_overs_and_what_is_over_the_limit_go_and_what_is_used_stays(
+    blobs: Blobs, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def make(folder: Path) -> None:
         (folder / "file").write_bytes(b"x" * 1000)
 
@@ -319,6 +413,16 @@ def _close_last(file: Path) -> None:
 
 def test_a_pattern_without_effect_is_a_warning_of_what_is_sent(blobs: Blobs, project: Path) -> None:
     (project / ".gitignore").write_text("data/\n!data/deep/b.bin\n")
-    with pytest.warns(UserWarning, match=r"!data/deep/b\.bin has no effect: .* leaves out the folder data/(.|\n)*the lines !/data/ and /data/\*"):
-        package = trees.sent(str(project), (), inside="", what="it", session=None, ignored=ignore_files.Ignored(str(project)))
+    with pytest.warns(
+        UserWarning,
+        match=r"!data/deep/b\.bin has no effect: .* leaves out the folder data/(.|\n)*the lines !/data/ and /data/\*",
+    ):
+        package = trees.sent(
+            str(project),
+            (),
+            inside="",
+            what="it",
+            session=None,
+            ignored=ignore_files.Ignored(str(project)),
+        )
     assert set(made(package)) == {".gitignore", "a.py", "empty"}

@@ -1,4 +1,5 @@
 """Turns: who wants one again at once comes after those that wait."""
+
 from __future__ import annotations
 
 import threading

@@ -2,6 +2,7 @@
 
 Method: streams of random sizes, stages and orders of ends, driven by hypothesis; the flow is told, and its orders are checked.
 """
+
 from __future__ import annotations
 
 import pytest
@@ -16,9 +17,22 @@ from troupe.data._flow import Flow
 class Driver:
     """Carries out what a flow orders, in whichever order `choose` says, and checks it at each step."""
 
-    def __init__(self, sizes: list[int], limits: list[int], budget: int, window: int, fails: dict[int, int] | None = None) -> None:
+    def __init__(
+        self,
+        sizes: list[int],
+        limits: list[int],
+        budget: int,
+        window: int,
+        fails: dict[int, int] | None = None,
+    ) -> None:
         """`fails`: of blocks that fail, at which stage."""
-        self.sizes, self.limits, self.budget, self.window, self.fails = sizes, limits, budget, window, fails or {}
+        self.sizes, self.limits, self.budget, self.window, self.fails = (
+            sizes,
+            limits,
+            budget,
+            window,
+            fails or {},
+        )
         self.failed: set[int] = set()
         self.flow = Flow(limits, budget, window)
         self.offered = 0
@@ -74,10 +88,16 @@ class Driver:
         return True
 
 
-@given(sizes=st.lists(st.integers(0, 100), max_size=30), limits=st.lists(st.integers(1, 4), min_size=1, max_size=3), budget=st.integers(0, 300),
-       window=st.integers(1, 12), choices=st.lists(st.integers(0, 100), min_size=1, max_size=50))
-def test_f1_to_f4_blocks_come_in_order_within_budget_window_and_limits(sizes: list[int], limits: list[int], budget: int, window: int,
-                                                                      choices: list[int]) -> None:
+@given(
+    sizes=st.lists(st.integers(0, 100), max_size=30),
+    limits=st.lists(st.integers(1, 4), min_size=1, max_size=3),
+    budget=st.integers(0, 300),
+    window=st.integers(1, 12),
+    choices=st.lists(st.integers(0, 100), min_size=1, max_size=50),
+)
+def test_f1_to_f4_blocks_come_in_order_within_budget_window_and_limits(
+    sizes: list[int], limits: list[int], budget: int, window: int, choices: list[int]
+) -> None:
     driver = Driver(sizes, limits, budget, window)
     steps = 0
     while driver.step(choices[steps % len(choices)]):
@@ -86,18 +106,32 @@ def test_f1_to_f4_blocks_come_in_order_within_budget_window_and_limits(sizes: li
     assert driver.taken == list(range(len(sizes)))
 
 
-@given(sizes=st.lists(st.integers(0, 100), min_size=1, max_size=30), limits=st.lists(st.integers(1, 4), min_size=1, max_size=3),
-       budget=st.integers(0, 300), window=st.integers(1, 12), choices=st.lists(st.integers(0, 100), min_size=1, max_size=50),
-       fails=st.dictionaries(st.integers(0, 29), st.integers(0, 2), min_size=1, max_size=4))
-def test_f5_blocks_before_the_first_that_fails_come_and_then_its_failure(sizes: list[int], limits: list[int], budget: int, window: int, choices: list[int],
-                                                                         fails: dict[int, int]) -> None:
+@given(
+    sizes=st.lists(st.integers(0, 100), min_size=1, max_size=30),
+    limits=st.lists(st.integers(1, 4), min_size=1, max_size=3),
+    budget=st.integers(0, 300),
+    window=st.integers(1, 12),
+    choices=st.lists(st.integers(0, 100), min_size=1, max_size=50),
+    fails=st.dictionaries(st.integers(0, 29), st.integers(0, 2), min_size=1, max_size=4),
+)
+def test_f5_blocks_before_the_first_that_fails_come_and_then_its_failure(
+    sizes: list[int],
+    limits: list[int],
+    budget: int,
+    window: int,
+    choices: list[int],
+    fails: dict[int, int],
+) -> None:
     """Whichever failed first, and whatever the others had yet to go through then."""
     driver = Driver(sizes, limits, budget, window, fails)
     steps = 0
     while driver.step(choices[steps % len(choices)]):
         steps += 1
         assert steps < 10_000
-    first = min((number for number, stage in fails.items() if number < len(sizes) and stage < len(limits)), default=None)
+    first = min(
+        (number for number, stage in fails.items() if number < len(sizes) and stage < len(limits)),
+        default=None,
+    )
     assert driver.taken == list(range(len(sizes) if first is None else first + 1))
 
 

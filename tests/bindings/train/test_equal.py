@@ -1,4 +1,5 @@
 """Digests of tensors, and whose are not those of most."""
+
 from __future__ import annotations
 
 import os
@@ -21,7 +22,7 @@ def plain(data: bytes, count: int) -> int:
     found = count
     data += bytes(-len(data) % 4)
     for place in range(len(data) // 4):
-        word = int.from_bytes(data[4 * place:4 * place + 4], "little", signed=True)
+        word = int.from_bytes(data[4 * place : 4 * place + 4], "little", signed=True)
         word = (word + (place + 1) * 0x9E3779B97F4A7C15) & MASK
         word = ((word ^ (word >> 30)) * 0xBF58476D1CE4E5B9) & MASK
         word = ((word ^ (word >> 27)) * 0x94D049BB133111EB) & MASK
@@ -30,7 +31,9 @@ def plain(data: bytes, count: int) -> int:
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64", "bfloat16", "int8", "int64", "bool"])
-def test_a_digest_is_as_defined_whatever_the_type_and_however_it_is_cut(dtype: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_digest_is_as_defined_whatever_the_type_and_however_it_is_cut(
+    dtype: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     torch.manual_seed(1)
     for count in (0, 1, 3, 257):
         tensor = (torch.randn(count) * 50).to(getattr(torch, dtype))
@@ -46,10 +49,22 @@ def test_a_bit_and_two_values_that_changed_places_are_found() -> None:
     other.view(torch.int32)[77] ^= 1
     swapped[3], swapped[4] = 4.0, 3.0
     assert len({int(_digest.of(each)) for each in (values, other, swapped)}) == 3
-    assert int(_digest.of(values.reshape(10, 100).t().contiguous().t())) == int(_digest.of(values)), "memory's order is not looked at"
+    assert int(_digest.of(values.reshape(10, 100).t().contiguous().t())) == int(
+        _digest.of(values)
+    ), "memory's order is not looked at"
 
 
-@pytest.mark.parametrize(("digests", "ranks"), [([5, 5, 5], []), ([5, 6, 5], [1]), ([6, 5, 5], [0]), ([5, 6], [1]), ([1, 2, 3, 3], [0, 1]), ([1, 2, 2, 1], [1, 2])])
+@pytest.mark.parametrize(
+    ("digests", "ranks"),
+    [
+        ([5, 5, 5], []),
+        ([5, 6, 5], [1]),
+        ([6, 5, 5], [0]),
+        ([5, 6], [1]),
+        ([1, 2, 3, 3], [0, 1]),
+        ([1, 2, 2, 1], [1, 2]),
+    ],
+)
 def test_those_that_are_not_as_most_are_named(digests: list[int], ranks: list[int]) -> None:
     assert _equal.outliers(digests) == ranks
 
@@ -78,20 +93,35 @@ def test_the_kernel_of_gpus_finds_what_torchs_operations_find() -> None:
     """Its PTX, run by the fake CUDA of tests/fakes, whose devices' memory is the host's."""
     fake = Path(os.environ["TROUPE_BIN_DIR"]).parent / "tests/fakes/cuda/libcuda.so.1"
     assert fake.exists(), "ninja -C build/dev fakes"
-    done = subprocess.run([sys.executable, "-c", FAKE_CUDA], env={**os.environ, "TROUPE_CUDA_LIB": str(fake)}, capture_output=True, text=True, timeout=120)
+    done = subprocess.run(
+        [sys.executable, "-c", FAKE_CUDA],
+        env={**os.environ, "TROUPE_CUDA_LIB": str(fake)},
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
     assert done.returncode == 0, done.stderr
     assert "a multiple of 4 bytes" in done.stdout
 
 
 def test_a_machine_without_a_driver_is_said() -> None:
-    done = subprocess.run([sys.executable, "-c", "from troupe import _native\n_native.device_digest(8, 8, 8, 0, 0)"],
-                          env={**os.environ, "TROUPE_CUDA_LIB": "/nowhere/libcuda.so.1"}, capture_output=True, text=True, timeout=120)
+    done = subprocess.run(
+        [sys.executable, "-c", "from troupe import _native\n_native.device_digest(8, 8, 8, 0, 0)"],
+        env={**os.environ, "TROUPE_CUDA_LIB": "/nowhere/libcuda.so.1"},
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
     assert done.returncode == 1 and "comes with NVIDIA's driver" in done.stderr, done.stderr
 
 
 def test_a_digest_is_of_bytes_in_the_order_of_elements() -> None:
     values = torch.arange(12, dtype=torch.float32)
-    assert train.digest(values) == train.digest(values.reshape(3, 4)) == plain(bytes(values.view(torch.uint8).tolist()), 12)
+    assert (
+        train.digest(values)
+        == train.digest(values.reshape(3, 4))
+        == plain(bytes(values.view(torch.uint8).tolist()), 12)
+    )
     assert train.digest(values.reshape(3, 4).t()) != train.digest(values)
     with pytest.raises(TypeError, match="takes a torch.Tensor, not list"):
         train.digest([1.0])  # type: ignore[arg-type]

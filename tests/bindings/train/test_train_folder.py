@@ -3,6 +3,7 @@
 Method: a child process commits and drops checkpoints, and ends without a word at the n-th step that changes the file system, for every n; the
 folder is opened again and looked at. What is written is not synced to the disk, which no process's end asks for.
 """
+
 from __future__ import annotations
 
 import json
@@ -21,7 +22,14 @@ def unsynced(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(_run_folder, "synced", lambda path: None)
 
 
-STEPS = ((os, "rename"), (os, "replace"), (os, "unlink"), (os, "mkdir"), (os, "rmdir"), (shutil, "copyfile"))
+STEPS = (
+    (os, "rename"),
+    (os, "replace"),
+    (os, "unlink"),
+    (os, "mkdir"),
+    (os, "rmdir"),
+    (shutil, "copyfile"),
+)
 
 
 def part(folder: RunFolder, staging: Path, number: int, rank: int, text: str) -> Path:
@@ -38,7 +46,9 @@ def train(storage: Path, *, reports: int) -> None:
     staging = folder.restarted()
     for number in range(1, reports + 1):
         n = folder.reports + 1
-        folder.commit({"n": n}, [part(folder, staging, number, rank, f"{n} {rank}") for rank in (0, 1)], None)
+        folder.commit(
+            {"n": n}, [part(folder, staging, number, rank, f"{n} {rank}") for rank in (0, 1)], None
+        )
         for one in folder.kept[:-2]:
             folder.drop(one)
     folder.close()
@@ -73,22 +83,41 @@ def ends_at(step: int, storage: Path) -> bool:
 def test_every_checkpoint_is_whole_wherever_its_writer_ended(tmp_path: Path) -> None:
     step = 1
     while ends_at(step, storage := tmp_path / str(step)):
-        before = Result.from_path(storage / "run") if (storage / "run" / ".reports").is_dir() else None
+        before = (
+            Result.from_path(storage / "run") if (storage / "run" / ".reports").is_dir() else None
+        )
         folder = RunFolder(storage, "run")
         names = [one.name for one in folder.kept]
-        assert before is None or [Path(each.path).name for each, _ in before.best_checkpoints] == names
-        assert before is None or [m["n"] for m in before.metrics_history] == list(range(1, len(before.metrics_history) + 1)), step
+        assert (
+            before is None or [Path(each.path).name for each, _ in before.best_checkpoints] == names
+        )
+        assert before is None or [m["n"] for m in before.metrics_history] == list(
+            range(1, len(before.metrics_history) + 1)
+        ), step
         for one in folder.kept:
             n = one.metrics["n"]
-            assert n == one.report and (folder.path / one.name / "model").read_text() == f"{n} 0", (step, one)  # of both ranks the lower one's
-            assert sorted(os.listdir(folder.path / one.name)) == ["model", "own-0", "own-1"], (step, one)
-        assert {each.name for each in folder.path.iterdir()} <= {*names, ".reports", ".run", "progress.jsonl"}, step
+            assert n == one.report and (folder.path / one.name / "model").read_text() == f"{n} 0", (
+                step,
+                one,
+            )  # of both ranks the lower one's
+            assert sorted(os.listdir(folder.path / one.name)) == ["model", "own-0", "own-1"], (
+                step,
+                one,
+            )
+        assert {each.name for each in folder.path.iterdir()} <= {
+            *names,
+            ".reports",
+            ".run",
+            "progress.jsonl",
+        }, step
         assert sorted(each.name for each in (folder.path / ".reports").iterdir()) == names, step
         was = folder.kept[-1].report if folder.kept else 0
         folder.close()
         train(storage, reports=1)
         after = Result.from_path(storage / "run")
-        assert after.metrics == {"n": was + 1} and [m["n"] for m in after.metrics_history] == list(range(1, was + 2)), step
+        assert after.metrics == {"n": was + 1} and [m["n"] for m in after.metrics_history] == list(
+            range(1, was + 2)
+        ), step
         step += 1
     assert step > 60, step  # it passed through all that three reports do
 
@@ -98,8 +127,18 @@ def test_reports_after_the_checkpoint_of_a_restart_do_not_count(tmp_path: Path) 
     for attempt in range(2):
         staging = folder.restarted()
         for number in range(1, 3):
-            folder.commit({"n": 10 * attempt + number}, [part(folder, staging, number, rank, "x") for rank in (0, 1)] if number == 1 else [], None)
-    assert [each["n"] for each in Result.from_path(folder.path).metrics_history] == [1, 11, 12] and [one.report for one in folder.kept] == [1, 2]
+            folder.commit(
+                {"n": 10 * attempt + number},
+                [part(folder, staging, number, rank, "x") for rank in (0, 1)]
+                if number == 1
+                else [],
+                None,
+            )
+    assert [each["n"] for each in Result.from_path(folder.path).metrics_history] == [
+        1,
+        11,
+        12,
+    ] and [one.report for one in folder.kept] == [1, 2]
     folder.close()
 
 
@@ -114,7 +153,9 @@ def test_half_a_line_of_progress_is_none(tmp_path: Path) -> None:
 
 def test_one_process_at_a_time(tmp_path: Path) -> None:
     folder = RunFolder(tmp_path, "run")
-    with pytest.raises(BlockingIOError, match=rf"another process trains in {tmp_path}/run: pid {os.getpid()} on "):
+    with pytest.raises(
+        BlockingIOError, match=rf"another process trains in {tmp_path}/run: pid {os.getpid()} on "
+    ):
         RunFolder(tmp_path, "run")
     folder.close()
     RunFolder(tmp_path, "run").close()
@@ -156,11 +197,19 @@ def test_checkpoints(tmp_path: Path) -> None:
     assert made.get_metadata() == {}
     made.set_metadata({"epoch": 1})
     made.update_metadata({"lr": 0.1})
-    assert made.get_metadata() == {"epoch": 1, "lr": 0.1} == json.loads((tmp_path / "c" / ".metadata.json").read_text())
+    assert (
+        made.get_metadata()
+        == {"epoch": 1, "lr": 0.1}
+        == json.loads((tmp_path / "c" / ".metadata.json").read_text())
+    )
     with made.as_directory() as folder:
         assert folder == str(tmp_path / "c")
     copy = Checkpoint(made.to_directory(tmp_path / "copy" / "of"))
-    assert (tmp_path / "copy" / "of" / "model").read_text() == "weights" and copy.get_metadata()["epoch"] == 1 and copy != made
+    assert (
+        (tmp_path / "copy" / "of" / "model").read_text() == "weights"
+        and copy.get_metadata()["epoch"] == 1
+        and copy != made
+    )
     temporary = made.to_directory()
     assert Path(temporary, "model").read_text() == "weights"
     shutil.rmtree(temporary)

@@ -3,6 +3,7 @@
 It keeps the seam's promises and checks that the scheduler keeps its own: whom actions may name, that every trial is over in the end, and that
 calls made again to another one of its kind bring it to the same decisions.
 """
+
 from __future__ import annotations
 
 import copy
@@ -45,12 +46,28 @@ class Sweep:
     """`score(trial, number, config)`: of a report. `fails`: the chance that a report is a failure of the trial instead, its last. `saves(number)`: whether
     that report has a checkpoint; a trial that pauses goes on from its latest."""
 
-    def __init__(self, scheduler: Scheduler, configs: Sequence[Mapping[str, Any]], score: Callable[[str, int, Any], float], *, reports: int,
-                 slots: int, seed: int = 0, fails: float = 0.0, goes_back: float = 0.0,
-                 saves: Callable[[int], bool] = lambda number: True) -> None:
+    def __init__(
+        self,
+        scheduler: Scheduler,
+        configs: Sequence[Mapping[str, Any]],
+        score: Callable[[str, int, Any], float],
+        *,
+        reports: int,
+        slots: int,
+        seed: int = 0,
+        fails: float = 0.0,
+        goes_back: float = 0.0,
+        saves: Callable[[int], bool] = lambda number: True,
+    ) -> None:
         self.scheduler, self.fresh = scheduler, copy.deepcopy(scheduler)
         self.saves = saves
-        self.score, self.reports, self.slots, self.fails, self.goes_back = score, reports, slots, fails, goes_back
+        self.score, self.reports, self.slots, self.fails, self.goes_back = (
+            score,
+            reports,
+            slots,
+            fails,
+            goes_back,
+        )
         self.configs, self.generator = list(configs), random.Random(seed)
         self.trials: dict[str, Driven] = {}
         self.calls: list[tuple[str, tuple]] = []
@@ -71,7 +88,9 @@ class Sweep:
             if running:
                 self.step(self.generator.choice(running))
                 continue
-            if not (paused := [trial for trial, each in self.trials.items() if each.state == "paused"]):
+            if not (
+                paused := [trial for trial, each in self.trials.items() if each.state == "paused"]
+            ):
                 break
             self.carry_out(self.told("stalled"))
             if self.scheduler.choose(False) is Choice.WAIT:
@@ -84,7 +103,9 @@ class Sweep:
     def fill(self) -> None:
         while sum(each.state == "running" for each in self.trials.values()) < self.slots:
             chosen = self.scheduler.choose(bool(self.configs))
-            assert chosen == self.scheduler.choose(bool(self.configs)), "a question has changed the answer"
+            assert chosen == self.scheduler.choose(bool(self.configs)), (
+                "a question has changed the answer"
+            )
             if isinstance(chosen, Resume):
                 assert self.trials[chosen.trial].state == "paused"
                 self.trials[chosen.trial].state = "running"
@@ -113,8 +134,14 @@ class Sweep:
             each.base = each.number
             each.saved.add(each.number)
         each.scores.append(self.score(trial, each.number, each.config))
-        report = Report(trial, each.number, {"training_iteration": each.number, "score": each.scores[-1]}, Mode.MAX.score(each.scores[-1]),
-                        checkpoint=self.saves(each.number), can_add=bool(self.configs))
+        report = Report(
+            trial,
+            each.number,
+            {"training_iteration": each.number, "score": each.scores[-1]},
+            Mode.MAX.score(each.scores[-1]),
+            checkpoint=self.saves(each.number),
+            can_add=bool(self.configs),
+        )
         self.carry_out(self.told("reported", report), trial)
         if each.state == "running" and each.number >= self.reports:
             self.over(trial, End.COMPLETED, "its end")
@@ -123,7 +150,12 @@ class Sweep:
         for action in list(actions):
             self.actions.append(action)
             each = self.trials[action.trial]
-            assert each.state == "paused" and not isinstance(action, Pause) or action.trial == reporter and each.state == "running", action
+            assert (
+                each.state == "paused"
+                and not isinstance(action, Pause)
+                or action.trial == reporter
+                and each.state == "running"
+            ), action
             assert action.why
             if isinstance(action, Stop):
                 self.over(action.trial, End.STOPPED, action.why)
@@ -132,7 +164,11 @@ class Sweep:
             if isinstance(action, Exploit):
                 donor = self.trials[action.donor]
                 assert donor.state != "over" and action.donor_report in donor.saved
-                each.config, each.number, each.scores = action.config, action.donor_report, donor.scores[:action.donor_report]
+                each.config, each.number, each.scores = (
+                    action.config,
+                    action.donor_report,
+                    donor.scores[: action.donor_report],
+                )
                 each.base, each.saved = each.number, set()
             elif each.base != each.number:
                 self.back(action.trial, each.base)
@@ -159,6 +195,7 @@ class Sweep:
 
 def curves(seed: int, kinds: Sequence[Any] = ()) -> Callable[[str, int, Any], Any]:
     """Scores that grow, of trials of which some are better; a tenth of them one of `kinds` instead."""
+
     def score(trial: str, number: int, config: Any) -> Any:
         generator = random.Random(f"{seed} {trial} {number}")
         if kinds and generator.random() < 0.1:

@@ -3,6 +3,7 @@
 What happens next is drawn from a seed. The scheduler's decisions are a function of the calls that it has had, as the seam asks, so that one that is
 made again from the journal can be compared with the one that was there.
 """
+
 from __future__ import annotations
 
 import copy
@@ -70,7 +71,17 @@ class Moody(Scheduler):
         self._call("added", trial, dict(config))
 
     def reported(self, report: Report) -> Sequence[Action]:
-        draw = self._call("reported", report.trial, report.number, report.score, report.checkpoint, report.can_add) % 20
+        draw = (
+            self._call(
+                "reported",
+                report.trial,
+                report.number,
+                report.score,
+                report.checkpoint,
+                report.can_add,
+            )
+            % 20
+        )
         if report.checkpoint:
             self._checkpoints[report.trial] = report.number
         if draw == 19 and report.number == 2:
@@ -85,10 +96,16 @@ class Moody(Scheduler):
             found.append(Pause(report.trial, "rung"))
         elif draw == 4 and self._checkpoints:
             donor = sorted(self._checkpoints)[self._digest % len(self._checkpoints)]
-            copier = self._paused[0] if self._paused and self._digest % 2 else report.trial  # one that is paused already, perhaps
+            copier = (
+                self._paused[0] if self._paused and self._digest % 2 else report.trial
+            )  # one that is paused already, perhaps
             if copier not in self._paused:
                 self._paused.append(copier)
-            found.append(Exploit(copier, donor, self._checkpoints[donor], {"x": self._digest % 100}, "better"))
+            found.append(
+                Exploit(
+                    copier, donor, self._checkpoints[donor], {"x": self._digest % 100}, "better"
+                )
+            )
         return found
 
     def ended(self, trial: str, end: End) -> Sequence[Action]:
@@ -123,11 +140,22 @@ class Broken(AssertionError):
 class World:
     """`crash_at`: the step, counted over commits and effects, at which the engine ends; -1: never."""
 
-    def __init__(self, seed: int, *, trials: int = 8, slots: int = 3, steps: int = 6, crashes: Sequence[int] = (), rules: Rules | None = None,
-                 shapes: Sequence[str] = ("",)) -> None:
+    def __init__(
+        self,
+        seed: int,
+        *,
+        trials: int = 8,
+        slots: int = 3,
+        steps: int = 6,
+        crashes: Sequence[int] = (),
+        rules: Rules | None = None,
+        shapes: Sequence[str] = ("",),
+    ) -> None:
         self.draw = random.Random(seed)
         self.seed, self.trials, self.slots, self.steps = seed, trials, slots, steps
-        self.rules = rules or Rules(metric="m", max_failures=3, num_to_keep=1, scheduler_name="Moody", may_be_silent=True)
+        self.rules = rules or Rules(
+            metric="m", max_failures=3, num_to_keep=1, scheduler_name="Moody", may_be_silent=True
+        )
         self.crashes, self.shapes = set(crashes), list(shapes)
         self.count = 0
         self.journal: list[ev.Row] = []
@@ -141,14 +169,20 @@ class World:
     def _begin(self) -> None:
         self.engines += 1
         self.searcher, self.scheduler = Listed(self.trials), Moody(self.seed)
-        self.core = SweepCore(self.rules, self.scheduler, name_of=lambda number: f"t{number:03d}",
-                              uniform_shape="" if len(self.shapes) == 1 else None)
+        self.core = SweepCore(
+            self.rules,
+            self.scheduler,
+            name_of=lambda number: f"t{number:03d}",
+            uniform_shape="" if len(self.shapes) == 1 else None,
+        )
         for told in self.core.replay(copy.deepcopy(self.journal)):
             getattr(self.searcher, told.call)(*told.arguments)
         self.asked: list[int] = []
         self.shape_of: dict[int, str] = {}
         self.processes: dict[int, dict[str, Any] | None] = {}  # place -> what runs in it
-        self.news: list[ev.Event] = [ev.Begun(self.core.ledger.epoch + 1, "here", self.engines, self.now)]
+        self.news: list[ev.Event] = [
+            ev.Begun(self.core.ledger.epoch + 1, "here", self.engines, self.now)
+        ]
 
     def run(self, most: int = 20_000) -> ev.Done:
         for _ in range(most):
@@ -158,7 +192,9 @@ class World:
                 self._step()
             except _Crash:
                 self._begin()
-        raise Broken(f"seed {self.seed}: it does not end: {self.core.ledger.running} {self.core.ledger.waiting} {self.core.ledger.paused}")
+        raise Broken(
+            f"seed {self.seed}: it does not end: {self.core.ledger.running} {self.core.ledger.waiting} {self.core.ledger.paused}"
+        )
 
     def _passes(self) -> None:
         self.count += 1
@@ -171,7 +207,9 @@ class World:
         decided = self.core.handle(event, self.now)
         at_once = [each for each in decided.effects if isinstance(each, ev.Answer) and each.at_once]
         for effect in at_once:
-            if effect.stop or any(row.get("checkpoint") for row in decided.rows if row["kind"] == "report"):
+            if effect.stop or any(
+                row.get("checkpoint") for row in decided.rows if row["kind"] == "report"
+            ):
                 raise Broken(f"G7, seed {self.seed}: {effect} before {decided.rows} are written")
             self._passes()
             self._carry_out(effect)
@@ -211,7 +249,9 @@ class World:
         if process["stopped"] or draw < 0.06 or process["number"] >= self.steps:
             self.processes[place] = {**process, "gone": True}
             if draw < 0.03 and not process["stopped"]:
-                return ev.Exited(start.trial, start.attempt, ev.Failure("NodeLost", "gone", counts=False))
+                return ev.Exited(
+                    start.trial, start.attempt, ev.Failure("NodeLost", "gone", counts=False)
+                )
             if draw < 0.06 and not process["stopped"]:
                 return ev.Exited(start.trial, start.attempt, ev.Failure("ValueError", "bad"))
             return ev.Exited(start.trial, start.attempt)
@@ -228,7 +268,9 @@ class World:
             if (start.trial, name) in self.disk:
                 raise Broken(f"seed {self.seed}: {start.trial} has a {name} already")
             self.disk.add((start.trial, name))
-        event = ev.Reported(start.trial, start.attempt, process["sequence"], {"m": self.draw.random()}, name, 1.0)
+        event = ev.Reported(
+            start.trial, start.attempt, process["sequence"], {"m": self.draw.random()}, name, 1.0
+        )
         process["waits"] = event if self.draw.random() < 0.05 else None
         return event
 
@@ -242,32 +284,72 @@ class World:
                 if place in self.asked:
                     self.asked.remove(place)
             case ev.Start(place, trial):
-                if place not in self.processes or (self.processes[place] or {"gone": True})["gone"] is False:
-                    raise Broken(f"seed {self.seed}: {trial} starts in place {place}, which is {self.processes.get(place)}")
+                if (
+                    place not in self.processes
+                    or (self.processes[place] or {"gone": True})["gone"] is False
+                ):
+                    raise Broken(
+                        f"seed {self.seed}: {trial} starts in place {place}, which is {self.processes.get(place)}"
+                    )
                 if self.shape_of[place] != self.core.ledger.trials[trial].shape:
-                    raise Broken(f"seed {self.seed}: {trial} starts in a place of the shape {self.shape_of[place]!r}")
-                if effect.base is not None and (effect.base.trial, effect.base.checkpoint) not in self.disk:
-                    raise Broken(f"G6, seed {self.seed}: {trial} is to go on from {effect.base}, which is not there")
-                self.disk -= {each for each in self.disk if each[0] == trial and each[1] not in effect.kept}  # as a trial's process cleans up
-                self.processes[place] = {"start": effect, "number": effect.number, "sequence": 0, "checkpoints": effect.checkpoints,
-                                         "stopped": False, "gone": False, "waits": None}
+                    raise Broken(
+                        f"seed {self.seed}: {trial} starts in a place of the shape {self.shape_of[place]!r}"
+                    )
+                if (
+                    effect.base is not None
+                    and (effect.base.trial, effect.base.checkpoint) not in self.disk
+                ):
+                    raise Broken(
+                        f"G6, seed {self.seed}: {trial} is to go on from {effect.base}, which is not there"
+                    )
+                self.disk -= {
+                    each for each in self.disk if each[0] == trial and each[1] not in effect.kept
+                }  # as a trial's process cleans up
+                self.processes[place] = {
+                    "start": effect,
+                    "number": effect.number,
+                    "sequence": 0,
+                    "checkpoints": effect.checkpoints,
+                    "stopped": False,
+                    "gone": False,
+                    "waits": None,
+                }
             case ev.Answer(trial, attempt, stop):
                 for process in self.processes.values():
-                    if process is not None and process["start"].trial == trial and process["start"].attempt == attempt and stop:
+                    if (
+                        process is not None
+                        and process["start"].trial == trial
+                        and process["start"].attempt == attempt
+                        and stop
+                    ):
                         process["stopped"] = True
             case ev.DropCheckpoint(trial, name):
-                if not any(row["kind"] == "drop" and (row["trial"], row["checkpoint"]) == (trial, name) for row in self.journal):
-                    raise Broken(f"G6, seed {self.seed}: {trial}/{name} is deleted before the journal says so")
+                if not any(
+                    row["kind"] == "drop" and (row["trial"], row["checkpoint"]) == (trial, name)
+                    for row in self.journal
+                ):
+                    raise Broken(
+                        f"G6, seed {self.seed}: {trial}/{name} is deleted before the journal says so"
+                    )
                 self.disk.discard((trial, name))
             case ev.AskSearcher(trial):
                 proposal = self.searcher.propose(trial)
-                self.news.append(ev.Proposed(trial, proposal, self.searcher.finished(), self.shapes[int(trial[1:]) % len(self.shapes)]))
+                self.news.append(
+                    ev.Proposed(
+                        trial,
+                        proposal,
+                        self.searcher.finished(),
+                        self.shapes[int(trial[1:]) % len(self.shapes)],
+                    )
+                )
             case ev.TellSearcher(call, arguments):
                 getattr(self.searcher, call)(*arguments)
             case ev.Tell("ended", trial):
                 self.heard[trial] = self.heard.get(trial, 0) + 1
                 if not any(row["kind"] == "end" and row["trial"] == trial for row in self.journal):
-                    raise Broken(f"G2, seed {self.seed}: the end of {trial} is told before the journal has it")
+                    raise Broken(
+                        f"G2, seed {self.seed}: the end of {trial} is told before the journal has it"
+                    )
             case ev.Done():
                 self.done = effect
 
@@ -277,17 +359,29 @@ class World:
             trial = row.get("trial")
             if row["kind"] == "report":
                 key = (trial, row["attempt"], row["sequence"])
-                if any(each["kind"] == "report" and (each["trial"], each["attempt"], each["sequence"]) == key for each in self.journal[:place]):
+                if any(
+                    each["kind"] == "report"
+                    and (each["trial"], each["attempt"], each["sequence"]) == key
+                    for each in self.journal[:place]
+                ):
                     raise Broken(f"G1, seed {self.seed}: {key} is counted twice")
             if trial is not None and row["kind"] not in ("drop",):
-                if any(each["kind"] == "end" and each["trial"] == trial for each in self.journal[:place]):
+                if any(
+                    each["kind"] == "end" and each["trial"] == trial
+                    for each in self.journal[:place]
+                ):
                     raise Broken(f"G2, seed {self.seed}: {row} after the end of {trial}")
 
     def _check_bases(self) -> None:
         """G6: what a trial would go on from is there."""
         for trial in self.core.ledger.trials.values():
-            if trial.base is not None and (trial.base.trial, trial.base.checkpoint) not in self.disk:
-                raise Broken(f"G6, seed {self.seed}: {trial.id} rests on {trial.base}, which is not there")
+            if (
+                trial.base is not None
+                and (trial.base.trial, trial.base.checkpoint) not in self.disk
+            ):
+                raise Broken(
+                    f"G6, seed {self.seed}: {trial.id} rests on {trial.base}, which is not there"
+                )
 
 
 class _Crash(Exception):

@@ -2,6 +2,7 @@
 
 Method: a searcher in a thread, and in a process of its own, with events for each answer.
 """
+
 from __future__ import annotations
 
 import os
@@ -35,7 +36,14 @@ class Numbers(Searcher):
         if self.finished():
             return None
         self.number += 1
-        return Proposal({"number": self.number, "told": list(self.told), "pid": os.getpid(), "thread": threading.get_ident()})
+        return Proposal(
+            {
+                "number": self.number,
+                "told": list(self.told),
+                "pid": os.getpid(),
+                "thread": threading.get_ident(),
+            }
+        )
 
     def finished(self) -> bool:
         return self.number >= self.most
@@ -71,14 +79,25 @@ def test_calls_are_made_in_their_order_elsewhere(where: Where) -> None:
     for trial in "cd":
         answers.apart.propose(trial)
     trial, proposal, finished = answers.next()
-    assert (trial, proposal.config["number"], proposal.config["told"], finished) == ("b", 2, [7], False)
-    assert (proposal.config["pid"] == os.getpid()) == (where is Where.THREAD) and proposal.config["thread"] != threading.get_ident()
+    assert (trial, proposal.config["number"], proposal.config["told"], finished) == (
+        "b",
+        2,
+        [7],
+        False,
+    )
+    assert (proposal.config["pid"] == os.getpid()) == (where is Where.THREAD) and proposal.config[
+        "thread"
+    ] != threading.get_ident()
     trial, proposal, finished = answers.next()
     assert (trial, proposal.config["told"], finished) == ("c", [7, "stopped"], True)
     assert answers.next() == ("d", None, True)
     answers.apart.close()
     answers.apart.propose("e")
-    assert answers.got.empty() and not isinstance(answers.apart._searcher, Child) or answers.apart._searcher._process.poll() is not None
+    assert (
+        answers.got.empty()
+        and not isinstance(answers.apart._searcher, Child)
+        or answers.apart._searcher._process.poll() is not None
+    )
 
 
 @pytest.mark.parametrize("where", [Where.THREAD, Where.PROCESS])
@@ -92,13 +111,17 @@ def test_what_a_searcher_raises_is_told_once(where: Where) -> None:
     assert answers.got.empty()
 
 
-def test_its_process_imports_nothing_from_the_program_before_the_searcher(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_its_process_imports_nothing_from_the_program_before_the_searcher(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A file named like a library stands in the directory, on PYTHONPATH and on the import path; a class of the program's is found there all the same."""
     for name in ("json", "cloudpickle"):
         (tmp_path / f"{name}.py").write_text("raise SystemExit('imported')")
     (tmp_path / "of_the_program.py").write_text("LIMIT = 7\n")
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")]))
+    monkeypatch.setenv(
+        "PYTHONPATH", os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")])
+    )
     monkeypatch.setattr(sys, "path", [str(tmp_path), *sys.path])
 
     class Asks(Numbers):
@@ -106,7 +129,9 @@ def test_its_process_imports_nothing_from_the_program_before_the_searcher(tmp_pa
             import of_the_program
             import troupe
 
-            with pytest.raises(troupe.exceptions.ConnectionError, match="a sweep's searcher, and is in no cluster"):
+            with pytest.raises(
+                troupe.exceptions.ConnectionError, match="a sweep's searcher, and is in no cluster"
+            ):
                 troupe.init()
             return Proposal({"limit": of_the_program.LIMIT})
 
@@ -120,7 +145,11 @@ def test_the_death_of_its_process_names_it() -> None:
     answers = Answers(Numbers(Where.PROCESS))
     answers.apart.propose("die")
     error = answers.next()
-    assert isinstance(error, SearcherProcessError) and "the process of Numbers (pid" in str(error) and "has ended by SIGKILL" in str(error)
+    assert (
+        isinstance(error, SearcherProcessError)
+        and "the process of Numbers (pid" in str(error)
+        and "has ended by SIGKILL" in str(error)
+    )
     answers.apart.close()
 
 
@@ -148,7 +177,13 @@ def test_optuna_in_its_process_suggests_as_here() -> None:
     from troupe.tune._search.adapted import Adapted
     from troupe.tune.search.optuna import OptunaSearch
 
-    made = Adapted(OptunaSearch(seed=1), {"x": tune.uniform(0, 1), "f": tune.sample_from(lambda spec: spec.x)}, 20, "loss", "min")
+    made = Adapted(
+        OptunaSearch(seed=1),
+        {"x": tune.uniform(0, 1), "f": tune.sample_from(lambda spec: spec.x)},
+        20,
+        "loss",
+        "min",
+    )
     import cloudpickle
 
     here = pickle.loads(cloudpickle.dumps(made))

@@ -2,6 +2,7 @@
 
 Method: the pure adapter, case by case.
 """
+
 from __future__ import annotations
 
 import pickle
@@ -37,8 +38,12 @@ class Drawn(Searcher):
     def on_trial_result(self, trial_id: str, result: dict) -> None:
         self.told.append((trial_id, result["loss"]))
 
-    def on_trial_complete(self, trial_id: str, result: dict | None = None, error: bool = False) -> None:
-        self.told.append((trial_id, None if result is None else (result["loss"], result.get("done")), error))
+    def on_trial_complete(
+        self, trial_id: str, result: dict | None = None, error: bool = False
+    ) -> None:
+        self.told.append(
+            (trial_id, None if result is None else (result["loss"], result.get("done")), error)
+        )
 
 
 def report(trial: str, loss: Any, number: int = 1) -> Report:
@@ -51,10 +56,22 @@ def adapted(search: Any, space: Any = None, samples: int = 5) -> Adapted:
 
 def test_a_suggestion_is_completed_by_the_space() -> None:
     search = Drawn()
-    made = adapted(search, {"m": {"y": 5, "z": 6}, "kept": 7, "twice": tune.sample_from(lambda spec: spec.config.x * 2)})
+    made = adapted(
+        search,
+        {
+            "m": {"y": 5, "z": 6},
+            "kept": 7,
+            "twice": tune.sample_from(lambda spec: spec.config.x * 2),
+        },
+    )
     proposal = made.propose("a")
     assert proposal is not None and made.where is Where.THREAD and made.total() == 5
-    assert proposal.config == {"m": {"y": 1, "z": 6}, "kept": 7, "x": proposal.config["x"], "twice": proposal.config["x"] * 2}
+    assert proposal.config == {
+        "m": {"y": 1, "z": 6},
+        "kept": 7,
+        "x": proposal.config["x"],
+        "twice": proposal.config["x"] * 2,
+    }
     made.reported(report("a", 0.5))
     made.reported(report("of a person", 0.5))
     made.ended("a", End.STOPPED, report("a", 0.4, 2))
@@ -65,7 +82,11 @@ def test_a_suggestion_is_completed_by_the_space() -> None:
 
 def test_it_ends_with_the_samples_or_when_nothing_is_left() -> None:
     made = adapted(Drawn(), samples=2)
-    assert [made.propose(trial) is not None for trial in "abc"] == [True, True, False] and made.finished()
+    assert [made.propose(trial) is not None for trial in "abc"] == [
+        True,
+        True,
+        False,
+    ] and made.finished()
     made = adapted(Drawn(most=1), samples=-1)
     assert made.total() is None and made.propose("a") is not None and not made.finished()
     assert made.propose("b") is None and made.finished()
@@ -90,11 +111,18 @@ def test_what_it_must_not_do() -> None:
         def suggest(self, trial_id: str) -> Any:
             return 3
 
-    with pytest.raises(TypeError, match=r"Wrong.suggest\('a'\) must return a dict of parameters, FINISHED or None, not 3"):
+    with pytest.raises(
+        TypeError,
+        match=r"Wrong.suggest\('a'\) must return a dict of parameters, FINISHED or None, not 3",
+    ):
         adapted(Wrong()).propose("a")
-    with pytest.raises(ValueError, match="param_space: g is a grid, and Drawn suggests one configuration at a time"):
+    with pytest.raises(
+        ValueError, match="param_space: g is a grid, and Drawn suggests one configuration at a time"
+    ):
         adapted(Drawn(), {"g": tune.grid_search([1])})
-    with pytest.raises(ValueError, match="Drawn has a space of its own, and param_space says what x may be"):
+    with pytest.raises(
+        ValueError, match="Drawn has a space of its own, and param_space says what x may be"
+    ):
         adapted(Drawn(), {"x": tune.uniform(0, 1)})
     with pytest.raises(ValueError, match="num_samples"):
         adapted(Drawn(), samples=0)
@@ -155,7 +183,10 @@ def test_repeats_are_averaged() -> None:
 
 
 def test_wrapped_searchers_after_a_restart() -> None:
-    one, other = (adapted(ConcurrencyLimiter(Repeater(Told(), 2, set_index=False), 3), samples=9) for _ in range(2))
+    one, other = (
+        adapted(ConcurrencyLimiter(Repeater(Told(), 2, set_index=False), 3), samples=9)
+        for _ in range(2)
+    )
     other._seed = one._seed
     proposals = {trial: one.propose(trial) for trial in "abc"}
     assert one.propose("d") is None
@@ -181,10 +212,17 @@ def test_state_in_a_file(tmp_path: Any) -> None:
 
 
 def test_what_is_optimized_is_said_once() -> None:
-    assert objective([("TuneConfig", None, None), ("ASHAScheduler", "acc", "max"), ("OptunaSearch", "acc", None)]) == ("acc", Mode.MAX)
+    assert objective(
+        [("TuneConfig", None, None), ("ASHAScheduler", "acc", "max"), ("OptunaSearch", "acc", None)]
+    ) == ("acc", Mode.MAX)
     assert objective([("TuneConfig", None, None)]) == (None, None)
-    assert objective([("FIFOScheduler", None, None), ("OptunaSearch", ["a", "b"], ["min", "max"])]) == (None, None)
-    with pytest.raises(ValueError, match="TuneConfig has metric='acc' and ASHAScheduler has metric='loss': say it once"):
+    assert objective(
+        [("FIFOScheduler", None, None), ("OptunaSearch", ["a", "b"], ["min", "max"])]
+    ) == (None, None)
+    with pytest.raises(
+        ValueError,
+        match="TuneConfig has metric='acc' and ASHAScheduler has metric='loss': say it once",
+    ):
         objective([("TuneConfig", "acc", "max"), ("ASHAScheduler", "loss", "max")])
     with pytest.raises(ValueError, match="TuneConfig: mode must be"):
         objective([("TuneConfig", "acc", "maximize")])

@@ -4,6 +4,7 @@ Method: `sweep_world`: random traces under a scheduler that stops, pauses and ex
 in one sweep. After each a new core has only the journal. Checked after every row and effect: G1, G2, G5, G6; at the end: G3; and that a core made from
 the journal is the one that wrote it, calls of the scheduler and all (G10).
 """
+
 from __future__ import annotations
 
 import copy
@@ -43,7 +44,13 @@ def test_g1_to_g6_hold_in_random_sweeps(block: int) -> None:
 @pytest.mark.property
 def test_trials_of_several_shapes_get_places_of_their_own() -> None:
     for seed in range(60):
-        world = World(seed, trials=9, slots=1 + seed % 4, shapes=["a", "b", "c"], crashes=range(50, 500, 61) if seed % 2 else ())
+        world = World(
+            seed,
+            trials=9,
+            slots=1 + seed % 4,
+            shapes=["a", "b", "c"],
+            crashes=range(50, 500, 61) if seed % 2 else (),
+        )
         world.run()
         whole(world)
 
@@ -95,7 +102,12 @@ def feed(made: SweepCore, searcher: Listed, event: ev.Event, now: float = 0.0) -
     effects = made.handle(event, now).effects
     for effect in list(effects):
         if isinstance(effect, ev.AskSearcher):
-            effects += feed(made, searcher, ev.Proposed(effect.trial, searcher.propose(effect.trial), searcher.finished()), now)
+            effects += feed(
+                made,
+                searcher,
+                ev.Proposed(effect.trial, searcher.propose(effect.trial), searcher.finished()),
+                now,
+            )
     return effects
 
 
@@ -106,7 +118,11 @@ def test_g1_a_report_that_is_sent_again_is_answered_and_not_counted() -> None:
     first = ev.Reported("t0", 1, 1, {"m": 1.0})
     assert ev.Answer("t0", 1, at_once=True) in feed(made, searcher, first)
     decided = made.handle(first, 1.0)
-    assert not decided.rows and decided.effects == [ev.Answer("t0", 1, at_once=True)] and made.ledger.trials["t0"].number == 1
+    assert (
+        not decided.rows
+        and decided.effects == [ev.Answer("t0", 1, at_once=True)]
+        and made.ledger.trials["t0"].number == 1
+    )
 
 
 def test_g4_a_report_of_an_earlier_attempt_ends_who_made_it() -> None:
@@ -117,8 +133,10 @@ def test_g4_a_report_of_an_earlier_attempt_ends_who_made_it() -> None:
     feed(made, searcher, ev.Granted(2))
     assert made.ledger.trials["t0"].attempt == 2
     decided = made.handle(ev.Reported("t0", 1, 1, {"m": 1.0}), 1.0)
-    answer, = decided.effects
-    assert isinstance(answer, ev.Answer) and answer.attempt == 1 and answer.stop and not decided.rows
+    (answer,) = decided.effects
+    assert (
+        isinstance(answer, ev.Answer) and answer.attempt == 1 and answer.stop and not decided.rows
+    )
 
 
 @pytest.mark.parametrize("counts", [True, False])
@@ -142,7 +160,10 @@ def test_trials_without_the_metric_end_the_sweep_once_all_are_alike() -> None:
         done = feed(made, searcher, ev.Exited(f"t{number}", 1))
     end = done[-1]
     assert isinstance(end, ev.Done) and end.resumable
-    assert "no 'accuracy'" in end.error and "it has 'acuracy', 'loss'; did you mean 'acuracy'?" in end.error
+    assert (
+        "no 'accuracy'" in end.error
+        and "it has 'acuracy', 'loss'; did you mean 'acuracy'?" in end.error
+    )
 
 
 def test_a_trial_that_does_not_answer_its_stop_is_given_up_after_the_grace() -> None:
@@ -159,10 +180,16 @@ def test_a_trial_that_does_not_answer_its_stop_is_given_up_after_the_grace() -> 
 def test_a_searcher_that_had_nothing_to_propose_before_a_trial_ended_is_asked_again() -> None:
     """Its answer comes after the end of the only trial, which it did not know of: the sweep ended with an error."""
     made = SweepCore(Rules(concurrent_max=2), Moody(1), name_of=lambda number: f"t{number}")
-    asked = [each.trial for each in made.handle(ev.Begun(1, "h", 1, 0.0), 0.0).effects if isinstance(each, ev.AskSearcher)]
+    asked = [
+        each.trial
+        for each in made.handle(ev.Begun(1, "h", 1, 0.0), 0.0).effects
+        if isinstance(each, ev.AskSearcher)
+    ]
     assert asked == ["t0", "t1"]
     made.handle(ev.Proposed("t0", Proposal({}), False), 0.0)
     made.handle(ev.Granted(1), 0.0)
     made.handle(ev.Exited("t0", 1), 0.0)
     effects = made.handle(ev.Proposed("t1", None, False), 0.0).effects
-    assert ev.AskSearcher("t1") in effects and not any(isinstance(each, ev.Done) for each in effects)
+    assert ev.AskSearcher("t1") in effects and not any(
+        isinstance(each, ev.Done) for each in effects
+    )

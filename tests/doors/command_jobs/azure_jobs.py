@@ -1,4 +1,5 @@
 """What the tests of command jobs share: folders with a job in them, jobs that were run, and where a library for files is needed."""
+
 from __future__ import annotations
 
 import shutil
@@ -12,7 +13,9 @@ from e2e_conftest import TIMEOUT_S
 from troupe.azure import MLClient, command
 
 LIMIT_S = 4 * TIMEOUT_S
-needs_mpirun = pytest.mark.skipif(shutil.which("mpirun") is None, reason="needs Open MPI: openmpi-bin")
+needs_mpirun = pytest.mark.skipif(
+    shutil.which("mpirun") is None, reason="needs Open MPI: openmpi-bin"
+)
 
 JOB = """
 $schema: https://azuremlschemas.azureedge.net/latest/commandJob.schema.json

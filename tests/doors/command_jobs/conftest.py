@@ -1,4 +1,5 @@
 """The fixtures of tests/e2e, and the modules of tests/doors, for tests of command jobs."""
+
 from __future__ import annotations
 
 import sys

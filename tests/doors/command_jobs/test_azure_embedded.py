@@ -2,6 +2,7 @@
 
 Method: scripts and `troupe azure job create --stream` in processes of their own without a cluster; this process, which has none either, looks for their jobs.
 """
+
 from __future__ import annotations
 
 import json
@@ -34,17 +35,35 @@ environment: e
 """
 
 
-def test_a_job_is_found_after_the_program_whose_cluster_ran_it(home: Home, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_job_is_found_after_the_program_whose_cluster_ran_it(
+    home: Home, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     (tmp_path / "script.py").write_text(SCRIPT)
     done = troupe_in(tmp_path, "run-as", "script.py")
-    assert done.returncode == 0 and (tmp_path / "here/named-outputs/o/b.txt").read_text() == "kept\n", done.stderr
+    assert (
+        done.returncode == 0 and (tmp_path / "here/named-outputs/o/b.txt").read_text() == "kept\n"
+    ), done.stderr
     told = [line for line in done.stderr.splitlines() if line.startswith("job kept · ")]
-    assert told and set(told) == {told[0]} and "troupe azure job download -n kept --all" in told[0] and Path(told[0].split()[-1]).is_dir(), done.stderr
-    assert sum(line.startswith("job failed · ") for line in done.stderr.splitlines()) == 1, done.stderr  # nobody has streamed it
+    assert (
+        told
+        and set(told) == {told[0]}
+        and "troupe azure job download -n kept --all" in told[0]
+        and Path(told[0].split()[-1]).is_dir()
+    ), done.stderr
+    assert sum(line.startswith("job failed · ") for line in done.stderr.splitlines()) == 1, (
+        done.stderr
+    )  # nobody has streamed it
     jobs = MLClient().jobs
-    assert {each.name: each.status for each in jobs.list()} == {"kept": "Completed", "failed": "Failed"}
+    assert {each.name: each.status for each in jobs.list()} == {
+        "kept": "Completed",
+        "failed": "Failed",
+    }
     jobs.download("kept", download_path=tmp_path / "d", all=True)
-    assert (tmp_path / "d/named-outputs/o/b.txt").read_text() == (tmp_path / "d/artifacts/outputs/a.txt").read_text() == "kept\n"
+    assert (
+        (tmp_path / "d/named-outputs/o/b.txt").read_text()
+        == (tmp_path / "d/artifacts/outputs/a.txt").read_text()
+        == "kept\n"
+    )
     assert (tmp_path / "d/artifacts/user_logs/std_log.txt").read_text() == "said\n"
     with pytest.raises(ValueError, match="has no output 'p'"):
         jobs.download("kept", output_name="p")
@@ -57,7 +76,11 @@ def test_a_job_is_found_after_the_program_whose_cluster_ran_it(home: Home, tmp_p
         jobs.get("neither")
     first = jobs.get("kept").id
     (tmp_path / "job.yml").write_text("command: echo again\nenvironment: e\n")
-    assert troupe_in(tmp_path, "azure", "job", "create", "-f", "job.yml", "-n", "kept", "--stream").stderr.splitlines()[-1].startswith("job kept · ")
+    assert (
+        troupe_in(tmp_path, "azure", "job", "create", "-f", "job.yml", "-n", "kept", "--stream")
+        .stderr.splitlines()[-1]
+        .startswith("job kept · ")
+    )
     assert jobs.get("kept").id != first and jobs.get(first[:8]).id == first
     home.run("start", "--head", "--port", "0", "--num-cpus", "2")
     listed = json.loads(troupe_in(tmp_path, "azure", "job", "list", "-o", "json").stdout)
@@ -65,9 +88,13 @@ def test_a_job_is_found_after_the_program_whose_cluster_ran_it(home: Home, tmp_p
     assert troupe_in(tmp_path, "azure", "job", "stream", "-n", "failed").returncode == 7
 
 
-def test_a_job_whose_program_is_killed_has_failed_and_its_files_are_found(home: Home, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_job_whose_program_is_killed_has_failed_and_its_files_are_found(
+    home: Home, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     (tmp_path / "job.yml").write_text(JOB)
-    program = started_in(tmp_path, "azure", "job", "create", "-f", "job.yml", "-n", "lost", "--stream")
+    program = started_in(
+        tmp_path, "azure", "job", "create", "-f", "job.yml", "-n", "lost", "--stream"
+    )
     try:
         assert program.stdout is not None
         assert program.stdout.readline() == "[0] begun\n"
@@ -78,7 +105,9 @@ def test_a_job_whose_program_is_killed_has_failed_and_its_files_are_found(home: 
     finally:
         program.send_signal(signal.SIGKILL)
         program.wait(LIMIT_S)
-    eventually(lambda: jobs.get("lost").status == "Failed", what="the end of the killed program's job")
+    eventually(
+        lambda: jobs.get("lost").status == "Failed", what="the end of the killed program's job"
+    )
     with pytest.raises(exceptions.LaunchError, match=rf"\(pid {program.pid}\), which was killed"):
         jobs.stream("lost")
     assert capsys.readouterr().out == "[0] begun\n"
@@ -89,7 +118,9 @@ def test_a_job_whose_program_is_killed_has_failed_and_its_files_are_found(home: 
 
 def test_another_program_cancels_a_job_that_runs(home: Home, tmp_path: Path) -> None:
     (tmp_path / "job.yml").write_text(JOB)
-    program = started_in(tmp_path, "azure", "job", "create", "-f", "job.yml", "-n", "ended", "--stream")
+    program = started_in(
+        tmp_path, "azure", "job", "create", "-f", "job.yml", "-n", "ended", "--stream"
+    )
     assert program.stdout is not None
     assert program.stdout.readline() == "[0] begun\n"
     MLClient().jobs.cancel("ended")
@@ -102,10 +133,28 @@ def test_records_of_ended_jobs_are_bounded(tmp_path: Path, monkeypatch: pytest.M
     monkeypatch.setenv("TROUPE_HOME", str(tmp_path / "home"))
     monkeypatch.setattr(records, "JOBS_MAX", 2)
     now_us = int(time.time() * 1e6)
-    old = records.Record("0" * 32, "old", 1, 1, str(tmp_path / "gone"), "", os.getpid(), outcome="succeeded", ended_s=time.time() - 8 * 86400)
+    old = records.Record(
+        "0" * 32,
+        "old",
+        1,
+        1,
+        str(tmp_path / "gone"),
+        "",
+        os.getpid(),
+        outcome="succeeded",
+        ended_s=time.time() - 8 * 86400,
+    )
     records.write(old)
     for number in range(1, 5):
-        records.write(replace(old, launch=str(number) * 32, name=f"job-{number}", submitted_us=now_us + number, ended_s=time.time()))
+        records.write(
+            replace(
+                old,
+                launch=str(number) * 32,
+                name=f"job-{number}",
+                submitted_us=now_us + number,
+                ended_s=time.time(),
+            )
+        )
     (tmp_path / "home/jobs" / ("4" * 32) / "record.json").write_text("{")
     records.prune()
     assert [each.name for each in records.read_all()] == ["job-3", "job-2"]

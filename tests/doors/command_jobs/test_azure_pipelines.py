@@ -2,6 +2,7 @@
 
 Method: real pipelines on a cluster of this process, by files as people write them, and one by the command.
 """
+
 from __future__ import annotations
 
 import json
@@ -17,7 +18,16 @@ from e2e_conftest import Home, eventually
 from submits import troupe_in
 
 from troupe import exceptions
-from troupe.azure import Input, MLClient, Output, command, dsl, load_component, load_job as azure_file, sweep
+from troupe.azure import (
+    Input,
+    MLClient,
+    Output,
+    command,
+    dsl,
+    load_component,
+    load_job as azure_file,
+    sweep,
+)
 from troupe.azure._pipeline import runs
 
 CHAIN = """
@@ -69,33 +79,56 @@ def ran(path: Path, **overrides: Any) -> Any:
     return jobs.get(made.name)
 
 
-def test_a_chain_hands_its_files_on_and_equal_steps_are_reused(idle: Home, tmp_path: Path, storage: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    folder = folder_of(tmp_path / "w", **{"words.txt": "a b c\n", "src__count.py": COUNT, "p.yml": CHAIN})
+def test_a_chain_hands_its_files_on_and_equal_steps_are_reused(
+    idle: Home, tmp_path: Path, storage: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    folder = folder_of(
+        tmp_path / "w", **{"words.txt": "a b c\n", "src__count.py": COUNT, "p.yml": CHAIN}
+    )
     first = ran(folder / "p.yml")
-    assert (first.type, first.status, [each["status"] for each in first.steps.values()]) == ("pipeline", "Completed", ["Completed"] * 2)
+    assert (first.type, first.status, [each["status"] for each in first.steps.values()]) == (
+        "pipeline",
+        "Completed",
+        ["Completed"] * 2,
+    )
     assert (storage / first.name / "steps/count/outputs/total/n.txt").read_text() == "6"
     said = capfd.readouterr().err
     assert "└─ count  NotStarted" in said and "└─ count  Completed in " in said
     jobs = MLClient().jobs
     assert jobs.get(f"{first.name}_count").status == "Completed"
     assert "[0] counted 6" in list(jobs.handle(jobs.info(f"{first.name}_count")).logs())
-    assert sorted(each.name for each in jobs.list(parent_job_name=first.name)) == [f"{first.name}_count", f"{first.name}_prep"]
+    assert sorted(each.name for each in jobs.list(parent_job_name=first.name)) == [
+        f"{first.name}_count",
+        f"{first.name}_prep",
+    ]
     assert first.name in {each.name for each in jobs.list()}
     os.utime(folder / "words.txt", (1, 1))
     again = ran(folder / "p.yml")
-    assert again.steps == {step: {"job": f"{first.name}_{step}", "status": "Completed", "reused": True} for step in ("prep", "count")}
+    assert again.steps == {
+        step: {"job": f"{first.name}_{step}", "status": "Completed", "reused": True}
+        for step in ("prep", "count")
+    }
     assert "count  Completed, reused from" in capfd.readouterr().err
     jobs.download(again.name, download_path=tmp_path / "got", all=True)
     assert (tmp_path / "got/named-outputs/total/n.txt").read_text() == "6"
-    assert (tmp_path / "got/artifacts/steps/count/user_logs/std_log.txt").read_text() == "counted 6\n"
+    assert (
+        tmp_path / "got/artifacts/steps/count/user_logs/std_log.txt"
+    ).read_text() == "counted 6\n"
     assert (tmp_path / "got/artifacts/steps/count/outputs/count.txt").read_text() == "6"
     (storage / first.name / "steps/count/outputs/total/n.txt").write_text("7")
     third = ran(folder / "p.yml")
-    assert ["reused" in each for each in third.steps.values()] == [True, False], "an output that is not as it was written is made again"
+    assert ["reused" in each for each in third.steps.values()] == [True, False], (
+        "an output that is not as it was written is made again"
+    )
     (folder / "src/count.py").write_text(COUNT + "print('more')\n")
     assert ["reused" in each for each in ran(folder / "p.yml").steps.values()] == [True, False]
-    assert ["reused" in each for each in ran(folder / "p.yml", **{"inputs.times": 3}).steps.values()] == [False, False]
-    assert ["reused" in each for each in ran(folder / "p.yml", **{"settings.force_rerun": True}).steps.values()] == [False, False]
+    assert [
+        "reused" in each for each in ran(folder / "p.yml", **{"inputs.times": 3}).steps.values()
+    ] == [False, False]
+    assert [
+        "reused" in each
+        for each in ran(folder / "p.yml", **{"settings.force_rerun": True}).steps.values()
+    ] == [False, False]
 
 
 TRAIN = """
@@ -114,16 +147,34 @@ open(sys.argv[3] + "/model.txt", "w").write(open(sys.argv[1] + "/all.txt").read(
 MLFLOW = "def log_metric(key, value, step=None): print('logged', key, value)\n"
 
 
-def test_a_diamond_by_a_function_with_a_sweep_step(idle: Home, tmp_path: Path, storage: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(folder_of(tmp_path / "w", **{"train.yml": TRAIN, "src__train.py": SCRIPT, "src__mlflow.py": MLFLOW, "raw__all.txt": "words "}))
+def test_a_diamond_by_a_function_with_a_sweep_step(
+    idle: Home, tmp_path: Path, storage: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(
+        folder_of(
+            tmp_path / "w",
+            **{
+                "train.yml": TRAIN,
+                "src__train.py": SCRIPT,
+                "src__mlflow.py": MLFLOW,
+                "raw__all.txt": "words ",
+            },
+        )
+    )
     train = load_component("./train.yml")
-    join = command(command="cat ${{inputs.one}}/model.txt ${{inputs.best}}/model.txt > ${{outputs.report}}", environment="e",
-                   inputs={"one": Input(type="uri_folder"), "best": Input(type="uri_folder")}, outputs={"report": Output(type="uri_file")})
+    join = command(
+        command="cat ${{inputs.one}}/model.txt ${{inputs.best}}/model.txt > ${{outputs.report}}",
+        environment="e",
+        inputs={"one": Input(type="uri_folder"), "best": Input(type="uri_folder")},
+        outputs={"report": Output(type="uri_file")},
+    )
 
     @dsl.pipeline(compute="cpu-cluster")
     def diamond(raw, level=0.25):
         one = train(data=raw, level=level)
-        tried = train(data=raw, level=sweep.Choice([0.1, 0.9])).sweep(primary_metric="accuracy", goal="maximize", sampling_algorithm="grid")
+        tried = train(data=raw, level=sweep.Choice([0.1, 0.9])).sweep(
+            primary_metric="accuracy", goal="maximize", sampling_algorithm="grid"
+        )
         both = join(one=one.outputs.model, best=tried.outputs.model)
         return {"report": both.outputs.report}
 
@@ -133,7 +184,11 @@ def test_a_diamond_by_a_function_with_a_sweep_step(idle: Home, tmp_path: Path, s
     made = client.jobs.create_or_update(made, experiment_name="all")
     client.jobs.stream(made.name)
     ended = client.jobs.get(made.name)
-    assert (ended.status, ended.experiment_name, list(ended.steps)) == ("Completed", "all", ["one", "tried", "both"])
+    assert (ended.status, ended.experiment_name, list(ended.steps)) == (
+        "Completed",
+        "all",
+        ["one", "tried", "both"],
+    )
     assert Path("report.txt").read_text() == "words 0.25words 0.9"
     assert client.jobs.get(f"{made.name}_tried").best_parameters == {"level": 0.9}
 
@@ -166,29 +221,52 @@ jobs:
 def blocked(tmp_path: Path, other: str) -> Path:
     """A pipeline whose step `waits` runs until somebody writes to the FIFO `gate`."""
     os.mkfifo(tmp_path / "gate")
-    return folder_of(tmp_path / "w", **{"p.yml": BLOCKED.replace("GATE", str(tmp_path / "gate")).replace("OTHER", other)}) / "p.yml"
+    return (
+        folder_of(
+            tmp_path / "w",
+            **{"p.yml": BLOCKED.replace("GATE", str(tmp_path / "gate")).replace("OTHER", other)},
+        )
+        / "p.yml"
+    )
 
 
 def states(name: str) -> dict[str, str]:
     return {step: each["status"] for step, each in MLClient().jobs.get(name).steps.items()}
 
 
-def test_a_failed_step_names_itself_and_the_others_end(idle: Home, tmp_path: Path, storage: Path) -> None:
+def test_a_failed_step_names_itself_and_the_others_end(
+    idle: Home, tmp_path: Path, storage: Path
+) -> None:
     jobs = MLClient().jobs
-    with pytest.raises(ValueError, match=r"(?s)2 steps are wrong\n  step a: \S*p\.yml:4:26: there is no code folder.*step b: \S*p\.yml:5:73: inputs: i: azureml:data"):
+    with pytest.raises(
+        ValueError,
+        match=r"(?s)2 steps are wrong\n  step a: \S*p\.yml:4:26: there is no code folder.*step b: \S*p\.yml:5:73: inputs: i: azureml:data",
+    ):
         jobs.create_or_update(azure_file(folder_of(tmp_path / "f", **{"p.yml": WRONG}) / "p.yml"))
     assert not storage.exists() or not list(storage.iterdir()), "nothing has begun"
-    made = jobs.create_or_update(azure_file(folder_of(tmp_path / "f", **{"p.yml": FAILING}) / "p.yml"))
-    with pytest.raises(exceptions.LaunchError, match=r"(?s)step bad failed: .*SIGKILL.*never started: after_bad") as failed:
+    made = jobs.create_or_update(
+        azure_file(folder_of(tmp_path / "f", **{"p.yml": FAILING}) / "p.yml")
+    )
+    with pytest.raises(
+        exceptions.LaunchError, match=r"(?s)step bad failed: .*SIGKILL.*never started: after_bad"
+    ) as failed:
         jobs.stream(made.name)
     assert failed.value.signal == signal.SIGKILL
-    assert (states(made.name), jobs.get(made.name).status) == ({"bad": "Failed", GOOD: "Completed", "after_bad": "NotStarted"}, "Failed")
+    assert (states(made.name), jobs.get(made.name).status) == (
+        {"bad": "Failed", GOOD: "Completed", "after_bad": "NotStarted"},
+        "Failed",
+    )
     assert (storage / made.name / "steps/bad/std_log.txt").read_text() == "the last words\n"
     os.mkfifo(tmp_path / "go")
-    made = jobs.create_or_update(azure_file(blocked(tmp_path, f"'cat {tmp_path}/go; echo no such data >&2; exit 7'")))
+    made = jobs.create_or_update(
+        azure_file(blocked(tmp_path, f"'cat {tmp_path}/go; echo no such data >&2; exit 7'"))
+    )
     eventually(lambda: (tmp_path / "gate.begun").exists(), what="the first step", timeout=LIMIT_S)
     (tmp_path / "go").write_text("")
-    with pytest.raises(exceptions.LaunchError, match=r"(?s)step other failed: .*no such data.*canceled: waits; never started: after") as failed:
+    with pytest.raises(
+        exceptions.LaunchError,
+        match=r"(?s)step other failed: .*no such data.*canceled: waits; never started: after",
+    ) as failed:
         jobs.stream(made.name)
     assert failed.value.exit_code == 7
     assert states(made.name) == {"waits": "Canceled", "other": "Failed", "after": "NotStarted"}
@@ -199,19 +277,32 @@ def test_cancelling_ends_all_steps(idle: Home, tmp_path: Path) -> None:
     made = jobs.create_or_update(azure_file(blocked(tmp_path, "'cat ${{inputs.gate}}'")))
     eventually(lambda: (tmp_path / "gate.begun").exists(), what="the first step", timeout=LIMIT_S)
     assert jobs.begin_cancel(made.name).result() is None
-    assert (states(made.name), jobs.get(made.name).status) == ({"waits": "Canceled", "other": "Canceled", "after": "NotStarted"}, "Canceled")
+    assert (states(made.name), jobs.get(made.name).status) == (
+        {"waits": "Canceled", "other": "Canceled", "after": "NotStarted"},
+        "Canceled",
+    )
     with pytest.raises(exceptions.LaunchCancelledError, match="was cancelled"):
         jobs.stream(made.name)
 
 
-def test_a_driver_that_is_killed_goes_on_with_the_steps_that_run(idle: Home, tmp_path: Path, storage: Path) -> None:
+def test_a_driver_that_is_killed_goes_on_with_the_steps_that_run(
+    idle: Home, tmp_path: Path, storage: Path
+) -> None:
     jobs = MLClient().jobs
     made = jobs.create_or_update(azure_file(blocked(tmp_path, "echo done")))
-    eventually(lambda: (tmp_path / "gate.begun").exists() and states(made.name)["other"] == "Completed", what="the first step", timeout=LIMIT_S)
+    eventually(
+        lambda: (tmp_path / "gate.begun").exists() and states(made.name)["other"] == "Completed",
+        what="the first step",
+        timeout=LIMIT_S,
+    )
     seen = runs.found(made.name)
     assert seen is not None
     os.kill(seen.state.pid, signal.SIGKILL)
-    eventually(lambda: runs.found(made.name).state.pid != seen.state.pid, what="another driver", timeout=LIMIT_S)
+    eventually(
+        lambda: runs.found(made.name).state.pid != seen.state.pid,
+        what="another driver",
+        timeout=LIMIT_S,
+    )
     (tmp_path / "gate").write_text("open")
     jobs.stream(made.name)
     assert states(made.name) == dict.fromkeys(("waits", "other", "after"), "Completed")
@@ -223,14 +314,32 @@ def test_the_page_of_pipelines_runs_as_it_is_printed(idle: Home, tmp_path: Path)
     page = (Path(__file__).parents[3] / "docs/azure_pipelines.md").read_text()
     component, pipeline, *_ = re.findall(r"^```yaml\n(.*?)^```", page, re.M | re.S)
     train, script, *_ = re.findall(r"^```python\n(.*?)^```", page, re.M | re.S)
-    folder = folder_of(tmp_path / "w", **{"train.yml": component, "src__train.py": train, "pipeline.yml": pipeline, "pipeline.py": script,
-                                          "text.txt": "Some Words are Longer\n"})
-    assert json.loads(troupe_in(folder, "azure", "job", "create", "-f", "pipeline.yml", "-n", "words").stdout)["status"] == "Preparing"
+    folder = folder_of(
+        tmp_path / "w",
+        **{
+            "train.yml": component,
+            "src__train.py": train,
+            "pipeline.yml": pipeline,
+            "pipeline.py": script,
+            "text.txt": "Some Words are Longer\n",
+        },
+    )
+    assert (
+        json.loads(
+            troupe_in(folder, "azure", "job", "create", "-f", "pipeline.yml", "-n", "words").stdout
+        )["status"]
+        == "Preparing"
+    )
     streamed = troupe_in(folder, "azure", "job", "stream", "-n", "words")
     assert streamed.returncode == 0 and "└─ train  Completed" in streamed.stderr, streamed.stderr
     assert (folder / "model/words.txt").read_text() == "words longer"
     shown = json.loads(troupe_in(folder, "azure", "job", "show", "-n", "words").stdout)
-    assert (shown["status"], shown["steps"]["train"]) == ("Completed", {"job": "words_train", "status": "Completed"})
+    assert (shown["status"], shown["steps"]["train"]) == (
+        "Completed",
+        {"job": "words_train", "status": "Completed"},
+    )
     done = troupe_in(folder, "run-as", "pipeline.py")
-    assert done.returncode == 0 and "prepare   Completed, reused from words_prepare" in done.stderr, done.stderr
+    assert (
+        done.returncode == 0 and "prepare   Completed, reused from words_prepare" in done.stderr
+    ), done.stderr
     assert (folder / "named-outputs/model/words.txt").read_text() == "some words longer"

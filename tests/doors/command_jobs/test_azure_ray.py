@@ -2,6 +2,7 @@
 
 Method: two workers by --force-tcp, a script that imports ray and a module of its folder, and looks at what it has. Ray itself: `tests/doors/real_ray`.
 """
+
 from __future__ import annotations
 
 import os
@@ -52,8 +53,14 @@ def _nodes_folders() -> list[str]:
     return [str(each) for each in Path(os.environ["TMPDIR"]).glob("troupe-raynode-*")]
 
 
-def test_c7_a_job_file_whose_command_drives_the_instances(hosts: dict[str, str], tmp_path: Path) -> None:
-    folder_of(tmp_path, src__train="", **{"src__train.py": SCRIPT, "src__helper.py": HELPER, "job.yml": YAML})
+def test_c7_a_job_file_whose_command_drives_the_instances(
+    hosts: dict[str, str], tmp_path: Path
+) -> None:
+    folder_of(
+        tmp_path,
+        src__train="",
+        **{"src__train.py": SCRIPT, "src__helper.py": HELPER, "job.yml": YAML},
+    )
     jobs = MLClient().jobs
     job = jobs.create_or_update(load_job(tmp_path / "job.yml"))
     handle = jobs.handle(jobs.info(job.name))
@@ -66,7 +73,11 @@ def test_c7_a_job_file_whose_command_drives_the_instances(hosts: dict[str, str],
 def test_c7_the_commands_code_is_the_jobs(hosts: dict[str, str]) -> None:
     with pytest.raises(exceptions.LaunchError, match="rank 0 exited with code 7") as failed:
         run(command="echo why >&2; exit 7", **TWO)
-    assert failed.value.exit_code == 7 and "the command ended" in str(failed.value) and "why" in failed.value.log_tail
+    assert (
+        failed.value.exit_code == 7
+        and "the command ended" in str(failed.value)
+        and "why" in failed.value.log_tail
+    )
     assert not _nodes_folders()
 
 
@@ -74,15 +85,28 @@ def test_c7_a_head_that_is_killed_ends_the_job(hosts: dict[str, str], shared_hom
     jobs = MLClient().jobs
     job = jobs.create_or_update(command(command="echo begins; exec sleep 1000", **TWO))
     handle = jobs.handle(jobs.info(job.name))
-    eventually(lambda: any("begins" in each for each in handle.logs()), what="the command", timeout=LIMIT_S)
+    eventually(
+        lambda: any("begins" in each for each in handle.logs()), what="the command", timeout=LIMIT_S
+    )
     folders = _nodes_folders()
-    heads = [pid for pid in shared_home.processes() if _home_of(pid) in folders and "troupe-head" in shared_home.processes().get(pid, "")]
+    heads = [
+        pid
+        for pid in shared_home.processes()
+        if _home_of(pid) in folders and "troupe-head" in shared_home.processes().get(pid, "")
+    ]
     assert len(folders) == 2 and len(heads) == 1
     os.kill(heads[0], signal.SIGKILL)
-    with pytest.raises(exceptions.RayProcessDiedError, match="Ray's troupe-head on [ab] was killed by SIGKILL"):
+    with pytest.raises(
+        exceptions.RayProcessDiedError, match="Ray's troupe-head on [ab] was killed by SIGKILL"
+    ):
         handle.result(timeout=LIMIT_S)
-    eventually(lambda: not _nodes_folders() and not [line for line in shared_home.processes().values() if "sleep 1000" in line],
-               what="the end of all of the job")
+    eventually(
+        lambda: (
+            not _nodes_folders()
+            and not [line for line in shared_home.processes().values() if "sleep 1000" in line]
+        ),
+        what="the end of all of the job",
+    )
 
 
 def _home_of(pid: int) -> str:
@@ -90,7 +114,14 @@ def _home_of(pid: int) -> str:
         words = Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
     except OSError:
         return ""
-    return next((os.path.dirname(word.partition(b"=")[2].decode()) for word in words if word.startswith(b"TROUPE_HOME=")), "")
+    return next(
+        (
+            os.path.dirname(word.partition(b"=")[2].decode())
+            for word in words
+            if word.startswith(b"TROUPE_HOME=")
+        ),
+        "",
+    )
 
 
 def test_c7_what_a_shell_line_of_it_finds(hosts: dict[str, str]) -> None:

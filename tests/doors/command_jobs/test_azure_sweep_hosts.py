@@ -2,6 +2,7 @@
 
 Method: two workers by --force-tcp; each trial has a process on both. The better trial goes on until the test has seen the worse one end.
 """
+
 from __future__ import annotations
 
 from pathlib import Path
@@ -40,30 +41,60 @@ def own_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def a_sweep(tmp_path: Path, levels: list[float], **more: Any) -> Any:
     code = folder_of(tmp_path / "src", **{"train.py": TRAIN, "mlflow.py": MLFLOW})
-    job = command(code=str(code), command=f"python train.py {tmp_path} ${{{{inputs.level}}}}", inputs={"level": 0.0}, environment="any", instance_count=2,
-                  distribution={"type": "pytorch", "process_count_per_instance": 1})
-    return job(level=sweep.Choice(levels)).sweep(**{"primary_metric": "accuracy", "goal": "maximize", "sampling_algorithm": "grid", **more})
+    job = command(
+        code=str(code),
+        command=f"python train.py {tmp_path} ${{{{inputs.level}}}}",
+        inputs={"level": 0.0},
+        environment="any",
+        instance_count=2,
+        distribution={"type": "pytorch", "process_count_per_instance": 1},
+    )
+    return job(level=sweep.Choice(levels)).sweep(
+        **{"primary_metric": "accuracy", "goal": "maximize", "sampling_algorithm": "grid", **more}
+    )
 
 
-def test_c8_truncation_ends_the_worse_of_two_trials_on_two_nodes(hosts: dict[str, str], tmp_path: Path) -> None:
+def test_c8_truncation_ends_the_worse_of_two_trials_on_two_nodes(
+    hosts: dict[str, str], tmp_path: Path
+) -> None:
     jobs = MLClient().jobs
-    made = a_sweep(tmp_path, [0.9, 0.1], early_termination_policy=sweep.TruncationSelectionPolicy(truncation_percentage=50, evaluation_interval=2, delay_evaluation=4))
+    made = a_sweep(
+        tmp_path,
+        [0.9, 0.1],
+        early_termination_policy=sweep.TruncationSelectionPolicy(
+            truncation_percentage=50, evaluation_interval=2, delay_evaluation=4
+        ),
+    )
     made.set_limits(max_concurrent_trials=2, max_total_trials=2)
     jobs.create_or_update(made)
-    eventually(lambda: jobs.get(made.name).trials.get("stopped") == 1, what="the end of the worse trial", timeout=LIMIT_S)
+    eventually(
+        lambda: jobs.get(made.name).trials.get("stopped") == 1,
+        what="the end of the worse trial",
+        timeout=LIMIT_S,
+    )
     (tmp_path / "go").touch()
     jobs.stream(made.name)
     ended = jobs.get(made.name)
-    assert (ended.status, ended.best_value, ended.trials) == ("Completed", 0.9, {"completed": 1, "stopped": 1})
-    assert sorted((path.name, path.read_text()) for path in tmp_path.glob("0.*")) == [(f"{level}-{rank}", "2") for level in (0.1, 0.9) for rank in (0, 1)]
+    assert (ended.status, ended.best_value, ended.trials) == (
+        "Completed",
+        0.9,
+        {"completed": 1, "stopped": 1},
+    )
+    assert sorted((path.name, path.read_text()) for path in tmp_path.glob("0.*")) == [
+        (f"{level}-{rank}", "2") for level in (0.1, 0.9) for rank in (0, 1)
+    ]
 
 
-def test_c8_trial_timeout_ends_each_trial_and_says_so(hosts: dict[str, str], tmp_path: Path) -> None:
+def test_c8_trial_timeout_ends_each_trial_and_says_so(
+    hosts: dict[str, str], tmp_path: Path
+) -> None:
     jobs = MLClient().jobs
     made = a_sweep(tmp_path, [0.9, 0.8, 0.7])
     made.set_limits(trial_timeout=3, max_total_trials=2)
     jobs.create_or_update(made)
-    with pytest.raises(exceptions.LaunchError, match="(?s)all of its 2 trials have failed.*timed out after 3.0 s"):
+    with pytest.raises(
+        exceptions.LaunchError, match="(?s)all of its 2 trials have failed.*timed out after 3.0 s"
+    ):
         jobs.stream(made.name)
     assert jobs.get(made.name).trials == {"failed": 2}
 
@@ -75,5 +106,13 @@ def test_c8_timeout_ends_the_sweep_with_what_it_has(hosts: dict[str, str], tmp_p
     jobs.create_or_update(made)
     jobs.stream(made.name)
     ended = jobs.get(made.name)
-    assert ended.status == "Completed" and ended.trials.get("stopped", 0) >= 1 and not ended.trials.get("completed"), ended.trials
-    eventually(lambda: all(job.status != "Running" for job in jobs.list()), what="the end of its trials' jobs", timeout=LIMIT_S)
+    assert (
+        ended.status == "Completed"
+        and ended.trials.get("stopped", 0) >= 1
+        and not ended.trials.get("completed")
+    ), ended.trials
+    eventually(
+        lambda: all(job.status != "Running" for job in jobs.list()),
+        what="the end of its trials' jobs",
+        timeout=LIMIT_S,
+    )

@@ -1,4 +1,5 @@
 """Decisions on a pipeline's graph, without a cluster: which steps start, how a failure and a cancellation go on, cycles by their names."""
+
 from __future__ import annotations
 
 import pytest
@@ -10,7 +11,12 @@ DIAMOND = {"prep": [], "left": ["prep"], "right": ["prep"], "join": ["left", "ri
 
 
 def decide(*states: str, continues: bool = False, is_cancelled: bool = False) -> graph.Decision:
-    return graph.decide(DIAMOND, dict(zip(DIAMOND, states, strict=True)), continues=continues, is_cancelled=is_cancelled)
+    return graph.decide(
+        DIAMOND,
+        dict(zip(DIAMOND, states, strict=True)),
+        continues=continues,
+        is_cancelled=is_cancelled,
+    )
 
 
 def test_steps_start_once_all_that_they_need_has_completed() -> None:
@@ -32,20 +38,31 @@ def test_a_failed_step_ends_the_others_unless_the_pipeline_continues() -> None:
 
 
 def test_a_cancelled_pipeline_ends_all_that_runs_and_starts_nothing() -> None:
-    assert decide(COMPLETED, RUNNING, NOT_STARTED, NOT_STARTED, is_cancelled=True) == graph.Decision(cancel=("left",))
-    assert decide(COMPLETED, CANCELED, NOT_STARTED, NOT_STARTED, is_cancelled=True).outcome == CANCELED
-    assert decide(COMPLETED, CANCELED, COMPLETED, NOT_STARTED).outcome == CANCELED, "one step was cancelled by itself"
+    assert decide(
+        COMPLETED, RUNNING, NOT_STARTED, NOT_STARTED, is_cancelled=True
+    ) == graph.Decision(cancel=("left",))
+    assert (
+        decide(COMPLETED, CANCELED, NOT_STARTED, NOT_STARTED, is_cancelled=True).outcome == CANCELED
+    )
+    assert decide(COMPLETED, CANCELED, COMPLETED, NOT_STARTED).outcome == CANCELED, (
+        "one step was cancelled by itself"
+    )
 
 
 def test_so_many_steps_run_at_once_at_most() -> None:
     needs: dict[str, list[str]] = {f"s{number}": [] for number in range(graph.AT_ONCE_MAX + 3)}
     states = dict.fromkeys(needs, NOT_STARTED)
     states["s0"] = RUNNING
-    assert len(graph.decide(needs, states, continues=False, is_cancelled=False).start) == graph.AT_ONCE_MAX - 1
+    assert (
+        len(graph.decide(needs, states, continues=False, is_cancelled=False).start)
+        == graph.AT_ONCE_MAX - 1
+    )
 
 
 def test_the_order_has_each_step_behind_what_it_needs_and_names_a_cycle() -> None:
-    assert graph.order({"join": ["left", "right"], "left": ["prep"], "right": ["prep"], "prep": []}) == ["prep", "left", "right", "join"]
+    assert graph.order(
+        {"join": ["left", "right"], "left": ["prep"], "right": ["prep"], "prep": []}
+    ) == ["prep", "left", "right", "join"]
     with pytest.raises(graph.CycleError, match="a -> c -> b -> a"):
         graph.order({"first": [], "a": ["first", "c"], "b": ["a"], "c": ["b"]})
     long = {f"s{number}": [f"s{number + 1}"] for number in range(5000)}

@@ -1,4 +1,5 @@
 """The fixtures of tests/e2e, and files of rows."""
+
 from __future__ import annotations
 
 from pathlib import Path
@@ -19,6 +20,10 @@ def numbers(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("numbers")
     for part in range(2):
         ids = np.arange(100 * part, 100 * part + 100)
-        table = pa.table({"id": ids, "x": ids.astype(np.float32) / 2, "name": [str(each) for each in ids]})
-        pq.write_table(table, folder / f"part-{part}.parquet", row_group_size=20, compression="snappy")
+        table = pa.table(
+            {"id": ids, "x": ids.astype(np.float32) / 2, "name": [str(each) for each in ids]}
+        )
+        pq.write_table(
+            table, folder / f"part-{part}.parquet", row_group_size=20, compression="snappy"
+        )
     return folder

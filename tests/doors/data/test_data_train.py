@@ -2,6 +2,7 @@
 
 Method: programs in processes of their own, with a cluster of theirs.
 """
+
 from __future__ import annotations
 
 import importlib.util
@@ -59,22 +60,44 @@ def test_a_training_has_its_datasets(home: Home, numbers: Path, tmp_path: Path) 
     """The workers hold all CPUs there are; functions that map their shares run all the same."""
     script = tmp_path / "train_on_rows.py"
     script.write_text(TRAINING)
-    done = home.run("run-as", "--only", "ray", str(script), str(numbers), str(tmp_path / "runs"), ok=False, timeout=2 * TIMEOUT_S)
+    done = home.run(
+        "run-as",
+        "--only",
+        "ray",
+        str(script),
+        str(numbers),
+        str(tmp_path / "runs"),
+        ok=False,
+        timeout=2 * TIMEOUT_S,
+    )
     assert done.returncode == 0, done.stderr
     said = json.loads(done.stdout.splitlines()[-1])
     assert said["epochs"] == [list(range(200))] * 2 and said["valid"] == 7
-    assert "the trainer has no dataset of that name; its datasets are train, valid" in said["missing"]
+    assert (
+        "the trainer has no dataset of that name; its datasets are train, valid" in said["missing"]
+    )
 
 
 def test_a_share_that_is_dealt_without_a_cluster_stays_here(home: Home) -> None:
-    done = home.python("import pickle\nfrom troupe import data\n"
-                       "shard = data.range(9).filter(lambda row: True).streaming_split(3, equal=True)[0]\npickle.dumps(shard)")
-    assert done.returncode == 1 and "call troupe.init() before streaming_split()" in done.stderr.splitlines()[-1], done.stderr
+    done = home.python(
+        "import pickle\nfrom troupe import data\n"
+        "shard = data.range(9).filter(lambda row: True).streaming_split(3, equal=True)[0]\npickle.dumps(shard)"
+    )
+    assert (
+        done.returncode == 1
+        and "call troupe.init() before streaming_split()" in done.stderr.splitlines()[-1]
+    ), done.stderr
 
 
 @pytest.mark.long
 def test_the_example_deals_files_to_ranks_that_learn(home: Home) -> None:
     pytest.importorskip("sklearn")
     example = Path(__file__).resolve().parents[3] / "examples" / "dataset_ddp.py"
-    done = subprocess.run([sys.executable, str(example)], capture_output=True, text=True, timeout=2 * TIMEOUT_S, check=False)
+    done = subprocess.run(
+        [sys.executable, str(example)],
+        capture_output=True,
+        text=True,
+        timeout=2 * TIMEOUT_S,
+        check=False,
+    )
     assert done.returncode == 0 and "1797 digits: [(898, " in done.stdout, done.stdout + done.stderr

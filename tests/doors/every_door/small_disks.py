@@ -1,4 +1,5 @@
 """File systems with little room, or that may not be written, each seen by one process and those that it starts: mounts of a namespace of its own."""
+
 from __future__ import annotations
 
 import os
@@ -20,8 +21,17 @@ _LEFT = '"$@"; code=$?; cd "$0"; find . -mindepth 1 | sort | sed "s/^/left: /"; 
 
 def why_not() -> str:
     """What is missing for it; "": nothing is."""
-    done = subprocess.run([*_namespace(), "mount", "-t", "tmpfs", "tmpfs", "/mnt"], capture_output=True, text=True, timeout=TIMEOUT_S)
-    return "" if done.returncode == 0 else f"a mount namespace cannot be made here: {done.stderr.strip()}"
+    done = subprocess.run(
+        [*_namespace(), "mount", "-t", "tmpfs", "tmpfs", "/mnt"],
+        capture_output=True,
+        text=True,
+        timeout=TIMEOUT_S,
+    )
+    return (
+        ""
+        if done.returncode == 0
+        else f"a mount namespace cannot be made here: {done.stderr.strip()}"
+    )
 
 
 def _namespace() -> list[str]:
@@ -31,16 +41,24 @@ def _namespace() -> list[str]:
 needs_mounts = pytest.mark.skipif(bool(why_not()), reason=why_not() or "mounts")
 
 
-def on_a_small_disk(folder: Path, line: Sequence[str], options: str = "size=1m", env: dict[str, str] | None = None) -> subprocess.CompletedProcess:
+def on_a_small_disk(
+    folder: Path, line: Sequence[str], options: str = "size=1m", env: dict[str, str] | None = None
+) -> subprocess.CompletedProcess:
     """Runs the line where `folder` is a file system with these options; behind its stdout, what it has left there, in lines that begin with `left: `."""
     folder.mkdir(exist_ok=True)
     words = [*_namespace(), "bash", "-c", _MOUNT + _LEFT, str(folder), options, *line]
-    return subprocess.run(words, capture_output=True, text=True, timeout=LIMIT_S, env={**os.environ, **(env or {})})
+    return subprocess.run(
+        words, capture_output=True, text=True, timeout=LIMIT_S, env={**os.environ, **(env or {})}
+    )
 
 
 def left_of(done: subprocess.CompletedProcess) -> list[str]:
     """What a line has left on its small disk."""
-    return [line.removeprefix("left: ") for line in done.stdout.splitlines() if line.startswith("left: ")]
+    return [
+        line.removeprefix("left: ")
+        for line in done.stdout.splitlines()
+        if line.startswith("left: ")
+    ]
 
 
 @pytest.fixture(scope="module")
@@ -50,13 +68,41 @@ def small_node(shared_home: Home, tmp_path_factory: pytest.TempPathFactory) -> I
     head = shared_home.json("start", "--head", "--no-worker", "--port", "0")
     cache = shared_home.path / "cache"
     cache.mkdir(mode=0o700, exist_ok=True)
-    start = [sys.executable, "-m", "troupe", "start", "--address", head["address"], "--token-file", shared_home.token(), "--node-name", "small",
-             "--num-cpus", "4", "--force-tcp"]
-    done = subprocess.run([*_namespace(), "bash", "-c", "mount -t tmpfs -o ro tmpfs /mnt; " + _MOUNT + 'exec "$@"', str(cache), f"size={NODE_BYTES}", *start],
-                          capture_output=True, text=True, timeout=LIMIT_S, env=dict(os.environ))
+    start = [
+        sys.executable,
+        "-m",
+        "troupe",
+        "start",
+        "--address",
+        head["address"],
+        "--token-file",
+        shared_home.token(),
+        "--node-name",
+        "small",
+        "--num-cpus",
+        "4",
+        "--force-tcp",
+    ]
+    done = subprocess.run(
+        [
+            *_namespace(),
+            "bash",
+            "-c",
+            "mount -t tmpfs -o ro tmpfs /mnt; " + _MOUNT + 'exec "$@"',
+            str(cache),
+            f"size={NODE_BYTES}",
+            *start,
+        ],
+        capture_output=True,
+        text=True,
+        timeout=LIMIT_S,
+        env=dict(os.environ),
+    )
     assert done.returncode == 0, done.stderr
     troupe.init(head["address"])
-    eventually(lambda: all(node["zygote_ready"] for node in troupe.state.list_nodes()), what="the zygote")
+    eventually(
+        lambda: all(node["zygote_ready"] for node in troupe.state.list_nodes()), what="the zygote"
+    )
     (pid,) = [each["pid"] for each in troupe.state.list_nodes()]
     yield Path(f"/proc/{pid}/root{cache}")
     troupe.shutdown()

@@ -3,6 +3,7 @@ each fault has its test; links lead somewhere.
 
 Method: the pages' tables and the tests' sources are read; nothing is run.
 """
+
 from __future__ import annotations
 
 import ast
@@ -15,8 +16,21 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[3]
 DOCS = ROOT / "docs"
-PAGES = ("programs.md", "serverless_gpu.md", "databricks_air.md", "torch_distributor.md", "azure.md", "sweeps_commands.md", "display.md")
-ROWS = {*(f"A{number}" for number in range(1, 19)), *(f"B{number}" for number in range(1, 8)), *(f"C{number}" for number in range(1, 10)), "D6"}
+PAGES = (
+    "programs.md",
+    "serverless_gpu.md",
+    "databricks_air.md",
+    "torch_distributor.md",
+    "azure.md",
+    "sweeps_commands.md",
+    "display.md",
+)
+ROWS = {
+    *(f"A{number}" for number in range(1, 19)),
+    *(f"B{number}" for number in range(1, 8)),
+    *(f"C{number}" for number in range(1, 10)),
+    "D6",
+}
 LINES_OF_A_SCREEN = 50
 
 
@@ -24,21 +38,27 @@ def cells(text: str) -> Iterator[list[str]]:
     """Of each row of each table, without its head."""
     lines = text.splitlines()
     for number, line in enumerate(lines):
-        if line.startswith("|") and not line.startswith("|---") and not lines[number + 1:number + 2] == ["|---|---|---|---|"]:
+        if (
+            line.startswith("|")
+            and not line.startswith("|---")
+            and not lines[number + 1 : number + 2] == ["|---|---|---|---|"]
+        ):
             yield [each.strip() for each in line.strip("|").split("|")]
 
 
 def rows_of(page: str) -> list[list[str]]:
     """(ids, what, example, tests) of its table."""
     text = (DOCS / page).read_text()
-    return list(cells(text[text.index("\n## Row by row\n"):]))
+    return list(cells(text[text.index("\n## Row by row\n") :]))
 
 
 def ids(cell: str) -> set[str]:
     """`A1, A3-A5` as the ids that it means."""
     found: set[str] = set()
     for first, last in re.findall(r"([A-D]\d+)(?:-[A-D](\d+))?", cell):
-        found |= {f"{first[0]}{number}" for number in range(int(first[1:]), int(last or first[1:]) + 1)}
+        found |= {
+            f"{first[0]}{number}" for number in range(int(first[1:]), int(last or first[1:]) + 1)
+        }
     return found
 
 
@@ -46,11 +66,24 @@ def ids(cell: str) -> set[str]:
 def found_in(path: Path) -> dict[str, bool]:
     """The tests of a file or of a folder's files: whether each runs every time, not in a long run alone."""
     if path.is_dir():
-        return {name: often for file in sorted(path.rglob("test_*.py")) for name, often in found_in(file).items()}
+        return {
+            name: often
+            for file in sorted(path.rglob("test_*.py"))
+            for name, often in found_in(file).items()
+        }
     tree = ast.parse(path.read_text())
-    long = any(isinstance(each, ast.Assign) and "pytestmark" in ast.unparse(each.targets[0]) and "mark.long" in ast.unparse(each.value) for each in tree.body)
-    return {each.name: not long and not any("pytest.mark.long" == ast.unparse(mark) for mark in each.decorator_list)
-            for each in tree.body if isinstance(each, ast.FunctionDef) and each.name.startswith("test_")}
+    long = any(
+        isinstance(each, ast.Assign)
+        and "pytestmark" in ast.unparse(each.targets[0])
+        and "mark.long" in ast.unparse(each.value)
+        for each in tree.body
+    )
+    return {
+        each.name: not long
+        and not any("pytest.mark.long" == ast.unparse(mark) for mark in each.decorator_list)
+        for each in tree.body
+        if isinstance(each, ast.FunctionDef) and each.name.startswith("test_")
+    }
 
 
 def test_each_row_of_the_guides_is_on_a_page() -> None:
@@ -64,9 +97,13 @@ def test_each_row_has_tests_and_one_at_least_runs_each_time(page: str) -> None:
         assert paths, f"{page}: no test of: {what}"
         found = {path: found_in(ROOT / path) for path in paths}
         assert all(found.values()), (page, what, found)
-        assert any(often for each in found.values() for often in each.values()), f"{page}: only long runs have tests of: {what}"
+        assert any(often for each in found.values() for often in each.values()), (
+            f"{page}: only long runs have tests of: {what}"
+        )
         for path, word in re.findall(r"`(tests/[^`]+)` \(`(\w+)`\)", tests):
-            assert any(word in name for name in found[path]) or word in path, f"{page}: {path} has no test of {word}"
+            assert any(word in name for name in found[path]) or word in path, (
+                f"{page}: {path} has no test of {word}"
+            )
 
 
 def test_each_fault_has_its_test() -> None:
@@ -81,18 +118,31 @@ def test_each_fault_has_its_test() -> None:
 
 def anchors(page: Path) -> set[str]:
     """Of its headings, as they are made of their text."""
-    heads = re.findall(r"^#+ (.+)$", re.sub(r"```.*?```", "", page.read_text(), flags=re.DOTALL), re.MULTILINE)
+    heads = re.findall(
+        r"^#+ (.+)$", re.sub(r"```.*?```", "", page.read_text(), flags=re.DOTALL), re.MULTILINE
+    )
     return {re.sub(r"[^\w\- ]", "", head.lower()).replace(" ", "-") for head in heads}
 
 
-@pytest.mark.parametrize("page", [*sorted(DOCS.glob("*.md")), ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "tests/doors/README.md",
-                                  ROOT / "tests/guides/README.md"], ids=lambda page: str(page.relative_to(ROOT)))
+@pytest.mark.parametrize(
+    "page",
+    [
+        *sorted(DOCS.glob("*.md")),
+        ROOT / "README.md",
+        ROOT / "CONTRIBUTING.md",
+        ROOT / "tests/doors/README.md",
+        ROOT / "tests/guides/README.md",
+    ],
+    ids=lambda page: str(page.relative_to(ROOT)),
+)
 def test_links_lead_somewhere(page: Path) -> None:
     text = re.sub(r"```.*?```", "", page.read_text(), flags=re.DOTALL)
     for target, anchor in re.findall(r"\]\(([^)#\s:]*)(?:#([^)\s]+))?\)", text):
         there = (page.parent / target).resolve() if target else page
         assert there.exists(), f"{page.name}: {target} is not there"
-        assert not anchor or anchor in anchors(there), f"{page.name}: {target}#{anchor}: there are {sorted(anchors(there))}"
+        assert not anchor or anchor in anchors(there), (
+            f"{page.name}: {target}#{anchor}: there are {sorted(anchors(there))}"
+        )
 
 
 def test_the_first_page_is_one_screen() -> None:

@@ -2,6 +2,7 @@
 
 Method: a node, as of another host, whose cache is a file system of a few MiB; programs that see a folder of 1 MiB.
 """
+
 from __future__ import annotations
 
 import os
@@ -27,13 +28,28 @@ def test_b7_a_directory_that_does_not_fit_on_its_node(small_node: Path, tmp_path
     folder = project(tmp_path / "w", train="print('ran')")
     (folder / "weights").write_bytes(os.urandom(25 << 20))
     before = folders_in(small_node)
-    done = troupe_in(folder, "submit", "train.py", env={"TROUPE_ADDRESS": troupe.get_runtime_context().gcs_address})
+    done = troupe_in(
+        folder,
+        "submit",
+        "train.py",
+        env={"TROUPE_ADDRESS": troupe.get_runtime_context().gcs_address},
+    )
     assert done.returncode == 1 and "ran" not in done.stdout
-    assert re.search(rf"the package of runtime_env\['working_dir'\] cannot be written to \S+/cache/tree-\w+ on {HOST}" + LACKS.format(r"25\.0 MiB"),
-                     done.stderr), done.stderr
+    assert re.search(
+        rf"the package of runtime_env\['working_dir'\] cannot be written to \S+/cache/tree-\w+ on {HOST}"
+        + LACKS.format(r"25\.0 MiB"),
+        done.stderr,
+    ), done.stderr
     assert folders_in(small_node) == before
     (folder / "weights").unlink()
-    assert printed(troupe_in(folder, "submit", "train.py", env={"TROUPE_ADDRESS": troupe.get_runtime_context().gcs_address})) == ["ran"]
+    assert printed(
+        troupe_in(
+            folder,
+            "submit",
+            "train.py",
+            env={"TROUPE_ADDRESS": troupe.get_runtime_context().gcs_address},
+        )
+    ) == ["ran"]
 
 
 def test_a6_requirements_that_do_not_fit_on_their_node(small_node: Path, tmp_path: Path) -> None:
@@ -44,16 +60,34 @@ def test_a6_requirements_that_do_not_fit_on_their_node(small_node: Path, tmp_pat
     with pytest.raises(exceptions.RuntimeEnvSetupError) as failed:
         launch.distributed([])
     text = str(failed.value)
-    assert re.search(r"install \S*large_thing\S* ended with \d+ on ", text) and "No space left on device" in text, text
-    assert re.search(rf"/cache on {HOST}: [12]\d\.\d MiB of 24\.0 MiB is free there", text) and "TROUPE_CACHE_GIB" in text, text
+    assert (
+        re.search(r"install \S*large_thing\S* ended with \d+ on ", text)
+        and "No space left on device" in text
+    ), text
+    assert (
+        re.search(rf"/cache on {HOST}: [12]\d\.\d MiB of 24\.0 MiB is free there", text)
+        and "TROUPE_CACHE_GIB" in text
+    ), text
     assert folders_in(small_node) == before
 
 
-def test_b7_links_to_logs_that_cannot_be_made_are_said_and_the_program_runs(small_node: Path, tmp_path: Path) -> None:
+def test_b7_links_to_logs_that_cannot_be_made_are_said_and_the_program_runs(
+    small_node: Path, tmp_path: Path
+) -> None:
     folder = project(tmp_path / "w", train="print('ran')")
-    done = troupe_in(folder, "submit", "--log-dir", "/mnt/logs", "train.py", env={"TROUPE_ADDRESS": troupe.get_runtime_context().gcs_address})
+    done = troupe_in(
+        folder,
+        "submit",
+        "--log-dir",
+        "/mnt/logs",
+        "train.py",
+        env={"TROUPE_ADDRESS": troupe.get_runtime_context().gcs_address},
+    )
     assert printed(done) == ["ran"]
-    assert re.search(rf"troupe: no output in /mnt/logs/\S+ on {HOST}: Read-only file system; troupe logs \w+ has it", done.stderr), done.stderr
+    assert re.search(
+        rf"troupe: no output in /mnt/logs/\S+ on {HOST}: Read-only file system; troupe logs \w+ has it",
+        done.stderr,
+    ), done.stderr
 
 
 CHECKPOINT = """
@@ -90,14 +124,26 @@ else:
 
 
 @pytest.mark.parametrize("how", ["report", "to_directory"])
-def test_a13_a_checkpoint_that_does_not_fit_is_not_there(small_node: Path, tmp_path: Path, how: str) -> None:
+def test_a13_a_checkpoint_that_does_not_fit_is_not_there(
+    small_node: Path, tmp_path: Path, how: str
+) -> None:
     """The training goes on, on a cluster of its own, and is told what is missing."""
     script = tmp_path / "script.py"
     script.write_text(CHECKPOINT)
-    done = on_a_small_disk(tmp_path / "there", [sys.executable, str(script), str(tmp_path / "there"), str(tmp_path / "mine"), how])
+    done = on_a_small_disk(
+        tmp_path / "there",
+        [sys.executable, str(script), str(tmp_path / "there"), str(tmp_path / "mine"), how],
+    )
     assert done.returncode == 0, done.stdout + done.stderr
-    said = re.findall(rf"refused OutOfDiskError\(OSError\) 28 .* cannot be written to {tmp_path}/there\S* on {HOST}: No space left on device\n"
-                      r"(?:\(TrainWorker \w+\))?\s+it needs 2\.0 MiB, and [\d.]+ [KM]iB of 1\.0 MiB is free there\n(?:\(TrainWorker \w+\))?\s+free room there", done.stdout)
+    said = re.findall(
+        rf"refused OutOfDiskError\(OSError\) 28 .* cannot be written to {tmp_path}/there\S* on {HOST}: No space left on device\n"
+        r"(?:\(TrainWorker \w+\))?\s+it needs 2\.0 MiB, and [\d.]+ [KM]iB of 1\.0 MiB is free there\n(?:\(TrainWorker \w+\))?\s+free room there",
+        done.stdout,
+    )
     assert len(said) == (1 if how == "report" else 2), done.stdout + done.stderr
-    assert not [each for each in left_of(done) if "weights" in each or "checkpoint" in each or "arriving" in each], left_of(done)
+    assert not [
+        each
+        for each in left_of(done)
+        if "weights" in each or "checkpoint" in each or "arriving" in each
+    ], left_of(done)
     assert how != "report" or "end {'n': 2} None" in done.stdout

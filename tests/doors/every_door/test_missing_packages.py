@@ -2,6 +2,7 @@
 
 Method: an interpreter that cannot import the package runs the door's line; the command-line programs do so in a process of their own.
 """
+
 from __future__ import annotations
 
 import os
@@ -14,16 +15,56 @@ from e2e_conftest import TIMEOUT_S
 
 DOORS = {
     "data": ("pyarrow", "import troupe.data", "pip install 'troupe[data]'"),
-    "data for torch": ("torch", "from troupe.air.data import DataLoader", "pip install 'troupe[torch]'"),
-    "trainers": ("torch", "from troupe import train; from troupe.train.torch import TorchTrainer; train.torch.prepare_model(None)", "pip install 'troupe[torch]'"),
-    "searches": ("optuna", "from troupe.tune.search.optuna import OptunaSearch; OptunaSearch()", "pip install 'troupe[tune]'"),
-    "pruners": ("optuna", "from troupe.tune.schedulers import OptunaPruner; OptunaPruner(None)", "pip install 'troupe[tune]'"),
-    "loggers of MLflow": ("mlflow", "from troupe.tune.logger import MLflowLoggerCallback; MLflowLoggerCallback()", "pip install 'troupe[tracking]'"),
-    "loggers of TensorBoard": ("tensorboardX", "from troupe.tune.logger import TBXLoggerCallback; TBXLoggerCallback()", "pip install 'troupe[tune]'"),
-    "pictures": ("matplotlib", "from troupe.tune._search import plots; plots.figures([], {}, 'loss', 'min')", "pip install 'troupe[tune]'"),
-    "job files": ("yaml", "from troupe.cli import main; main(['azure', 'job', 'create', '-f', 'job.yml', '--stream'])", "pip install pyyaml"),
-    "workload files": ("yaml", "from troupe.cli import main; main(['air', 'run', '-f', 'job.yml', '--dry-run'])", "pip install pyyaml"),
-    "sweep files": ("optuna", "from troupe.cli import main; main(['azure', 'job', 'create', '-f', 'sweep.yml', '--stream'])", "pip install 'troupe[tune]'"),
+    "data for torch": (
+        "torch",
+        "from troupe.air.data import DataLoader",
+        "pip install 'troupe[torch]'",
+    ),
+    "trainers": (
+        "torch",
+        "from troupe import train; from troupe.train.torch import TorchTrainer; train.torch.prepare_model(None)",
+        "pip install 'troupe[torch]'",
+    ),
+    "searches": (
+        "optuna",
+        "from troupe.tune.search.optuna import OptunaSearch; OptunaSearch()",
+        "pip install 'troupe[tune]'",
+    ),
+    "pruners": (
+        "optuna",
+        "from troupe.tune.schedulers import OptunaPruner; OptunaPruner(None)",
+        "pip install 'troupe[tune]'",
+    ),
+    "loggers of MLflow": (
+        "mlflow",
+        "from troupe.tune.logger import MLflowLoggerCallback; MLflowLoggerCallback()",
+        "pip install 'troupe[tracking]'",
+    ),
+    "loggers of TensorBoard": (
+        "tensorboardX",
+        "from troupe.tune.logger import TBXLoggerCallback; TBXLoggerCallback()",
+        "pip install 'troupe[tune]'",
+    ),
+    "pictures": (
+        "matplotlib",
+        "from troupe.tune._search import plots; plots.figures([], {}, 'loss', 'min')",
+        "pip install 'troupe[tune]'",
+    ),
+    "job files": (
+        "yaml",
+        "from troupe.cli import main; main(['azure', 'job', 'create', '-f', 'job.yml', '--stream'])",
+        "pip install pyyaml",
+    ),
+    "workload files": (
+        "yaml",
+        "from troupe.cli import main; main(['air', 'run', '-f', 'job.yml', '--dry-run'])",
+        "pip install pyyaml",
+    ),
+    "sweep files": (
+        "optuna",
+        "from troupe.cli import main; main(['azure', 'job', 'create', '-f', 'sweep.yml', '--stream'])",
+        "pip install 'troupe[tune]'",
+    ),
 }
 BLOCK = """
 import sys
@@ -48,8 +89,14 @@ def test_a_missing_package_is_one_line_with_its_remedy(tmp_path: Path, door: str
     package, line, remedy = DOORS[door]
     (tmp_path / "job.yml").write_text("command: echo hi\nenvironment: azureml:any@latest\n")
     (tmp_path / "sweep.yml").write_text(SWEEP)
-    done = subprocess.run([sys.executable, "-c", BLOCK.format(package) + line], cwd=tmp_path, capture_output=True, text=True, timeout=TIMEOUT_S,
-                          env={**os.environ, "TROUPE_HOME": str(tmp_path / "home")})
+    done = subprocess.run(
+        [sys.executable, "-c", BLOCK.format(package) + line],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=TIMEOUT_S,
+        env={**os.environ, "TROUPE_HOME": str(tmp_path / "home")},
+    )
     last = done.stderr.strip().splitlines()[-1]
     assert done.returncode != 0 and "not installed" in last and remedy in last, done.stderr
     if "cli" in line:

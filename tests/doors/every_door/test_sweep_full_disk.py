@@ -2,6 +2,7 @@
 
 Method: programs with clusters of their own, whose sweep's folder is on a file system of 1 MiB.
 """
+
 from __future__ import annotations
 
 import sys
@@ -53,12 +54,22 @@ def test_d6_a_sweep_on_a_full_disk_says_so_and_goes_on_once_there_is_room(tmp_pa
     script.write_text(PROGRAM)
     there = tmp_path / "there"
     line = [sys.executable, str(script), str(there), str(tmp_path / "big")]
-    done = on_a_small_disk(there, ["bash", "-c", f'head -c 2500000 /dev/zero >{there}/room; exec "$@"', "bash", *line], options="size=3m")
+    done = on_a_small_disk(
+        there,
+        ["bash", "-c", f'head -c 2500000 /dev/zero >{there}/room; exec "$@"', "bash", *line],
+        options="size=3m",
+    )
     assert done.returncode == 0, done.stdout + done.stderr
     lines = [each for each in done.stdout.splitlines() if not each.startswith("left: ")]
     assert lines[0] == "checkpoints TrialFailedError(OSError) True None", done.stdout
-    assert "OutOfDiskError" in lines[1] and "cannot be written" in lines[1] and lines[1].endswith("No space left on device"), done.stdout
+    assert (
+        "OutOfDiskError" in lines[1]
+        and "cannot be written" in lines[1]
+        and lines[1].endswith("No space left on device")
+    ), done.stdout
     journal = next(each for each in lines if each.startswith("journal "))
-    assert journal.startswith("journal 28 the sweep's journal cannot be written") and journal.endswith("journal/sweep.db"), done.stdout
+    assert journal.startswith(
+        "journal 28 the sweep's journal cannot be written"
+    ) and journal.endswith("journal/sweep.db"), done.stdout
     assert "went on 0 99 100" in lines, done.stdout + done.stderr
     assert not [each for each in left_of(done) if "staging" in each], left_of(done)

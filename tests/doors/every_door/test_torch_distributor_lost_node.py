@@ -2,6 +2,7 @@
 
 Method: two workers in a home of their own; that of the second node is killed while both ranks wait.
 """
+
 from __future__ import annotations
 
 import os
@@ -23,7 +24,18 @@ cloudpickle.register_pickle_by_value(sys.modules[__name__])
 def test_row_a_node_is_lost(home: Home, tmp_path: Path) -> None:
     head = home.json("start", "--head", "--no-worker", "--port", "0")
     for name in ("a", "b"):
-        home.run("start", "--address", head["address"], "--token-file", home.token(), "--node-name", name, "--num-cpus", "2", "--force-tcp")
+        home.run(
+            "start",
+            "--address",
+            head["address"],
+            "--token-file",
+            home.token(),
+            "--node-name",
+            name,
+            "--num-cpus",
+            "2",
+            "--force-tcp",
+        )
     troupe.init(head["address"])
 
     def train(folder: str) -> None:
@@ -32,15 +44,24 @@ def test_row_a_node_is_lost(home: Home, tmp_path: Path) -> None:
         threading.Event().wait()
 
     def lose() -> None:
-        eventually(lambda: len(list(tmp_path.glob("[01]"))) == 2, what="both ranks", timeout=2 * TIMEOUT_S)
+        eventually(
+            lambda: len(list(tmp_path.glob("[01]"))) == 2, what="both ranks", timeout=2 * TIMEOUT_S
+        )
         (pid,) = [each["pid"] for each in troupe.state.list_nodes() if each["name"] == "b"]
         os.kill(pid, signal.SIGKILL)
 
     loses = threading.Thread(target=lose)
     loses.start()
-    with pytest.raises(RuntimeError, match=r"^rank 1 was lost with its node on b[\s\S]*Command .* failed with return code ") as failed:
-        DeepspeedTorchDistributor(numGpus=1, nnodes=2, localMode=False, useGpu=False).run(train, str(tmp_path))
+    with pytest.raises(
+        RuntimeError,
+        match=r"^rank 1 was lost with its node on b[\s\S]*Command .* failed with return code ",
+    ) as failed:
+        DeepspeedTorchDistributor(numGpus=1, nnodes=2, localMode=False, useGpu=False).run(
+            train, str(tmp_path)
+        )
     loses.join()
     assert isinstance(failed.value, DistributorError) and failed.value.rank == 1
     pids = [int(each.read_text()) for each in tmp_path.glob("[01]")]
-    eventually(lambda: not [pid for pid in pids if pid in home.processes()], what="the end of both ranks")
+    eventually(
+        lambda: not [pid for pid in pids if pid in home.processes()], what="the end of both ranks"
+    )

@@ -1,4 +1,5 @@
 """The fixtures of tests/e2e, for launches over a real Ray cluster."""
+
 from __future__ import annotations
 
 import os

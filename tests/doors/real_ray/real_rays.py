@@ -1,4 +1,5 @@
 """What the tests of real Ray clusters share: a driver that says when it is up and goes on until it is ended, Ray's processes, what is left of them."""
+
 from __future__ import annotations
 
 import importlib.util
@@ -14,8 +15,13 @@ from e2e_conftest import TIMEOUT_S, Home, eventually
 from troupe.launch import LaunchHandle, ray_launch
 
 LIMIT_S = 4 * TIMEOUT_S  # of a start: Ray's own takes seconds on each node
-needs_ray = pytest.mark.skipif(importlib.util.find_spec("ray") is None, reason="needs a real Ray: ./test frameworks installs it")
-without_ray = pytest.mark.skipif(importlib.util.find_spec("ray") is not None, reason="is for nodes without Ray")
+needs_ray = pytest.mark.skipif(
+    importlib.util.find_spec("ray") is None,
+    reason="needs a real Ray: ./test frameworks installs it",
+)
+without_ray = pytest.mark.skipif(
+    importlib.util.find_spec("ray") is not None, reason="is for nodes without Ray"
+)
 FOLDER = "troupe-raynode-"
 
 
@@ -51,13 +57,21 @@ class Up:
 
     def process(self, name: str, node: int = 0) -> int:
         """The process of Ray's with this word in its line, on a node."""
-        found = [pid for pid, line in self.home.processes().items() if name in line and self.folders[node] in line]
+        found = [
+            pid
+            for pid, line in self.home.processes().items()
+            if name in line and self.folders[node] in line
+        ]
         assert len(found) == 1, (name, found)
         return found[0]
 
     def process_names(self) -> list[str]:
         """The lines of Ray's processes that live."""
-        return [line for line in self.home.processes().values() if any(each in line for each in self.folders)]
+        return [
+            line
+            for line in self.home.processes().values()
+            if any(each in line for each in self.folders)
+        ]
 
     def is_gone(self) -> bool:
         """Whether neither a process nor a file of it is left."""
@@ -77,8 +91,16 @@ def up(home: Home, path: Path) -> Up:
 
     about = eventually(said, timeout=LIMIT_S, what="the driver of a Ray cluster")
     mine = folders() - before
-    heads = {each for line in home.processes().values() if "gcs_server" in line for each in mine if each in line}
-    return Up(handle, home, folders=sorted(mine, key=lambda each: (each not in heads, each)), **about)
+    heads = {
+        each
+        for line in home.processes().values()
+        if "gcs_server" in line
+        for each in mine
+        if each in line
+    }
+    return Up(
+        handle, home, folders=sorted(mine, key=lambda each: (each not in heads, each)), **about
+    )
 
 
 def folders() -> set[str]:

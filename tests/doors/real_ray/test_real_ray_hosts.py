@@ -2,6 +2,7 @@
 
 Method: head, two workers and the program that launches each on a host; what binds to loopback, or takes the wrong interface, fails.
 """
+
 from __future__ import annotations
 
 import json
@@ -47,14 +48,46 @@ def test_a13_rays_nodes_meet_on_the_interface_of_the_launch(home: Home, tmp_path
     (tmp_path / "program.py").write_text(PROGRAM)
     (tmp_path / "beside.py").write_text("NUMBER = 3\n")
     with Hosts("head", "a", "b", "driver") as hosts:
-        head = hosts["head"].run([*TROUPE, "start", "--head", "--no-worker", "--listen", hosts["head"].address, "--port", "0", "--json"])
+        head = hosts["head"].run(
+            [
+                *TROUPE,
+                "start",
+                "--head",
+                "--no-worker",
+                "--listen",
+                hosts["head"].address,
+                "--port",
+                "0",
+                "--json",
+            ]
+        )
         address = json.loads(head.stdout)["address"]
         for name in ("a", "b"):
-            hosts[name].run([*TROUPE, "start", "--address", address, "--token-file", home.token(), "--node-name", name, "--num-cpus", "1", "--force-tcp"])
-        done = hosts["driver"].run([sys.executable, str(tmp_path / "program.py")], timeout=LIMIT_S, env={
-            "TROUPE_ADDRESS": address, "TROUPE_TOKEN_FILE": home.token("--role", "client")})
+            hosts[name].run(
+                [
+                    *TROUPE,
+                    "start",
+                    "--address",
+                    address,
+                    "--token-file",
+                    home.token(),
+                    "--node-name",
+                    name,
+                    "--num-cpus",
+                    "1",
+                    "--force-tcp",
+                ]
+            )
+        done = hosts["driver"].run(
+            [sys.executable, str(tmp_path / "program.py")],
+            timeout=LIMIT_S,
+            env={"TROUPE_ADDRESS": address, "TROUPE_TOKEN_FILE": home.token("--role", "client")},
+        )
         found = json.loads(done.stdout.splitlines()[-1])
-        assert found["nodes"] == {name: hosts[name].address for name in ("a", "b")} and found["numbers"] == [3] * 4
+        assert (
+            found["nodes"] == {name: hosts[name].address for name in ("a", "b")}
+            and found["numbers"] == [3] * 4
+        )
         assert found["address"].rpartition(":")[0] in found["nodes"].values()
         home.run("stop", "--all", timeout=TIMEOUT_S)
     assert not folders()

@@ -2,6 +2,7 @@
 
 Method: two workers of a cluster of the test's own; one is killed.
 """
+
 from __future__ import annotations
 
 import os
@@ -22,9 +23,22 @@ def _cluster(home: Home) -> None:
     os.environ["TMPDIR"] = os.environ["XDG_RUNTIME_DIR"]  # the home's own
     head = home.json("start", "--head", "--no-worker", "--port", "0")
     for name in ("a", "b"):
-        home.run("start", "--address", head["address"], "--token-file", home.token(), "--node-name", name, "--num-cpus", "4", "--force-tcp")
+        home.run(
+            "start",
+            "--address",
+            head["address"],
+            "--token-file",
+            home.token(),
+            "--node-name",
+            name,
+            "--num-cpus",
+            "4",
+            "--force-tcp",
+        )
     troupe.init(head["address"])
-    eventually(lambda: all(node["zygote_ready"] for node in troupe.state.list_nodes()), what="the zygotes")
+    eventually(
+        lambda: all(node["zygote_ready"] for node in troupe.state.list_nodes()), what="the zygotes"
+    )
 
 
 def _worker_above(pid: int) -> int:

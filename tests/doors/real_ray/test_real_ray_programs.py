@@ -2,6 +2,7 @@
 
 Method: a script by `troupe run-as-ray` on a cluster of this machine; a node with GPUs that are none.
 """
+
 from __future__ import annotations
 
 import os
@@ -46,17 +47,35 @@ if __name__ == "__main__":
 """
 
 
-def test_a13_ray_itself_in_a_launch_of_a_program_whose_ray_is_troupe(shared_home: Home, tmp_path: Path) -> None:
+def test_a13_ray_itself_in_a_launch_of_a_program_whose_ray_is_troupe(
+    shared_home: Home, tmp_path: Path
+) -> None:
     (tmp_path / "below.py").write_text(BELOW)
-    done = subprocess.run([sys.executable, "-m", "troupe", "run-as-ray", str(tmp_path / "below.py")], capture_output=True, text=True, timeout=LIMIT_S)
-    assert done.returncode == 0 and done.stdout.splitlines()[-1] == "RayModule False False", done.stdout + done.stderr
+    done = subprocess.run(
+        [sys.executable, "-m", "troupe", "run-as-ray", str(tmp_path / "below.py")],
+        capture_output=True,
+        text=True,
+        timeout=LIMIT_S,
+    )
+    assert done.returncode == 0 and done.stdout.splitlines()[-1] == "RayModule False False", (
+        done.stdout + done.stderr
+    )
     assert not folders()
 
 
 def test_a13_ray_has_the_gpus_of_the_launch(shared_home: Home, tmp_path: Path) -> None:
     (tmp_path / "gpus.py").write_text(GPUS)
-    started = shared_home.json("start", "--head", "--port", "0", "--num-cpus", "4", "--num-gpus", "4")
-    done = subprocess.run([sys.executable, str(tmp_path / "gpus.py")], capture_output=True, text=True, timeout=LIMIT_S, env={
-        **os.environ, "TROUPE_ADDRESS": started["address"]})
-    assert done.returncode == 0 and done.stdout.splitlines()[-1] == "2.0 [1, 1]", done.stdout + done.stderr
+    started = shared_home.json(
+        "start", "--head", "--port", "0", "--num-cpus", "4", "--num-gpus", "4"
+    )
+    done = subprocess.run(
+        [sys.executable, str(tmp_path / "gpus.py")],
+        capture_output=True,
+        text=True,
+        timeout=LIMIT_S,
+        env={**os.environ, "TROUPE_ADDRESS": started["address"]},
+    )
+    assert done.returncode == 0 and done.stdout.splitlines()[-1] == "2.0 [1, 1]", (
+        done.stdout + done.stderr
+    )
     assert not folders()

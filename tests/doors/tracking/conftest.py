@@ -1,4 +1,5 @@
 """A tracking server for all tests of this folder, and the fixtures of tests/e2e."""
+
 from __future__ import annotations
 
 from collections.abc import Iterator
@@ -21,7 +22,9 @@ def environment(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing of MLflow's, nor of tracking, is set by who runs the tests."""
     import os
 
-    for name in [name for name in os.environ if name.startswith("MLFLOW_") or name == "TROUPE_TRACKING"]:
+    for name in [
+        name for name in os.environ if name.startswith("MLFLOW_") or name == "TROUPE_TRACKING"
+    ]:
         monkeypatch.delenv(name)
     monkeypatch.setenv("MLFLOW_DISABLE_TELEMETRY", "true")
     monkeypatch.setenv("MLFLOW_SYSTEM_METRICS_SAMPLING_INTERVAL", "1")

@@ -1,4 +1,5 @@
 """A tracking server for tests, what stands before it, and what it has, asked without MLflow's client."""
+
 from __future__ import annotations
 
 import contextlib
@@ -19,8 +20,10 @@ from typing import Any
 import pytest
 from e2e_conftest import eventually
 
-needs_mlflow = pytest.mark.skipif(importlib.util.find_spec("mlflow") is None or importlib.util.find_spec("flask") is None,
-                                  reason="needs MLflow: pip install '.[tracking]'")
+needs_mlflow = pytest.mark.skipif(
+    importlib.util.find_spec("mlflow") is None or importlib.util.find_spec("flask") is None,
+    reason="needs MLflow: pip install '.[tracking]'",
+)
 START_S = 240.0
 
 
@@ -31,14 +34,43 @@ class Server:
         with socket.create_server(("127.0.0.1", 0)) as free:
             self.port = free.getsockname()[1]
         self.uri = f"http://127.0.0.1:{self.port}"
-        environment = {name: value for name, value in os.environ.items() if name != "TROUPE_TEST_ID" and not name.startswith("MLFLOW_")}
-        environment.update(MLFLOW_SERVER_ENABLE_JOB_EXECUTION="false", MLFLOW_DISABLE_TELEMETRY="true")
+        environment = {
+            name: value
+            for name, value in os.environ.items()
+            if name != "TROUPE_TEST_ID" and not name.startswith("MLFLOW_")
+        }
+        environment.update(
+            MLFLOW_SERVER_ENABLE_JOB_EXECUTION="false", MLFLOW_DISABLE_TELEMETRY="true"
+        )
         with open(folder / "server.log", "wb") as log:
             self._process = subprocess.Popen(
-                [sys.executable, "-m", "mlflow", "server", "--backend-store-uri", f"sqlite:///{folder}/server.db", "--artifacts-destination",
-                 str(folder / "artifacts"), "--host", "127.0.0.1", "--port", str(self.port), "--workers", "1"],
-                stdout=log, stderr=log, start_new_session=True, cwd=folder, env=environment)
-        eventually(self._answers, timeout=START_S, what=f"the start of MLflow's server ({folder}/server.log)")
+                [
+                    sys.executable,
+                    "-m",
+                    "mlflow",
+                    "server",
+                    "--backend-store-uri",
+                    f"sqlite:///{folder}/server.db",
+                    "--artifacts-destination",
+                    str(folder / "artifacts"),
+                    "--host",
+                    "127.0.0.1",
+                    "--port",
+                    str(self.port),
+                    "--workers",
+                    "1",
+                ],
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
+                cwd=folder,
+                env=environment,
+            )
+        eventually(
+            self._answers,
+            timeout=START_S,
+            what=f"the start of MLflow's server ({folder}/server.log)",
+        )
 
     def _answers(self) -> bool:
         assert self._process.poll() is None
@@ -59,19 +91,34 @@ class Server:
     def runs(self, launch: str = "") -> list[dict[str, Any]]:
         """Runs, of one launch or of all: `id`, `status`, `name`, `metrics`, `params`, `tags`."""
         only = f"tags.`troupe.launch` = '{launch}'" if launch else ""
-        experiments = [each["experiment_id"] for each in self.ask("experiments/search", max_results=100)["experiments"]]
-        return [_plain(each) for each in self.ask("runs/search", experiment_ids=experiments, filter=only).get("runs", ())]
+        experiments = [
+            each["experiment_id"]
+            for each in self.ask("experiments/search", max_results=100)["experiments"]
+        ]
+        return [
+            _plain(each)
+            for each in self.ask("runs/search", experiment_ids=experiments, filter=only).get(
+                "runs", ()
+            )
+        ]
 
     def runs_of_sweep(self, name: str) -> tuple[dict[str, Any], dict[str, dict[str, Any]]]:
         """The sweep's run, and those of its trials by their names."""
         found = self.runs()
         (own,) = [each for each in found if each["tags"].get("troupe.sweep") == name]
-        return own, {each["name"]: each for each in found if each["tags"].get("mlflow.parentRunId") == own["id"]}
+        return own, {
+            each["name"]: each
+            for each in found
+            if each["tags"].get("mlflow.parentRunId") == own["id"]
+        }
 
     def ended(self, launch: str) -> dict[str, Any]:
         """The only run of a launch, once it has ended."""
+
         def found() -> dict[str, Any] | None:
-            threading.Event().wait(0.2)  # each look is work for the server, which has other work to do
+            threading.Event().wait(
+                0.2
+            )  # each look is work for the server, which has other work to do
             runs = self.runs(launch)
             assert len(runs) <= 1, runs
             return runs[0] if runs and runs[0]["status"] != "RUNNING" else None
@@ -82,15 +129,27 @@ class Server:
 
 
 def post(uri: str, path: str, body: dict[str, Any]) -> Any:
-    request = urllib.request.Request(f"{uri}/api/2.0/mlflow/{path}", json.dumps(body).encode(), {"Content-Type": "application/json"})
+    request = urllib.request.Request(
+        f"{uri}/api/2.0/mlflow/{path}",
+        json.dumps(body).encode(),
+        {"Content-Type": "application/json"},
+    )
     with urllib.request.urlopen(request, timeout=60) as answer:
         return json.loads(answer.read())
 
 
 def _plain(run: dict[str, Any]) -> dict[str, Any]:
     data = run["data"]
-    by_name = {kind: {each["key"]: each["value"] for each in data.get(kind, ())} for kind in ("metrics", "params", "tags")}
-    return {"id": run["info"]["run_id"], "status": run["info"]["status"], "name": run["info"]["run_name"], **by_name}
+    by_name = {
+        kind: {each["key"]: each["value"] for each in data.get(kind, ())}
+        for kind in ("metrics", "params", "tags")
+    }
+    return {
+        "id": run["info"]["run_id"],
+        "status": run["info"]["status"],
+        "name": run["info"]["run_name"],
+        **by_name,
+    }
 
 
 class Front:

@@ -3,6 +3,7 @@
 Method: a real server of MLflow's, a cluster that runs, and launches from this process or from programs of their own; what the server has is asked over
 its HTTP interface.
 """
+
 from __future__ import annotations
 
 import os
@@ -51,7 +52,9 @@ print(outer.info.run_id, handle.id)
 """
 
 
-def test_a9_metrics_of_every_rank_reach_one_run_below_the_callers(cluster: Home, server: Server, tmp_path: Path) -> None:
+def test_a9_metrics_of_every_rank_reach_one_run_below_the_callers(
+    cluster: Home, server: Server, tmp_path: Path
+) -> None:
     """Its parameters are rank 0's, its end is the launch's, its link is printed; it has the node's system metrics, a commit, and who made it."""
     script = tmp_path / "w" / "train.py"
     script.parent.mkdir()
@@ -59,10 +62,24 @@ def test_a9_metrics_of_every_rank_reach_one_run_below_the_callers(cluster: Home,
     git = ["git", "-c", "user.name=a", "-c", "user.email=a@b.c", "-C", str(script.parent)]
     for words in (["init", "-q"], ["add", "."], ["commit", "-qm", "first"]):
         subprocess.run([*git, *words], check=True)
-    commit = subprocess.run([*git, "rev-parse", "HEAD"], check=True, capture_output=True, text=True).stdout.strip()
+    commit = subprocess.run(
+        [*git, "rev-parse", "HEAD"], check=True, capture_output=True, text=True
+    ).stdout.strip()
     address = troupe.get_runtime_context().gcs_address
-    done = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, timeout=LIMIT_S, cwd=script.parent, env={
-        **os.environ, "MLFLOW_TRACKING_URI": server.uri, "CLUSTER": address, "FOUND": str(tmp_path / "found"), "TROUPE_QUIET": ""})
+    done = subprocess.run(
+        [sys.executable, str(script)],
+        capture_output=True,
+        text=True,
+        timeout=LIMIT_S,
+        cwd=script.parent,
+        env={
+            **os.environ,
+            "MLFLOW_TRACKING_URI": server.uri,
+            "CLUSTER": address,
+            "FOUND": str(tmp_path / "found"),
+            "TROUPE_QUIET": "",
+        },
+    )
     assert done.returncode == 0, done.stderr
     outer, launch = done.stdout.split()[-2:]
     run = server.ended(launch)
@@ -72,15 +89,24 @@ def test_a9_metrics_of_every_rank_reach_one_run_below_the_callers(cluster: Home,
     assert run["params"] == {"lr": "0.1", "rank": "0"}
     assert run["tags"]["after.0"] == run["tags"]["after.1"] == "yes"
     assert run["tags"]["mlflow.parentRunId"] == outer and run["tags"]["troupe.ranks"] == "2"
-    assert run["tags"]["mlflow.source.name"] == str(script) and run["tags"]["mlflow.source.git.commit"] == commit
+    assert (
+        run["tags"]["mlflow.source.name"] == str(script)
+        and run["tags"]["mlflow.source.git.commit"] == commit
+    )
     assert "system/one/cpu_utilization_percentage" in run["metrics"], run["metrics"]
     link = next(line for line in done.stderr.splitlines() if "/runs/" in line)
-    assert link.startswith(f"launch {launch[:4]} · MLflow: {server.uri}/#/experiments/") and link.endswith(run["id"])
-    experiment = server.ask("experiments/search", max_results=100, filter="name = 'numbers'")["experiments"][0]["experiment_id"]
+    assert link.startswith(
+        f"launch {launch[:4]} · MLflow: {server.uri}/#/experiments/"
+    ) and link.endswith(run["id"])
+    experiment = server.ask("experiments/search", max_results=100, filter="name = 'numbers'")[
+        "experiments"
+    ][0]["experiment_id"]
     assert f"/experiments/{experiment}/" in link
 
 
-def test_a_run_ends_as_the_marker_says(cluster: Home, server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_run_ends_as_the_marker_says(
+    cluster: Home, server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """An exception, kill -9 and a cancel; the ranks themselves never import MLflow."""
     monkeypatch.setenv("MLFLOW_TRACKING_URI", server.uri)
     monkeypatch.setenv("MLFLOW_ENABLE_SYSTEM_METRICS_LOGGING", "false")
@@ -101,12 +127,21 @@ def test_a_run_ends_as_the_marker_says(cluster: Home, server: Server, monkeypatc
         raised.result(LIMIT_S)
     with pytest.raises(exceptions.LaunchError, match="SIGKILL"):
         killed.result(LIMIT_S)
-    assert [server.ended(each.id)["status"] for each in (raised, killed, cancelled)] == ["FAILED", "FAILED", "KILLED"]
+    assert [server.ended(each.id)["status"] for each in (raised, killed, cancelled)] == [
+        "FAILED",
+        "FAILED",
+        "KILLED",
+    ]
     assert not any(name.startswith("system/") for name in server.ended(raised.id)["metrics"])
-    eventually(lambda: not any("Tracker" in command for command in cluster.processes().values()), what="the end of the trackers")
+    eventually(
+        lambda: not any("Tracker" in command for command in cluster.processes().values()),
+        what="the end of the trackers",
+    )
 
 
-def test_a_second_attempt_goes_on_in_the_same_run(cluster: Home, server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_second_attempt_goes_on_in_the_same_run(
+    cluster: Home, server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("MLFLOW_TRACKING_URI", server.uri)
 
     @distributed(processes=1, remote=True, max_attempts=2)
@@ -125,7 +160,9 @@ def test_a_second_attempt_goes_on_in_the_same_run(cluster: Home, server: Server,
     assert run["metrics"]["epoch_1"] == 1 and run["metrics"]["epoch_2"] == 2
 
 
-def test_no_run_where_an_option_or_a_variable_says_so_or_nothing_is_set(cluster: Home, server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_run_where_an_option_or_a_variable_says_so_or_nothing_is_set(
+    cluster: Home, server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
     @distributed(processes=1, remote=True)
     def variables() -> list[str]:
         return [name for name in os.environ if name.startswith(("MLFLOW_RUN", "TROUPE_TRACKER"))]

@@ -2,6 +2,7 @@
 
 Method: ranks that log by MLflow's own functions, as they would; in front of the real server stands a port that the test closes. What is said is counted.
 """
+
 from __future__ import annotations
 
 import os
@@ -55,9 +56,14 @@ class Words:
 
     def of(self, launch: str) -> list[str]:
         """Lines of this launch, once there is one."""
+
         def found() -> list[str]:
             self.text += self._capfd.readouterr().err
-            return [line for line in self.text.splitlines() if line.startswith(f"launch {launch[:4]} · MLflow: ")]
+            return [
+                line
+                for line in self.text.splitlines()
+                if line.startswith(f"launch {launch[:4]} · MLflow: ")
+            ]
 
         lines = eventually(found, what=f"a word of launch {launch}")
         assert isinstance(lines, list)
@@ -71,14 +77,24 @@ def nobody() -> str:
 
 
 @pytest.mark.long
-def test_a_server_that_is_not_there_is_said_once_and_the_training_succeeds(cluster: Home, server: Server, monkeypatch: pytest.MonkeyPatch,
-                                                                         capfd: pytest.CaptureFixture[str]) -> None:
+def test_a_server_that_is_not_there_is_said_once_and_the_training_succeeds(
+    cluster: Home,
+    server: Server,
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
+) -> None:
     """One that is down, one that accepts and never answers, and addresses that lead nowhere; at the same time, for they are waited for."""
     dead = nobody()
-    monkeypatch.setenv("MLFLOW_HTTP_REQUEST_TIMEOUT", "600")  # which alone would hold everything up where nobody answers
+    monkeypatch.setenv(
+        "MLFLOW_HTTP_REQUEST_TIMEOUT", "600"
+    )  # which alone would hold everything up where nobody answers
     with front() as silent:
-        expected = {dead: "Connection refused", silent.uri: f"MLflow at {silent.uri} was not answered within 20 s",
-                    f"{server.uri}/wrong": "404", "nonsense://somewhere": "nonsense"}
+        expected = {
+            dead: "Connection refused",
+            silent.uri: f"MLflow at {silent.uri} was not answered within 20 s",
+            f"{server.uri}/wrong": "404",
+            "nonsense://somewhere": "nonsense",
+        }
         handles = {}
         for shown in expected:
             monkeypatch.setenv("MLFLOW_TRACKING_URI", shown.replace("//", "//somebody:gr4v3l@"))
@@ -88,19 +104,32 @@ def test_a_server_that_is_not_there_is_said_once_and_the_training_succeeds(clust
     words = Words(capfd)
     for shown, handle in handles.items():
         lines = words.of(handle.id)
-        assert len(lines) == 1 and f"no run in {shown}: " in lines[0] and expected[shown] in lines[0], lines
-    seen = [words.text, *cluster.processes().values()] + [str(each.status()) + str(list(each.logs())) for each in handles.values()]
+        assert (
+            len(lines) == 1 and f"no run in {shown}: " in lines[0] and expected[shown] in lines[0]
+        ), lines
+    seen = [words.text, *cluster.processes().values()] + [
+        str(each.status()) + str(list(each.logs())) for each in handles.values()
+    ]
     assert not any("gr4v3l" in each for each in seen)
 
 
-def test_a_server_that_dies_in_the_middle_costs_metrics_and_nothing_else(cluster: Home, server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
-                                                                        capfd: pytest.CaptureFixture[str]) -> None:
+def test_a_server_that_dies_in_the_middle_costs_metrics_and_nothing_else(
+    cluster: Home,
+    server: Server,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
+) -> None:
     go = tmp_path / "go"
     os.mkfifo(go)
     with front(server.port) as between:
         monkeypatch.setenv("MLFLOW_TRACKING_URI", between.uri)
         handle = train_on.submit(str(tmp_path / "begun"), str(go))
-        eventually(lambda: all((tmp_path / f"begun{rank}").exists() for rank in (0, 1)), timeout=LIMIT_S, what="the first metrics")
+        eventually(
+            lambda: all((tmp_path / f"begun{rank}").exists() for rank in (0, 1)),
+            timeout=LIMIT_S,
+            what="the first metrics",
+        )
         between.die()
         with open(go, "r+b", buffering=0) as gate:
             gate.write(b"12")
@@ -109,5 +138,8 @@ def test_a_server_that_dies_in_the_middle_costs_metrics_and_nothing_else(cluster
     assert {"before0", "before1"} <= set(run["metrics"]) and "after" not in run["metrics"]
     lines = Words(capfd).of(handle.id)
     assert sum("left out while the store does not answer" in line for line in lines) >= 1, lines
-    assert any(f"could not be marked FINISHED in {between.uri}" in line or "is not written yet" in line for line in lines), lines
+    assert any(
+        f"could not be marked FINISHED in {between.uri}" in line or "is not written yet" in line
+        for line in lines
+    ), lines
     assert len(lines) <= 6, lines

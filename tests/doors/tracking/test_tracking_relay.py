@@ -2,6 +2,7 @@
 
 Method: two nodes that speak over TLS, one rank on each; what is in the store is asked of a program that has nothing else to do with it.
 """
+
 from __future__ import annotations
 
 import contextlib
@@ -55,7 +56,11 @@ def has_samples(run: str, nodes: int) -> None:
     import mlflow
 
     def of_nodes() -> set[str]:
-        return {name.split("/")[1] for name in mlflow.MlflowClient().get_run(run).data.metrics if name.startswith("system/")}
+        return {
+            name.split("/")[1]
+            for name in mlflow.MlflowClient().get_run(run).data.metrics
+            if name.startswith("system/")
+        }
 
     while len(of_nodes()) < nodes:  # the launch has a limit
         threading.Event().wait(0.2)
@@ -74,12 +79,21 @@ def train(store: str) -> tuple[str, str]:
 
 
 def runs_in(store: str, folder: Path) -> list[dict]:
-    done = subprocess.run([sys.executable, "-c", READ, store], capture_output=True, text=True, timeout=LIMIT_S, cwd=folder, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", READ, store],
+        capture_output=True,
+        text=True,
+        timeout=LIMIT_S,
+        cwd=folder,
+        check=True,
+    )
     return list(json.loads(done.stdout))
 
 
 @pytest.mark.parametrize("kind", ["sqlite", pytest.param("folder", marks=pytest.mark.long)])
-def test_a9_ranks_on_every_node_log_to_the_callers_own_store(hosts: dict[str, str], kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a9_ranks_on_every_node_log_to_the_callers_own_store(
+    hosts: dict[str, str], kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(tmp_path)
     store = f"sqlite:///{tmp_path}/own.db" if kind == "sqlite" else str(tmp_path / "runs")
     if kind == "folder":
@@ -89,9 +103,16 @@ def test_a9_ranks_on_every_node_log_to_the_callers_own_store(hosts: dict[str, st
     (run, first), (same, second) = handle.result(LIMIT_S)
     assert run == same and first != second and first.startswith("http://127.0.0.1:")
     (found,) = runs_in(store, tmp_path)
-    assert found["status"] == "FINISHED" and found["tags"]["troupe.launch"] == handle.id and found["params"] == {"rank": "0"}
+    assert (
+        found["status"] == "FINISHED"
+        and found["tags"]["troupe.launch"] == handle.id
+        and found["params"] == {"rank": "0"}
+    )
     assert found["metrics"]["rank_0"] == found["metrics"]["rank_1"] == 1
-    assert {name.split("/")[1] for name in found["metrics"] if name.startswith("system/")} == {"a", "b"}
+    assert {name.split("/")[1] for name in found["metrics"] if name.startswith("system/")} == {
+        "a",
+        "b",
+    }
     assert not (tmp_path / "mlflow.db").exists()
 
 
@@ -101,12 +122,24 @@ def test_a_caller_that_is_killed_leaves_no_run_open(hosts: dict[str, str], tmp_p
     store = f"sqlite:///{tmp_path}/own.db"
 
     def status() -> list[tuple[str]]:
-        with contextlib.closing(sqlite3.connect(tmp_path / "own.db", timeout=TIMEOUT_S)) as database:
+        with contextlib.closing(
+            sqlite3.connect(tmp_path / "own.db", timeout=TIMEOUT_S)
+        ) as database:
             return database.execute("SELECT status FROM runs").fetchall()
 
     (tmp_path / "lost.py").write_text(LOST)
-    caller = subprocess.Popen([sys.executable, "lost.py", troupe.get_runtime_context().gcs_address, str(tmp_path / "begun")], cwd=tmp_path,
-                              stdout=subprocess.PIPE, text=True, env={**os.environ, "MLFLOW_TRACKING_URI": store})
+    caller = subprocess.Popen(
+        [
+            sys.executable,
+            "lost.py",
+            troupe.get_runtime_context().gcs_address,
+            str(tmp_path / "begun"),
+        ],
+        cwd=tmp_path,
+        stdout=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "MLFLOW_TRACKING_URI": store},
+    )
     assert caller.stdout is not None and caller.stdout.readline()
     eventually((tmp_path / "begun").exists, timeout=LIMIT_S, what="the first metric")
     caller.send_signal(signal.SIGKILL)
@@ -114,8 +147,12 @@ def test_a_caller_that_is_killed_leaves_no_run_open(hosts: dict[str, str], tmp_p
     eventually(lambda: status() == [("KILLED",)], timeout=LIMIT_S, what="the end of the run")
 
 
-def test_a_detached_launch_has_no_run_in_a_store_that_ends_before_it(hosts: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
-                                                                     capfd: pytest.CaptureFixture[str]) -> None:
+def test_a_detached_launch_has_no_run_in_a_store_that_ends_before_it(
+    hosts: dict[str, str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
+) -> None:
     monkeypatch.setenv("MLFLOW_TRACKING_URI", f"sqlite:///{tmp_path}/own.db")
 
     @distributed(processes=1, remote=True)

@@ -3,6 +3,7 @@
 Method: while a rank waits, the head is killed and started again, and the tracker's process is killed; then the rank goes on. One run must have all of it.
 A program with a cluster of its own leaves while one launch has ended and another runs.
 """
+
 from __future__ import annotations
 
 import os
@@ -39,8 +40,9 @@ def trackers(home: Home) -> set[int]:
 
 
 @pytest.mark.long
-def test_a9_a_head_and_a_tracker_that_are_killed_cost_the_run_nothing(home: Home, server: Server, tmp_path: Path,
-                                                                     monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a9_a_head_and_a_tracker_that_are_killed_cost_the_run_nothing(
+    home: Home, server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("MLFLOW_TRACKING_URI", server.uri)
     monkeypatch.setenv("MLFLOW_ENABLE_SYSTEM_METRICS_LOGGING", "false")
     started = home.json("start", "--head", "--port", "0", "--num-cpus", "8")
@@ -83,10 +85,20 @@ assert open("gate").read() == "begun"
 
 
 @pytest.mark.long
-def test_a9_a_program_that_takes_its_cluster_along_leaves_no_run_open(home: Home, server: Server, tmp_path: Path) -> None:
+def test_a9_a_program_that_takes_its_cluster_along_leaves_no_run_open(
+    home: Home, server: Server, tmp_path: Path
+) -> None:
     before = {each["id"] for each in server.runs()}
-    done = home.python(EMBEDDED, cwd=tmp_path, timeout=LIMIT_S, env={"MLFLOW_TRACKING_URI": server.uri, "TROUPE_QUIET": "1",
-                                                                     "MLFLOW_ENABLE_SYSTEM_METRICS_LOGGING": "false"})
+    done = home.python(
+        EMBEDDED,
+        cwd=tmp_path,
+        timeout=LIMIT_S,
+        env={
+            "MLFLOW_TRACKING_URI": server.uri,
+            "TROUPE_QUIET": "1",
+            "MLFLOW_ENABLE_SYSTEM_METRICS_LOGGING": "false",
+        },
+    )
     assert done.returncode == 0, done.stderr
     runs = [each for each in server.runs() if each["id"] not in before]
     assert sorted(each["status"] for each in runs) == ["FINISHED", "KILLED"], done.stderr

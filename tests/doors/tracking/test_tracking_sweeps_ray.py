@@ -2,6 +2,7 @@
 
 Method: a script under `troupe run-as`, and a real server of MLflow's, which is asked over its HTTP interface.
 """
+
 from __future__ import annotations
 
 from pathlib import Path
@@ -36,13 +37,19 @@ except ImportError as error:
 
 
 @pytest.mark.long
-def test_a_script_of_rays_with_its_callback_and_runs_of_the_trials_own(home: Home, server: Server, tmp_path: Path) -> None:
+def test_a_script_of_rays_with_its_callback_and_runs_of_the_trials_own(
+    home: Home, server: Server, tmp_path: Path
+) -> None:
     script = tmp_path / "script.py"
     script.write_text(SCRIPT)
     done = home.run("run-as", str(script), server.uri, str(tmp_path), timeout=LIMIT_S)
     assert "use that library's own calls in the trial's function" in done.stdout
     own, trials = server.runs_of_sweep("of ray")
-    assert own["status"] == "FINISHED" and sorted(each["params"]["lr"] for each in trials.values()) == ["1", "2"]
+    assert own["status"] == "FINISHED" and sorted(
+        each["params"]["lr"] for each in trials.values()
+    ) == ["1", "2"]
     inside = [each for each in server.runs() if each["tags"].get("team") == "b"]
-    assert sorted((each["params"]["lr"], each["metrics"]["inner"], each["status"], each["name"]) for each in inside) == [
-        ("1", 2.0, "FINISHED", "inside"), ("2", 4.0, "FINISHED", "inside")]
+    assert sorted(
+        (each["params"]["lr"], each["metrics"]["inner"], each["status"], each["name"])
+        for each in inside
+    ) == [("1", 2.0, "FINISHED", "inside"), ("2", 4.0, "FINISHED", "inside")]

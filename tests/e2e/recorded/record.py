@@ -5,6 +5,7 @@
 makes the folder of its interpreter (`3.11`) anew. It runs as root, in a host name space of its own: no name of
 the machine it runs on is in what it records, and no path of it.
 """
+
 from __future__ import annotations
 
 import json
@@ -152,14 +153,19 @@ print("recorded", json.dumps({"given": given, "launches": launches}), flush=True
 
 
 def troupe(*args: str) -> str:
-    return subprocess.run([sys.executable, "-m", "troupe", *args], check=True, capture_output=True, text=True).stdout
+    return subprocess.run(
+        [sys.executable, "-m", "troupe", *args], check=True, capture_output=True, text=True
+    ).stdout
 
 
 def kill(pid: int) -> None:
     """Ends a process that is no child of this one, without a last word."""
     descriptor = os.pidfd_open(pid)
     signal.pidfd_send_signal(descriptor, signal.SIGKILL)
-    while not Path(f"/proc/{pid}/stat").exists() or Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX":
+    while (
+        not Path(f"/proc/{pid}/stat").exists()
+        or Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
+    ):
         if not Path(f"/proc/{pid}").exists():
             return
         time.sleep(0.01)  # lint-ok: until another's process is gone
@@ -167,29 +173,50 @@ def kill(pid: int) -> None:
 
 def record() -> dict:
     """Runs a cluster, kills it, and leaves what it kept under TROUPE_HOME; what is to be found there again."""
-    head = json.loads(troupe("start", "--head", "--port", "0", "--num-cpus", "8", "--node-name", NODE, "--json"))
+    head = json.loads(
+        troupe("start", "--head", "--port", "0", "--num-cpus", "8", "--node-name", NODE, "--json")
+    )
     state = Path(head["state"])
     worker = json.loads((state / "nodes" / NODE / "node.json").read_text())["pid"]
     try:
-        driver = subprocess.run([sys.executable, "-P", "-c", DRIVER, head["address"]], cwd="/", check=True, stdout=subprocess.PIPE, text=True)
+        driver = subprocess.run(
+            [sys.executable, "-P", "-c", DRIVER, head["address"]],
+            cwd="/",
+            check=True,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
     finally:
         kill(worker)
         while any(node["alive"] for node in json.loads(troupe("status", "--json"))["nodes"]):
-            time.sleep(0.05)  # lint-ok: until the head knows of the node's end: its actors wait for another one
+            time.sleep(
+                0.05
+            )  # lint-ok: until the head knows of the node's end: its actors wait for another one
         kill(head["pid"])
     said = next(line for line in driver.stdout.splitlines() if line.startswith("recorded "))
     with sqlite3.connect(state / "head/journal.db") as journal:  # its log becomes a part of it
         journal.execute("PRAGMA wal_checkpoint(TRUNCATE)")
-    return {"cluster": state.name, "at_s": int(time.time()), "python": sys.version.split()[0], **json.loads(said.removeprefix("recorded "))}
+    return {
+        "cluster": state.name,
+        "at_s": int(time.time()),
+        "python": sys.version.split()[0],
+        **json.loads(said.removeprefix("recorded ")),
+    }
 
 
 def main() -> None:
     if "--alone" not in sys.argv:
         script = f'hostname {HOST} && exec "$0" "$@"'
-        os.execvp("unshare", ["unshare", "--uts", "sh", "-c", script, sys.executable, __file__, "--alone"])
+        os.execvp(
+            "unshare", ["unshare", "--uts", "sh", "-c", script, sys.executable, __file__, "--alone"]
+        )
     into = HERE / f"{sys.version_info.major}.{sys.version_info.minor}"
     with tempfile.TemporaryDirectory(prefix="troupe-", dir="/tmp") as folder:
-        for name in [each for each in os.environ if each.startswith(("NCCL_", "OMP_", "HF_", "MLFLOW_", "WANDB_", "TORCH_", "CUDA_"))]:
+        for name in [
+            each
+            for each in os.environ
+            if each.startswith(("NCCL_", "OMP_", "HF_", "MLFLOW_", "WANDB_", "TORCH_", "CUDA_"))
+        ]:
             del os.environ[name]
         os.environ.update(TROUPE_HOME=folder, XDG_RUNTIME_DIR=folder)
         said = record()
@@ -202,7 +229,14 @@ def main() -> None:
     contact = {"cluster_id": said["cluster"], "address": "127.0.0.1:6400", "pid": 0, "socket": ""}
     (into / "cluster/head.json").write_text(json.dumps(contact) + "\n")
     (into / "recorded.json").write_text(json.dumps(said, indent=1) + "\n")
-    print(*(f"{path.stat().st_size:9} {path.relative_to(HERE)}" for path in sorted(into.rglob("*")) if path.is_file()), sep="\n")
+    print(
+        *(
+            f"{path.stat().st_size:9} {path.relative_to(HERE)}"
+            for path in sorted(into.rglob("*"))
+            if path.is_file()
+        ),
+        sep="\n",
+    )
 
 
 if __name__ == "__main__":

@@ -1,4 +1,5 @@
 """torch.distributed.checkpoint of an FSDP2 model and its optimizer: saved by so many ranks, loaded by as many or another number."""
+
 from __future__ import annotations
 
 import argparse
@@ -24,7 +25,10 @@ def train(steps: int, batch: int, load: str, save: str, in_background: bool) -> 
     fully_shard(model, mesh=init_device_mesh("cpu", (dist.get_world_size(),)))
     optimizer = torch.optim.AdamW(model.parameters(), lr=5e-3)
     data = load_digits()
-    features, targets = torch.tensor(data.data / 16.0, dtype=torch.float32), torch.tensor(data.target)
+    features, targets = (
+        torch.tensor(data.data / 16.0, dtype=torch.float32),
+        torch.tensor(data.target),
+    )
     first = 0
     if load:
         weights, moments = get_state_dict(model, optimizer)

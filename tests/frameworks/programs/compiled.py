@@ -1,4 +1,5 @@
 """torch.compile by Inductor, around DistributedDataParallel, on scikit-learn's digits."""
+
 from __future__ import annotations
 
 import argparse
@@ -16,7 +17,11 @@ from torch.nn.parallel import DistributedDataParallel
 class Perceptron(nn.Module):
     def __init__(self) -> None:
         super().__init__()
-        self.enter, self.norm, self.leave = nn.Linear(64, 128), nn.LayerNorm(128), nn.Linear(128, 10)
+        self.enter, self.norm, self.leave = (
+            nn.Linear(64, 128),
+            nn.LayerNorm(128),
+            nn.Linear(128, 10),
+        )
 
     def forward(self, features: torch.Tensor) -> torch.Tensor:
         return self.leave(self.norm(nn.functional.gelu(self.enter(features))))
@@ -30,7 +35,10 @@ def train(steps: int, batch: int) -> list[str]:
     forward = torch.compile(model)
     optimizer = torch.optim.AdamW(model.parameters(), lr=5e-3)
     data = load_digits()
-    features, targets = torch.tensor(data.data / 16.0, dtype=torch.float32)[rank::world], torch.tensor(data.target)[rank::world]
+    features, targets = (
+        torch.tensor(data.data / 16.0, dtype=torch.float32)[rank::world],
+        torch.tensor(data.target)[rank::world],
+    )
     losses = []
     for step in range(steps):
         chosen = slice(step * batch, (step + 1) * batch)

@@ -1,4 +1,5 @@
 """DistributedDataParallel: a multilayer perceptron on scikit-learn's digits, each rank with its part of each epoch."""
+
 from __future__ import annotations
 
 import argparse
@@ -16,14 +17,18 @@ from torch.utils.data import DataLoader, DistributedSampler, TensorDataset
 
 def digits() -> TensorDataset:
     data = load_digits()
-    return TensorDataset(torch.tensor(data.data / 16.0, dtype=torch.float32), torch.tensor(data.target))
+    return TensorDataset(
+        torch.tensor(data.data / 16.0, dtype=torch.float32), torch.tensor(data.target)
+    )
 
 
 def train(epochs: int, batch: int) -> list[str]:
     """This rank's losses, each as float.hex: all of its digits."""
     dist.init_process_group()
     torch.manual_seed(0)
-    model = DistributedDataParallel(nn.Sequential(nn.Linear(64, 128), nn.ReLU(), nn.Dropout(0.1), nn.Linear(128, 10)))
+    model = DistributedDataParallel(
+        nn.Sequential(nn.Linear(64, 128), nn.ReLU(), nn.Dropout(0.1), nn.Linear(128, 10))
+    )
     optimizer = torch.optim.AdamW(model.parameters(), lr=5e-3)
     data = digits()
     sampler: DistributedSampler = DistributedSampler(data, seed=0)

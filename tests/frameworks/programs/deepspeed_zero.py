@@ -1,4 +1,5 @@
 """DeepSpeed's ZeRO, stages 1 to 3, on CPUs: a multilayer perceptron on scikit-learn's digits."""
+
 from __future__ import annotations
 
 import argparse
@@ -17,14 +18,21 @@ def train(stage: int, steps: int, batch: int) -> list[str]:
     rank, world = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
     torch.manual_seed(0)
     config = {
-        "train_micro_batch_size_per_gpu": batch, "gradient_clipping": 1.0, "zero_optimization": {"stage": stage},
+        "train_micro_batch_size_per_gpu": batch,
+        "gradient_clipping": 1.0,
+        "zero_optimization": {"stage": stage},
         "optimizer": {"type": "AdamW", "params": {"lr": 5e-3, "torch_adam": True}},
     }
     with deepspeed.zero.Init(config_dict_or_path=config, enabled=stage == 3):
         model = nn.Sequential(nn.Linear(64, 128), nn.ReLU(), nn.Linear(128, 10))
-    engine, _, _, _ = deepspeed.initialize(model=model, model_parameters=model.parameters(), config=config)
+    engine, _, _, _ = deepspeed.initialize(
+        model=model, model_parameters=model.parameters(), config=config
+    )
     data = load_digits()
-    features, targets = torch.tensor(data.data / 16.0, dtype=torch.float32)[rank::world], torch.tensor(data.target)[rank::world]
+    features, targets = (
+        torch.tensor(data.data / 16.0, dtype=torch.float32)[rank::world],
+        torch.tensor(data.target)[rank::world],
+    )
     losses = []
     for step in range(steps):
         chosen = slice(step * batch, (step + 1) * batch)

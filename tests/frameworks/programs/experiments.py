@@ -1,7 +1,8 @@
 """Experiments as DeepSpeed's autotuning starts them: by its own ResourceManager, over the nodes of its own hostfile, without a tuning.
 
-    python experiments.py HOSTFILE SLOTS FOLDER SCRIPT
+python experiments.py HOSTFILE SLOTS FOLDER SCRIPT
 """
+
 import json
 import sys
 import types
@@ -14,11 +15,25 @@ from deepspeed.launcher.runner import fetch_hostfile
 def main(hostfile: str, slots: str, folder: str, script: str) -> None:
     """One experiment for each node alone, and one over both; what each has printed is under FOLDER, by its name."""
     hosts = fetch_hostfile(hostfile)
-    args = types.SimpleNamespace(master_port=29600, user_script=script, user_args=["--deepspeed", "ds_config.json"])
-    manager = ResourceManager(args, list(hosts), int(slots), f"{folder}/results", f"{folder}/exps", None)
+    args = types.SimpleNamespace(
+        master_port=29600, user_script=script, user_args=["--deepspeed", "ds_config.json"]
+    )
+    manager = ResourceManager(
+        args, list(hosts), int(slots), f"{folder}/results", f"{folder}/exps", None
+    )
     for name, nodes in (("alone_1", 1), ("alone_2", 1), ("both", 2)):
         file = Path(folder, f"{name}.json")
-        file.write_text(json.dumps({"name": name, "num_gpus": int(slots), "num_nodes": nodes, "hostfile": hostfile, "ds_config": {"name": name}}))
+        file.write_text(
+            json.dumps(
+                {
+                    "name": name,
+                    "num_gpus": int(slots),
+                    "num_nodes": nodes,
+                    "hostfile": hostfile,
+                    "ds_config": {"name": name},
+                }
+            )
+        )
         manager.schedule_experiments([str(file)])
     manager.run()
     for name, error in manager.finished_experiments.values():

@@ -1,4 +1,5 @@
 """FSDP2: a transformer over the rows of scikit-learn's digits, each block and the whole by `fully_shard`, in mixed precision or not."""
+
 from __future__ import annotations
 
 import argparse
@@ -20,7 +21,10 @@ class Rows(nn.Module):
     def __init__(self, width: int, blocks: int) -> None:
         super().__init__()
         self.enter = nn.Linear(8, width)
-        self.blocks = nn.ModuleList(nn.TransformerEncoderLayer(width, 4, 2 * width, dropout=0.0, batch_first=True) for _ in range(blocks))
+        self.blocks = nn.ModuleList(
+            nn.TransformerEncoderLayer(width, 4, 2 * width, dropout=0.0, batch_first=True)
+            for _ in range(blocks)
+        )
         self.leave = nn.Linear(width, 10)
 
     def forward(self, rows: torch.Tensor) -> torch.Tensor:
@@ -35,13 +39,20 @@ def train(steps: int, batch: int, bfloat16: bool) -> list[str]:
     torch.manual_seed(0)
     model = Rows(32, 2)
     mesh = init_device_mesh("cpu", (dist.get_world_size(),))
-    policy = MixedPrecisionPolicy(param_dtype=torch.bfloat16, reduce_dtype=torch.float32) if bfloat16 else MixedPrecisionPolicy()
+    policy = (
+        MixedPrecisionPolicy(param_dtype=torch.bfloat16, reduce_dtype=torch.float32)
+        if bfloat16
+        else MixedPrecisionPolicy()
+    )
     for block in model.blocks:
         fully_shard(block, mesh=mesh, mp_policy=policy)
     fully_shard(model, mesh=mesh, mp_policy=policy)
     optimizer = torch.optim.AdamW(model.parameters(), lr=2e-3)
     data = load_digits()
-    images, targets = torch.tensor(data.images / 16.0, dtype=torch.float32), torch.tensor(data.target)
+    images, targets = (
+        torch.tensor(data.images / 16.0, dtype=torch.float32),
+        torch.tensor(data.target),
+    )
     order = torch.Generator().manual_seed(dist.get_rank())
     losses = []
     for _ in range(steps):

@@ -1,4 +1,5 @@
 """Hugging Face's Trainer: a GPT-2 of two layers, made from its config, on the pixels of scikit-learn's digits as tokens."""
+
 from __future__ import annotations
 
 import argparse
@@ -45,10 +46,30 @@ class Said(Trainer):
 
 def train(steps: int, batch: int) -> list[str]:
     set_seed(0)
-    model = GPT2LMHeadModel(GPT2Config(vocab_size=17, n_positions=64, n_embd=32, n_layer=2, n_head=2, bos_token_id=0, eos_token_id=0))
+    model = GPT2LMHeadModel(
+        GPT2Config(
+            vocab_size=17,
+            n_positions=64,
+            n_embd=32,
+            n_layer=2,
+            n_head=2,
+            bos_token_id=0,
+            eos_token_id=0,
+        )
+    )
     with tempfile.TemporaryDirectory() as folder:
-        arguments = TrainingArguments(folder, use_cpu=True, max_steps=steps, per_device_train_batch_size=batch, learning_rate=2e-3,
-                                      logging_steps=steps, save_strategy="no", report_to="none", disable_tqdm=True, seed=0)
+        arguments = TrainingArguments(
+            folder,
+            use_cpu=True,
+            max_steps=steps,
+            per_device_train_batch_size=batch,
+            learning_rate=2e-3,
+            logging_steps=steps,
+            save_strategy="no",
+            report_to="none",
+            disable_tqdm=True,
+            seed=0,
+        )
         trainer = Said(model=model, args=arguments, train_dataset=Pixels())
         trainer.losses = []
         trainer.train()

@@ -1,4 +1,5 @@
 """Lightning: a `Trainer` that finds its ranks by itself, with a checkpoint and a logged loss, on scikit-learn's digits."""
+
 from __future__ import annotations
 
 import argparse
@@ -27,7 +28,9 @@ class Digits(lightning.LightningModule):
         return loss
 
     def validation_step(self, batch: tuple[torch.Tensor, torch.Tensor], _: int) -> None:
-        self.log("validation", nn.functional.cross_entropy(self.net(batch[0]), batch[1]), sync_dist=True)
+        self.log(
+            "validation", nn.functional.cross_entropy(self.net(batch[0]), batch[1]), sync_dist=True
+        )
 
     def configure_optimizers(self) -> torch.optim.Optimizer:
         return torch.optim.AdamW(self.parameters(), lr=5e-3)
@@ -36,14 +39,30 @@ class Digits(lightning.LightningModule):
 def train(epochs: int, batch: int) -> list[str]:
     lightning.seed_everything(0, workers=True)
     data = load_digits()
-    digits = TensorDataset(torch.tensor(data.data / 16.0, dtype=torch.float32), torch.tensor(data.target))
-    learnt, kept = torch.utils.data.random_split(digits, [1500, len(digits) - 1500], torch.Generator().manual_seed(0))
+    digits = TensorDataset(
+        torch.tensor(data.data / 16.0, dtype=torch.float32), torch.tensor(data.target)
+    )
+    learnt, kept = torch.utils.data.random_split(
+        digits, [1500, len(digits) - 1500], torch.Generator().manual_seed(0)
+    )
     model = Digits()
     with tempfile.TemporaryDirectory() as folder:
-        trainer = lightning.Trainer(accelerator="cpu", devices=int(os.environ["LOCAL_WORLD_SIZE"]), strategy="ddp", max_epochs=epochs,
-                                    deterministic=True, default_root_dir=folder, logger=False, enable_progress_bar=False,
-                                    enable_model_summary=False)
-        trainer.fit(model, DataLoader(learnt, batch_size=batch, shuffle=True), DataLoader(kept, batch_size=batch))
+        trainer = lightning.Trainer(
+            accelerator="cpu",
+            devices=int(os.environ["LOCAL_WORLD_SIZE"]),
+            strategy="ddp",
+            max_epochs=epochs,
+            deterministic=True,
+            default_root_dir=folder,
+            logger=False,
+            enable_progress_bar=False,
+            enable_model_summary=False,
+        )
+        trainer.fit(
+            model,
+            DataLoader(learnt, batch_size=batch, shuffle=True),
+            DataLoader(kept, batch_size=batch),
+        )
     ended = [trainer.callback_metrics[name].item().hex() for name in ("loss", "validation")]
     torch.distributed.destroy_process_group()
     return model.losses + ended

@@ -1,4 +1,5 @@
 """DataLoader with worker processes, that stay or not, forked or spawned; noise of their own shows how they were seeded."""
+
 from __future__ import annotations
 
 import argparse
@@ -19,7 +20,10 @@ class NoisyDigits(Dataset):
 
     def __init__(self) -> None:
         data = load_digits()
-        self.features, self.targets = torch.tensor(data.data / 16.0, dtype=torch.float32), torch.tensor(data.target)
+        self.features, self.targets = (
+            torch.tensor(data.data / 16.0, dtype=torch.float32),
+            torch.tensor(data.target),
+        )
 
     def __len__(self) -> int:
         return len(self.features)
@@ -33,11 +37,20 @@ class NoisyDigits(Dataset):
 def train(epochs: int, batch: int, workers: int, persistent: bool, context: str) -> list[str]:
     dist.init_process_group()
     torch.manual_seed(dist.get_rank())
-    model = DistributedDataParallel(nn.Sequential(nn.Linear(64, 128), nn.ReLU(), nn.Linear(128, 10)))
+    model = DistributedDataParallel(
+        nn.Sequential(nn.Linear(64, 128), nn.ReLU(), nn.Linear(128, 10))
+    )
     optimizer = torch.optim.AdamW(model.parameters(), lr=5e-3)
     data = NoisyDigits()
     sampler: DistributedSampler = DistributedSampler(data, seed=0)
-    loader = DataLoader(data, batch_size=batch, sampler=sampler, num_workers=workers, persistent_workers=persistent, multiprocessing_context=context)
+    loader = DataLoader(
+        data,
+        batch_size=batch,
+        sampler=sampler,
+        num_workers=workers,
+        persistent_workers=persistent,
+        multiprocessing_context=context,
+    )
     losses, seen = [], set()
     for epoch in range(epochs):
         sampler.set_epoch(epoch)

@@ -1,4 +1,5 @@
 """Data-parallel training with mpi4py alone: softmax regression on scikit-learn's digits, gradients averaged by allreduce."""
+
 from __future__ import annotations
 
 import json
@@ -12,8 +13,13 @@ def train(steps: int, batch: int, rate: float) -> list[str]:
     """This rank's losses, each as float.hex."""
     world = MPI.COMM_WORLD
     data = load_digits()
-    features, targets = data.data[world.rank::world.size] / 16.0, data.target[world.rank::world.size]
-    weights = world.bcast(numpy.random.default_rng(0).normal(0, 0.01, (64, 10)) if world.rank == 0 else None)
+    features, targets = (
+        data.data[world.rank :: world.size] / 16.0,
+        data.target[world.rank :: world.size],
+    )
+    weights = world.bcast(
+        numpy.random.default_rng(0).normal(0, 0.01, (64, 10)) if world.rank == 0 else None
+    )
     losses = []
     for step in range(steps):
         rows = numpy.arange(step * batch, (step + 1) * batch) % len(targets)

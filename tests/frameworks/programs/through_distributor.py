@@ -2,6 +2,7 @@
 
 TorchDistributor gives rank 0's output alone, so each rank prints its own.
 """
+
 from __future__ import annotations
 
 import importlib
@@ -20,5 +21,7 @@ def said(program: str, words: list[str]) -> int:
 
 if __name__ == "__main__":
     program, ranks, *words = sys.argv[1:]
-    output = TorchDistributor(num_processes=int(ranks), local_mode=False, use_gpu=False).run(said, program, words)
+    output = TorchDistributor(num_processes=int(ranks), local_mode=False, use_gpu=False).run(
+        said, program, words
+    )
     print("output", output, flush=True)

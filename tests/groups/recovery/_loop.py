@@ -1,4 +1,5 @@
 """What the ranks of these tests do: they wait for each other until some die, and say what they are afterwards."""
+
 from __future__ import annotations
 
 import os
@@ -25,11 +26,24 @@ def who_am_i(attempt: Any) -> dict:
 
     one = torch.ones(1)
     dist.all_reduce(one)
-    said = {(dist.get_rank(), dist.get_world_size()), (int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])),
-            (current().rank, current().world_size), (attempt.rank, attempt.world_size)}
+    said = {
+        (dist.get_rank(), dist.get_world_size()),
+        (int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])),
+        (current().rank, current().world_size),
+        (attempt.rank, attempt.world_size),
+    }
     assert len(said) == 1, said
-    return {"was": current().launch_rank, "is": said.pop(), "sum": int(one), "attempt": attempt.number, "epoch": current().group_epoch,
-            "launch_epoch": current().epoch, "replaces": current().replaces, "aborted": attempt.aborted, "pid": os.getpid()}
+    return {
+        "was": current().launch_rank,
+        "is": said.pop(),
+        "sum": int(one),
+        "attempt": attempt.number,
+        "epoch": current().group_epoch,
+        "launch_epoch": current().epoch,
+        "replaces": current().replaces,
+        "aborted": attempt.aborted,
+        "pid": os.getpid(),
+    }
 
 
 def die(signal: int = 9) -> None:

@@ -2,6 +2,7 @@
 
 Method: ranks of Gloo, of which one stops itself, or is busy, once all have met; what the caller sees, and what is left, is read.
 """
+
 from __future__ import annotations
 
 import os
@@ -34,8 +35,13 @@ def busy_here(folder: str) -> None:
         sum(range(1000))
 
 
-@pytest.mark.parametrize(("keep", "backend"), [(stop_here, "gloo"), (busy_here, "gloo"), (stop_here, "troupe"), (busy_here, "troupe")])
-def test_a_rank_that_keeps_others_waiting_is_named_and_killed(idle: Home, tmp_path: Path, keep: Any, backend: str) -> None:
+@pytest.mark.parametrize(
+    ("keep", "backend"),
+    [(stop_here, "gloo"), (busy_here, "gloo"), (stop_here, "troupe"), (busy_here, "troupe")],
+)
+def test_a_rank_that_keeps_others_waiting_is_named_and_killed(
+    idle: Home, tmp_path: Path, keep: Any, backend: str
+) -> None:
     @distributed(processes=3, remote=True, hang_timeout=HANG_S)
     def job(folder: str, keep: Any) -> None:
         import torch
@@ -51,7 +57,9 @@ def test_a_rank_that_keeps_others_waiting_is_named_and_killed(idle: Home, tmp_pa
         job.submit(str(tmp_path), keep).result(LIMIT_S)
     words = str(failed.value)
     assert (failed.value.rank, failed.value.host, failed.value.signal) == (1, "one", 9), words
-    assert "rank 1 hung on one" in words and "hung: it has kept ranks 0, 2 waiting for " in words, words
+    assert "rank 1 hung on one" in words and "hung: it has kept ranks 0, 2 waiting for " in words, (
+        words
+    )
     assert "(all_reduce) of process group 0, over hang_timeout=8 s" in words, words
     if keep is busy_here:
         assert "sum(range(1000))" in words, "where it was"
@@ -78,7 +86,10 @@ def test_a_rank_may_wait_in_a_thread_beside_its_main_one(idle: Home, tmp_path: P
         thread.start()
         thread.join()
 
-    with pytest.raises(exceptions.LaunchError, match=r"hung: it has kept ranks 0, 2 waiting for [^ ]+ s in operation [0-9]+ \(all_reduce\)") as failed:
+    with pytest.raises(
+        exceptions.LaunchError,
+        match=r"hung: it has kept ranks 0, 2 waiting for [^ ]+ s in operation [0-9]+ \(all_reduce\)",
+    ) as failed:
         job.submit(str(tmp_path)).result(LIMIT_S)
     assert failed.value.rank == 1
 
@@ -102,17 +113,25 @@ def test_it_is_a_death_as_any_other(idle: Home, tmp_path: Path, policy: str) -> 
 
     results = job.submit(str(tmp_path)).result(LIMIT_S)
     ends = [results[rank]["aborted"] for rank in (0, 2)]
-    assert [(each.op, each.first_late_rank) for each in ends] == [("all_reduce", 1)] * 2 and ends[0].seq == ends[1].seq > 1
+    assert [(each.op, each.first_late_rank) for each in ends] == [("all_reduce", 1)] * 2 and ends[
+        0
+    ].seq == ends[1].seq > 1
     if policy == "replace":
-        assert [each["is"] for each in results] == [(0, 3), (1, 3), (2, 3)] and results[1]["replaces"]
+        assert [each["is"] for each in results] == [(0, 3), (1, 3), (2, 3)] and results[1][
+            "replaces"
+        ]
         assert results[0]["aborted"].dead[1]["cause"].startswith("hung: ")
         return
-    assert isinstance(results[1], train.RankLost) and results[1].cause.startswith("hung: it has kept ranks 0, 2 waiting"), results[1]
+    assert isinstance(results[1], train.RankLost) and results[1].cause.startswith(
+        "hung: it has kept ranks 0, 2 waiting"
+    ), results[1]
     assert results[1].exit_code == 137
     assert [results[rank]["is"] for rank in (0, 2)] == [(0, 2), (1, 2)]
 
 
-def test_in_the_smaller_group_it_is_named_by_its_rank_in_the_launch(idle: Home, tmp_path: Path) -> None:
+def test_in_the_smaller_group_it_is_named_by_its_rank_in_the_launch(
+    idle: Home, tmp_path: Path
+) -> None:
     @distributed(processes=4, remote=True, hang_timeout=HANG_S, on_rank_death="shrink")
     def job(folder: str) -> int:
         import torch
@@ -137,7 +156,12 @@ def test_in_the_smaller_group_it_is_named_by_its_rank_in_the_launch(idle: Home, 
 
 
 def test_one_that_is_only_slow_is_warned_of_and_the_launch_succeeds(idle: Home) -> None:
-    @distributed(processes=3, remote=True, runtime_env={"env_vars": {"TROUPE_LATE_RANK_S": "2"}}, hang_timeout=150)
+    @distributed(
+        processes=3,
+        remote=True,
+        runtime_env={"env_vars": {"TROUPE_LATE_RANK_S": "2"}},
+        hang_timeout=150,
+    )
     def job() -> int:
         import threading
 
@@ -155,10 +179,15 @@ def test_one_that_is_only_slow_is_warned_of_and_the_launch_succeeds(idle: Home) 
     handle = job.submit()
     assert handle.result(LIMIT_S) == [3, 3, 3]
     said = "\n".join(line for rank in range(3) for line in handle.logs(rank))
-    assert "rank 0 has not come to operation" in said and "Who keeps others waiting for 150 s is ended (hang_timeout)" in said, said
+    assert (
+        "rank 0 has not come to operation" in said
+        and "Who keeps others waiting for 150 s is ended (hang_timeout)" in said
+    ), said
 
 
-def test_a_rank_that_waits_for_another_in_a_group_of_theirs_is_not_ended(idle: Home, tmp_path: Path) -> None:
+def test_a_rank_that_waits_for_another_in_a_group_of_theirs_is_not_ended(
+    idle: Home, tmp_path: Path
+) -> None:
     @distributed(processes=3, remote=True, hang_timeout=HANG_S)
     def job(folder: str) -> None:
         import torch
@@ -180,9 +209,22 @@ def test_a_rank_that_waits_for_another_in_a_group_of_theirs_is_not_ended(idle: H
 
 def test_of_a_script_too(idle: Home, tmp_path: Path) -> None:
     script = tmp_path / "hangs.py"
-    script.write_text("import os, signal\nimport torch\nimport torch.distributed as dist\ndist.init_process_group('gloo')\ndist.barrier()\n"
-                      "if dist.get_rank() == 1:\n    os.kill(os.getpid(), signal.SIGSTOP)\ndist.all_reduce(torch.ones(1))\n")
-    done = idle.run("submit", "--ranks", "2", "--cpus-per-rank", "0", "--hang-timeout", "6", str(script), timeout=LIMIT_S, ok=False)
+    script.write_text(
+        "import os, signal\nimport torch\nimport torch.distributed as dist\ndist.init_process_group('gloo')\ndist.barrier()\n"
+        "if dist.get_rank() == 1:\n    os.kill(os.getpid(), signal.SIGSTOP)\ndist.all_reduce(torch.ones(1))\n"
+    )
+    done = idle.run(
+        "submit",
+        "--ranks",
+        "2",
+        "--cpus-per-rank",
+        "0",
+        "--hang-timeout",
+        "6",
+        str(script),
+        timeout=LIMIT_S,
+        ok=False,
+    )
     assert done.returncode == 137 and "rank 1 hung on one" in done.stderr, done.stdout + done.stderr
 
 

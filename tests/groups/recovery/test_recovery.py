@@ -3,6 +3,7 @@
 Method: ranks of Gloo in a loop of all-reduces; one is killed by its own hand once all are in the loop, so that the others wait for it, and those
 that are no neighbours of it in the ring would wait half an hour. What each rank then is, by torch, by its environment and by Troupe, is its result.
 """
+
 from __future__ import annotations
 
 import os
@@ -39,16 +40,28 @@ def test_the_others_go_on_in_a_smaller_group(idle: Home, victim: int) -> None:
     results = job.submit(victim).result(LIMIT_S)
     lost = results.pop(victim)
     assert isinstance(lost, train.RankLost), results
-    assert (lost.rank, lost.exit_code, lost.host) == (victim, 137, "one") and "SIGKILL" in lost.cause
+    assert (lost.rank, lost.exit_code, lost.host) == (
+        victim,
+        137,
+        "one",
+    ) and "SIGKILL" in lost.cause
     assert [each["is"] for each in results] == [(0, 3), (1, 3), (2, 3)], "dense, in the old order"
     assert [each["was"] for each in results] == [rank for rank in range(4) if rank != victim]
     for each in results:
         assert (each["sum"], each["attempt"], each["epoch"], each["launch_epoch"]) == (3, 2, 2, 1)
         aborted = each["aborted"]
         assert isinstance(aborted, train.GroupAborted) and isinstance(aborted, RuntimeError)
-        assert aborted.op == "all_reduce" and aborted.epoch == 1 and aborted.seq > 0 and aborted.first_late_rank is None
+        assert (
+            aborted.op == "all_reduce"
+            and aborted.epoch == 1
+            and aborted.seq > 0
+            and aborted.first_late_rank is None
+        )
         assert aborted.dead[victim]["exit_code"] == 137 and aborted.dead[victim]["signal"] == 9
-        assert re.match(f"the group of job, epoch 1, was aborted in all_reduce \\(operation \\d+\\): rank {victim} .*SIGKILL", str(aborted)), aborted
+        assert re.match(
+            f"the group of job, epoch 1, was aborted in all_reduce \\(operation \\d+\\): rank {victim} .*SIGKILL",
+            str(aborted),
+        ), aborted
 
 
 def test_a_death_while_the_group_is_formed_anew_is_the_next_epoch(idle: Home) -> None:
@@ -78,7 +91,9 @@ def test_a_death_while_the_group_is_formed_anew_is_the_next_epoch(idle: Home) ->
 
 @pytest.mark.parametrize("by_hand", [False, True])
 @pytest.mark.parametrize("when", ["the others wait for it", "the others have been told"])
-def test_a_rank_that_dies_before_the_group_was_ever_formed(idle: Home, tmp_path: Path, when: str, by_hand: bool) -> None:
+def test_a_rank_that_dies_before_the_group_was_ever_formed(
+    idle: Home, tmp_path: Path, when: str, by_hand: bool
+) -> None:
     @distributed(processes=3, remote=True, on_rank_death="shrink")
     def job(folder: str, when: str, by_hand: bool) -> tuple:
         import time
@@ -97,7 +112,9 @@ def test_a_rank_that_dies_before_the_group_was_ever_formed(idle: Home, tmp_path:
                 until(Path(folder, str(rank)), True)
             die()
         waits = when == "the others wait for it"
-        if waits:  # this one, and then the victim, which dies once the store is waited at or just before
+        if (
+            waits
+        ):  # this one, and then the victim, which dies once the store is waited at or just before
             Path(folder, str(current().launch_rank)).touch()
         else:
             from troupe._process import group_epochs
@@ -219,7 +236,10 @@ def test_who_does_not_come_is_named_and_is_a_death(idle: Home, tmp_path: Path) -
 
     results = job.submit(str(tmp_path)).result(LIMIT_S)
     assert results[0]["is"] == (0, 1)
-    assert "did not come to the re-form of the ranks' group (epoch 2) within 30 s of another rank's death" in results[1].cause
+    assert (
+        "did not come to the re-form of the ranks' group (epoch 2) within 30 s of another rank's death"
+        in results[1].cause
+    )
     pid = int((tmp_path / "pid").read_text())
     eventually(lambda: not running(pid), what="the end of the rank that did not come")
 
@@ -240,10 +260,17 @@ def test_reform_by_hand(idle: Home) -> None:
             place = train.reform("gloo")
         one = torch.ones(1)
         dist.all_reduce(one)
-        return (*place, int(one), (place.rank, place.world_size) == (dist.get_rank(), dist.get_world_size()))
+        return (
+            *place,
+            int(one),
+            (place.rank, place.world_size) == (dist.get_rank(), dist.get_world_size()),
+        )
 
     results = job.submit().result(LIMIT_S)
-    assert isinstance(results[0], train.RankLost) and results[1:] == [(0, 2, 2, True), (1, 2, 2, True)]
+    assert isinstance(results[0], train.RankLost) and results[1:] == [
+        (0, 2, 2, True),
+        (1, 2, 2, True),
+    ]
 
 
 def test_who_has_returned_is_not_waited_for(idle: Home) -> None:
@@ -276,12 +303,25 @@ def test_a_script_recovers_too(idle: Home, tmp_path: Path) -> None:
         "        dist.barrier()\n"
         "        if attempt.number == 1 and attempt.rank == 1:\n            os.kill(os.getpid(), 9)\n"
         "        while attempt.number == 1:\n            dist.all_reduce(torch.ones(1))\n"
-        "        print('size', dist.get_world_size(), flush=True)\n")
+        "        print('size', dist.get_world_size(), flush=True)\n"
+    )
     handle = submit_command([str(script)], processes=3, remote=True, on_rank_death="shrink")
     results = handle.result(LIMIT_S)
     assert isinstance(results[1], train.RankLost) and results[0] is results[2] is None
     assert "size 2" in "\n".join(handle.logs(0))
-    done = idle.run("submit", "--ranks", "3", "--cpus-per-rank", "0", "--on-rank-death", "shrink", "--min-processes", "2", str(script), timeout=LIMIT_S)
+    done = idle.run(
+        "submit",
+        "--ranks",
+        "3",
+        "--cpus-per-rank",
+        "0",
+        "--on-rank-death",
+        "shrink",
+        "--min-processes",
+        "2",
+        str(script),
+        timeout=LIMIT_S,
+    )
     assert done.stdout.count("size 2") == 2, done.stdout + done.stderr
 
 
@@ -293,22 +333,49 @@ def test_a_plain_call_has_one_attempt() -> None:
         seen = []
         for attempt in train.attempts("gloo"):
             with attempt:
-                seen.append((attempt.number, attempt.rank, attempt.world_size, dist.get_world_size(), attempt.aborted))
+                seen.append(
+                    (
+                        attempt.number,
+                        attempt.rank,
+                        attempt.world_size,
+                        dist.get_world_size(),
+                        attempt.aborted,
+                    )
+                )
         dist.destroy_process_group()
         return seen
 
     assert job() == [(1, 0, 1, 1, None)]
 
 
-@pytest.mark.parametrize(("options", "kind", "words"), [
-    ({"on_rank_death": "grow"}, ValueError, "'fail' .*'shrink' .*'replace' "),
-    ({"on_rank_death": "replace", "min_processes": 4}, ValueError, "min_processes must be 1 to 3, .*not 4"),
-    ({"min_processes": 2}, TypeError, "min_processes= goes with on_rank_death="),
-    ({"on_rank_death": "shrink", "min_processes": 4}, ValueError, "min_processes must be 1 to 3, .*not 4"),
-    ({"on_rank_death": "shrink", "min_processes": 0}, TypeError, "min_processes must be a whole number of at least 1"),
-    ({"on_rank_death": "shrink", "reform_timeout": 0}, ValueError, "reform_timeout must be more than 0"),
-    ({"on_rank_death": "shrink", "processes": 1}, ValueError, "needs at least 2 ranks"),
-])
+@pytest.mark.parametrize(
+    ("options", "kind", "words"),
+    [
+        ({"on_rank_death": "grow"}, ValueError, "'fail' .*'shrink' .*'replace' "),
+        (
+            {"on_rank_death": "replace", "min_processes": 4},
+            ValueError,
+            "min_processes must be 1 to 3, .*not 4",
+        ),
+        ({"min_processes": 2}, TypeError, "min_processes= goes with on_rank_death="),
+        (
+            {"on_rank_death": "shrink", "min_processes": 4},
+            ValueError,
+            "min_processes must be 1 to 3, .*not 4",
+        ),
+        (
+            {"on_rank_death": "shrink", "min_processes": 0},
+            TypeError,
+            "min_processes must be a whole number of at least 1",
+        ),
+        (
+            {"on_rank_death": "shrink", "reform_timeout": 0},
+            ValueError,
+            "reform_timeout must be more than 0",
+        ),
+        ({"on_rank_death": "shrink", "processes": 1}, ValueError, "needs at least 2 ranks"),
+    ],
+)
 def test_what_cannot_be_meant_is_refused(options: dict, kind: type[Exception], words: str) -> None:
     with pytest.raises(kind, match=words):
         distributed(**{"processes": 4, **options})(print)

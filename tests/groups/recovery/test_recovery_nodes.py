@@ -2,6 +2,7 @@
 
 Method: two nodes with two ranks each, in a loop of all-reduces; a worker, or the head and then a rank, is killed from outside once all are in it.
 """
+
 from __future__ import annotations
 
 import os
@@ -35,14 +36,22 @@ def loop(folder: str) -> tuple:
                 os.rename(f"{folder}/{attempt.rank}.new", f"{folder}/{attempt.rank}.pid")
                 while True:
                     dist.all_reduce(torch.ones(1))
-            result = (current().launch_rank, attempt.rank, attempt.world_size, int(one), current().epoch)
+            result = (
+                current().launch_rank,
+                attempt.rank,
+                attempt.world_size,
+                int(one),
+                current().epoch,
+            )
     return result
 
 
 def in_the_loop(folder: Path) -> list[int]:
     """The ranks' processes, once all are there."""
     files = [folder / f"{rank}.pid" for rank in range(4)]
-    eventually(lambda: all(each.exists() for each in files), timeout=LIMIT_S, what="the loop of all ranks")
+    eventually(
+        lambda: all(each.exists() for each in files), timeout=LIMIT_S, what="the loop of all ranks"
+    )
     return [int(each.read_text()) for each in files]
 
 
@@ -51,7 +60,17 @@ def test_a_node_is_lost_with_its_ranks(home: Home, tmp_path: Path, lost_node_ran
     head = home.json("start", "--head", "--no-worker", "--port", "0")
     workers = {}
     for name in ("a", "b"):
-        workers[name] = home.json("start", "--address", head["address"], "--token-file", home.token(), "--node-name", name, "--num-cpus", "2")["pid"]
+        workers[name] = home.json(
+            "start",
+            "--address",
+            head["address"],
+            "--token-file",
+            home.token(),
+            "--node-name",
+            name,
+            "--num-cpus",
+            "2",
+        )["pid"]
     troupe.init(head["address"])
     handle = loop.submit(str(tmp_path))
     in_the_loop(tmp_path)
@@ -61,7 +80,9 @@ def test_a_node_is_lost_with_its_ranks(home: Home, tmp_path: Path, lost_node_ran
     assert len(lost) == 2
     os.kill(workers[names[lost_node_rank]], signal.SIGKILL)
     results = handle.result(LIMIT_S)
-    assert {rank for rank, each in enumerate(results) if isinstance(each, train.RankLost)} == lost, results
+    assert {
+        rank for rank, each in enumerate(results) if isinstance(each, train.RankLost)
+    } == lost, results
     left = sorted(set(range(4)) - lost)
     assert [results[rank] for rank in left] == [(left[0], 0, 2, 2, 1), (left[1], 1, 2, 2, 1)]
     assert all("its worker ended" in results[rank].cause for rank in lost)
@@ -78,4 +99,8 @@ def test_the_head_is_away_when_a_rank_dies(home: Home, tmp_path: Path) -> None:
     home.json("start", "--head", "--no-worker")
     results = handle.result(LIMIT_S)
     assert isinstance(results[1], train.RankLost)
-    assert [results[rank] for rank in (0, 2, 3)] == [(0, 0, 3, 3, 1), (2, 1, 3, 3, 1), (3, 2, 3, 3, 1)]
+    assert [results[rank] for rank in (0, 2, 3)] == [
+        (0, 0, 3, 3, 1),
+        (2, 1, 3, 3, 1),
+        (3, 2, 3, 3, 1),
+    ]

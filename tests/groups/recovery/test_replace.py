@@ -2,6 +2,7 @@
 
 Method: ranks of Gloo in a loop of all-reduces; some are killed by their own hand, and what each rank then is, the new one too, is its result.
 """
+
 from __future__ import annotations
 
 import os
@@ -65,7 +66,9 @@ def test_two_at_once_and_the_replacement_too(idle: Home) -> None:
 
     results = job.submit().result(LIMIT_S)
     assert [each["is"] for each in results] == [(rank, 4) for rank in range(4)]
-    assert {each["epoch"] for each in results} == {4} and [each["replaces"] for each in results] == [False, True, False, True]
+    assert {each["epoch"] for each in results} == {4} and [
+        each["replaces"] for each in results
+    ] == [False, True, False, True]
 
 
 def test_a_death_while_the_group_is_formed_anew(idle: Home) -> None:
@@ -88,7 +91,9 @@ def test_a_death_while_the_group_is_formed_anew(idle: Home) -> None:
         return result
 
     results = job.submit().result(LIMIT_S)
-    assert [each["replaces"] for each in results] == [False, True, True] and {each["epoch"] for each in results} == {3}
+    assert [each["replaces"] for each in results] == [False, True, True] and {
+        each["epoch"] for each in results
+    } == {3}
 
 
 def test_a_crash_loop_ends_the_launch_and_says_so(idle: Home) -> None:
@@ -108,7 +113,10 @@ def test_a_crash_loop_ends_the_launch_and_says_so(idle: Home) -> None:
     with pytest.raises(exceptions.LaunchError) as failed:
         job.submit().result(LIMIT_S)
     assert (failed.value.rank, failed.value.signal) == (2, 6)
-    assert "it is the 3rd process in a row in this rank's place that died before it was in a group" in str(failed.value)
+    assert (
+        "it is the 3rd process in a row in this rank's place that died before it was in a group"
+        in str(failed.value)
+    )
 
 
 def test_what_a_replacement_raises_is_a_failure(idle: Home) -> None:
@@ -217,15 +225,33 @@ def test_a_script_goes_on_too(idle: Home, tmp_path: Path) -> None:
         "        dist.barrier()\n"
         "        if current().group_epoch == 1 and attempt.rank == 1:\n            os.kill(os.getpid(), 9)\n"
         "        while current().group_epoch == 1:\n            dist.all_reduce(torch.ones(1))\n"
-        "        print('size', dist.get_world_size(), current().replaces, flush=True)\n")
-    results = submit_command([str(script)], processes=3, remote=True, on_rank_death="replace").result(LIMIT_S)
+        "        print('size', dist.get_world_size(), current().replaces, flush=True)\n"
+    )
+    results = submit_command(
+        [str(script)], processes=3, remote=True, on_rank_death="replace"
+    ).result(LIMIT_S)
     assert results == [None, None, None]
-    done = idle.run("submit", "--ranks", "3", "--cpus-per-rank", "0", "--on-rank-death", "replace", "--reform-timeout", "100", str(script), timeout=LIMIT_S)
-    assert done.stdout.count("size 3 False") == 2 and done.stdout.count("size 3 True") == 1, done.stdout + done.stderr
+    done = idle.run(
+        "submit",
+        "--ranks",
+        "3",
+        "--cpus-per-rank",
+        "0",
+        "--on-rank-death",
+        "replace",
+        "--reform-timeout",
+        "100",
+        str(script),
+        timeout=LIMIT_S,
+    )
+    assert done.stdout.count("size 3 False") == 2 and done.stdout.count("size 3 True") == 1, (
+        done.stdout + done.stderr
+    )
 
 
 def test_groups_of_the_programs_own_are_named_alike(idle: Home) -> None:
     """A new rank has made and destroyed no groups before, of which torch keeps count; and groups by a hash of their ranks count apart."""
+
     @distributed(processes=3, remote=True, on_rank_death="replace")
     def job() -> int:
         import torch
@@ -247,7 +273,9 @@ def test_groups_of_the_programs_own_are_named_alike(idle: Home) -> None:
                 one = torch.ones(1)
                 dist.all_reduce(one, group=dist.new_group([0, 1, 2]))
                 if attempt.rank < 2:
-                    dist.all_reduce(one, group=dist.new_group([0, 1], use_local_synchronization=True))
+                    dist.all_reduce(
+                        one, group=dist.new_group([0, 1], use_local_synchronization=True)
+                    )
                 result = int(one)
         return result
 
@@ -282,7 +310,10 @@ def test_reform_by_hand(idle: Home) -> None:
 
     first, *others = job.submit().result(LIMIT_S)
     assert first[:3] == (0, 3, 3) and others == [(1, 3, 3, ""), (2, 3, 3, "")]
-    assert "this process has taken the place of a rank that died" in first[3] and "troupe.train.reform()" in first[3], first[3]
+    assert (
+        "this process has taken the place of a rank that died" in first[3]
+        and "troupe.train.reform()" in first[3]
+    ), first[3]
 
 
 def test_ctrl_c_in_the_middle(idle: Home, tmp_path: Path) -> None:

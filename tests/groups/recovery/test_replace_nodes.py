@@ -2,6 +2,7 @@
 
 Method: two or three nodes; ranks in a loop of all-reduces; a worker, or the head and then a rank, is killed from outside once all are in it.
 """
+
 from __future__ import annotations
 
 import os
@@ -38,7 +39,15 @@ def job(**options: Any) -> Any:
                     os.rename(f"{folder}/{attempt.rank}.new", f"{folder}/{attempt.rank}.pid")
                     while True:
                         dist.all_reduce(torch.ones(1))
-                result = (attempt.rank, attempt.world_size, int(one), current().epoch, current().node_name, current().local_rank, current().replaces)
+                result = (
+                    attempt.rank,
+                    attempt.world_size,
+                    int(one),
+                    current().epoch,
+                    current().node_name,
+                    current().local_rank,
+                    current().replaces,
+                )
         return result
 
     return loop
@@ -47,7 +56,9 @@ def job(**options: Any) -> Any:
 def in_the_loop(folder: Path, ranks: int) -> list[int]:
     """The ranks' processes, once all are there."""
     files = [folder / f"{rank}.pid" for rank in range(ranks)]
-    eventually(lambda: all(each.exists() for each in files), timeout=LIMIT_S, what="the loop of all ranks")
+    eventually(
+        lambda: all(each.exists() for each in files), timeout=LIMIT_S, what="the loop of all ranks"
+    )
     return [int(each.read_text()) for each in files]
 
 
@@ -63,8 +74,17 @@ class Nodes:
         troupe.init(self.head["address"])
 
     def join(self, name: str, cpus: int) -> None:
-        self.pids[name] = self.home.json("start", "--address", self.head["address"], "--token-file", self.home.token(), "--node-name", name,
-                                         "--num-cpus", str(cpus))["pid"]
+        self.pids[name] = self.home.json(
+            "start",
+            "--address",
+            self.head["address"],
+            "--token-file",
+            self.home.token(),
+            "--node-name",
+            name,
+            "--num-cpus",
+            str(cpus),
+        )["pid"]
 
     def lose(self, handle: Any, node_rank: int) -> tuple[str, set[int]]:
         """Kills that node of the launch; its name, and its ranks."""
@@ -110,13 +130,19 @@ def test_a_node_that_joins_in_time_is_room(home: Home, tmp_path: Path) -> None:
     handle = job(processes=4).submit(str(tmp_path))
     in_the_loop(tmp_path, 4)
     _, lost = nodes.lose(handle, 1)
-    eventually(lambda: all(handle.status()["rank_infos"][rank]["outcome"] == "failed" for rank in lost), timeout=LIMIT_S, what="the loss of the node")
+    eventually(
+        lambda: all(handle.status()["rank_infos"][rank]["outcome"] == "failed" for rank in lost),
+        timeout=LIMIT_S,
+        what="the loss of the node",
+    )
     nodes.join("c", 2)
     results = handle.result(LIMIT_S)
     assert {results[rank][4] for rank in lost} == {"c"}
 
 
-def test_without_room_the_launch_fails_and_says_what_was_missing(home: Home, tmp_path: Path) -> None:
+def test_without_room_the_launch_fails_and_says_what_was_missing(
+    home: Home, tmp_path: Path
+) -> None:
     nodes = Nodes(home, a=2, b=2)
     handle = job(processes=4, reform_timeout=10).submit(str(tmp_path))
     in_the_loop(tmp_path, 4)
@@ -124,7 +150,10 @@ def test_without_room_the_launch_fails_and_says_what_was_missing(home: Home, tmp
     with pytest.raises(exceptions.NodeDiedError) as failed:
         handle.result(LIMIT_S)
     assert failed.value.rank in lost
-    assert "no other process could take its place within 10 s (reform_timeout): its node is lost, and elsewhere it waited for " in str(failed.value)
+    assert (
+        "no other process could take its place within 10 s (reform_timeout): its node is lost, and elsewhere it waited for "
+        in str(failed.value)
+    )
     assert "CPU" in str(failed.value)
 
 

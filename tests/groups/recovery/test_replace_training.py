@@ -3,6 +3,7 @@
 Method: three ranks of Gloo train a small network, with a checkpoint after each epoch; once undisturbed, once with a rank that is killed
 within an epoch. Ranks, data and steps of an epoch are the same with the replacement, so the parameters at the end are too.
 """
+
 from __future__ import annotations
 
 import os
@@ -30,7 +31,9 @@ def learn(folder: str, victim: int | None) -> dict[str, Any]:
     for attempt in train.attempts("gloo"):
         with attempt:
             torch.manual_seed(0)
-            net = torch.nn.Sequential(torch.nn.Linear(8, 16), torch.nn.Tanh(), torch.nn.Linear(16, 1))
+            net = torch.nn.Sequential(
+                torch.nn.Linear(8, 16), torch.nn.Tanh(), torch.nn.Linear(16, 1)
+            )
             optimizer = torch.optim.AdamW(net.parameters(), lr=1e-2)
             begin = 0
             if saved.exists():
@@ -50,10 +53,23 @@ def learn(folder: str, victim: int | None) -> dict[str, Any]:
                     loss.backward()
                     optimizer.step()
                 if attempt.rank == 0:
-                    torch.save({"epoch": epoch, "net": net.state_dict(), "optimizer": optimizer.state_dict()}, f"{saved}.new")
+                    torch.save(
+                        {
+                            "epoch": epoch,
+                            "net": net.state_dict(),
+                            "optimizer": optimizer.state_dict(),
+                        },
+                        f"{saved}.new",
+                    )
                     os.replace(f"{saved}.new", saved)
-            result = {"parameters": torch.cat([each.detach().flatten() for each in net.parameters()]).tolist(), "loss": float(loss),
-                      "began": begin, "of": attempt.world_size}
+            result = {
+                "parameters": torch.cat(
+                    [each.detach().flatten() for each in net.parameters()]
+                ).tolist(),
+                "loss": float(loss),
+                "began": begin,
+                "of": attempt.world_size,
+            }
     return result
 
 

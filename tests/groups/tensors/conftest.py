@@ -1,4 +1,5 @@
 """The fixtures of tests/e2e, for tensors that stay in their actors."""
+
 from __future__ import annotations
 
 from typing import Any

@@ -1,4 +1,5 @@
 """Actors whose methods leave their tensors where they are, and who takes them."""
+
 from __future__ import annotations
 
 import dataclasses
@@ -48,7 +49,16 @@ class Maker:
     @troupe.method(tensor_transport="auto")
     def tree(self, size: int) -> Any:
         tensor = torch.arange(float(size))
-        return Batch("a", tensor, {"same": tensor, "list": (torch.nn.Parameter(torch.ones(2, 2)), 3), "part": tensor[1:4], "text": "x"})
+        return Batch(
+            "a",
+            tensor,
+            {
+                "same": tensor,
+                "list": (torch.nn.Parameter(torch.ones(2, 2)), 3),
+                "part": tensor[1:4],
+                "text": "x",
+            },
+        )
 
     @troupe.method(tensor_transport="auto")
     def give(self, value: Any) -> Any:
@@ -130,4 +140,7 @@ class Later:
 
 def let_go(made: Any) -> None:
     """Waits until the actor keeps nothing."""
-    eventually(lambda: troupe.get(made.kept.remote(), timeout=LIMIT_S) == (0, 0), what="the end of all that the actor keeps")
+    eventually(
+        lambda: troupe.get(made.kept.remote(), timeout=LIMIT_S) == (0, 0),
+        what="the end of all that the actor keeps",
+    )

@@ -2,6 +2,7 @@
 
 Method: processes are killed; what others get, and what is still held, is asked of those that live.
 """
+
 from __future__ import annotations
 
 import os
@@ -73,10 +74,15 @@ def test_who_takes_them_ends_in_the_middle(two: Any) -> None:
     assert float(troupe.get(ref, timeout=LIMIT_S).sum()) == LARGE
     del ref, taking
     let_go(one)
-    eventually(lambda: troupe.get(one.figures.remote(), timeout=LIMIT_S)["pool_in_use"] == 0, what="the end of copies")
+    eventually(
+        lambda: troupe.get(one.figures.remote(), timeout=LIMIT_S)["pool_in_use"] == 0,
+        what="the end of copies",
+    )
 
 
-def test_an_actor_that_nobody_has_a_handle_of_ends_when_its_tensors_are_not_wanted_any_more(idle: Home) -> None:
+def test_an_actor_that_nobody_has_a_handle_of_ends_when_its_tensors_are_not_wanted_any_more(
+    idle: Home,
+) -> None:
     maker = troupe.remote(Maker).remote()
     pid = troupe.get(maker.pid.remote(), timeout=LIMIT_S)
     ref = maker.make.remote(LARGE)
@@ -96,7 +102,10 @@ def test_an_owner_that_does_not_answer_is_named(two: Any, monkeypatch: pytest.Mo
     monkeypatch.setattr(fetch, "LEAST_S", 0.2)
     stand_still(pid)
     try:
-        with pytest.raises(exceptions.ObjectFetchTimedOutError, match=rf"pid {pid} returned .* did not come within 0 s, counted from"):
+        with pytest.raises(
+            exceptions.ObjectFetchTimedOutError,
+            match=rf"pid {pid} returned .* did not come within 0 s, counted from",
+        ):
             troupe.get(ref, timeout=LIMIT_S)
     finally:
         os.kill(pid, signal.SIGCONT)
@@ -105,7 +114,9 @@ def test_an_owner_that_does_not_answer_is_named(two: Any, monkeypatch: pytest.Mo
 
 
 def test_no_more_is_kept_than_may_be(idle: Home) -> None:
-    maker = troupe.remote(runtime_env={"env_vars": {"TROUPE_OBJECT_STORE_MEMORY": "10000000"}})(Maker).remote()
+    maker = troupe.remote(runtime_env={"env_vars": {"TROUPE_OBJECT_STORE_MEMORY": "10000000"}})(
+        Maker
+    ).remote()
     ref = maker.make.remote(2_000_000)
     troupe.wait([ref], timeout=LIMIT_S)
     text = r"make\(\) returned tensors of 4,000,000 bytes .* which keeps 1 values with 8,000,000 bytes already; at most 65,536 and 10,000,000"

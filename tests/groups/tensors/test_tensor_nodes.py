@@ -2,6 +2,7 @@
 
 Method: two workers that are as two hosts; the one that the owner is on is killed.
 """
+
 from __future__ import annotations
 
 import os
@@ -26,12 +27,29 @@ cloudpickle.register_pickle_by_value(makers)
 
 def test_tensors_are_lost_with_their_node(home: Home) -> None:
     head = home.json("start", "--head", "--no-worker", "--port", "0")
-    pids = {name: home.json("start", "--address", head["address"], "--token-file", home.token(), "--node-name", name, "--num-cpus", "2",
-                            "--force-tcp")["pid"] for name in ("a", "b")}
+    pids = {
+        name: home.json(
+            "start",
+            "--address",
+            head["address"],
+            "--token-file",
+            home.token(),
+            "--node-name",
+            name,
+            "--num-cpus",
+            "2",
+            "--force-tcp",
+        )["pid"]
+        for name in ("a", "b")
+    }
     troupe.init(head["address"])
     ids = {node["NodeName"]: node["NodeID"] for node in troupe.nodes()}
-    owner, other = (troupe.remote(Maker).options(scheduling_strategy=NodeAffinitySchedulingStrategy(ids[name], soft=False)).remote()
-                    for name in ("a", "b"))
+    owner, other = (
+        troupe.remote(Maker)
+        .options(scheduling_strategy=NodeAffinitySchedulingStrategy(ids[name], soft=False))
+        .remote()
+        for name in ("a", "b")
+    )
     ref, taken = owner.make.remote(5), owner.make.remote(6)
     assert troupe.get(other.total.remote(taken), timeout=LIMIT_S) == 6
     troupe.wait([ref], timeout=LIMIT_S)

@@ -3,6 +3,7 @@
 Method: two workers of this machine that are as two hosts (--force-tcp), actors pinned to them, this process as the driver, which is on
 none of them.
 """
+
 from __future__ import annotations
 
 import os
@@ -24,14 +25,20 @@ torch = pytest.importorskip("torch")
 import makers
 from makers import LIMIT_S, Maker, let_go
 
-cloudpickle.register_pickle_by_value(sys.modules[__name__])  # another host would not have these files
+cloudpickle.register_pickle_by_value(
+    sys.modules[__name__]
+)  # another host would not have these files
 cloudpickle.register_pickle_by_value(makers)
 
 LARGE = 4_000_000
 
 
 def on(node: str, **options: Any) -> Any:
-    made = troupe.remote(Maker).options(scheduling_strategy=NodeAffinitySchedulingStrategy(node, soft=False), **options).remote()
+    made = (
+        troupe.remote(Maker)
+        .options(scheduling_strategy=NodeAffinitySchedulingStrategy(node, soft=False), **options)
+        .remote()
+    )
     troupe.get(made.pid.remote(), timeout=LIMIT_S)
     return made
 
@@ -79,7 +86,10 @@ def test_they_are_lost_with_their_owner(hosts: dict[str, str]) -> None:
     troupe.wait([ref], timeout=LIMIT_S)
     pid = troupe.get(one.pid.remote(), timeout=LIMIT_S)
     os.kill(pid, signal.SIGKILL)
-    with pytest.raises(exceptions.OwnerDiedError, match=rf"on a, pid {pid} returned \(float32 .*\) are lost: .*SIGKILL"):
+    with pytest.raises(
+        exceptions.OwnerDiedError,
+        match=rf"on a, pid {pid} returned \(float32 .*\) are lost: .*SIGKILL",
+    ):
         troupe.get(other.total.remote(ref), timeout=LIMIT_S)
     with pytest.raises(exceptions.OwnerDiedError, match="SIGKILL"):
         troupe.get(ref, timeout=LIMIT_S)
@@ -92,4 +102,6 @@ def test_a_taker_that_is_killed_holds_nothing(hosts: dict[str, str]) -> None:
     troupe.get(other.keep.remote([ref]), timeout=LIMIT_S)
     troupe.kill(other)
     del ref
-    eventually(lambda: troupe.get(one.alive.remote(), timeout=LIMIT_S) == 0, what="the end of the tensor")
+    eventually(
+        lambda: troupe.get(one.alive.remote(), timeout=LIMIT_S) == 0, what="the end of the tensor"
+    )

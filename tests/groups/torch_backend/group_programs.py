@@ -1,4 +1,5 @@
 """What ranks run in the tests of the backend `troupe`: functions of one rank, that import what they need."""
+
 from __future__ import annotations
 
 import hashlib
@@ -14,7 +15,9 @@ def learns(backend: str, how: str) -> tuple[str, str, float]:
     torch.set_num_threads(1)
     torch.manual_seed(0)
     dist.init_process_group(backend)
-    layers = nn.Sequential(*[nn.Sequential(nn.Linear(64, 64), nn.ReLU()) for _ in range(3)], nn.Linear(64, 10))
+    layers = nn.Sequential(
+        *[nn.Sequential(nn.Linear(64, 64), nn.ReLU()) for _ in range(3)], nn.Linear(64, 10)
+    )
     rank, size = dist.get_rank(), dist.get_world_size()
     if how == "ddp":
         model: Any = nn.parallel.DistributedDataParallel(layers)
@@ -54,7 +57,9 @@ def loses_rank_2(folder: str) -> None:
     from torch import nn
 
     torch.set_num_threads(1)
-    signal.signal(signal.SIGTERM, lambda *_: None)  # else it is raised in the middle of what is written below
+    signal.signal(
+        signal.SIGTERM, lambda *_: None
+    )  # else it is raised in the middle of what is written below
     dist.init_process_group("troupe")
     rank = dist.get_rank()
     model = nn.parallel.DistributedDataParallel(nn.Linear(512, 512))
@@ -102,8 +107,10 @@ def like_gloo() -> list[str]:
             got = refused
         if isinstance(expected, Exception):
             return  # more than Gloo has is no difference
-        if isinstance(got, Exception) or not all(torch.equal(a.bool(), b.bool()) if a.dtype is torch.bool else torch.equal(a, b)
-                                                 for a, b in zip(expected, got, strict=True)):
+        if isinstance(got, Exception) or not all(
+            torch.equal(a.bool(), b.bool()) if a.dtype is torch.bool else torch.equal(a, b)
+            for a, b in zip(expected, got, strict=True)
+        ):
             found.append(f"{what}: gloo {expected}, troupe {got}")
 
     for name in _TYPES:
@@ -144,7 +151,11 @@ def _movements(name: str) -> list[Any]:
     rank, size = dist.get_rank(), dist.get_world_size()
 
     def values(count: int = 6) -> Any:
-        return ((torch.arange(count) + rank) % 2).to(kind) if name == "bool" else (torch.arange(count) + 10 * rank).to(kind)
+        return (
+            ((torch.arange(count) + rank) % 2).to(kind)
+            if name == "bool"
+            else (torch.arange(count) + 10 * rank).to(kind)
+        )
 
     def broadcast(group: Any) -> Any:
         tensor = values()
@@ -168,7 +179,14 @@ def _movements(name: str) -> list[Any]:
 
     def scatter(group: Any) -> Any:
         output = torch.zeros(6, dtype=kind)
-        dist.scatter(output, [values() + each if name != "bool" else values() for each in range(size)] if rank == 0 else None, src=0, group=group)
+        dist.scatter(
+            output,
+            [values() + each if name != "bool" else values() for each in range(size)]
+            if rank == 0
+            else None,
+            src=0,
+            group=group,
+        )
         return [output]
 
     def all_to_all_single(group: Any) -> Any:
@@ -179,7 +197,9 @@ def _movements(name: str) -> list[Any]:
     def all_to_all_of_unequal(group: Any) -> Any:
         splits = [rank + each for each in range(size)]
         output = torch.zeros(sum(splits), 2, dtype=kind)
-        dist.all_to_all_single(output, values(2 * sum(splits)).view(-1, 2), splits, splits, group=group)
+        dist.all_to_all_single(
+            output, values(2 * sum(splits)).view(-1, 2), splits, splits, group=group
+        )
         return [output]
 
     def send_and_recv(group: Any) -> Any:
@@ -189,7 +209,16 @@ def _movements(name: str) -> list[Any]:
         sent.wait()
         return [got]
 
-    return [broadcast, all_gather, all_gather_into_tensor, gather, scatter, all_to_all_single, all_to_all_of_unequal, send_and_recv]
+    return [
+        broadcast,
+        all_gather,
+        all_gather_into_tensor,
+        gather,
+        scatter,
+        all_to_all_single,
+        all_to_all_of_unequal,
+        send_and_recv,
+    ]
 
 
 def lists_and_objects() -> Any:

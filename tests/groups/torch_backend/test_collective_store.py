@@ -2,6 +2,7 @@
 
 Method: a real actor; a second store of the same round sees what the first has said.
 """
+
 from __future__ import annotations
 
 import datetime
@@ -31,7 +32,9 @@ def stores(idle: Home) -> Iterator[tuple[Any, Any]]:
 def test_every_method_of_torchs_stores(stores: tuple[Any, Any]) -> None:
     one, other = stores
     one.set("key", "value")
-    assert other.get("key") == b"value" and other.check(["key"]) and not other.check(["key", "none"])
+    assert (
+        other.get("key") == b"value" and other.check(["key"]) and not other.check(["key", "none"])
+    )
     other.wait(["key"], MINUTE)
     assert (one.add("count", 2), other.add("count", 3)) == (2, 5)
     assert one.num_keys() == 2

@@ -3,6 +3,7 @@
 Method: head and two nodes on network namespaces; TROUPE_TEST_LIMITS shortens the 60 s of the fence and the 75 s after which a node that is not heard is
 lost. Skipped, with the reason, where namespaces cannot be made.
 """
+
 from __future__ import annotations
 
 import json
@@ -38,10 +39,27 @@ def hosts(home: Home) -> Iterator[Hosts]:
     env = {"TROUPE_TEST_LIMITS": f"fence_after={FENCE_S},recreate_after={RECREATE_S}"}
     with Hosts("head", "a", "b") as made:
         listen = ["--listen", made["head"].address, "--port", "0"]
-        head = made["head"].run([*TROUPE, "start", "--head", "--no-worker", *listen, "--json"], env=env)
+        head = made["head"].run(
+            [*TROUPE, "start", "--head", "--no-worker", *listen, "--json"], env=env
+        )
         address = json.loads(head.stdout)["address"]
         for name in ("a", "b"):
-            made[name].run([*TROUPE, "start", "--address", address, "--token-file", home.token(), "--node-name", name, "--num-cpus", "2", "--force-tcp"], env=env)
+            made[name].run(
+                [
+                    *TROUPE,
+                    "start",
+                    "--address",
+                    address,
+                    "--token-file",
+                    home.token(),
+                    "--node-name",
+                    name,
+                    "--num-cpus",
+                    "2",
+                    "--force-tcp",
+                ],
+                env=env,
+            )
         troupe.init(address)
         try:
             yield made
@@ -67,8 +85,13 @@ def outlives(folder: str) -> dict[str, Any]:
         with attempt:
             one = torch.ones(1 << 20)
             dist.all_reduce(one)
-            result = {"rank": current().launch_rank, "size": attempt.world_size, "sum": one[-1].item(), "said": said,
-                      "interface": os.environ["GLOO_SOCKET_IFNAME"]}
+            result = {
+                "rank": current().launch_rank,
+                "size": attempt.world_size,
+                "sum": one[-1].item(),
+                "said": said,
+                "interface": os.environ["GLOO_SOCKET_IFNAME"],
+            }
             if attempt.number == 1:
                 pathlib.Path(folder, str(attempt.rank)).touch()
                 try:
@@ -80,12 +103,18 @@ def outlives(folder: str) -> dict[str, Any]:
     return result
 
 
-def test_a_host_that_is_cut_off_ends_by_the_verdict_and_the_other_goes_on(hosts: Hosts, tmp_path: Path) -> None:
+def test_a_host_that_is_cut_off_ends_by_the_verdict_and_the_other_goes_on(
+    hosts: Hosts, tmp_path: Path
+) -> None:
     ranks = tmp_path / "ranks"
     ranks.mkdir()
-    made = distributed(processes=2, remote=True, quiet=True, strategy="SPREAD", on_rank_death="shrink")(outlives)
+    made = distributed(
+        processes=2, remote=True, quiet=True, strategy="SPREAD", on_rank_death="shrink"
+    )(outlives)
     handle = made.submit(str(ranks))
-    eventually(lambda: len(list(ranks.iterdir())) == 2, timeout=LIMIT_S, what="the loop of both ranks")
+    eventually(
+        lambda: len(list(ranks.iterdir())) == 2, timeout=LIMIT_S, what="the loop of both ranks"
+    )
     nodes = [each["node"] for each in handle.status()["rank_infos"]]
     lost = nodes.index("b")
     hosts.isolate("b")
@@ -93,5 +122,7 @@ def test_a_host_that_is_cut_off_ends_by_the_verdict_and_the_other_goes_on(hosts:
     left = results[1 - lost]
     assert isinstance(results[lost], train.RankLost), results
     assert (left["size"], left["sum"], left["interface"]) == (1, 1.0, "eth0")
-    assert left["said"].startswith(f"group 0, epoch 1, rank {1 - lost} of 2: stopped: rank {lost} on "), left
+    assert left["said"].startswith(
+        f"group 0, epoch 1, rank {1 - lost} of 2: stopped: rank {lost} on "
+    ), left
     assert "node b is lost: not heard of for " in left["said"], left

@@ -33,7 +33,11 @@ def ends():
 
 def test_messages_survive_the_round_trip():
     data = native.encode_message("ForkReply", {"pid": 42, "error": "näme"}, b"\x00bytes")
-    assert native.decode_message(data) == ("ForkReply", {"process": "", "pid": 42, "error": "näme"}, b"\x00bytes")
+    assert native.decode_message(data) == (
+        "ForkReply",
+        {"process": "", "pid": 42, "error": "näme"},
+        b"\x00bytes",
+    )
 
 
 def test_an_unknown_kind_or_key_is_named():
@@ -56,7 +60,11 @@ def test_pushes_arrive_in_order_and_nothing_is_none(ends):
 def test_one_way_messages_reach_the_peer(ends):
     client, there = ends
     client.send("StoreReady", {"port": 4711}, memoryview(b"tail"))
-    assert native.decode_message(read_frame(there)) == ("StoreReady", {"port": 4711, "group_secret": b""}, b"tail")
+    assert native.decode_message(read_frame(there)) == (
+        "StoreReady",
+        {"port": 4711, "group_secret": b""},
+        b"tail",
+    )
 
 
 def test_a_deadline_is_a_timeout_error_that_names_the_request(ends):
@@ -135,5 +143,7 @@ atexit.register(client.close)
 
 def test_an_interpreter_may_end_while_a_thread_waits_for_pushes():
     for _ in range(5):
-        ended = subprocess.run([sys.executable, "-c", EXIT_WHILE_A_THREAD_READS], capture_output=True, timeout=60)
+        ended = subprocess.run(
+            [sys.executable, "-c", EXIT_WHILE_A_THREAD_READS], capture_output=True, timeout=60
+        )
         assert ended.returncode == 0, ended.stderr

@@ -1,4 +1,5 @@
 """Actors as their callers have them: classes, handles, options, retries, streams."""
+
 from typing import Any
 
 

@@ -4,6 +4,7 @@
 comes by push. Calls made before that are kept in order and sent when the actor is there; from then on
 they go straight to its process. A handle can be passed to other processes and looked up by name.
 """
+
 from __future__ import annotations
 
 import types
@@ -42,25 +43,34 @@ class ActorClass(Remote, ActorClassOf[ActorT, ConstructorT]):
         self.__module__, self.__doc__ = cls.__module__, cls.__doc__
 
     def __call__(self, /, *args: object, **kwargs: object) -> Never:
-        raise TypeError(f"Actors cannot be instantiated directly. Instead of '{self.__name__}()', use '{self.__name__}.remote()'.")
+        raise TypeError(
+            f"Actors cannot be instantiated directly. Instead of '{self.__name__}()', use '{self.__name__}.remote()'."
+        )
 
     _shows_its_class = True
 
     def __getattr__(self, name: str) -> Any:
         """What the class has: constants, static and class methods, nested classes, here and inside its actors."""
         cls = self.__dict__.get("_cls")
-        own = cls is not None and (not name.startswith("__") or any(name in vars(each) for each in cls.__mro__[:-1]))
+        own = cls is not None and (
+            not name.startswith("__") or any(name in vars(each) for each in cls.__mro__[:-1])
+        )
         if not own or not hasattr(cls, name):
-            raise AttributeError(f"'ActorClass({cls.__name__ if cls is not None else '?'})' object has no attribute {name!r}",
-                                 name=name, obj=self)
+            raise AttributeError(
+                f"'ActorClass({cls.__name__ if cls is not None else '?'})' object has no attribute {name!r}",
+                name=name,
+                obj=self,
+            )
         return getattr(cls, name)
 
     def __dir__(self) -> list[str]:
         return sorted({*super().__dir__(), *dir(self._cls)})
 
     def __mro_entries__(self, bases: tuple[Any, ...]) -> tuple[Any, ...]:
-        raise TypeError(f"a class cannot inherit from the actor class {self.__name__}: inherit from a plain class, and make what is "
-                        "derived from it an actor class with @remote")
+        raise TypeError(
+            f"a class cannot inherit from the actor class {self.__name__}: inherit from a plain class, and make what is "
+            "derived from it an actor class with @remote"
+        )
 
     def __repr__(self) -> str:
         return f"<actor class {self.__name__}>"
@@ -85,7 +95,12 @@ class ActorClass(Remote, ActorClassOf[ActorT, ConstructorT]):
             """
             return create(self._cls, args, kwargs, self._options)
 
-    def _remote(self, args: Sequence[Any] | None = None, kwargs: Mapping[str, Any] | None = None, **options: Unpack[ActorOptions]) -> ActorHandle[ActorT]:
+    def _remote(
+        self,
+        args: Sequence[Any] | None = None,
+        kwargs: Mapping[str, Any] | None = None,
+        **options: Unpack[ActorOptions],
+    ) -> ActorHandle[ActorT]:
         """Ray's other way to write `options(...).remote(*args, **kwargs)`."""
         made: Any = self.options(**options) if options else self
         handle: ActorHandle[ActorT] = made.remote(*(args or ()), **(kwargs or {}))
@@ -95,11 +110,21 @@ class ActorClass(Remote, ActorClassOf[ActorT, ConstructorT]):
         """An actor for each execution, as a node of a graph (troupe.dag)."""
         from troupe.dag import ClassNode
 
-        return ClassNode(self, Traits.of_class(self._cls, self._options).methods or {}, args, kwargs)
+        return ClassNode(
+            self, Traits.of_class(self._cls, self._options).methods or {}, args, kwargs
+        )
 
 
-def create(cls: type[Any], args: tuple[Any, ...], kwargs: dict[str, Any], options: Mapping[str, Any], *, session: _session.Session | None = None,
-           shown: bool = True, environment: Mapping[str, Any] | None = None) -> "ActorHandle":
+def create(
+    cls: type[Any],
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    options: Mapping[str, Any],
+    *,
+    session: _session.Session | None = None,
+    shown: bool = True,
+    environment: Mapping[str, Any] | None = None,
+) -> "ActorHandle":
     """See ActorClass.remote. `session`: None: the process's own; unless `shown`, what it prints is in its logs alone. `environment`: built before, for
     many actors of the same options."""
     from troupe._actors.constructor import LateStart, Package
@@ -116,20 +141,36 @@ def create(cls: type[Any], args: tuple[Any, ...], kwargs: dict[str, Any], option
         raise TypeError(f"{cls.__name__}() takes no arguments: the class has no __init__")
     package = Package(cls, args, kwargs, traits, _actor_options.running_of(options))
     if environment is None:
-        environment = _environment.build(options.get("runtime_env"), session=session, preimport=options.get("preimport") or ())
+        environment = _environment.build(
+            options.get("runtime_env"), session=session, preimport=options.get("preimport") or ()
+        )
     spec = _actor_options.spec_of(options, session, cls.__name__, new_id(), dict(environment))
     if spec["name"]:
         spec["methods"] = traits.to_json()
     spec["shown"] = spec["shown"] and shown
-    link, _ = ActorLink.of_or_new(session, spec["actor"], cls.__name__, traits.max_pending_calls, traits.ordered)
+    link, _ = ActorLink.of_or_new(
+        session, spec["actor"], cls.__name__, traits.max_pending_calls, traits.ordered
+    )
     link.keep(package.refs, restarts=spec["max_restarts"] != 0)
     if package.to_come and not spec["name"]:
-        link.late = LateStart(package, lambda payload: _ask(session, spec, payload, link, traits, options), link.end, link.label)
+        link.late = LateStart(
+            package,
+            lambda payload: _ask(session, spec, payload, link, traits, options),
+            link.end,
+            link.label,
+        )
         return _counted(link, traits)
     return asked_for(session, spec, package.payload(), link, traits, options)
 
 
-def asked_for(session: _session.Session, spec: dict[str, Any], payload: bytes, link: ActorLink, traits: Traits, options: Mapping[str, Any]) -> "ActorHandle":
+def asked_for(
+    session: _session.Session,
+    spec: dict[str, Any],
+    payload: bytes,
+    link: ActorLink,
+    traits: Traits,
+    options: Mapping[str, Any],
+) -> "ActorHandle":
     """Asks the head for the actor of `spec`, to which `link` leads; its handle. Raises what ActorClass.remote does."""
     if not spec["name"]:
         _ask(session, spec, payload, link, traits, options)
@@ -150,22 +191,38 @@ def _counted(link: ActorLink, traits: Traits) -> "ActorHandle":
     return ActorHandle(link, traits, Life.of_new(link))
 
 
-def _ask(session: _session.Session, spec: dict[str, Any], payload: bytes, link: ActorLink, traits: Traits, options: Mapping[str, Any]) -> ActorLink:
+def _ask(
+    session: _session.Session,
+    spec: dict[str, Any],
+    payload: bytes,
+    link: ActorLink,
+    traits: Traits,
+    options: Mapping[str, Any],
+) -> ActorLink:
     """Asks the head for an actor; its link, which is another one where get_if_exists found an actor."""
     if len(payload) > INLINE_BYTES_MAX:
         from troupe._cluster import blobs
 
         spec["payload"], payload = blobs.put(session, payload), b""
     try:
-        _, update, data = infeasible.request(session, "CreateActor", {"spec": spec}, spec, payload, asked=options.get("infeasible"),
-                                              what=link.label)
+        _, update, data = infeasible.request(
+            session,
+            "CreateActor",
+            {"spec": spec},
+            spec,
+            payload,
+            asked=options.get("infeasible"),
+            what=link.label,
+        )
     except exceptions.AlreadyExistsError as error:
         text = _words.current.of_taken_name(spec["name"], spec["namespace_"], str(error))
         raise exceptions.ActorAlreadyExistsError(text) from None
     except exceptions.PlacementError as error:
         raise exceptions.ActorUnschedulableError(str(error)) from None
     info = update["info"]
-    if info["actor"] != spec["actor"]:  # of which this process has not heard what was told before there was a link to it
+    if (
+        info["actor"] != spec["actor"]
+    ):  # of which this process has not heard what was told before there was a link to it
         return watched(session, info["actor"], info["class_name"], traits)
     if not link.dead:  # a push was faster, and it is forgotten again
         session.board.post_reply("actor", info["actor"], info, data)

@@ -6,6 +6,7 @@ for when all are there. A ref inside an argument stays one: the process register
 arguments. On another host than its maker's it says where it is and waits: the maker brings the refs by a call (`bring`), which
 holds them until the arguments are loaded (`Brought`).
 """
+
 from __future__ import annotations
 
 import dataclasses
@@ -57,7 +58,9 @@ class Package:
         args = tuple(self._placed(each) for each in args)
         kwargs = {name: self._placed(each) for name, each in kwargs.items()}
         try:
-            self._pickled = self.refs.take(lambda: capture.dumps(cls, args, kwargs, *also, what=self._what))
+            self._pickled = self.refs.take(
+                lambda: capture.dumps(cls, args, kwargs, *also, what=self._what)
+            )
         except exceptions.TooLargeError:
             _check_size(cls, self._what)
             raise
@@ -78,7 +81,9 @@ class Package:
             return self._pickled
         late = b""
         if values:
-            late = self.refs.take(lambda: capture.dumps(None, values, {}, what=f"an argument of {self._what}"))
+            late = self.refs.take(
+                lambda: capture.dumps(None, values, {}, what=f"an argument of {self._what}")
+            )
         holder = native.refs_holder() if len(self.refs) else b""
         return _MARK + pickle.dumps((holder, boot_id(), self.refs.names(), late, self._pickled))
 
@@ -86,7 +91,9 @@ class Package:
 def _check_size(cls: type, what: str) -> None:
     """Raises what is raised for a class that is too large itself, without the arguments."""
     try:
-        capture.dumps(cls, (), {}, what=what, limit=_words.current.function_bytes_max(capture.LIMIT_BYTES))
+        capture.dumps(
+            cls, (), {}, what=what, limit=_words.current.function_bytes_max(capture.LIMIT_BYTES)
+        )
     except exceptions.TooLargeError as error:
         raise _words.current.of_oversized("actor", cls.__name__, error) from None
 
@@ -115,7 +122,7 @@ def load(payload: bytes, brought: Callable[[Callable[[], tuple]], tuple | None])
     once that has ended: what does not need it is loaded, and its values are lost. So a detached actor is made again wherever."""
     if not payload.startswith(_MARK):
         return user_main.loads(payload, alone=True)
-    holder, host, names, late, pickled = pickle.loads(payload[len(_MARK):])
+    holder, host, names, late, pickled = pickle.loads(payload[len(_MARK) :])
     elsewhere = bool(names) and host != boot_id()
     came = brought(lambda: _loaded(pickled, late)) if elsewhere else None
     if came is not None:
@@ -125,8 +132,10 @@ def load(payload: bytes, brought: Callable[[Callable[[], tuple]], tuple | None])
         return _loaded(pickled, late)
     except exceptions.ObjectLostError as error:
         if elsewhere:
-            raise exceptions.OwnerDiedError(f"the refs inside the constructor's arguments did not come within {BRINGING_S:g} s from the "
-                                            f"process that made the actor, on another host: it ended, or cannot be reached ({error})") from error
+            raise exceptions.OwnerDiedError(
+                f"the refs inside the constructor's arguments did not come within {BRINGING_S:g} s from the "
+                f"process that made the actor, on another host: it ended, or cannot be reached ({error})"
+            ) from error
         raise
     finally:
         del received  # what the arguments hold is held by them
@@ -141,7 +150,12 @@ def _loaded(pickled: bytes, late: bytes) -> tuple:
             given = values[given.number]
         return _calls.get(given.ref) if type(given) is _Value else given
 
-    return cls, tuple(map(argument, args)), {name: argument(each) for name, each in kwargs.items()}, *also
+    return (
+        cls,
+        tuple(map(argument, args)),
+        {name: argument(each) for name, each in kwargs.items()},
+        *also,
+    )
 
 
 class Brought:
@@ -177,8 +191,13 @@ def bring(refs: Any, address: dict, label: str, control: Any) -> Any:
 class LateStart:
     """Asks for an actor on a thread of its own, once its arguments are there; one of them that holds an error ends it."""
 
-    def __init__(self, package: Package, ask: Callable[[bytes], None],
-                 fail: Callable[[exceptions.TroupeError], None], label: str) -> None:
+    def __init__(
+        self,
+        package: Package,
+        ask: Callable[[bytes], None],
+        fail: Callable[[exceptions.TroupeError], None],
+        label: str,
+    ) -> None:
         self._package, self._ask, self._fail, self._label = package, ask, fail, label
         self._lock = threading.Lock()
         self._begun = self._stopped = False
@@ -206,7 +225,9 @@ class LateStart:
 
     def _not_started(self, error: BaseException) -> exceptions.TroupeError:
         cause = getattr(error, "cause", None) or error
-        return exceptions.with_type_of(exceptions.ActorDiedError, cause, f"{self._label} was not started: {error}")
+        return exceptions.with_type_of(
+            exceptions.ActorDiedError, cause, f"{self._label} was not started: {error}"
+        )
 
     def _run(self) -> None:
         try:
@@ -217,7 +238,9 @@ class LateStart:
                 self._begun = True
             self._ask(payload)
         except BaseException as error:
-            traceback.clear_frames(error.__traceback__)  # they have the refs, and the handle keeps the error
+            traceback.clear_frames(
+                error.__traceback__
+            )  # they have the refs, and the handle keeps the error
             self._fail(self._not_started(error))
         finally:
             del self._package

@@ -3,6 +3,7 @@
 Arguments and results are plain values: None, bool, int of 64 bits, float, str, bytes, and lists, tuples and dicts of them. They travel as
 they do between actors of Python; the other side reads no more of a pickle than that.
 """
+
 from __future__ import annotations
 
 import os
@@ -22,8 +23,12 @@ from troupe._code import capture
 from troupe._code import environment as _environment
 from troupe._identity import new_id
 
-_NOT_OF_CPP = {"max_concurrency": "its methods run one after the other", "concurrency_groups": "its methods run one after the other",
-               "preimport": "its process is no interpreter", "exit_grace": "its process is no interpreter"}
+_NOT_OF_CPP = {
+    "max_concurrency": "its methods run one after the other",
+    "concurrency_groups": "its methods run one after the other",
+    "preimport": "its process is no interpreter",
+    "exit_grace": "its process is no interpreter",
+}
 _DEPTH_MAX = 200
 
 
@@ -36,20 +41,26 @@ class CppActorClass(Remote):
                 raise ValueError(f"{name}={options[name]!r} is no option of a C++ actor: {why}")
         environment = options.get("runtime_env") or {}
         if set(environment) - {"env_vars"}:
-            raise ValueError(f"a C++ actor takes the env_vars of a runtime_env, not {', '.join(sorted(set(environment) - {'env_vars'}))}: put what "
-                             "its executable needs where it runs")
+            raise ValueError(
+                f"a C++ actor takes the env_vars of a runtime_env, not {', '.join(sorted(set(environment) - {'env_vars'}))}: put what "
+                "its executable needs where it runs"
+            )
         self._options = _actor_options.check(selectors.of_group(options))
         self._executable, self._class_name = executable, class_name
 
     def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
-        raise TypeError(f"Actors cannot be instantiated directly. Instead of '{self._class_name}()', use '{self._class_name}.remote()'.")
+        raise TypeError(
+            f"Actors cannot be instantiated directly. Instead of '{self._class_name}()', use '{self._class_name}.remote()'."
+        )
 
     def __repr__(self) -> str:
         return f"<actor class {self._class_name} of {self._executable}>"
 
     def options(self, **options: Any) -> "CppActorClass":
         """The same class with other options for the actors it creates: those of an actor class of Python, but for what an interpreter does."""
-        return CppActorClass(self._executable, self._class_name, selectors.changed(self._options, options))
+        return CppActorClass(
+            self._executable, self._class_name, selectors.changed(self._options, options)
+        )
 
     def remote(self, /, *args: Any) -> ActorHandle:
         """Creates an actor and returns its handle at once; its methods are called as those of any actor, by places.
@@ -69,22 +80,44 @@ def cpp_actor_class(executable: str | os.PathLike[str], class_name: str) -> CppA
     """
     path = os.fspath(executable)
     if not isinstance(path, str) or not isinstance(class_name, str) or not path or not class_name:
-        raise TypeError(f"cpp_actor_class({executable!r}, {class_name!r}): the path of an executable, and the name of a class that it registers")
+        raise TypeError(
+            f"cpp_actor_class({executable!r}, {class_name!r}): the path of an executable, and the name of a class that it registers"
+        )
     return CppActorClass(os.path.abspath(path), class_name, {})
 
 
-def _create(executable: str, class_name: str, args: tuple, options: Mapping[str, Any]) -> ActorHandle:
+def _create(
+    executable: str, class_name: str, args: tuple, options: Mapping[str, Any]
+) -> ActorHandle:
     session = _session.current()
     if session.store.get("same_host", True) and not os.access(executable, os.X_OK):
-        problem = "is no program that this user may execute" if os.path.exists(executable) else "does not exist"
-        raise FileNotFoundError(f"the executable {executable} of the C++ class {class_name} {problem}")
+        problem = (
+            "is no program that this user may execute"
+            if os.path.exists(executable)
+            else "does not exist"
+        )
+        raise FileNotFoundError(
+            f"the executable {executable} of the C++ class {class_name} {problem}"
+        )
     options = _actor_options.captured(options)
     payload = _payload(class_name, args)
-    environment = {**_environment.build(options.get("runtime_env"), session=session), "program": executable, "import_path": [], "python_version": "",
-                   "fresh_interpreter": False, "preimport": [], "setup": "", "preimport_installed": False}
+    environment = {
+        **_environment.build(options.get("runtime_env"), session=session),
+        "program": executable,
+        "import_path": [],
+        "python_version": "",
+        "fresh_interpreter": False,
+        "preimport": [],
+        "setup": "",
+        "preimport_installed": False,
+    }
     spec = _actor_options.spec_of(options, session, class_name, new_id(), environment)
-    traits = Traits(None, options.get("max_task_retries") or 0, options.get("max_pending_calls") or -1)
-    link, _ = ActorLink.of_or_new(session, spec["actor"], class_name, traits.max_pending_calls, traits.ordered)
+    traits = Traits(
+        None, options.get("max_task_retries") or 0, options.get("max_pending_calls") or -1
+    )
+    link, _ = ActorLink.of_or_new(
+        session, spec["actor"], class_name, traits.max_pending_calls, traits.ordered
+    )
     return classes.asked_for(session, spec, payload, link, traits, options)
 
 
@@ -94,8 +127,10 @@ def _payload(class_name: str, args: tuple) -> bytes:
         _check(value, f"argument {number} of {class_name}()", 0)
     payload = pickle.dumps(values, protocol=5)
     if len(payload) > capture.LIMIT_BYTES:
-        raise exceptions.TooLargeError(f"the arguments of {class_name}() take {capture.size_text(len(payload))}; {capture.size_text(capture.LIMIT_BYTES)} "
-                                       "is the limit: give large values by a call")
+        raise exceptions.TooLargeError(
+            f"the arguments of {class_name}() take {capture.size_text(len(payload))}; {capture.size_text(capture.LIMIT_BYTES)} "
+            "is the limit: give large values by a call"
+        )
     return payload
 
 
@@ -111,8 +146,10 @@ def _check(value: Any, what: str, depth: int) -> None:
         for key, each in value.items():
             _check(key, what, depth + 1)
             _check(each, what, depth + 1)
-    elif kind is int and not -2**63 <= value < 2**63:
+    elif kind is int and not -(2**63) <= value < 2**63:
         raise TypeError(f"{what} holds the int {value}, of more than 64 bits: give it as a str")
     elif value is not None and kind not in (bool, int, float, str, bytes):
-        raise TypeError(f"{what} holds a {kind.__module__}.{kind.__qualname__}; C++ takes None, bool, int, float, str, bytes, and lists, tuples and "
-                        "dicts of them")
+        raise TypeError(
+            f"{what} holds a {kind.__module__}.{kind.__qualname__}; C++ takes None, bool, int, float, str, bytes, and lists, tuples and "
+            "dicts of them"
+        )

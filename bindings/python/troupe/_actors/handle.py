@@ -1,4 +1,5 @@
 """Handles of actors and their methods: what `Counter.remote()` and `get_actor()` return."""
+
 from __future__ import annotations
 
 import contextlib
@@ -33,7 +34,9 @@ class ActorMethod(Caller, RemoteCall[P, R]):
 
     __slots__ = ("_check", "_life", "_link", "_name", "_options", "_retries", "_target", "remote")
 
-    def __init__(self, link: ActorLink, name: str, options: MethodOptions, retries: int, life: Life | None) -> None:
+    def __init__(
+        self, link: ActorLink, name: str, options: MethodOptions, retries: int, life: Life | None
+    ) -> None:
         self._link = link
         self._name = name
         self._options = options
@@ -55,7 +58,9 @@ class ActorMethod(Caller, RemoteCall[P, R]):
 
     def _first(self, /, *args: Any, **kwargs: Any) -> Any:
         with self._link._lock:  # else it may be told to unbind() before it has what it is to drop
-            bound = self._link.bind(self, self._target, self._check, self._life, waits=self._retries != 0)
+            bound = self._link.bind(
+                self, self._target, self._check, self._life, waits=self._retries != 0
+            )
             if self._options.gathered:
                 from troupe._actors import streams
 
@@ -74,30 +79,49 @@ class ActorMethod(Caller, RemoteCall[P, R]):
         retries = self._retries if own is None else own
         if self._options.num_returns == STREAMING:
             return self._streamed(retries, args, kwargs)
-        return RetriedCalls.of(self._link).call(self._target, self._options, retries, args, kwargs, self._life)
+        return RetriedCalls.of(self._link).call(
+            self._target, self._options, retries, args, kwargs, self._life
+        )
 
     def _streamed(self, retries: int, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         from troupe._actors import retried_streams, streams
 
         def start(*args: Any, **kwargs: Any) -> Any:
-            return retried_streams.RetriedStream(self._link, self._target, self._options, retries, args, kwargs, self._life)
+            return retried_streams.RetriedStream(
+                self._link, self._target, self._options, retries, args, kwargs, self._life
+            )
 
         return (streams.gathering(start) if self._options.gathered else start)(*args, **kwargs)
 
     @overload
-    def options(self, *, num_returns: Literal["dynamic"], **options: Unpack[GivenOptions]) -> ActorMethod[P, ObjectRef[DynamicObjectRefGenerator[Any]]]: ...
+    def options(
+        self, *, num_returns: Literal["dynamic"], **options: Unpack[GivenOptions]
+    ) -> ActorMethod[P, ObjectRef[DynamicObjectRefGenerator[Any]]]: ...
     @overload
-    def options(self, *, num_returns: Literal["streaming"], **options: Unpack[GivenOptions]) -> ActorMethod[P, ObjectRefGenerator[Any]]: ...
+    def options(
+        self, *, num_returns: Literal["streaming"], **options: Unpack[GivenOptions]
+    ) -> ActorMethod[P, ObjectRefGenerator[Any]]: ...
     @overload
-    def options(self, *, num_returns: int, **options: Unpack[GivenOptions]) -> ActorMethod[P, list[ObjectRef[Any]]]: ...
+    def options(
+        self, *, num_returns: int, **options: Unpack[GivenOptions]
+    ) -> ActorMethod[P, list[ObjectRef[Any]]]: ...
     @overload
-    def options(self, *, num_returns: None = None, **options: Unpack[GivenOptions]) -> ActorMethod[P, R]: ...
+    def options(
+        self, *, num_returns: None = None, **options: Unpack[GivenOptions]
+    ) -> ActorMethod[P, R]: ...
     def options(self, **options: Any) -> ActorMethod[P, Any]:
         """The same method with options for its calls: num_returns, concurrency_group, max_task_retries,
         retry_exceptions. Raises ValueError for others."""
-        return ActorMethod(self._link, self._name, self._options.with_given(options), self._retries, self._life)
+        return ActorMethod(
+            self._link, self._name, self._options.with_given(options), self._retries, self._life
+        )
 
-    def _remote(self, args: Sequence[Any] | None = None, kwargs: Mapping[str, Any] | None = None, **options: Unpack[GivenOptions]) -> R:
+    def _remote(
+        self,
+        args: Sequence[Any] | None = None,
+        kwargs: Mapping[str, Any] | None = None,
+        **options: Unpack[GivenOptions],
+    ) -> R:
         """Ray's other way to write `options(...).remote(*args, **kwargs)`; an option that is None is not given."""
         given: Any = {name: value for name, value in options.items() if value not in (None, "")}
         method = self.options(**given) if given else self
@@ -107,19 +131,25 @@ class ActorMethod(Caller, RemoteCall[P, R]):
         """A call of it as a node of a graph (troupe.dag), or a tuple of nodes with `num_returns`."""
         from troupe.dag import ClassMethodNode
 
-        return ClassMethodNode(ActorHandle(self._link, Traits(), self._life), self, args, kwargs).outputs(self._options.num_returns)
+        return ClassMethodNode(
+            ActorHandle(self._link, Traits(), self._life), self, args, kwargs
+        ).outputs(self._options.num_returns)
 
     def __repr__(self) -> str:
         return f"<method {self._name} of {self._link.label}>"
 
     def __reduce__(self) -> tuple[Any, ...]:
         """It travels as its handle does, and keeps the actor alive where that would."""
-        traits = Traits({self._name: self._options}, self._retries, self._link.pending_max, self._link.ordered)
+        traits = Traits(
+            {self._name: self._options}, self._retries, self._link.pending_max, self._link.ordered
+        )
         return _pickled.actor_method, (ActorHandle(self._link, traits, self._life), self._name)
 
     def __call__(self, /, *args: object, **kwargs: object) -> Never:
-        raise TypeError(f"Actor methods cannot be called directly. Instead of running 'object.{self._name}()', try "
-                        f"'object.{self._name}.remote()'.")
+        raise TypeError(
+            f"Actor methods cannot be called directly. Instead of running 'object.{self._name}()', try "
+            f"'object.{self._name}.remote()'."
+        )
 
 
 class ActorHandle(HandleOf[ActorT]):
@@ -182,7 +212,9 @@ class ActorHandle(HandleOf[ActorT]):
 
 def watched(session: _session.Session, actor: str, class_name: str, traits: Traits) -> ActorLink:
     """The link to an actor somebody else created: asks the head to be told of it, once."""
-    link, is_new = ActorLink.of_or_new(session, actor, class_name, traits.max_pending_calls, traits.ordered)
+    link, is_new = ActorLink.of_or_new(
+        session, actor, class_name, traits.max_pending_calls, traits.ordered
+    )
     if is_new:
         try:
             _, update, data = session.request("WatchActor", {"actor": actor})
@@ -193,4 +225,7 @@ def watched(session: _session.Session, actor: str, class_name: str, traits: Trai
     return link
 
 
-_handle, _counted = _pickled.handle, _pickled.counted_handle  # by these names older pickles know them
+_handle, _counted = (
+    _pickled.handle,
+    _pickled.counted_handle,
+)  # by these names older pickles know them

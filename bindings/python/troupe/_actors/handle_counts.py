@@ -11,6 +11,7 @@ A process lets go of a life when its own calls to the actor have their answers, 
 What is let go of is only queued where that happens, which may be the garbage collector in any thread, for the thread in the
 background (`_background`), which begins with the first life.
 """
+
 from __future__ import annotations
 
 import os
@@ -57,7 +58,9 @@ class Life:
         return native.lend_life(self._ref) if self._process is _of_this_process else None
 
     def __del__(self) -> None:
-        if self._process is _of_this_process:  # not in a forked child, nor while the interpreter ends
+        if (
+            self._process is _of_this_process
+        ):  # not in a forked child, nor while the interpreter ends
             _background.later(_let_go, (self._link, self._ref))
 
 

@@ -5,6 +5,7 @@ twice. When the actor is started again, calls under way end as the channel says 
 MaybeExecutedError), and later ones wait in the next channel; in programs written for Ray those that may not be made
 again are refused until it is alive.
 """
+
 from __future__ import annotations
 
 import os
@@ -34,8 +35,14 @@ class Caller:
 class ActorLink:
     """See the module's text. Made by `of_or_new`, one per session and actor."""
 
-    def __init__(self, session: _session.Session, actor: str, class_name: str, pending_max: int,
-                 ordered: bool = True) -> None:
+    def __init__(
+        self,
+        session: _session.Session,
+        actor: str,
+        class_name: str,
+        pending_max: int,
+        ordered: bool = True,
+    ) -> None:
         self.session = session
         self.actor = actor
         self.label = f"actor {class_name}({actor[:8]})"
@@ -43,30 +50,42 @@ class ActorLink:
         self.pending_max = pending_max
         self.ordered = ordered
         self._state = link_state.LinkState()
-        self._channel: Any = None           # None until the next call, which makes one
-        self._alive: dict | None = None     # the head's last word, while that is "alive"
+        self._channel: Any = None  # None until the next call, which makes one
+        self._alive: dict | None = None  # the head's last word, while that is "alive"
         self._error: exceptions.TroupeError | None = None
-        self._silence: exceptions.TroupeError | None = None  # the session has ended: of what is not alive there is no word
-        self._refusing: Any = None          # while its process is being started again: where calls end that do not wait for that
-        self._ended: list[Any] = []         # channels that lost their connection, with calls that wait for a verdict
+        self._silence: exceptions.TroupeError | None = (
+            None  # the session has ended: of what is not alive there is no word
+        )
+        self._refusing: Any = None  # while its process is being started again: where calls end that do not wait for that
+        self._ended: list[
+            Any
+        ] = []  # channels that lost their connection, with calls that wait for a verdict
         self._callers: weakref.WeakSet[Caller] = weakref.WeakSet()
         self._lock = threading.RLock()
         self._told = threading.Condition(self._lock)  # the head has said something of it
-        self._latest = (0, "")    # the latest of its lives that the head spoke of, and why one before it ended
+        self._latest = (
+            0,
+            "",
+        )  # the latest of its lives that the head spoke of, and why one before it ended
         self.retried: Any = None  # of `retries`
-        self.late: Any = None     # while it is not asked for: constructor.LateStart
-        self._given: Any = None   # what its constructor is given lives while this does
+        self.late: Any = None  # while it is not asked for: constructor.LateStart
+        self._given: Any = None  # what its constructor is given lives while this does
         self._restarts = False
-        self._bringing: Any = None  # the channel over which its process, on another host, was given that
-        self.is_maker = False     # of an actor whose handles are counted: this process made it
-        self.lives = 0            # that are not over, of an actor that this process made: under handle_counts.naming
-        self._uncounted = False   # some handle is where it is not counted
-        self._unwanted = False    # nobody has a handle: it is to end
+        self._bringing: Any = (
+            None  # the channel over which its process, on another host, was given that
+        )
+        self.is_maker = False  # of an actor whose handles are counted: this process made it
+        self.lives = (
+            0  # that are not over, of an actor that this process made: under handle_counts.naming
+        )
+        self._uncounted = False  # some handle is where it is not counted
+        self._unwanted = False  # nobody has a handle: it is to end
         session.board.subscribe("actor", actor, self._on_state, self._on_silence)
 
     @classmethod
-    def of_or_new(cls, session: _session.Session, actor: str, class_name: str, pending_max: int,
-                  ordered: bool) -> tuple["ActorLink", bool]:
+    def of_or_new(
+        cls, session: _session.Session, actor: str, class_name: str, pending_max: int, ordered: bool
+    ) -> tuple["ActorLink", bool]:
         """The session's link to an actor, and whether it was made just now. `ordered`: the actor runs calls in the order
         they were made, so that none overtakes one whose arguments are to come."""
         with _session._lock:
@@ -80,7 +99,15 @@ class ActorLink:
             link = links[actor] = cls(session, actor, class_name, pending_max, ordered)
             return link, True
 
-    def bind(self, caller: Caller, target: str, check: Check | None = None, keeps: Any = None, *, waits: bool = True) -> Bound:
+    def bind(
+        self,
+        caller: Caller,
+        target: str,
+        check: Check | None = None,
+        keeps: Any = None,
+        *,
+        waits: bool = True,
+    ) -> Bound:
         """A callable that starts calls of `target`, until `caller.unbind()`; `check` refuses wrong ones, `keeps` lives on.
         Unless it `waits`, a call during a restart of the actor ends as unavailable."""
         with self._lock:
@@ -140,9 +167,13 @@ class ActorLink:
         address = info["address"]
         with self._lock:
             orders = self._state.told(
-                info["state"], incarnation=address["incarnation"], restarts=info["restarts"],
+                info["state"],
+                incarnation=address["incarnation"],
+                restarts=info["restarts"],
                 process=address["process"] if address["pid"] else "",
-                gives=self._given is not None, restartable=self._restarts)
+                gives=self._given is not None,
+                restartable=self._restarts,
+            )
             for order in orders:
                 self._obey(order, info)
             if address["incarnation"] > self._latest[0]:
@@ -156,9 +187,12 @@ class ActorLink:
 
     def _obey(self, order: str, info: dict) -> None:
         if order == link_state.LOSE_SIGHT:
-            self.fail(exceptions.ActorUnavailableError(
-                f"{self.label} is out of reach: {info['failure']['cause']}; it may be back, and "
-                "what was called may have run"))
+            self.fail(
+                exceptions.ActorUnavailableError(
+                    f"{self.label} is out of reach: {info['failure']['cause']}; it may be back, and "
+                    "what was called may have run"
+                )
+            )
         elif order == link_state.RENEW:
             self._error = None
             self._drop()
@@ -180,7 +214,9 @@ class ActorLink:
     def _on_silence(self, error: BaseException) -> None:
         """The session has ended: calls that wait for word of the actor would wait for ever. Those to where it is go on."""
         with self._lock:
-            self._silence = exceptions.ActorUnavailableError(f"{self.label}: {error}; there is no word of it any more")
+            self._silence = exceptions.ActorUnavailableError(
+                f"{self.label}: {error}; there is no word of it any more"
+            )
             if self._alive is None and self._error is None:
                 self.fail(self._silence)
 
@@ -189,9 +225,13 @@ class ActorLink:
         if self._refusing is not None or not _job.follows_ray():
             return
         self._refusing = _calls.channel_later(self.label, self.pending_max, self.ordered)
-        _calls.fail(self._refusing, exceptions.ActorUnavailableError(
-            f"The actor is temporarily unavailable: {self.label} is being started again (restart {restarts}), and the call, which has no "
-            "max_task_retries, was not sent. Make it again later, or give the actor max_task_retries, with which its calls wait"))
+        _calls.fail(
+            self._refusing,
+            exceptions.ActorUnavailableError(
+                f"The actor is temporarily unavailable: {self.label} is being started again (restart {restarts}), and the call, which has no "
+                "max_task_retries, was not sent. Make it again later, or give the actor max_task_retries, with which its calls wait"
+            ),
+        )
         self._unbind()
 
     def _admit(self) -> None:
@@ -227,7 +267,11 @@ class ActorLink:
         """Ends the actor at once; unless it may be started again, calls from now on fail too."""
         if self.late is not None:
             if self.late.stop():
-                return self.end(exceptions.ActorDiedError(f"{self.label} was killed by troupe.kill before it was started"))
+                return self.end(
+                    exceptions.ActorDiedError(
+                        f"{self.label} was killed by troupe.kill before it was started"
+                    )
+                )
             self.late.wait()
         self.session.request("KillActor", {"actor": self.actor, "no_restart": no_restart})
         if no_restart:  # a call made after this must not slip in before the process is gone
@@ -275,7 +319,9 @@ class ActorLink:
             if self.lives or self._uncounted or self.dead or self.session.closed:
                 return
             try:
-                _, update, _ = self.session.request("KillActor", {"actor": self.actor, "unwanted": True})
+                _, update, _ = self.session.request(
+                    "KillActor", {"actor": self.actor, "unwanted": True}
+                )
             except exceptions.GetTimeoutError:
                 return _background.later(self.unwanted)
             except exceptions.TroupeError:
@@ -298,7 +344,9 @@ class ActorLink:
         ended.future().add_done_callback(lambda future: self._terminated(future.exception()))
 
     def _terminated(self, error: BaseException | None) -> None:
-        if isinstance(error, exceptions.ActorUnavailableError) and not self.dead:  # its process was started again, or cut off
+        if (
+            isinstance(error, exceptions.ActorUnavailableError) and not self.dead
+        ):  # its process was started again, or cut off
             self.suspect(error)
             _background.later(self._terminate)
 
@@ -310,11 +358,17 @@ class ActorLink:
     def end_of(self, incarnation: int, within_s: float) -> str | None:
         """Why that life of it is over, or out of reach. Blocks until the head has said so; None: it did not within so many seconds."""
         with self._lock:
-            self._told.wait_for(lambda: self._error is not None or self._latest[0] > incarnation, within_s)
+            self._told.wait_for(
+                lambda: self._error is not None or self._latest[0] > incarnation, within_s
+            )
             if self._error is not None:
                 return str(self._error)
             latest, cause = self._latest
-        return f"its process ended{f' ({cause})' if cause else ''}, and the actor was started again without them" if latest > incarnation else None
+        return (
+            f"its process ended{f' ({cause})' if cause else ''}, and the actor was started again without them"
+            if latest > incarnation
+            else None
+        )
 
     @property
     def dead(self) -> bool:
@@ -350,15 +404,21 @@ class ActorLink:
 def _end_links(session: _session.Session) -> None:
     """The session was shut down here: calls that wait and calls to come end at once, not after a grace."""
     for link in list(session.store["actor_links"].values()):
-        link.fail(exceptions.ActorUnavailableError(
-            "troupe.shutdown() was called in this process, and the handle belongs to the session that it ended"))
+        link.fail(
+            exceptions.ActorUnavailableError(
+                "troupe.shutdown() was called in this process, and the handle belongs to the session that it ended"
+            )
+        )
 
 
 def death_of(info: dict, attachment: bytes, label: str) -> exceptions.TroupeError:
     """The error of a dead actor: its cause, and where its constructor raised, that exception's type; OutOfMemoryError's too."""
     failure = info["failure"]
     cause = _loaded(attachment) or exceptions.OutOfMemoryError.of(failure)
-    text = _words.current.of_death(failure, raised=bool(attachment)) + f"{label} is dead: {failure['cause'] or 'its process is gone'}"
+    text = (
+        _words.current.of_death(failure, raised=bool(attachment))
+        + f"{label} is dead: {failure['cause'] or 'its process is gone'}"
+    )
     if failure["node_name"] and f"pid {failure['pid']}" not in failure["cause"]:
         process = f", pid {failure['pid']}" if failure["pid"] > 0 else ""
         text += f" (on {failure['node_name']}{process})"
@@ -367,15 +427,25 @@ def death_of(info: dict, attachment: bytes, label: str) -> exceptions.TroupeErro
     elif failure["log_tail"]:
         from troupe._cluster.logs import last_lines
 
-        text += "\n  last lines of its stderr:\n    " + "\n    ".join(last_lines(failure["log_tail"]))
+        text += "\n  last lines of its stderr:\n    " + "\n    ".join(
+            last_lines(failure["log_tail"])
+        )
     if isinstance(cause, exceptions.OutOfMemoryError):
-        text += ("\n  try: less data held by it, fewer of its kind at a time on one node (a larger num_cpus=), or memory= (the bytes that it "
-                 "needs), to be placed where there is room")
+        text += (
+            "\n  try: less data held by it, fewer of its kind at a time on one node (a larger num_cpus=), or memory= (the bytes that it "
+            "needs), to be placed where there is room"
+        )
     try:
-        return exceptions.with_type_of(exceptions.ActorDiedError, cause, text, actor_id=info["actor"])
-    except Exception as error:  # of the user's class; that the actor is dead is to be known all the same
+        return exceptions.with_type_of(
+            exceptions.ActorDiedError, cause, text, actor_id=info["actor"]
+        )
+    except (
+        Exception
+    ) as error:  # of the user's class; that the actor is dead is to be known all the same
         text += f"\n  (its exception cannot be shown as what it is: {type(error).__name__})"
-        return exceptions.with_type_of(exceptions.ActorDiedError, None, text, actor_id=info["actor"])
+        return exceptions.with_type_of(
+            exceptions.ActorDiedError, None, text, actor_id=info["actor"]
+        )
 
 
 def _loaded(attachment: bytes) -> BaseException | None:
@@ -386,7 +456,10 @@ def _loaded(attachment: bytes) -> BaseException | None:
     try:
         error = cloudpickle.loads(attachment)
     except BaseException as failed:  # its class is not importable here, or raises whatever it likes; the text says what happened
-        if isinstance(failed, KeyboardInterrupt) and threading.current_thread() is threading.main_thread():
+        if (
+            isinstance(failed, KeyboardInterrupt)
+            and threading.current_thread() is threading.main_thread()
+        ):
             raise
         return None
     return error if isinstance(error, BaseException) else None

@@ -13,46 +13,69 @@
 Whose view: one link's, whose lock is held around all of it; the link (`link.py`) carries the orders
 out, in their order.
 """
+
 from __future__ import annotations
 
 from collections.abc import Iterator
 
 # Orders.
-FREE = "free"            # what the constructor was given is not needed any more
-END = "end"              # it is dead: all calls end, and the session forgets it
+FREE = "free"  # what the constructor was given is not needed any more
+END = "end"  # it is dead: all calls end, and the session forgets it
 LOSE_SIGHT = "lose sight"  # nobody knows what runs there: calls end, until there is word of it
-RENEW = "renew"          # there is: the next call takes another channel, with no error
-BRING = "bring"          # the process that is starting waits for what its constructor is given
-REFUSE = "refuse"        # it is being started again
-RETIRE = "retire"        # the life that was known is over: calls under way to it end
-AIM = "aim"              # it is alive, and calls go there
+RENEW = "renew"  # there is: the next call takes another channel, with no error
+BRING = "bring"  # the process that is starting waits for what its constructor is given
+REFUSE = "refuse"  # it is being started again
+RETIRE = "retire"  # the life that was known is over: calls under way to it end
+AIM = "aim"  # it is alive, and calls go there
 
 
 class LinkState:
     """What a link knows of its actor: `told` takes what the head says, the other functions what the
     link itself has learnt."""
 
-    __slots__ = ("_brought", "_brought_incarnation", "alive", "failed", "incarnation",
-                 "out_of_reach", "restarts")
+    __slots__ = (
+        "_brought",
+        "_brought_incarnation",
+        "alive",
+        "failed",
+        "incarnation",
+        "out_of_reach",
+        "restarts",
+    )
 
     def __init__(self) -> None:
-        self.incarnation = 0       # of the life that is alive, or was
-        self.restarts = 0          # before it
+        self.incarnation = 0  # of the life that is alive, or was
+        self.restarts = 0  # before it
         self.alive = False
-        self.failed = False        # calls end with an error: it is dead, or nobody knows
+        self.failed = False  # calls end with an error: it is dead, or nobody knows
         self.out_of_reach = False  # the error may pass: its node is lost without a verdict
-        self._brought = ""         # the process that was last, and of which incarnation
+        self._brought = ""  # the process that was last, and of which incarnation
         self._brought_incarnation = 0
 
-    def told(self, state: str, *, incarnation: int, restarts: int, process: str, gives: bool,
-             restartable: bool) -> tuple[str, ...]:
+    def told(
+        self,
+        state: str,
+        *,
+        incarnation: int,
+        restarts: int,
+        process: str,
+        gives: bool,
+        restartable: bool,
+    ) -> tuple[str, ...]:
         """The head says that the actor is in `state`; returns what is to be done, in this order.
         `process`: the one that is starting, "" where there is none yet; `gives`: its constructor is
         given something from here; `restartable`: that may run again."""
         return tuple(self._orders(state, incarnation, restarts, process, gives, restartable))
 
-    def _orders(self, state: str, incarnation: int, restarts: int, process: str, gives: bool,
-                restartable: bool) -> Iterator[str]:
+    def _orders(
+        self,
+        state: str,
+        incarnation: int,
+        restarts: int,
+        process: str,
+        gives: bool,
+        restartable: bool,
+    ) -> Iterator[str]:
         if state == "dead" or (state == "alive" and not restartable):
             yield FREE
         if state == "dead":
@@ -71,8 +94,9 @@ class LinkState:
             if not self.failed:
                 yield from self._lives(state, incarnation, restarts, process, gives)
 
-    def _lives(self, state: str, incarnation: int, restarts: int, process: str,
-               gives: bool) -> Iterator[str]:
+    def _lives(
+        self, state: str, incarnation: int, restarts: int, process: str, gives: bool
+    ) -> Iterator[str]:
         if state == "starting" and gives and process and self._is_to_bring(process, incarnation):
             yield BRING
         later = incarnation > self.incarnation

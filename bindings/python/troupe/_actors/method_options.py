@@ -3,6 +3,7 @@
 Pure: names and values only. `Traits` is what a handle knows of its actor's class; it travels with the handle
 and, as JSON, by the head to those who look the actor up.
 """
+
 from __future__ import annotations
 
 import dataclasses
@@ -22,7 +23,11 @@ if TYPE_CHECKING:
 
     from troupe._actors.streams import ObjectRefGenerator
     from troupe._typed import DeclaredMethod, ObjectRef
-    from troupe._typed.decorators import DynamicMethodDecorator, MethodDecorator, SplitMethodDecorator
+    from troupe._typed.decorators import (
+        DynamicMethodDecorator,
+        MethodDecorator,
+        SplitMethodDecorator,
+    )
     from troupe._typed.options import MethodOptions as GivenOptions
 
     P = ParamSpec("P")
@@ -97,10 +102,14 @@ def check(given: Mapping[str, Any]) -> dict[str, Any]:
             checked["keeps_tensors"] = keeps_tensors(value)
         elif name in _REFUSED:
             if value != _REFUSED[name]:
-                raise ValueError(f"the method option {name}={value!r} is not supported by this version")
+                raise ValueError(
+                    f"the method option {name}={value!r} is not supported by this version"
+                )
         elif name not in _ACCEPTED:
-            known = "num_returns, concurrency_group, max_task_retries, retry_exceptions, tensor_transport, " \
-                    "_generator_backpressure_num_objects"
+            known = (
+                "num_returns, concurrency_group, max_task_retries, retry_exceptions, tensor_transport, "
+                "_generator_backpressure_num_objects"
+            )
             raise ValueError(f"{name!r} is no option of a method; there are: {known}")
     return checked
 
@@ -109,8 +118,10 @@ def keeps_tensors(transport: Any) -> bool | None:
     """What `tensor_transport=` says; None: nothing. ValueError for what is no transport."""
     name = str(transport).lower()
     if name not in _TRANSPORTS:
-        raise ValueError(f"tensor_transport={transport!r} is not supported: 'auto' leaves tensors in their actor and finds the way to whoever "
-                         "takes them, 'object_store' sends them with the value; groups over NCCL: troupe.util.collective")
+        raise ValueError(
+            f"tensor_transport={transport!r} is not supported: 'auto' leaves tensors in their actor and finds the way to whoever "
+            "takes them, 'object_store' sends them with the value; groups over NCCL: troupe.util.collective"
+        )
     return _TRANSPORTS[name]
 
 
@@ -121,7 +132,9 @@ def _num_returns(value: Any) -> int | str:
         return STREAMING
     if isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= RETURNS_MAX:
         return value
-    raise ValueError(f"num_returns must be a whole number from 0 to {RETURNS_MAX}, 'streaming' or 'dynamic', not {value!r}")
+    raise ValueError(
+        f"num_returns must be a whole number from 0 to {RETURNS_MAX}, 'streaming' or 'dynamic', not {value!r}"
+    )
 
 
 def _group(value: Any) -> str | None:
@@ -133,16 +146,21 @@ def _group(value: Any) -> str | None:
 def _retries(value: Any) -> int | None:
     if value is None or (isinstance(value, int) and not isinstance(value, bool) and value >= -1):
         return value
-    raise ValueError(f"max_task_retries must be a whole number, or -1 for any number, not {value!r}")
+    raise ValueError(
+        f"max_task_retries must be a whole number, or -1 for any number, not {value!r}"
+    )
 
 
 def _exceptions(value: Any) -> bool | tuple[type[BaseException], ...]:
     if value is None or isinstance(value, bool):
         return bool(value)
-    if isinstance(value, list | tuple) and all(isinstance(one, type) and issubclass(one, BaseException)
-                                               for one in value):
+    if isinstance(value, list | tuple) and all(
+        isinstance(one, type) and issubclass(one, BaseException) for one in value
+    ):
         return tuple(value)
-    raise ValueError(f"retry_exceptions must be True, False or a list of exception classes, not {value!r}")
+    raise ValueError(
+        f"retry_exceptions must be True, False or a list of exception classes, not {value!r}"
+    )
 
 
 def _backpressure(value: Any) -> int | None:
@@ -150,22 +168,34 @@ def _backpressure(value: Any) -> int | None:
         return None
     if isinstance(value, int) and not isinstance(value, bool) and 1 <= value <= RETURNS_MAX:
         return value
-    raise ValueError("_generator_backpressure_num_objects must be a whole number from 1 to "
-                     f"{RETURNS_MAX}, or -1 for none, not {value!r}")
+    raise ValueError(
+        "_generator_backpressure_num_objects must be a whole number from 1 to "
+        f"{RETURNS_MAX}, or -1 for none, not {value!r}"
+    )
 
 
 @overload
-def method(function: Callable[Concatenate[Any, P], Coroutine[Any, Any, T]], /) -> DeclaredMethod[P, ObjectRef[T], Coroutine[Any, Any, T]]: ...
+def method(
+    function: Callable[Concatenate[Any, P], Coroutine[Any, Any, T]], /
+) -> DeclaredMethod[P, ObjectRef[T], Coroutine[Any, Any, T]]: ...
 @overload
-def method(function: Callable[Concatenate[Any, P], AsyncIterator[T]], /) -> DeclaredMethod[P, ObjectRefGenerator[T], AsyncIterator[T]]: ...  # type: ignore[overload-overlap]
+def method(
+    function: Callable[Concatenate[Any, P], AsyncIterator[T]], /
+) -> DeclaredMethod[P, ObjectRefGenerator[T], AsyncIterator[T]]: ...  # type: ignore[overload-overlap]
 @overload
-def method(function: Callable[Concatenate[Any, P], Iterator[T]], /) -> DeclaredMethod[P, ObjectRefGenerator[T], Iterator[T]]: ...  # type: ignore[overload-overlap]
+def method(
+    function: Callable[Concatenate[Any, P], Iterator[T]], /
+) -> DeclaredMethod[P, ObjectRefGenerator[T], Iterator[T]]: ...  # type: ignore[overload-overlap]
 @overload
 def method(function: Callable[Concatenate[Any, P], T], /) -> DeclaredMethod[P, ObjectRef[T], T]: ...
 @overload
-def method(*, num_returns: Literal["dynamic"], **options: Unpack[GivenOptions]) -> DynamicMethodDecorator: ...
+def method(
+    *, num_returns: Literal["dynamic"], **options: Unpack[GivenOptions]
+) -> DynamicMethodDecorator: ...
 @overload
-def method(*, num_returns: Literal[1, "streaming"] | None = None, **options: Unpack[GivenOptions]) -> MethodDecorator: ...  # type: ignore[overload-overlap]  # 1 is a number
+def method(
+    *, num_returns: Literal[1, "streaming"] | None = None, **options: Unpack[GivenOptions]
+) -> MethodDecorator: ...  # type: ignore[overload-overlap]  # 1 is a number
 @overload
 def method(*, num_returns: int, **options: Unpack[GivenOptions]) -> SplitMethodDecorator: ...
 def method(*args: Any, **options: Any) -> Any:
@@ -180,10 +210,14 @@ def method(*args: Any, **options: Any) -> Any:
     """
     if args:
         if options or len(args) != 1 or not callable(args[0]):
-            raise TypeError("@method is used bare on a method, or with keyword options, e.g. @method(num_returns=2)")
+            raise TypeError(
+                "@method is used bare on a method, or with keyword options, e.g. @method(num_returns=2)"
+            )
         return args[0]
     if not options:
-        raise TypeError("@method() takes keyword options, at least one, e.g. @method(num_returns=2); without any, write @method")
+        raise TypeError(
+            "@method() takes keyword options, at least one, e.g. @method(num_returns=2); without any, write @method"
+        )
     checked = check(options)
 
     def mark(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -198,14 +232,26 @@ def of_function(function: Any) -> MethodOptions:
     """The options of a method as its class defines it; a generator streams."""
     inner = inspect.unwrap(getattr(function, "__func__", function))
     marked = dict(getattr(function, _ATTRIBUTE, {}))
-    if "num_returns" not in marked and (inspect.isgeneratorfunction(inner) or inspect.isasyncgenfunction(inner)):
+    if "num_returns" not in marked and (
+        inspect.isgeneratorfunction(inner) or inspect.isasyncgenfunction(inner)
+    ):
         marked["num_returns"] = STREAMING
     return MethodOptions(**marked)
 
 
 _DEFAULT = MethodOptions()
-_known: weakref.WeakKeyDictionary[type, tuple[dict[str, MethodOptions], bool]] = weakref.WeakKeyDictionary()
-_OPERATORS = {"__call__", "__contains__", "__enter__", "__exit__", "__getitem__", "__len__", "__setitem__"}
+_known: weakref.WeakKeyDictionary[type, tuple[dict[str, MethodOptions], bool]] = (
+    weakref.WeakKeyDictionary()
+)
+_OPERATORS = {
+    "__call__",
+    "__contains__",
+    "__enter__",
+    "__exit__",
+    "__getitem__",
+    "__len__",
+    "__setitem__",
+}
 """Methods of Python's own that a class may have called by name: `handle.__call__.remote(x)`."""
 SPECIAL = {"__ray_ready__": _DEFAULT, "__ray_call__": _DEFAULT, "__ray_terminate__": _DEFAULT}
 
@@ -228,8 +274,10 @@ def _is_ordered(options: Mapping[str, Any], *, is_async: bool) -> bool:
         return not is_async and threads == 1 and not options.get("concurrency_groups")
     if not overtaking and (is_async or threads > 1):
         what = "methods that are coroutines" if is_async else f"max_concurrency={threads}"
-        raise ValueError(f"allow_out_of_order_execution=False does not go with {what}: those calls run beside each other, in no order\n"
-                         "  leave the option away, or give the actor plain methods on one thread")
+        raise ValueError(
+            f"allow_out_of_order_execution=False does not go with {what}: those calls run beside each other, in no order\n"
+            "  leave the option away, or give the actor plain methods on one thread"
+        )
     return not overtaking
 
 
@@ -241,7 +289,9 @@ class Traits:
     max_task_retries: int = 0
     max_pending_calls: int = -1
     ordered: bool = True  # whether its calls run in the order in which their caller made them
-    is_async: bool = False  # whether its actors run on an event loop: those with an `async def` method do
+    is_async: bool = (
+        False  # whether its actors run on an event loop: those with an `async def` method do
+    )
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _pickled.traits, (_pickled.fields_of(self),)
@@ -251,14 +301,28 @@ class Traits:
         """Those of actors of a class created with these options."""
         known = _known.get(actor_class)
         if known is None:
-            functions = {name: found for name in dir(actor_class) if _is_method(found := getattr(actor_class, name, None))}
-            methods = {name: dataclasses.replace(of_function(each), parameters=_parameters.of_method(actor_class, name))
-                       for name, each in functions.items() if not name.startswith("__") or name in _OPERATORS}
+            functions = {
+                name: found
+                for name in dir(actor_class)
+                if _is_method(found := getattr(actor_class, name, None))
+            }
+            methods = {
+                name: dataclasses.replace(
+                    of_function(each), parameters=_parameters.of_method(actor_class, name)
+                )
+                for name, each in functions.items()
+                if not name.startswith("__") or name in _OPERATORS
+            }
             known = _known[actor_class] = methods, any(map(_is_async, functions.values()))
         methods, is_async = known
         ordered = _is_ordered(options, is_async=is_async)
-        return cls(methods, options.get("max_task_retries") or 0, options.get("max_pending_calls") or -1,
-                   ordered, is_async)
+        return cls(
+            methods,
+            options.get("max_task_retries") or 0,
+            options.get("max_pending_calls") or -1,
+            ordered,
+            is_async,
+        )
 
     def options_of(self, name: str) -> MethodOptions | None:
         """The options of a method; None: there is no such method."""
@@ -270,19 +334,33 @@ class Traits:
 
     def to_json(self) -> bytes:
         """For those who look the actor up. Classes of exceptions stay behind: any exception is retried then."""
-        methods = {name: {field: bool(value) if field == "retry_exceptions" else value
-                          for field, value in dataclasses.asdict(options).items()
-                          if value != getattr(_DEFAULT, field)}
-                   for name, options in (self.methods or {}).items()}
-        return json.dumps({"methods": methods, "max_task_retries": self.max_task_retries,
-                           "max_pending_calls": self.max_pending_calls, "ordered": self.ordered}).encode()
+        methods = {
+            name: {
+                field: bool(value) if field == "retry_exceptions" else value
+                for field, value in dataclasses.asdict(options).items()
+                if value != getattr(_DEFAULT, field)
+            }
+            for name, options in (self.methods or {}).items()
+        }
+        return json.dumps(
+            {
+                "methods": methods,
+                "max_task_retries": self.max_task_retries,
+                "max_pending_calls": self.max_pending_calls,
+                "ordered": self.ordered,
+            }
+        ).encode()
 
     @classmethod
     def from_json(cls, text: bytes) -> "Traits":
         """The inverse; nothing is known where it cannot be read."""
         try:
             read = json.loads(text)
-            return cls({name: MethodOptions(**options) for name, options in read["methods"].items()},
-                       int(read["max_task_retries"]), int(read["max_pending_calls"]), bool(read["ordered"]))
+            return cls(
+                {name: MethodOptions(**options) for name, options in read["methods"].items()},
+                int(read["max_task_retries"]),
+                int(read["max_pending_calls"]),
+                bool(read["ordered"]),
+            )
         except (ValueError, TypeError, KeyError, AttributeError):
             return cls()

@@ -2,6 +2,7 @@
 
 Plain values: they travel with handles, and as JSON by the head. Without names of types and without defaults.
 """
+
 from __future__ import annotations
 
 import inspect
@@ -29,7 +30,11 @@ def of_function(function: Any, *, bound: bool = False) -> Parameters | None:
         except (TypeError, ValueError):
             return None
         parameters = [(each.name, int(each.kind), each.default is not _EMPTY) for each in found]
-    if bound and parameters and parameters[0][1] in (_KIND.POSITIONAL_ONLY, _KIND.POSITIONAL_OR_KEYWORD):
+    if (
+        bound
+        and parameters
+        and parameters[0][1] in (_KIND.POSITIONAL_ONLY, _KIND.POSITIONAL_OR_KEYWORD)
+    ):
         parameters = parameters[1:]
     return tuple(parameters)
 
@@ -40,13 +45,26 @@ def _of_code(function: types.FunctionType) -> list[tuple[str, int, bool]]:
     code = function.__code__
     positional, named = code.co_argcount, code.co_argcount + code.co_kwonlyargcount
     required = positional - len(function.__defaults__ or ())
-    found = [(name, int(_KIND.POSITIONAL_ONLY if number < code.co_posonlyargcount else _KIND.POSITIONAL_OR_KEYWORD), number >= required)
-             for number, name in enumerate(code.co_varnames[:positional])]
+    found = [
+        (
+            name,
+            int(
+                _KIND.POSITIONAL_ONLY
+                if number < code.co_posonlyargcount
+                else _KIND.POSITIONAL_OR_KEYWORD
+            ),
+            number >= required,
+        )
+        for number, name in enumerate(code.co_varnames[:positional])
+    ]
     rest = list(code.co_varnames[named:])
     if code.co_flags & inspect.CO_VARARGS:
         found.append((rest.pop(0), int(_KIND.VAR_POSITIONAL), False))
     by_default = function.__kwdefaults__ or {}
-    found += [(name, int(_KIND.KEYWORD_ONLY), name in by_default) for name in code.co_varnames[positional:named]]
+    found += [
+        (name, int(_KIND.KEYWORD_ONLY), name in by_default)
+        for name in code.co_varnames[positional:named]
+    ]
     if code.co_flags & inspect.CO_VARKEYWORDS:
         found.append((rest.pop(0), int(_KIND.VAR_KEYWORD), False))
     return found
@@ -60,7 +78,11 @@ def of_method(cls: type, name: str) -> Parameters | None:
     if isinstance(found, staticmethod | classmethod):
         bound = isinstance(found, classmethod)
         inner = found.__func__
-        return of_function(inner, bound=bound) if inspect.isfunction(inner) else of_function(getattr(cls, name))
+        return (
+            of_function(inner, bound=bound)
+            if inspect.isfunction(inner)
+            else of_function(getattr(cls, name))
+        )
     return None
 
 
@@ -80,9 +102,12 @@ def check_of(name: str, parameters: Parameters | None, owner: str = "") -> Check
     if parameters is None:
         return None
     try:
-        signature = inspect.Signature([
-            inspect.Parameter(each, _KIND(kind), default=_LEFT if optional else _EMPTY)
-            for each, kind, optional in parameters])
+        signature = inspect.Signature(
+            [
+                inspect.Parameter(each, _KIND(kind), default=_LEFT if optional else _EMPTY)
+                for each, kind, optional in parameters
+            ]
+        )
     except (TypeError, ValueError):  # from another version
         return None
 
@@ -91,6 +116,8 @@ def check_of(name: str, parameters: Parameters | None, owner: str = "") -> Check
             signature.bind(*[None] * count, **dict.fromkeys(names))
         except TypeError as error:
             of = f" of {owner}" if owner else ""
-            raise TypeError(f"{name}(){of}: {error}\n  it is defined as {name}{signature}") from None
+            raise TypeError(
+                f"{name}(){of}: {error}\n  it is defined as {name}{signature}"
+            ) from None
 
     return check

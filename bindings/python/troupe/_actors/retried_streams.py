@@ -5,6 +5,7 @@ What was given stays: the taker notices nothing but the time it takes. Items go 
 that a method is as far ahead of its taker as it is without retries. One that gives other items when it is called again is no
 stream to be retried: the n-th item is the n-th of whichever attempt gave it.
 """
+
 from __future__ import annotations
 
 import threading
@@ -21,16 +22,33 @@ from troupe._actors.streams import NOT_YET, ObjectRefGenerator
 class RetriedStream(ObjectRefGenerator):
     """What such a call gives its caller. Dropped, it ends the method."""
 
-    def __init__(self, link: ActorLink, target: str, options: MethodOptions, retries: int, args: tuple, kwargs: dict, life: Any) -> None:
+    def __init__(
+        self,
+        link: ActorLink,
+        target: str,
+        options: MethodOptions,
+        retries: int,
+        args: tuple,
+        kwargs: dict,
+        life: Any,
+    ) -> None:
         self._line = _retries.RetriedCalls.of(link)
-        self._link, self._target, self._options, self._left, self._life = link, target, options, retries, life
+        self._link, self._target, self._options, self._left, self._life = (
+            link,
+            target,
+            options,
+            retries,
+            life,
+        )
         self._frozen = _retries.Frozen(args, kwargs)
         self._lock = threading.RLock()
         self._promise = _calls.Promise()
         self._call = _retries.OpenCall(self._promise.ref)
         self._taken = 0  # by whoever has this
         self._skipped = 0  # of the attempt that items come from
-        self._ended: Any = None  # the attempt before this one, while it has items that were not taken
+        self._ended: Any = (
+            None  # the attempt before this one, while it has items that were not taken
+        )
         self._attempt = self._made()
         self._watch()
 
@@ -39,7 +57,11 @@ class RetriedStream(ObjectRefGenerator):
         return self._line.bound(self._target)(*args, **kwargs)
 
     def _watch(self) -> None:
-        answer, attempt, mine = self._attempt.answer(), weakref.ref(self._attempt), weakref.ref(self)
+        answer, attempt, mine = (
+            self._attempt.answer(),
+            weakref.ref(self._attempt),
+            weakref.ref(self),
+        )
         self._call.attempt = [answer]
         _calls.when_done(answer, lambda: (stream := mine()) is not None and stream._over(attempt()))
 
@@ -86,7 +108,9 @@ class RetriedStream(ObjectRefGenerator):
                 over = source.answer().done()
                 if over:
                     self._over(source)
-                elif front._is_error() or front._is_end():  # whether it is what the caller sees, the answer tells, which comes next
+                elif (
+                    front._is_error() or front._is_end()
+                ):  # whether it is what the caller sees, the answer tells, which comes next
                     return source.answer()
                 ends = over and (front._is_end() or _retries.holds_error(front))
                 if ends and self._ended is source:

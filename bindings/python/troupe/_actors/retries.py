@@ -3,6 +3,7 @@
 `RetryLine` decides and is pure; `RetriedCalls` acts. A call is made again at most as often as its method
 allows, so it runs at least once and perhaps more often; without retries nothing of this is on the path.
 """
+
 from __future__ import annotations
 
 import functools
@@ -15,7 +16,16 @@ from troupe._actors.link import ActorLink, Caller
 from troupe._actors.method_options import MethodOptions
 from troupe._bridge import native
 
-_KEPT = (type(None), bool, int, float, complex, str, bytes, _calls.Ref)  # types of values that nobody can change
+_KEPT = (
+    type(None),
+    bool,
+    int,
+    float,
+    complex,
+    str,
+    bytes,
+    _calls.Ref,
+)  # types of values that nobody can change
 LOST = (exceptions.ActorUnavailableError, exceptions.ResultLostError)
 Call = TypeVar("Call")
 
@@ -63,8 +73,15 @@ class RetryLine(Generic[Call]):
 class _Call:
     """One call, over all its attempts."""
 
-    def __init__(self, target: str, options: MethodOptions, retries: int, frozen: "Frozen", promises: list,
-                 life: Any) -> None:
+    def __init__(
+        self,
+        target: str,
+        options: MethodOptions,
+        retries: int,
+        frozen: "Frozen",
+        promises: list,
+        life: Any,
+    ) -> None:
         self.target = target
         self.options = options
         self.left = retries  # -1: any number
@@ -108,7 +125,15 @@ class RetriedCalls(Caller):
         """See Caller."""
         self._bound = {}
 
-    def call(self, target: str, options: MethodOptions, retries: int, args: tuple, kwargs: dict, life: Any = None) -> Any:
+    def call(
+        self,
+        target: str,
+        options: MethodOptions,
+        retries: int,
+        args: tuple,
+        kwargs: dict,
+        life: Any = None,
+    ) -> Any:
         """Starts a call, which holds `life` until it has its answer; what its caller gets."""
         promises = [_calls.Promise() for _ in range(max(1, int(options.num_returns)))]
         call = _Call(target, options, retries, Frozen(args, kwargs), promises, life)
@@ -123,7 +148,10 @@ class RetriedCalls(Caller):
 
     def bound(self, target: str) -> Any:
         """What starts calls of `target`."""
-        with self._lock, self._link._lock:  # the link's: else unbind() may come before what it is to drop
+        with (
+            self._lock,
+            self._link._lock,
+        ):  # the link's: else unbind() may come before what it is to drop
             found = self._bound.get(target)
             if found is None:
                 found = self._bound[target] = self._link.bind(self, target)
@@ -144,7 +172,9 @@ class RetriedCalls(Caller):
             call.coming = len(call.attempt)
             for ref in call.attempt:
                 ended = ref._ended() if call.options.keeps_tensors else ref.future()
-                ended.add_done_callback(functools.partial(self._came, call, ref is call.attempt[-1]))
+                ended.add_done_callback(
+                    functools.partial(self._came, call, ref is call.attempt[-1])
+                )
 
     def _came(self, call: _Call, is_last: bool, future: Any) -> None:
         """One of an attempt's results: the last one tells how it ended, unless another one was lost with the process."""
@@ -169,7 +199,11 @@ class RetriedCalls(Caller):
         with self._lock:
             if error is not None and call.frozen.failed():
                 return self._answer(call, error)
-            lost = isinstance(error, LOST) and not isinstance(error, exceptions.TaskError) and not self._link.dead  # nor is the session over
+            lost = (
+                isinstance(error, LOST)
+                and not isinstance(error, exceptions.TaskError)
+                and not self._link.dead
+            )  # nor is the session over
             if lost and call.may_go_again():
                 self._link.suspect(error)
                 return self._send(self._line.lost(call.number))
@@ -182,7 +216,9 @@ class RetriedCalls(Caller):
             try:
                 with tensors.left_where_they_are():
                     promise.set_value(_calls.get(ref))
-            except BaseException as raised:  # also of a value that cannot be loaded: whoever waits must hear of it
+            except (
+                BaseException
+            ) as raised:  # also of a value that cannot be loaded: whoever waits must hear of it
                 promise.set_error(raised)
         if not call.attempt:
             for promise in call.promises:
@@ -236,22 +272,33 @@ class Frozen:
         self._changing: Any = None
         if all(type(value) in _KEPT for value in (*args, *kwargs.values())):
             return
-        changing = ({i: value for i, value in enumerate(args) if type(value) not in _KEPT},
-                    {name: value for name, value in kwargs.items() if type(value) not in _KEPT})
+        changing = (
+            {i: value for i, value in enumerate(args) if type(value) not in _KEPT},
+            {name: value for name, value in kwargs.items() if type(value) not in _KEPT},
+        )
         self._changing = native.completed_ref(changing)
         self._args = tuple(None if i in changing[0] else value for i, value in enumerate(args))
-        self._kwargs = {name: None if name in changing[1] else value for name, value in kwargs.items()}
+        self._kwargs = {
+            name: None if name in changing[1] else value for name, value in kwargs.items()
+        }
 
     def thawed(self) -> tuple[tuple, dict]:
         """What was frozen, each time anew."""
         if self._changing is None:
             return self._args, self._kwargs
         by_place, by_name = _calls.get(self._changing, None)
-        return tuple(by_place.get(i, value) for i, value in enumerate(self._args)), {**self._kwargs, **by_name}
+        return tuple(by_place.get(i, value) for i, value in enumerate(self._args)), {
+            **self._kwargs,
+            **by_name,
+        }
 
     def failed(self) -> bool:
         """Whether a ref among them holds an error: that is its call's answer, however often it is made."""
-        return any(holds_error(value) for value in (*self._args, *self._kwargs.values()) if type(value) is _calls.Ref)
+        return any(
+            holds_error(value)
+            for value in (*self._args, *self._kwargs.values())
+            if type(value) is _calls.Ref
+        )
 
 
 def holds_error(ref: Any) -> bool:

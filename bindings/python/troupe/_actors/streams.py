@@ -1,4 +1,5 @@
 """Methods that yield: the caller's ObjectRefGenerator, and how an actor on an event loop gives its items."""
+
 from __future__ import annotations
 
 import collections
@@ -25,7 +26,9 @@ class ObjectRefGenerator(_calls.RefStream, RefsOf[T]):
     whether the next ref, or the end, is there. Dropped, it ends the method, as `close()` would.
     """
 
-    __class_getitem__: Any = classmethod(types.GenericAlias)  # ObjectRefGenerator[int], for annotations
+    __class_getitem__: Any = classmethod(
+        types.GenericAlias
+    )  # ObjectRefGenerator[int], for annotations
 
     def completed(self) -> ObjectRef[None]:
         """A ref of None that is done when the method is, or of what it raised."""
@@ -57,8 +60,10 @@ class ObjectRefGenerator(_calls.RefStream, RefsOf[T]):
         return taken
 
     def __reduce__(self) -> Never:
-        raise TypeError("an ObjectRefGenerator stays in the process that made the call\n"
-                        "  pass its refs, or their values")
+        raise TypeError(
+            "an ObjectRefGenerator stays in the process that made the call\n"
+            "  pass its refs, or their values"
+        )
 
 
 native.set_stream_type(ObjectRefGenerator)
@@ -89,7 +94,9 @@ class DynamicObjectRefGenerator(RefsOf[T]):
         return _pickled.dynamic_refs, (list(self._refs),)
 
 
-_sources: dict[str, ObjectRefGenerator] = {}  # by the ref that was given for it, until that has its answer
+_sources: dict[
+    str, ObjectRefGenerator
+] = {}  # by the ref that was given for it, until that has its answer
 
 
 def gathering(bound: Callable[..., ObjectRefGenerator]) -> Callable[..., Any]:

@@ -3,6 +3,7 @@
 A cell that was given everything would make its notebook unusable, and stays in the file. So the first LINES_MAX lines of a cell are
 printed; what comes then is counted, and one output is updated that says how many lines are left out, where all of them are, and the latest.
 """
+
 from __future__ import annotations
 
 from collections import deque
@@ -30,12 +31,21 @@ class Cell:
         """Those that are to be printed. `source`: where a person finds all of them."""
         printed = []
         for line in lines:
-            if not self._left_lines and self._lines < LINES_MAX and self._chars + len(line) <= CHARS_MAX:
+            if (
+                not self._left_lines
+                and self._lines < LINES_MAX
+                and self._chars + len(line) <= CHARS_MAX
+            ):
                 self._lines, self._chars = self._lines + 1, self._chars + len(line)
                 printed.append(line)
                 continue
-            self._left_lines, self._left_chars = self._left_lines + 1, self._left_chars + len(line) + 1
-            self._latest.append(line if len(line) <= LATEST_CHARS_MAX else f"{line[:LATEST_CHARS_MAX]}...")
+            self._left_lines, self._left_chars = (
+                self._left_lines + 1,
+                self._left_chars + len(line) + 1,
+            )
+            self._latest.append(
+                line if len(line) <= LATEST_CHARS_MAX else f"{line[:LATEST_CHARS_MAX]}..."
+            )
             if source and len(self._sources) < SOURCES_MAX:
                 self._sources[source] = None
         return printed

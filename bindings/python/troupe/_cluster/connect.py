@@ -3,6 +3,7 @@
 An embedded cluster is a head and one worker, the same programs as anywhere, started here and ended with
 this process, whatever way that ends: both hold a lifeline (`executables.Lifeline`).
 """
+
 from __future__ import annotations
 
 import atexit
@@ -22,7 +23,9 @@ RETURN_TIMEOUT_S = 30.0  # a restarted head keeps what a driver owns for as long
 EMBEDDED_CPUS_MIN = 32
 _lock = threading.RLock()
 _hidden: dict[str, _session.Session] = {}  # sessions of launches without init(), by address
-sockets_here: dict[str, str] = {}  # of heads that this process started for itself (cluster_utils), by address
+sockets_here: dict[
+    str, str
+] = {}  # of heads that this process started for itself (cluster_utils), by address
 
 
 class Embedded:
@@ -41,13 +44,23 @@ class Embedded:
         self.socket = self.address = ""
         try:
             head = executables.start(
-                "troupe-head", [f"--state_dir={self.folder}", "--embedded=true"], log=self.folder / "head.log",
-                lifeline=self._lifeline.read_end)
+                "troupe-head",
+                [f"--state_dir={self.folder}", "--embedded=true"],
+                log=self.folder / "head.log",
+                lifeline=self._lifeline.read_end,
+            )
             self._programs.append(head)
             self.socket, self.address = str(head.ready["socket"]), str(head.ready["address"])
-            self._programs.append(node_start.start(
-                f"unix:{self.socket}", self.folder / "node", node_args, log=self.folder / "worker.log",
-                lifeline=self._lifeline.read_end, tell_versions=False))
+            self._programs.append(
+                node_start.start(
+                    f"unix:{self.socket}",
+                    self.folder / "node",
+                    node_args,
+                    log=self.folder / "worker.log",
+                    lifeline=self._lifeline.read_end,
+                    tell_versions=False,
+                )
+            )
         except BaseException:
             self.close()
             raise
@@ -59,8 +72,10 @@ class Embedded:
             return ""
         code = head.wait()
         how = f"was killed by signal {-code}" if code < 0 else f"ended with exit code {code}"
-        return (f"\n  the head of this process's embedded cluster (pid {head.pid}) {how}; such a cluster keeps no "
-                "state, so nothing of it goes on: connect anew with troupe.init()")
+        return (
+            f"\n  the head of this process's embedded cluster (pid {head.pid}) {how}; such a cluster keeps no "
+            "state, so nothing of it goes on: connect anew with troupe.init()"
+        )
 
     def close(self) -> None:
         """Ends worker and head, in this order. Nothing in a forked child."""
@@ -86,7 +101,9 @@ def start_embedded(args: list[str], *, namespace: str) -> _session.Session:
     return session
 
 
-def _over_socket(socket: str, address: str, namespace: str, return_timeout: float = 0.0) -> _session.Session:
+def _over_socket(
+    socket: str, address: str, namespace: str, return_timeout: float = 0.0
+) -> _session.Session:
     from troupe._bridge import native
 
     control = native.ControlClient.connect_unix(socket, return_timeout=return_timeout)
@@ -94,8 +111,9 @@ def _over_socket(socket: str, address: str, namespace: str, return_timeout: floa
 
 
 def _opened(control: Any, address: str, namespace: str, return_timeout: float) -> _session.Session:
-    session = _session.Session.over_client(control, namespace=namespace, address=address,
-                                           return_timeout=return_timeout)
+    session = _session.Session.over_client(
+        control, namespace=namespace, address=address, return_timeout=return_timeout
+    )
     status = session.request("GetStatus", {})[1]
     here = boot_id()
     session.store["cluster_id"] = status["cluster_id"]
@@ -103,8 +121,9 @@ def _opened(control: Any, address: str, namespace: str, return_timeout: float) -
     return session
 
 
-def connect(address: str, token_file: str | None = None, *, namespace: str = "",
-            return_timeout: float = 0.0) -> _session.Session:
+def connect(
+    address: str, token_file: str | None = None, *, namespace: str = "", return_timeout: float = 0.0
+) -> _session.Session:
     """A session with the cluster at `host:port`, or at the head's socket, `unix:/path`.
 
     By its Unix socket where this user runs its head on this host, also for a program of theirs that made it by init(); else over TLS with the token in
@@ -131,9 +150,12 @@ def connect(address: str, token_file: str | None = None, *, namespace: str = "",
         raise exceptions.JoinError(
             f"connecting to {address} needs a token: no head of this user at that address runs on this host\n"
             "  on the head: troupe token create --role client > token\n"
-            "  here: troupe.init(address, token_file='token') or TROUPE_TOKEN_FILE=token")
+            "  here: troupe.init(address, token_file='token') or TROUPE_TOKEN_FILE=token"
+        )
     node_start.cluster_of_token(token_file)
-    control = native.ControlClient.connect(host, port, token_file=token_file, return_timeout=return_timeout)
+    control = native.ControlClient.connect(
+        host, port, token_file=token_file, return_timeout=return_timeout
+    )
     session = _opened(control, address, namespace, return_timeout)
     session.token_file = token_file
     return session
@@ -145,8 +167,14 @@ def only_local_cluster() -> str:
     running = home.clusters(running_only=True) or local_clusters.clusters(of_this_home=True)
     if len(running) == 1:
         return running[0].require_whole().address
-    found = "none is running" if not running else "several are: " + ", ".join(each.address or str(each.damage) for each in running)
-    raise exceptions.ConnectionError(f"address 'auto' means the one cluster in {home.home()}, and {found}")
+    found = (
+        "none is running"
+        if not running
+        else "several are: " + ", ".join(each.address or str(each.damage) for each in running)
+    )
+    raise exceptions.ConnectionError(
+        f"address 'auto' means the one cluster in {home.home()}, and {found}"
+    )
 
 
 def from_environment() -> _session.Session:
@@ -157,13 +185,17 @@ def from_environment() -> _session.Session:
     address = os.environ.get("TROUPE_ADDRESS")
     if not address:
         running = home.clusters(running_only=True)
-        here = (f"one runs here: TROUPE_ADDRESS={running[0].require_whole().address}" if running else
-                "start one: troupe start --head --listen ADDRESS, which prints its HOST:PORT\n"
-                "  and on each other machine: troupe start --address HOST:PORT --token-file FILE\n"
-                "  then TROUPE_ADDRESS=HOST:PORT for this program")
+        here = (
+            f"one runs here: TROUPE_ADDRESS={running[0].require_whole().address}"
+            if running
+            else "start one: troupe start --head --listen ADDRESS, which prints its HOST:PORT\n"
+            "  and on each other machine: troupe start --address HOST:PORT --token-file FILE\n"
+            "  then TROUPE_ADDRESS=HOST:PORT for this program"
+        )
         raise exceptions.ConnectionError(
-            "remote=True needs a cluster: call troupe.init(\"host:port\") or set TROUPE_ADDRESS; without "
-            f"remote=True the launch runs on an embedded cluster of this machine\n  {here}")
+            'remote=True needs a cluster: call troupe.init("host:port") or set TROUPE_ADDRESS; without '
+            f"remote=True the launch runs on an embedded cluster of this machine\n  {here}"
+        )
     return kept(address)
 
 
@@ -182,7 +214,9 @@ def embedded_here() -> _session.Session | None:
     """Return the session of the embedded cluster that `embedded` has started in this process; None: it has started none."""
     with _lock:
         known = _hidden.get("embedded")
-        return known if known is not None and not known.closed and known.pid == os.getpid() else None
+        return (
+            known if known is not None and not known.closed and known.pid == os.getpid() else None
+        )
 
 
 def _kept(key: str, make: Any) -> _session.Session:
@@ -205,7 +239,9 @@ def sessions_here() -> list[_session.Session]:
         hidden = [each for each in _hidden.values() if not each.closed and each.pid == os.getpid()]
     found = hidden if current is None else [current, *hidden]
     if not found and not os.environ.get("TROUPE_ADDRESS"):
-        raise exceptions.ConnectionError('not connected to a cluster: call troupe.init("host:port") or set TROUPE_ADDRESS')
+        raise exceptions.ConnectionError(
+            'not connected to a cluster: call troupe.init("host:port") or set TROUPE_ADDRESS'
+        )
     return found or [from_environment()]
 
 
@@ -223,8 +259,10 @@ def session_here() -> _session.Session:
         return found[0]
     if address:
         return kept(address)
-    raise exceptions.ConnectionError(f"this process has launched on {len(found)} clusters: {', '.join(each.address for each in found)}\n"
-                                     '  troupe.init("host:port") says which one is asked')
+    raise exceptions.ConnectionError(
+        f"this process has launched on {len(found)} clusters: {', '.join(each.address for each in found)}\n"
+        '  troupe.init("host:port") says which one is asked'
+    )
 
 
 def close_hidden() -> None:

@@ -3,6 +3,7 @@
 The head tells where each of them is, those that they make included (OutputOf). The text stays with the workers: one thread for each
 node that has some waits there for more of all of them at once (ReadLogs). Nothing is left out but what a size cap dropped, which is said.
 """
+
 from __future__ import annotations
 
 import itertools
@@ -19,7 +20,10 @@ from troupe._tracebacks import CppFrames
 CHUNK_BYTES = 256 << 10
 LONG_POLL_MS = 55_000
 LAST_WORDS_S = 2.0
-ROUND_S, STREAM_S = 0.05, 100e-6  # from an answer to the next round, at least: a worker spends a tenth of its time here at most
+ROUND_S, STREAM_S = (
+    0.05,
+    100e-6,
+)  # from an answer to the next round, at least: a worker spends a tenth of its time here at most
 STREAMS_MAX = 16384  # of one request; beyond that the oldest ones
 _READ_MAX = 10_000  # offsets of streams that ended, should their actor be started again
 
@@ -38,7 +42,9 @@ class Outputs:
         with self._lock:
             node = self._nodes.get(told["node"])
             if node is None:
-                node = self._nodes[told["node"]] = _NodeOutput(self, self._session, told["node"], told["node_name"])
+                node = self._nodes[told["node"]] = _NodeOutput(
+                    self, self._session, told["node"], told["node_name"]
+                )
         node.hear(told["actor"], _label_of(told), told["pid"], told["ended"])
 
     def connected(self) -> None:
@@ -79,7 +85,9 @@ class _Stream:
     def __init__(self, actor: str, label: str, offset: int) -> None:
         self.label, self.offset, self.pid = label, offset, 0
         self.rows = output_rows.Rows()
-        self.cpp_frames = CppFrames(f"... C++ frames left out here; all of it: troupe logs {actor[:8]} ...")
+        self.cpp_frames = CppFrames(
+            f"... C++ frames left out here; all of it: troupe logs {actor[:8]} ..."
+        )
         self.over = False
 
 
@@ -105,9 +113,15 @@ class _NodeOutput:
         with self._lock:
             for key in ((actor, False), (actor, True)):
                 if not over and not self._closing:
-                    self._streams.setdefault(key, _Stream(actor, label, self._read.pop(key, 0))).over = False
+                    self._streams.setdefault(
+                        key, _Stream(actor, label, self._read.pop(key, 0))
+                    ).over = False
                 if (stream := self._streams.get(key)) is not None:
-                    stream.label, stream.pid, stream.over = label, pid or stream.pid, over or stream.over
+                    stream.label, stream.pid, stream.over = (
+                        label,
+                        pid or stream.pid,
+                        over or stream.over,
+                    )
             self._look_again()
 
     def close(self) -> threading.Thread | None:
@@ -167,17 +181,23 @@ class _NodeOutput:
             self._stale = False
             closing = self._closing
             self._waits = not closing
-            streams = [{"actor": actor, "stderr": is_error, "offset": stream.offset, "over": stream.over}
-                       for (actor, is_error), stream in asked]
-            fields = {"streams": streams, "bytes_max": CHUNK_BYTES, "wait_ms": 0 if closing else LONG_POLL_MS,
-                      "round": self._round}
+            streams = [
+                {"actor": actor, "stderr": is_error, "offset": stream.offset, "over": stream.over}
+                for (actor, is_error), stream in asked
+            ]
+            fields = {
+                "streams": streams,
+                "bytes_max": CHUNK_BYTES,
+                "wait_ms": 0 if closing else LONG_POLL_MS,
+                "round": self._round,
+            }
         parts, text = self._request(fields)
         with self._lock:
             self._waits = False
         at = 0
         for part in parts:
             key, stream = asked[part["stream"]]
-            self._show(stream, text[at:at + part["bytes"]], part, key[1])
+            self._show(stream, text[at : at + part["bytes"]], part, key[1])
             at += part["bytes"]
         with self._lock:
             for part in parts:
@@ -210,7 +230,9 @@ class _NodeOutput:
 
     def _request(self, fields: dict) -> tuple[list[dict], bytes]:
         link = workers.link(self._session, self._node)
-        self._where, self._address = ("", "") if link.here else (f", {self._name}", f", ip={link.host}")
+        self._where, self._address = (
+            ("", "") if link.here else (f", {self._name}", f", ip={link.host}")
+        )
         self._outputs.connected()
         _, answer, text = link.request("ReadLogs", fields, timeout=LONG_POLL_MS / 1000 + 30)
         return answer["parts"], text
@@ -220,4 +242,10 @@ class _NodeOutput:
         if _job.follows_ray():
             where = f" pid={stream.pid}{self._address}" if stream.pid else ""
         label = _visible.name(stream.label + where)
-        live_output.show(stream, f"({label}) ", stream.cpp_frames.filter(lines), stream.rows.live(), is_error=is_error)
+        live_output.show(
+            stream,
+            f"({label}) ",
+            stream.cpp_frames.filter(lines),
+            stream.rows.live(),
+            is_error=is_error,
+        )

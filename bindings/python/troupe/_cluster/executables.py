@@ -4,6 +4,7 @@ A program started here tells that it is ready, or why not, by one line of JSON o
 session of its own and outlives the starter unless it was given a lifeline: a pipe whose end it takes
 as its own.
 """
+
 from __future__ import annotations
 
 import json
@@ -25,7 +26,9 @@ READY_TIMEOUT_S = 30.0
 NODE_PYTHON_PATH = "TROUPE_NODE_PYTHONPATH"
 """Set for a process of the runtime's own that starts nodes: their PYTHONPATH, which is not its own."""
 _TAIL_BYTES = 4096
-PACKAGE = Path(os.path.abspath(__file__)).parent.parent  # not resolved: in a build tree the sources are links
+PACKAGE = Path(
+    os.path.abspath(__file__)
+).parent.parent  # not resolved: in a build tree the sources are links
 
 
 def find(name: str) -> str:
@@ -44,8 +47,10 @@ def find(name: str) -> str:
     found = shutil.which(name)
     if found:
         return found
-    raise FileNotFoundError(f"{name} was not found in {', '.join(map(str, places))} or on PATH\n"
-                            "  set TROUPE_BIN_DIR to the folder that has it, or install the package again")
+    raise FileNotFoundError(
+        f"{name} was not found in {', '.join(map(str, places))} or on PATH\n"
+        "  set TROUPE_BIN_DIR to the folder that has it, or install the package again"
+    )
 
 
 class Lifeline:
@@ -96,8 +101,14 @@ class Started:
         return self.process.pid
 
 
-def start(name: str, args: Sequence[str], *, log: Path, lifeline: int | None = None,
-          timeout: float = READY_TIMEOUT_S) -> Started:
+def start(
+    name: str,
+    args: Sequence[str],
+    *,
+    log: Path,
+    lifeline: int | None = None,
+    timeout: float = READY_TIMEOUT_S,
+) -> Started:
     """Starts a program, waits until it is ready, and returns it.
 
     `log` takes its output. `lifeline` is the read end of a pipe: the program ends when the pipe does.
@@ -114,8 +125,15 @@ def start(name: str, args: Sequence[str], *, log: Path, lifeline: int | None = N
     with open(log, "ab", opener=folders.open_private) as output:
         start_of_log = output.tell()
         try:
-            process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=output, stderr=output,
-                                       pass_fds=passed, start_new_session=True, env={**environment(), **more})
+            process = subprocess.Popen(
+                command,
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=output,
+                pass_fds=passed,
+                start_new_session=True,
+                env={**environment(), **more},
+            )
         finally:
             os.close(write_end)
     with os.fdopen(read_end, "rb") as pipe:
@@ -126,7 +144,9 @@ def start(name: str, args: Sequence[str], *, log: Path, lifeline: int | None = N
             raise
     if ready is None:
         code = process.wait()
-        raise exceptions.TroupeError(f"{name} ended with {code} before it was ready\n{tail(log, start_of_log)}")
+        raise exceptions.TroupeError(
+            f"{name} ended with {code} before it was ready\n{tail(log, start_of_log)}"
+        )
     if "error" in ready:
         process.wait()
         raise exceptions.from_code(int(ready.get("code", 0)), str(ready["error"]))
@@ -145,13 +165,17 @@ def environment() -> dict[str, str]:
     return env
 
 
-def _read_ready(pipe: IO[bytes], process: subprocess.Popen, name: str, timeout: float) -> dict | None:
+def _read_ready(
+    pipe: IO[bytes], process: subprocess.Popen, name: str, timeout: float
+) -> dict | None:
     """The JSON line, or None when the pipe ended without one."""
     deadline, data = time.monotonic() + timeout, b""
     while b"\n" not in data:
         readable, _, _ = select.select([pipe], [], [], max(0.0, deadline - time.monotonic()))
         if not readable:
-            raise exceptions.GetTimeoutError(f"{name} (pid {process.pid}) was not ready after {timeout:g} s")
+            raise exceptions.GetTimeoutError(
+                f"{name} (pid {process.pid}) was not ready after {timeout:g} s"
+            )
         part = os.read(pipe.fileno(), 65536)
         if not part:
             break
@@ -159,7 +183,9 @@ def _read_ready(pipe: IO[bytes], process: subprocess.Popen, name: str, timeout: 
     try:
         value = json.loads(data) if data.strip() else None
     except ValueError:
-        raise exceptions.TroupeError(f"{name} said something that is no JSON: {data[:200]!r}") from None
+        raise exceptions.TroupeError(
+            f"{name} said something that is no JSON: {data[:200]!r}"
+        ) from None
     return value if isinstance(value, dict) else None
 
 
@@ -173,7 +199,9 @@ def tail(log: Path, start_of_log: int = 0) -> str:
     except OSError:
         return f"  (no log at {log})"
     lines = text.rstrip().splitlines()[-12:]
-    return "\n".join(["  last lines of its log:", *("    " + line for line in lines), f"  log: {log}"])
+    return "\n".join(
+        ["  last lines of its log:", *("    " + line for line in lines), f"  log: {log}"]
+    )
 
 
 def end(processes: Sequence[subprocess.Popen], grace: float = 5.0) -> None:

@@ -3,6 +3,7 @@
 View: any process. A worker finds it when it starts (`worker/devices/fabric.cc`); `placement/fabric.h` has the label's form. What is of a form
 that is not known here is passed over, for nodes of other versions may say more.
 """
+
 from __future__ import annotations
 
 import ipaddress
@@ -82,9 +83,23 @@ def of_label(text: str) -> Fabric:
     for record in text.split(";"):
         match record.split():
             case ["if", name, state, mbit_s, *addresses]:
-                interfaces.append(Interface(name, state == "up", _number(mbit_s), tuple(filter(_is_address, addresses))))
+                interfaces.append(
+                    Interface(
+                        name, state == "up", _number(mbit_s), tuple(filter(_is_address, addresses))
+                    )
+                )
             case ["rdma", name, layer, state, mbit_s, width, interface, *networks]:
-                ports.append(Port(name, _word(layer), _word(state), _number(mbit_s), _word(width).replace("_", " "), _word(interface), tuple(networks)))
+                ports.append(
+                    Port(
+                        name,
+                        _word(layer),
+                        _word(state),
+                        _number(mbit_s),
+                        _word(width).replace("_", " "),
+                        _word(interface),
+                        tuple(networks),
+                    )
+                )
             case ["nvlink", gpus, links, mbyte_s]:
                 nvlinks.append(Links(gpus, _number(links), _number(mbyte_s)))
             case ["gpudirect", how]:
@@ -94,7 +109,9 @@ def of_label(text: str) -> Fabric:
 
 def of_node(info: Mapping[str, Any]) -> Fabric:
     """Of a NodeInfo."""
-    return of_label(next((each["value"] for each in info["labels"] if each["key"] == selectors.FABRIC), ""))
+    return of_label(
+        next((each["value"] for each in info["labels"] if each["key"] == selectors.FABRIC), "")
+    )
 
 
 def _number(text: str) -> int:
@@ -116,10 +133,31 @@ def _is_address(text: str) -> bool:
 def as_dict(fabric: Fabric) -> dict[str, Any]:
     """As `state.list_nodes()` has it."""
     return {
-        "interfaces": [{"name": each.name, "up": each.up, "mbit_s": each.mbit_s, "addresses": list(each.addresses)} for each in fabric.interfaces],
-        "rdma": [{"port": each.name, "kind": each.kind, "state": each.state, "mbit_s": each.mbit_s, "width": each.width, "interface": each.interface,
-                  "networks": list(each.networks)} for each in fabric.ports],
-        "nvlink": [{"gpus": each.gpus, "links": each.links, "mbyte_s": each.mbyte_s} for each in fabric.nvlinks],
+        "interfaces": [
+            {
+                "name": each.name,
+                "up": each.up,
+                "mbit_s": each.mbit_s,
+                "addresses": list(each.addresses),
+            }
+            for each in fabric.interfaces
+        ],
+        "rdma": [
+            {
+                "port": each.name,
+                "kind": each.kind,
+                "state": each.state,
+                "mbit_s": each.mbit_s,
+                "width": each.width,
+                "interface": each.interface,
+                "networks": list(each.networks),
+            }
+            for each in fabric.ports
+        ],
+        "nvlink": [
+            {"gpus": each.gpus, "links": each.links, "mbyte_s": each.mbyte_s}
+            for each in fabric.nvlinks
+        ],
         "gpudirect": fabric.gpudirect,
     }
 
@@ -135,17 +173,33 @@ def lines(network: Mapping[str, Any]) -> list[str]:
     """What `as_dict` has, a line for the interfaces and one for each other kind of thing; equal ports are one entry."""
     found = []
     if network["interfaces"]:
-        found.append("network: " + ", ".join(_interface_text(each) for each in network["interfaces"]))
+        found.append(
+            "network: " + ", ".join(_interface_text(each) for each in network["interfaces"])
+        )
     alike: dict[tuple[Any, ...], list[str]] = {}
     for port in network["rdma"]:
-        alike.setdefault((port["kind"], port["state"], port["mbit_s"], port["width"]), []).append(port["port"])
-    parts = [f"{len(names)} x {kind} {rate(mbit_s)}{f' ({width})' if width else ''}{'' if state == ACTIVE else f' {state}'}: {', '.join(names)}"
-             for (kind, state, mbit_s, width), names in alike.items()]
+        alike.setdefault((port["kind"], port["state"], port["mbit_s"], port["width"]), []).append(
+            port["port"]
+        )
+    parts = [
+        f"{len(names)} x {kind} {rate(mbit_s)}{f' ({width})' if width else ''}{'' if state == ACTIVE else f' {state}'}: {', '.join(names)}"
+        for (kind, state, mbit_s, width), names in alike.items()
+    ]
     if parts:
         found.append("RDMA: " + "; ".join(parts))
     if network["nvlink"]:
-        found.append("NVLink: " + ", ".join(f"GPUs {each['gpus']}: {each['links']} links" + (
-            f", {each['links'] * each['mbyte_s'] / 1000:.0f} GB/s one way" if each["mbyte_s"] else "") for each in network["nvlink"]))
+        found.append(
+            "NVLink: "
+            + ", ".join(
+                f"GPUs {each['gpus']}: {each['links']} links"
+                + (
+                    f", {each['links'] * each['mbyte_s'] / 1000:.0f} GB/s one way"
+                    if each["mbyte_s"]
+                    else ""
+                )
+                for each in network["nvlink"]
+            )
+        )
     if network["gpudirect"]:
         found.append(f"GPUDirect RDMA: {network['gpudirect']}")
     return found

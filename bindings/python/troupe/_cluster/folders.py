@@ -9,6 +9,7 @@
 * the folder itself must be this user's. One that others may write to is refused where it has something in it, which may
   be theirs; else it is closed to others.
 """
+
 from __future__ import annotations
 
 import contextlib
@@ -34,13 +35,17 @@ def private(path: Path, *, remedy: str, keep_readable: bool = False, tidy: bool 
     real = _walk(os.path.join(os.getcwd(), path), remedy)
     info = os.lstat(real)
     if info.st_uid != os.geteuid():
-        raise PermissionError(f"{path} belongs to another user (uid {info.st_uid}): nothing in it is used\n  {remedy}")
+        raise PermissionError(
+            f"{path} belongs to another user (uid {info.st_uid}): nothing in it is used\n  {remedy}"
+        )
     if not info.st_mode & 0o077:
         return path
     filled = bool(os.listdir(real))
     if filled and info.st_mode & _OTHERS_WRITE and not tidy:
-        raise PermissionError(f"others may write to {path} (mode {info.st_mode & 0o7777:04o}), so what is in it may not be this user's: "
-                              f"nothing in it is used\n  look at what is there, then: chmod 700 {path}; or {remedy}")
+        raise PermissionError(
+            f"others may write to {path} (mode {info.st_mode & 0o7777:04o}), so what is in it may not be this user's: "
+            f"nothing in it is used\n  look at what is there, then: chmod 700 {path}; or {remedy}"
+        )
     if not (filled and keep_readable):
         os.chmod(real, info.st_mode & 0o700)
     return path
@@ -49,7 +54,7 @@ def private(path: Path, *, remedy: str, keep_readable: bool = False, tidy: bool 
 def open_private(path: str | os.PathLike[str], flags: int) -> int:
     """Open a file for its owner alone, whatever the umask is and whatever its mode was: an opener for `open`. Follows no link at its end.
 
-        with open(path, "a", opener=folders.open_private) as log: ...
+    with open(path, "a", opener=folders.open_private) as log: ...
     """
     descriptor = os.open(path, flags | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
     os.fchmod(descriptor, 0o600)
@@ -87,16 +92,22 @@ def _walk(path: str, remedy: str) -> str:
             continue
         mode = os.lstat(here).st_mode
         if mode & stat.S_IWOTH and not mode & stat.S_ISVTX:
-            raise PermissionError(f"everybody may write to {here} (mode {mode & 0o7777:04o}, no sticky bit), so anybody can put a folder "
-                                  f"of theirs in the place of {path}\n  chmod +t {here} (or chmod o-w), or {remedy}")
+            raise PermissionError(
+                f"everybody may write to {here} (mode {mode & 0o7777:04o}, no sticky bit), so anybody can put a folder "
+                f"of theirs in the place of {path}\n  chmod +t {here} (or chmod o-w), or {remedy}"
+            )
         step = os.path.join(here, name)
         info = _made(step)
         if stat.S_ISLNK(info.st_mode):
             links += 1
             if info.st_uid not in trusted:
-                raise PermissionError(f"{step} is a symbolic link of another user (uid {info.st_uid}) and is not followed\n  {remedy}")
+                raise PermissionError(
+                    f"{step} is a symbolic link of another user (uid {info.st_uid}) and is not followed\n  {remedy}"
+                )
             if links > _LINKS_MAX:
-                raise PermissionError(f"{path} leads over more than {_LINKS_MAX} symbolic links\n  {remedy}")
+                raise PermissionError(
+                    f"{path} leads over more than {_LINKS_MAX} symbolic links\n  {remedy}"
+                )
             target = os.readlink(step)
             here = "/" if target.startswith("/") else here
             rest[:0] = target.split("/")

@@ -1,4 +1,5 @@
 """Handles of placement groups, as `troupe.util.placement_group` gives them."""
+
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
@@ -85,7 +86,9 @@ def _is_decided(info: dict) -> bool:
 
 def _watch(session: _session.Session, identity: str) -> None:
     """Asks to be told of a group somebody else created; of this session's own the head tells anyway."""
-    if session.board.get("group", identity) is None and not session.board.follows("group", identity):
+    if session.board.get("group", identity) is None and not session.board.follows(
+        "group", identity
+    ):
         _, update, _ = session.request("GetGroup", {"group": identity, "watch": True})
         session.board.post_reply("group", identity, update["info"])
 

@@ -1,4 +1,5 @@
 """TROUPE_HOME: where the clusters of this user on this machine keep their state."""
+
 from __future__ import annotations
 
 import json
@@ -10,7 +11,9 @@ from pathlib import Path
 from troupe import exceptions
 from troupe._cluster import folders
 
-_REMEDY = "set TROUPE_HOME to a folder on this machine that is yours, and that only you may write to"
+_REMEDY = (
+    "set TROUPE_HOME to a folder on this machine that is yours, and that only you may write to"
+)
 
 
 def home() -> Path:
@@ -26,26 +29,37 @@ def home() -> Path:
         if error.strerror is None:
             raise
         said = "TROUPE_HOME" if given else "the default of TROUPE_HOME"
-        raise type(error)(f"{path} ({said}) cannot be made: {error.strerror}\n"
-                          "  set TROUPE_HOME to a folder on this machine that you may write to") from None
+        raise type(error)(
+            f"{path} ({said}) cannot be made: {error.strerror}\n"
+            "  set TROUPE_HOME to a folder on this machine that you may write to"
+        ) from None
 
 
 def require_writable(root: Path) -> None:
     """Raises PermissionError when nothing can be kept in `root`, before anything is started."""
     if not os.access(root, os.W_OK | os.X_OK):
-        raise PermissionError(f"{root} cannot be written to by this user\n"
-                              "  set TROUPE_HOME to a folder on this machine that you may write to")
+        raise PermissionError(
+            f"{root} cannot be written to by this user\n"
+            "  set TROUPE_HOME to a folder on this machine that you may write to"
+        )
 
 
 def host_and_port(address: str) -> tuple[str, int]:
     """The parts of `10.0.0.1:6400` or `[::1]:6400`. Raises ValueError for what is no address."""
     scheme, slashes, _ = address.partition("://")
     if slashes:
-        raise ValueError(f"{address!r} is no address; leave out {scheme}://, and give the head's port: 10.0.0.1:6400")
+        raise ValueError(
+            f"{address!r} is no address; leave out {scheme}://, and give the head's port: 10.0.0.1:6400"
+        )
     host, separator, port = address.rpartition(":")
     bracketed = host.startswith("[") and host.endswith("]")
     bare = host[1:-1] if bracketed else host
-    if not separator or not bare or re.fullmatch("[0-9]{1,5}", port) is None or (":" in bare and not bracketed):
+    if (
+        not separator
+        or not bare
+        or re.fullmatch("[0-9]{1,5}", port) is None
+        or (":" in bare and not bracketed)
+    ):
         raise ValueError(f"{address!r} is no address; it looks like 10.0.0.1:6400")
     if not 0 < int(port) < 65536:
         raise ValueError(f"{address!r} is no address: ports go from 1 to 65535")
@@ -60,7 +74,10 @@ def state_root() -> Path:
     path = home()
     if _file_system_of(path) in _NETWORK_FILE_SYSTEMS:
         local = os.environ.get("XDG_STATE_HOME")
-        path = folders.private(Path(local) / "troupe" if local else Path(f"/var/tmp/troupe-{os.getuid()}"), remedy=_REMEDY)
+        path = folders.private(
+            Path(local) / "troupe" if local else Path(f"/var/tmp/troupe-{os.getuid()}"),
+            remedy=_REMEDY,
+        )
     sealed = not path.stat().st_mode & 0o077
     for name in ("clusters", "cache", "logs", "jobs"):
         if os.path.lexists(path / name):
@@ -68,8 +85,21 @@ def state_root() -> Path:
     return path
 
 
-_NETWORK_FILE_SYSTEMS = {"nfs", "nfs4", "cifs", "smb3", "lustre", "ceph", "gpfs", "beegfs", "fuse.sshfs",
-                         "glusterfs", "fuse.glusterfs", "afs", "9p"}
+_NETWORK_FILE_SYSTEMS = {
+    "nfs",
+    "nfs4",
+    "cifs",
+    "smb3",
+    "lustre",
+    "ceph",
+    "gpfs",
+    "beegfs",
+    "fuse.sshfs",
+    "glusterfs",
+    "fuse.glusterfs",
+    "afs",
+    "9p",
+}
 
 
 def _file_system_of(path: Path) -> str:
@@ -80,7 +110,9 @@ def _file_system_of(path: Path) -> str:
         for line in mounts:
             _, mount, name = line.split(" ")[:3]
             mount = mount.replace("\\040", " ")
-            if (real == mount or real.startswith(mount.rstrip("/") + "/")) and len(mount) >= len(best):
+            if (real == mount or real.startswith(mount.rstrip("/") + "/")) and len(mount) >= len(
+                best
+            ):
                 best, kind = mount, name
     return kind
 
@@ -134,10 +166,18 @@ def read_record(path: Path, repair: str, **kinds: type) -> dict | None:
         value = json.loads(data)
     except ValueError as error:
         at = getattr(error, "pos", getattr(error, "start", 0))
-        raise exceptions.DamagedFileError(path, at, f"its {len(data)} bytes are no JSON", repair) from None
-    wrong = [name for name, kind in kinds.items() if not isinstance(value, dict) or not isinstance(value.get(name), kind)]
+        raise exceptions.DamagedFileError(
+            path, at, f"its {len(data)} bytes are no JSON", repair
+        ) from None
+    wrong = [
+        name
+        for name, kind in kinds.items()
+        if not isinstance(value, dict) or not isinstance(value.get(name), kind)
+    ]
     if wrong or not isinstance(value, dict):
-        raise exceptions.DamagedFileError(path, 0, f"it does not say {' and '.join(wrong) or 'anything'}", repair)
+        raise exceptions.DamagedFileError(
+            path, 0, f"it does not say {' and '.join(wrong) or 'anything'}", repair
+        )
     return value
 
 
@@ -149,7 +189,14 @@ def holder_of(lock: Path) -> int:
             rows = [line.split() for line in locks]
     except OSError:
         return 0
-    return next((int(row[4]) for row in rows if row[1] == "FLOCK" and row[5].rpartition(":")[2] == str(inode)), 0)
+    return next(
+        (
+            int(row[4])
+            for row in rows
+            if row[1] == "FLOCK" and row[5].rpartition(":")[2] == str(inode)
+        ),
+        0,
+    )
 
 
 def remove_socket_of(record: Path) -> None:
@@ -185,13 +232,30 @@ def cluster_of(path: Path) -> ClusterHome | None:
     except exceptions.DamagedFileError as error:
         name, pid = path.parent.name, holder_of(path.parent / "head" / "lock")
         running = pid > 0 and is_running(pid, "troupe-head")
-        repair = (f"the head writes it when it starts: {'troupe stop, then ' * running}troupe start --head --cluster {name[:8]} --listen ADDRESS --port PORT, "
-                  "where it listened before; --new makes another cluster")
-        return ClusterHome(path.parent, name, "", pid, "", running, exceptions.DamagedFileError(error.path, error.offset, error.why, repair))
+        repair = (
+            f"the head writes it when it starts: {'troupe stop, then ' * running}troupe start --head --cluster {name[:8]} --listen ADDRESS --port PORT, "
+            "where it listened before; --new makes another cluster"
+        )
+        return ClusterHome(
+            path.parent,
+            name,
+            "",
+            pid,
+            "",
+            running,
+            exceptions.DamagedFileError(error.path, error.offset, error.why, repair),
+        )
     if record is None:
         return None
     pid = record["pid"]
-    return ClusterHome(path.parent, record["cluster_id"], record["address"], pid, record["socket"], pid > 0 and is_running(pid, "troupe-head"))
+    return ClusterHome(
+        path.parent,
+        record["cluster_id"],
+        record["address"],
+        pid,
+        record["socket"],
+        pid > 0 and is_running(pid, "troupe-head"),
+    )
 
 
 def workers() -> list[tuple[Path, dict]]:

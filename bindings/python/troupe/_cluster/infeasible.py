@@ -3,6 +3,7 @@
 `infeasible="wait"` is an option of actors, tasks, launches and placement groups, and of init() for all of a program's and of what they
 start; programs written for Ray (`troupe.ray_compat`) have it by default, as there. What waits so has its reason on stderr at once.
 """
+
 from __future__ import annotations
 
 import sys
@@ -25,11 +26,26 @@ def check(value: Any, *, what: str = "infeasible") -> str | None:
 
 def waits(session: Any, asked: str | None = None) -> bool:
     """Return whether to wait, by the option or else the program's policy. Never inside a launch: no node joins what it has reserved."""
-    return not session.launch and (asked or session.store.get("infeasible") or ("wait" if _job.follows_ray() else "refuse")) == "wait"
+    return (
+        not session.launch
+        and (
+            asked or session.store.get("infeasible") or ("wait" if _job.follows_ray() else "refuse")
+        )
+        == "wait"
+    )
 
 
-def request(session: Any, kind: str, fields: Mapping[str, Any], spec: dict[str, Any], payload: bytes = b"", *, asked: str | None,
-            what: str, cpus: str = "num_cpus={}") -> tuple[str, dict, bytes]:
+def request(
+    session: Any,
+    kind: str,
+    fields: Mapping[str, Any],
+    spec: dict[str, Any],
+    payload: bytes = b"",
+    *,
+    asked: str | None,
+    what: str,
+    cpus: str = "num_cpus={}",
+) -> tuple[str, dict, bytes]:
     """Send a request that may be refused because no node can hold what `spec`, a part of its fields, asks for; return the answer.
 
     `what` begins the line that says that it waits; empty: there is none. `cpus`: how the caller asks for `{}` CPUs. Blocks for the
@@ -60,7 +76,11 @@ def _bundles(spec: Mapping[str, Any]) -> list[dict[str, float]]:
 
 def _of_cpus(session: Any, bundles: Sequence[Mapping[str, float]], option: str) -> str:
     """Return what to do where the nodes have too few CPUs in all, or for one bundle, and enough of all else; otherwise ""."""
-    nodes = [resources.from_wire(each["resources"]) for each in workers.node_infos(session) if each["state"] == "alive"]
+    nodes = [
+        resources.from_wire(each["resources"])
+        for each in workers.node_infos(session)
+        if each["state"] == "alive"
+    ]
     if not nodes:
         return ""
     cpus = [each.get("CPU", 0.0) for each in nodes]
@@ -68,14 +88,24 @@ def _of_cpus(session: Any, bundles: Sequence[Mapping[str, float]], option: str) 
     each = max(asked)
     if not _ten_thousandths(each):  # whatever is missing, it is no CPU
         return ""
-    enough = sum(asked) <= sum(cpus) and each <= max(cpus) and (min(asked) < each or room(cpus, each) >= len(asked))
+    enough = (
+        sum(asked) <= sum(cpus)
+        and each <= max(cpus)
+        and (min(asked) < each or room(cpus, each) >= len(asked))
+    )
     names = {name for bundle in bundles for name in bundle if name != "CPU"}
-    if enough or any(sum(bundle.get(name, 0.0) for bundle in bundles) > sum(node.get(name, 0.0) for node in nodes) for name in names):
+    if enough or any(
+        sum(bundle.get(name, 0.0) for bundle in bundles)
+        > sum(node.get(name, 0.0) for node in nodes)
+        for name in names
+    ):
         return ""
     less = largest_share(cpus, len(asked), each) if min(asked) == each else 0.0
     fits = f"; with {option.replace('{}', f'{less:.15g}')} there are enough for all" if less else ""
-    return (f"{sum(cpus):.15g} CPU in all, at most {max(cpus):.15g} on one node: troupe start --num-cpus N starts a node that offers N, "
-            f"whatever its machine has{fits}")
+    return (
+        f"{sum(cpus):.15g} CPU in all, at most {max(cpus):.15g} on one node: troupe start --num-cpus N starts a node that offers N, "
+        f"whatever its machine has{fits}"
+    )
 
 
 def room(cpus: Iterable[float], each: float) -> int:

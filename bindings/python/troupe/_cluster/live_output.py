@@ -6,6 +6,7 @@ cell that is updated, and of what is printed a cell shows as much as a person re
 read by who shows it (`_cluster.output_rows`), they are rows below the one that it writes. Elsewhere, as in a pipe or a file, a bar is one line
 once it is finished, and one every `BAR_LINE_S` while it moves.
 """
+
 from __future__ import annotations
 
 import atexit
@@ -39,21 +40,36 @@ class Live:
         self._bars: dict[Hashable, list[str]] = {}
         self._rows: dict[Hashable, Callable[[], str]] = {}
         self._styles: dict[Hashable, str] = {}
-        self._unseen: dict[Hashable, tuple[list[str], bool]] = {}  # bars where none can be drawn again, and whether they are on stderr
+        self._unseen: dict[
+            Hashable, tuple[list[str], bool]
+        ] = {}  # bars where none can be drawn again, and whether they are on stderr
         self._timer: threading.Timer | None = None
         self._changed = threading.Event()
         self._thread: threading.Thread | None = None
         self._drawn = 0
         self._notebook: Any = None
-        self._cells: OrderedDict[str, tuple[cell_output.Cell, contextvars.Context]] = OrderedDict()  # with what says whose cell it is
+        self._cells: OrderedDict[str, tuple[cell_output.Cell, contextvars.Context]] = (
+            OrderedDict()
+        )  # with what says whose cell it is
         self._context: contextvars.Context | None = None
         self._pid = 0
 
-    def show(self, key: Hashable, label: str, lines: list[str], bars: list[str], *, is_error: bool, source: str = "") -> None:
+    def show(
+        self,
+        key: Hashable,
+        label: str,
+        lines: list[str],
+        bars: list[str],
+        *,
+        is_error: bool,
+        source: str = "",
+    ) -> None:
         """Prints finished lines of a stream, `key`, and has its bars drawn instead of the former ones. `label` stands before each line as it
         is. `source`: where a person finds all that the stream has, for places that do not show it all."""
         stream = sys.stderr if is_error else sys.stdout
-        bars = [bar for bar in map(_visible.output, bars) if terminal_text.SGR.sub("", bar).strip()]  # an escape for the cursor alone is none
+        bars = [
+            bar for bar in map(_visible.output, bars) if terminal_text.SGR.sub("", bar).strip()
+        ]  # an escape for the cursor alone is none
         with self._lock:
             had = self._bars.pop(key, None) if not bars else self._bars.get(key)
             labelled = [f"{label}{bar.strip()}" for bar in bars]
@@ -75,7 +91,9 @@ class Live:
             if had is not None or key in self._bars:
                 self._draw_soon()
         if text and beside:
-            print(text, end="", file=stream, flush=True)  # by a reader who is slow this one is kept waiting, and no other
+            print(
+                text, end="", file=stream, flush=True
+            )  # by a reader who is slow this one is kept waiting, and no other
 
     def row(self, key: Hashable, make: Callable[[], str] | None) -> None:
         """Has a row drawn below the bars, by what `make()` returns then, "" for none; None: it is over. Only where `sees_rows`."""
@@ -137,13 +155,17 @@ class Live:
                 with contextlib.suppress(Exception):  # of the user's stream, which may be closed
                     print("\n".join(bars), file=sys.stderr if is_error else sys.stdout, flush=True)
 
-    def _finished(self, key: Hashable, label: str, lines: list[str], stream: Any, source: str) -> list[str]:
+    def _finished(
+        self, key: Hashable, label: str, lines: list[str], stream: Any, source: str
+    ) -> list[str]:
         """Lines as they are printed: where a person looks, the colours of one stream are no other's, and a cell has only so many."""
         if not lines:
             return lines
         shown = list(map(_visible.output, lines))
         cell = _is_notebook(stream)
-        if (cell or _is_terminal(stream)) and (key in self._styles or any("\x1b" in each for each in shown)):
+        if (cell or _is_terminal(stream)) and (
+            key in self._styles or any("\x1b" in each for each in shown)
+        ):
             style = self._styles.pop(key, "")
             for number, each in enumerate(shown):
                 shown[number], style = terminal_text.enclosed(each, style)
@@ -201,7 +223,10 @@ class Live:
                 except Exception:  # of the user's stderr, which may be gone: bars are an extra
                     self._bars.clear()
                     self._rows.clear()
-                moves, tick = bool(self._bars or self._rows), TICK_S if self._rows or _is_terminal(self._place()) else None
+                moves, tick = (
+                    bool(self._bars or self._rows),
+                    TICK_S if self._rows or _is_terminal(self._place()) else None,
+                )
             pause.wait(REDRAW_S)
             if moves:
                 self._changed.wait(tick)
@@ -244,7 +269,9 @@ class Live:
         # Room is made first by steps down that scroll at the bottom and keep the column; then the place is saved, and come back to. What
         # lies to its right is of a row that was drawn before the program wrote a line of its own.
         drawn = f"{_DOWN * len(bars)}\x1b[{len(bars)}A\x1b[K{_SAVE}{drawn}{_ERASE_BELOW}{_BACK}"
-        place.write(drawn)  # also where it is as before: the program may have written lines of its own over it
+        place.write(
+            drawn
+        )  # also where it is as before: the program may have written lines of its own over it
         place.flush()
         self._drawn = len(bars)
 
@@ -253,7 +280,12 @@ class Live:
 
     def _erase(self) -> None:
         place = self._place()
-        if self._drawn and place is not None and not _is_terminal(place) and not _is_notebook(place):
+        if (
+            self._drawn
+            and place is not None
+            and not _is_terminal(place)
+            and not _is_notebook(place)
+        ):
             self._draw_as_rows(place, [])
         elif self._drawn and place is not None:
             place.write(_ERASE_BELOW)
@@ -264,7 +296,11 @@ class Live:
         """The rows below, and those of them that were bars before and are none now; the row that the program writes stays as it is."""
         rows = bars + [""] * (self._drawn - len(bars))
         if rows:
-            place.write(output_rows.BELOW + "".join(f"\n\r\x1b[K{row}" for row in rows) + f"\x1b[{len(rows)}A")
+            place.write(
+                output_rows.BELOW
+                + "".join(f"\n\r\x1b[K{row}" for row in rows)
+                + f"\x1b[{len(rows)}A"
+            )
             place.flush()
         self._drawn = len(bars)
 
@@ -283,7 +319,9 @@ class Live:
 
 
 def _at_most(rows: list[str], most: int) -> list[str]:
-    return rows if len(rows) <= most else [*rows[:most - 1], f"... and {len(rows) - most + 1} more"]
+    return (
+        rows if len(rows) <= most else [*rows[: most - 1], f"... and {len(rows) - most + 1} more"]
+    )
 
 
 def descriptor(*, is_error: bool) -> int | None:
@@ -324,7 +362,11 @@ def _size(place: Any) -> tuple[int, int]:
 def _is_terminal(stream: Any) -> bool:
     """Whether a person sees it move. What continuous integration runs may have a terminal, of which a file is kept: variable CI."""
     try:
-        return bool(stream.isatty()) and os.environ.get("TERM", "dumb") != "dumb" and os.environ.get("CI", "").lower() in ("", "0", "false")
+        return (
+            bool(stream.isatty())
+            and os.environ.get("TERM", "dumb") != "dumb"
+            and os.environ.get("CI", "").lower() in ("", "0", "false")
+        )
     except Exception:  # closed, or no stream
         return False
 

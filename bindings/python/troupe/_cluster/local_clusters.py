@@ -3,6 +3,7 @@
 Each lies in a folder of the system's folder for temporary files that is its program's own (`_cluster.scratch`). Such a folder of somebody
 else's is not looked into: what it says would be believed.
 """
+
 from __future__ import annotations
 
 import os
@@ -59,4 +60,8 @@ def is_of_a_program(address: str) -> bool:
 
 def numeric(address: str) -> str:
     """The address as heads of this host write it."""
-    return "127.0.0.1:" + address.removeprefix("localhost:") if address.startswith("localhost:") else address
+    return (
+        "127.0.0.1:" + address.removeprefix("localhost:")
+        if address.startswith("localhost:")
+        else address
+    )

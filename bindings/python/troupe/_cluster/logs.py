@@ -1,4 +1,5 @@
 """Reading what ranks, actors and tasks wrote from the workers that keep it; the last lines of what ended."""
+
 from __future__ import annotations
 
 import threading
@@ -38,10 +39,15 @@ def of_actor(actor: dict, *, stderr: bool | None = None) -> list[Source]:
     Raises ValueError for one that was never placed.
     """
     if not actor["node_id"]:
-        raise ValueError(f"actor {actor['actor_id'][:8]} ({actor['state']}) has written nothing: it "
-                         f"{'was' if actor['state'] == 'dead' else 'is'} on no node")
-    return [Source(is_error, actor["node_id"], {"actor": actor["actor_id"], "stderr": is_error})
-            for is_error in (False, True) if stderr in (None, is_error)]
+        raise ValueError(
+            f"actor {actor['actor_id'][:8]} ({actor['state']}) has written nothing: it "
+            f"{'was' if actor['state'] == 'dead' else 'is'} on no node"
+        )
+    return [
+        Source(is_error, actor["node_id"], {"actor": actor["actor_id"], "stderr": is_error})
+        for is_error in (False, True)
+        if stderr in (None, is_error)
+    ]
 
 
 def lines(session: Any, source: Source, *, follow: bool) -> Iterator[str]:
@@ -55,8 +61,14 @@ def lines(session: Any, source: Source, *, follow: bool) -> Iterator[str]:
         yield from finished
 
 
-def news(session: Any, source: Source, *, follow: bool, until: Callable[[], float | None] | None = None,
-         bytes_max: int = CHUNK_BYTES) -> Iterator[tuple[list[str], list[str]]]:
+def news(
+    session: Any,
+    source: Source,
+    *,
+    follow: bool,
+    until: Callable[[], float | None] | None = None,
+    bytes_max: int = CHUNK_BYTES,
+) -> Iterator[tuple[list[str], list[str]]]:
     """As `lines`, as it comes: (lines that are finished, rows that still change).
 
     `until`: the time (of `time.monotonic`) from which on only what is there is read, None: there is no such time yet. `bytes_max`: of one answer.
@@ -97,8 +109,15 @@ def raw(session: Any, source: Source) -> Iterator[bytes]:
         yield data
 
 
-def _chunks(link: workers.Link, source: Source, follow: bool, until: Callable[[], float | None] | None, bytes_max: int, offset: int,
-            rows: output_rows.Rows) -> Generator[tuple[list[str], list[str]], None, int]:
+def _chunks(
+    link: workers.Link,
+    source: Source,
+    follow: bool,
+    until: Callable[[], float | None] | None,
+    bytes_max: int,
+    offset: int,
+    rows: output_rows.Rows,
+) -> Generator[tuple[list[str], list[str]], None, int]:
     """Until its process has ended. Returns the offset of what comes next."""
     while True:
         wait_ms = LONG_POLL_MS if follow else 0
@@ -128,7 +147,9 @@ class Follower:
     def __init__(self, session: Any, sources: Sequence[Source]) -> None:
         self._session = session
         self._sources = list(sources)
-        self._bytes_max = max(CHUNK_BYTES_LEAST, min(CHUNK_BYTES, HELD_BYTES_MAX // max(1, len(sources))))
+        self._bytes_max = max(
+            CHUNK_BYTES_LEAST, min(CHUNK_BYTES, HELD_BYTES_MAX // max(1, len(sources)))
+        )
         lock = threading.Lock()
         self._come, self._room = threading.Condition(lock), threading.Condition(lock)
         self._items: deque[tuple[Any, bool, list[str], list[str]]] = deque()
@@ -158,7 +179,9 @@ class Follower:
     def news(self) -> Iterator[tuple[Any, bool, list[str], list[str]]]:
         """(whose, is_stderr, lines that are finished, rows that still change) as they come. Once only."""
         for number in range(len(self._sources)):
-            threading.Thread(target=self._follow, args=(number,), name="troupe-log", daemon=True).start()
+            threading.Thread(
+                target=self._follow, args=(number,), name="troupe-log", daemon=True
+            ).start()
         try:
             while (item := self._take()) is not None:
                 yield item
@@ -173,7 +196,11 @@ class Follower:
             while not self._items or self._left:
                 if self._left or not self._reading:
                     return None
-                left = None if self._until is None else max(heard, self._until) + ANSWER_S - time.monotonic()
+                left = (
+                    None
+                    if self._until is None
+                    else max(heard, self._until) + ANSWER_S - time.monotonic()
+                )
                 if left is not None and left <= 0:
                     return self._silence()
                 self._come.wait(signals.at_most(left))
@@ -183,16 +210,29 @@ class Follower:
     def _silence(self) -> tuple[Any, bool, list[str], list[str]]:
         """Of one whose worker did not answer: it is not waited for any longer."""
         source = self._sources[self._reading.pop()]
-        return source.label, True, [f"(troupe: no more output from there: its node did not answer for {ANSWER_S:g} s)"], []
+        return (
+            source.label,
+            True,
+            [f"(troupe: no more output from there: its node did not answer for {ANSWER_S:g} s)"],
+            [],
+        )
 
     def _follow(self, number: int) -> None:
         source = self._sources[number]
         try:
-            for finished, bars in news(self._session, source, follow=True, until=lambda: self._until, bytes_max=self._bytes_max):
+            for finished, bars in news(
+                self._session,
+                source,
+                follow=True,
+                until=lambda: self._until,
+                bytes_max=self._bytes_max,
+            ):
                 if not self._put(number, (source.label, source.target["stderr"], finished, bars)):
                     return
         except exceptions.TroupeError as error:
-            self._put(number, (source.label, True, [f"(troupe: no more output from there: {error})"], []))
+            self._put(
+                number, (source.label, True, [f"(troupe: no more output from there: {error})"], [])
+            )
         finally:
             with self._come:
                 self._reading.discard(number)
@@ -213,15 +253,25 @@ class Follower:
 def last_lines(tail: str) -> list[str]:
     """The last lines that a process said. Of a crash: what it said before Python's fault handler did, and where the thread was that
     crashed, without the runtime's frames; what other threads did is of no use. Of torch's errors the C++ frames are left out."""
-    lines = CppFrames("... C++ frames left out here ...", inside=True).filter(tail.rstrip().splitlines())
-    crashed = next((number for number, line in enumerate(lines) if line.startswith("Current thread 0x")), None)
-    fatal = next((number for number, line in enumerate(lines) if line.startswith("Fatal Python error: ")), crashed)
+    lines = CppFrames("... C++ frames left out here ...", inside=True).filter(
+        tail.rstrip().splitlines()
+    )
+    crashed = next(
+        (number for number, line in enumerate(lines) if line.startswith("Current thread 0x")), None
+    )
+    fatal = next(
+        (number for number, line in enumerate(lines) if line.startswith("Fatal Python error: ")),
+        crashed,
+    )
     if fatal is None:
         return lines[-_TAIL_LINES:]
-    before = [line for line in lines[max(fatal - _LINES_BEFORE_FATAL, 0):fatal] if line.strip()]
-    kept = [*before, *lines[fatal:fatal + (fatal != crashed)]]
+    before = [line for line in lines[max(fatal - _LINES_BEFORE_FATAL, 0) : fatal] if line.strip()]
+    kept = [*before, *lines[fatal : fatal + (fatal != crashed)]]
     if crashed is not None:
         thread = [line for line in lines[crashed:] if not is_frame_of_runtime(line)]
-        ends = next((number for number, line in enumerate(thread) if number and not line.startswith("  ")), len(thread))
-        kept += thread[:min(ends, _TAIL_LINES)]
+        ends = next(
+            (number for number, line in enumerate(thread) if number and not line.startswith("  ")),
+            len(thread),
+        )
+        kept += thread[: min(ends, _TAIL_LINES)]
     return kept

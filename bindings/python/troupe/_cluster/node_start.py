@@ -1,4 +1,5 @@
 """Starting workers: what a node offers, where it keeps its files, how it reaches its head."""
+
 from __future__ import annotations
 
 import json
@@ -23,11 +24,20 @@ _OWN_OPTIONS = {"CPU": "num_cpus", "GPU": "num_gpus", "memory": "memory"}
 _JOINED = "joined.json"  # the address a node joined at, so that it can join again without a token
 
 
-def offer(*, num_cpus: float | None = None, num_gpus: float | None = None, memory: float | str | None = None,
-          resources: Mapping[str, float] | None = None, labels: Mapping[str, str] | None = None,
-          log_days: float | None = None, log_gib: float | None = None,
-          log_file_mib: float | None = None, object_store_memory: int | None = None,
-          object_spilling_directory: str | None = None, preimport: Iterable[Iterable[str]] = ()) -> list[str]:
+def offer(
+    *,
+    num_cpus: float | None = None,
+    num_gpus: float | None = None,
+    memory: float | str | None = None,
+    resources: Mapping[str, float] | None = None,
+    labels: Mapping[str, str] | None = None,
+    log_days: float | None = None,
+    log_gib: float | None = None,
+    log_file_mib: float | None = None,
+    object_store_memory: int | None = None,
+    object_spilling_directory: str | None = None,
+    preimport: Iterable[Iterable[str]] = (),
+) -> list[str]:
     """Options of a worker for what its node has and keeps; nothing given: what the machine has, and defaults.
 
     `preimport`: lists of modules, for each of which the node keeps a process that has imported them.
@@ -50,7 +60,9 @@ def offer(*, num_cpus: float | None = None, num_gpus: float | None = None, memor
             if not isinstance(key, str) or not isinstance(value, str):
                 raise TypeError(f"label {key!r}={value!r}: a label's key and value are strings")
             if not key or "," in key + value or "=" in key:
-                raise ValueError(f"label {key!r}={value!r}: a key is not empty, and neither has a comma or = in it")
+                raise ValueError(
+                    f"label {key!r}={value!r}: a key is not empty, and neither has a comma or = in it"
+                )
         args.append("--labels=" + ",".join(f"{key}={value}" for key, value in labels.items()))
     if log_days is not None:
         args.append(f"--log_days={log_days:g}")
@@ -66,7 +78,9 @@ def _preimport_option(preimport: Iterable[Iterable[str]]) -> list[str]:
     if not all(lists):
         raise ValueError("preimport: an empty list of modules")
     if len(lists) > PREIMPORTS_MAX:
-        raise ValueError(f"preimport: {len(lists)} lists of modules; a node keeps at most {PREIMPORTS_MAX} such processes")
+        raise ValueError(
+            f"preimport: {len(lists)} lists of modules; a node keeps at most {PREIMPORTS_MAX} such processes"
+        )
     return ["--preimport=" + ";".join(",".join(modules) for modules in lists)]
 
 
@@ -79,12 +93,20 @@ def object_memory(memory: int | None, folder: str | None) -> dict[str, str]:
     if memory is not None:
         number = isinstance(memory, (int, float)) and not isinstance(memory, bool)
         if not number or memory != int(memory) or memory < _OBJECT_MEMORY_MIN:
-            raise ValueError(f"object_store_memory is a number of bytes, at least {_OBJECT_MEMORY_MIN} (64 MiB), not {memory!r}")
+            raise ValueError(
+                f"object_store_memory is a number of bytes, at least {_OBJECT_MEMORY_MIN} (64 MiB), not {memory!r}"
+            )
         said["TROUPE_OBJECT_STORE_MEMORY"] = str(int(memory))
     if folder is not None:
-        if folder != "none" and not (os.path.isdir(folder) and os.access(folder, os.W_OK | os.X_OK)):
-            raise ValueError(f"object_spilling_directory: {folder!r} is no folder that can be written to (and not 'none')")
-        said["TROUPE_OBJECT_SPILLING_DIRECTORY"] = folder if folder == "none" else os.path.abspath(folder)
+        if folder != "none" and not (
+            os.path.isdir(folder) and os.access(folder, os.W_OK | os.X_OK)
+        ):
+            raise ValueError(
+                f"object_spilling_directory: {folder!r} is no folder that can be written to (and not 'none')"
+            )
+        said["TROUPE_OBJECT_SPILLING_DIRECTORY"] = (
+            folder if folder == "none" else os.path.abspath(folder)
+        )
     return said
 
 
@@ -99,7 +121,11 @@ def _check_amounts(amounts: Mapping[str, float | None]) -> None:
             continue
         if name in _OWN_OPTIONS:
             raise ValueError(f"give {name} as {_OWN_OPTIONS[name]}, not inside resources")
-        if isinstance(amount, bool) or not isinstance(amount, (int, float)) or not 0 <= amount <= _AMOUNT_MAX:
+        if (
+            isinstance(amount, bool)
+            or not isinstance(amount, (int, float))
+            or not 0 <= amount <= _AMOUNT_MAX
+        ):
             raise ValueError(f"{name} must be a number from 0 to {_AMOUNT_MAX:g}, not {amount!r}")
         if name == "num_gpus" and amount != int(amount):
             raise ValueError(f"num_gpus must be a whole number, not {amount!r}")
@@ -108,12 +134,22 @@ def _check_amounts(amounts: Mapping[str, float | None]) -> None:
 def check_name(name: str) -> str:
     """A node's name, which is also its folder's: letters, digits, dots, dashes and underscores."""
     if _NODE_NAME.fullmatch(name) is None:
-        raise ValueError(f"{name!r} is no name of a node: up to 63 letters, digits, '.', '-' and '_', a letter or digit first")
+        raise ValueError(
+            f"{name!r} is no name of a node: up to 63 letters, digits, '.', '-' and '_', a letter or digit first"
+        )
     return name
 
 
-def start(head: str, node_dir: Path, args: list[str], *, log: Path, token_file: str | None = None,
-          lifeline: int | None = None, tell_versions: bool = True) -> executables.Started:
+def start(
+    head: str,
+    node_dir: Path,
+    args: list[str],
+    *,
+    log: Path,
+    token_file: str | None = None,
+    lifeline: int | None = None,
+    tell_versions: bool = True,
+) -> executables.Started:
     """Starts troupe-worker and returns when it has joined; see `executables.start` for errors.
 
     `head`: host:port or unix:/path. A node that joined before keeps its certificate in `node_dir` and
@@ -127,7 +163,10 @@ def start(head: str, node_dir: Path, args: list[str], *, log: Path, token_file: 
     if token_file is not None:
         options.append(f"--token_file={os.path.abspath(token_file)}")
     started = executables.start("troupe-worker", options, log=log, lifeline=lifeline)
-    with folders.replacement(node_dir / _JOINED) as fresh, open(fresh, "w", encoding="utf-8", opener=folders.open_private) as file:
+    with (
+        folders.replacement(node_dir / _JOINED) as fresh,
+        open(fresh, "w", encoding="utf-8", opener=folders.open_private) as file,
+    ):
         file.write(json.dumps({"head": head}))
     return started
 
@@ -151,13 +190,17 @@ def cluster_of_token(token_file: str) -> str:
         with open(token_file, encoding="ascii") as file:
             info = os.fstat(file.fileno())
             if stat.S_ISREG(info.st_mode) and info.st_mode & 0o077:
-                raise exceptions.JoinError(f"{token_file} holds a token, but others than its owner can read it\n"
-                                           f"  chmod 600 {token_file}")
+                raise exceptions.JoinError(
+                    f"{token_file} holds a token, but others than its owner can read it\n"
+                    f"  chmod 600 {token_file}"
+                )
             text = file.read(_TOKEN_BYTES_MAX)
     except FileNotFoundError:
         raise exceptions.JoinError(f"the token file {token_file} does not exist") from None
     except OSError as error:
-        raise exceptions.JoinError(f"the token file {token_file} cannot be read: {error.strerror}") from None
+        raise exceptions.JoinError(
+            f"the token file {token_file} cannot be read: {error.strerror}"
+        ) from None
     except ValueError:
         raise exceptions.JoinError(f"{token_file} holds no token") from None
     sound = cluster_of_sound_token(text)
@@ -206,7 +249,12 @@ def known_cluster(root: Path, address: str) -> str:
     found, damaged = set(), []
     for path in (root / "clusters").glob(f"*/nodes/*/{_JOINED}"):
         try:
-            if (home.read_record(path, "join with a token, which writes it anew: --token-file", head=str) or {}).get("head") == address:
+            if (
+                home.read_record(
+                    path, "join with a token, which writes it anew: --token-file", head=str
+                )
+                or {}
+            ).get("head") == address:
                 found.add(path.parts[-4])
         except exceptions.DamagedFileError as error:
             damaged.append(error)
@@ -216,5 +264,6 @@ def known_cluster(root: Path, address: str) -> str:
         raise exceptions.JoinError(
             f"joining {address} needs a token: no node of {home.home()} has joined there before\n"
             "  on the head: troupe token create > token\n"
-            f"  here: troupe start --address {address} --token-file token")
+            f"  here: troupe start --address {address} --token-file token"
+        )
     return found.pop()

@@ -6,6 +6,7 @@ A carriage return begins the row again, so that only its latest state counts; a 
 R1: each line that ends by a line feed is handed out once, in order. R2: of a row that is written again and again only its last state
 is. R3: what is kept is at most ROWS_MAX rows of LINE_CHARS_MAX characters.
 """
+
 from __future__ import annotations
 
 import codecs
@@ -39,7 +40,7 @@ class Rows:
         text = self._rest + self._decoder.decode(data, final=ended)
         self._rest = ""
         if not ended and (cut := _UNFINISHED.search(text)):
-            text, self._rest = text[:cut.start()], cut[0]
+            text, self._rest = text[: cut.start()], cut[0]
         lines: list[str] = []
         if not self._below:
             self._lowest = self._at
@@ -52,7 +53,9 @@ class Rows:
         if not self._below:
             self._settle(lines)
         if ended:
-            while len(self._rows) - 1 > self._at and not self._rows[-1]:  # what is erased below the last row that was written
+            while (
+                len(self._rows) - 1 > self._at and not self._rows[-1]
+            ):  # what is erased below the last row that was written
                 self._rows.pop()
             lines += self._rows if self._rows[-1] else self._rows[:-1]
             self._rows, self._at, self._again = [""], 0, False
@@ -65,7 +68,10 @@ class Rows:
         fragment, end, whole = data.partition(b"\n")
         if end:
             data, dropped_bytes = whole, dropped_bytes + len(fragment) + 1
-        return [*lines, f"... {dropped_bytes} bytes of output were dropped here (size cap) ..."], data
+        return [
+            *lines,
+            f"... {dropped_bytes} bytes of output were dropped here (size cap) ...",
+        ], data
 
     def live(self) -> list[str]:
         """The rows that may still change, those that say something; nothing of a stream that only writes lines in pieces."""
@@ -73,8 +79,8 @@ class Rows:
 
     def _settle(self, lines: list[str]) -> None:
         """Rows that the cursor had left before, and has not come back to."""
-        lines += self._rows[:self._lowest]
-        del self._rows[:self._lowest]
+        lines += self._rows[: self._lowest]
+        del self._rows[: self._lowest]
         self._at -= self._lowest
 
     def _plain(self, text: str, lines: list[str]) -> None:

@@ -2,6 +2,7 @@
 
 In a launch whose ranks got CPUs in the place of GPUs, a request for GPUs is one for CPUs (`in_this_launch`).
 """
+
 from __future__ import annotations
 
 import os
@@ -18,7 +19,17 @@ _AMOUNT_MAX = 10**14
 CPU_SHARE = "TROUPE_CPU_SHARE"
 """Set for the processes of a launch of CPU ranks (`launch._vendor_place`): the part of a CPU, at most 1, that they get for each CPU or GPU they ask for."""
 _told_of_cpus = False
-_UNITS = {"B": 1, "kB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30, "TiB": 2**40}
+_UNITS = {
+    "B": 1,
+    "kB": 10**3,
+    "MB": 10**6,
+    "GB": 10**9,
+    "TB": 10**12,
+    "KiB": 2**10,
+    "MiB": 2**20,
+    "GiB": 2**30,
+    "TiB": 2**40,
+}
 _BYTES = re.compile(rf"([0-9]{{1,15}}(?:\.[0-9]{{1,6}})?) ?({'|'.join(_UNITS)})?")
 
 
@@ -42,8 +53,14 @@ def from_wire(wire: list[dict]) -> dict[str, float]:
 
 def check_priority(priority: object) -> int:
     """The priority; ValueError for what is no whole number of 32 bits."""
-    if isinstance(priority, bool) or not isinstance(priority, int) or not -(2**31) <= priority < 2**31:
-        raise ValueError(f"priority must be a whole number between -2147483648 and 2147483647, not {priority!r}")
+    if (
+        isinstance(priority, bool)
+        or not isinstance(priority, int)
+        or not -(2**31) <= priority < 2**31
+    ):
+        raise ValueError(
+            f"priority must be a whole number between -2147483648 and 2147483647, not {priority!r}"
+        )
     return priority
 
 
@@ -51,8 +68,14 @@ def bytes_of(memory: object) -> int:
     """An amount of memory: bytes as a number, or a text as "80GiB". ValueError for others."""
     text = _BYTES.fullmatch(memory) if isinstance(memory, str) else None
     amount = float(text[1]) * _UNITS[text[2] or "B"] if text is not None else memory
-    if isinstance(amount, bool) or not isinstance(amount, (int, float)) or not 0 <= amount <= MEMORY_MAX:
-        raise ValueError(f'memory must be a number of bytes from 0 to {MEMORY_MAX:g}, or a text like "80GiB", not {memory!r}')
+    if (
+        isinstance(amount, bool)
+        or not isinstance(amount, (int, float))
+        or not 0 <= amount <= MEMORY_MAX
+    ):
+        raise ValueError(
+            f'memory must be a number of bytes from 0 to {MEMORY_MAX:g}, or a text like "80GiB", not {memory!r}'
+        )
     return int(amount)
 
 
@@ -67,7 +90,9 @@ def check_amount(name: str, amount: object) -> None:
     if isinstance(amount, bool) or not isinstance(amount, int | float):
         raise TypeError(f"{name} must be a number of at least 0, not {amount!r}")
     if not 0 <= amount <= _AMOUNT_MAX:
-        raise ValueError(f"{name} must be a number of at least 0, and at most {_AMOUNT_MAX:g}, not {amount!r}")
+        raise ValueError(
+            f"{name} must be a number of at least 0, and at most {_AMOUNT_MAX:g}, not {amount!r}"
+        )
 
 
 def check_gpus(gpus: float, name: str = "num_gpus") -> None:
@@ -106,10 +131,14 @@ def check_options(options: Mapping[str, Any], *, gpu_parts_later: bool) -> None:
 
 def describe(amounts: Mapping[str, float]) -> str:
     """`{CPU: 1, GPU: 0.5}`, as the head writes it."""
-    return "{" + ", ".join(f"{name}: {amount:.15g}" for name, amount in sorted(amounts.items())) + "}"
+    return (
+        "{" + ", ".join(f"{name}: {amount:.15g}" for name, amount in sorted(amounts.items())) + "}"
+    )
 
 
-def in_this_launch(amounts: Mapping[str, float], environment: Mapping[str, str] = os.environ) -> Mapping[str, float]:
+def in_this_launch(
+    amounts: Mapping[str, float], environment: Mapping[str, str] = os.environ
+) -> Mapping[str, float]:
     """Return what a request for these amounts is in this process: in a launch of CPU ranks one without GPUs, else the same.
 
     A GPU counts as a CPU there, where not as many CPUs are asked for, so that as many requests run at once as the launch has ranks. Raises
@@ -136,7 +165,9 @@ def _tell_of_cpus(share: float) -> None:
     global _told_of_cpus
     if not _told_of_cpus and ActorContext.current is None:
         less = f", of each CPU or GPU that they ask for {share:.3g} CPU" if share < 1 else ""
-        status_lines.say(f"troupe: the ranks of this launch have no GPUs, so its actors, tasks and placement groups that ask for GPUs get CPUs{less}")
+        status_lines.say(
+            f"troupe: the ranks of this launch have no GPUs, so its actors, tasks and placement groups that ask for GPUs get CPUs{less}"
+        )
     _told_of_cpus = True
 
 
@@ -145,8 +176,12 @@ def cpu_share(environment: Mapping[str, str] = os.environ) -> float | None:
     return float(environment[CPU_SHARE]) if environment.get(CPU_SHARE) else None
 
 
-def for_actor(num_cpus: float | None, num_gpus: float | None, memory: float | None,
-              resources: Mapping[str, float] | None) -> tuple[dict[str, float], dict[str, float]]:
+def for_actor(
+    num_cpus: float | None,
+    num_gpus: float | None,
+    memory: float | None,
+    resources: Mapping[str, float] | None,
+) -> tuple[dict[str, float], dict[str, float]]:
     """(needed to be placed, held while it runs) of an actor, by Ray's rule, in this process (`in_this_launch`).
 
     An actor that says nothing needs one CPU to be placed and holds none while it runs.

@@ -7,6 +7,7 @@ is not locked belongs to nobody any more.
     (folder.path / "head.log").write_text("...")
     folder.remove()
 """
+
 from __future__ import annotations
 
 import fcntl
@@ -31,7 +32,9 @@ class Folder:
         self.path = Path(tempfile.mkdtemp(prefix=prefix, dir=within))
         try:
             self.path.chmod(0o700)  # the umask may have taken from it
-            _folders.private(self.path, remedy="set TMPDIR to a folder that is yours, or that has the sticky bit")
+            _folders.private(
+                self.path, remedy="set TMPDIR to a folder that is yours, or that has the sticky bit"
+            )
         except OSError:
             self.path.rmdir()
             raise
@@ -56,7 +59,11 @@ def folders(prefix: str) -> list[Path]:
                 continue
             try:
                 status = entry.stat(follow_symlinks=False)
-                alone = status.st_uid == os.getuid() and not status.st_mode & 0o077 and entry.is_dir(follow_symlinks=False)
+                alone = (
+                    status.st_uid == os.getuid()
+                    and not status.st_mode & 0o077
+                    and entry.is_dir(follow_symlinks=False)
+                )
                 if alone and is_owned(entry.path):
                     found.append((status.st_mtime, Path(entry.path)))
             except OSError:

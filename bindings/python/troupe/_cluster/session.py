@@ -8,6 +8,7 @@ A driver's session outlives its head: the native client comes back to a head tha
 repeats what was not answered; what the board follows is then asked for anew. See `Session._resume`. Of a process the worker does the
 repeating, and says when there is a head that has forgotten who follows what.
 """
+
 from __future__ import annotations
 
 import os
@@ -20,12 +21,21 @@ from troupe import _callbacks, _job, exceptions
 from troupe._cluster.watched_state import Board
 
 REQUEST_TIMEOUT_S = 30.0
-_REWATCH = {"launch": ("WatchLaunch", {}), "actor": ("WatchActor", {}), "group": ("GetGroup", {"watch": True})}
-_SHUT_DOWN = "troupe.shutdown() was called in this process: the session that this belongs to has ended"
+_REWATCH = {
+    "launch": ("WatchLaunch", {}),
+    "actor": ("WatchActor", {}),
+    "group": ("GetGroup", {"watch": True}),
+}
+_SHUT_DOWN = (
+    "troupe.shutdown() was called in this process: the session that this belongs to has ended"
+)
 hearers: dict[str, Callable[[Any, str, dict, bytes], None]] = {}
 """By the kinds of other pushes: what takes them, of a room above. A process that has not loaded it has asked for none, and they are left."""
-_PUSHES = {"LaunchUpdate": ("launch", "launch"), "ActorUpdate": ("actor", "actor"),
-           "GroupUpdate": ("group", "group")}
+_PUSHES = {
+    "LaunchUpdate": ("launch", "launch"),
+    "ActorUpdate": ("actor", "actor"),
+    "GroupUpdate": ("group", "group"),
+}
 
 
 class Session:
@@ -37,25 +47,26 @@ class Session:
         self.in_process = in_process
         self.board = Board()
         self.pid = os.getpid()
-        self.embedded: Any = None       # the embedded cluster this session keeps, if any
-        self.guest = False              # in a cluster that ends with the program that made it
+        self.embedded: Any = None  # the embedded cluster this session keeps, if any
+        self.guest = False  # in a cluster that ends with the program that made it
         self.address = ""
         self.token_file: str | None = None
-        self.launch = ""                # the launch this process belongs to
+        self.launch = ""  # the launch this process belongs to
         self.job = _job.job_of("")  # of the program that this process is a part of
         self.epoch = 0
         self.closed = False
-        self.returns = 0                # how often it came back to its head
-        self.return_timeout = 0.0       # how long it looks for a head that is gone
+        self.returns = 0  # how often it came back to its head
+        self.return_timeout = 0.0  # how long it looks for a head that is gone
         self._lost_at = 0.0
-        self.closed_here = False        # closed from this side
+        self.closed_here = False  # closed from this side
         self._on_close: list[Any] = []
         self._on_end: list[Any] = []
         self.store: dict[str, Any] = {}  # per-session caches of other modules, by their name
 
     @classmethod
-    def over_client(cls, control: Any, *, namespace: str, address: str = "",
-                    return_timeout: float = 0.0) -> "Session":
+    def over_client(
+        cls, control: Any, *, namespace: str, address: str = "", return_timeout: float = 0.0
+    ) -> "Session":
         """A session over a connection of its own; starts the thread that reads pushes."""
         session = cls(control, namespace=namespace)
         session.address, session.return_timeout = address, return_timeout
@@ -74,8 +85,13 @@ class Session:
         session.store["before_end"] = channel.before_end
         return session
 
-    def request(self, kind: str, fields: dict | None = None, attachment: bytes = b"",
-                timeout: float = REQUEST_TIMEOUT_S) -> tuple[str, dict, bytes]:
+    def request(
+        self,
+        kind: str,
+        fields: dict | None = None,
+        attachment: bytes = b"",
+        timeout: float = REQUEST_TIMEOUT_S,
+    ) -> tuple[str, dict, bytes]:
         """Sends a request and returns its answer.
 
         Raises the exception an ErrorReply stands for; GetTimeoutError naming the request after
@@ -94,8 +110,14 @@ class Session:
         """What is known of the end of a head that ends with a program; "" of others."""
         if self.embedded is not None:
             return str(self.embedded.obituary())
-        return (f"\n  the cluster at {self.address} was made by a program with init(), and ends with it: to outlive programs, start one "
-                "with `troupe start --head`") if self.guest else ""
+        return (
+            (
+                f"\n  the cluster at {self.address} was made by a program with init(), and ends with it: to outlive programs, start one "
+                "with `troupe start --head`"
+            )
+            if self.guest
+            else ""
+        )
 
     def ask(self, kind: str, fields: dict) -> None:
         """Sends a request and does not wait. Its answer is not heard: what follows from it the head tells the board, and
@@ -114,15 +136,27 @@ class Session:
         except exceptions.TroupeError as error:
             self._refused(kind, fields, str(error))
         else:
-            if answer in _PUSHES:  # pushes are read by another thread, and one of them may have come before this answer
+            if (
+                answer in _PUSHES
+            ):  # pushes are read by another thread, and one of them may have come before this answer
                 noun, name = _PUSHES[answer]
                 self.board.post_reply(noun, update["info"][name], update["info"], attachment)
 
     def _refused(self, kind: str, fields: dict, text: str) -> None:
         if kind == "CreateGroup":
-            self.board.post("group", fields["group"], {"group": fields["group"], "state": "infeasible", "reason": text})
+            self.board.post(
+                "group",
+                fields["group"],
+                {"group": fields["group"], "state": "infeasible", "reason": text},
+            )
 
-    def push(self, kind: str, fields: dict, attachment: bytes, asked: tuple[str, dict, bytes] | None = None) -> None:
+    def push(
+        self,
+        kind: str,
+        fields: dict,
+        attachment: bytes,
+        asked: tuple[str, dict, bytes] | None = None,
+    ) -> None:
         """Takes a push from the head, a refusal of what was `asked`, or what the native client says about the connection."""
         noun = _PUSHES.get(kind)
         if noun is not None:
@@ -138,16 +172,24 @@ class Session:
             self._refused(asked[0], asked[1], fields["text"])
         elif kind == "ErrorReply" and self.return_timeout:
             self._lost_at = time.monotonic()
-            _callbacks.say(f"troupe: the head at {self.address} is gone ({fields['text']}); what runs goes on, waiting up to "
-                           f"{self.return_timeout:g} s for the head")
+            _callbacks.say(
+                f"troupe: the head at {self.address} is gone ({fields['text']}); what runs goes on, waiting up to "
+                f"{self.return_timeout:g} s for the head"
+            )
         elif kind == "Welcome" and self.return_timeout:
-            _callbacks.say(f"troupe: the head at {self.address} is back after {time.monotonic() - self._lost_at:.1f} s")
+            _callbacks.say(
+                f"troupe: the head at {self.address} is back after {time.monotonic() - self._lost_at:.1f} s"
+            )
             self._resume()
-        elif kind == "Welcome" and self.in_process:  # of the worker: another head knows this node now
+        elif (
+            kind == "Welcome" and self.in_process
+        ):  # of the worker: another head knows this node now
             from troupe import _background
 
             _background.begin()
-            _background.later(self._resume)  # this thread hears of the process's end, and does not wait for answers
+            _background.later(
+                self._resume
+            )  # this thread hears of the process's end, and does not wait for answers
 
     def follow(self, noun: str, identity: str, returns: int) -> None:
         """Keeps the board's state of an object current over returns of the session.
@@ -168,7 +210,12 @@ class Session:
         if leases is not None:
             leases.told.ask(None)
         for noun, identity in self.board.followed():
-            _callbacks.run(f"asking again for the state of {noun} {identity}", self._watch_again, noun, identity)
+            _callbacks.run(
+                f"asking again for the state of {noun} {identity}",
+                self._watch_again,
+                noun,
+                identity,
+            )
 
     def _watch_again(self, noun: str, identity: str) -> None:
         kind, fields = _REWATCH[noun]
@@ -177,8 +224,14 @@ class Session:
             _, update, attachment = self.request(kind, {**fields, noun: identity})
         except exceptions.NotFoundError as error:
             known = self.board.get(noun, identity)
-            if noun == "actor" and known is not None:  # its creator was answered, and nobody knows it now
-                info = {**known[0], "state": "dead", "failure": {**known[0]["failure"], "cause": str(error)}}
+            if (
+                noun == "actor" and known is not None
+            ):  # its creator was answered, and nobody knows it now
+                info = {
+                    **known[0],
+                    "state": "dead",
+                    "failure": {**known[0]["failure"], "cause": str(error)},
+                }
                 self.board.post(noun, identity, info)
         except (exceptions.ConnectionError, exceptions.GetTimeoutError):
             return  # lost once more: the next return asks again, or the session ends
@@ -188,7 +241,9 @@ class Session:
     def _read(self) -> None:
         try:
             text = self._read_all()
-        except BaseException as died:  # of this thread itself: it is what everybody's waits depend on, so all are told
+        except (
+            BaseException
+        ) as died:  # of this thread itself: it is what everybody's waits depend on, so all are told
             _callbacks.report("the thread that reads the session with the cluster", died)
             text = f"the thread of this process that reads its session with the cluster at {self.address} died of {type(died).__name__}"
             self.control.close()
@@ -270,7 +325,8 @@ def started() -> Session:
         check_allowed()
         raise exceptions.ConnectionError(
             "not connected to a cluster: call troupe.init() (an embedded cluster on this machine) or "
-            'troupe.init("host:port") first')
+            'troupe.init("host:port") first'
+        )
     return session
 
 

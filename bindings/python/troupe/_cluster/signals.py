@@ -4,6 +4,7 @@ A signal that comes between Python's last look for signals and the system call t
 does one that another thread took: its handler runs at the next look. So what waits for long on the thread that runs
 handlers waits SLICE_S at a time. The native waits do the same (`WaitHost::HandlesSignals`).
 """
+
 from __future__ import annotations
 
 import threading

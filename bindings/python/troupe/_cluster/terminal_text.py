@@ -1,4 +1,5 @@
 """Text as a terminal shows it: how wide it is, and where its colours end. Pure."""
+
 from __future__ import annotations
 
 import re
@@ -30,5 +31,9 @@ def enclosed(line: str, style: str) -> tuple[str, str]:
     """A line in the colours that its stream has set before, which do not colour what follows of others: (it, the colours after it)."""
     after = style
     for found in SGR.findall(line):
-        after = "" if _ENDS.fullmatch(found) or found == "\x1b[m" else (after + found)[-_STYLE_CHARS_MAX:]
+        after = (
+            ""
+            if _ENDS.fullmatch(found) or found == "\x1b[m"
+            else (after + found)[-_STYLE_CHARS_MAX:]
+        )
     return f"{style}{line}{_RESET if after else ''}", after

@@ -3,6 +3,7 @@
 A semaphore of `threading` is taken by whoever runs first: who gives it back and wants it again at once has it before those that wait, who
 are to be woken yet, again and again.
 """
+
 from __future__ import annotations
 
 import threading

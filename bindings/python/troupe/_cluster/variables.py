@@ -5,6 +5,7 @@ is of the machine, of the runtime or of one process (`NEVER`). What the program 
 kernel keeps of it (/proc/self/environ); of a process of the runtime it is what its worker has given it, and of that what has travelled
 to it travels on.
 """
+
 from __future__ import annotations
 
 import functools
@@ -14,33 +15,184 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
 PREFIXES = (
-    "ACCELERATE_", "ANTHROPIC_", "AWS_", "AZURE_", "BITSANDBYTES_", "CLEARML_", "CLOUDSDK_", "COMET_", "CUBLAS_", "CUDA_", "CUDNN_",
-    "DATABRICKS_", "DATASETS_", "DEEPSPEED_", "DIFFUSERS_", "DS_", "FI_", "FLASH_ATTENTION_", "FSDP_", "FSSPEC_", "GCLOUD_", "GCS_", "GLOO_",
-    "GOMP_", "GOOGLE_", "HF_", "HUGGINGFACE_", "HUGGING_FACE_", "JAX_", "KERAS_", "KMP_", "LIGHTNING_", "MKL_", "MLFLOW_", "NCCL_", "NEPTUNE_",
-    "NUMEXPR_", "NVTE_", "OMP_", "OPENAI_", "OPENBLAS_", "OTEL_", "PL_", "PYTORCH_", "S3_", "SAFETENSORS_", "SENTENCE_TRANSFORMERS_",
-    "TENSORBOARD_", "TF_", "TOKENIZERS_", "TORCHINDUCTOR_", "TORCH_", "TRANSFORMERS_", "TRITON_", "UCX_", "VLLM_", "WANDB_", "XLA_",
+    "ACCELERATE_",
+    "ANTHROPIC_",
+    "AWS_",
+    "AZURE_",
+    "BITSANDBYTES_",
+    "CLEARML_",
+    "CLOUDSDK_",
+    "COMET_",
+    "CUBLAS_",
+    "CUDA_",
+    "CUDNN_",
+    "DATABRICKS_",
+    "DATASETS_",
+    "DEEPSPEED_",
+    "DIFFUSERS_",
+    "DS_",
+    "FI_",
+    "FLASH_ATTENTION_",
+    "FSDP_",
+    "FSSPEC_",
+    "GCLOUD_",
+    "GCS_",
+    "GLOO_",
+    "GOMP_",
+    "GOOGLE_",
+    "HF_",
+    "HUGGINGFACE_",
+    "HUGGING_FACE_",
+    "JAX_",
+    "KERAS_",
+    "KMP_",
+    "LIGHTNING_",
+    "MKL_",
+    "MLFLOW_",
+    "NCCL_",
+    "NEPTUNE_",
+    "NUMEXPR_",
+    "NVTE_",
+    "OMP_",
+    "OPENAI_",
+    "OPENBLAS_",
+    "OTEL_",
+    "PL_",
+    "PYTORCH_",
+    "S3_",
+    "SAFETENSORS_",
+    "SENTENCE_TRANSFORMERS_",
+    "TENSORBOARD_",
+    "TF_",
+    "TOKENIZERS_",
+    "TORCHINDUCTOR_",
+    "TORCH_",
+    "TRANSFORMERS_",
+    "TRITON_",
+    "UCX_",
+    "VLLM_",
+    "WANDB_",
+    "XLA_",
 )
 """Of libraries that people steer by variables, credentials among them."""
 
 RESULTS = (
-    "ACCELERATE_", "BITSANDBYTES_", "CUBLAS_", "CUDNN_", "DEEPSPEED_", "FLASH_ATTENTION_", "FSDP_", "JAX_", "KMP_DETERMINISTIC", "MKL_", "NCCL_",
-    "NVTE_", "OMP_", "PYTORCH_", "TF_CUDNN_", "TF_DETERMINISTIC", "TF_ENABLE_ONEDNN", "TF_XLA_", "TORCHINDUCTOR_", "TORCH_", "TRITON_", "XLA_",
+    "ACCELERATE_",
+    "BITSANDBYTES_",
+    "CUBLAS_",
+    "CUDNN_",
+    "DEEPSPEED_",
+    "FLASH_ATTENTION_",
+    "FSDP_",
+    "JAX_",
+    "KMP_DETERMINISTIC",
+    "MKL_",
+    "NCCL_",
+    "NVTE_",
+    "OMP_",
+    "PYTORCH_",
+    "TF_CUDNN_",
+    "TF_DETERMINISTIC",
+    "TF_ENABLE_ONEDNN",
+    "TF_XLA_",
+    "TORCHINDUCTOR_",
+    "TORCH_",
+    "TRITON_",
+    "XLA_",
 )
 """Prefixes of variables that can change what a program computes: of libraries among `PREFIXES`."""
 
 NEVER = (
     # The runtime's own, and what says which process of a launch this is, by whichever launcher.
-    "TROUPE_*", "RANK", "LOCAL_RANK", "NODE_RANK", "GROUP_RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE", "GROUP_WORLD_SIZE", "ROLE_RANK",
-    "ROLE_WORLD_SIZE", "ROLE_NAME", "MASTER_ADDR", "MASTER_PORT", "TORCHELASTIC_*", "SLURM_*", "SLURMD_*", "SRUN_*", "OMPI_*", "PMI_*",
-    "PMIX_*", "MPI_*", "MV2_*", "HYDRA_*", "LWS_*", "HOROVOD_*", "JSM_*", "FLUX_*", "TF_CONFIG", "RAY_ADDRESS", "RAY_JOB_*",
+    "TROUPE_*",
+    "RANK",
+    "LOCAL_RANK",
+    "NODE_RANK",
+    "GROUP_RANK",
+    "WORLD_SIZE",
+    "LOCAL_WORLD_SIZE",
+    "GROUP_WORLD_SIZE",
+    "ROLE_RANK",
+    "ROLE_WORLD_SIZE",
+    "ROLE_NAME",
+    "MASTER_ADDR",
+    "MASTER_PORT",
+    "TORCHELASTIC_*",
+    "SLURM_*",
+    "SLURMD_*",
+    "SRUN_*",
+    "OMPI_*",
+    "PMI_*",
+    "PMIX_*",
+    "MPI_*",
+    "MV2_*",
+    "HYDRA_*",
+    "LWS_*",
+    "HOROVOD_*",
+    "JSM_*",
+    "FLUX_*",
+    "TF_CONFIG",
+    "RAY_ADDRESS",
+    "RAY_JOB_*",
     # Which devices this process sees.
-    "CUDA_VISIBLE_DEVICES", "NVIDIA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES",
+    "CUDA_VISIBLE_DEVICES",
+    "NVIDIA_VISIBLE_DEVICES",
+    "HIP_VISIBLE_DEVICES",
+    "ROCR_VISIBLE_DEVICES",
     # Where things lie on this machine, and who is logged in here.
-    "PATH", "LD_LIBRARY_PATH", "LD_PRELOAD", "LIBRARY_PATH", "CPATH", "C_INCLUDE_PATH", "CPLUS_INCLUDE_PATH", "DYLD_*", "PYTHONPATH",
-    "PYTHONHOME", "PYTHONEXECUTABLE", "PKG_CONFIG_PATH", "MANPATH", "INFOPATH", "CLASSPATH", "CUDA_HOME", "CUDA_PATH", "HOME", "PWD", "OLDPWD",
-    "TMPDIR", "SHELL", "SHLVL", "USER", "LOGNAME", "MAIL", "HOSTNAME", "TERM", "TERM_*", "COLORTERM", "DISPLAY", "WAYLAND_DISPLAY", "XDG_*",
-    "XAUTHORITY", "DBUS_*", "SSH_*", "GPG_*", "VIRTUAL_ENV", "VIRTUAL_ENV_PROMPT", "CONDA_*", "LS_COLORS", "LESS*", "PS1", "PAGER", "EDITOR",
-    "COLUMNS", "LINES", "NOTIFY_SOCKET", "WATCHDOG_*", "INVOCATION_ID", "JOURNAL_STREAM", "JPY_*", "_",
+    "PATH",
+    "LD_LIBRARY_PATH",
+    "LD_PRELOAD",
+    "LIBRARY_PATH",
+    "CPATH",
+    "C_INCLUDE_PATH",
+    "CPLUS_INCLUDE_PATH",
+    "DYLD_*",
+    "PYTHONPATH",
+    "PYTHONHOME",
+    "PYTHONEXECUTABLE",
+    "PKG_CONFIG_PATH",
+    "MANPATH",
+    "INFOPATH",
+    "CLASSPATH",
+    "CUDA_HOME",
+    "CUDA_PATH",
+    "HOME",
+    "PWD",
+    "OLDPWD",
+    "TMPDIR",
+    "SHELL",
+    "SHLVL",
+    "USER",
+    "LOGNAME",
+    "MAIL",
+    "HOSTNAME",
+    "TERM",
+    "TERM_*",
+    "COLORTERM",
+    "DISPLAY",
+    "WAYLAND_DISPLAY",
+    "XDG_*",
+    "XAUTHORITY",
+    "DBUS_*",
+    "SSH_*",
+    "GPG_*",
+    "VIRTUAL_ENV",
+    "VIRTUAL_ENV_PROMPT",
+    "CONDA_*",
+    "LS_COLORS",
+    "LESS*",
+    "PS1",
+    "PAGER",
+    "EDITOR",
+    "COLUMNS",
+    "LINES",
+    "NOTIFY_SOCKET",
+    "WATCHDOG_*",
+    "INVOCATION_ID",
+    "JOURNAL_STREAM",
+    "JPY_*",
+    "_",
 )
 
 ONE_LAUNCH = "TROUPE_ONE_LAUNCH"
@@ -73,8 +225,14 @@ class Choice:
     left: tuple[str, ...]
 
 
-def choose(now: Mapping[str, str], start: Mapping[str, str], *, named: Iterable[str] = (), carried: frozenset[str] | None = None,
-           missing: Iterable[str] = ()) -> Choice:
+def choose(
+    now: Mapping[str, str],
+    start: Mapping[str, str],
+    *,
+    named: Iterable[str] = (),
+    carried: frozenset[str] | None = None,
+    missing: Iterable[str] = (),
+) -> Choice:
     """The rule. `named`: patterns of what travels because it was asked for (`inherit_env`), PATH and the like among them, the runtime's own
     not. `carried`: None in a program of its own; in a process of the runtime what has travelled to it, and `missing` what was removed for it.
 
@@ -92,7 +250,9 @@ def choose(now: Mapping[str, str], start: Mapping[str, str], *, named: Iterable[
             taken[name] = value
         elif not never(name) or changed:
             left.append(name)
-    removed = tuple(sorted(name for name in {*start, *missing} if name not in now and not never(name)))
+    removed = tuple(
+        sorted(name for name in {*start, *missing} if name not in now and not never(name))
+    )
     return Choice(taken, removed, tuple(sorted(left)))
 
 
@@ -104,13 +264,23 @@ def now() -> dict[str, str]:
 
 def travelling(named: Iterable[str]) -> Choice:
     """What travels from this process now, by the rule."""
-    return choose(now(), at_start(), named=named, carried=None if began_with is None else carried, missing=missing)
+    return choose(
+        now(),
+        at_start(),
+        named=named,
+        carried=None if began_with is None else carried,
+        missing=missing,
+    )
 
 
 def exported_for_results(names: Iterable[str]) -> list[str]:
     """Return those that this process had when it began, and has as they were, of libraries whose variables can change what a program computes."""
     start, there = at_start(), now()
-    return [name for name in names if name.startswith(RESULTS) and name in start and there.get(name) == start[name]]
+    return [
+        name
+        for name in names
+        if name.startswith(RESULTS) and name in start and there.get(name) == start[name]
+    ]
 
 
 def _goes_along(name: str, carried: frozenset[str] | None) -> bool:
@@ -143,7 +313,11 @@ def at_start() -> dict[str, str]:
     known, parsed = _parsed
     if raw != known:
         pairs = (each.partition(b"=") for each in raw.split(b"\0"))
-        parsed = {os.fsdecode(name): os.fsdecode(value) for name, equals, value in pairs if equals and name}
+        parsed = {
+            os.fsdecode(name): os.fsdecode(value)
+            for name, equals, value in pairs
+            if equals and name
+        }
         _parsed = raw, parsed
     return parsed
 
@@ -151,8 +325,8 @@ def at_start() -> dict[str, str]:
 def under(worker: str, now: Mapping[str, str]) -> dict[str, str]:
     """For the environment of a worker with this id, started where `now` is the environment. Pure.
 
-        >>> under("7f", {"TROUPE_UNDER_WORKERS": "5c"})
-        {'TROUPE_UNDER_WORKERS': '5c,7f'}
+    >>> under("7f", {"TROUPE_UNDER_WORKERS": "5c"})
+    {'TROUPE_UNDER_WORKERS': '5c,7f'}
     """
     return {UNDER_WORKERS: ",".join([*filter(None, [now.get(UNDER_WORKERS)]), worker])}
 
@@ -160,5 +334,7 @@ def under(worker: str, now: Mapping[str, str]) -> dict[str, str]:
 def of_a_node() -> dict[str, str]:
     """The environment for a node that this program starts for itself: that of its own start, so that what it sets travels by the rule as to
     any other node; with what never travels as it is now."""
-    return {**{name: value for name, value in at_start().items() if not never(name)},
-            **{name: value for name, value in now().items() if never(name)}}
+    return {
+        **{name: value for name, value in at_start().items() if not never(name)},
+        **{name: value for name, value in now().items() if never(name)},
+    }

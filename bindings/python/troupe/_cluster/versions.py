@@ -3,6 +3,7 @@
 View: any process; nothing is imported for it. A worker is started with what its interpreter has, as one label that no view of a node
 shows (`selectors.VERSIONS`); a caller compares the nodes of a launch with itself.
 """
+
 from __future__ import annotations
 
 import functools
@@ -24,7 +25,10 @@ _UNKNOWN = "none"
 
 def here() -> dict[str, str]:
     """Of this interpreter, by name; what is not installed is not in it."""
-    found = {"Python": platform.python_version(), "troupe": sys.modules["troupe"].__version__}  # which is loaded where this is
+    found = {
+        "Python": platform.python_version(),
+        "troupe": sys.modules["troupe"].__version__,
+    }  # which is loaded where this is
     for folder in dict.fromkeys(sys.path):
         try:
             entries = os.listdir(folder or ".")
@@ -79,10 +83,14 @@ def with_label(args: list[str]) -> list[str]:
     label = f"{selectors.VERSIONS}={as_label(here())}"
     if at is None:
         return [*args, f"--labels={label}"]
-    return [*args[:at], f"{args[at]},{label}", *args[at + 1:]]
+    return [*args[:at], f"{args[at]},{label}", *args[at + 1 :]]
 
 
-def differences(mine: Mapping[str, str], nodes: Mapping[str, Mapping[str, str]], without: frozenset[str] = frozenset()) -> list[str]:
+def differences(
+    mine: Mapping[str, str],
+    nodes: Mapping[str, Mapping[str, str]],
+    without: frozenset[str] = frozenset(),
+) -> list[str]:
     """A row for each thing whose version is another on some node, with the nodes' names. `without`: what the launch has installed itself.
     A node that says nothing differs in nothing.
 
@@ -97,7 +105,10 @@ def differences(mine: Mapping[str, str], nodes: Mapping[str, Mapping[str, str]],
             if found.get(name, _UNKNOWN) != mine.get(name, _UNKNOWN):
                 others.setdefault(found.get(name, _UNKNOWN), []).append(node)
         if others and name not in without:
-            rows.append(f"{name}: {mine.get(name, _UNKNOWN)} here, " + ", ".join(f"{version} on {', '.join(names)}" for version, names in others.items()))
+            rows.append(
+                f"{name}: {mine.get(name, _UNKNOWN)} here, "
+                + ", ".join(f"{version} on {', '.join(names)}" for version, names in others.items())
+            )
     return rows
 
 
@@ -106,6 +117,8 @@ def of_nodes(session: Any, ids: set[str]) -> dict[str, dict[str, str]]:
     known: dict[str, dict[str, str]] = session.store.setdefault("node_versions", {})
     if ids - set(known):
         for info in workers.node_infos(session):
-            label = next((each["value"] for each in info["labels"] if each["key"] == selectors.VERSIONS), "")
+            label = next(
+                (each["value"] for each in info["labels"] if each["key"] == selectors.VERSIONS), ""
+            )
             known[info["node"]] = of_label(label)
     return {node: known.get(node, {}) for node in ids}

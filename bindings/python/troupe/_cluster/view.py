@@ -1,4 +1,5 @@
 """The cluster as this process may use it: all of it, or inside a launch its nodes and what it reserved."""
+
 from __future__ import annotations
 
 from dataclasses import dataclass, field
@@ -27,8 +28,12 @@ def nodes(session: _session.Session | None = None) -> list[NodeView]:
     session = session or connect.session_here()
     infos = session.request("GetStatus", {})[1]["nodes"]
     if not session.launch:
-        return [NodeView(info, resources.from_wire(info["resources"]), resources.from_wire(info["free"]))
-                for info in infos]
+        return [
+            NodeView(
+                info, resources.from_wire(info["resources"]), resources.from_wire(info["free"])
+            )
+            for info in infos
+        ]
     return _of_launch(session, infos)
 
 
@@ -38,8 +43,12 @@ def _of_launch(session: _session.Session, infos: list[dict]) -> list[NodeView]:
     The groups of a launch are the gang itself, which holds exactly the ranks' shares, and those inside it.
     """
     launch = session.request("GetLaunch", {"launch": session.launch})[1]["info"]
-    places = [place for group in session.request("ListGroups", {})[1]["groups"]
-              if group["launch"] == session.launch and group["state"] in _HOLDING for place in group["places"]]
+    places = [
+        place
+        for group in session.request("ListGroups", {})[1]["groups"]
+        if group["launch"] == session.launch and group["state"] in _HOLDING
+        for place in group["places"]
+    ]
     share = resources.from_wire(launch["per_rank"])
     by_id = {info["node"]: info for info in infos}
     views = []
@@ -47,7 +56,10 @@ def _of_launch(session: _session.Session, infos: list[dict]) -> list[NodeView]:
         ranks = sum(each["node"] == node for each in launch["rank_infos"])
         total = {name: round(ranks * amount, 4) for name, amount in share.items()}
         held = _sum_on(node, places)
-        free = {name: round(max(0.0, 2 * amount - held.get(name, 0.0)), 4) for name, amount in total.items()}
+        free = {
+            name: round(max(0.0, 2 * amount - held.get(name, 0.0)), 4)
+            for name, amount in total.items()
+        }
         views.append(NodeView(by_id[node], total, free))
     return views
 

@@ -9,6 +9,7 @@ What is kept does not grow with the age of the session. News of an actor count o
 subscribed to it, as who asks for one does before: its process may well be told of after `forget`. A launch
 is kept while its handle lives. Of groups, and launches without a handle, that ended the latest ENDED_MAX are.
 """
+
 from __future__ import annotations
 
 import threading
@@ -48,7 +49,7 @@ class Board:
         self._closed: BaseException | None = None
         self._followed: set[tuple[str, str]] = set()
         self._ended: deque[tuple[str, str]] = deque()  # groups and launches, the oldest first
-        self._left: deque[tuple[str, str]] = deque()   # to be dropped
+        self._left: deque[tuple[str, str]] = deque()  # to be dropped
 
     def follow(self, noun: str, identity: str) -> None:
         """The state of this object is wanted, whether or not any has come yet."""
@@ -70,12 +71,22 @@ class Board:
         """A push arrived. Callbacks run here, on the session's reading thread: they must not block."""
         self._post((noun, identity), (info, attachment))
 
-    def post_reply(self, noun: str, identity: str, info: dict, attachment: bytes = b"", *, before: Entry | None = None) -> None:
+    def post_reply(
+        self,
+        noun: str,
+        identity: str,
+        info: dict,
+        attachment: bytes = b"",
+        *,
+        before: Entry | None = None,
+    ) -> None:
         """A request's answer: counts only if no push came since, for that one is newer. `before`: the state at the request. A push that comes while callbacks hear
         of the answer is heard of beside it, on its own thread: they tell the older by what it says."""
         self._post((noun, identity), (info, attachment), answers=(before,))
 
-    def _post(self, key: tuple[str, str], entry: Entry, *, answers: tuple[Entry | None] | None = None) -> None:
+    def _post(
+        self, key: tuple[str, str], entry: Entry, *, answers: tuple[Entry | None] | None = None
+    ) -> None:
         """`answers`: of an answer the state before its request; None: a push."""
         noun = key[0]
         ends = _has_ended(noun, entry)
@@ -100,8 +111,9 @@ class Board:
         with self._lock:
             return self._entries.get((noun, identity))
 
-    def wait(self, noun: str, identity: str, accept: Callable[[dict], Any],
-             timeout: float | None = None) -> Entry:
+    def wait(
+        self, noun: str, identity: str, accept: Callable[[dict], Any], timeout: float | None = None
+    ) -> Entry:
         """Blocks until a state satisfies `accept`.
 
         Raises TimeoutError after `timeout` seconds, or the error the session ended with.
@@ -132,8 +144,13 @@ class Board:
             if waiters.count == 0:
                 del self._waiters[key]
 
-    def subscribe(self, noun: str, identity: str, callback: Callable[[dict, bytes], None],
-                  closed: Callable[[BaseException], None] | None = None) -> None:
+    def subscribe(
+        self,
+        noun: str,
+        identity: str,
+        callback: Callable[[dict, bytes], None],
+        closed: Callable[[BaseException], None] | None = None,
+    ) -> None:
         """Runs `callback(info, attachment)` for the present state, if any, and every later one; `closed(error)` when the
         session ends and nothing is told any more."""
         key = (noun, identity)
@@ -164,7 +181,9 @@ class Board:
         self._ended.append(key)
         if len(self._ended) > ENDED_MAX:
             oldest = self._ended.popleft()
-            if oldest[0] == "group" or oldest not in self._followed:  # a launch with a handle is that one's to leave
+            if (
+                oldest[0] == "group" or oldest not in self._followed
+            ):  # a launch with a handle is that one's to leave
                 self._drop(oldest)
 
     def _drop(self, key: tuple[str, str]) -> None:
@@ -177,8 +196,12 @@ class Board:
         """The session ended: everyone who waits gets `error`."""
         with self._lock:
             again = self._closed is not None
-            self._closed = error or exceptions.ConnectionError("the session to the cluster has ended")
-            closers = [] if again else [each for key in self._closers for each in self._closers[key]]
+            self._closed = error or exceptions.ConnectionError(
+                "the session to the cluster has ended"
+            )
+            closers = (
+                [] if again else [each for key in self._closers for each in self._closers[key]]
+            )
             for waiters in self._waiters.values():
                 waiters.notify_all()
         _callbacks.run_all("what hears of the end of the session", closers, self._closed)

@@ -1,4 +1,5 @@
 """Links of a session to workers: for logs and bulk bytes, which do not pass through the head."""
+
 from __future__ import annotations
 
 import contextlib
@@ -27,7 +28,9 @@ class Link:
         self._turns = turns.Turns(READS_AT_ONCE)
         self._followers = 0
 
-    def request(self, kind: str, fields: dict, attachment: bytes = b"", timeout: float = 60.0) -> tuple:
+    def request(
+        self, kind: str, fields: dict, attachment: bytes = b"", timeout: float = 60.0
+    ) -> tuple:
         """As Session.request, to the worker."""
         return self._control.request(kind, fields, attachment, timeout)
 
@@ -106,5 +109,15 @@ def _connect(session: Any, node: str) -> Link:
     if info is None:
         raise exceptions.ConnectionError(f"node {node[:8]} is not known to the cluster any more")
     if info["boot_id"] == boot_id() and info["unix_path"]:
-        return Link(native.ControlClient.connect_unix(info["unix_path"], certificate=False), info["name"], info["listen_host"], here=True)
-    return Link(session.control.connect_worker(info["listen_host"], info["listen_port"], node), info["name"], info["listen_host"], here=False)
+        return Link(
+            native.ControlClient.connect_unix(info["unix_path"], certificate=False),
+            info["name"],
+            info["listen_host"],
+            here=True,
+        )
+    return Link(
+        session.control.connect_worker(info["listen_host"], info["listen_port"], node),
+        info["name"],
+        info["listen_host"],
+        here=False,
+    )

@@ -1,4 +1,5 @@
 """NumPy arrays in values: their memory travels beside the pickle, and starts on 64 bytes where it arrives."""
+
 from __future__ import annotations
 
 import copyreg
@@ -28,7 +29,12 @@ def reduced(array: Any, own: tuple, apart: bool) -> tuple:
     classes that pickle themselves. `apart`: the pickler's buffers are aligned where they arrive.
     """
     state = own[2] if len(own) == 3 else None
-    if type(state) is not tuple or len(state) != 5 or type(state[4]) is not bytes or len(state[4]) < ALIGNED_FROM_BYTES:
+    if (
+        type(state) is not tuple
+        or len(state) != 5
+        or type(state[4]) is not bytes
+        or len(state[4]) < ALIGNED_FROM_BYTES
+    ):
         return own
     cls, ndarray = type(array), sys.modules["numpy"].ndarray
     if cls is not ndarray and not _pickles_as_numpy(cls, ndarray):
@@ -73,7 +79,7 @@ def made(buffer: Any, dtype: Any, shape: tuple, order: str, cls: type | None) ->
     if memory.__array_interface__["data"][0] % _ALIGNMENT:
         room = np.empty(memory.nbytes + _ALIGNMENT, np.uint8)
         start = -room.__array_interface__["data"][0] % _ALIGNMENT
-        aligned = room[start:start + memory.nbytes]
+        aligned = room[start : start + memory.nbytes]
         aligned[:] = memory
         aligned.flags.writeable = memory.flags.writeable
         memory = aligned
@@ -98,8 +104,13 @@ def writable(array: Any) -> Any:
     if alias is None:
         return None
     start = np.frombuffer(alias, np.uint8).__array_interface__["data"][0]
-    return np.ndarray(array.shape, array.dtype, alias, array.__array_interface__["data"][0] - start, array.strides)
+    return np.ndarray(
+        array.shape, array.dtype, alias, array.__array_interface__["data"][0] - start, array.strides
+    )
 
 
 def _pickles_as_numpy(cls: type, ndarray: type) -> bool:
-    return all(getattr(cls, name) is getattr(ndarray, name) for name in ("__reduce__", "__reduce_ex__", "__setstate__"))
+    return all(
+        getattr(cls, name) is getattr(ndarray, name)
+        for name in ("__reduce__", "__reduce_ex__", "__setstate__")
+    )

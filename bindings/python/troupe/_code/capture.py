@@ -1,4 +1,5 @@
 """Pickles what is to travel, within a limit, and says which variable is at fault when it cannot."""
+
 from __future__ import annotations
 
 import types
@@ -66,7 +67,9 @@ def size_text(size: int) -> str:
     return f"{size} bytes"
 
 
-def dumps(callable_: Any, args: tuple, kwargs: dict, *also: Any, what: str, limit: int = LIMIT_BYTES) -> bytes:
+def dumps(
+    callable_: Any, args: tuple, kwargs: dict, *also: Any, what: str, limit: int = LIMIT_BYTES
+) -> bytes:
     """The pickle of (callable, args, kwargs, *also).
 
     Raises LaunchError, also an instance of the pickler's own exception, naming the variable or
@@ -95,7 +98,11 @@ def _parts(callable_: Any, args: tuple, kwargs: dict, what: str) -> Iterator[tup
 
 def _type_text(value: Any) -> str:
     kind = type(value)
-    return kind.__qualname__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__qualname__}"
+    return (
+        kind.__qualname__
+        if kind.__module__ == "builtins"
+        else f"{kind.__module__}.{kind.__qualname__}"
+    )
 
 
 def size_of(value: Any) -> int:
@@ -108,7 +115,9 @@ def size_of(value: Any) -> int:
     return sink.size
 
 
-def _way_to(words: str, name: str, value: Any, at_fault: Callable[[Any, Any], bool]) -> tuple[str, Any]:
+def _way_to(
+    words: str, name: str, value: Any, at_fault: Callable[[Any, Any], bool]
+) -> tuple[str, Any]:
     """(words, part): what of a captured value or an argument is at fault itself, with the way to it where it lies inside."""
     way, part = closures.locate(name, value, at_fault)
     return (words if way == name else f"{words}, and in it {way}"), part
@@ -128,8 +137,14 @@ class _MostOf:
         return True
 
 
-def _too_large(callable_: Any, args: tuple, kwargs: dict, what: str, limit: int) -> exceptions.TroupeError:
-    sized = [(size, *each) for each in _parts(callable_, args, kwargs, what) if (size := size_of(each[2])) >= 0]
+def _too_large(
+    callable_: Any, args: tuple, kwargs: dict, what: str, limit: int
+) -> exceptions.TroupeError:
+    sized = [
+        (size, *each)
+        for each in _parts(callable_, args, kwargs, what)
+        if (size := size_of(each[2])) >= 0
+    ]
     described = f"{what} and its arguments are larger than {size_text(limit)} pickled"
     if sized:
         size, words, name, value = max(sized, key=lambda each: each[0])
@@ -138,16 +153,19 @@ def _too_large(callable_: Any, args: tuple, kwargs: dict, what: str, limit: int)
         described = f"{words} ({_type_text(part)}, {size_text(inside.size)} pickled; the limit is {size_text(limit)})"
     cause = exceptions.TooLargeError(described)
     return exceptions.with_type_of(
-        exceptions.LaunchError, cause,
-        f"cannot start: {described}\n  load it inside the function: every rank then reads its own part")
+        exceptions.LaunchError,
+        cause,
+        f"cannot start: {described}\n  load it inside the function: every rank then reads its own part",
+    )
 
 
 def _cannot_go(part: Any, whole: Any) -> bool:
     return size_of(part) < 0
 
 
-def _unpicklable(callable_: Any, args: tuple, kwargs: dict, what: str,
-                 error: Exception) -> exceptions.TroupeError:
+def _unpicklable(
+    callable_: Any, args: tuple, kwargs: dict, what: str, error: Exception
+) -> exceptions.TroupeError:
     named = f"{what} cannot be pickled"
     for words, name, value in _parts(callable_, args, kwargs, what):
         if size_of(value) < 0:
@@ -155,9 +173,11 @@ def _unpicklable(callable_: Any, args: tuple, kwargs: dict, what: str,
             named = f"{text} ({_type_text(part)}){'' if words.startswith('argument') else ', which'} cannot be pickled"
             break
     return exceptions.with_type_of(
-        exceptions.LaunchError, error,
+        exceptions.LaunchError,
+        error,
         f"cannot start: {named}: {type(error).__name__}: {error}\n  make it inside the function instead of "
-        "taking it along")
+        "taking it along",
+    )
 
 
 def unpicklable_part(name: str, value: Any) -> str:

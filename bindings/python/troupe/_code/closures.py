@@ -1,4 +1,5 @@
 """Where inside a value lies what cannot travel: the way to it, by attributes, keys and captured names. Pure."""
+
 from __future__ import annotations
 
 import builtins
@@ -54,7 +55,11 @@ def locate(name: str, value: Any, at_fault: Callable[[Any, Any], bool]) -> tuple
     way, seen = name, {id(value)}
     for _ in range(_DEPTH_MAX):
         for step, part in _parts_of(value):
-            if id(part) not in seen and not isinstance(part, types.ModuleType) and at_fault(part, value):
+            if (
+                id(part) not in seen
+                and not isinstance(part, types.ModuleType)
+                and at_fault(part, value)
+            ):
                 way, value = way + step, part
                 seen.add(id(part))
                 break
@@ -91,11 +96,15 @@ def _attributes_of(value: Any) -> Iterator[tuple[str, Any]]:
     """Those that are pickled: what the object's own way of pickling it leaves out is none of them."""
     try:
         reduced = value.__reduce_ex__(5)
-    except Exception:  # a program's own way may raise anything; what cannot be taken apart is at fault itself
+    except (
+        Exception
+    ):  # a program's own way may raise anything; what cannot be taken apart is at fault itself
         return
     state = reduced[2] if isinstance(reduced, tuple) and len(reduced) > 2 else None
     found: dict[str, Any] = {}
-    for each in state if isinstance(state, tuple) else (state,):  # (attributes, slots) of one with both
+    for each in (
+        state if isinstance(state, tuple) else (state,)
+    ):  # (attributes, slots) of one with both
         if isinstance(each, dict):
             found.update({name: part for name, part in each.items() if isinstance(name, str)})
     yield from ((f".{name}", part) for name, part in found.items())

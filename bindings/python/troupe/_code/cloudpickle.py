@@ -3,6 +3,7 @@
 cloudpickle 3.1.3 began to write "<dynamic-code>" instead, so that the bytes of one function are the same wherever it is
 defined; who reads a traceback then sees neither file nor source line.
 """
+
 from __future__ import annotations
 
 import io
@@ -22,7 +23,9 @@ _NO_FILE = "<dynamic-code>"
 
 def _reduce_code(code: types.CodeType) -> tuple:
     make, args, *more = cloudpickle.Pickler.dispatch_table[types.CodeType](code)
-    named = tuple(code.co_filename if type(each) is str and each == _NO_FILE else each for each in args)
+    named = tuple(
+        code.co_filename if type(each) is str and each == _NO_FILE else each for each in args
+    )
     return make, named, *more
 
 
@@ -38,7 +41,12 @@ class Pickler(cloudpickle.Pickler):
 
     dispatch_table = ChainMap({types.CodeType: _reduce_code}, cloudpickle.Pickler.dispatch_table)
 
-    def __init__(self, file: Any, protocol: int | None = None, buffer_callback: Callable[[Any], Any] | None = None) -> None:
+    def __init__(
+        self,
+        file: Any,
+        protocol: int | None = None,
+        buffer_callback: Callable[[Any], Any] | None = None,
+    ) -> None:
         super().__init__(file, protocol=protocol, buffer_callback=buffer_callback)
         self._apart = buffer_callback is not None
 
@@ -68,7 +76,9 @@ class Pickler(cloudpickle.Pickler):
         return super().reducer_override(obj)
 
 
-def dumps(value: Any, protocol: int = 5, buffer_callback: Callable[[Any], Any] | None = None) -> bytes:
+def dumps(
+    value: Any, protocol: int = 5, buffer_callback: Callable[[Any], Any] | None = None
+) -> bytes:
     """The pickle of a value with its functions, classes and their files' names. Raises what cloudpickle.dumps does."""
     with io.BytesIO() as sink:
         Pickler(sink, protocol=protocol, buffer_callback=buffer_callback).dump(value)

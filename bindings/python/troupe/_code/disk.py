@@ -2,6 +2,7 @@
 
 View: the process that writes, on whichever host. What another program writes, it says itself.
 """
+
 from __future__ import annotations
 
 import contextlib
@@ -24,7 +25,14 @@ _IN_TEXT = re.compile(r"\[Errno (\d+)\]")
 
 
 @contextlib.contextmanager
-def writing(what: str, path: str | os.PathLike[str], *, needed: int | None = None, remedy: str = "", partial: Path | None = None) -> Iterator[None]:
+def writing(
+    what: str,
+    path: str | os.PathLike[str],
+    *,
+    needed: int | None = None,
+    remedy: str = "",
+    partial: Path | None = None,
+) -> Iterator[None]:
     """Inside it `what` is written to `path`. An OSError of that becomes one that names both, the host, and where the disk is full how many
     bytes are needed (`needed`, where that is known) and free; `remedy`, what to do, ends it. `partial` is removed first.
 
@@ -39,14 +47,22 @@ def writing(what: str, path: str | os.PathLike[str], *, needed: int | None = Non
     except BaseException as error:
         if partial is not None:
             shutil.rmtree(partial, ignore_errors=True)
-        number = _number(error) if isinstance(error, OSError) and not isinstance(error, exceptions.TroupeError) else 0
-        if number not in FULL and not (number in (*_REFUSED, *_TARGET_ERRORS) and _is_below(error, path)):
+        number = (
+            _number(error)
+            if isinstance(error, OSError) and not isinstance(error, exceptions.TroupeError)
+            else 0
+        )
+        if number not in FULL and not (
+            number in (*_REFUSED, *_TARGET_ERRORS) and _is_below(error, path)
+        ):
             raise
         base = exceptions.OutOfDiskError if number in FULL else exceptions.TroupeError
         like = OSError(number, os.strerror(number))
         text = f"{what} cannot be written to {os.fspath(path)} on {os.uname().nodename}: {os.strerror(number)}"
         lines = [_lack(number, path, needed), remedy]
-        raise exceptions.with_type_of(base, like, "\n  ".join([text, *filter(None, lines)])) from None
+        raise exceptions.with_type_of(
+            base, like, "\n  ".join([text, *filter(None, lines)])
+        ) from None
 
 
 def _number(error: OSError) -> int:
@@ -61,7 +77,11 @@ def _is_below(error: Any, path: str | os.PathLike[str]) -> bool:
     """Whether it is of what is written; a source may be what cannot be read."""
     if isinstance(error, shutil.Error):
         return True
-    names = [os.fsdecode(each) for each in (error.filename, error.filename2) if isinstance(each, str | bytes | os.PathLike)]
+    names = [
+        os.fsdecode(each)
+        for each in (error.filename, error.filename2)
+        if isinstance(each, str | bytes | os.PathLike)
+    ]
     return not names or any(_within(os.path.abspath(each), os.path.abspath(path)) for each in names)
 
 
@@ -86,9 +106,9 @@ def _lack(number: int, path: str | os.PathLike[str], needed: int | None) -> str:
 def room(system: Any) -> str:
     """What a file system (of os.statvfs) has left, for people. Pure.
 
-        >>> import types
-        >>> room(types.SimpleNamespace(f_bavail=256, f_blocks=1024, f_frsize=4096, f_files=10, f_favail=3))
-        '1.0 MiB of 4.0 MiB is free there'
+    >>> import types
+    >>> room(types.SimpleNamespace(f_bavail=256, f_blocks=1024, f_frsize=4096, f_files=10, f_favail=3))
+    '1.0 MiB of 4.0 MiB is free there'
     """
     free, total = system.f_bavail * system.f_frsize, system.f_blocks * system.f_frsize
     words = f"{size_text(free)} of {size_text(total)} is free there"
@@ -101,11 +121,16 @@ def free_in(text: str, *paths: str | os.PathLike[str]) -> str:
     """A line for people on what is free at these paths, where `text`, which another program has said, complains of a full disk; else ""."""
     if os.strerror(errno.ENOSPC) not in text:
         return ""
-    return "; ".join(f"{os.fspath(path)} on {os.uname().nodename}: {room(os.statvfs(path))}" for path in dict.fromkeys(paths))
+    return "; ".join(
+        f"{os.fspath(path)} on {os.uname().nodename}: {room(os.statvfs(path))}"
+        for path in dict.fromkeys(paths)
+    )
 
 
 @contextlib.contextmanager
-def arriving(folder: Path, what: str, *, needed: int | None = None, remedy: str = "") -> Iterator[Path]:
+def arriving(
+    folder: Path, what: str, *, needed: int | None = None, remedy: str = ""
+) -> Iterator[Path]:
     """A new folder inside `folder`, which is made where it is not there. What is put there is in `folder`, over what has the same names, once
     the block has ended well; else nothing of it is, and folders that were made for it are gone. Raises as `writing`.
 
@@ -145,13 +170,21 @@ def _made(folder: Path) -> list[Path]:
 def _move(staging: Path, folder: Path, what: str) -> None:
     """All files of the one into the other, each by a rename. Raises IsADirectoryError, NotADirectoryError before any is moved."""
     folders = [Path(inside).relative_to(staging) for inside, _, _ in os.walk(staging)]
-    files = [Path(inside, name).relative_to(staging) for inside, _, names in os.walk(staging) for name in names]
+    files = [
+        Path(inside, name).relative_to(staging)
+        for inside, _, names in os.walk(staging)
+        for name in names
+    ]
     for each in files:
         if (folder / each).is_dir():
-            raise IsADirectoryError(f"{what}: {folder / each} is a folder here, and a file there: remove or rename it")
+            raise IsADirectoryError(
+                f"{what}: {folder / each} is a folder here, and a file there: remove or rename it"
+            )
     for each in folders:
         if (folder / each).exists() and not (folder / each).is_dir():
-            raise NotADirectoryError(f"{what}: {folder / each} is a file here, and a folder there: remove or rename it")
+            raise NotADirectoryError(
+                f"{what}: {folder / each} is a file here, and a folder there: remove or rename it"
+            )
         (folder / each).mkdir(exist_ok=True)
     for each in files:
         (staging / each).replace(folder / each)
@@ -159,8 +192,15 @@ def _move(staging: Path, folder: Path, what: str) -> None:
         (staging / each).rmdir()
 
 
-def copy_tree(source: str | os.PathLike[str], target: str | os.PathLike[str], what: str, *, symlinks: bool = False, remedy: str = "",
-              copy: Callable[[str, str], object] = shutil.copy2) -> None:
+def copy_tree(
+    source: str | os.PathLike[str],
+    target: str | os.PathLike[str],
+    what: str,
+    *,
+    symlinks: bool = False,
+    remedy: str = "",
+    copy: Callable[[str, str], object] = shutil.copy2,
+) -> None:
     """The folder whole at `target`, which is not there yet, or not at all. Raises as `writing`, and what cannot be read."""
     there = Path(target)
     with writing(what, there, needed=size_of(source), remedy=remedy, partial=there):

@@ -1,4 +1,5 @@
 """Which environment travels with a launch or an actor: variables, directory, import path (decision 14)."""
+
 from __future__ import annotations
 
 import functools
@@ -24,13 +25,20 @@ _ARGUMENTS_BYTES_MAX = 48 << 10  # they travel in a variable, of which the kerne
 def import_path() -> list[str]:
     """The caller's import path without the interpreter's own folders: the script's, PYTHONPATH's, what the program has added."""
     own = _of_the_interpreter()
-    package = os.path.realpath(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))
+    package = os.path.realpath(
+        os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+    )
     found: list[str] = []
     for entry in sys.path:
         entry = os.path.abspath(entry or os.getcwd())
         real = os.path.realpath(entry)
         inside = any(real == path or real.startswith(path + os.sep) for path in own)
-        if not inside and real != package and entry not in found and (os.path.isdir(entry) or os.path.isfile(entry)):
+        if (
+            not inside
+            and real != package
+            and entry not in found
+            and (os.path.isdir(entry) or os.path.isfile(entry))
+        ):
             found.append(entry)
     return found
 
@@ -44,7 +52,10 @@ def of_own_process() -> dict[str, str]:
     package = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
     folders = [package, *filter(_has_installed_packages, import_path())]
     own = [each for each in folders if os.path.realpath(each) not in _of_the_interpreter()]
-    return {**{name: value for name, value in os.environ.items() if name != "PYTHONPATH"}, **({"PYTHONPATH": os.pathsep.join(own)} if own else {})}
+    return {
+        **{name: value for name, value in os.environ.items() if name != "PYTHONPATH"},
+        **({"PYTHONPATH": os.pathsep.join(own)} if own else {}),
+    }
 
 
 def _has_installed_packages(folder: str) -> bool:
@@ -60,8 +71,13 @@ def _has_installed_packages(folder: str) -> bool:
 def _of_the_interpreter() -> tuple[str, ...]:
     """Folders of its library and of installed packages, and its library as an archive. Not its prefix: a project may lie under /usr too."""
     library = [sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib")]
-    archive = os.path.join(sys.base_prefix, sys.platlibdir, f"python{sys.version_info[0]}{sys.version_info[1]}.zip")
-    packages = [*site.getsitepackages(), *([site.getusersitepackages()] if site.ENABLE_USER_SITE else [])]
+    archive = os.path.join(
+        sys.base_prefix, sys.platlibdir, f"python{sys.version_info[0]}{sys.version_info[1]}.zip"
+    )
+    packages = [
+        *site.getsitepackages(),
+        *([site.getusersitepackages()] if site.ENABLE_USER_SITE else []),
+    ]
     base = os.path.dirname(os.__file__)  # of a virtual environment: its base interpreter's
     return tuple({os.path.realpath(path) for path in (*library, archive, *packages, base)})
 
@@ -69,9 +85,12 @@ def _of_the_interpreter() -> tuple[str, ...]:
 def _are_installed(modules: Iterable[str], path: list[str]) -> bool:
     """Whether these, and whatever they import, are the interpreter's own whatever is on `path`: nothing there has a name of its own
     packages. Then a process that has imported them serves every program."""
-    own = frozenset(sys.stdlib_module_names).union(*(_names_in(folder) for folder in _of_the_interpreter()))
+    own = frozenset(sys.stdlib_module_names).union(
+        *(_names_in(folder) for folder in _of_the_interpreter())
+    )
     return all(module.split(".")[0] in own for module in modules) and not any(
-        not os.path.isdir(entry) or own & _names_in(entry) for entry in path)
+        not os.path.isdir(entry) or own & _names_in(entry) for entry in path
+    )
 
 
 def _names_in(folder: str) -> frozenset[str]:
@@ -89,7 +108,10 @@ def _names_as_of(folder: str, changed_ns: int) -> frozenset[str]:
         for entry in entries:
             if entry.name.endswith((".py", ".pyc", ".so")):
                 names.add(entry.name.split(".")[0])
-            elif "." not in entry.name and any(os.path.exists(os.path.join(entry.path, name)) for name in ("__init__.py", "__init__.pyc")):
+            elif "." not in entry.name and any(
+                os.path.exists(os.path.join(entry.path, name))
+                for name in ("__init__.py", "__init__.pyc")
+            ):
                 names.add(entry.name)
     return frozenset(names)
 
@@ -104,7 +126,10 @@ def _count(session: Any, environment: str) -> None:
 
 def asked_for(session: Any) -> list[tuple[dict[str, Any], int]]:
     """The environments that this process has asked for, and how often, the latest last; the latest 1,000."""
-    return [(json.loads(environment), count) for environment, count in dict(session.store.get("runtime_envs", {})).items()]
+    return [
+        (json.loads(environment), count)
+        for environment, count in dict(session.store.get("runtime_envs", {})).items()
+    ]
 
 
 def told(key: str, value: Any) -> Any:
@@ -116,8 +141,16 @@ def told(key: str, value: Any) -> Any:
     return {"packages": [requirements.shown(line) for line in value["lines"]]}
 
 
-def build(runtime_env: Mapping[str, Any] | None, inherit_env: Iterable[str] = (), *, session: Any,
-          ray_compat: bool | str | None = None, preimport: Iterable[str] = (), arguments: Iterable[str] | None = None, as_now: bool = False) -> dict[str, Any]:
+def build(
+    runtime_env: Mapping[str, Any] | None,
+    inherit_env: Iterable[str] = (),
+    *,
+    session: Any,
+    ray_compat: bool | str | None = None,
+    preimport: Iterable[str] = (),
+    arguments: Iterable[str] | None = None,
+    as_now: bool = False,
+) -> dict[str, Any]:
     """The RuntimeEnvironment message. `ray_compat`: whether `import ray` is to mean Troupe there, or WHEN_IMPORTED; None: as here. `arguments`: of a
     program that is executed there, and brings its own script and import path; None: all that is this one's.
 
@@ -127,7 +160,10 @@ def build(runtime_env: Mapping[str, Any] | None, inherit_env: Iterable[str] = ()
     read when they are loaded the worker sees to that (`worker/core/read_at_import.cc`), and to `preimport`, modules that are to be loaded
     already; how many threads a library has it is told in the forked process (`_process.threads`).
     """
-    env = _runtime_env.merged(_runtime_env.inherited(session, as_now=as_now), _runtime_env.resolve(runtime_env, session, as_now=as_now))
+    env = _runtime_env.merged(
+        _runtime_env.inherited(session, as_now=as_now),
+        _runtime_env.resolve(runtime_env, session, as_now=as_now),
+    )
     given = dict(env["env_vars"])
     choice = variables.travelling(inherit_env)
     if ray_compat is False:
@@ -137,16 +173,25 @@ def build(runtime_env: Mapping[str, Any] | None, inherit_env: Iterable[str] = ()
     if "pip" in env and "digest" not in env["pip"]:
         from troupe._code import requirements
 
-        env["pip"] = {**env["pip"], "digest": requirements.digest(env["pip"], {**choice.taken, **given})}
+        env["pip"] = {
+            **env["pip"],
+            "digest": requirements.digest(env["pip"], {**choice.taken, **given}),
+        }
     others = [each for each in stand_ins.installed() if each != stand_ins.RAY]
-    below = [each for each in stand_ins.passed_on() if ray_compat is not False or each != stand_ins.RAY]
+    below = [
+        each for each in stand_ins.passed_on() if ray_compat is not False or each != stand_ins.RAY
+    ]
     if others or below:
         env[_runtime_env.STAND_INS] = {"here": others, "below": below}
     if any(env.values()):
         _count(session, json.dumps(env, sort_keys=True))
-    env[_runtime_env.PROGRAM] = {"script": _runtime_env.script(session) if arguments is None else {},
-                                 "arguments": _arguments(sys.argv if arguments is None else arguments), "carried": sorted({*choice.taken, *given}),
-                                 "removed": list(choice.removed), "infeasible": session.store.get("infeasible")}
+    env[_runtime_env.PROGRAM] = {
+        "script": _runtime_env.script(session) if arguments is None else {},
+        "arguments": _arguments(sys.argv if arguments is None else arguments),
+        "carried": sorted({*choice.taken, *given}),
+        "removed": list(choice.removed),
+        "infeasible": session.store.get("infeasible"),
+    }
     given[_runtime_env.VARIABLE] = json.dumps(env, sort_keys=True)
     given.setdefault(_job.JOB, session.job)
     if session.namespace:
@@ -156,13 +201,18 @@ def build(runtime_env: Mapping[str, Any] | None, inherit_env: Iterable[str] = ()
     directory = os.getcwd() if same_host and "working_dir" not in env else ""
     setup = ""
     installed = bool(preimport)
-    if "pip" in env and not preimport:  # one process of each node has loaded what all need from there, whatever the program is
+    if (
+        "pip" in env and not preimport
+    ):  # one process of each node has loaded what all need from there, whatever the program is
         preimport, setup = [_OF_REQUIREMENTS], _runtime_env.setup_text({"pip": env["pip"]})
     elif preimport:
         setup = _runtime_env.setup_text(env)
         installed = not setup and _are_installed(preimport, path)
     return {
-        "env": [{"name": name, "value": value} for name, value in sorted({**choice.taken, **given}.items())],
+        "env": [
+            {"name": name, "value": value}
+            for name, value in sorted({**choice.taken, **given}.items())
+        ],
         "working_directory": directory,
         "import_path": path,
         "fresh_interpreter": "pip" in env,
@@ -172,7 +222,9 @@ def build(runtime_env: Mapping[str, Any] | None, inherit_env: Iterable[str] = ()
         "python_version": PYTHON_VERSION,
         "travelled": [*sorted(choice.taken), *travelled.texts(env, directory, path)],
         # A node that the program has started for itself has what the program itself was started with.
-        "not_taken": [] if session.embedded is not None else [name for name in choice.left if name not in given],
+        "not_taken": []
+        if session.embedded is not None
+        else [name for name in choice.left if name not in given],
     }
 
 
@@ -186,6 +238,8 @@ def _arguments(words: Iterable[str]) -> list[str]:
     given = list(words)
     size = sum(len(os.fsencode(each)) + 1 for each in given)
     if size > _ARGUMENTS_BYTES_MAX:
-        raise exceptions.LaunchError(f"cannot start: sys.argv has {capture.size_text(size)}; {capture.size_text(_ARGUMENTS_BYTES_MAX)} is the "
-                                     "limit of what travels with a launch\n  put it into a file")
+        raise exceptions.LaunchError(
+            f"cannot start: sys.argv has {capture.size_text(size)}; {capture.size_text(_ARGUMENTS_BYTES_MAX)} is the "
+            "limit of what travels with a launch\n  put it into a file"
+        )
     return given

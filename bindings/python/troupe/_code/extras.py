@@ -1,4 +1,5 @@
 """Packages that parts of Troupe need and a plain installation has not: what to install where one is missing."""
+
 from __future__ import annotations
 
 from collections.abc import Iterator
@@ -19,4 +20,7 @@ def needed(package: str, what: str, install: str) -> Iterator[None]:
     except ModuleNotFoundError as error:
         if (error.name or "").partition(".")[0] != package:
             raise
-        raise exceptions.MissingPackageError(f"{what} needs {package}, which is not installed here: pip install {install}", name=package) from None
+        raise exceptions.MissingPackageError(
+            f"{what} needs {package}, which is not installed here: pip install {install}",
+            name=package,
+        ) from None

@@ -1,4 +1,5 @@
 """What a process says about its own failure: the Failure fields of a message and the pickled exception."""
+
 from __future__ import annotations
 
 import contextlib
@@ -30,7 +31,9 @@ def describe(error: BaseException) -> str:
     text = "".join(told.format())
     if len(text) > TRACEBACK_BYTES_MAX:
         half = TRACEBACK_BYTES_MAX // 2
-        text = f"{text[:half]}\n  ... {len(text) - 2 * half} characters left out ...\n{text[-half:]}"
+        text = (
+            f"{text[:half]}\n  ... {len(text) - 2 * half} characters left out ...\n{text[-half:]}"
+        )
     return text
 
 
@@ -40,7 +43,14 @@ def _drop_frames(told: traceback.TracebackException) -> None:
     waiting, seen = [told], {id(told)}
     while waiting:
         each = waiting.pop()
-        users = next((number for number, frame in enumerate(each.stack) if not is_of_runtime(frame.filename)), 0)
+        users = next(
+            (
+                number
+                for number, frame in enumerate(each.stack)
+                if not is_of_runtime(frame.filename)
+            ),
+            0,
+        )
         del each.stack[:users]
         for other in (each.__cause__, each.__context__, *(getattr(each, "exceptions", None) or ())):
             if other is not None and id(other) not in seen:
@@ -53,11 +63,22 @@ def where() -> str:
     program's code; of code that has ended, or waits to be called, that."""
     frame = sys._current_frames().get(threading.main_thread().ident)  # type: ignore[arg-type]
     stack = traceback.extract_stack(frame, limit=FRAMES_TOLD_MAX)  # of a frame: the innermost ones
-    users = next((number for number, each in enumerate(stack) if not (is_of_runtime(each.filename) or _starts_it(each.filename))), None)
+    users = next(
+        (
+            number
+            for number, each in enumerate(stack)
+            if not (is_of_runtime(each.filename) or _starts_it(each.filename))
+        ),
+        None,
+    )
     if users is None:
         return "  none of the program's code was running\n"
     text = "".join(traceback.format_list(stack[users:]))
-    return text if len(text) <= WHERE_CHARS_MAX else f"  ...\n{text[-WHERE_CHARS_MAX:].partition(chr(10))[2]}"
+    return (
+        text
+        if len(text) <= WHERE_CHARS_MAX
+        else f"  ...\n{text[-WHERE_CHARS_MAX:].partition(chr(10))[2]}"
+    )
 
 
 def _starts_it(filename: str) -> bool:
@@ -67,14 +88,26 @@ def _starts_it(filename: str) -> bool:
 
 def fields_of(error: BaseException, *, rank: int = -1, exit_code: int = 1, cause: str = "") -> dict:
     """A Failure message about `error`, seen in this process."""
-    return {"rank": rank, "host": socket.gethostname(), "pid": os.getpid(), "exit_code": exit_code,
-            "cause": cause or first_line(error), "exception_type": type_name(error),
-            "traceback": describe(error), "symptom": is_symptom(error)}
+    return {
+        "rank": rank,
+        "host": socket.gethostname(),
+        "pid": os.getpid(),
+        "exit_code": exit_code,
+        "cause": cause or first_line(error),
+        "exception_type": type_name(error),
+        "traceback": describe(error),
+        "symptom": is_symptom(error),
+    }
 
 
 _COLLECTIVES = ("DistBackendError", "DistNetworkError", "DistStoreError")
-_LOST = re.compile(r"closed|reset by peer|broken pipe|timeout|timed out|remote process exited|network error|got 0 bytes", re.I)
-_STOPPED = re.compile(r"group .*, rank \d+ of \d+: stopped: (?!rank \d+ (is in|has aborted) )")  # by the backend troupe, whose words are actors/train's
+_LOST = re.compile(
+    r"closed|reset by peer|broken pipe|timeout|timed out|remote process exited|network error|got 0 bytes",
+    re.I,
+)
+_STOPPED = re.compile(
+    r"group .*, rank \d+ of \d+: stopped: (?!rank \d+ (is in|has aborted) )"
+)  # by the backend troupe, whose words are actors/train's
 _CHAIN_MAX = 32
 
 
@@ -90,7 +123,11 @@ def is_symptom(error: BaseException) -> bool:
     """
     for link in chain_of(error):
         text = words_of(link)
-        of_collective = type(link).__name__ in _COLLECTIVES or isinstance(link, RuntimeError) and "gloo/" in text
+        of_collective = (
+            type(link).__name__ in _COLLECTIVES
+            or isinstance(link, RuntimeError)
+            and "gloo/" in text
+        )
         if of_collective and (_LOST.search(text) or _STOPPED.match(text)):
             return True
     return False
@@ -119,7 +156,9 @@ def pickled(error: BaseException) -> bytes:
     from troupe._code.capture import cloudpickled
 
     for form in (carried, without_what_cannot_be):
-        with contextlib.suppress(Exception):  # an exception's own __reduce__ or __init__ may raise anything
+        with contextlib.suppress(
+            Exception
+        ):  # an exception's own __reduce__ or __init__ may raise anything
             data = cloudpickled(form(error))
             if isinstance(cloudpickle.loads(data), BaseException):
                 return data
@@ -134,9 +173,22 @@ def without_what_cannot_be(error: BaseException) -> Any:
 
 
 # Packages whose modules have other names, of those that programs take along most: this process cannot look up what it lacks.
-_PACKAGES = {"PIL": "pillow", "attr": "attrs", "bs4": "beautifulsoup4", "cv2": "opencv-python", "dateutil": "python-dateutil",
-             "dotenv": "python-dotenv", "faiss": "faiss-cpu", "git": "GitPython", "jwt": "PyJWT", "skimage": "scikit-image",
-             "sklearn": "scikit-learn", "tensorflow_datasets": "tensorflow-datasets", "umap": "umap-learn", "yaml": "PyYAML"}
+_PACKAGES = {
+    "PIL": "pillow",
+    "attr": "attrs",
+    "bs4": "beautifulsoup4",
+    "cv2": "opencv-python",
+    "dateutil": "python-dateutil",
+    "dotenv": "python-dotenv",
+    "faiss": "faiss-cpu",
+    "git": "GitPython",
+    "jwt": "PyJWT",
+    "skimage": "scikit-image",
+    "sklearn": "scikit-learn",
+    "tensorflow_datasets": "tensorflow-datasets",
+    "umap": "umap-learn",
+    "yaml": "PyYAML",
+}
 
 
 def explain_import(error: ImportError, what: str) -> str:
@@ -146,10 +198,14 @@ def explain_import(error: ImportError, what: str) -> str:
     module = error.name or "a module"
     if "." in module:  # Python names the first module of a path that is missing
         parent, _, name = module.rpartition(".")
-        return (f"{what} needs the module {module!r}: {socket.gethostname()} has {parent!r}, without {name!r}\n"
-                "  have the same version of it here and there, or define what is used in the launching script")
+        return (
+            f"{what} needs the module {module!r}: {socket.gethostname()} has {parent!r}, without {name!r}\n"
+            "  have the same version of it here and there, or define what is used in the launching script"
+        )
     package = _PACKAGES.get(module.partition(".")[0])
     of_package = f", of the package {package}" if package else ""
-    return (f"{what} needs the module {module!r}{of_package}, which cannot be imported on {socket.gethostname()}\n"
-            f"  install it for the workers' Python, or put its folder on the import path there "
-            f"(runtime_env={{'working_dir': ...}}), or define what is used in the launching script")
+    return (
+        f"{what} needs the module {module!r}{of_package}, which cannot be imported on {socket.gethostname()}\n"
+        f"  install it for the workers' Python, or put its folder on the import path there "
+        f"(runtime_env={{'working_dir': ...}}), or define what is used in the launching script"
+    )

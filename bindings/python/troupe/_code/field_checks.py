@@ -2,6 +2,7 @@
 
 All raise TypeError for a value of another type, and ValueError for one that the field cannot have; the message begins with the field's name.
 """
+
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping

@@ -4,6 +4,7 @@ Patterns mean what they mean to git (https://git-scm.com/docs/gitignore), by pat
 first, and those of folders above the directory up to the one that has `.git` count too. Most lines are a name, or `*` and the end of one:
 these are compared as texts, since pathspec takes 20 us for each path and 30 patterns.
 """
+
 from __future__ import annotations
 
 import contextlib
@@ -31,13 +32,27 @@ class Rules:
         self.lines = tuple(lines)
         stripped = [line.rstrip() for line, _ in lines]
         plain = {line for line in stripped if _PLAIN.fullmatch(line)}
-        self._names = {of: frozenset(each.rstrip("/") for each in plain if not each.startswith("*") and (of or not each.endswith("/")))
-                       for of in (False, True)}
-        self._ends = {of: tuple(each[1:].rstrip("/") for each in plain if each.startswith("*") and (of or not each.endswith("/")))
-                      for of in (False, True)}
+        self._names = {
+            of: frozenset(
+                each.rstrip("/")
+                for each in plain
+                if not each.startswith("*") and (of or not each.endswith("/"))
+            )
+            for of in (False, True)
+        }
+        self._ends = {
+            of: tuple(
+                each[1:].rstrip("/")
+                for each in plain
+                if each.startswith("*") and (of or not each.endswith("/"))
+            )
+            for of in (False, True)
+        }
         rest = [line for line, short in zip(lines, stripped, strict=True) if short not in plain]
         self._rest = _specs(rest) if rest else None
-        self._all = _specs(lines) if plain and any(line.startswith("!") for line, _ in rest) else None
+        self._all = (
+            _specs(lines) if plain and any(line.startswith("!") for line, _ in rest) else None
+        )
 
     def ignore(self, path: str, name: str, is_folder: bool) -> bool:
         """Whether the path, from the outermost folder that counts, is left out. What is above it is not."""
@@ -47,24 +62,31 @@ class Rules:
         specs = self._all if by_name else self._rest
         return bool(specs[is_folder].match_file(path))
 
-
     def brought_back_below(self, folder: str) -> list[str]:
         """Return the lines after `!` whose path leads into the folder, a path from the outermost folder that counts.
 
-            >>> Rules([("data/", ""), ("!data/keep.csv", ""), ("!keep.csv", ""), ("!d*/x/y", "")]).brought_back_below("data")
-            ['!data/keep.csv', '!d*/x/y']
+        >>> Rules([("data/", ""), ("!data/keep.csv", ""), ("!keep.csv", ""), ("!d*/x/y", "")]).brought_back_below("data")
+        ['!data/keep.csv', '!d*/x/y']
         """
-        return [line for line, base in self.lines if line.startswith("!") and leads_below(base + line[1:].strip().lstrip("/"), folder)]
+        return [
+            line
+            for line, base in self.lines
+            if line.startswith("!") and leads_below(base + line[1:].strip().lstrip("/"), folder)
+        ]
 
 
 def leads_below(pattern: str, folder: str) -> bool:
     """Return True if the pattern is a path of which the first parts are the folder's and more follow. A bare name leads nowhere in particular.
 
-        >>> [leads_below(each, "data") for each in ("data/a.csv", "d?ta/deep/*", "data", "data/", "other/a.csv", "a.csv", "**/a.csv")]
-        [True, True, False, False, False, False, False]
+    >>> [leads_below(each, "data") for each in ("data/a.csv", "d?ta/deep/*", "data", "data/", "other/a.csv", "a.csv", "**/a.csv")]
+    [True, True, False, False, False, False, False]
     """
     parts, above = pattern.rstrip("/").split("/"), folder.split("/")
-    return len(parts) > len(above) and "**" not in parts[:len(above)] and all(map(fnmatch.fnmatchcase, above, parts))
+    return (
+        len(parts) > len(above)
+        and "**" not in parts[: len(above)]
+        and all(map(fnmatch.fnmatchcase, above, parts))
+    )
 
 
 class Ignored:
@@ -76,8 +98,13 @@ class Ignored:
     that folder: as with git, it is not looked into.
     """
 
-    def __init__(self, directory: str, kept: Callable[[str, str], bool] | None = None, file: str = IGNORE_FILE,
-                 wanted: Sequence[str] = ()) -> None:
+    def __init__(
+        self,
+        directory: str,
+        kept: Callable[[str, str], bool] | None = None,
+        file: str = IGNORE_FILE,
+        wanted: Sequence[str] = (),
+    ) -> None:
         self._directory, self._kept, self._file, self._wanted = directory, kept, file, wanted
         self._base, above = _above(directory) if file == IGNORE_FILE else ("", [])
         self._outside = Rules(above)
@@ -98,7 +125,10 @@ class Ignored:
         if not rules.ignore(self._base + path, name, is_folder):
             return False
         if is_folder:
-            below = [*rules.brought_back_below(self._base + path), *(f"!{each}" for each in self._wanted if leads_below(each.lstrip("/"), path))]
+            below = [
+                *rules.brought_back_below(self._base + path),
+                *(f"!{each}" for each in self._wanted if leads_below(each.lstrip("/"), path)),
+            ]
             self.without_effect.update(dict.fromkeys(below, f"{path}/"))
         if len(self.left) <= _NAMED_MAX:
             self.left.append(f"{path}/" if is_folder else path)
@@ -108,7 +138,10 @@ class Ignored:
         found = self._of.get(folder)
         if found is None:
             above = self._rules(folder.rpartition("/")[0]) if folder else self._outside
-            own = _read(os.path.join(self._directory, folder, self._file), self._base + (f"{folder}/" if folder else ""))
+            own = _read(
+                os.path.join(self._directory, folder, self._file),
+                self._base + (f"{folder}/" if folder else ""),
+            )
             found = self._of[folder] = Rules([*above.lines, *own]) if own else above
         return found
 
@@ -137,7 +170,11 @@ def _above(directory: str) -> tuple[str, list[Line]]:
 def _read(file: str, base: str) -> list[Line]:
     try:
         with open(file, encoding="utf-8", errors="replace") as lines:
-            return [(line.rstrip("\r\n"), base) for line in lines if line.strip("!/ \t\r\n") and not line.startswith("#")]
+            return [
+                (line.rstrip("\r\n"), base)
+                for line in lines
+                if line.strip("!/ \t\r\n") and not line.startswith("#")
+            ]
     except (FileNotFoundError, NotADirectoryError, PermissionError, IsADirectoryError):
         return []
 
@@ -145,15 +182,17 @@ def _read(file: str, base: str) -> list[Line]:
 def _from_outside(line: Line) -> str:
     r"""The line as the ignore file of the outermost folder would have it.
 
-        >>> [_from_outside((text, "a b/")) for text in ("*.log", "!/x", "y/z", "w/")]
-        ['a\\ b/**/*.log', '!a\\ b/x', 'a\\ b/y/z', 'a\\ b/**/w/']
+    >>> [_from_outside((text, "a b/")) for text in ("*.log", "!/x", "y/z", "w/")]
+    ['a\\ b/**/*.log', '!a\\ b/x', 'a\\ b/y/z', 'a\\ b/**/w/']
     """
     text, base = line
     if not base:
         return text
     sign, pattern = ("!", text[1:]) if text.startswith("!") else ("", text)
     anywhere = "/" not in pattern.rstrip().rstrip("/")
-    return sign + _SPECIAL.sub(r"\\\1", base) + ("**/" if anywhere else "") + pattern.removeprefix("/")
+    return (
+        sign + _SPECIAL.sub(r"\\\1", base) + ("**/" if anywhere else "") + pattern.removeprefix("/")
+    )
 
 
 def _specs(lines: Sequence[Line]) -> tuple[Any, Any]:
@@ -162,14 +201,22 @@ def _specs(lines: Sequence[Line]) -> tuple[Any, Any]:
     try:
         import pathspec
     except ImportError:
-        raise exceptions.MissingPackageError("a .gitignore is read by pathspec, which is not installed: pip install pathspec", name="pathspec") from None
+        raise exceptions.MissingPackageError(
+            "a .gitignore is read by pathspec, which is not installed: pip install pathspec",
+            name="pathspec",
+        ) from None
 
     def read(texts: Sequence[str]) -> Any:
         found = []
         for text in texts:
-            with contextlib.suppress(ValueError):  # git passes over what is no pattern, so some are in files that work
+            with contextlib.suppress(
+                ValueError
+            ):  # git passes over what is no pattern, so some are in files that work
                 found += pathspec.GitIgnoreSpec.from_lines([text]).patterns
         return pathspec.GitIgnoreSpec(found)
 
-    texts = [_from_outside(line).rstrip(" ") if line[0].rstrip().endswith("/") else _from_outside(line) for line in lines]
+    texts = [
+        _from_outside(line).rstrip(" ") if line[0].rstrip().endswith("/") else _from_outside(line)
+        for line in lines
+    ]
     return read(texts), read([text.removesuffix("/") for text in texts])

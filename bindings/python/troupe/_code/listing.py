@@ -2,6 +2,7 @@
 
 View: the caller's process. What is over the limits is refused here, before anything was read or sent, with what takes most of the room.
 """
+
 from __future__ import annotations
 
 import fnmatch
@@ -38,7 +39,14 @@ Ignored = Callable[[str], bool]
 """Whether a path from the directory stays where it is; a folder's ends with a slash."""
 
 
-def files_of(directory: str, excludes: Sequence[str], *, what: str, ignored: Ignored | None = None, remedy: str = "") -> dict[str, Look]:
+def files_of(
+    directory: str,
+    excludes: Sequence[str],
+    *,
+    what: str,
+    ignored: Ignored | None = None,
+    remedy: str = "",
+) -> dict[str, Look]:
     """The regular files below `directory`, by their paths from it; without what `excludes` match (names, or paths from it) and what is `ignored`.
 
     A link to a file is that file; a link to a folder is left out. Raises TooLargeError naming `what`, the largest files and folders;
@@ -61,17 +69,27 @@ def matcher(patterns: Sequence[str]) -> Callable[[str, str], bool]:
     looked for by regular expressions: that would be a third of the time for all."""
     stripped = [each.strip("/") for each in patterns]
     names = frozenset(each for each in stripped if not _WILD.search(each) and "/" not in each)
-    ends = tuple(each[1:] for each in stripped if each.startswith("*") and not _WILD.search(each[1:]) and "/" not in each)
+    ends = tuple(
+        each[1:]
+        for each in stripped
+        if each.startswith("*") and not _WILD.search(each[1:]) and "/" not in each
+    )
     rest = [each for each in stripped if each not in names and each[1:] not in ends]
     match = re.compile("|".join(map(fnmatch.translate, rest))).match if rest else None
 
     def matched(path: str, name: str) -> bool:
-        return name in names or name.endswith(ends) or (match is not None and (match(name) is not None or match(path) is not None))
+        return (
+            name in names
+            or name.endswith(ends)
+            or (match is not None and (match(name) is not None or match(path) is not None))
+        )
 
     return matched
 
 
-def _walk(directory: str, excluded: Callable[[str, str], bool], what: str, ignored: Ignored | None) -> Iterator[tuple[str, Look]]:
+def _walk(
+    directory: str, excluded: Callable[[str, str], bool], what: str, ignored: Ignored | None
+) -> Iterator[tuple[str, Look]]:
     waiting = [""]
     while waiting:
         above = waiting.pop()
@@ -92,20 +110,33 @@ def _walk(directory: str, excluded: Callable[[str, str], bool], what: str, ignor
                     except OSError:  # a link to nothing, or gone since
                         continue
                     if stat.S_ISREG(about.st_mode):
-                        yield path, Look(about.st_ino, about.st_size, about.st_mtime_ns, about.st_ctime_ns, about.st_mode & 0o777)
+                        yield (
+                            path,
+                            Look(
+                                about.st_ino,
+                                about.st_size,
+                                about.st_mtime_ns,
+                                about.st_ctime_ns,
+                                about.st_mode & 0o777,
+                            ),
+                        )
         except (FileNotFoundError, NotADirectoryError):  # gone since it was seen
             if not above:
                 raise
         except PermissionError as error:
-            raise PermissionError(f"{what}: {os.path.join(directory, above)} cannot be read: {error.strerror}\n"
-                                  "  leave it out: runtime_env={'excludes': [...]}, of troupe submit --exclude") from None
+            raise PermissionError(
+                f"{what}: {os.path.join(directory, above)} cannot be read: {error.strerror}\n"
+                "  leave it out: runtime_env={'excludes': [...]}, of troupe submit --exclude"
+            ) from None
 
 
 def _too_much(what: str, directory: str, found: Mapping[str, Look], total: int, remedy: str) -> str:
     least = "at least " if len(found) >= _LOOKED_AT_MAX else ""
     limit = f"over {BYTES_MAX >> 20} MiB" if total > BYTES_MAX else f"over {FILES_MAX:,} files"
     largest = heapq.nlargest(_NAMED_FILES_MAX, found, key=lambda path: found[path].size)
-    files = ", ".join(f"{path} ({size_text(found[path].size)})" for path in largest if found[path].size)
+    files = ", ".join(
+        f"{path} ({size_text(found[path].size)})" for path in largest if found[path].size
+    )
     folders: Counter[str] = Counter()
     counts: Counter[str] = Counter()
     for path, look in found.items():
@@ -114,8 +145,21 @@ def _too_much(what: str, directory: str, found: Mapping[str, Look], total: int, 
             counts[path.split("/")[0]] += 1
     by = folders if total > BYTES_MAX else counts
     most = [name for name, _ in by.most_common(_NAMED_FOLDERS_MAX)]
-    named = ", ".join(f"{name}/ ({size_text(folders[name])} in {counts[name]:,} files)" for name in most)
-    out = most[0] if most and by[most[0]] * 2 > (total if total > BYTES_MAX else len(found)) else largest[0]
-    return (f"{what}: {directory} has {limit}, the limit of what travels: {least}{size_text(total)} in {least}{len(found):,} files; the largest: "
-            f"{files}" + (f"; the largest folders: {named}" if named else "") +
-            "\n  " + (remedy or f"leave out what is not needed: runtime_env={{'excludes': [{out!r}]}}, or put data where all nodes read it"))
+    named = ", ".join(
+        f"{name}/ ({size_text(folders[name])} in {counts[name]:,} files)" for name in most
+    )
+    out = (
+        most[0]
+        if most and by[most[0]] * 2 > (total if total > BYTES_MAX else len(found))
+        else largest[0]
+    )
+    return (
+        f"{what}: {directory} has {limit}, the limit of what travels: {least}{size_text(total)} in {least}{len(found):,} files; the largest: "
+        f"{files}"
+        + (f"; the largest folders: {named}" if named else "")
+        + "\n  "
+        + (
+            remedy
+            or f"leave out what is not needed: runtime_env={{'excludes': [{out!r}]}}, or put data where all nodes read it"
+        )
+    )

@@ -2,6 +2,7 @@
 
 View: the child. What its parent makes of the exit code: `troupe._process.main_imports`.
 """
+
 from __future__ import annotations
 
 import os
@@ -34,9 +35,13 @@ def watch() -> None:
         return
     before = sys.excepthook
 
-    def failed(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
+    def failed(
+        kind: type[BaseException], error: BaseException, trace: TracebackType | None
+    ) -> None:
         before(kind, error, trace)
         sys.stderr.flush()
-        os._exit(EXIT_CODE)  # of the import: what the child does after it has a handler of multiprocessing's own
+        os._exit(
+            EXIT_CODE
+        )  # of the import: what the child does after it has a handler of multiprocessing's own
 
     sys.excepthook = failed

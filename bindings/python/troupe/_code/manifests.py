@@ -4,6 +4,7 @@ A manifest names files by path, mode, size and SHA-256 and says which pack has t
 that leaves its folder, a pack that is not there, or a name that is not the rows' is an error before a file is written; content is compared with
 the digest that it claims when it is written, because other directories of the host take it by that digest.
 """
+
 from __future__ import annotations
 
 import hashlib
@@ -104,7 +105,9 @@ def read(data: bytes, tree: str) -> Manifest:
 
 def _check(row: Row, packs: int) -> None:
     numbers = (row.mode, row.size, row.pack)
-    if not isinstance(row.path, str) or any(isinstance(each, bool) or not isinstance(each, int) or each < 0 for each in numbers):
+    if not isinstance(row.path, str) or any(
+        isinstance(each, bool) or not isinstance(each, int) or each < 0 for each in numbers
+    ):
         raise ValueError("the list of files has a row that is none")
     if "\0" in row.path or any(part in ("", ".", "..") for part in row.path.split("/")):
         raise ValueError(f"{row.path!r} is no path inside a directory")

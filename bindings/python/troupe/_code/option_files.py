@@ -1,4 +1,5 @@
 """Files that a program is given by options, on whichever host it runs: their text travels with it."""
+
 from __future__ import annotations
 
 import os

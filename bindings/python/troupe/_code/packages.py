@@ -3,6 +3,7 @@
 View: one process. It lies in `cache()`, is compared with what it was when it was made before it is used (`_code.packed`), and goes when
 nothing has used it for a week. Archives and single files travel as zips, directories by `_code.trees`.
 """
+
 from __future__ import annotations
 
 import contextlib
@@ -54,7 +55,9 @@ def of_file(path: str, what: str) -> bytes:
         with zipfile.ZipFile(path) as archive:
             size = sum(entry.file_size for entry in archive.infolist())
     if size > listing.BYTES_MAX:
-        raise exceptions.TooLargeError(f"{what}: {path} holds {size / 2**20:.1f} MiB; {listing.BYTES_MAX >> 20} MiB is the limit")
+        raise exceptions.TooLargeError(
+            f"{what}: {path} holds {size / 2**20:.1f} MiB; {listing.BYTES_MAX >> 20} MiB is the limit"
+        )
     if path.endswith(".py"):
         return zip_of_file(path, os.path.basename(path))
     with open(path, "rb") as file:
@@ -69,7 +72,9 @@ def zip_of_file(path: str, name: str) -> bytes:
     return sink.getvalue()
 
 
-def add(package: zipfile.ZipFile, data: bytes, name: str, mode: int, *, compressed: bool = True) -> None:
+def add(
+    package: zipfile.ZipFile, data: bytes, name: str, mode: int, *, compressed: bool = True
+) -> None:
     """One more file of a zip, the same bytes at any time."""
     entry = zipfile.ZipInfo(name, _EPOCH)
     entry.compress_type = zipfile.ZIP_DEFLATED if compressed else zipfile.ZIP_STORED
@@ -79,7 +84,9 @@ def add(package: zipfile.ZipFile, data: bytes, name: str, mode: int, *, compress
 
 def cache() -> Path:
     """This host's folder of packages and installed requirements, under TROUPE_HOME; this user's alone."""
-    return folders.private(home.state_root() / "cache", remedy="remove it: what is in it is made anew")
+    return folders.private(
+        home.state_root() / "cache", remedy="remove it: what is in it is made anew"
+    )
 
 
 def made_once(name: str, make: Callable[[Path], Mapping[str, str] | None], what: str) -> Path:
@@ -114,7 +121,9 @@ def _made_once(folder: Path, make: Callable[[Path], Mapping[str, str] | None]) -
             try:
                 packed.note(folder, make(folder) or {})
             except BaseException:
-                shutil.rmtree(folder, ignore_errors=True)  # of a full disk it would take what room there is
+                shutil.rmtree(
+                    folder, ignore_errors=True
+                )  # of a full disk it would take what room there is
                 raise
             finally:
                 del _making[folder]
@@ -130,7 +139,10 @@ def held(name: str, make: Callable[[Path], None], what: str) -> Path:
     raises is raised, with nothing left of the folder; `what` is how errors call it, OutOfDiskError too.
     """
     folder = cache() / name
-    with disk.writing(what, folder, remedy=ROOM), _locked(packed.beside(folder, "lock"), fcntl.LOCK_EX):
+    with (
+        disk.writing(what, folder, remedy=ROOM),
+        _locked(packed.beside(folder, "lock"), fcntl.LOCK_EX),
+    ):
         if packed.difference(folder):
             _sweep()
             shutil.rmtree(folder, ignore_errors=True)
@@ -181,7 +193,13 @@ def unpack(package: bytes, folder: Path, what: str) -> None:
     """The files of a zip that `zip_of` or anything else made. Raises OutOfDiskError, which calls it `what`, with nothing left of the folder."""
     with zipfile.ZipFile(io.BytesIO(package)) as opened:
         entries = opened.infolist()
-        with disk.writing(what, folder, needed=sum(entry.file_size for entry in entries), remedy=ROOM, partial=folder):
+        with disk.writing(
+            what,
+            folder,
+            needed=sum(entry.file_size for entry in entries),
+            remedy=ROOM,
+            partial=folder,
+        ):
             for entry in entries:
                 path = opened.extract(entry, folder)  # zipfile keeps names inside the folder
                 if not entry.is_dir():
@@ -224,7 +242,9 @@ def _forget_unused() -> None:
     over the limit of all together what was asked for longest ago. What a process uses, or makes just now, is locked and stays."""
     for file in (*cache().glob(f"{SENT}*.json"), *cache().glob(f"*{folders.UNFINISHED}")):
         with contextlib.suppress(FileNotFoundError):
-            if file.stat().st_mtime < time.time() - UNUSED_S:  # a clock that jumped costs one reading of a directory
+            if (
+                file.stat().st_mtime < time.time() - UNUSED_S
+            ):  # a clock that jumped costs one reading of a directory
                 file.unlink()
     kept = []
     for folder in [each for each in cache().iterdir() if each.is_dir() and not each.is_symlink()]:
@@ -252,7 +272,11 @@ def bytes_max() -> int:
 def _removed(folder: Path) -> bool:
     """Removes it, unless a process makes or uses it."""
     at_once = fcntl.LOCK_EX | fcntl.LOCK_NB
-    with contextlib.suppress(OSError), _locked(packed.beside(folder, "lock"), at_once), _locked(packed.beside(folder, "use"), at_once):
+    with (
+        contextlib.suppress(OSError),
+        _locked(packed.beside(folder, "lock"), at_once),
+        _locked(packed.beside(folder, "use"), at_once),
+    ):
         packed.forget(folder)
         shutil.rmtree(folder, ignore_errors=True)
         for kind in (*_ABOUT, "use", "lock"):

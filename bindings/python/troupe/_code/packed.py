@@ -7,6 +7,7 @@ written to: its content is not read (16 us a file, so 0.2 s for the 14,000 of to
 `NAME.used` counts the time in which nobody asked by the kernel's clock of this start of the machine, and adds up over
 starts: a wall clock that jumps makes nothing older.
 """
+
 from __future__ import annotations
 
 import contextlib
@@ -29,7 +30,9 @@ _BLOCK = 1 << 20
 
 def note(folder: Path, digests: Mapping[str, str] = MappingProxyType({})) -> None:
     """Writes down what is in the folder now, all of it by digest; `digests` are known already."""
-    files = {name: [*_traits(path), digests.get(name) or _digest(path)] for name, path in _files(folder)}
+    files = {
+        name: [*_traits(path), digests.get(name) or _digest(path)] for name, path in _files(folder)
+    }
     write(beside(folder, "size"), {"bytes": sum(entry[0] for entry in files.values())})
     write(beside(folder, "made"), files)
 
@@ -85,7 +88,10 @@ class Part(NamedTuple):
 
 def parts(folder: Path) -> dict[str, Part]:
     """What the folder was made of, by digest."""
-    return {digest: Part(name, traits) for name, (*traits, digest) in (read(beside(folder, "made")) or {}).items()}
+    return {
+        digest: Part(name, traits)
+        for name, (*traits, digest) in (read(beside(folder, "made")) or {}).items()
+    }
 
 
 def copied(folder: Path, part: Part, target: Path) -> bool:

@@ -3,6 +3,7 @@
 View: the caller finds and checks it (`read`, `check`), so that what is wrong is said once and before there are ranks; a rank finds what
 the same words mean on its host (`script_here`). What a rank then does with it: `_process.program`.
 """
+
 from __future__ import annotations
 
 import importlib.machinery
@@ -24,25 +25,31 @@ SCRIPT, MODULE, PATH, COMMAND = "script", "module", "path", "command"
 class Program:
     """What the ranks of a launch run. Plain values: it travels as the launch's payload."""
 
-    kind: str                  # SCRIPT; MODULE, as `python -m`; PATH, a folder or archive with a __main__.py too; COMMAND
-    target: str                # as it was given
+    kind: str  # SCRIPT; MODULE, as `python -m`; PATH, a folder or archive with a __main__.py too; COMMAND
+    target: str  # as it was given
     arguments: tuple[str, ...] = ()
-    file: str = ""             # of SCRIPT and PATH: the caller's absolute path
-    inside: str = ""           # and from the caller's directory, where it lies below that; "": it does not
-    host: str = ""             # boot id of the caller's
-    folder: Mapping[str, Any] = field(default_factory=dict)  # for other hosts, where it is not inside: the script's folder, packed
+    file: str = ""  # of SCRIPT and PATH: the caller's absolute path
+    inside: str = ""  # and from the caller's directory, where it lies below that; "": it does not
+    host: str = ""  # boot id of the caller's
+    folder: Mapping[str, Any] = field(
+        default_factory=dict
+    )  # for other hosts, where it is not inside: the script's folder, packed
     python_path: tuple[str, ...] = ()  # the caller's PYTHONPATH
-    fresh: bool = False        # a script or module in an interpreter of its own
+    fresh: bool = False  # a script or module in an interpreter of its own
     role: str = "default"
     virtual_local_rank: bool = False
     local_rank_argument: bool = False
     max_restarts: int = 0
-    option_files: tuple[tuple[str, str], ...] = ()  # (option, text): as _code.option_files gives them, behind the arguments
-    log_folder: str = ""       # where the ranks' output is to be in files, as torchrun's --log-dir; "": nowhere
-    error_base: str = ""       # on the caller's host, where the folder of the ranks' error files is without a log_folder; "": nowhere
-    run_id: str = ""           # TORCHELASTIC_RUN_ID; "": the launch's id
-    macros: bool = False       # ${local_rank} in arguments is the local rank, as under torchrun
-    python: str = ""           # which interpreter runs it, in place of the rank's own; then `fresh`
+    option_files: tuple[
+        tuple[str, str], ...
+    ] = ()  # (option, text): as _code.option_files gives them, behind the arguments
+    log_folder: str = (
+        ""  # where the ranks' output is to be in files, as torchrun's --log-dir; "": nowhere
+    )
+    error_base: str = ""  # on the caller's host, where the folder of the ranks' error files is without a log_folder; "": nowhere
+    run_id: str = ""  # TORCHELASTIC_RUN_ID; "": the launch's id
+    macros: bool = False  # ${local_rank} in arguments is the local rank, as under torchrun
+    python: str = ""  # which interpreter runs it, in place of the rank's own; then `fresh`
     # Of a COMMAND that is more than its line: called with the rank's session before it is prepared, to make its directory and the like; what it
     # returns is called once the roster's variables are set, and returns the rest of the line.
     setup: Callable[[Any], Callable[[], Sequence[str]]] | None = None
@@ -58,10 +65,16 @@ class Program:
     @property
     def name(self) -> str:
         """For people: `train.py`, `-m package.train`, `bash`."""
-        return f"-m {self.target}" if self.kind == MODULE else os.path.basename(self.target.rstrip("/"))
+        return (
+            f"-m {self.target}"
+            if self.kind == MODULE
+            else os.path.basename(self.target.rstrip("/"))
+        )
 
 
-def read(words: Sequence[str], *, module: bool = False, command: bool = False, path: bool = False) -> tuple[str, str, tuple[str, ...]]:
+def read(
+    words: Sequence[str], *, module: bool = False, command: bool = False, path: bool = False
+) -> tuple[str, str, tuple[str, ...]]:
     """(kind, target, arguments) of a command line: `train.py --lr 1`, `-m package.train --lr 1`, `-- bash -c ...`.
 
     The keywords say it where the line's own beginning does not. Raises ValueError for an empty one.
@@ -71,7 +84,9 @@ def read(words: Sequence[str], *, module: bool = False, command: bool = False, p
         module, command = rest[0] == "-m", rest[0] == "--"
         rest = rest[1:]
     if not rest or not rest[0]:
-        raise ValueError("there is nothing to run: give a script (train.py --lr 1), -m module, or -- command")
+        raise ValueError(
+            "there is nothing to run: give a script (train.py --lr 1), -m module, or -- command"
+        )
     kind = PATH if path else COMMAND if command else MODULE if module else SCRIPT
     return kind, rest[0], tuple(rest[1:])
 
@@ -92,17 +107,30 @@ def check(kind: str, target: str, *, same_host: bool = True, other_python: bool 
         return ""
     file = os.path.abspath(target)
     if not os.path.lexists(file):
-        raise FileNotFoundError(f"there is no script {target} in {os.getcwd()}" if not os.path.isabs(target) else f"there is no script {target}")
-    if os.path.isdir(file) and (kind == SCRIPT or not os.path.isfile(os.path.join(file, "__main__.py"))):
+        raise FileNotFoundError(
+            f"there is no script {target} in {os.getcwd()}"
+            if not os.path.isabs(target)
+            else f"there is no script {target}"
+        )
+    if os.path.isdir(file) and (
+        kind == SCRIPT or not os.path.isfile(os.path.join(file, "__main__.py"))
+    ):
         has = os.path.isfile(os.path.join(file, "__main__.py"))
-        raise IsADirectoryError(f"{target} is a folder, not a script" + ("\n  its __main__.py is run with --run-path" if has else ""))
+        raise IsADirectoryError(
+            f"{target} is a folder, not a script"
+            + ("\n  its __main__.py is run with --run-path" if has else "")
+        )
     if os.path.isfile(file) and (kind == SCRIPT or file.endswith(".py")) and not other_python:
         compile_file(file)
     return file
 
 
 def _python_meant(target: str) -> str:
-    return f"\n  {target} is a file here: a Python script is given without --" if os.path.isfile(target) else ""
+    return (
+        f"\n  {target} is a file here: a Python script is given without --"
+        if os.path.isfile(target)
+        else ""
+    )
 
 
 def compile_file(file: str) -> Any:
@@ -121,21 +149,33 @@ def _check_module(name: str, same_host: bool) -> None:
     where: Sequence[str] | None = [os.getcwd(), *sys.path]
     parts = name.split(".")
     for number in range(len(parts)):
-        whole = ".".join(parts[:number + 1])
-        if number == 0 and (whole in sys.builtin_module_names or importlib.machinery.FrozenImporter.find_spec(whole)):
+        whole = ".".join(parts[: number + 1])
+        if number == 0 and (
+            whole in sys.builtin_module_names or importlib.machinery.FrozenImporter.find_spec(whole)
+        ):
             return
         spec = importlib.machinery.PathFinder.find_spec(whole, where)
         if spec is None:
             if same_host:
-                raise ModuleNotFoundError(f"there is no module {whole} in {os.getcwd()}, nor on the import path", name=whole)
+                raise ModuleNotFoundError(
+                    f"there is no module {whole} in {os.getcwd()}, nor on the import path",
+                    name=whole,
+                )
             return
         where = spec.submodule_search_locations
         if where is None and number + 1 < len(parts):
-            raise ModuleNotFoundError(f"{whole} is a module, no package: there is no {name} in it", name=name)
+            raise ModuleNotFoundError(
+                f"{whole} is a module, no package: there is no {name} in it", name=name
+            )
     if spec is not None and spec.submodule_search_locations is not None:
-        main = importlib.machinery.PathFinder.find_spec(f"{name}.__main__", spec.submodule_search_locations)
+        main = importlib.machinery.PathFinder.find_spec(
+            f"{name}.__main__", spec.submodule_search_locations
+        )
         if main is None and same_host:
-            raise ModuleNotFoundError(f"{name} is a package without a __main__: python -m could not run it either", name=name)
+            raise ModuleNotFoundError(
+                f"{name} is a package without a __main__: python -m could not run it either",
+                name=name,
+            )
         spec = main
     if spec is not None and spec.origin and spec.origin.endswith(".py"):
         compile_file(spec.origin)
@@ -147,7 +187,9 @@ def folder_of(file: str, session: Any) -> tuple[str, dict[str, Any]]:
     inside = os.path.relpath(file, os.getcwd())
     if not inside.startswith(os.pardir + os.sep):
         return inside, {}
-    return "", runtime_env.directory(os.path.dirname(file), session) if not session.store.get("same_host", True) else {}
+    return "", runtime_env.directory(os.path.dirname(file), session) if not session.store.get(
+        "same_host", True
+    ) else {}
 
 
 def script_here(program: Program, session: Any) -> str:
@@ -157,6 +199,10 @@ def script_here(program: Program, session: Any) -> str:
     if program.inside:
         return os.path.join(os.getcwd(), program.inside)
     if not program.folder:
-        raise exceptions.RuntimeEnvSetupError(f"{program.file} is on another host, and this one was not in the cluster when it was submitted\n"
-                                              "  submit it again, now that the node is there")
-    return os.path.join(runtime_env.folder_here(program.folder, session), os.path.basename(program.file))
+        raise exceptions.RuntimeEnvSetupError(
+            f"{program.file} is on another host, and this one was not in the cluster when it was submitted\n"
+            "  submit it again, now that the node is there"
+        )
+    return os.path.join(
+        runtime_env.folder_here(program.folder, session), os.path.basename(program.file)
+    )

@@ -4,6 +4,7 @@
 puts them on a worker. What it returns travels as JSON in the variable TROUPE_RUNTIME_ENV, is entered before
 anything of the user's is loaded, and is what further work of that process starts from.
 """
+
 from __future__ import annotations
 
 import base64
@@ -35,12 +36,27 @@ PROGRAM = "program"
 """Another one: the script, its arguments, the names of its variables that travelled and of those that it has removed, and what its policies are."""
 SETUP = ("pip", "py_modules", "setup_timeout_s", "working_dir")
 """Keys of that form which say what is on the import path: a process with modules imported ahead is of one such text."""
-_KEYS = ("config", "env_vars", "excludes", "pip", "py_modules", "uv", "worker_process_setup_hook", "working_dir")
+_KEYS = (
+    "config",
+    "env_vars",
+    "excludes",
+    "pip",
+    "py_modules",
+    "uv",
+    "worker_process_setup_hook",
+    "working_dir",
+)
 _OF_THE_WORKER = "it is the node's: start its worker there (troupe start), and the processes that it starts are in it too"
-_INSTEAD = {"conda": f"a conda environment is not made here; {_OF_THE_WORKER}. What is on PyPI is a key of its own: pip",
-            **dict.fromkeys(("container", "image_uri"), f"a container is not started here; {_OF_THE_WORKER}"),
-            "java_jars": "no Java runs here", "nsight": "start what profiles inside the function, or: troupe submit -- nsys profile python train.py",
-            "mpi": "troupe submit -- mpirun ... runs a program of MPI", "local_dir": "working_dir is the directory"}
+_INSTEAD = {
+    "conda": f"a conda environment is not made here; {_OF_THE_WORKER}. What is on PyPI is a key of its own: pip",
+    **dict.fromkeys(
+        ("container", "image_uri"), f"a container is not started here; {_OF_THE_WORKER}"
+    ),
+    "java_jars": "no Java runs here",
+    "nsight": "start what profiles inside the function, or: troupe submit -- nsys profile python train.py",
+    "mpi": "troupe submit -- mpirun ... runs a program of MPI",
+    "local_dir": "working_dir is the directory",
+}
 _SETUP_TIMEOUT_S = 600.0
 _SPREAD_ASKED_S = 5.0
 _SCRIPT_BYTES_MAX = 16 << 10  # packed; it travels in a variable, as the hook does
@@ -56,7 +72,10 @@ def check(runtime_env: Mapping[str, Any] | None) -> dict[str, Any]:
     for key in env:
         if key not in _KEYS:
             instead = _INSTEAD.get(key)
-            raise ValueError(f"runtime_env has no key {key!r}; supported: {', '.join(_KEYS)}" + (f"\n  {instead}" if instead else ""))
+            raise ValueError(
+                f"runtime_env has no key {key!r}; supported: {', '.join(_KEYS)}"
+                + (f"\n  {instead}" if instead else "")
+            )
     _check_variables(env.get("env_vars") or {})
     if "working_dir" in env:
         _check_directory("runtime_env['working_dir']", env["working_dir"], or_archive=".zip")
@@ -68,7 +87,9 @@ def check(runtime_env: Mapping[str, Any] | None) -> dict[str, Any]:
     if "py_modules" in env:
         env["py_modules"] = [_module_path(each) for each in env["py_modules"]]
     if "pip" in env and "uv" in env:
-        raise ValueError("runtime_env has 'pip' and 'uv', which mean the same here: give one of them")
+        raise ValueError(
+            "runtime_env has 'pip' and 'uv', which mean the same here: give one of them"
+        )
     for key in ("pip", "uv"):
         if key in env:
             from troupe._code import requirements
@@ -78,19 +99,29 @@ def check(runtime_env: Mapping[str, Any] | None) -> dict[str, Any]:
         env["config"] = _check_config(env["config"])
     hook = env.get("worker_process_setup_hook")
     if hook is not None and not callable(hook) and not (isinstance(hook, str) and hook.count(".")):
-        raise TypeError("runtime_env['worker_process_setup_hook'] must be a function, or its name like 'package.module.function', "
-                        f"not {hook!r}")
+        raise TypeError(
+            "runtime_env['worker_process_setup_hook'] must be a function, or its name like 'package.module.function', "
+            f"not {hook!r}"
+        )
     return env
 
 
 def _check_config(config: Any) -> dict[str, Any]:
     """Ray's: `setup_timeout_seconds`, and `eager_install`, which means nothing here."""
     if not isinstance(config, Mapping) or set(config) - {"setup_timeout_seconds", "eager_install"}:
-        raise ValueError(f"runtime_env['config'] is a dict of 'setup_timeout_seconds' and 'eager_install', not {config!r}")
+        raise ValueError(
+            f"runtime_env['config'] is a dict of 'setup_timeout_seconds' and 'eager_install', not {config!r}"
+        )
     seconds = config.get("setup_timeout_seconds", _SETUP_TIMEOUT_S)
-    if isinstance(seconds, bool) or not isinstance(seconds, int | float) or not (seconds > 0 or seconds == -1):
-        raise ValueError("runtime_env['config']['setup_timeout_seconds'] must be a number of seconds above 0, or -1 for no limit, "
-                         f"not {seconds!r}")
+    if (
+        isinstance(seconds, bool)
+        or not isinstance(seconds, int | float)
+        or not (seconds > 0 or seconds == -1)
+    ):
+        raise ValueError(
+            "runtime_env['config']['setup_timeout_seconds'] must be a number of seconds above 0, or -1 for no limit, "
+            f"not {seconds!r}"
+        )
     return dict(config)
 
 
@@ -99,7 +130,9 @@ def _check_variables(variables: Any) -> None:
         raise TypeError("runtime_env['env_vars'] must be a dict of texts")
     for name, value in variables.items():
         if not isinstance(name, str) or not isinstance(value, str):
-            raise TypeError(f"runtime_env['env_vars'][{name!r}] must be a text, not {type(value).__name__}")
+            raise TypeError(
+                f"runtime_env['env_vars'][{name!r}] must be a text, not {type(value).__name__}"
+            )
 
 
 def _check_directory(what: str, path: Any, *, or_archive: str) -> None:
@@ -117,8 +150,16 @@ def _module_path(module: Any) -> str:
     """The directory of a package, a module's file or a wheel, given as such or as the imported module."""
     if isinstance(module, types.ModuleType):
         file = module.__file__ or ""
-        module = os.path.dirname(file) if os.path.basename(file).startswith("__init__.") or not file else file
-    if not (isinstance(module, (str, os.PathLike)) and os.fspath(module).endswith(".py") and os.path.isfile(module)):
+        module = (
+            os.path.dirname(file)
+            if os.path.basename(file).startswith("__init__.") or not file
+            else file
+        )
+    if not (
+        isinstance(module, (str, os.PathLike))
+        and os.fspath(module).endswith(".py")
+        and os.path.isfile(module)
+    ):
         _check_directory("runtime_env['py_modules']", module, or_archive=".whl")
     return os.path.abspath(module)
 
@@ -126,7 +167,9 @@ def _module_path(module: Any) -> str:
 def inherited(session: Any, *, as_now: bool = False) -> dict[str, Any]:
     """What work of this process starts from: that of init(), or that which this process was started with. `as_now`: see `resolve`."""
     if VARIABLE in os.environ and session.in_process:
-        return {key: value for key, value in _parsed(os.environ[VARIABLE]).items() if key != PROGRAM}
+        return {
+            key: value for key, value in _parsed(os.environ[VARIABLE]).items() if key != PROGRAM
+        }
     given = {**of_job(), **(session.store.get("runtime_env") or {})}
     if given.get("env_vars"):
         given["env_vars"] = {**of_job().get("env_vars", {}), **given["env_vars"]}
@@ -138,17 +181,23 @@ def of_job() -> dict[str, Any]:
     return dict(json.loads(os.environ.get(_job.RUNTIME_ENV, "{}")))
 
 
-def resolve(runtime_env: Mapping[str, Any] | None, session: Any, *, as_now: bool = False) -> dict[str, Any]:
+def resolve(
+    runtime_env: Mapping[str, Any] | None, session: Any, *, as_now: bool = False
+) -> dict[str, Any]:
     """The form that travels. Directories of this host become packages where the cluster has other hosts: as they were when the session
     first used them, or `as_now`."""
     env = check(runtime_env)
     found: dict[str, Any] = {"env_vars": dict(env.get("env_vars") or {})}
     excludes = tuple(env.get("excludes", ()))
     if "working_dir" in env:
-        found["working_dir"] = _directory(os.path.abspath(env["working_dir"]), excludes, "", session, "working_dir", as_now=as_now)
+        found["working_dir"] = _directory(
+            os.path.abspath(env["working_dir"]), excludes, "", session, "working_dir", as_now=as_now
+        )
     if "py_modules" in env:
-        found["py_modules"] = [_directory(path, excludes, os.path.basename(path), session, "py_modules", as_now=as_now)
-                               for path in env["py_modules"]]
+        found["py_modules"] = [
+            _directory(path, excludes, os.path.basename(path), session, "py_modules", as_now=as_now)
+            for path in env["py_modules"]
+        ]
     if "pip" in env or "uv" in env:
         from troupe._code import requirements
 
@@ -166,7 +215,9 @@ def _as_text(hook: Callable[[], Any] | str) -> str:
         return hook
     from troupe._code import capture
 
-    pickled = capture.dumps(hook, (), {}, what="runtime_env['worker_process_setup_hook']", limit=_HOOK_BYTES_MAX)
+    pickled = capture.dumps(
+        hook, (), {}, what="runtime_env['worker_process_setup_hook']", limit=_HOOK_BYTES_MAX
+    )
     return _HOOK_PICKLED + base64.b64encode(pickled).decode()
 
 
@@ -183,7 +234,8 @@ def _run_hook(hook: str) -> None:
     except Exception as error:
         named = "" if hook.startswith(_HOOK_PICKLED) else f" {hook}"
         raise exceptions.RuntimeEnvSetupError(
-            f"runtime_env['worker_process_setup_hook']{named} raised {type(error).__name__}: {error}") from error
+            f"runtime_env['worker_process_setup_hook']{named} raised {type(error).__name__}: {error}"
+        ) from error
 
 
 def merged(base: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
@@ -191,7 +243,9 @@ def merged(base: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
     return {**base, **over, "env_vars": {**base.get("env_vars", {}), **over.get("env_vars", {})}}
 
 
-def _directory(path: str, excludes: tuple[str, ...], inside: str, session: Any, key: str, *, as_now: bool) -> dict[str, Any]:
+def _directory(
+    path: str, excludes: tuple[str, ...], inside: str, session: Any, key: str, *, as_now: bool
+) -> dict[str, Any]:
     """A directory as it travels: its path, good on this host, and the package for others. A file (an archive, a module) is a package
     for all, named by what it holds now."""
     from troupe._code import ignore_files, listing, packages, trees
@@ -200,7 +254,11 @@ def _directory(path: str, excludes: tuple[str, ...], inside: str, session: Any, 
     what = f"runtime_env[{key!r}]"
     if os.path.isfile(path):
         about = os.stat(path)
-        packed = _once((path, about.st_mtime_ns, about.st_size), session, lambda: _put(packages.of_file(path, what), session))
+        packed = _once(
+            (path, about.st_mtime_ns, about.st_size),
+            session,
+            lambda: _put(packages.of_file(path, what), session),
+        )
         return {"path": path, "host": "", "package": packed}
     if not _spread(session):
         return here
@@ -208,8 +266,14 @@ def _directory(path: str, excludes: tuple[str, ...], inside: str, session: Any, 
 
     def send() -> dict[str, Any]:
         wanted = [each[1:] for each in excludes if each not in left_out]
-        ignored = ignore_files.Ignored(path, listing.matcher(wanted), wanted=wanted) if key == "working_dir" else None  # a module that was named is wanted as it is
-        return trees.sent(path, left_out, inside=inside, what=what, session=session, ignored=ignored)
+        ignored = (
+            ignore_files.Ignored(path, listing.matcher(wanted), wanted=wanted)
+            if key == "working_dir"
+            else None
+        )  # a module that was named is wanted as it is
+        return trees.sent(
+            path, left_out, inside=inside, what=what, session=session, ignored=ignored
+        )
 
     return {**here, "package": _once((path, excludes, inside, key), session, send, anew=as_now)}
 
@@ -228,15 +292,21 @@ def _spread(session: Any) -> bool:
     """Whether the cluster has nodes on other hosts; that it has is remembered."""
     if not session.store.get("spread"):
         here = _identity.boot_id()
-        session.store["spread"] = any(node["boot_id"] != here for node in workers.node_infos(session)
-                                      if node["state"] != "dead")
+        session.store["spread"] = any(
+            node["boot_id"] != here
+            for node in workers.node_infos(session)
+            if node["state"] != "dead"
+        )
     return session.store["spread"]
 
 
 def _may_be_spread(session: Any) -> bool:
     """The same, but asked for each actor and task process: who is in the cluster is looked up every _SPREAD_ASKED_S seconds at most."""
     now = time.monotonic()
-    if not session.store.get("spread") and now - session.store.get("spread_asked", -_SPREAD_ASKED_S) >= _SPREAD_ASKED_S:
+    if (
+        not session.store.get("spread")
+        and now - session.store.get("spread_asked", -_SPREAD_ASKED_S) >= _SPREAD_ASKED_S
+    ):
         session.store["spread_asked"] = now
         _spread(session)
     return bool(session.store.get("spread"))
@@ -312,11 +382,15 @@ def enter_paths(env: Mapping[str, Any], session: Any) -> None:
         if "pip" in env:
             from troupe._code import virtual_environments
 
-            paths += virtual_environments.enter(env["pip"], env.get("setup_timeout_s", _SETUP_TIMEOUT_S), session)
+            paths += virtual_environments.enter(
+                env["pip"], env.get("setup_timeout_s", _SETUP_TIMEOUT_S), session
+            )
     except (exceptions.TroupeError, OSError) as error:
         if isinstance(error, exceptions.RuntimeEnvSetupError):
             raise
-        raise exceptions.RuntimeEnvSetupError(f"the runtime_env could not be set up: {error}") from error
+        raise exceptions.RuntimeEnvSetupError(
+            f"the runtime_env could not be set up: {error}"
+        ) from error
     sys.path[:0] = [path for path in paths if path not in sys.path]
 
 
@@ -351,7 +425,9 @@ def package_of(key: Any, session: Any, make: Callable[[], bytes]) -> dict[str, A
     return _once(key, session, lambda: _put(make(), session))
 
 
-def _once(key: Any, session: Any, make: Callable[[], dict[str, Any]], *, anew: bool = False) -> dict[str, Any]:
+def _once(
+    key: Any, session: Any, make: Callable[[], dict[str, Any]], *, anew: bool = False
+) -> dict[str, Any]:
     """Where a package can be had: made once per session, or `anew`, for this and later uses."""
     known = session.store.setdefault("packages", {})
     if anew or key not in known:
@@ -378,7 +454,13 @@ def _script_here(script: Mapping[str, Any], session: Any) -> Mapping[str, Any]:
     if "zip" in source:
         packed = base64.b64decode(source["zip"])
         digest = hashlib.sha256(packed).hexdigest()
-        folder = str(packages.made_once(f"package-{digest[:32]}", lambda made: packages.unpack(packed, made, f"the script {file}"), f"the script {file}"))
+        folder = str(
+            packages.made_once(
+                f"package-{digest[:32]}",
+                lambda made: packages.unpack(packed, made, f"the script {file}"),
+                f"the script {file}",
+            )
+        )
     else:
         folder = package_here(source, session, f"the script {file}")
     return {**script, "file": os.path.join(folder, os.path.basename(file))}
@@ -397,7 +479,17 @@ def package_here(package: Mapping[str, Any], session: Any, what: str) -> str:
         from troupe._cluster import blobs
 
         packages.need(session, what)
-        packages.unpack(blobs.get(session, package["holder"], bytes.fromhex(package["sha256"]), package["size_bytes"], what=what), folder, what)
+        packages.unpack(
+            blobs.get(
+                session,
+                package["holder"],
+                bytes.fromhex(package["sha256"]),
+                package["size_bytes"],
+                what=what,
+            ),
+            folder,
+            what,
+        )
 
     return str(packages.made_once(f"package-{package['sha256'][:32]}", make, what))
 
@@ -405,7 +497,9 @@ def package_here(package: Mapping[str, Any], session: Any, what: str) -> str:
 def _enter_module(directory: Mapping[str, Any], session: Any) -> str:
     """What is put on the import path for a package's directory: the folder that has it."""
     if "package" in directory and directory["host"] != _identity.boot_id():
-        return _folder(directory, session, "py_modules")  # of a file: on no host the folder that it lies in
+        return _folder(
+            directory, session, "py_modules"
+        )  # of a file: on no host the folder that it lies in
     return os.path.dirname(directory["path"])
 
 
@@ -417,5 +511,6 @@ def _folder(directory: Mapping[str, Any], session: Any, key: str) -> str:
     if package is None:
         raise exceptions.RuntimeEnvSetupError(
             f"runtime_env[{key!r}]: {directory['path']} is on another host, and this one was not in the cluster when this "
-            "was asked for\n  ask again, now that the node is there")
+            "was asked for\n  ask again, now that the node is there"
+        )
     return package_here(package, session, f"the package of runtime_env[{key!r}]")

@@ -1,4 +1,5 @@
 """Modules of the program that stand before Python's own of the same name, such as a `random.py` beside the script."""
+
 from __future__ import annotations
 
 import os
@@ -28,8 +29,12 @@ def found_in(path: Iterable[str]) -> list[str]:
         for entry in entries:
             name = entry.removesuffix(".py") if entry.endswith(".py") else entry
             full = os.path.join(folder, entry)
-            if name in sys.stdlib_module_names and name not in sys.builtin_module_names and (
-                    entry != name or os.path.isfile(os.path.join(full, "__init__.py"))) and full not in found:
+            if (
+                name in sys.stdlib_module_names
+                and name not in sys.builtin_module_names
+                and (entry != name or os.path.isfile(os.path.join(full, "__init__.py")))
+                and full not in found
+            ):
                 found.append(full)
     return found
 
@@ -42,18 +47,32 @@ def text_of(path: Iterable[str]) -> str:
 def _sentence(found: list[str]) -> str:
     if not found:
         return ""
-    named = ", ".join(found[:_TOLD_MAX]) + (f" and {len(found) - _TOLD_MAX} more" if len(found) > _TOLD_MAX else "")
-    return (f"on the import path before Python's own of the same name, for libraries too: {named}\n"
-            "  if that is the cause, another name ends it")
+    named = ", ".join(found[:_TOLD_MAX]) + (
+        f" and {len(found) - _TOLD_MAX} more" if len(found) > _TOLD_MAX else ""
+    )
+    return (
+        f"on the import path before Python's own of the same name, for libraries too: {named}\n"
+        "  if that is the cause, another name ends it"
+    )
 
 
 def folders_in(traceback: str) -> list[str]:
     """Folders of the program's files that a traceback names."""
     files = dict.fromkeys(_FILE.findall(traceback))
-    return list(dict.fromkeys(os.path.dirname(file) for file in files if os.path.isabs(file) and not sources.is_of_a_library(file)))
+    return list(
+        dict.fromkeys(
+            os.path.dirname(file)
+            for file in files
+            if os.path.isabs(file) and not sources.is_of_a_library(file)
+        )
+    )
 
 
 def blamed(path: Iterable[str], told: str) -> str:
     """The sentence about those that an error's text speaks of, by their file or by their name; "": of none."""
-    found = [each for each in found_in(path) if each in told or f"'{os.path.basename(each).removesuffix('.py')}'" in told]
+    found = [
+        each
+        for each in found_in(path)
+        if each in told or f"'{os.path.basename(each).removesuffix('.py')}'" in told
+    ]
     return _sentence(found)

@@ -1,4 +1,5 @@
 """The program's own modules, and what their sources name."""
+
 from __future__ import annotations
 
 import os
@@ -50,7 +51,11 @@ def _text_of(file: str) -> list[str]:
 def modules_of_the_program() -> list[types.ModuleType]:
     """The loaded ones that belong to no library, of Python's or an installed one; the script's is among them, whether or not it has a file."""
     modules = [each for each in list(sys.modules.values()) if isinstance(each, types.ModuleType)]
-    return [each for each in modules if isinstance(each, user_main.Main) or _is_own(getattr(each, "__file__", None))]
+    return [
+        each
+        for each in modules
+        if isinstance(each, user_main.Main) or _is_own(getattr(each, "__file__", None))
+    ]
 
 
 def _is_own(file: Any) -> bool:
@@ -59,4 +64,8 @@ def _is_own(file: Any) -> bool:
 
 def is_of_a_library(file: str) -> bool:
     """Whether this is a file of Python's own library, of an installed one, or of Troupe, in this process or in another."""
-    return file.startswith((_HERE, _STANDARD, "<frozen ")) or "site-packages" in file or "dist-packages" in file
+    return (
+        file.startswith((_HERE, _STANDARD, "<frozen "))
+        or "site-packages" in file
+        or "dist-packages" in file
+    )

@@ -1,5 +1,6 @@
 """Tensors in values. The memory of large CPU tensors travels beside the pickle, and is read as a private view; what lies on a device
 travels by way of the host, and arrives on the device of that number."""
+
 from __future__ import annotations
 
 import os
@@ -29,10 +30,22 @@ def reduce(tensor: Any, shared: dict[int, TensorMemory]) -> Any:
     """How a plain, contiguous CPU tensor that fills its memory is pickled; NotImplemented: as torch does it."""
     import torch
 
-    plain = (type(tensor) is torch.Tensor and tensor.device.type == "cpu" and tensor.layout is torch.strided
-             and not tensor.requires_grad and not tensor.is_quantized and tensor.is_contiguous()
-             and not tensor.is_conj() and not tensor.is_neg() and not tensor.__dict__)
-    if not plain or tensor.nbytes < LARGE_BYTES or tensor.untyped_storage().nbytes() != tensor.nbytes:
+    plain = (
+        type(tensor) is torch.Tensor
+        and tensor.device.type == "cpu"
+        and tensor.layout is torch.strided
+        and not tensor.requires_grad
+        and not tensor.is_quantized
+        and tensor.is_contiguous()
+        and not tensor.is_conj()
+        and not tensor.is_neg()
+        and not tensor.__dict__
+    )
+    if (
+        not plain
+        or tensor.nbytes < LARGE_BYTES
+        or tensor.untyped_storage().nbytes() != tensor.nbytes
+    ):
         return NotImplemented
     storage = tensor.untyped_storage()
     memory = shared.get(storage.data_ptr())
@@ -45,14 +58,19 @@ def reduce(tensor: Any, shared: dict[int, TensorMemory]) -> Any:
 def is_storage(value: Any) -> bool:
     """Whether it is what torch keeps a tensor's elements in; does not import torch."""
     kind = type(value)
-    return kind.__module__ == "torch.storage" and kind.__name__ in ("TypedStorage", "UntypedStorage")
+    return kind.__module__ == "torch.storage" and kind.__name__ in (
+        "TypedStorage",
+        "UntypedStorage",
+    )
 
 
 def reduce_storage(storage: Any) -> Any:
     """How one that lies on a device is pickled; NotImplemented: as torch, or whoever made what is called so, does it."""
     if not is_storage(storage):
         return NotImplemented
-    device = getattr(storage, "_untyped_storage", storage).device  # a TypedStorage's own says that it is deprecated
+    device = getattr(
+        storage, "_untyped_storage", storage
+    ).device  # a TypedStorage's own says that it is deprecated
     if device.type == "cpu":
         return NotImplemented
     _, (data,) = storage.__reduce__()
@@ -69,9 +87,11 @@ def device_storage(data: bytes, device: str) -> Any:
         if int(number or 0) >= there:
             has = {0: "no GPU", 1: "one GPU, cuda:0"}.get(there, f"{there} GPUs")
             mask = os.environ.get("CUDA_VISIBLE_DEVICES")
-            raise RuntimeError(f"a tensor on {device} was sent here, and this process has {has}"
-                               f"{'' if mask is None else f' (CUDA_VISIBLE_DEVICES={mask!r})'}: send tensor.cpu() instead, or give what "
-                               "receives it a GPU")
+            raise RuntimeError(
+                f"a tensor on {device} was sent here, and this process has {has}"
+                f"{'' if mask is None else f' (CUDA_VISIBLE_DEVICES={mask!r})'}: send tensor.cpu() instead, or give what "
+                "receives it a GPU"
+            )
     return torch.storage._load_from_bytes(data)
 
 

@@ -4,6 +4,7 @@ and by which front door it came.
 The head keeps it as texts with the launch (`RuntimeEnvironment.travelled`): names of variables as they are, all else as `KIND=TEXT`, of which
 a variable's name has no `=`.
 """
+
 from __future__ import annotations
 
 import re
@@ -33,7 +34,9 @@ def texts(env: Mapping[str, Any], directory: str, import_path: Iterable[str]) ->
     if REQUIREMENTS in env:
         from troupe._code import requirements
 
-        found += [f"{REQUIREMENTS}={requirements.shown(line)}" for line in env[REQUIREMENTS]["lines"]]
+        found += [
+            f"{REQUIREMENTS}={requirements.shown(line)}" for line in env[REQUIREMENTS]["lines"]
+        ]
     return [each[:_TEXT_MAX] for each in found[:_TEXTS_MAX]]
 
 
@@ -55,7 +58,9 @@ def of_door(door: str) -> str:
 
 def door(info: Mapping[str, Any]) -> str:
     """Of a LaunchInfo: by which it came, as `azure`; "": its caller did not say."""
-    return next((each.removeprefix(_DOOR) for each in info["travelled"] if each.startswith(_DOOR)), "")
+    return next(
+        (each.removeprefix(_DOOR) for each in info["travelled"] if each.startswith(_DOOR)), ""
+    )
 
 
 def of_request(request: str) -> str:
@@ -70,7 +75,11 @@ def of_about(about: Mapping[str, str]) -> list[str]:
 
 def about(info: Mapping[str, Any]) -> dict[str, str]:
     """Return what a front door told with the launch of this LaunchInfo."""
-    pairs = (each.removeprefix(_ABOUT).partition("=") for each in info["travelled"] if each.startswith(_ABOUT))
+    pairs = (
+        each.removeprefix(_ABOUT).partition("=")
+        for each in info["travelled"]
+        if each.startswith(_ABOUT)
+    )
     return {name: value for name, _, value in pairs}
 
 
@@ -83,11 +92,21 @@ def environment(info: Mapping[str, Any]) -> dict[str, Any]:
     """Of a LaunchInfo: what came along, by the rule of docs/runtime_env.md."""
     pairs = [each.partition("=") for each in info["travelled"] if "=" in each]
     by = {kind: [text for name, _, text in pairs if name == kind] for kind in KINDS}
-    return {"variables": variables(info["travelled"]), "variables_left": list(info["not_taken"]), DIRECTORY: next(iter(by[DIRECTORY]), ""),
-            MODULES: by[MODULES], PATH: by[PATH], REQUIREMENTS: by[REQUIREMENTS]}
+    return {
+        "variables": variables(info["travelled"]),
+        "variables_left": list(info["not_taken"]),
+        DIRECTORY: next(iter(by[DIRECTORY]), ""),
+        MODULES: by[MODULES],
+        PATH: by[PATH],
+        REQUIREMENTS: by[REQUIREMENTS],
+    }
 
 
 def required(info: Mapping[str, Any]) -> frozenset[str]:
     """Names of the packages that the launch has asked for itself."""
-    found = (_NAME.match(each.partition("=")[2]) for each in info["travelled"] if each.startswith(f"{REQUIREMENTS}="))
+    found = (
+        _NAME.match(each.partition("=")[2])
+        for each in info["travelled"]
+        if each.startswith(f"{REQUIREMENTS}=")
+    )
     return frozenset(match[0].lower() for match in found if match)

@@ -6,6 +6,7 @@ program can set. One that was changed so short a time before it was read that th
 size and digest are those of the bytes that were read, whatever writes to it meanwhile, and one that has gone is left out. A host takes what
 another directory there holds already, and fetches the packs that have the rest.
 """
+
 from __future__ import annotations
 
 import contextlib
@@ -29,7 +30,10 @@ from troupe._code import disk, ignore_files, listing, manifests, packages, packe
 from troupe._code.listing import Look
 
 PACKS_MAX = 8  # over which all is packed anew
-_CLOCK_NS, _COARSE_CLOCK_NS = 100_000_000, 2_000_000_000  # of file systems with fractions of a second, and without
+_CLOCK_NS, _COARSE_CLOCK_NS = (
+    100_000_000,
+    2_000_000_000,
+)  # of file systems with fractions of a second, and without
 _SIMILAR_MAX = 4
 _SAMPLE_BYTES = 16 << 10
 _LEAVE_OUT = "leave it out: runtime_env={'excludes': [...]}, of troupe submit --exclude"
@@ -38,41 +42,67 @@ Known = dict[str, Any]
 """What was sent: `packs` as [digest, size], `manifest` as one of these, `tree`, and `files`: path -> [*Look, digest, pack]."""
 
 
-def sent(directory: str, excludes: Sequence[str], *, inside: str, what: str, session: Any, ignored: ignore_files.Ignored | None = None,
-         remedy: str = "") -> dict[str, Any]:
+def sent(
+    directory: str,
+    excludes: Sequence[str],
+    *,
+    inside: str,
+    what: str,
+    session: Any,
+    ignored: ignore_files.Ignored | None = None,
+    remedy: str = "",
+) -> dict[str, Any]:
     """Where another host can have the directory as it is now: its files, below `inside`. A worker of this host keeps what is sent, which is
     what it does not have yet. `ignored`, `remedy`: as of `listing.files_of`. Blocks for as long as reading and sending what has changed takes. Raises as `listing.files_of`, ConnectionError.
     """
     looks = listing.files_of(directory, excludes, what=what, ignored=ignored, remedy=remedy)
     for pattern, folder in (ignored.without_effect if ignored is not None else {}).items():
-        warnings.warn(f"{what}: {pattern} has no effect: an ignore file of {directory} leaves out the folder {folder}, and nothing in it is looked at, as "
-                      f"with git\n  let the ignore file leave out what is in the folder instead: the lines !/{folder} and /{folder}*", stacklevel=2)
+        warnings.warn(
+            f"{what}: {pattern} has no effect: an ignore file of {directory} leaves out the folder {folder}, and nothing in it is looked at, as "
+            f"with git\n  let the ignore file leave out what is in the folder instead: the lines !/{folder} and /{folder}*",
+            stacklevel=2,
+        )
     holder = workers.nearest(session)["node"]
     file = _remembered_in(directory, excludes, inside, holder)
     link = workers.link(session, holder)
     known = _read(file)
-    known = only_kept(known, {digest for digest, size in known["packs"] if blobs.has(link, bytes.fromhex(digest), size)})
+    known = only_kept(
+        known,
+        {digest for digest, size in known["packs"] if blobs.has(link, bytes.fromhex(digest), size)},
+    )
     again = changed(looks, known)
-    if again or len(known["files"]) != len(looks) or not blobs.has(link, bytes.fromhex(known["manifest"][0]), known["manifest"][1]):
+    if (
+        again
+        or len(known["files"]) != len(looks)
+        or not blobs.has(link, bytes.fromhex(known["manifest"][0]), known["manifest"][1])
+    ):
         known = _send(directory, looks, known, again, inside=inside, what=what, link=link)
         with contextlib.suppress(OSError):  # a full disk: it is read anew the next time
             packed.write(file, known)
     else:
         with contextlib.suppress(OSError):
             os.utime(file)
-    return {"sha256": known["manifest"][0], "size_bytes": known["manifest"][1], "holder": holder, "tree": known["tree"],
-            "files": len(known["files"]), "bytes": sum(entry[1] for entry in known["files"].values()),
-            "left": ignore_files.shown(ignored.left) if ignored is not None else ""}
+    return {
+        "sha256": known["manifest"][0],
+        "size_bytes": known["manifest"][1],
+        "holder": holder,
+        "tree": known["tree"],
+        "files": len(known["files"]),
+        "bytes": sum(entry[1] for entry in known["files"].values()),
+        "left": ignore_files.shown(ignored.left) if ignored is not None else "",
+    }
 
 
 def changed(looks: Mapping[str, Look], known: Known) -> list[str]:
     """Paths of the files that have to be read: they are not known, or not as they were.
 
-        >>> changed({"a": Look(1, 2, 3, 4, 0o644)}, {"files": {"a": [1, 2, 3, 5, 0o644, "digest", 0]}})
-        ['a']
+    >>> changed({"a": Look(1, 2, 3, 4, 0o644)}, {"files": {"a": [1, 2, 3, 5, 0o644, "digest", 0]}})
+    ['a']
     """
     files = known["files"]
-    return sorted(path for path, look in looks.items() if path not in files or tuple(files[path][:5]) != look)
+    return sorted(
+        path for path, look in looks.items() if path not in files or tuple(files[path][:5]) != look
+    )
 
 
 def settled(look: Look, read_ns: int) -> bool:
@@ -87,11 +117,27 @@ def only_kept(known: Known, there: set[str]) -> Known:
     if len(kept) == len(known["packs"]):
         return known
     place = {number: at for at, number in enumerate(kept)}
-    return {**known, "packs": [known["packs"][number] for number in kept],
-            "files": {path: [*entry[:6], place[entry[6]]] for path, entry in known["files"].items() if entry[6] in place}}
+    return {
+        **known,
+        "packs": [known["packs"][number] for number in kept],
+        "files": {
+            path: [*entry[:6], place[entry[6]]]
+            for path, entry in known["files"].items()
+            if entry[6] in place
+        },
+    }
 
 
-def _send(directory: str, looks: Mapping[str, Look], known: Known, again: Sequence[str], *, inside: str, what: str, link: Any) -> Known:
+def _send(
+    directory: str,
+    looks: Mapping[str, Look],
+    known: Known,
+    again: Sequence[str],
+    *,
+    inside: str,
+    what: str,
+    link: Any,
+) -> Known:
     read_ns = time.time_ns()
     files, pack = {path: known["files"][path] for path in set(looks) - set(again)}, _Pack(known)
     room = listing.BYTES_MAX - sum(entry[1] for entry in files.values())
@@ -102,19 +148,32 @@ def _send(directory: str, looks: Mapping[str, Look], known: Known, again: Sequen
         look, data = found
         room -= len(data)
         if room < 0:
-            raise exceptions.TooLargeError(f"{what}: {directory} has grown over {listing.BYTES_MAX >> 20} MiB, the limit of what travels, while it was read: "
-                                           f"{path} has {look.size:,} bytes or more\n  {_LEAVE_OUT}")
+            raise exceptions.TooLargeError(
+                f"{what}: {directory} has grown over {listing.BYTES_MAX >> 20} MiB, the limit of what travels, while it was read: "
+                f"{path} has {look.size:,} bytes or more\n  {_LEAVE_OUT}"
+            )
         trusted = look if settled(look, read_ns) else look._replace(ctime_ns=0)
         files[path] = [*trusted, *pack.add(data)]
     used = {entry[6] for entry in files.values()}
     if len(used) > PACKS_MAX:
-        return _send(directory, looks, _nothing(), sorted(looks), inside=inside, what=what, link=link)
+        return _send(
+            directory, looks, _nothing(), sorted(looks), inside=inside, what=what, link=link
+        )
     packs = [*known["packs"], *([pack.put(link)] if pack.holds else [])]
-    sent_now = only_kept({**_nothing(), "packs": packs, "files": files}, {packs[number][0] for number in used})
-    rows = [[os.path.join(inside, path), entry[4], entry[1], *entry[5:]] for path, entry in sorted(sent_now["files"].items())]
+    sent_now = only_kept(
+        {**_nothing(), "packs": packs, "files": files}, {packs[number][0] for number in used}
+    )
+    rows = [
+        [os.path.join(inside, path), entry[4], entry[1], *entry[5:]]
+        for path, entry in sorted(sent_now["files"].items())
+    ]
     manifest = json.dumps({"packs": sent_now["packs"], "files": rows}).encode()
     put = blobs.put_on(link, manifest)
-    return {**sent_now, "manifest": [put["sha256"].hex(), len(manifest)], "tree": manifests.name_of(rows)}
+    return {
+        **sent_now,
+        "manifest": [put["sha256"].hex(), len(manifest)],
+        "tree": manifests.name_of(rows),
+    }
 
 
 def contents(path: str, most: int, what: str) -> tuple[Look, bytes] | None:
@@ -127,7 +186,9 @@ def contents(path: str, most: int, what: str) -> tuple[Look, bytes] | None:
         OSError: for a file that cannot be read, naming `what`.
     """
     try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)  # a FIFO of that name must not be waited for
+        descriptor = os.open(
+            path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK
+        )  # a FIFO of that name must not be waited for
         with os.fdopen(descriptor, "rb") as file:
             before = os.fstat(descriptor)
             if not stat.S_ISREG(before.st_mode):
@@ -139,9 +200,17 @@ def contents(path: str, most: int, what: str) -> tuple[Look, bytes] | None:
     except OSError as error:
         if error.errno in (errno.ESTALE, errno.ENXIO):
             return None
-        raise type(error)(f"{what}: {path} cannot be read: {error.strerror}\n  {_LEAVE_OUT}") from None
-    look = Look(after.st_ino, len(data), after.st_mtime_ns, after.st_ctime_ns, after.st_mode & 0o777)
-    same = (before.st_size, before.st_mtime_ns, before.st_ctime_ns) == (after.st_size, after.st_mtime_ns, after.st_ctime_ns)
+        raise type(error)(
+            f"{what}: {path} cannot be read: {error.strerror}\n  {_LEAVE_OUT}"
+        ) from None
+    look = Look(
+        after.st_ino, len(data), after.st_mtime_ns, after.st_ctime_ns, after.st_mode & 0o777
+    )
+    same = (before.st_size, before.st_mtime_ns, before.st_ctime_ns) == (
+        after.st_size,
+        after.st_mtime_ns,
+        after.st_ctime_ns,
+    )
     return (look if same and len(data) == after.st_size else look._replace(ctime_ns=0)), data
 
 
@@ -173,7 +242,9 @@ class _Pack:
 
 def _remembered_in(directory: str, excludes: Sequence[str], inside: str, holder: str) -> Path:
     about = json.dumps([directory, list(excludes), inside, holder])
-    return packages.cache() / f"{packages.SENT}{hashlib.sha256(about.encode()).hexdigest()[:32]}.json"
+    return (
+        packages.cache() / f"{packages.SENT}{hashlib.sha256(about.encode()).hexdigest()[:32]}.json"
+    )
 
 
 def _nothing() -> Known:
@@ -199,15 +270,33 @@ def made(package: Mapping[str, Any], what: str, session: Any) -> str:
 
     def make(folder: Path) -> dict[str, str]:
         packages.need(session, what)
-        listed = blobs.get(session, package["holder"], bytes.fromhex(package["sha256"]), package["size_bytes"], what=what)
+        listed = blobs.get(
+            session,
+            package["holder"],
+            bytes.fromhex(package["sha256"]),
+            package["size_bytes"],
+            what=what,
+        )
         try:
             rows, packs = manifests.read(listed, tree)
-            with disk.writing(what, folder, needed=sum(row.size for row in rows), remedy=packages.ROOM, partial=folder):
+            with disk.writing(
+                what,
+                folder,
+                needed=sum(row.size for row in rows),
+                remedy=packages.ROOM,
+                partial=folder,
+            ):
                 missing = _from_similar(rows, folder)
                 for number, (digest, size) in enumerate(packs):
                     wanted = [row for row in missing if row.pack == number]
                     if wanted:
-                        _unpack(blobs.get(session, package["holder"], bytes.fromhex(digest), size, what=what), wanted, folder)
+                        _unpack(
+                            blobs.get(
+                                session, package["holder"], bytes.fromhex(digest), size, what=what
+                            ),
+                            wanted,
+                            folder,
+                        )
                 for row in rows:
                     row.set_mode(folder)
         except (ValueError, zipfile.BadZipFile, KeyError, zlib.error) as error:
@@ -221,7 +310,9 @@ def _unpack(pack: bytes, wanted: Sequence[manifests.Row], folder: Path) -> None:
     with zipfile.ZipFile(io.BytesIO(pack)) as opened:
         for row in wanted:
             if opened.getinfo(row.digest).file_size != row.size:
-                raise ValueError(f"{row.path}: its pack has another size of it than the list of files")
+                raise ValueError(
+                    f"{row.path}: its pack has another size of it than the list of files"
+                )
             row.write(folder, opened.read(row.digest))
 
 

@@ -8,6 +8,7 @@ name, and has to be the very object. So `__main__` there is a module with the lo
 A rank or actor is of one pickle, whose globals are that module's dict. A process for tasks, and calls' arguments, bring several, each with
 globals as they were when it was pickled: whose code runs finds its own.
 """
+
 from __future__ import annotations
 
 import builtins
@@ -39,7 +40,9 @@ class Main(types.ModuleType):
             return namespace[name]
         found = _came.get(name) or _class_that_came(name)
         if found is None:
-            raise AttributeError(f"the script's {name} has not come to this process (pid {os.getpid()}): what runs here did not name it")
+            raise AttributeError(
+                f"the script's {name} has not come to this process (pid {os.getpid()}): what runs here did not name it"
+            )
         return found
 
 
@@ -49,7 +52,11 @@ def _spaces_of_running_code(own: dict[str, Any]) -> list[dict[str, Any]]:
     frame: types.FrameType | None = sys._getframe(2)
     while frame is not None:
         space = frame.f_globals
-        if space is not own and space.get("__name__") in NAMES and all(space is not each for each in found):
+        if (
+            space is not own
+            and space.get("__name__") in NAMES
+            and all(space is not each for each in found)
+        ):
             found.append(space)
         frame = frame.f_back
     return found
@@ -90,7 +97,9 @@ def enter(script: Mapping[str, Any], arguments: list[str] | None) -> None:
     if "file" in script:
         main.__dict__["__file__"] = script["file"]
     if "module" in script:
-        main.__dict__["__spec__"] = importlib.machinery.ModuleSpec(script["module"], None, origin=script.get("file"))
+        main.__dict__["__spec__"] = importlib.machinery.ModuleSpec(
+            script["module"], None, origin=script.get("file")
+        )
         main.__dict__["__package__"] = main.__dict__["__spec__"].parent
     _kept.append(sys.modules.get("__main__"))
     for name in NAMES:

@@ -4,6 +4,7 @@ View: a process on the node. An environment sees what is installed beside the no
 has in another version, is installed: by uv where it is found and knows no less of indexes than pip does, else by pip. Its name is the digest of the requirements and of what there is
 beside the interpreter. A process enters it by its import path, its PATH and what `sys.executable` is; a zygote of it, once it is there, too.
 """
+
 from __future__ import annotations
 
 import contextlib
@@ -30,8 +31,26 @@ from troupe._code import disk, packages, packed, requirements
 _OUTPUT_LINES = 12
 _PLACEHOLDER = "troupe: of the interpreter's own packages"
 _PIP_FILES = ("/etc/pip.conf", "/etc/xdg/pip/pip.conf", "~/.config/pip/pip.conf", "~/.pip/pip.conf")
-_INDEXES = ("INDEX_URL", "EXTRA_INDEX_URL", "FIND_LINKS", "NO_INDEX", "DEFAULT_INDEX", "INDEX", "CONFIG_FILE")
-_ELSEWHERE = ("PIP_TARGET", "PIP_PREFIX", "PIP_ROOT", "PIP_USER", "PIP_REQUIREMENT", "UV_TARGET", "UV_PREFIX", "UV_PYTHON", "UV_SYSTEM_PYTHON")
+_INDEXES = (
+    "INDEX_URL",
+    "EXTRA_INDEX_URL",
+    "FIND_LINKS",
+    "NO_INDEX",
+    "DEFAULT_INDEX",
+    "INDEX",
+    "CONFIG_FILE",
+)
+_ELSEWHERE = (
+    "PIP_TARGET",
+    "PIP_PREFIX",
+    "PIP_ROOT",
+    "PIP_USER",
+    "PIP_REQUIREMENT",
+    "UV_TARGET",
+    "UV_PREFIX",
+    "UV_PYTHON",
+    "UV_SYSTEM_PYTHON",
+)
 """Settings that would have it installed somewhere else."""
 
 
@@ -52,12 +71,19 @@ def enter(pip: Mapping[str, Any], timeout_s: float, session: Any) -> list[str]:
             _tell_others(folder, str(error))
             raise
 
-    return _entered(packages.made_once(_name(pip["digest"]), make, f"the environment with {_names(pip)}"))
+    return _entered(
+        packages.made_once(_name(pip["digest"]), make, f"the environment with {_names(pip)}")
+    )
 
 
 def _name(digest: str) -> str:
     """One name for the same requirements beside the same packages."""
-    installed = sorted(name for folder in own_packages() for name in os.listdir(folder) if name.endswith((".dist-info", ".egg-info", ".egg-link")))
+    installed = sorted(
+        name
+        for folder in own_packages()
+        for name in os.listdir(folder)
+        if name.endswith((".dist-info", ".egg-info", ".egg-link"))
+    )
     about = json.dumps([digest, sys.version, sys.prefix, installed])
     return f"pip-{hashlib.sha256(about.encode()).hexdigest()[:32]}"
 
@@ -69,7 +95,10 @@ def _names(pip: Mapping[str, Any]) -> str:
 
 def own_packages() -> list[str]:
     """Folders of what is installed beside this interpreter."""
-    found = [*site.getsitepackages(), *([site.getusersitepackages()] if site.ENABLE_USER_SITE else [])]
+    found = [
+        *site.getsitepackages(),
+        *([site.getusersitepackages()] if site.ENABLE_USER_SITE else []),
+    ]
     return [folder for folder in dict.fromkeys(found) if os.path.isdir(folder)]
 
 
@@ -83,13 +112,23 @@ def _told_again(folder: Path, asked_s: float) -> None:
 
 def _tell_others(folder: Path, text: str) -> None:
     with contextlib.suppress(OSError):
-        packed.beside(folder, "failed").write_text(json.dumps({"at_s": time.clock_gettime(time.CLOCK_BOOTTIME), "boot": packed.boot(), "text": text}),
-                                                       encoding="utf-8")
+        packed.beside(folder, "failed").write_text(
+            json.dumps(
+                {
+                    "at_s": time.clock_gettime(time.CLOCK_BOOTTIME),
+                    "boot": packed.boot(),
+                    "text": text,
+                }
+            ),
+            encoding="utf-8",
+        )
 
 
 def _sites(folder: Path) -> list[str]:
     places = {"base": str(folder), "platbase": str(folder)}
-    return list(dict.fromkeys(sysconfig.get_path(name, "venv", places) for name in ("purelib", "platlib")))
+    return list(
+        dict.fromkeys(sysconfig.get_path(name, "venv", places) for name in ("purelib", "platlib"))
+    )
 
 
 def _entered(folder: Path) -> list[str]:
@@ -121,8 +160,13 @@ def _make(pip: Mapping[str, Any], folder: Path, timeout_s: float) -> None:
     own = own_packages()
     python = str(folder / "bin" / "python")
     # Only for its own interpreter: a process that enters it has these already.
-    lines = [f"import sys, site; sys.prefix == {str(folder)!r} and site.addsitedir({each!r})" for each in own]
-    (Path(_sites(folder)[0]) / "_interpreter.pth").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    lines = [
+        f"import sys, site; sys.prefix == {str(folder)!r} and site.addsitedir({each!r})"
+        for each in own
+    ]
+    (Path(_sites(folder)[0]) / "_interpreter.pth").write_text(
+        "\n".join(lines) + "\n", encoding="utf-8"
+    )
     wanted = packed.beside(folder, "txt")
     constraints = packed.beside(folder, "constraints.txt")
     try:
@@ -132,28 +176,65 @@ def _make(pip: Mapping[str, Any], folder: Path, timeout_s: float) -> None:
         command = _command(uv, python, wanted, constraints)
         if uv is not None:
             _place_holders(own, Path(_sites(folder)[0]))
-        _run(command, f"{'uv' if uv else 'pip'} install {requirements.names(pip)}", folder, timeout_s)
+        _run(
+            command, f"{'uv' if uv else 'pip'} install {requirements.names(pip)}", folder, timeout_s
+        )
     finally:
         wanted.unlink(missing_ok=True)
         constraints.unlink(missing_ok=True)
     _remove_place_holders(Path(_sites(folder)[0]))
     if pip["check"]:
-        _run([uv, "pip", "check", "--python", python] if uv else [python, "-P", "-m", "pip", "check"], f"{'uv' if uv else 'pip'} check", folder, timeout_s)
+        _run(
+            [uv, "pip", "check", "--python", python]
+            if uv
+            else [python, "-P", "-m", "pip", "check"],
+            f"{'uv' if uv else 'pip'} check",
+            folder,
+            timeout_s,
+        )
 
 
 def _write_private(file: Path, lines: Sequence[str]) -> None:
     """What may hold credentials stands in no command line."""
     file.unlink(missing_ok=True)
-    with open(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600), "w", encoding="utf-8") as opened:
+    with open(
+        os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600),
+        "w",
+        encoding="utf-8",
+    ) as opened:
         opened.write("\n".join(lines) + "\n")
 
 
 def _command(uv: str | None, python: str, wanted: Path, constraints: Path) -> list[str]:
     limits = ["-c", str(constraints)] if constraints.stat().st_size > 1 else []
     if uv is not None:
-        return [uv, "pip", "install", "--python", python, "--no-progress", "--compile-bytecode", "--link-mode=copy", *limits, "-r", str(wanted)]
-    return [python, "-P", "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-input", "--no-warn-script-location", *limits,
-            "-r", str(wanted)]
+        return [
+            uv,
+            "pip",
+            "install",
+            "--python",
+            python,
+            "--no-progress",
+            "--compile-bytecode",
+            "--link-mode=copy",
+            *limits,
+            "-r",
+            str(wanted),
+        ]
+    return [
+        python,
+        "-P",
+        "-m",
+        "pip",
+        "install",
+        "--quiet",
+        "--disable-pip-version-check",
+        "--no-input",
+        "--no-warn-script-location",
+        *limits,
+        "-r",
+        str(wanted),
+    ]
 
 
 def found_uv(environment: Mapping[str, str], *, pip_is_configured: bool) -> str | None:
@@ -163,7 +244,9 @@ def found_uv(environment: Mapping[str, str], *, pip_is_configured: bool) -> str 
     if of_pip and not told:
         return None
     beside = os.path.join(os.path.dirname(sys.executable), "uv")
-    return shutil.which("uv", path=environment.get("PATH")) or (beside if os.access(beside, os.X_OK) else None)
+    return shutil.which("uv", path=environment.get("PATH")) or (
+        beside if os.access(beside, os.X_OK) else None
+    )
 
 
 def _pip_is_configured() -> bool:
@@ -179,14 +262,25 @@ def _pip_is_configured() -> bool:
 def _run(command: Sequence[str], words: str, folder: Path, timeout_s: float) -> None:
     """Runs an installer to its end, which holds the lock of the folder for as long as any of its processes lives."""
     environment = {name: value for name, value in variables.now().items() if name not in _ELSEWHERE}
-    started = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace",
-                               cwd=packages.cache(), env=environment, start_new_session=True, pass_fds=packages.locks_of(folder))
+    started = subprocess.Popen(
+        command,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        errors="replace",
+        cwd=packages.cache(),
+        env=environment,
+        start_new_session=True,
+        pass_fds=packages.locks_of(folder),
+    )
     try:
         said, _ = started.communicate(timeout=None if timeout_s == -1 else timeout_s)
     except subprocess.TimeoutExpired:
         raise exceptions.RuntimeEnvSetupError(
             f"{words} was not done within {timeout_s:g} s on {os.uname().nodename}\n"
-            "  runtime_env['config'] = {'setup_timeout_seconds': ...} gives it longer") from None
+            "  runtime_env['config'] = {'setup_timeout_seconds': ...} gives it longer"
+        ) from None
     finally:
         if started.poll() is None:
             with contextlib.suppress(ProcessLookupError):
@@ -197,8 +291,10 @@ def _run(command: Sequence[str], words: str, folder: Path, timeout_s: float) -> 
         shutil.rmtree(folder, ignore_errors=True)  # what is free is looked at without it
         free = disk.free_in(said, packages.cache(), tempfile.gettempdir())
         raise exceptions.RuntimeEnvSetupError(
-            f"{words} ended with {started.returncode} on {os.uname().nodename}\n" + "\n".join("    " + line for line in lines) +
-            (f"\n  {free}\n  {packages.ROOM}" if free else ""))
+            f"{words} ended with {started.returncode} on {os.uname().nodename}\n"
+            + "\n".join("    " + line for line in lines)
+            + (f"\n  {free}\n  {packages.ROOM}" if free else "")
+        )
 
 
 def _place_holders(own: Sequence[str], folder: Path) -> None:
@@ -207,7 +303,11 @@ def _place_holders(own: Sequence[str], folder: Path) -> None:
     for base in own:
         for name in os.listdir(base):
             holder, about = folder / name, Path(base, name)
-            if not name.endswith(".dist-info") or holder.exists() or not (about / "METADATA").is_file():
+            if (
+                not name.endswith(".dist-info")
+                or holder.exists()
+                or not (about / "METADATA").is_file()
+            ):
                 continue
             holder.mkdir()
             kept = ["INSTALLER", "RECORD"]
@@ -216,7 +316,9 @@ def _place_holders(own: Sequence[str], folder: Path) -> None:
                     shutil.copyfile(about / file, holder / file)
                     kept.append(file)
             (holder / "INSTALLER").write_text(_PLACEHOLDER + "\n", encoding="utf-8")
-            (holder / "RECORD").write_text("".join(f"{name}/{file},,\n" for file in kept), encoding="utf-8")
+            (holder / "RECORD").write_text(
+                "".join(f"{name}/{file},,\n" for file in kept), encoding="utf-8"
+            )
 
 
 def _remove_place_holders(folder: Path) -> None:

@@ -1,4 +1,5 @@
 """YAML files that a person writes, read by PyYAML with the position of each value. Errors name file, line and column."""
+
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
@@ -61,7 +62,10 @@ class Faults:
 
     def add(self, error: Exception, *place: Any, key: bool = False) -> None:
         """Record an error of the value at `place`, or of its key."""
-        self._found.setdefault(f"{self._document.where(place, key=key)}: {error}", (self._document.position(place, key=key), error))
+        self._found.setdefault(
+            f"{self._document.where(place, key=key)}: {error}",
+            (self._document.position(place, key=key), error),
+        )
 
     @contextmanager
     def at(self, *place: Any, key: bool = False) -> Iterator[None]:
@@ -80,15 +84,32 @@ class Faults:
 
         `others`: errors in files that this one names, which are raised with it.
         """
-        found = [item for each in (self, *others) for item in sorted(each._found.items(), key=lambda item: item[1][0])]
+        found = [
+            item
+            for each in (self, *others)
+            for item in sorted(each._found.items(), key=lambda item: item[1][0])
+        ]
         if not found:
             return
         lines = list(dict.fromkeys(text for text, _ in found))
-        kind = FileNotFoundError if all(isinstance(error, FileNotFoundError) for _, (_, error) in found) else ValueError
+        kind = (
+            FileNotFoundError
+            if all(isinstance(error, FileNotFoundError) for _, (_, error) in found)
+            else ValueError
+        )
         if len(lines) == 1:
             raise kind(lines[0]) from None
-        shown = [*lines[:_ERRORS_SHOWN_MAX], *([f"and {len(lines) - _ERRORS_SHOWN_MAX} more"] if len(lines) > _ERRORS_SHOWN_MAX else [])]
-        raise kind("\n  ".join([f"{self._document.name} has {len(lines)} errors", *shown])) from None
+        shown = [
+            *lines[:_ERRORS_SHOWN_MAX],
+            *(
+                [f"and {len(lines) - _ERRORS_SHOWN_MAX} more"]
+                if len(lines) > _ERRORS_SHOWN_MAX
+                else []
+            ),
+        ]
+        raise kind(
+            "\n  ".join([f"{self._document.name} has {len(lines)} errors", *shown])
+        ) from None
 
 
 class FaultsInside:
@@ -135,18 +156,34 @@ def read_document(path: str) -> Document:
         loader = _loader(yaml)(data)
         try:
             node = loader.get_single_node()
-            document = Document(path, None) if node is None else Document(path, loader.construct_document(node), *_positions(node))
+            document = (
+                Document(path, None)
+                if node is None
+                else Document(path, loader.construct_document(node), *_positions(node))
+            )
         finally:
             loader.dispose()
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None) or getattr(error, "context_mark", None)
         where = f"{path}:{mark.line + 1}:{mark.column + 1}" if mark is not None else path
-        line = data.splitlines()[mark.line] if mark is not None and mark.line < len(data.splitlines()) else b""
-        tab = "\n  there is a tab: YAML is indented by spaces alone" if line.lstrip(b" ").startswith(b"\t") else ""
+        line = (
+            data.splitlines()[mark.line]
+            if mark is not None and mark.line < len(data.splitlines())
+            else b""
+        )
+        tab = (
+            "\n  there is a tab: YAML is indented by spaces alone"
+            if line.lstrip(b" ").startswith(b"\t")
+            else ""
+        )
         raise ValueError(f"{where}: {getattr(error, 'problem', None) or error}{tab}") from None
     except UnicodeDecodeError as error:
         raise ValueError(f"{path} is no text: {error.reason} at byte {error.start}") from None
-    except (ValueError, TypeError, RecursionError) as error:  # a date that is none, a key that is a mapping, nesting without end
+    except (
+        ValueError,
+        TypeError,
+        RecursionError,
+    ) as error:  # a date that is none, a key that is a mapping, nesting without end
         raise ValueError(f"{path} is no YAML that can be read: {error}") from None
     return document
 
@@ -155,7 +192,9 @@ def _as_texts(place: Place) -> tuple[str, ...]:
     return tuple(map(str, place))
 
 
-def _positions(node: Any) -> tuple[dict[tuple[str, ...], tuple[int, int]], dict[tuple[str, ...], tuple[int, int]]]:
+def _positions(
+    node: Any,
+) -> tuple[dict[tuple[str, ...], tuple[int, int]], dict[tuple[str, ...], tuple[int, int]]]:
     """Return (those of keys, those of values) of a document. What an alias names again has the positions of its first place alone."""
     keys: dict[tuple[str, ...], tuple[int, int]] = {}
     values: dict[tuple[str, ...], tuple[int, int]] = {}
@@ -205,12 +244,15 @@ def _module() -> Any:
     try:
         import yaml
     except ImportError:
-        raise exceptions.MissingPackageError("YAML files need PyYAML, which is not installed: pip install pyyaml", name="yaml") from None
+        raise exceptions.MissingPackageError(
+            "YAML files need PyYAML, which is not installed: pip install pyyaml", name="yaml"
+        ) from None
     return yaml
 
 
 def _loader(yaml: Any) -> Any:
     """Return PyYAML's safe loader, changed to refuse a key that is there twice instead of taking the last."""
+
     class Loader(yaml.SafeLoader):  # type: ignore[misc]
         pass
 
@@ -218,7 +260,9 @@ def _loader(yaml: Any) -> Any:
         seen: set[str] = set()
         for key, _ in node.value:
             if key.value in seen and key.tag != "tag:yaml.org,2002:merge":
-                raise yaml.constructor.ConstructorError(None, None, f"{key.value!r} is there twice", key.start_mark)
+                raise yaml.constructor.ConstructorError(
+                    None, None, f"{key.value!r} is there twice", key.start_mark
+                )
             seen.add(key.value if isinstance(key.value, str) else "")
         return yaml.SafeLoader.construct_yaml_map(loader, node)
 

@@ -5,6 +5,7 @@ time, and where a program has modules of its own in place of what the zygote has
 message on the control channel is a ForkRequest, unless it is in the file M; from then on it is what
 a forked child does (`_process.bootstrap`).
 """
+
 from __future__ import annotations
 
 import argparse
@@ -14,7 +15,9 @@ import sys
 
 def main() -> None:
     """Reads the request, applies it, becomes the process."""
-    parser = argparse.ArgumentParser(prog="python -m troupe._process", description="Started by troupe-worker.")
+    parser = argparse.ArgumentParser(
+        prog="python -m troupe._process", description="Started by troupe-worker."
+    )
     parser.add_argument("--fd", type=int, required=True)
     parser.add_argument("--request-fd", type=int)
     asked = parser.parse_args()
@@ -23,7 +26,9 @@ def main() -> None:
     from troupe._process import bootstrap, preimports
     from troupe._process.channel import ProcessChannel
 
-    preimports.preimport(preimports.STANDARD)  # what the runtime needs of them is not looked for in the program's folders
+    preimports.preimport(
+        preimports.STANDARD
+    )  # what the runtime needs of them is not looked for in the program's folders
     base_path = list(sys.path)
     channel = ProcessChannel(asked.fd)
     if asked.request_fd is None:

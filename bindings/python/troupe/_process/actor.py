@@ -1,4 +1,5 @@
 """An actor's process, from ActorBegin to its end: construct, serve, leave."""
+
 from __future__ import annotations
 
 import inspect
@@ -38,8 +39,13 @@ def run(channel: ProcessChannel, begin: dict, attachment: bytes) -> NoReturn:
     channel.send("ActorReady", {"failed": False, "repr_name": _repr_of(living[0])})
     channel.started()
     left = _calls.serve(
-        server, living[0], find=lambda name, returns=None: find(living[0], traits, name, returns), groups=running["groups"],
-        max_concurrency=running["max_concurrency"] or (1 if loop is None else ASYNC_CONCURRENCY), loop=loop)
+        server,
+        living[0],
+        find=lambda name, returns=None: find(living[0], traits, name, returns),
+        groups=running["groups"],
+        max_concurrency=running["max_concurrency"] or (1 if loop is None else ASYNC_CONCURRENCY),
+        loop=loop,
+    )
     finish.let_go_of_all(living)
     if left is not None and left.code:
         _crash(left)
@@ -54,10 +60,13 @@ def _repr_of(instance: Any) -> str:
     try:
         text = str(repr(instance))
     except Exception as error:
-        _callbacks.report(f"repr() of the actor {ActorContext.current.class_name if ActorContext.current else ''}", error)
+        _callbacks.report(
+            f"repr() of the actor {ActorContext.current.class_name if ActorContext.current else ''}",
+            error,
+        )
         return ""
     line = text.partition("\n")[0]
-    return line if len(line) <= REPR_CHARS_MAX else line[:REPR_CHARS_MAX - 3] + "..."
+    return line if len(line) <= REPR_CHARS_MAX else line[: REPR_CHARS_MAX - 3] + "..."
 
 
 def _brought(channel: ProcessChannel, begin: dict, loaded: Callable[[], tuple]) -> tuple | None:
@@ -143,12 +152,15 @@ def _crash(left: SystemExit) -> NoReturn:
     if stopping.signal_of(left):
         stopping.leave_by(stopping.signal_of(left))
     assert left.__traceback__ is not None
-    traceback.print_exception(left.with_traceback(left.__traceback__.tb_next))  # not where the runtime caught it
+    traceback.print_exception(
+        left.with_traceback(left.__traceback__.tb_next)
+    )  # not where the runtime caught it
     _leave.leave(left.code & 0xFF or 1 if isinstance(left.code, int) else 1)
 
 
 def _end(channel: ProcessChannel, living: list[Any], loop: Any) -> NoReturn:
     """A method ended the actor: its own last word, then the process, whose worker is told that it is meant: it is not started again."""
+
     def is_meant() -> None:
         channel.send("RankResult", {"outcome": "succeeded"})
         channel.finish()
@@ -170,12 +182,16 @@ def _made(cls: type, args: tuple, kwargs: dict, loop: Any) -> Any:
     """An instance; an `async def __init__` runs on the loop, to its end."""
     if not inspect.iscoroutinefunction(cls.__init__):
         return cls(*args, **kwargs)
-    instance = cls.__new__(cls) if cls.__new__ is object.__new__ else cls.__new__(cls, *args, **kwargs)
+    instance = (
+        cls.__new__(cls) if cls.__new__ is object.__new__ else cls.__new__(cls, *args, **kwargs)
+    )
     loop.run_until_complete(instance.__init__(*args, **kwargs))
     return instance
 
 
-def _construct(channel: ProcessChannel, begin: dict, attachment: bytes) -> tuple[list[Any], Traits, dict, Any]:
+def _construct(
+    channel: ProcessChannel, begin: dict, attachment: bytes
+) -> tuple[list[Any], Traits, dict, Any]:
     """The instance, as the only one of a list that nothing else holds, and what goes with it; a class that cannot be loaded or raises is reported and ends the process."""
     from troupe._actors import constructor
     from troupe._code import runtime_env
@@ -184,7 +200,8 @@ def _construct(channel: ProcessChannel, begin: dict, attachment: bytes) -> tuple
     try:
         runtime_env.enter(_session.current())
         cls, args, kwargs, traits, running = constructor.load(
-            rank.read_payload(begin, attachment), lambda loaded: _brought(channel, begin, loaded))
+            rank.read_payload(begin, attachment), lambda loaded: _brought(channel, begin, loaded)
+        )
         loaded = True
         ActorContext.current.group = running["group"]
         ActorContext.current.captures = running["captures"]

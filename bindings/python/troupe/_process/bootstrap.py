@@ -5,6 +5,7 @@ descriptors, stdio). `prepare` (streams, seeds, who may read it) and then `apply
 path, threads) are what both need. Then `serve` reads the first message of the control channel and
 becomes what it says.
 """
+
 from __future__ import annotations
 
 import faulthandler
@@ -92,8 +93,11 @@ def _enter_directory(path: str) -> None:
         os.chdir(path or "/")
     except OSError as error:
         os.chdir("/")
-        os.write(2, f"troupe: the caller's directory {path} is not on this host ({error.strerror}); "
-                    "running in /\n".encode())
+        os.write(
+            2,
+            f"troupe: the caller's directory {path} is not on this host ({error.strerror}); "
+            "running in /\n".encode(),
+        )
 
 
 def _seed() -> None:
@@ -114,7 +118,9 @@ def path_of_program(request: dict) -> list[str]:
     directory = request["working_directory"] if os.path.isdir(request["working_directory"]) else "/"
     variable = next((each["value"] for each in request["env"] if each["name"] == "PYTHONPATH"), "")
     folders = [os.path.join(directory, entry) for entry in variable.split(os.pathsep) if entry]
-    return list(dict.fromkeys([*(request["import_path"] or [directory]), *map(os.path.normpath, folders)]))
+    return list(
+        dict.fromkeys([*(request["import_path"] or [directory]), *map(os.path.normpath, folders)])
+    )
 
 
 def start_anew(control: int, request: bytes) -> NoReturn:
@@ -123,7 +129,19 @@ def start_anew(control: int, request: bytes) -> NoReturn:
     os.write(kept, request)
     os.lseek(kept, 0, os.SEEK_SET)
     os.set_inheritable(control, True)
-    os.execv(sys.executable, [sys.executable, "-P", "-m", "troupe._process", "--fd", str(control), "--request-fd", str(kept)])
+    os.execv(
+        sys.executable,
+        [
+            sys.executable,
+            "-P",
+            "-m",
+            "troupe._process",
+            "--fd",
+            str(control),
+            "--request-fd",
+            str(kept),
+        ],
+    )
 
 
 def serve(control_fd: int, kind: str, zygote: socket.socket) -> NoReturn:
@@ -170,11 +188,17 @@ def become(channel, kind: str) -> NoReturn:
 
             actor.run(channel, fields, attachment)
         else:
-            raise RuntimeError(f"the worker's first message is {first}, not RankBegin or ActorBegin")
-    except BaseException as error:  # the process has no one to raise to; its stderr is what people read
+            raise RuntimeError(
+                f"the worker's first message is {first}, not RankBegin or ActorBegin"
+            )
+    except (
+        BaseException
+    ) as error:  # the process has no one to raise to; its stderr is what people read
         from troupe._process import stopping
 
-        if stopping.verdict_on(error) is not None:  # what was told to stop before it ran anything of the program's has nothing to say
+        if (
+            stopping.verdict_on(error) is not None
+        ):  # what was told to stop before it ran anything of the program's has nothing to say
             import traceback
 
             traceback.print_exc()

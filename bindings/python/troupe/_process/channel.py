@@ -6,6 +6,7 @@ is attached, ProcessStop to `_process.stopping`, what befalls the ranks' group t
 the end of the process. It answers nothing itself. When the channel ends, the
 worker is gone and so is this process.
 """
+
 from __future__ import annotations
 
 import queue
@@ -121,8 +122,12 @@ class ProcessChannel:
             if fields["signal"]:
                 _callbacks.run("what tells the program to stop", stopping.tell, fields)
                 self._release()
-            elif fields["peer_lost"]:  # it serves the driver, whose calls end when their collectives do
-                _callbacks.run("what ends the connections of its groups", stopping.end_collectives, fields)
+            elif fields[
+                "peer_lost"
+            ]:  # it serves the driver, whose calls end when their collectives do
+                _callbacks.run(
+                    "what ends the connections of its groups", stopping.end_collectives, fields
+                )
         elif kind == "PeersLost":
             _callbacks.run("what ends the groups of ranks that died", group_epochs.on_lost, fields)
         elif kind == "PeersReturned":
@@ -137,7 +142,9 @@ class ProcessChannel:
             else:
                 self._end(fields)
         elif self._on_push is not None:
-            _callbacks.run(f"what hears of a {kind} from the head", self._on_push, kind, fields, attachment)
+            _callbacks.run(
+                f"what hears of a {kind} from the head", self._on_push, kind, fields, attachment
+            )
 
     def _next(self) -> Message | None:
         try:
@@ -153,8 +160,20 @@ class ProcessChannel:
         from troupe._process import group_watch  # which every rank has, and no other process
         from troupe._process.returned import group_counts
 
-        begun, waits = group_counts.begun(asked["key"]) if asked["key"] else group_watch.how_far(asked["torch_group"])
-        self.send("ProcessBegun", {"question": asked["question"], "begun": begun, "waits": waits, "where": failures.where()})
+        begun, waits = (
+            group_counts.begun(asked["key"])
+            if asked["key"]
+            else group_watch.how_far(asked["torch_group"])
+        )
+        self.send(
+            "ProcessBegun",
+            {
+                "question": asked["question"],
+                "begun": begun,
+                "waits": waits,
+                "where": failures.where(),
+            },
+        )
 
     def _release(self) -> None:
         self._released.set()

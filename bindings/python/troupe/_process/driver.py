@@ -4,6 +4,7 @@ Order (spec: completion marker): AcquireDriver before anything of the user's run
 runs, Complete with the outcome; the marker that answers it decides the exit code. A newer epoch fences
 this one: it ends at once with 76.
 """
+
 from __future__ import annotations
 
 import os
@@ -37,7 +38,9 @@ def run(channel: ProcessChannel, begin: dict, attachment: bytes) -> NoReturn:
     ttl_ms = _acquire(session, begin)
     _session.set_current(session)
     if getattr(loaded[0], "renews_lease", True):
-        threading.Thread(target=_renew, args=(session, begin, ttl_ms), name="troupe-lease", daemon=True).start()
+        threading.Thread(
+            target=_renew, args=(session, begin, ttl_ms), name="troupe-lease", daemon=True
+        ).start()
     completion = Completion(channel, session, begin)
     context._abort = completion.abort
     finish.let_go_of(loaded[0])
@@ -68,7 +71,9 @@ def _renew(session: _session.Session, begin: dict, ttl_ms: int) -> None:
     pause = threading.Event()
     while not pause.wait(max(0.05, ttl_ms / 3000)):
         try:
-            kind, answer, _ = session.request("RenewDriver", fields, timeout=max(1.0, ttl_ms / 1000))
+            kind, answer, _ = session.request(
+                "RenewDriver", fields, timeout=max(1.0, ttl_ms / 1000)
+            )
         except exceptions.FencedError:
             os._exit(EXIT_FENCED)
         except exceptions.TroupeError:
@@ -80,8 +85,10 @@ def _renew(session: _session.Session, begin: dict, ttl_ms: int) -> None:
 def announce(marker: dict) -> None:
     """Says what the marker is: outcome, exit code, epoch, duration."""
     cause = f" · {marker['cause']}" if marker["cause"] else ""
-    status_lines.say(f"marker: {marker['outcome']}, exit {marker['exit_code']}, epoch {marker['epoch']}, "
-          f"{marker['duration_ms'] / 1000:.1f} s{cause}")
+    status_lines.say(
+        f"marker: {marker['outcome']}, exit {marker['exit_code']}, epoch {marker['epoch']}, "
+        f"{marker['duration_ms'] / 1000:.1f} s{cause}"
+    )
 
 
 class Completion:
@@ -114,7 +121,11 @@ class Completion:
             ended.value = _large_result.keep(self._session, self._begin["node"], ended.value)
         marker = self._complete(ended)
         if marker is None:
-            print("troupe: the head could not be reached; the outcome is unknown", file=sys.stderr, flush=True)
+            print(
+                "troupe: the head could not be reached; the outcome is unknown",
+                file=sys.stderr,
+                flush=True,
+            )
             _leave.leave(EXIT_UNKNOWN)
         announce(marker)
         self._announced.set()
@@ -124,8 +135,14 @@ class Completion:
     def _complete(self, ended: rank.Ended) -> dict | None:
         """The durable marker; repeats the same request until it is known, or None at the deadline."""
         begin = self._begin
-        fields = {"launch": begin["launch"], "epoch": begin["epoch"], "request": new_id(),
-                  "outcome": ended.outcome, "exit_code": ended.exit_code, "failure": ended.failure}
+        fields = {
+            "launch": begin["launch"],
+            "epoch": begin["epoch"],
+            "request": new_id(),
+            "outcome": ended.outcome,
+            "exit_code": ended.exit_code,
+            "failure": ended.failure,
+        }
         deadline = time.monotonic() + COMPLETE_DEADLINE_S
         pause = threading.Event()
         while time.monotonic() < deadline:

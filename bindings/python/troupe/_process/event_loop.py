@@ -3,6 +3,7 @@
 A loop with nothing to run would sleep in epoll_wait, and waking it costs more than a whole call between processes that do
 not sleep. So it polls the last caller first, for some microseconds, by the same rules as an actor with plain methods.
 """
+
 from __future__ import annotations
 
 import asyncio

@@ -3,6 +3,7 @@
 Never by the interpreter's finalization: torch's Gloo groups can deadlock in their destructor, which joins a thread that waits for
 the GIL (pytorch#56297). Groups that are still alive when the process leaves are left undestroyed.
 """
+
 from __future__ import annotations
 
 import _thread

@@ -4,6 +4,7 @@ Threads that are no daemons, and executors (threading._shutdown); exit handlers,
 multiprocessing, run finalizers and flush logging; the program's own objects are let go of; open files are flushed. What a forked
 process has inherited of all this from its zygote is not its own, and left alone.
 """
+
 from __future__ import annotations
 
 import atexit
@@ -27,7 +28,9 @@ def forget_inherited() -> None:
     """After fork: exit handlers and finalizers that the zygote's imports registered are not this process's. Those that serve
     whoever uses the modules they are of stay."""
     atexit._clear()
-    logging, weakref, util = (sys.modules.get(name) for name in ("logging", "weakref", "multiprocessing.util"))
+    logging, weakref, util = (
+        sys.modules.get(name) for name in ("logging", "weakref", "multiprocessing.util")
+    )
     if logging is not None:
         atexit.register(logging.shutdown)
     if weakref is not None and weakref.finalize._registered_with_atexit:
@@ -71,23 +74,49 @@ def _printed(what: str) -> Any:
         yield
     except BaseException as error:  # nothing may keep this process from its end
         with contextlib.suppress(BaseException):
-            print(f"troupe: {what} raised {type(error).__name__}: {error}", file=sys.stderr, flush=True)
+            print(
+                f"troupe: {what} raised {type(error).__name__}: {error}",
+                file=sys.stderr,
+                flush=True,
+            )
 
 
 def _release() -> None:
-    threading.excepthook = lambda said: None  # Python stops daemon threads here; these find their program's objects gone
-    modules = {id(vars(module)) for module in list(sys.modules.values()) if isinstance(module, types.ModuleType)}
+    threading.excepthook = lambda said: (
+        None
+    )  # Python stops daemon threads here; these find their program's objects gone
+    modules = {
+        id(vars(module))
+        for module in list(sys.modules.values())
+        if isinstance(module, types.ModuleType)
+    }
     for held in _held:
         held.clear()
-    spaces = [function.__globals__ for function in _let_go if id(function.__globals__) not in modules]
+    spaces = [
+        function.__globals__ for function in _let_go if id(function.__globals__) not in modules
+    ]
     _let_go.clear()
     for names in [*spaces, *map(vars, sources.modules_of_the_program())]:
-        for name in [name for name, value in names.items() if not name.startswith("__") and not isinstance(value, _PLAIN)]:
+        for name in [
+            name
+            for name, value in names.items()
+            if not name.startswith("__") and not isinstance(value, _PLAIN)
+        ]:
             names.pop(name, None)
     gc.collect()
 
 
-_PLAIN = (types.ModuleType, types.FunctionType, types.BuiltinFunctionType, type, str, bytes, int, float, type(None))
+_PLAIN = (
+    types.ModuleType,
+    types.FunctionType,
+    types.BuiltinFunctionType,
+    type,
+    str,
+    bytes,
+    int,
+    float,
+    type(None),
+)
 """What has no end of its own: it may stay where others look for it."""
 
 
@@ -101,7 +130,11 @@ def _open_files() -> list[str]:
             path = os.readlink(f"/proc/self/fd/{descriptor}")
             with open(f"/proc/self/fdinfo/{descriptor}") as info:
                 flags = int(next(line for line in info if line.startswith("flags:")).split()[1], 8)
-            if path.startswith("/") and flags & (os.O_WRONLY | os.O_RDWR) and not path.startswith(("/dev/", "/memfd:")):
+            if (
+                path.startswith("/")
+                and flags & (os.O_WRONLY | os.O_RDWR)
+                and not path.startswith(("/dev/", "/memfd:"))
+            ):
                 found.append(path)
     return found
 
@@ -119,7 +152,11 @@ def _files_with_an_end() -> list[Any]:
     """
     if not _open_files():
         return []
-    return [each for each in gc.get_objects() if isinstance(each, (io.TextIOWrapper, *_BUFFERED)) or _ends_a_file(each)]
+    return [
+        each
+        for each in gc.get_objects()
+        if isinstance(each, (io.TextIOWrapper, *_BUFFERED)) or _ends_a_file(each)
+    ]
 
 
 def close_files(files: list[Any]) -> None:
@@ -149,7 +186,9 @@ def _outermost_first(files: list[Any]) -> list[Any]:
     def depth(file: Any) -> int:
         if id(file) not in depths:
             depths[id(file)] = 0  # where it comes back to itself
-            inner = [value for value in getattr(file, "__dict__", {}).values() if id(value) in known]
+            inner = [
+                value for value in getattr(file, "__dict__", {}).values() if id(value) in known
+            ]
             depths[id(file)] = 1 + max(map(depth, inner), default=0)
         return depths[id(file)]
 
@@ -159,10 +198,17 @@ def _outermost_first(files: list[Any]) -> list[Any]:
 def _ends_a_file(thing: Any) -> bool:
     """Whether a file is whole only once this is closed: gzip.GzipFile, zipfile.ZipFile and the like, classes of users too."""
     kind = type(thing)
-    archives = [getattr(sys.modules.get(module), name, None) for module, name in (("zipfile", "ZipFile"), ("tarfile", "TarFile"))]
+    archives = [
+        getattr(sys.modules.get(module), name, None)
+        for module, name in (("zipfile", "ZipFile"), ("tarfile", "TarFile"))
+    ]
     if any(isinstance(each, type) and issubclass(kind, each) for each in archives):
         return getattr(thing, "mode", "r") != "r"
-    layered = issubclass(kind, (io.BufferedIOBase, io.TextIOBase)) and kind not in (io.TextIOWrapper, *_BUFFERED, *_IN_MEMORY)
+    layered = issubclass(kind, (io.BufferedIOBase, io.TextIOBase)) and kind not in (
+        io.TextIOWrapper,
+        *_BUFFERED,
+        *_IN_MEMORY,
+    )
     if not layered:
         return False
     try:
@@ -174,7 +220,11 @@ def _ends_a_file(thing: Any) -> bool:
 def waits_for() -> str:
     """What this process still waits for, for whoever reads why it was ended."""
     main = threading.main_thread()
-    threads = [each.name for each in list(threading._active.values()) if not each.daemon and each is not main]
+    threads = [
+        each.name
+        for each in list(threading._active.values())
+        if not each.daemon and each is not main
+    ]
     children: list[str] = []
     for task in os.listdir("/proc/self/task"):
         with contextlib.suppress(OSError), open(f"/proc/self/task/{task}/children") as file:

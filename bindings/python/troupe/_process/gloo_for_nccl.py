@@ -4,6 +4,7 @@ Only where the runtime has made CPU ranks of those that asked for GPUs (TROUPE_C
 Interpreters that a CPU rank starts, or becomes, load this file by its path (`stand_ins/path/start/sitecustomize.py`), whether or not they have
 the package: it imports nothing of it.
 """
+
 from __future__ import annotations
 
 import functools
@@ -36,8 +37,8 @@ def wrap(module: Any) -> None:
 def without_nccl(backend: str) -> str:
     """Return what such a backend is without NCCL. Pure.
 
-        >>> without_nccl("NCCL"), without_nccl("cpu:gloo,cuda:nccl"), without_nccl("cuda:nccl"), without_nccl("troupe")
-        ('gloo', 'cpu:gloo', 'gloo', 'troupe')
+    >>> without_nccl("NCCL"), without_nccl("cpu:gloo,cuda:nccl"), without_nccl("cuda:nccl"), without_nccl("troupe")
+    ('gloo', 'cpu:gloo', 'gloo', 'troupe')
     """
     if backend.lower() == _NCCL:
         return _GLOO
@@ -59,7 +60,9 @@ def _instead(original: Any) -> Any:
         if isinstance(backend, str) and (other := without_nccl(backend)) != backend:
             _say(backend, other, given.arguments.get("rank"))
             given.arguments["backend"] = other
-            given.arguments.update({name: value for name, value in _OF_GPUS.items() if name in given.arguments})
+            given.arguments.update(
+                {name: value for name, value in _OF_GPUS.items() if name in given.arguments}
+            )
         return original(*given.args, **given.kwargs)
 
     return make_group
@@ -68,6 +71,13 @@ def _instead(original: Any) -> Any:
 def _say(asked: str, other: str, rank: Any) -> None:
     """Say it once, where this is the group's rank 0, by what the program gives as rank or else by the launcher's variable."""
     global _said
-    if not _said and str(rank if isinstance(rank, int) and rank >= 0 else os.environ.get("RANK", "0")) == "0":
-        print(f"troupe: torch.distributed backend {asked!r} is {other!r} on these ranks, which have no GPUs", file=sys.stderr, flush=True)
+    if (
+        not _said
+        and str(rank if isinstance(rank, int) and rank >= 0 else os.environ.get("RANK", "0")) == "0"
+    ):
+        print(
+            f"troupe: torch.distributed backend {asked!r} is {other!r} on these ranks, which have no GPUs",
+            file=sys.stderr,
+            flush=True,
+        )
     _said = True

@@ -11,6 +11,7 @@ that this side has opened are known by having come while the group was made, fro
 has opened from that address in the same milliseconds would end with them. A group that connects later (TORCH_GLOO_LAZY_INIT) has those it
 accepted alone. Sockets are known by their inode, since the numbers of descriptors are used again.
 """
+
 from __future__ import annotations
 
 import contextlib
@@ -24,8 +25,10 @@ _FOLDER = "/proc/self/fd"
 _lock = threading.Lock()
 _Address = tuple[str, int]
 _listening: dict[_Address, int] = {}  # where a group listens -> inode of that socket
-_opened: set[int] = set()        # inodes of connections that groups have opened
-_making: set[int] | None = None  # inodes of the sockets that were there when a group began to be made that is not done yet
+_opened: set[int] = set()  # inodes of connections that groups have opened
+_making: set[int] | None = (
+    None  # inodes of the sockets that were there when a group began to be made that is not done yet
+)
 _ended = False
 
 
@@ -48,7 +51,9 @@ def cut(store_port: int = 0) -> int:
     if before is not None:
         fresh, connected = _since(before)
         listening.update(fresh)
-        opened.update(inode for address, inode in connected if address[0] in {host for host, _ in fresh})
+        opened.update(
+            inode for address, inode in connected if address[0] in {host for host, _ in fresh}
+        )
     for inode, each in _sockets():
         with contextlib.suppress(OSError):  # it listens, or has ended
             peer_port = each.getpeername()[1]  # raises for one that listens, which is never ended
@@ -113,7 +118,11 @@ def _note(before: set[int]) -> None:
             del _listening[address]
         _listening.update(listening)
         _opened.intersection_update(there)
-        _opened.update(inode for address, inode in connected if address[0] in hosts and address not in listening)
+        _opened.update(
+            inode
+            for address, inode in connected
+            if address[0] in hosts and address not in listening
+        )
 
 
 def _sockets() -> Iterator[tuple[int, socket.socket]]:

@@ -5,6 +5,7 @@ once, so that who waits in a collective raises; and `on_formed`, who this rank i
 `wait_lost` for the word, once a collective has failed, and `join` for the next group. An epoch that was told while another one was
 formed is simply the next one.
 """
+
 from __future__ import annotations
 
 import os
@@ -19,26 +20,33 @@ _changed = threading.Condition()
 
 class _State:
     send: Callable[[str, dict], None] | None = None  # to this process's worker; None: no rank
-    told = 1                      # the epoch that the group has now
-    joined = 1                    # the latest that this process has said it comes to
-    within = 1                    # of the group that this process is in
+    told = 1  # the epoch that the group has now
+    joined = 1  # the latest that this process has said it comes to
+    within = 1  # of the group that this process is in
     formed: dict[str, Any] | None = None  # GroupFormed's fields, of the latest group
-    dead: dict[int, dict]         # rank of the launch -> how it died, of all that the word named
-    outlived: dict[int, dict]     # of those, the ones that this process knew of when its group was formed
-    limit_s = 0.0                 # for all to come to a re-form
-    store_port = 0                # of the store where this process's groups meet; 0: it has met nobody
-    rank = world_size = 0         # of this process in the group that it is in
-    owner = 0                     # the process that this is of: children inherit it
-    returned: tuple[int, frozenset[int]] = (1, frozenset())  # (an epoch of the group, its ranks that have returned)
-    hang_s = 0.0                  # who has kept others waiting for so long is ended; 0: nobody is
-    life = 0                      # the epoch in which this process took the place of one that died; 0: it took nobody's
+    dead: dict[int, dict]  # rank of the launch -> how it died, of all that the word named
+    outlived: dict[
+        int, dict
+    ]  # of those, the ones that this process knew of when its group was formed
+    limit_s = 0.0  # for all to come to a re-form
+    store_port = 0  # of the store where this process's groups meet; 0: it has met nobody
+    rank = world_size = 0  # of this process in the group that it is in
+    owner = 0  # the process that this is of: children inherit it
+    returned: tuple[int, frozenset[int]] = (
+        1,
+        frozenset(),
+    )  # (an epoch of the group, its ranks that have returned)
+    hang_s = 0.0  # who has kept others waiting for so long is ended; 0: nobody is
+    life = 0  # the epoch in which this process took the place of one that died; 0: it took nobody's
 
 
 _State.dead = {}
 _State.outlived = {}
 
 
-def begin(send: Callable[[str, dict], None], life: int, hang_s: float, rank: int, world_size: int) -> None:
+def begin(
+    send: Callable[[str, dict], None], life: int, hang_s: float, rank: int, world_size: int
+) -> None:
     """This process is a rank. `life`: the group's epoch in which it takes the place of one that died; 0: it takes nobody's. `hang_s`: the launch's
     hang_timeout; 0: it has none. `rank`, `world_size`: in the gang as it began."""
     _State.send, _State.life, _State.hang_s = send, life, hang_s
@@ -54,10 +62,19 @@ def on_lost(fields: dict[str, Any]) -> None:
             return
         _State.told = max(_State.told, fields["group_epoch"])
         _State.limit_s = fields["limit_ms"] / 1000
-        _State.dead = {**_State.dead, **{each["rank"]: each for each in [*fields["lost"], *fields["replaced"]]}}
+        _State.dead = {
+            **_State.dead,
+            **{each["rank"]: each for each in [*fields["lost"], *fields["replaced"]]},
+        }
         store_port = _State.store_port
         _changed.notify_all()
-    end_groups(store_port, "; ".join(f"rank {each['rank']} on {each['host'] or 'its node'} died: {each['cause']}" for each in fields["lost"]))
+    end_groups(
+        store_port,
+        "; ".join(
+            f"rank {each['rank']} on {each['host'] or 'its node'} died: {each['cause']}"
+            for each in fields["lost"]
+        ),
+    )
 
 
 def on_formed(fields: dict[str, Any]) -> None:
@@ -73,7 +90,11 @@ def on_returned(fields: dict[str, Any]) -> None:
     with _changed:
         epoch, known = _State.returned
         if fields["group_epoch"] >= epoch:
-            _State.returned = fields["group_epoch"], (known if fields["group_epoch"] == epoch else frozenset()) | frozenset(fields["ranks"])
+            _State.returned = (
+                fields["group_epoch"],
+                (known if fields["group_epoch"] == epoch else frozenset())
+                | frozenset(fields["ranks"]),
+            )
 
 
 def of_rank() -> bool:
@@ -178,10 +199,19 @@ def met() -> None:
     """Raises RuntimeError where the group that this process is in, or is about to make, has lost a rank. Does not block."""
     if of_rank() and is_over():
         with _changed:
-            died = "; ".join(f"rank {rank} on {each['host'] or 'its node'}: {each['cause']}" for rank, each in sorted(_State.dead.items()))
-        why = f"for ranks have died: {died}" if died else "for this process has taken the place of a rank that died"
-        raise RuntimeError(f"the group of epoch {_State.within} cannot be made, {why}\n"
-                           "  troupe.train.reform() makes that of the ranks that live, as the next of troupe.train.attempts() does")
+            died = "; ".join(
+                f"rank {rank} on {each['host'] or 'its node'}: {each['cause']}"
+                for rank, each in sorted(_State.dead.items())
+            )
+        why = (
+            f"for ranks have died: {died}"
+            if died
+            else "for this process has taken the place of a rank that died"
+        )
+        raise RuntimeError(
+            f"the group of epoch {_State.within} cannot be made, {why}\n"
+            "  troupe.train.reform() makes that of the ranks that live, as the next of troupe.train.attempts() does"
+        )
 
 
 def end_groups(store_port: int, reason: str) -> None:

@@ -1,4 +1,5 @@
 """How torch's process groups are named here (`_process.process_groups`): by numbers that no group of this process had before. Pure."""
+
 from __future__ import annotations
 
 GROUPS_OF_A_WORLD = 1 << 20

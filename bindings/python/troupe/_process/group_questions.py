@@ -3,6 +3,7 @@
 A question is a number in the store, which each rank looks at while its count stands still; it answers the latest one, and anew when
 what it would say has changed. What is asked for different reasons has keys of its own, so that no question takes the answers of another one.
 """
+
 from __future__ import annotations
 
 import json
@@ -34,7 +35,10 @@ class Questions:
             return
         self._answered = (question, begun, waits)
         where = "" if waits else failures.where()
-        store.set(f"{self._key}/{question}/{self._rank}", json.dumps([begun, waits, socket.gethostname(), os.getpid(), where, still_s]))
+        store.set(
+            f"{self._key}/{question}/{self._rank}",
+            json.dumps([begun, waits, socket.gethostname(), os.getpid(), where, still_s]),
+        )
 
     def answers(self, store: Any, question: int) -> list[Answer | None]:
         """By rank of the group; None: it has said nothing."""

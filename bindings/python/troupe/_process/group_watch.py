@@ -9,6 +9,7 @@ A thread without Python's object for it: it looks once a second, for neither tor
 first group of this process and ends with the last. In a group in which no rank waits for long, nothing is written to the store. Ranks of a pipeline, which
 send and receive in pairs, count unlike each other: what is said of them is where each one is, and only perhaps who is late.
 """
+
 from __future__ import annotations
 
 import _thread
@@ -65,7 +66,12 @@ def wrap(module: Any) -> None:
         return init_process_group
 
     replace("init_process_group", watching, module, sys.modules.get("torch.distributed"))
-    replace("new_group", lambda make: returned_peers.wrap_making(make, "new_group"), module, sys.modules.get("torch.distributed"))
+    replace(
+        "new_group",
+        lambda make: returned_peers.wrap_making(make, "new_group"),
+        module,
+        sys.modules.get("torch.distributed"),
+    )
 
 
 def _begin(module: Any) -> None:
@@ -88,7 +94,9 @@ def _run(module: Any) -> None:
     watched: dict[str, Watched] = {}
     patience = os.environ.get(PATIENCE_VARIABLE, "")
     fixed_s = float(patience) if patience.replace(".", "", 1).isdigit() else None
-    look_s = min(LOOK_S, LOOK_S if fixed_s is None else fixed_s / 4, group_epochs.hang_s() / 16 or LOOK_S)
+    look_s = min(
+        LOOK_S, LOOK_S if fixed_s is None else fixed_s / 4, group_epochs.hang_s() / 16 or LOOK_S
+    )
     peers, parts, stores = returned_peers.Peers(), returned_parts.Parts(), WatchStore()
     try:
         while True:
@@ -108,7 +116,9 @@ def _run(module: Any) -> None:
         _running = False
 
 
-def _look(module: Any, watched: dict[str, Watched], stores: WatchStore, fixed_s: float | None) -> None:
+def _look(
+    module: Any, watched: dict[str, Watched], stores: WatchStore, fixed_s: float | None
+) -> None:
     """Once. Groups are held for its duration only: one that the program destroys is to be gone."""
     groups = _groups(module)
     for name in watched.keys() - {name for name, _, _ in groups}:
@@ -116,9 +126,13 @@ def _look(module: Any, watched: dict[str, Watched], stores: WatchStore, fixed_s:
         _late.pop(group_names.shown(name), None)
     for name, group, store in groups:
         if name not in watched:
-            watched[name] = Watched(name, group, dict(module._world.pg_group_ranks.get(group, {})), fixed_s)
+            watched[name] = Watched(
+                name, group, dict(module._world.pg_group_ranks.get(group, {})), fixed_s
+            )
         if not watched[name].over:
-            watched[name].look_safely(group, lambda store=store: stores.beside(store), time.monotonic())
+            watched[name].look_safely(
+                group, lambda store=store: stores.beside(store), time.monotonic()
+            )
 
 
 def _groups(module: Any) -> list[tuple[str, Any, Any]]:
@@ -144,18 +158,33 @@ class Watched:
     """One group, as this rank sees it. Of the watching thread."""
 
     def __init__(self, name: str, group: Any, ranks: dict[int, int], fixed_s: float | None) -> None:
-        self._name, self._fixed_s, self._hang_s = group_names.shown(name), fixed_s, group_epochs.hang_s()
+        self._name, self._fixed_s, self._hang_s = (
+            group_names.shown(name),
+            fixed_s,
+            group_epochs.hang_s(),
+        )
         rank, self._size = group.rank(), group.size()
-        self._launch_rank = {mine: everywhere for everywhere, mine in ranks.items()} or {each: each for each in range(self._size)}
+        self._launch_rank = {mine: everywhere for everywhere, mine in ranks.items()} or {
+            each: each for each in range(self._size)
+        }
         self._on_gpu = "nccl" in group.name().lower()
-        self._asking_s = min(ASKING_S if fixed_s is None else fixed_s / 2, self._hang_s / 8 or ASKING_S)
+        self._asking_s = min(
+            ASKING_S if fixed_s is None else fixed_s / 2, self._hang_s / 8 or ASKING_S
+        )
         self._pace = Pace()
         self._begun, self._since = _begun(group), time.monotonic()
-        self._next_s = self._asking_s  # of standing still, when it is looked next whether somebody asks
-        self._of_late, self._of_hang = (Questions(f"{key}/{name}", rank, self._size) for key in (_KEY, _HANG_KEY))
-        self._question, self._asked_at = 0, 0.0  # that this rank has asked for the operation that it waits in
+        self._next_s = (
+            self._asking_s
+        )  # of standing still, when it is looked next whether somebody asks
+        self._of_late, self._of_hang = (
+            Questions(f"{key}/{name}", rank, self._size) for key in (_KEY, _HANG_KEY)
+        )
+        self._question, self._asked_at = (
+            0,
+            0.0,
+        )  # that this rank has asked for the operation that it waits in
         self._said, self._least_s = False, 0.0
-        self._turn = 0                 # how often it has waited for hang_timeout in it
+        self._turn = 0  # how often it has waited for hang_timeout in it
         self._accuses, self._accuses_at = 0, 0.0  # the question before the word to the head
         self.over = False
 
@@ -173,10 +202,21 @@ class Watched:
             self._go_on(begun, now)
             return
         still_s = now - self._since
-        patience_s = max(self._least_s, self._pace.patience_s() if self._fixed_s is None else self._fixed_s)
-        if self._question and not self._said and still_s >= patience_s and now - self._asked_at >= ANSWERS_S * self._asking_s:
+        patience_s = max(
+            self._least_s, self._pace.patience_s() if self._fixed_s is None else self._fixed_s
+        )
+        if (
+            self._question
+            and not self._said
+            and still_s >= patience_s
+            and now - self._asked_at >= ANSWERS_S * self._asking_s
+        ):
             self._tell(connect(), still_s)
-        if self._accuses and now - self._accuses_at >= ANSWERS_S * self._asking_s and still_s >= self._hang_s:
+        if (
+            self._accuses
+            and now - self._accuses_at >= ANSWERS_S * self._asking_s
+            and still_s >= self._hang_s
+        ):
             self._accuse(connect(), begun, still_s)
         if still_s < self._next_s:
             return
@@ -187,7 +227,11 @@ class Watched:
         if waits and self._hang_s and not self._accuses:
             turn = int((still_s + ANSWERS_S * self._asking_s) // self._hang_s)
             if turn > self._turn:
-                self._turn, self._accuses, self._accuses_at = turn, self._of_hang.ask_first(store, begun, turn), now
+                self._turn, self._accuses, self._accuses_at = (
+                    turn,
+                    self._of_hang.ask_first(store, begun, turn),
+                    now,
+                )
         self._of_late.answer(store, begun, waits, still_s)
         if self._hang_s:
             self._of_hang.answer(store, begun, waits_here(), still_s)
@@ -198,7 +242,13 @@ class Watched:
         if self._said:  # what was no hang, an evaluation by one rank say, is told of again only where it takes twice as long
             say(f"process group {self._name} goes on, after {now - self._since:.0f} s")
             self._least_s = 2 * (now - self._since)
-        self._begun, self._since, self._next_s, self._question, self._said = begun, now, self._asking_s, 0, False
+        self._begun, self._since, self._next_s, self._question, self._said = (
+            begun,
+            now,
+            self._asking_s,
+            0,
+            False,
+        )
         self._turn = self._accuses = 0
         _late.pop(self._name, None)
 
@@ -224,24 +274,48 @@ class Watched:
         named = []
         for rank in accused(answers, begun, self._hang_s / 2):
             of = answers[rank]
-            named.append({"rank": self._launch_rank[rank], "host": of.host if of else "", "pid": of.pid if of else 0, "where": of.where if of else ""})
+            named.append(
+                {
+                    "rank": self._launch_rank[rank],
+                    "host": of.host if of else "",
+                    "pid": of.pid if of else 0,
+                    "where": of.where if of else "",
+                }
+            )
         if named:
             _late[self._name] = (group_epochs.epoch(), named[0]["rank"])
-            group_epochs.say_late({"torch_group": self._name, "operation": begun, "op": op_here(), "waited_ms": int(still_s * 1000), "late": named,
-                                   "waiting": [self._launch_rank[rank] for rank in there(answers, begun)]})
+            group_epochs.say_late(
+                {
+                    "torch_group": self._name,
+                    "operation": begun,
+                    "op": op_here(),
+                    "waited_ms": int(still_s * 1000),
+                    "late": named,
+                    "waiting": [self._launch_rank[rank] for rank in there(answers, begun)],
+                }
+            )
 
 
 def how_far(name: str) -> tuple[int, bool]:
     """(how many operations of the group of that name this process has begun, whether a thread of it waits in torch's code). From any thread."""
     begun = 0
     if _module is not None and _module.is_initialized():
-        begun = max((_begun(group) for each, group, _ in _groups(_module) if group_names.shown(each) == name), default=0)
+        begun = max(
+            (
+                _begun(group)
+                for each, group, _ in _groups(_module)
+                if group_names.shown(each) == name
+            ),
+            default=0,
+        )
     return begun, waits_here()
 
 
 def begun_in(group: Any) -> int:
     """How many operations this process has begun in that process group, None: the default one; 0 where that cannot be told. From any thread."""
-    with contextlib.suppress(Exception):  # of a backend that does not count, or a group that is gone
+    with contextlib.suppress(
+        Exception
+    ):  # of a backend that does not count, or a group that is gone
         chosen = group if group is not None else _module.group.WORLD
         return int(_begun(chosen) or 0)
     return 0
@@ -249,7 +323,10 @@ def begun_in(group: Any) -> int:
 
 def late_rank() -> int | None:
     """The rank of the launch that others were found to wait for when this process last looked; None where nobody was. From any thread."""
-    return min((rank for epoch, rank in list(_late.values()) if epoch == group_epochs.epoch()), default=None)
+    return min(
+        (rank for epoch, rank in list(_late.values()) if epoch == group_epochs.epoch()),
+        default=None,
+    )
 
 
 def waits_here() -> bool:
@@ -276,7 +353,10 @@ def op_here() -> str:
     """Return the operation of torch's in which a thread of the program waits: `all_reduce`, `backward`; "" where none does."""
     frame = sys._current_frames().get(waiting_thread() or _parts.thread())
     op = ""
-    while frame is not None and any(each in frame.f_code.co_filename for each in (*_WAITS, "torch/autograd/", "torch/_tensor.py")):
+    while frame is not None and any(
+        each in frame.f_code.co_filename
+        for each in (*_WAITS, "torch/autograd/", "torch/_tensor.py")
+    ):
         if _DISTRIBUTED not in frame.f_code.co_filename:
             op = "backward"
         elif frame.f_code.co_name != "wrapper":

@@ -8,6 +8,7 @@ fewer than ten are known (L4).
 Whom a rank that has waited for `hang_timeout` accuses (docs/recovery.md): those that say nothing; where all speak, of those that wait in no collective themselves
 and have stood still for as long, the ones that have begun the fewest operations (L5). A rank that waits itself is another's victim.
 """
+
 from __future__ import annotations
 
 from collections import deque
@@ -33,7 +34,11 @@ class Answer:
 def late(answers: Sequence[Answer | None]) -> list[int]:
     """The ranks of the group that others wait for, by their answers; None: it gave none."""
     most = max((each.begun for each in answers if each is not None and each.waits), default=0)
-    return [rank for rank, each in enumerate(answers) if each is None or each.begun < most] if most else []
+    return (
+        [rank for rank, each in enumerate(answers) if each is None or each.begun < most]
+        if most
+        else []
+    )
 
 
 def accused(answers: Sequence[Answer | None], begun: int, least_still_s: float) -> list[int]:
@@ -41,7 +46,14 @@ def accused(answers: Sequence[Answer | None], begun: int, least_still_s: float) 
     silent = [rank for rank, each in enumerate(answers) if each is None]
     if silent:
         return silent
-    busy = {rank: each.begun for rank, each in enumerate(answers) if each is not None and each.begun < begun and not each.waits and each.still_s >= least_still_s}
+    busy = {
+        rank: each.begun
+        for rank, each in enumerate(answers)
+        if each is not None
+        and each.begun < begun
+        and not each.waits
+        and each.still_s >= least_still_s
+    }
     return [rank for rank, count in busy.items() if count == min(busy.values())]
 
 
@@ -50,14 +62,31 @@ def there(answers: Sequence[Answer | None], begun: int) -> list[int]:
     return [rank for rank, each in enumerate(answers) if each is not None and each.begun >= begun]
 
 
-def told(answers: Sequence[Answer | None], ranks: Sequence[int], group: str, waited_s: float, name_of: Mapping[int, int], hang_s: float = 0.0) -> str:
+def told(
+    answers: Sequence[Answer | None],
+    ranks: Sequence[int],
+    group: str,
+    waited_s: float,
+    name_of: Mapping[int, int],
+    hang_s: float = 0.0,
+) -> str:
     """The warning about these late ranks. `name_of`: a rank of the group -> its rank in the launch; `hang_s`: the launch's hang_timeout, 0: none."""
     most = max(each.begun for each in answers if each is not None and each.waits)
-    those = [name_of[rank] for rank, each in enumerate(answers) if each is not None and each.waits and each.begun == most]
+    those = [
+        name_of[rank]
+        for rank, each in enumerate(answers)
+        if each is not None and each.waits and each.begun == most
+    ]
     one = len(ranks) == 1
-    lines = [f"{'rank' if one else 'ranks'} {listed([name_of[rank] for rank in ranks])} {'has' if one else 'have'} not come to operation {most} of process group "
-             f"{group}, in which {'rank' if len(those) == 1 else 'ranks'} {listed(those)} {'waits' if len(those) == 1 else 'wait'}, for {waited_s:.0f} s by now. "
-             + (f"Who keeps others waiting for {hang_s:g} s is ended (hang_timeout)" if hang_s else "Nothing is ended because of that")]
+    lines = [
+        f"{'rank' if one else 'ranks'} {listed([name_of[rank] for rank in ranks])} {'has' if one else 'have'} not come to operation {most} of process group "
+        f"{group}, in which {'rank' if len(those) == 1 else 'ranks'} {listed(those)} {'waits' if len(those) == 1 else 'wait'}, for {waited_s:.0f} s by now. "
+        + (
+            f"Who keeps others waiting for {hang_s:g} s is ended (hang_timeout)"
+            if hang_s
+            else "Nothing is ended because of that"
+        )
+    ]
     for rank in ranks[:_SHOWN_MAX]:
         lines.append(_of_one(name_of[rank], answers[rank]))
     if len(ranks) > _SHOWN_MAX:
@@ -70,7 +99,7 @@ _SHOWN_MAX = 4
 
 def _of_one(rank: int, answer: Answer | None) -> str:
     if answer is None:
-        return (f"rank {rank} says nothing: it is stopped, or in code that keeps Python's lock; `troupe stack` shows where")
+        return f"rank {rank} says nothing: it is stopped, or in code that keeps Python's lock; `troupe stack` shows where"
     where = f"rank {rank} (host {answer.host}, pid {answer.pid}) "
     if answer.waits:
         where += f"waits in operation {answer.begun} itself, perhaps because the ranks' programs differ; it is here:"

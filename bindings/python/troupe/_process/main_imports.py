@@ -7,6 +7,7 @@ that loop had no end and nobody to press Ctrl-C.
 
 View: ranks, actors and processes for tasks. What their children do: `troupe._code.main_import`.
 """
+
 from __future__ import annotations
 
 import os
@@ -34,7 +35,11 @@ def watch_pools() -> None:
 
 def _change(module: Any) -> None:
     pool = module.Pool
-    handle, join, check = pool._handle_workers.__func__, pool._join_exited_workers, pool._check_running
+    handle, join, check = (
+        pool._handle_workers.__func__,
+        pool._join_exited_workers,
+        pool._check_running,
+    )
 
     def handle_workers(cls: type, cache: dict[int, Any], *rest: Any) -> None:
         _here.cache = cache
@@ -71,4 +76,6 @@ def _fail(cache: dict[int, Any]) -> None:
 
 
 def _text() -> str:
-    return _TEXT.format(script=getattr(sys.modules.get("__main__"), "__file__", None) or "of this program")
+    return _TEXT.format(
+        script=getattr(sys.modules.get("__main__"), "__file__", None) or "of this program"
+    )

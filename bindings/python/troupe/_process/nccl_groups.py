@@ -7,6 +7,7 @@ Only where the program makes its groups anew from a checkpoint afterwards (`trou
 anything, and kernels that the program had queued behind it (an optimizer's step) run on that: a rank that is to end is better ended without, than
 to write such parameters into the checkpoint of its last word.
 """
+
 from __future__ import annotations
 
 import contextlib
@@ -23,7 +24,9 @@ def abort_all() -> threading.Thread | None:
     backends = _backends(sys.modules.get(_MODULE))
     if not backends:
         return None
-    aborting = threading.Thread(target=_abort, args=(backends,), name="abort of NCCL groups", daemon=True)
+    aborting = threading.Thread(
+        target=_abort, args=(backends,), name="abort of NCCL groups", daemon=True
+    )
     aborting.start()
     return aborting
 
@@ -37,7 +40,9 @@ def _backends(module: Any) -> list[Any]:
 
     found: list[Any] = []
     for group in reversed(list(module._world.pg_map)):
-        with contextlib.suppress(RuntimeError, AttributeError):  # it has none for GPUs; this rank is not in it
+        with contextlib.suppress(
+            RuntimeError, AttributeError
+        ):  # it has none for GPUs; this rank is not in it
             backend = group._get_backend(torch.device("cuda"))
             if isinstance(backend, kind) and not any(backend is each for each in found):
                 found.append(backend)

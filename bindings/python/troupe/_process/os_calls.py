@@ -1,4 +1,5 @@
 """Small calls to the kernel that the standard library lacks, made without importing ctypes early."""
+
 from __future__ import annotations
 
 import os
@@ -101,7 +102,9 @@ def collapse_memory() -> Iterator[bool]:
         start, end = (int(part, 16) for part in row[0].split("-"))
         start = -(-start // _HUGE_BYTES) * _HUGE_BYTES
         for address in range(start, end - _HUGE_BYTES + 1, _HUGE_BYTES):
-            done = madvise(ctypes.c_void_p(address), ctypes.c_size_t(_HUGE_BYTES), _MADV_COLLAPSE) == 0
+            done = (
+                madvise(ctypes.c_void_p(address), ctypes.c_size_t(_HUGE_BYTES), _MADV_COLLAPSE) == 0
+            )
             yield done
 
 

@@ -11,6 +11,7 @@ zygote. The zygote's end of the socket is the zygote's: a child that is parked e
 tells the worker so, should it have been meant for a request already. The child
 sends nothing on it, so that its end, or that of whoever holds it, is all that the zygote can read there.
 """
+
 from __future__ import annotations
 
 import array
@@ -70,11 +71,17 @@ class Child:
         try:
             socket.send_fds(self.socket, [data], fds)
         except OSError as error:
-            print(f"process {self.pid} could not be given its request: {error}", file=sys.stderr, flush=True)
+            print(
+                f"process {self.pid} could not be given its request: {error}",
+                file=sys.stderr,
+                flush=True,
+            )
             self.socket.shutdown(socket.SHUT_RDWR)
 
 
-def fork(native: Any, loaded: Loaded, announce: socket.socket, *, worker: int, ahead: bool) -> Child:
+def fork(
+    native: Any, loaded: Loaded, announce: socket.socket, *, worker: int, ahead: bool
+) -> Child:
     """Forks a child that waits for its request; `ahead` of one, it also warms itself up.
 
     Its parent is the worker, whose process id is `worker` and which is told of it over `announce`. Raises
@@ -99,8 +106,9 @@ def fork(native: Any, loaded: Loaded, announce: socket.socket, *, worker: int, a
 def receive(sock: socket.socket) -> tuple[bytes, list[int]]:
     """One datagram and its descriptors, which the caller closes; empty when the other end is closed."""
     fds = array.array("i")
-    data, ancillary, _, _ = sock.recvmsg(DATAGRAM_BYTES_MAX, socket.CMSG_SPACE(_FDS * fds.itemsize),
-                                         socket.MSG_CMSG_CLOEXEC)
+    data, ancillary, _, _ = sock.recvmsg(
+        DATAGRAM_BYTES_MAX, socket.CMSG_SPACE(_FDS * fds.itemsize), socket.MSG_CMSG_CLOEXEC
+    )
     for level, kind, raw in ancillary:
         if level == socket.SOL_SOCKET and kind == socket.SCM_RIGHTS:
             fds.frombytes(raw[: len(raw) - len(raw) % fds.itemsize])

@@ -3,6 +3,7 @@
 A process that has a library in `sys.modules` never looks for the program's file of that name. Plain Python would: the program's folder comes
 first. Such a process starts anew (`_process.bootstrap`), in an interpreter that has loaded nothing yet.
 """
+
 from __future__ import annotations
 
 import importlib
@@ -11,16 +12,48 @@ import sys
 from collections.abc import Iterable, Sequence
 from importlib import machinery
 
-LIBRARIES = ("numpy", "numpy.random", "cloudpickle", "torch", "torch.distributed", "torch._dynamo",
-             "torch.nn.parallel.distributed")
+LIBRARIES = (
+    "numpy",
+    "numpy.random",
+    "cloudpickle",
+    "torch",
+    "torch.distributed",
+    "torch._dynamo",
+    "torch.nn.parallel.distributed",
+)
 OFTEN_UNUSED = ("torch._dynamo",)
 """Modules that a rank without an optimizer or a compiler never asks for: two fifths of the time that all imports take."""
 STANDARD = ("traceback", "json", "logging", "selectors", "concurrent.futures", "inspect", "hashlib")
-OWN_MODULES = ("troupe._bridge", "troupe._calls", "troupe._process.channel", "troupe._process.rank", "troupe._process.actor",
-               "troupe._process.store_host", "troupe._process.driver", "troupe.launch", "troupe._api", "troupe._code.capture", "troupe._code.cloudpickle", "troupe._code.program",
-               "troupe._code.environment", "troupe._code.trees", "troupe._runtime_context", "troupe.state", "troupe.util",
-               "troupe._actors.classes", "troupe._actors.constructor", "troupe._tasks.functions", "troupe._tasks.host", "troupe._tasks.interrupts", "troupe._tasks.leases", "troupe._tasks.remote",
-               "troupe._cluster.connect", "troupe.launch._plain", "troupe.tune._run.host", *STANDARD)
+OWN_MODULES = (
+    "troupe._bridge",
+    "troupe._calls",
+    "troupe._process.channel",
+    "troupe._process.rank",
+    "troupe._process.actor",
+    "troupe._process.store_host",
+    "troupe._process.driver",
+    "troupe.launch",
+    "troupe._api",
+    "troupe._code.capture",
+    "troupe._code.cloudpickle",
+    "troupe._code.program",
+    "troupe._code.environment",
+    "troupe._code.trees",
+    "troupe._runtime_context",
+    "troupe.state",
+    "troupe.util",
+    "troupe._actors.classes",
+    "troupe._actors.constructor",
+    "troupe._tasks.functions",
+    "troupe._tasks.host",
+    "troupe._tasks.interrupts",
+    "troupe._tasks.leases",
+    "troupe._tasks.remote",
+    "troupe._cluster.connect",
+    "troupe.launch._plain",
+    "troupe.tune._run.host",
+    *STANDARD,
+)
 """Modules that ranks, actors, tasks and trials usually load: each process would load a module that is missing here itself."""
 _NOT_LIBRARIES = {*sys.stdlib_module_names, "troupe", "__main__", "__mp_main__"}
 
@@ -44,14 +77,22 @@ def loaded_libraries(path: Iterable[str]) -> dict[str, str]:
     for name, module in list(sys.modules.items()):
         file = os.path.realpath(getattr(module, "__file__", None) or "")
         folder = os.path.dirname(file)
-        if name not in _NOT_LIBRARIES and "." not in name and {folder, os.path.dirname(folder)} & folders:
+        if (
+            name not in _NOT_LIBRARIES
+            and "." not in name
+            and {folder, os.path.dirname(folder)} & folders
+        ):
             found[name] = file
     return found
 
 
 def replaced(libraries: dict[str, str], path: Sequence[str]) -> list[str]:
     """Return the names of the libraries in whose place a program with this import path has a module of its own."""
-    return [name for name in _names_in(path) & libraries.keys() if _file_of(name, path) not in ("", libraries[name])]
+    return [
+        name
+        for name in _names_in(path) & libraries.keys()
+        if _file_of(name, path) not in ("", libraries[name])
+    ]
 
 
 def _names_in(path: Sequence[str]) -> set[str]:
@@ -67,4 +108,8 @@ def _names_in(path: Sequence[str]) -> set[str]:
 def _file_of(name: str, path: Sequence[str]) -> str:
     """Return the file that `import name` would load from these folders; "" where they have none, as of a folder without an `__init__.py`."""
     spec = machinery.PathFinder.find_spec(name, list(path))
-    return os.path.realpath(spec.origin) if spec is not None and spec.loader is not None and spec.origin else ""
+    return (
+        os.path.realpath(spec.origin)
+        if spec is not None and spec.loader is not None and spec.origin
+        else ""
+    )

@@ -9,6 +9,7 @@ an epoch destroy the same groups, so they count alike; another epoch has a store
 And a group that was destroyed while a DistributedDataParallel module lives is not let go of by that module's Reducer, in C++ and with the
 GIL: the group's destructor joins a thread that may wait for the GIL (pytorch#56297), and a rank that returned would never leave.
 """
+
 from __future__ import annotations
 
 import os
@@ -25,7 +26,7 @@ from troupe.launch import _cpu_ranks
 
 _MODULE = "torch.distributed.distributed_c10d"
 _PARALLEL = "torch.nn.parallel.distributed"
-_epoch = 0   # of the ranks' group; 0: the gang as it began
+_epoch = 0  # of the ranks' group; 0: the gang as it began
 _worlds = 0  # default groups that were destroyed in it
 _named: Counter[str] = Counter()  # name that is a hash of ranks -> how many groups have had it
 
@@ -38,7 +39,9 @@ def prepare() -> None:
     if _cpu_ranks.asked_for():
         os.environ[gloo_for_nccl.BELOW] = "1"
         stand_ins.run_start_hook_below()
-    after_import({_MODULE: _wrap_groups, _PARALLEL: _wrap_parallel, _rendezvous.MODULE: _rendezvous.wrap})
+    after_import(
+        {_MODULE: _wrap_groups, _PARALLEL: _wrap_parallel, _rendezvous.MODULE: _rendezvous.wrap}
+    )
 
 
 def begin_epoch(group_epoch: int) -> None:
@@ -87,7 +90,9 @@ def _name_once(module: Any) -> None:
 
     def process_group_name(ranks: Any, use_hashed_name: bool) -> str:
         name = name_of(ranks, use_hashed_name)
-        if use_hashed_name and name not in module._world.pg_names.values():  # else the counter tells them apart; or it is taken just now, and torch says so
+        if (
+            use_hashed_name and name not in module._world.pg_names.values()
+        ):  # else the counter tells them apart; or it is taken just now, and torch says so
             _named[name] += 1
             name = name if _named[name] == 1 else type(name)(f"{name}_{_named[name]}")
         returned_peers.name_making(name)

@@ -7,6 +7,7 @@ told once. A script runs as `python train.py` would: `__main__` is a module of i
 By exec the process stays the worker's child, with its output and its environment, and speaks no more: `RankProgram` says so before, and
 from then on the worker sends it signals instead of messages, and takes how it ends for the rank's outcome.
 """
+
 from __future__ import annotations
 
 import builtins
@@ -34,7 +35,9 @@ from troupe._tracebacks import is_of_runtime
 _CANNOT_EXECUTE = 126  # a shell's code for that
 
 
-def prepared(program: Program, channel: ProcessChannel, begin: dict, session: _session.Session) -> Callable[[], None]:
+def prepared(
+    program: Program, channel: ProcessChannel, begin: dict, session: _session.Session
+) -> Callable[[], None]:
     """What runs it, once the roster is known. Raises what there is to say of a program that cannot be found or read on this host."""
     program_files.make(program, begin)
     if program.kind in (_program.SCRIPT, _program.PATH):
@@ -44,7 +47,11 @@ def prepared(program: Program, channel: ProcessChannel, begin: dict, session: _s
         found = _which(program.target)
         return lambda: _execute(program, found, lambda: [program.target, *rest()], channel, begin)
     if program.fresh:
-        first = ["-m", program.target] if program.kind == _program.MODULE else [_as_named(program, file)]
+        first = (
+            ["-m", program.target]
+            if program.kind == _program.MODULE
+            else [_as_named(program, file)]
+        )
         python = _which(program.python) if program.python else sys.executable
         return lambda: _execute(program, python, lambda: [python, "-u", *first], channel, begin)
     if program.kind == _program.MODULE:
@@ -57,7 +64,13 @@ def prepared(program: Program, channel: ProcessChannel, begin: dict, session: _s
     return _main(program, channel, begin, file, lambda: _module("__main__"))
 
 
-def _main(program: Program, channel: ProcessChannel, begin: dict, first: str, find: Callable[[], tuple[Any, str, Any, Any]]) -> Callable[[], None]:
+def _main(
+    program: Program,
+    channel: ProcessChannel,
+    begin: dict,
+    first: str,
+    find: Callable[[], tuple[Any, str, Any, Any]],
+) -> Callable[[], None]:
     """What runs it here. The worker is told before it hears that this rank is prepared, and so before the program begins: one that leaves
     by os._exit(0) could not say it any more."""
     channel.send("RankProgram", {"command": ""}, cloudpickled(None))
@@ -76,8 +89,14 @@ def _which(command: str) -> str:
     found = shutil.which(command)
     if found is None:
         there = os.path.exists(command)
-        raise FileNotFoundError(f"{command} is no command on {os.uname().nodename}" + (
-            ": it may not be executed\n  chmod +x, or name what runs it" if there else f"\n  PATH there is {os.environ.get('PATH', '')}"))
+        raise FileNotFoundError(
+            f"{command} is no command on {os.uname().nodename}"
+            + (
+                ": it may not be executed\n  chmod +x, or name what runs it"
+                if there
+                else f"\n  PATH there is {os.environ.get('PATH', '')}"
+            )
+        )
     return found
 
 
@@ -98,11 +117,16 @@ def _arguments(program: Program) -> list[str]:
     local = [f"--local_rank={os.environ['LOCAL_RANK']}"] if program.local_rank_argument else []
     given = program.arguments
     if program.macros:
-        given = tuple(string.Template(each).safe_substitute(local_rank=os.environ["LOCAL_RANK"]) for each in given)
+        given = tuple(
+            string.Template(each).safe_substitute(local_rank=os.environ["LOCAL_RANK"])
+            for each in given
+        )
     return [*local, *given, *option_files.placed(program.option_files)]
 
 
-def _as_main(program: Program, begin: dict, first: str, find: Callable[[], tuple[Any, str, Any, Any]]) -> None:
+def _as_main(
+    program: Program, begin: dict, first: str, find: Callable[[], tuple[Any, str, Any, Any]]
+) -> None:
     """Runs it as this process's `__main__`; `first` is its sys.path[0]."""
     _variables(program, begin)
     _import_path(program, first)
@@ -110,8 +134,15 @@ def _as_main(program: Program, begin: dict, first: str, find: Callable[[], tuple
     try:
         code, file, spec, loader = find()
         main = types.ModuleType("__main__")
-        main.__dict__.update(__builtins__=builtins, __file__=file, __spec__=spec, __loader__=loader, __package__=spec.parent if spec else None,
-                             __cached__=spec.cached if spec else None, __annotations__={})
+        main.__dict__.update(
+            __builtins__=builtins,
+            __file__=file,
+            __spec__=spec,
+            __loader__=loader,
+            __package__=spec.parent if spec else None,
+            __cached__=spec.cached if spec else None,
+            __annotations__={},
+        )
         if spec is not None:
             sys.argv[0] = spec.origin or file
         sys.modules["__main__"] = main
@@ -119,7 +150,9 @@ def _as_main(program: Program, begin: dict, first: str, find: Callable[[], tuple
         _started_here()
         exec(code, main.__dict__)
     except BaseException as error:
-        if not isinstance(error, SystemExit) and not (isinstance(error, KeyboardInterrupt) and stopping.told() is not None):
+        if not isinstance(error, SystemExit) and not (
+            isinstance(error, KeyboardInterrupt) and stopping.told() is not None
+        ):
             notes.add(begin, error)
             if program.kind == _program.PATH:
                 program_files.record(error)
@@ -145,7 +178,11 @@ def _started_here() -> None:
 def _module(name: str) -> tuple[Any, str, Any, Any]:
     import runpy  # whose functions these are that `python -m` itself asks
 
-    found = runpy._get_main_module_details(ImportError) if name == "__main__" else runpy._get_module_details(name, ImportError)  # type: ignore[attr-defined]
+    found = (
+        runpy._get_main_module_details(ImportError)
+        if name == "__main__"
+        else runpy._get_module_details(name, ImportError)
+    )  # type: ignore[attr-defined]
     _, spec, code = found
     return code, spec.origin, spec, spec.loader
 
@@ -159,7 +196,13 @@ def _show(error: BaseException) -> None:
         sys.excepthook(type(error), error.with_traceback(trace), trace)
 
 
-def _execute(program: Program, path: str, line: Callable[[], Sequence[str]], channel: ProcessChannel, begin: dict) -> None:
+def _execute(
+    program: Program,
+    path: str,
+    line: Callable[[], Sequence[str]],
+    channel: ProcessChannel,
+    begin: dict,
+) -> None:
     """Becomes another program, with the words that `line` returns; returns never, and raises nothing once the worker has been told."""
     _variables(program, begin)
     if "TROUPE_TRACKER" in os.environ:
@@ -183,5 +226,7 @@ def _execute(program: Program, path: str, line: Callable[[], Sequence[str]], cha
     try:
         os.execve(path, argv, os.environ)
     except BaseException as error:  # a script without a first line that says what runs it, for one
-        os.write(2, f"troupe: {path} cannot be executed: {error}\n".encode(errors="backslashreplace"))
+        os.write(
+            2, f"troupe: {path} cannot be executed: {error}\n".encode(errors="backslashreplace")
+        )
         os._exit(_CANNOT_EXECUTE)

@@ -1,4 +1,5 @@
 """The files that a rank's program leaves as under torchrun: its output, and what `torch.distributed.elastic`'s `record` writes."""
+
 from __future__ import annotations
 
 import contextlib
@@ -18,14 +19,26 @@ def make(program: Program, begin: dict) -> None:
     symbolic links, in whose place the command that waits for the launch writes copies.
     """
     keeps_errors = bool(program.error_base) and program.host == _identity.boot_id()
-    base = program.log_folder or (files.error_folder(program.error_base, begin["launch"]) if keeps_errors else "")
+    base = program.log_folder or (
+        files.error_folder(program.error_base, begin["launch"]) if keeps_errors else ""
+    )
     if not base:
         return
-    folder = files.folder(base, program.run_id, begin["launch"], epoch=begin["epoch"], node=int(os.environ.get("GROUP_RANK", "0")),
-                          nodes=int(os.environ.get("GROUP_WORLD_SIZE", "1")), local_rank=begin["local_rank"])
+    folder = files.folder(
+        base,
+        program.run_id,
+        begin["launch"],
+        epoch=begin["epoch"],
+        node=int(os.environ.get("GROUP_RANK", "0")),
+        nodes=int(os.environ.get("GROUP_WORLD_SIZE", "1")),
+        local_rank=begin["local_rank"],
+    )
     try:
         if not program.log_folder:
-            folders.private(pathlib.Path(base), remedy="set TMPDIR to a folder that is yours, or that has the sticky bit")
+            folders.private(
+                pathlib.Path(base),
+                remedy="set TMPDIR to a folder that is yours, or that has the sticky bit",
+            )
         os.makedirs(folder, exist_ok=True)
         if program.log_folder:
             for descriptor, name in ((1, files.OUT), (2, files.ERR)):
@@ -54,7 +67,9 @@ def record(error: BaseException) -> None:
     """
     if not isinstance(error, Exception) or not os.environ.get("TORCHELASTIC_ERROR_FILE"):
         return
-    with contextlib.suppress(Exception):  # torch is not here, or the disk is full: the error itself is told otherwise
+    with contextlib.suppress(
+        Exception
+    ):  # torch is not here, or the disk is full: the error itself is told otherwise
         from torch.distributed.elastic.multiprocessing.errors import get_error_handler
 
         get_error_handler().record_exception(error)

@@ -4,6 +4,7 @@ Distributed mode: load the function, report RankPrepared, wait for RankRun, run,
 wait until it may leave, for its peers may still be connected to it. Driver mode: rank 0 is in `_process.driver`; the
 others serve calls here until ProcessEnd.
 """
+
 from __future__ import annotations
 
 import importlib.util
@@ -18,7 +19,15 @@ from troupe import _rendezvous, stand_ins
 from troupe._after_import import after_import
 from troupe._cluster import home, session as _session
 from troupe._code import failures
-from troupe._process import exit as _leave, finish, group_epochs, notes, process_groups, stopping, torch_backend
+from troupe._process import (
+    exit as _leave,
+    finish,
+    group_epochs,
+    notes,
+    process_groups,
+    stopping,
+    torch_backend,
+)
 from troupe._process.channel import ProcessChannel
 
 RESULT_INLINE_BYTES_MAX = 8 << 20
@@ -35,7 +44,9 @@ def read_payload(begin: dict, attachment: bytes) -> bytes:
         return file.read()
 
 
-def load_function(channel: ProcessChannel, begin: dict, attachment: bytes, session: _session.Session) -> tuple[Any, tuple, dict]:
+def load_function(
+    channel: ProcessChannel, begin: dict, attachment: bytes, session: _session.Session
+) -> tuple[Any, tuple, dict]:
     """(function, args, kwargs) of a launch's payload; of a program, what runs it. Raises what unpickling and finding it raise."""
     from troupe._code import runtime_env, user_main
     from troupe._code.program import Program
@@ -54,7 +65,9 @@ def run(channel: ProcessChannel, begin: dict, attachment: bytes) -> NoReturn:
     context = enter(begin)
     if begin["mode"] == "driver":
         _serve(channel, begin, context)
-    group_epochs.begin(channel.send, begin["life"], begin["hang_ms"] / 1000, begin["rank"], begin["world_size"])
+    group_epochs.begin(
+        channel.send, begin["life"], begin["hang_ms"] / 1000, begin["rank"], begin["world_size"]
+    )
     session = _session.Session.over_process(channel, launch=begin["launch"], epoch=begin["epoch"])
     _session.set_current(session)
     track(session, begin)
@@ -104,8 +117,9 @@ def _take_turns(mlflow: Any) -> None:
     turns.take_turns(mlflow, str(home.home()))
 
 
-def prepare(channel: ProcessChannel, begin: dict, attachment: bytes,
-            session: _session.Session) -> tuple[Any, tuple, dict]:
+def prepare(
+    channel: ProcessChannel, begin: dict, attachment: bytes, session: _session.Session
+) -> tuple[Any, tuple, dict]:
     """Loads the function and reports it; a function that cannot be loaded ends the process."""
     loaded = _or_end(channel, begin, lambda: load_function(channel, begin, attachment, session))
     channel.send("RankPrepared", {"serving": False})
@@ -119,7 +133,9 @@ def _or_end(channel: ProcessChannel, begin: dict, step: Callable[[], Any]) -> An
     except BaseException as error:
         cause = ""
         if isinstance(error, ImportError):
-            cause = failures.explain_import(error, f"the function {begin['name'] or 'of the launch'}")
+            cause = failures.explain_import(
+                error, f"the function {begin['name'] or 'of the launch'}"
+            )
         failure = failures.fields_of(error, rank=begin["rank"], cause=cause)
         channel.send("RankPrepared", {"failure": failure}, failures.pickled(error))
         channel.finish()
@@ -130,7 +146,11 @@ def start(channel: ProcessChannel, context) -> dict:
     """Waits until all ranks are there; sets the variables known only now."""
     roster = channel.wait_run()
     os.environ.update({item["name"]: item["value"] for item in roster["env"]})
-    _rendezvous.enter_rank(alone=context.world_size == 1 or context.is_driver, meets=group_epochs.meets, met=group_epochs.met)
+    _rendezvous.enter_rank(
+        alone=context.world_size == 1 or context.is_driver,
+        meets=group_epochs.meets,
+        met=group_epochs.met,
+    )
     torch_backend.enter_rank(roster["group_secret"])
     context.published(roster)
     return roster
@@ -139,8 +159,14 @@ def start(channel: ProcessChannel, context) -> dict:
 class Ended:
     """How user code ended: outcome, exit code, the value or exception pickled, and the Failure."""
 
-    def __init__(self, value: bytes = b"", failure: dict | None = None, exit_code: int = 0, *,
-                 stopped: bool = False) -> None:
+    def __init__(
+        self,
+        value: bytes = b"",
+        failure: dict | None = None,
+        exit_code: int = 0,
+        *,
+        stopped: bool = False,
+    ) -> None:
         self.outcome = "cancelled" if stopped else "failed" if failure else "succeeded"
         self.value = value
         self.failure = failure or {}
@@ -173,7 +199,9 @@ def call(begin: dict, function: Any, args: tuple, kwargs: dict) -> Ended:
 def _stopped(rank: int) -> Ended:
     told = stopping.told() or {}
     code = told.get("exit_code") or 1
-    return Ended(b"", {"rank": rank, "cause": told.get("reason", ""), "exit_code": code}, code, stopped=True)
+    return Ended(
+        b"", {"rank": rank, "cause": told.get("reason", ""), "exit_code": code}, code, stopped=True
+    )
 
 
 def _show_last_words() -> None:
@@ -189,7 +217,12 @@ def _exited(rank: int, error: SystemExit) -> Ended:
     number = stopping.signal_of(error)
     if number:
         failure = failures.fields_of(error, rank=rank, exit_code=128 + number)
-        failure.update(signal=number, exception_type="", traceback="", cause=f"{signal.Signals(number).name} from elsewhere")
+        failure.update(
+            signal=number,
+            exception_type="",
+            traceback="",
+            cause=f"{signal.Signals(number).name} from elsewhere",
+        )
         return Ended(b"", failure, 128 + number)
     if error.code is None or error.code == 0:
         return _pack(rank, None)
@@ -201,7 +234,9 @@ def _exited(rank: int, error: SystemExit) -> Ended:
         print(code, file=sys.stderr)
         code = 1
     code = code & 0xFF or 1
-    failure = failures.fields_of(error, rank=rank, exit_code=code, cause=f"sys.exit({error.code!r})")
+    failure = failures.fields_of(
+        error, rank=rank, exit_code=code, cause=f"sys.exit({error.code!r})"
+    )
     return Ended(failures.pickled(error), failure, code)
 
 
@@ -209,7 +244,13 @@ def _of_program(error: SystemExit, rank: int, code: int, name: str, number: int)
     """The failure of a rank whose program ran beside it: what that printed says more than where this process was."""
     how = f"signal {number}" if number else f"exit {code}"
     failure = failures.fields_of(error, rank=rank, exit_code=code)
-    failure.update(signal=number, exception_type="", traceback="", cause=f"{name} ended: {how}", log_tail=_last_words())
+    failure.update(
+        signal=number,
+        exception_type="",
+        traceback="",
+        cause=f"{name} ended: {how}",
+        log_tail=_last_words(),
+    )
     return failure
 
 
@@ -228,18 +269,24 @@ def _pack(rank: int, value: Any) -> Ended:
 
     try:
         if isinstance(value, io.IOBase) and not isinstance(value, (io.BytesIO, io.StringIO)):
-            raise TypeError("it is an open file")  # of one open for reading text, cloudpickle would take all of its contents along
+            raise TypeError(
+                "it is an open file"
+            )  # of one open for reading text, cloudpickle would take all of its contents along
         data = capture.cloudpickled(value)
         size = len(data)
         if size > RESULT_BYTES_MAX:
-            raise ValueError(f"the result of rank {rank} ({type(value).__name__}) is {size / 2**20:.0f} MiB "
-                             f"pickled; the limit is {RESULT_BYTES_MAX >> 20} MiB: write it to a file instead")
+            raise ValueError(
+                f"the result of rank {rank} ({type(value).__name__}) is {size / 2**20:.0f} MiB "
+                f"pickled; the limit is {RESULT_BYTES_MAX >> 20} MiB: write it to a file instead"
+            )
         return Ended(data)
     except Exception as error:
         if not isinstance(error, ValueError) or "the limit is" not in str(error):
             part = capture.unpicklable_part("result", value)
-            error = TypeError(f"the result of rank {rank} ({type(value).__name__}) cannot be pickled: {error}\n  of it, {part} stays in the "
-                              "process that made it: return plain values, of a file what was read from it or its path")
+            error = TypeError(
+                f"the result of rank {rank} ({type(value).__name__}) cannot be pickled: {error}\n  of it, {part} stays in the "
+                "process that made it: return plain values, of a file what was read from it or its path"
+            )
         return Ended(failures.pickled(error), failures.fields_of(error, rank=rank), 1)
 
 
@@ -265,7 +312,9 @@ def _serve(channel: ProcessChannel, begin: dict, context) -> NoReturn:
 
     server = _calls.listen(begin["socket_path"], channel.control)
     if runtime_env.VARIABLE in os.environ:
-        session = _session.Session.over_process(channel, launch=begin["launch"], epoch=begin["epoch"])
+        session = _session.Session.over_process(
+            channel, launch=begin["launch"], epoch=begin["epoch"]
+        )
         _session.set_current(session)
         _or_end(channel, begin, lambda: runtime_env.enter(session))
         track(session, begin)

@@ -5,6 +5,7 @@ program has a handler of its own. Both only while code of the program's runs: on
 nothing left to stop. How an end is judged (`verdict_on`): whoever was told to stop and then ended was stopped, whatever it
 returns or raises, except what has left its code by itself.
 """
+
 from __future__ import annotations
 
 import _thread
@@ -24,8 +25,8 @@ UNHEEDED_S = 2.0  # for a call in the main thread to return to Python after anot
 
 
 class _State:
-    owner = 0          # the process whose handlers these are: children inherit them
-    runs = False       # whether code of the program's runs in the main thread
+    owner = 0  # the process whose handlers these are: children inherit them
+    runs = False  # whether code of the program's runs in the main thread
     told: dict[str, Any] | None = None  # ProcessStop's fields
     heeded = threading.Event()  # the main thread has got the signal of SIGTERM as SystemExit
 
@@ -48,7 +49,9 @@ def finished() -> None:
 
 
 def _terminate(number: int, _: Any) -> None:
-    if os.getpid() != _State.owner:  # a forked child of the program's: the signal ends it, as it would without us
+    if (
+        os.getpid() != _State.owner
+    ):  # a forked child of the program's: the signal ends it, as it would without us
         signal.signal(number, signal.SIG_DFL)
         os.kill(os.getpid(), number)
         return
@@ -74,9 +77,13 @@ def tell(fields: dict[str, Any]) -> None:
         os.write(2, words.encode(errors="backslashreplace"))
     if _State.runs and _State.owner == os.getpid():
         signal.pthread_kill(threading.main_thread().ident, fields["signal"])
-        if fields["peer_lost"]:  # who waits in a collective returns to Python, which raises the signal's exception
+        if fields[
+            "peer_lost"
+        ]:  # who waits in a collective returns to Python, which raises the signal's exception
             end_collectives(fields)
-            with contextlib.suppress(RuntimeError, MemoryError):  # no memory for a thread: the worker ends this process
+            with contextlib.suppress(
+                RuntimeError, MemoryError
+            ):  # no memory for a thread: the worker ends this process
                 _thread.start_new_thread(_end_unless_heeded, ())
 
 
@@ -85,7 +92,11 @@ def _end_unless_heeded() -> None:
 
     The signal itself would end any other program at once. Waiting for the whole stop grace would only delay the launch's error.
     """
-    if not _State.heeded.wait(UNHEEDED_S) and _State.runs and signal.getsignal(signal.SIGTERM) is _terminate:
+    if (
+        not _State.heeded.wait(UNHEEDED_S)
+        and _State.runs
+        and signal.getsignal(signal.SIGTERM) is _terminate
+    ):
         os.kill(os.getpid(), signal.SIGKILL)
 
 

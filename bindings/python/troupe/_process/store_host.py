@@ -7,6 +7,7 @@ ranks get no MASTER_PORT.
 torch's store answers whoever connects. So its socket has a filter before it listens, which the kernel runs on each packet: those from other addresses than
 this host's and the launch's nodes' are dropped, the first of a connection too. It costs nothing that can be measured, and connections need no other hop.
 """
+
 from __future__ import annotations
 
 import ctypes
@@ -38,7 +39,9 @@ Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 def run(channel: ProcessChannel) -> NoReturn:
     """Serves until ProcessEnd (which the control thread obeys)."""
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))  # each rank may have two connections: the program's, and its watching thread's
+    resource.setrlimit(
+        resource.RLIMIT_NOFILE, (most, most)
+    )  # each rank may have two connections: the program's, and its watching thread's
     peers = f"{os.environ.get(PEERS, '')} {os.environ.get(ALSO, '')}".split()
     try:
         store, port = serve(os.environ.get("MASTER_ADDR") or "127.0.0.1", peers)
@@ -62,12 +65,17 @@ def serve(host: str, peers: Iterable[str]) -> tuple[Any, int]:
     try:
         admit(listener, networks_of([host, "127.0.0.0/8", "::1", *peers]))
     except OSError as error:
-        print(f"troupe: the store at {host} takes connections from everybody who reaches it: this system has no filters for sockets ({error})",
-              file=sys.stderr, flush=True)
+        print(
+            f"troupe: the store at {host} takes connections from everybody who reaches it: this system has no filters for sockets ({error})",
+            file=sys.stderr,
+            flush=True,
+        )
     listener.bind((host, 0))
     listener.listen(_BACKLOG)
     port = listener.getsockname()[1]
-    return TCPStore(host, port, None, True, _TIMEOUT, wait_for_workers=False, master_listen_fd=listener.detach()), port
+    return TCPStore(
+        host, port, None, True, _TIMEOUT, wait_for_workers=False, master_listen_fd=listener.detach()
+    ), port
 
 
 def addresses_of(nodes: Iterable[Mapping[str, Any]]) -> list[str]:
@@ -75,7 +83,11 @@ def addresses_of(nodes: Iterable[Mapping[str, Any]]) -> list[str]:
     found = []
     for node in nodes:
         found.append(node["address"].rpartition(":")[0].strip("[]"))
-        found += [address.partition("/")[0] for interface in (node.get("network") or {}).get("interfaces", ()) for address in interface["addresses"]]
+        found += [
+            address.partition("/")[0]
+            for interface in (node.get("network") or {}).get("interfaces", ())
+            for address in interface["addresses"]
+        ]
     return found
 
 
@@ -86,7 +98,11 @@ def networks_of(texts: Iterable[str]) -> list[Network]:
         try:
             found.append(ipaddress.ip_network(text.partition("%")[0], strict=False))
         except ValueError:
-            print(f"troupe: {text!r} is no address and no network: the store does not admit it", file=sys.stderr, flush=True)
+            print(
+                f"troupe: {text!r} is no address and no network: the store does not admit it",
+                file=sys.stderr,
+                flush=True,
+            )
     return found
 
 
@@ -108,8 +124,14 @@ def admit(listener: socket.socket, networks: Iterable[Network]) -> None:
     """
     version = 6 if listener.family == socket.AF_INET6 else 4
     code = filter_of([each for each in networks if each.version == version], version)
-    instructions = ctypes.create_string_buffer(b"".join(struct.pack("HBBI", *each) for each in code))
-    listener.setsockopt(socket.SOL_SOCKET, _SO_ATTACH_FILTER, struct.pack("HP", len(code), ctypes.addressof(instructions)))
+    instructions = ctypes.create_string_buffer(
+        b"".join(struct.pack("HBBI", *each) for each in code)
+    )
+    listener.setsockopt(
+        socket.SOL_SOCKET,
+        _SO_ATTACH_FILTER,
+        struct.pack("HP", len(code), ctypes.addressof(instructions)),
+    )
 
 
 def filter_of(networks: list[Network], version: int) -> list[tuple[int, int, int, int]]:
@@ -119,11 +141,21 @@ def filter_of(networks: list[Network], version: int) -> list[tuple[int, int, int
     """
     words, source = (1, 12) if version == 4 else (4, 8)
     few = list(ipaddress.collapse_addresses(networks))  # type: ignore[type-var]
-    while len(code := [each for network in few for each in _pass_if_from(network, words)]) > _INSTRUCTIONS_MAX:
+    while (
+        len(code := [each for network in few for each in _pass_if_from(network, words)])
+        > _INSTRUCTIONS_MAX
+    ):
         longest = max(network.prefixlen for network in few)
-        few = list(ipaddress.collapse_addresses(
-            network.supernet() if network.prefixlen == longest else network for network in few))  # type: ignore[type-var]
-    stored = [step for word in range(words) for step in ((_LOAD, 0, 0, _NETWORK_HEADER + source + 4 * word), (_STORE, 0, 0, word))]
+        few = list(
+            ipaddress.collapse_addresses(
+                network.supernet() if network.prefixlen == longest else network for network in few
+            )
+        )  # type: ignore[type-var]
+    stored = [
+        step
+        for word in range(words)
+        for step in ((_LOAD, 0, 0, _NETWORK_HEADER + source + 4 * word), (_STORE, 0, 0, word))
+    ]
     return [*stored, *code, (_RETURN, 0, 0, _DROP)]
 
 

@@ -4,6 +4,7 @@ A worker that lives ends what its processes leave (it is their subreaper). Of on
 started, which nothing holds together any more but its environment: all of it inherits a variable that names the worker
 (`variables.UNDER_WORKERS`), also in sessions of its own. The zygotes, which know no user's code, outlive their worker for this.
 """
+
 from __future__ import annotations
 
 import os
@@ -22,11 +23,11 @@ _ENDED_S = 60.0
 def is_left(environment: Iterable[bytes], command: bytes, worker: str) -> bool:
     """Whether a process is below that worker, by its environment and command line as /proc has them; other zygotes look after themselves. Pure.
 
-        >>> is_left([b"HOME=/root", b"TROUPE_UNDER_WORKERS=5c,7f"], b"sleep", "5c")
-        True
+    >>> is_left([b"HOME=/root", b"TROUPE_UNDER_WORKERS=5c,7f"], b"sleep", "5c")
+    True
     """
     before = variables.UNDER_WORKERS.encode() + b"="
-    named = next((each[len(before):] for each in environment if each.startswith(before)), b"")
+    named = next((each[len(before) :] for each in environment if each.startswith(before)), b"")
     return bool(worker) and worker.encode() in named.split(b",") and _ZYGOTE not in command
 
 
@@ -43,7 +44,11 @@ def end_of(worker: str) -> None:
         for descriptor in found.values():
             os.close(descriptor)
         if over:
-            print(f"{_ENDED_S:g} s after the end of the worker these processes of it still are: {', '.join(map(str, found))}", file=sys.stderr, flush=True)
+            print(
+                f"{_ENDED_S:g} s after the end of the worker these processes of it still are: {', '.join(map(str, found))}",
+                file=sys.stderr,
+                flush=True,
+            )
             return
 
 
@@ -58,7 +63,10 @@ def _left(worker: str) -> dict[int, int]:
         except OSError:
             continue  # it has ended, or is a thread
         try:
-            with open(f"/proc/{name}/environ", "rb") as environment, open(f"/proc/{name}/cmdline", "rb") as command:
+            with (
+                open(f"/proc/{name}/environ", "rb") as environment,
+                open(f"/proc/{name}/cmdline", "rb") as command,
+            ):
                 below = is_left(environment.read().split(b"\0"), command.read(), worker)
         except OSError:
             below = False  # it has ended, or is another user's

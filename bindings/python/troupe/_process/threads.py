@@ -5,6 +5,7 @@ forked process instead, by the library's own function: that of the variables of 
 read, else of OMP_NUM_THREADS, which every process has (its CPUs: `worker/core/environment.h`). A number above the machine's cores becomes
 what the library makes of it when it is loaded: MKL and OpenBLAS then take the cores, OpenMP and BLIS the number.
 """
+
 from __future__ import annotations
 
 import ctypes
@@ -32,15 +33,24 @@ _OPENMP = Library(("libgomp", "libiomp", "libomp"), ("omp_set_num_threads",), (O
 _MKL_ALONE = Library(("libmkl_rt",), ("MKL_Set_Num_Threads",), (MKL, OMP))
 LIBRARIES = (
     _OPENMP,
-    Library(("libopenblas", "libscipy_openblas", "libblas", "libcblas"),
-            tuple(f"{prefix}openblas_set_num_threads{suffix}" for prefix in _OPENBLAS_PREFIXES for suffix in _OPENBLAS_SUFFIXES),
-            ("OPENBLAS_NUM_THREADS", "OPENBLAS_DEFAULT_NUM_THREADS", "GOTO_NUM_THREADS", OMP), cores_at_most=True),
+    Library(
+        ("libopenblas", "libscipy_openblas", "libblas", "libcblas"),
+        tuple(
+            f"{prefix}openblas_set_num_threads{suffix}"
+            for prefix in _OPENBLAS_PREFIXES
+            for suffix in _OPENBLAS_SUFFIXES
+        ),
+        ("OPENBLAS_NUM_THREADS", "OPENBLAS_DEFAULT_NUM_THREADS", "GOTO_NUM_THREADS", OMP),
+        cores_at_most=True,
+    ),
     _MKL_ALONE,
     Library(("libblis",), ("bli_thread_set_num_threads",), ("BLIS_NUM_THREADS", OMP)),
 )
 VARIABLES = frozenset(name for library in LIBRARIES for name in library.variables)
 """No process needs to load a library anew for these."""
-_found: list[tuple[Library, Any]] = []  # those that are loaded here, and what sets each one's number
+_found: list[
+    tuple[Library, Any]
+] = []  # those that are loaded here, and what sets each one's number
 _NO = ("0", "false", "no", "off")  # of MKL_DYNAMIC
 _WITH_MKL = ("libmkl_rt", "libtorch_cpu")  # wheels of torch have MKL inside
 
@@ -60,7 +70,9 @@ def find() -> None:
     _found.clear()
     _mkl.clear()
     with open("/proc/self/maps", encoding="utf-8", errors="surrogateescape") as maps:
-        paths = {line.rstrip("\n").split(None, 5)[-1] for line in maps if ".so" in line and "/" in line}
+        paths = {
+            line.rstrip("\n").split(None, 5)[-1] for line in maps if ".so" in line and "/" in line
+        }
     for path in sorted(paths):
         name = os.path.basename(path)
         for library in LIBRARIES:
@@ -85,7 +97,10 @@ def _mkl_of(path: str) -> list[Mkl]:
     try:
         loaded = ctypes.CDLL(path, mode=os.RTLD_NOLOAD | os.RTLD_NOW)
         found = Mkl(loaded.MKL_Set_Dynamic, loaded.MKL_Get_Max_Threads)
-    except (OSError, AttributeError):  # a torch without MKL, or with one that shows none of its functions
+    except (
+        OSError,
+        AttributeError,
+    ):  # a torch without MKL, or with one that shows none of its functions
         return []
     found.set_dynamic.argtypes, found.set_dynamic.restype = (ctypes.c_int,), None
     found.get_max_threads.argtypes, found.get_max_threads.restype = (), ctypes.c_int
@@ -101,12 +116,24 @@ def follow(environment: Mapping[str, str], threads: int) -> None:
         mkls = min(mkls, _allowed_by_mkl(mkls))
     for library, setter in _found:
         number = said(environment, library.variables) or threads or 1
-        setter(mkls if library is _MKL_ALONE else min(number, cores) if library.cores_at_most else number)
+        setter(
+            mkls
+            if library is _MKL_ALONE
+            else min(number, cores)
+            if library.cores_at_most
+            else number
+        )
     torch = sys.modules.get("torch")
-    if torch is not None:  # one that has MKL asks it how many it may have, which is how MKL_NUM_THREADS goes first
-        torch.set_num_threads(mkls if torch.backends.mkl.is_available() else said(environment, (OMP,)) or threads or 1)
+    if (
+        torch is not None
+    ):  # one that has MKL asks it how many it may have, which is how MKL_NUM_THREADS goes first
+        torch.set_num_threads(
+            mkls if torch.backends.mkl.is_available() else said(environment, (OMP,)) or threads or 1
+        )
     if dynamic:
-        _mkl[0].set_dynamic(1)  # which torch.set_num_threads forbids, and a torch that nobody told its number does not
+        _mkl[0].set_dynamic(
+            1
+        )  # which torch.set_num_threads forbids, and a torch that nobody told its number does not
 
 
 def _allowed_by_mkl(number: int) -> int:
@@ -115,6 +142,7 @@ def _allowed_by_mkl(number: int) -> int:
         if library is _OPENMP:
             setter(number)
     return int(_mkl[0].get_max_threads()) or number
+
 
 def said(environment: Mapping[str, str], variables: tuple[str, ...]) -> int:
     """The number that the first of these variables says which says one; 0: none does. A list is its first level's."""

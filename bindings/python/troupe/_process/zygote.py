@@ -18,13 +18,16 @@ id, with a pidfd of it, before the worker is its parent. ForkRequest with three 
 stdout, stderr) is answered by the ForkReply that says which child becomes it. While nothing is asked, it
 keeps some children forked ahead (`_process.prefork`), so that a start does not wait for a fork.
 """
+
 from __future__ import annotations
 
 import os
 
 for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
     os.environ[_name] = "1"  # a thread pool started by an import would make fork unsafe
-os.environ.pop("MKL_NUM_THREADS", None)  # MKL takes OpenMP's number, and would never let go of one of its own
+os.environ.pop(
+    "MKL_NUM_THREADS", None
+)  # MKL takes OpenMP's number, and would never let go of one of its own
 
 import argparse
 import gc
@@ -44,13 +47,17 @@ from troupe._code import packages, runtime_env
 from troupe._identity import PYTHON_VERSION
 from troupe._process import bootstrap, os_calls, preimports, prefork, survivors, threads as _threads
 
-WORKER_ENDS_S = 10.0     # once its socket is closed; one that runs on has let go of this zygote alone
-START_S = 1.0            # from its request on, a rank's start counts as under way for this long at most
+WORKER_ENDS_S = 10.0  # once its socket is closed; one that runs on has let go of this zygote alone
+START_S = 1.0  # from its request on, a rank's start counts as under way for this long at most
 LOST_IN_A_ROW_MAX = 3
 PROBE_DEADLINE_S = 20.0
-_IN_NO_CLUSTER = ("this process is a worker's zygote: it imports modules for the processes that are forked from it, and is in no cluster\n"
-                  "  a module that is named in preimport= must not use the cluster while it is imported: move that into a function")
-REASON_CHARACTERS_MAX = 300  # it travels with each heartbeat of a node that was asked for the modules
+_IN_NO_CLUSTER = (
+    "this process is a worker's zygote: it imports modules for the processes that are forked from it, and is in no cluster\n"
+    "  a module that is named in preimport= must not use the cluster while it is imported: move that into a function"
+)
+REASON_CHARACTERS_MAX = (
+    300  # it travels with each heartbeat of a node that was asked for the modules
+)
 
 
 def enter(setup: str) -> tuple[str, bool]:
@@ -69,7 +76,12 @@ def preimport_named(asked: argparse.Namespace, own_path: list[str]) -> str:
     """Imports the modules that were named, `own_path` last; why it could not, or ""."""
     if not asked.module:
         return ""
-    sys.path[:] = [*sys.path[:len(sys.path) - len(own_path)], *asked.path, *own_path, *asked.last_path]
+    sys.path[:] = [
+        *sys.path[: len(sys.path) - len(own_path)],
+        *asked.path,
+        *own_path,
+        *asked.last_path,
+    ]
     try:
         if asked.directory:
             os.chdir(asked.directory)
@@ -192,7 +204,9 @@ class Zygote:
         threads = os_calls.thread_count()
         if threads != 1:
             raise RuntimeError(f"the zygote has {threads} threads; forking would not be safe")
-        child = prefork.fork(self._native, self._loaded, self._socket, worker=self._worker, ahead=ahead)
+        child = prefork.fork(
+            self._native, self._loaded, self._socket, worker=self._worker, ahead=ahead
+        )
         self._watch(child.socket.fileno(), lambda: self._closed(child))
         return child
 
@@ -254,7 +268,9 @@ class Zygote:
 
 def main() -> None:
     """Imports, probes, reports, serves."""
-    parser = argparse.ArgumentParser(prog="python -m troupe._process.zygote", description="Started by troupe-worker.")
+    parser = argparse.ArgumentParser(
+        prog="python -m troupe._process.zygote", description="Started by troupe-worker."
+    )
     parser.add_argument("--fd", type=int, required=True)
     parser.add_argument("--module", action="append", default=[])
     parser.add_argument("--path", action="append", default=[])
@@ -272,7 +288,13 @@ def main() -> None:
     own_path = list(sys.path)
     failed, later = enter(asked.setup)
     once = os.environ.get(variables.ONE_LAUNCH) == "1"
-    modules = [] if failed or asked.light else preimports.preimport(each for each in preimports.LIBRARIES if not (once and each in preimports.OFTEN_UNUSED))
+    modules = (
+        []
+        if failed or asked.light
+        else preimports.preimport(
+            each for each in preimports.LIBRARIES if not (once and each in preimports.OFTEN_UNUSED)
+        )
+    )
     preimports.preimport(preimports.OWN_MODULES)
     libraries = preimports.loaded_libraries(base_path)
     failed = failed or preimport_named(asked, own_path)
@@ -281,20 +303,33 @@ def main() -> None:
     gc.disable()
     gc.freeze()
     reason = failed or probe()
-    zygote = Zygote(sock, 0 if reason else prefork.default_count(), prefork.Loaded(base_path, libraries))
+    zygote = Zygote(
+        sock, 0 if reason else prefork.default_count(), prefork.Loaded(base_path, libraries)
+    )
     os_calls.die_with_parent(False)
     try:
-        zygote.send("ZygoteReady", {
-            "pid": os.getpid(), "import_ms": int((time.monotonic() - started) * 1000),
-            "threads": os_calls.thread_count(), "usable": not reason, "reason": reason, "later": later,
-            "python_version": PYTHON_VERSION, "modules": modules})
+        zygote.send(
+            "ZygoteReady",
+            {
+                "pid": os.getpid(),
+                "import_ms": int((time.monotonic() - started) * 1000),
+                "threads": os_calls.thread_count(),
+                "usable": not reason,
+                "reason": reason,
+                "later": later,
+                "python_version": PYTHON_VERSION,
+                "modules": modules,
+            },
+        )
         zygote.run()
     except (BrokenPipeError, ConnectionResetError):
         pass  # the worker is gone
     below = os.environ.get(variables.UNDER_WORKERS, "").rpartition(",")[2]
     if below and zygote.worker_has_ended():
         survivors.end_of(below)
-    os._exit(0)  # nothing of its own is left to do, and of what it has imported no handler is to run
+    os._exit(
+        0
+    )  # nothing of its own is left to do, and of what it has imported no handler is to run
 
 
 if __name__ == "__main__":

@@ -1,4 +1,5 @@
 """What rank 0 of a `@ray_launch(api="ray")` runs: the function, as the driver of a Ray cluster on the launch's nodes."""
+
 from __future__ import annotations
 
 import functools

@@ -5,6 +5,7 @@ serves the actor that started it (`node`): the first line of its stdin says what
 end. When its stdin ends, because the actor says so or is gone, it kills all that is below it, removes the folder and leaves: a worker that is killed takes
 its actors along, but not what these have started.
 """
+
 from __future__ import annotations
 
 import json
@@ -21,7 +22,10 @@ from troupe._process import os_calls
 
 def main() -> None:
     """Runs the start, tells of ends, and ends all when stdin does."""
-    for number in (signal.SIGINT, signal.SIGTERM):  # they are for those who end this one by its stdin
+    for number in (
+        signal.SIGINT,
+        signal.SIGTERM,
+    ):  # they are for those who end this one by its stdin
         signal.signal(number, lambda *_: None)  # a handler, which what it executes does not have
     os_calls.adopt_orphans()
     order = json.loads(sys.stdin.readline())
@@ -36,7 +40,9 @@ def main() -> None:
 
 def _start(order: dict[str, Any]) -> None:
     code = _run(order)
-    if code and order["slow"] in _said(order):  # once more: what was read from disk is in memory now
+    if code and order["slow"] in _said(
+        order
+    ):  # once more: what was read from disk is in memory now
         os_calls.kill_children(set())
         shutil.rmtree(order["files"], ignore_errors=True)
         os.mkdir(order["files"], 0o700)
@@ -49,13 +55,26 @@ def _start(order: dict[str, Any]) -> None:
             _say(pid=0, code=0)
             return
         if found is not None:
-            _say(pid=found.si_pid, code=found.si_status if found.si_code == os.CLD_EXITED else -found.si_status)
+            _say(
+                pid=found.si_pid,
+                code=found.si_status if found.si_code == os.CLD_EXITED else -found.si_status,
+            )
 
 
 def _run(order: dict[str, Any]) -> int:
     with open(order["output"], "wb") as out:
-        now = {**os.environ, **({"PYTHONPATH": order["python_path"]} if order["python_path"] else {})}
-        return subprocess.run(order["line"], env=now, stdin=subprocess.DEVNULL, stdout=out, stderr=subprocess.STDOUT, check=False).returncode
+        now = {
+            **os.environ,
+            **({"PYTHONPATH": order["python_path"]} if order["python_path"] else {}),
+        }
+        return subprocess.run(
+            order["line"],
+            env=now,
+            stdin=subprocess.DEVNULL,
+            stdout=out,
+            stderr=subprocess.STDOUT,
+            check=False,
+        ).returncode
 
 
 def _said(order: dict[str, Any]) -> str:

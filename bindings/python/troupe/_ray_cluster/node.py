@@ -3,6 +3,7 @@
 All that Ray writes on the node is in one folder. Processes and folder go when the actor is told to stop, and when its own end is near, whoever ended:
 the keeper ends them when the actor is gone. Where the keeper was killed, its processes are the actor's, which kills them.
 """
+
 from __future__ import annotations
 
 import contextlib
@@ -29,8 +30,14 @@ from troupe.launch import _over_ray
 _FOLDER = "troupe-raynode-"
 _TOKEN, _OUTPUT, _FILES, _SOCKETS, _BIN = "token", "start.log", "r", "s", "bin"
 _ADDRESS = "ray_current_cluster"  # a file of Ray's: the address of the head
-_COMMANDS = {words.RAY: ("-P", "-c", "import sys; from ray.scripts.scripts import main; sys.argv[0] = 'ray'; main()"),
-             words.TROUPE: ("-P", "-m", "troupe.ray_compat._command")}
+_COMMANDS = {
+    words.RAY: (
+        "-P",
+        "-c",
+        "import sys; from ray.scripts.scripts import main; sys.argv[0] = 'ray'; main()",
+    ),
+    words.TROUPE: ("-P", "-m", "troupe.ray_compat._command"),
+}
 _TAIL_BYTES = 16 << 10
 _SEEN_S = 10.0
 
@@ -81,9 +88,19 @@ class RayNode:
         assert self._folder is not None
         path = self._folder.path
         if self._share.api == words.TROUPE:
-            return {"RAY_ADDRESS": address, "TROUPE_HOME": str(path / _FILES), "XDG_RUNTIME_DIR": str(path / _SOCKETS),
-                    "PATH": os.pathsep.join([str(path / _BIN), *filter(None, [os.environ.get("PATH")])])}
-        return {"RAY_ADDRESS": address, "RAY_AUTH_TOKEN_PATH": str(path / _TOKEN), **_over_ray.VARIABLES}
+            return {
+                "RAY_ADDRESS": address,
+                "TROUPE_HOME": str(path / _FILES),
+                "XDG_RUNTIME_DIR": str(path / _SOCKETS),
+                "PATH": os.pathsep.join(
+                    [str(path / _BIN), *filter(None, [os.environ.get("PATH")])]
+                ),
+            }
+        return {
+            "RAY_ADDRESS": address,
+            "RAY_AUTH_TOKEN_PATH": str(path / _TOKEN),
+            **_over_ray.VARIABLES,
+        }
 
     def start(self, wishes: words.Wishes, address: str, token: str) -> tuple[str, str]:
         """Starts the head, or with an address a node that joins it; blocks until it is in the cluster. The head's address, and the token to join it by.
@@ -96,20 +113,40 @@ class RayNode:
             file = os.open(path / _TOKEN, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
             with open(file, "w", encoding="ascii") as out:
                 out.write(token)
-        line = words.start_words(self._share, str(path / _FILES), wishes, address=address, client=importlib.util.find_spec("grpc") is not None)
+        line = words.start_words(
+            self._share,
+            str(path / _FILES),
+            wishes,
+            address=address,
+            client=importlib.util.find_spec("grpc") is not None,
+        )
         now = self._environment(token)
         said = self._keep([sys.executable, *_COMMANDS[self._share.api], *line], now)
-        self._names = {int(pid): words.process_name(each) for pid, each in said["processes"].items()}
+        self._names = {
+            int(pid): words.process_name(each) for pid, each in said["processes"].items()
+        }
         gone = words.missing(list(self._names.values()), api=self._share.api, head=head)
         if said["code"] or gone:
-            what = f"ray start {words.exit_text(said['code'])}" if said["code"] else f"{gone[0]} had ended when ray start returned"
+            what = (
+                f"ray start {words.exit_text(said['code'])}"
+                if said["code"]
+                else f"{gone[0]} had ended when ray start returned"
+            )
             last = "\n".join(f"    {each}" for each in last_lines(_end_of(path / _OUTPUT)))
-            raise exceptions.TroupeError(f"Ray could not be started on {self._share.name} (host {os.uname().nodename}): {what}\n  the last it said:\n{last}")
+            raise exceptions.TroupeError(
+                f"Ray could not be started on {self._share.name} (host {os.uname().nodename}): {what}\n  the last it said:\n{last}"
+            )
         if not head:
             return address, token
         if self._share.api == words.RAY:
             return (path / _FILES / _ADDRESS).read_text(encoding="ascii").strip(), token
-        told = subprocess.run([sys.executable, "-P", "-m", "troupe._ray_cluster.own_head"], env=_of_own_process(now), stdin=subprocess.DEVNULL, capture_output=True, check=True)
+        told = subprocess.run(
+            [sys.executable, "-P", "-m", "troupe._ray_cluster.own_head"],
+            env=_of_own_process(now),
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            check=True,
+        )
         about = json.loads(told.stdout)
         return about["address"], about["token"]
 
@@ -121,7 +158,9 @@ class RayNode:
             assert self._folder is not None
             now["TROUPE_TOKEN_FILE"] = str(self._folder.path / _TOKEN)
         before = filter(None, now.get("PYTHONPATH", "").split(os.pathsep))
-        now["PYTHONPATH"] = os.pathsep.join(dict.fromkeys([*self._path, *environment.import_path(), *before]))
+        now["PYTHONPATH"] = os.pathsep.join(
+            dict.fromkeys([*self._path, *environment.import_path(), *before])
+        )
         return now
 
     def _keep(self, line: list[str], now: dict[str, str]) -> dict[str, Any]:
@@ -129,15 +168,32 @@ class RayNode:
         assert self._folder is not None
         with self._changed:
             if self._stopping:
-                raise exceptions.TroupeError(f"the cluster's node on {self._share.name} was told to stop before it was started")
-            self._keeper = subprocess.Popen([sys.executable, "-P", "-m", "troupe._ray_cluster.keeper"], env=_of_own_process(now), stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+                raise exceptions.TroupeError(
+                    f"the cluster's node on {self._share.name} was told to stop before it was started"
+                )
+            self._keeper = subprocess.Popen(
+                [sys.executable, "-P", "-m", "troupe._ray_cluster.keeper"],
+                env=_of_own_process(now),
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                text=True,
+            )
         assert self._keeper.stdin is not None
         path = self._folder.path
-        order = {"line": line, "python_path": now["PYTHONPATH"] if self._share.api == words.RAY else "", "folder": str(path), "output": str(path / _OUTPUT), "files": str(path / _FILES), "slow": words.TOO_SLOW}
+        order = {
+            "line": line,
+            "python_path": now["PYTHONPATH"] if self._share.api == words.RAY else "",
+            "folder": str(path),
+            "output": str(path / _OUTPUT),
+            "files": str(path / _FILES),
+            "slow": words.TOO_SLOW,
+        }
         print(json.dumps(order), file=self._keeper.stdin, flush=True)
         said = self._heard()
         if said is None:
-            raise exceptions.TroupeError(f"what keeps Ray's processes on {self._share.name} ended while it started them")
+            raise exceptions.TroupeError(
+                f"what keeps Ray's processes on {self._share.name} ended while it started them"
+            )
         return said
 
     def _heard(self) -> dict[str, Any] | None:
@@ -160,7 +216,14 @@ class RayNode:
                 return self._ended(name, said["pid"], said["code"])
 
     def _ended(self, name: str, pid: int, code: int) -> dict[str, Any]:
-        death = {"process": name, "pid": pid, "code": code, "node": self._share.name, "host": os.uname().nodename, "log_tail": self._said_by(name)}
+        death = {
+            "process": name,
+            "pid": pid,
+            "code": code,
+            "node": self._share.name,
+            "host": os.uname().nodename,
+            "log_tail": self._said_by(name),
+        }
         with self._changed:
             self._death = death
             self._changed.notify_all()
@@ -168,7 +231,10 @@ class RayNode:
 
     def look(self) -> dict[str, Any] | None:
         """What `ended` says, or None where all processes live now: what has just ended is waited for."""
-        if any(words.ends_the_cluster(name, 1) and not home.is_running(pid) for pid, name in list(self._names.items())):
+        if any(
+            words.ends_the_cluster(name, 1) and not home.is_running(pid)
+            for pid, name in list(self._names.items())
+        ):
             with self._changed:
                 self._changed.wait_for(lambda: self._death is not None or self._stopping, _SEEN_S)
         return self._death
@@ -195,7 +261,9 @@ class RayNode:
         """The last that a process wrote to stderr, which Ray has put into a file; of one that wrote nothing there, what it logged of its troubles."""
         assert self._folder is not None
         logs = self._folder.path / _FILES / "session_latest" / "logs"
-        return _end_of(logs / f"{name}.err") or words.telling(_end_of(logs / f"{name}.out") or _end_of(logs / f"{name}.log"))
+        return _end_of(logs / f"{name}.err") or words.telling(
+            _end_of(logs / f"{name}.out") or _end_of(logs / f"{name}.log")
+        )
 
 
 _pickled.named_in("troupe._pickled", RayNode)
@@ -208,12 +276,14 @@ def _installed(host: str) -> str:
     except importlib.metadata.PackageNotFoundError:
         raise exceptions.RuntimeEnvSetupError(
             f"api='ray' starts a real Ray cluster, and Ray is not installed on {host} for {sys.executable}\n  pip install ray there, or "
-            "runtime_env={'pip': ['ray']}; api='troupe' needs none: `import ray` is Troupe then") from None
+            "runtime_env={'pip': ['ray']}; api='troupe' needs none: `import ray` is Troupe then"
+        ) from None
     if words.too_old(version):
         wanted = ".".join(map(str, words.OLDEST))
         raise exceptions.RuntimeEnvSetupError(
             f"Ray {version} on {host} is not started: before {wanted} it has no token authentication, or puts files of all nodes where the head has its own\n"
-            f"  pip install 'ray>={wanted}' there; api='troupe' needs none")
+            f"  pip install 'ray>={wanted}' there; api='troupe' needs none"
+        )
     return version
 
 

@@ -2,6 +2,7 @@
 
 Prints one line of JSON for the actor that started it, by a pipe.
 """
+
 from __future__ import annotations
 
 import json
@@ -16,7 +17,12 @@ def main() -> None:
     """Prints {"address", "token"}."""
     address = _clusters.started_here()
     with _common.session(address, None, None) as session:
-        fields = {"role": "worker", "ttl_s": _TOKEN_S, "single_use": False, "note": "a launch over a cluster of its own"}
+        fields = {
+            "role": "worker",
+            "ttl_s": _TOKEN_S,
+            "single_use": False,
+            "note": "a launch over a cluster of its own",
+        }
         token = session.request("CreateToken", fields)[1]["token"]
     print(json.dumps({"address": address, "token": token}))
 

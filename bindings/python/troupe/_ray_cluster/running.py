@@ -2,6 +2,7 @@
 
 View: rank 0 of a launch in mode driver, in its main thread; one more thread waits for the end of a process of Ray's.
 """
+
 from __future__ import annotations
 
 import atexit
@@ -35,9 +36,17 @@ class Member:
         self.rank = rank
         self.about: dict[str, str] = {}
         self.ended: Any = None
-        self.actor = troupe.remote(RayNode).options(
-            max_concurrency=_AT_ONCE, scheduling_strategy=NodeAffinitySchedulingStrategy(share.node, soft=False),
-            num_cpus=held.get("CPU", 0), num_gpus=held.get("GPU", 0), memory=int(held.get("memory", 0)) or None).remote(share)
+        self.actor = (
+            troupe.remote(RayNode)
+            .options(
+                max_concurrency=_AT_ONCE,
+                scheduling_strategy=NodeAffinitySchedulingStrategy(share.node, soft=False),
+                num_cpus=held.get("CPU", 0),
+                num_gpus=held.get("GPU", 0),
+                memory=int(held.get("memory", 0)) or None,
+            )
+            .remote(share)
+        )
 
 
 class Cluster:
@@ -51,14 +60,21 @@ class Cluster:
 
     def start(self, wishes: words.Wishes, enter: Callable[[words.Share], Any] | None) -> None:
         """Blocks until all nodes are in the cluster. Raises RuntimeEnvSetupError without a Ray that can be used, TroupeError where it does not start."""
-        asked = [each.actor.prepare.remote(enter(each.share) if enter is not None else None) for each in self._members]
+        asked = [
+            each.actor.prepare.remote(enter(each.share) if enter is not None else None)
+            for each in self._members
+        ]
         for each, about in zip(self._members, _all(asked), strict=True):
             each.about = about
-        different = words.differing({each.share.name: each.about["version"] for each in self._members})
+        different = words.differing(
+            {each.share.name: each.about["version"] for each in self._members}
+        )
         if different:
             raise exceptions.RuntimeEnvSetupError(different)
         head, *others = self._members
-        own = secrets.token_hex(32) if head.share.api == words.RAY else ""  # Troupe's head makes its tokens
+        own = (
+            secrets.token_hex(32) if head.share.api == words.RAY else ""
+        )  # Troupe's head makes its tokens
         address, token = _all([head.actor.start.remote(wishes, "", own)])[0]
         _all([each.actor.start.remote(wishes, address, token) for each in others])
         self.variables = _all([head.actor.variables.remote(address)])[0]
@@ -83,7 +99,10 @@ class Cluster:
             death = _calls.get(member.ended)
         except exceptions.TroupeError as lost:
             self._sweep(member)
-            return _died(f"what keeps Ray on {member.share.name} has ended, and all of Ray there with it: {lost}", {})
+            return _died(
+                f"what keeps Ray on {member.share.name} has ended, and all of Ray there with it: {lost}",
+                {},
+            )
         return None if death is None else of_death(death)
 
     def what_has_died(self) -> BaseException | None:
@@ -121,8 +140,13 @@ class Cluster:
 
 
 @contextlib.contextmanager
-def running(wishes: words.Wishes, *, api: str = words.RAY, cpus: float | None = None,
-            enter: Callable[[words.Share], Any] | None = None) -> Iterator[Cluster]:
+def running(
+    wishes: words.Wishes,
+    *,
+    api: str = words.RAY,
+    cpus: float | None = None,
+    enter: Callable[[words.Share], Any] | None = None,
+) -> Iterator[Cluster]:
     """A cluster on the nodes of the launch whose driver this is, for the length of the block; whatever ends the block ends it.
 
     Of `cpus` on each node, where that is not what the launch has. `enter`, of a node's share: what its actor calls before it starts anything. The end of one of its processes fails the launch; an error that the block raises
@@ -154,8 +178,15 @@ def _members(context: Any, session: Any, api: str, cpus: float | None) -> list[M
     found = []
     for node, ranks in of_node.items():
         held = {name: amount * len(ranks) for name, amount in context.resources_per_rank.items()}
-        share = words.Share(node, nodes[node]["name"], nodes[node]["listen_host"], cpus or held.get("CPU", 0), held.get("GPU", 0),
-                            int(held.get("memory", 0)), api)
+        share = words.Share(
+            node,
+            nodes[node]["name"],
+            nodes[node]["listen_host"],
+            cpus or held.get("CPU", 0),
+            held.get("GPU", 0),
+            int(held.get("memory", 0)),
+            api,
+        )
         found.append(Member(share, context.ranks[ranks[0]], held))
     return found
 
@@ -174,14 +205,21 @@ def of_death(death: dict[str, Any]) -> exceptions.RayProcessDiedError:
     """The error that says which process of Ray's ended where, and how."""
     lines = logs.last_lines(death["log_tail"])
     said = "".join(f"\n    {line}" for line in lines)
-    return _died(f"Ray's {death['process']} on {death['node']} {words.exit_text(death['code'])} (host {death['host']}, pid {death['pid']}), and ended the cluster"
-                 + (f"\n  the last lines it wrote:{said}" if lines else ""), death)
+    return _died(
+        f"Ray's {death['process']} on {death['node']} {words.exit_text(death['code'])} (host {death['host']}, pid {death['pid']}), and ended the cluster"
+        + (f"\n  the last lines it wrote:{said}" if lines else ""),
+        death,
+    )
 
 
 def _died(text: str, death: dict[str, Any]) -> exceptions.RayProcessDiedError:
     error = exceptions.RayProcessDiedError(text)
     code = death.get("code", 0)
-    error.process, error.host, error.log_tail = death.get("process", ""), death.get("host", ""), death.get("log_tail", "")
+    error.process, error.host, error.log_tail = (
+        death.get("process", ""),
+        death.get("host", ""),
+        death.get("log_tail", ""),
+    )
     error.exit_code, error.signal = (None, -code) if code < 0 else (code, None)
     return error
 

@@ -1,4 +1,5 @@
 """What `ray start` is told on each node, which of its processes must live, and how an end is said. Pure."""
+
 from __future__ import annotations
 
 import re
@@ -17,8 +18,13 @@ TOO_SLOW = "timed out during startup"
 RAY, TROUPE = "ray", "troupe"
 APIS = (TROUPE, RAY)
 """Whose cluster it is: Ray's own, or Troupe's by Ray's names."""
-_PROCESSES = {RAY: ("gcs_server", "raylet"), TROUPE: ("troupe-head", "troupe-worker")}  # of the head, of each node
-_ALWAYS = tuple(name for names in _PROCESSES.values() for name in names)  # without these there is no cluster, however they ended
+_PROCESSES = {
+    RAY: ("gcs_server", "raylet"),
+    TROUPE: ("troupe-head", "troupe-worker"),
+}  # of the head, of each node
+_ALWAYS = tuple(
+    name for names in _PROCESSES.values() for name in names
+)  # without these there is no cluster, however they ended
 _TERMINATED = (-signal.SIGTERM, 128 + signal.SIGTERM)
 _OURS = ("--head", "--address", "--block", "--temp-dir")
 
@@ -56,39 +62,68 @@ class Wishes:
 def check_extra(what: str, words: Sequence[str]) -> None:
     """Raises ValueError for options of `ray start` that say what the launch itself decides.
 
-        >>> check_extra("head_node_additional_args", ["--resources={}"])
+    >>> check_extra("head_node_additional_args", ["--resources={}"])
     """
     found = next((word for word in words if word.partition("=")[0] in _OURS), None)
     if found is not None:
-        raise ValueError(f"{what} has {found.partition('=')[0]}, which the launch says itself: it starts the head on its first node, has the others join "
-                         "it, and removes their temporary files")
+        raise ValueError(
+            f"{what} has {found.partition('=')[0]}, which the launch says itself: it starts the head on its first node, has the others join "
+            "it, and removes their temporary files"
+        )
 
 
-def start_words(share: Share, folder: str, wishes: Wishes, *, address: str = "", client: bool = False) -> list[str]:
+def start_words(
+    share: Share, folder: str, wishes: Wishes, *, address: str = "", client: bool = False
+) -> list[str]:
     """What follows `ray` on a node: the head's words, or with `address` those of a node that joins it.
 
     All ports are any free ones, each asked of the kernel by the process that listens there, so that clusters of one host do not meet; a
     person's own words are last, where they count. `client`: whether Ray's client is installed, whose server would take a port of its own;
     without it Ray takes no word of it.
     """
-    words = ["start", f"--address={address}"] if address else [
-        "start", "--head", f"--port={wishes.port}", f"--include-dashboard={str(wishes.dashboard).lower()}", f"--dashboard-port={wishes.dashboard_port}",
-        "--disable-usage-stats", *(["--ray-client-server-port=0"] if client else [])]
-    words += [f"--node-ip-address={share.host}", f"--node-name={share.name}", f"--temp-dir={folder}", f"--num-cpus={whole_cpus(share.cpus)}",
-              f"--num-gpus={int(share.gpus)}", "--min-worker-port=0", "--max-worker-port=0", "--dashboard-agent-listen-port=0"]
+    words = (
+        ["start", f"--address={address}"]
+        if address
+        else [
+            "start",
+            "--head",
+            f"--port={wishes.port}",
+            f"--include-dashboard={str(wishes.dashboard).lower()}",
+            f"--dashboard-port={wishes.dashboard_port}",
+            "--disable-usage-stats",
+            *(["--ray-client-server-port=0"] if client else []),
+        ]
+    )
+    words += [
+        f"--node-ip-address={share.host}",
+        f"--node-name={share.name}",
+        f"--temp-dir={folder}",
+        f"--num-cpus={whole_cpus(share.cpus)}",
+        f"--num-gpus={int(share.gpus)}",
+        "--min-worker-port=0",
+        "--max-worker-port=0",
+        "--dashboard-agent-listen-port=0",
+    ]
     if share.memory:
         words.append(f"--memory={share.memory}")
     return [*words, *(wishes.others if address else wishes.head)]
 
 
-_OF_OTHERS = ("RAY_ADDRESS", "RAY_AUTH_TOKEN", "RAY_GCS_SERVER_PORT", "RAY_REDIS_ADDRESS", "TROUPE_ADDRESS", "TROUPE_TOKEN_FILE")
+_OF_OTHERS = (
+    "RAY_ADDRESS",
+    "RAY_AUTH_TOKEN",
+    "RAY_GCS_SERVER_PORT",
+    "RAY_REDIS_ADDRESS",
+    "TROUPE_ADDRESS",
+    "TROUPE_TOKEN_FILE",
+)
 
 
 def environment(now: Mapping[str, str], variables: Mapping[str, str]) -> dict[str, str]:
     """That of a process which is to use a cluster, or to be of it, found by `variables`: nothing in it says where another one is.
 
-        >>> environment({"RAY_ADDRESS": "a:1", "HOME": "/h"}, {"RAY_AUTH_MODE": "token"})
-        {'HOME': '/h', 'RAY_AUTH_MODE': 'token'}
+    >>> environment({"RAY_ADDRESS": "a:1", "HOME": "/h"}, {"RAY_AUTH_MODE": "token"})
+    {'HOME': '/h', 'RAY_AUTH_MODE': 'token'}
     """
     return {**{name: value for name, value in now.items() if name not in _OF_OTHERS}, **variables}
 
@@ -96,8 +131,8 @@ def environment(now: Mapping[str, str], variables: Mapping[str, str]) -> dict[st
 def whole_cpus(cpus: float) -> int:
     """Ray counts whole CPUs; with none of them it would run no task.
 
-        >>> whole_cpus(2.5), whole_cpus(0)
-        (2, 1)
+    >>> whole_cpus(2.5), whole_cpus(0)
+    (2, 1)
     """
     return max(1, int(cpus))
 
@@ -105,8 +140,8 @@ def whole_cpus(cpus: float) -> int:
 def too_old(version: str) -> bool:
     """Whether a version of Ray is older than OLDEST.
 
-        >>> too_old("2.9.3"), too_old("2.60.0"), too_old("3.0.0.dev0")
-        (True, False, False)
+    >>> too_old("2.9.3"), too_old("2.60.0"), too_old("3.0.0.dev0")
+    (True, False, False)
     """
     numbers = [int(part) if part.isdigit() else 0 for part in version.split(".")[:2]]
     return tuple(numbers) < OLDEST
@@ -115,10 +150,10 @@ def too_old(version: str) -> bool:
 def process_name(words: Sequence[str]) -> str:
     """Of one of the processes that `ray start` leaves behind, by its words.
 
-        >>> process_name(["/ray/core/src/ray/gcs/gcs_server", "--log_dir=/tmp/x"])
-        'gcs_server'
-        >>> process_name(["python", "-u", "/ray/_private/log_monitor.py", "--logs-dir=/tmp/x"])
-        'log_monitor'
+    >>> process_name(["/ray/core/src/ray/gcs/gcs_server", "--log_dir=/tmp/x"])
+    'gcs_server'
+    >>> process_name(["python", "-u", "/ray/_private/log_monitor.py", "--logs-dir=/tmp/x"])
+    'log_monitor'
     """
     for word in words:
         name = word.rpartition("/")[2]
@@ -138,22 +173,22 @@ def ends_the_cluster(name: str, code: int) -> bool:
 def of_a_node(api: str) -> str:
     """The process that each node has.
 
-        >>> of_a_node(RAY)
-        'raylet'
+    >>> of_a_node(RAY)
+    'raylet'
     """
     return _PROCESSES[api][1]
 
 
 def missing(names: Sequence[str], *, api: str, head: bool) -> list[str]:
     """Processes that a node has to have, and has not."""
-    return [name for name in _PROCESSES[api][0 if head else 1:] if name not in names]
+    return [name for name in _PROCESSES[api][0 if head else 1 :] if name not in names]
 
 
 def exit_text(code: int) -> str:
     """How a process ended, for people; `code` negative for a signal.
 
-        >>> exit_text(-9), exit_text(1)
-        ('was killed by SIGKILL', 'exited with code 1')
+    >>> exit_text(-9), exit_text(1)
+    ('was killed by SIGKILL', 'exited with code 1')
     """
     if code >= 0:
         return f"exited with code {code}"
@@ -170,8 +205,8 @@ _TELLING = ("W", "E", "F", "C")
 def telling(log: str) -> str:
     """Of the end of a log of Ray's the warnings and errors, with the lines that go on from them: the rest counts what goes well.
 
-        >>> telling("[2026-01-01 10:00:00,1 I 7 7] (raylet) fine\\n[2026-01-01 10:00:00,2 E 7 7] (raylet) bad\\n  why")
-        '[2026-01-01 10:00:00,2 E 7 7] (raylet) bad\\n  why'
+    >>> telling("[2026-01-01 10:00:00,1 I 7 7] (raylet) fine\\n[2026-01-01 10:00:00,2 E 7 7] (raylet) bad\\n  why")
+    '[2026-01-01 10:00:00,2 E 7 7] (raylet) bad\\n  why'
     """
     kept, tells = [], False
     for line in log.splitlines():
@@ -187,5 +222,7 @@ def differing(versions: Mapping[str, str]) -> str:
     """What to say of nodes (name: version) that have not the same Ray; "" where they have."""
     if len(set(versions.values())) < 2:
         return ""
-    return "the nodes of the launch have different versions, which Ray does not connect: " + ", ".join(
-        f"{node} has {version}" for node, version in versions.items())
+    return (
+        "the nodes of the launch have different versions, which Ray does not connect: "
+        + ", ".join(f"{node} has {version}" for node, version in versions.items())
+    )

@@ -3,6 +3,7 @@
 The head may be up long after this node: it is dialled until `--wait` seconds have passed. A session that
 ends is dialled again for `--lost-after` seconds; then nobody knows how the run ended (exit 75).
 """
+
 from __future__ import annotations
 
 import random
@@ -46,7 +47,9 @@ def follow(options: RunOptions, derived: secret.Derived) -> int:
 
 
 class _Follower:
-    def __init__(self, options: RunOptions, derived: secret.Derived, programs: node.Programs) -> None:
+    def __init__(
+        self, options: RunOptions, derived: secret.Derived, programs: node.Programs
+    ) -> None:
         self._options = options
         self._derived = derived
         self._programs = programs
@@ -65,8 +68,10 @@ class _Follower:
         """Everything, in order."""
         found = self._dial(self._options.wait_s)
         if found is None:
-            say(f"nobody leads at {self._where}: no answer within {self._options.wait_s:g} s ({self._last_error})\n"
-                f"  node 0 was to lead ({self._options.place.source}); how the run ended is unknown")
+            say(
+                f"nobody leads at {self._where}: no answer within {self._options.wait_s:g} s ({self._last_error})\n"
+                f"  node 0 was to lead ({self._options.place.source}); how the run ended is unknown"
+            )
             return node.EXIT_UNKNOWN
         try:
             while True:
@@ -105,8 +110,9 @@ class _Follower:
     def _open(self) -> tuple[_session.Session, dict]:
         from troupe._bridge import native
 
-        control = native.ControlClient.connect(resolve(self._options.place.host), self._port,
-                                               token=self._derived.client_token)
+        control = native.ControlClient.connect(
+            resolve(self._options.place.host), self._port, token=self._derived.client_token
+        )
         session = _session.Session.over_client(control, namespace="")
         try:
             for launch in session.request("ListLaunches", {})[1]["launches"]:
@@ -129,7 +135,9 @@ class _Follower:
             self._claimed = True
         if self._programs.worker is None:
             self._name = self._join()
-        node.note_joined(session, info["launch"], self._rank or 0, {**claim(self._options), "name": self._name})
+        node.note_joined(
+            session, info["launch"], self._rank or 0, {**claim(self._options), "name": self._name}
+        )
         say(f"{self._name} joined {self._where} as node {self._rank} of {info['ranks']}")
 
     def _claim(self, session: _session.Session, info: dict) -> None:
@@ -141,12 +149,28 @@ class _Follower:
             if other is None or _is_mine(other, claim(self._options)):
                 self._rank = rank
                 return
-            held.append(f"  node {rank} is {other['name']} (host {other['host']}, pid {other['pid']})")
+            held.append(
+                f"  node {rank} is {other['name']} (host {other['host']}, pid {other['pid']})"
+            )
         if self._rank is None:
-            raise NotWanted("\n".join([f"all {count} nodes of the run at {self._where} are there already; this one, "
-                                       f"{self._options.node_name}, is one too many and leaves", *held]))
-        raise NotWanted("\n".join([f"two nodes say they are node {self._rank} ({self._options.place.source}); this one, "
-                                   f"{self._options.node_name}, came second and leaves", *held]))
+            raise NotWanted(
+                "\n".join(
+                    [
+                        f"all {count} nodes of the run at {self._where} are there already; this one, "
+                        f"{self._options.node_name}, is one too many and leaves",
+                        *held,
+                    ]
+                )
+            )
+        raise NotWanted(
+            "\n".join(
+                [
+                    f"two nodes say they are node {self._rank} ({self._options.place.source}); this one, "
+                    f"{self._options.node_name}, came second and leaves",
+                    *held,
+                ]
+            )
+        )
 
     def _join(self) -> str:
         """Starts the worker; the name the head gave it."""
@@ -154,7 +178,9 @@ class _Follower:
         if self._options.listen:
             args.append(f"--listen={self._options.listen}")
         with secret.TokenFile(self._derived.worker_token) as token:
-            worker = self._programs.start_worker(f"{resolve(self._options.place.host)}:{self._port}", args, token.path)
+            worker = self._programs.start_worker(
+                f"{resolve(self._options.place.host)}:{self._port}", args, token.path
+            )
         return str(worker.ready.get("name", self._options.node_name))
 
     # ---- until the marker ----
@@ -173,16 +199,22 @@ class _Follower:
                 return node.EXIT_UNKNOWN
             session, info = found
 
-    def _dial_again(self, session: _session.Session, launch: str) -> tuple[_session.Session, dict] | None:
+    def _dial_again(
+        self, session: _session.Session, launch: str
+    ) -> tuple[_session.Session, dict] | None:
         """A session and the record of the same run after one was lost; None, said, when the head is not back in time."""
         session.close()
         say(f"lost the head at {self._where}; dialling it for {self._options.lost_after_s:g} s")
         found = self._dial(self._options.lost_after_s)
         if found is None:
-            say(f"the head at {self._where} could not be reached for {self._options.lost_after_s:g} s "
-                f"({self._last_error}): how the run ended is unknown")
+            say(
+                f"the head at {self._where} could not be reached for {self._options.lost_after_s:g} s "
+                f"({self._last_error}): how the run ended is unknown"
+            )
         elif found[1]["launch"] != launch:
-            raise WrongCluster(f"another run is led at {self._where} now: how this one ended is unknown")
+            raise WrongCluster(
+                f"another run is led at {self._where} now: how this one ended is unknown"
+            )
         return found
 
     def _await_end(self, session: _session.Session, launch: str) -> dict | None:
@@ -203,7 +235,9 @@ class _Follower:
 
     def _note_worker(self, session: _session.Session, launch: str) -> None:
         if node.terminal(session, launch) is None and not session.closed:
-            say(f"this node's worker ended; the run goes on without it\n{self._programs.last_words('worker')}")
+            say(
+                f"this node's worker ended; the run goes on without it\n{self._programs.last_words('worker')}"
+            )
 
 
 def _is_mine(holder: dict, mine: dict) -> bool:

@@ -4,6 +4,7 @@ Run as a program of its own, `python -I -S keeper.py LIFELINE COMMAND...`, impor
 is the parent of whatever the command leaves without one; it ends all of it when the command has ended, and
 also when the lifeline, a pipe whose other end is the leader's, does. It ends as the command did.
 """
+
 from __future__ import annotations
 
 import os

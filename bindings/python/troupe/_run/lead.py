@@ -1,8 +1,9 @@
 """The node that leads a run: head, its own worker, the command, and the marker that ends the run everywhere.
 
-    head up, worker joined --> record submitted, driver's lease taken --> N nodes there --> command runs
-    --> its end is the marker --> the other nodes' programs have seen it and left --> worker and head end
+head up, worker joined --> record submitted, driver's lease taken --> N nodes there --> command runs
+--> its end is the marker --> the other nodes' programs have seen it and left --> worker and head end
 """
+
 from __future__ import annotations
 
 import ipaddress
@@ -22,7 +23,7 @@ from troupe._process import os_calls
 from troupe._run import node, secret
 from troupe._run.node import RunOptions, Stopped, say
 
-LINGER_S = 10.0        # for the other nodes to learn how it ended
+LINGER_S = 10.0  # for the other nodes to learn how it ended
 NAMED_MAX = 16
 
 
@@ -40,7 +41,9 @@ def lead(options: RunOptions, derived: secret.Derived | None) -> int:
 
 
 class _Leader:
-    def __init__(self, options: RunOptions, derived: secret.Derived | None, programs: node.Programs) -> None:
+    def __init__(
+        self, options: RunOptions, derived: secret.Derived | None, programs: node.Programs
+    ) -> None:
         self._options = options
         self._derived = derived
         self._programs = programs
@@ -65,7 +68,9 @@ class _Leader:
             self._linger()
             return code
         except exceptions.ConnectionError as error:
-            say(f"the head ended; how the run ended is unknown: {error}\n{self._programs.last_words('head')}")
+            say(
+                f"the head ended; how the run ended is unknown: {error}\n{self._programs.last_words('head')}"
+            )
             return node.EXIT_UNKNOWN
         finally:
             session.close()
@@ -74,10 +79,17 @@ class _Leader:
 
     def _start(self) -> None:
         alone = self._place.nodes == 1
-        listen = "127.0.0.1" if alone and not self._options.listen else self._options.listen or own_address(self._place.host)
+        listen = (
+            "127.0.0.1"
+            if alone and not self._options.listen
+            else self._options.listen or own_address(self._place.host)
+        )
         args = [f"--listen={listen}", f"--port={self._port()}", *self._options.head_args]
         if self._derived is not None:
-            args += [f"--run_secret_file={os.path.abspath(self._options.secret_file)}", f"--run={self._place.run}"]
+            args += [
+                f"--run_secret_file={os.path.abspath(self._options.secret_file)}",
+                f"--run={self._place.run}",
+            ]
         try:
             head = self._programs.start_head(args)
         except exceptions.TroupeError as error:
@@ -101,12 +113,18 @@ class _Leader:
         if "Cannot assign" in text or "not an address" in text:
             return exceptions.ConnectionError(
                 f"this is node 0 ({self._place.source}), but {self._place.host} is no address of this host: {text}\n"
-                "  give the address of this host on every node: troupe run --address HOST:PORT ...")
+                "  give the address of this host on every node: troupe run --address HOST:PORT ..."
+            )
         return error
 
     def _submit(self) -> None:
-        spec = {"name": shlex.join(self._options.command)[:200], "mode": "command", "ranks": self._place.nodes,
-                "attempts_max": 1, "detached": True}  # its head ends with this process: then nobody can tell
+        spec = {
+            "name": shlex.join(self._options.command)[:200],
+            "mode": "command",
+            "ranks": self._place.nodes,
+            "attempts_max": 1,
+            "detached": True,
+        }  # its head ends with this process: then nobody can tell
         accepted = self._session.request("SubmitLaunch", {"spec": spec, "request": new_id()})[1]
         self._launch = accepted["launch"]
         lease = {"launch": self._launch, "epoch": 1, "nonce": new_id()}
@@ -117,23 +135,32 @@ class _Leader:
 
     def _await_nodes(self) -> str:
         """Waits until all nodes are there; when they are not in time, who is missing."""
+
         def settled(info: dict) -> bool:
             return info["state"] in ("running", "terminal")
 
         if self._place.nodes > 1:
-            say(f"{self._options.node_name} leads at {self._address}; waiting for {self._place.nodes - 1} more "
-                f"node{'s' * (self._place.nodes > 2)}")
+            say(
+                f"{self._options.node_name} leads at {self._address}; waiting for {self._place.nodes - 1} more "
+                f"node{'s' * (self._place.nodes > 2)}"
+            )
         try:
             self._session.board.wait("launch", self._launch, settled, self._options.wait_s)
         except TimeoutError:
             return self._missing()
-        say(f"{self._options.node_name} leads at {self._address} · {self._place.nodes} of {self._place.nodes} nodes in "
-            f"{time.monotonic() - self._started:.1f} s · running {shlex.join(self._options.command)}")
+        say(
+            f"{self._options.node_name} leads at {self._address} · {self._place.nodes} of {self._place.nodes} nodes in "
+            f"{time.monotonic() - self._started:.1f} s · running {shlex.join(self._options.command)}"
+        )
         return ""
 
     def _missing(self) -> str:
         lines = []
-        alive = {each["name"] for each in self._session.request("GetStatus", {})[1]["nodes"] if each["state"] == "alive"}
+        alive = {
+            each["name"]
+            for each in self._session.request("GetStatus", {})[1]["nodes"]
+            if each["state"] == "alive"
+        }
         missing = 0
         for rank in range(1, self._place.nodes):
             claimed = node.claim_of(self._session, self._launch, rank)
@@ -142,13 +169,21 @@ class _Leader:
             missing += 1
             if missing > NAMED_MAX:
                 continue
-            lines.append(f"  {self._place.name_of(rank)}: " + (
-                "never came" if claimed is None else f"{claimed['name']} (pid {claimed['pid']}) asked to join "
-                    + ("and is gone" if claimed.get("joined") else "and has not joined")))
+            lines.append(
+                f"  {self._place.name_of(rank)}: "
+                + (
+                    "never came"
+                    if claimed is None
+                    else f"{claimed['name']} (pid {claimed['pid']}) asked to join "
+                    + ("and is gone" if claimed.get("joined") else "and has not joined")
+                )
+            )
         if missing > NAMED_MAX:
             lines.append(f"  and {missing - NAMED_MAX} more")
-        head = (f"{missing} of {self._place.nodes} nodes did not come within {self._options.wait_s:g} s, counted from "
-                "the start of the head")
+        head = (
+            f"{missing} of {self._place.nodes} nodes did not come within {self._options.wait_s:g} s, counted from "
+            "the start of the head"
+        )
         return "\n".join([head, *lines])
 
     def _give_up(self, text: str) -> int:
@@ -161,7 +196,9 @@ class _Leader:
         if shutil.which(command[0]) is None:
             there = os.path.exists(command[0]) and not os.access(command[0], os.X_OK)
             why = "it is not executable" if there else "there is no such program"
-            return self._complete("failed", 126 if there else 127, f"{command[0]} cannot be run: {why}")
+            return self._complete(
+                "failed", 126 if there else 127, f"{command[0]} cannot be run: {why}"
+            )
         os_calls.adopt_orphans()
         process = self._programs.start_command(command, self._environment())
         watch = node.Watch(self._session, self._launch)
@@ -187,7 +224,9 @@ class _Leader:
                 self._end(process, signal.SIGTERM)
                 raise exceptions.ConnectionError("its process is gone")
             if "worker" in ended:
-                say(f"this node's worker ended; the run goes on without its resources\n{self._programs.last_words('worker')}")
+                say(
+                    f"this node's worker ended; the run goes on without its resources\n{self._programs.last_words('worker')}"
+                )
             info = node.terminal(self._session, self._launch)
             if info is not None:  # somebody cancelled it
                 self._end(process, signal.SIGTERM)
@@ -197,18 +236,27 @@ class _Leader:
     def _environment(self) -> dict[str, str]:
         head = self._programs.head
         address = f"unix:{head.ready['socket']}" if head is not None else ""
-        return {**executables.environment(), "TROUPE_ADDRESS": address, "RAY_ADDRESS": address,
-                "TROUPE_RUN_NODES": str(self._place.nodes), "TROUPE_RUN_LAUNCH": self._launch}
+        return {
+            **executables.environment(),
+            "TROUPE_ADDRESS": address,
+            "RAY_ADDRESS": address,
+            "TROUPE_RUN_NODES": str(self._place.nodes),
+            "TROUPE_RUN_LAUNCH": self._launch,
+        }
 
     def _end(self, process: subprocess.Popen, number: int) -> None:
         """Ends the command and what it left behind, except head and worker."""
-        keep = {each.pid for each in (self._programs.head, self._programs.worker) if each is not None}
+        keep = {
+            each.pid for each in (self._programs.head, self._programs.worker) if each is not None
+        }
         if process.poll() is None:
             # Ctrl-C on a terminal has reached the command by itself; its keeper passes SIGTERM on.
             if number != signal.SIGINT or not os.isatty(0):
                 process.send_signal(signal.SIGTERM)
             if not executables.wait([process], self._options.grace_s):
-                say(f"the command did not end within {self._options.grace_s:g} s of {signal.Signals(number).name}: killed")
+                say(
+                    f"the command did not end within {self._options.grace_s:g} s of {signal.Signals(number).name}: killed"
+                )
                 process.kill()
                 process.wait()
         os_calls.kill_children(keep)
@@ -217,15 +265,24 @@ class _Leader:
         if status == 0:
             return self._complete("succeeded", 0, "")
         if status > 0:
-            return self._complete("failed", status, f"{self._options.command[0]} exited with {status}")
+            return self._complete(
+                "failed", status, f"{self._options.command[0]} exited with {status}"
+            )
         name = signal.Signals(-status).name
-        return self._complete("failed", 128 - status, f"{self._options.command[0]} was killed by {name}")
+        return self._complete(
+            "failed", 128 - status, f"{self._options.command[0]} was killed by {name}"
+        )
 
     # ---- end ----
 
     def _complete(self, outcome: str, code: int, cause: str) -> int:
-        fields: dict[str, Any] = {"launch": self._launch, "epoch": 1, "request": new_id(), "outcome": outcome,
-                                  "exit_code": code}
+        fields: dict[str, Any] = {
+            "launch": self._launch,
+            "epoch": 1,
+            "request": new_id(),
+            "outcome": outcome,
+            "exit_code": code,
+        }
         if cause:
             fields["failure"] = {"cause": cause, "exit_code": code, "host": self._options.node_name}
         marker = self._session.request("Complete", fields)[1]["marker"]
@@ -233,30 +290,44 @@ class _Leader:
         return marker["exit_code"]
 
     def _cancelled(self, reason: str) -> int:
-        info = self._session.request("CancelLaunch", {"launch": self._launch, "hard": True, "reason": reason})[1]["info"]
+        info = self._session.request(
+            "CancelLaunch", {"launch": self._launch, "hard": True, "reason": reason}
+        )[1]["info"]
         node.say_marker(info)
         return info["exit_code"]
 
     def _linger(self) -> None:
         """The head stays until the other nodes' programs have seen the marker and left."""
         try:
-            self._session.board.wait("launch", self._launch,
-                                     lambda info: info["state"] == "terminal" and info["watchers"] <= 1, LINGER_S)
+            self._session.board.wait(
+                "launch",
+                self._launch,
+                lambda info: info["state"] == "terminal" and info["watchers"] <= 1,
+                LINGER_S,
+            )
         except TimeoutError:
             say(f"not every node has confirmed the marker within {LINGER_S:g} s")
 
 
 def claim(options: RunOptions) -> dict:
     """What a node writes down when it takes its rank."""
-    return {"name": options.node_name, "host": socket.gethostname(), "pid": os.getpid(), "since": time.time()}
+    return {
+        "name": options.node_name,
+        "host": socket.gethostname(),
+        "pid": os.getpid(),
+        "since": time.time(),
+    }
 
 
 # ---- addresses ----
 
+
 def resolve(host: str) -> str:
     """The numeric address of a name; raises OSError. One that is not loopback is preferred."""
     found = [entry[4][0] for entry in socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)]
-    return str(next((each for each in found if not ipaddress.ip_address(each).is_loopback), found[0]))
+    return str(
+        next((each for each in found if not ipaddress.ip_address(each).is_loopback), found[0])
+    )
 
 
 def own_address(host: str) -> str:
@@ -264,7 +335,9 @@ def own_address(host: str) -> str:
     try:
         address = resolve(host)
     except OSError as error:
-        raise exceptions.ConnectionError(f"the address of node 0, {host}, cannot be resolved: {error}") from None
+        raise exceptions.ConnectionError(
+            f"the address of node 0, {host}, cannot be resolved: {error}"
+        ) from None
     # Debian's own name of a host is 127.0.1.1 to itself; others resolve it to what they can reach.
     named = host not in ("localhost", address)
     return "0.0.0.0" if ipaddress.ip_address(address).is_loopback and named else address

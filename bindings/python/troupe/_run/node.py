@@ -1,4 +1,5 @@
 """What leader and followers of a run both do: programs that end with this process, signals, exit codes."""
+
 from __future__ import annotations
 
 import os
@@ -54,6 +55,7 @@ _SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 
 def raise_on_signals() -> None:
     """From now on a signal that asks to stop raises Stopped; what is cleaned up then is not interrupted."""
+
     def stop(number: int, _: object) -> NoReturn:
         ignore_signals()
         raise Stopped(number)
@@ -77,8 +79,10 @@ def say(text: str) -> None:
 def say_marker(info: dict) -> None:
     """How the run ended, as its marker has it."""
     cause = f" · {info['cause']}" if info["cause"] else ""
-    say(f"marker: {info['outcome']}, exit {info['exit_code']}, epoch {info['epoch']}, "
-        f"{info['duration_ms'] / 1000:.1f} s{cause}")
+    say(
+        f"marker: {info['outcome']}, exit {info['exit_code']}, epoch {info['epoch']}, "
+        f"{info['duration_ms'] / 1000:.1f} s{cause}"
+    )
 
 
 class Programs:
@@ -94,21 +98,35 @@ class Programs:
     def start_head(self, args: list[str]) -> executables.Started:
         """A head whose state lasts as long as the run."""
         self.head = executables.start(
-            "troupe-head", [f"--state_dir={self.folder}/state", "--embedded=true", *args],
-            log=self.folder / "head.log", lifeline=self._lifeline.read_end)
+            "troupe-head",
+            [f"--state_dir={self.folder}/state", "--embedded=true", *args],
+            log=self.folder / "head.log",
+            lifeline=self._lifeline.read_end,
+        )
         return self.head
 
-    def start_worker(self, head: str, args: list[str], token_file: str | None = None) -> executables.Started:
+    def start_worker(
+        self, head: str, args: list[str], token_file: str | None = None
+    ) -> executables.Started:
         """This node's worker, joined to the head at `host:port` or `unix:/path`."""
-        self.worker = node_start.start(head, self.folder / "node", args, log=self.folder / "worker.log",
-                                        token_file=token_file, lifeline=self._lifeline.read_end)
+        self.worker = node_start.start(
+            head,
+            self.folder / "node",
+            args,
+            log=self.folder / "worker.log",
+            token_file=token_file,
+            lifeline=self._lifeline.read_end,
+        )
         return self.worker
 
     def start_command(self, command: list[str], environment: dict[str, str]) -> subprocess.Popen:
         """The command under its keeper, which ends as it does and leaves nothing of it behind."""
         keeper = str(Path(__file__).with_name("keeper.py"))
-        return subprocess.Popen([sys.executable, "-I", "-S", keeper, str(self._lifeline.read_end), *command], env=environment,
-                                pass_fds=[self._lifeline.read_end])
+        return subprocess.Popen(
+            [sys.executable, "-I", "-S", keeper, str(self._lifeline.read_end), *command],
+            env=environment,
+            pass_fds=[self._lifeline.read_end],
+        )
 
     def last_words(self, name: str) -> str:
         """The end of a program's log."""
@@ -195,7 +213,9 @@ def terminal(session: _session.Session, launch: str) -> dict | None:
     return entry[0] if entry is not None and entry[0]["state"] == "terminal" else None
 
 
-def claim_rank(session: _session.Session, launch: str, rank: int, holder: Callable[[], Any]) -> dict | None:
+def claim_rank(
+    session: _session.Session, launch: str, rank: int, holder: Callable[[], Any]
+) -> dict | None:
     """Takes a rank of the run for this node; who has it, when somebody else does."""
     import json
 
@@ -213,8 +233,11 @@ def note_joined(session: _session.Session, launch: str, rank: int, holder: dict)
     """Writes down that a rank's node has joined, and under which name."""
     import json
 
-    session.request("KvPut", {"scope": f"run/{launch}", "key": f"node/{rank}", "overwrite": True},
-                    json.dumps({**holder, "joined": True}).encode())
+    session.request(
+        "KvPut",
+        {"scope": f"run/{launch}", "key": f"node/{rank}", "overwrite": True},
+        json.dumps({**holder, "joined": True}).encode(),
+    )
 
 
 def claim_of(session: _session.Session, launch: str, rank: int) -> dict | None:

@@ -3,6 +3,7 @@
 Each launcher is one function below; the first that finds itself answers. What is given by option goes
 before all of them.
 """
+
 from __future__ import annotations
 
 import itertools
@@ -23,15 +24,17 @@ class Place:
 
     rank: int | None
     nodes: int
-    host: str = ""               # where the head is; empty: this node alone
-    port: int = 0                # 0: the one derived from the secret
-    run: str = ""                # the launcher's name of the run: two runs are two clusters
-    source: str = "--address"    # what said so, for people
+    host: str = ""  # where the head is; empty: this node alone
+    port: int = 0  # 0: the one derived from the secret
+    run: str = ""  # the launcher's name of the run: two runs are two clusters
+    source: str = "--address"  # what said so, for people
     names: tuple[str, ...] = field(default=())  # of all nodes by rank, where known
 
     def own_name(self, host: str) -> str:
         """What this node is called: as its launcher calls it, else as the host does."""
-        known = self.names[self.rank] if self.rank is not None and self.rank < len(self.names) else host
+        known = (
+            self.names[self.rank] if self.rank is not None and self.rank < len(self.names) else host
+        )
         return re.sub("[^A-Za-z0-9._-]", "-", known).lstrip("._-")[:63] or "node"
 
     def name_of(self, rank: int) -> str:
@@ -49,12 +52,18 @@ class _Found:
     host: str
     run: str
     local_rank: int = 0
-    one_per_node: str = ""       # how this launcher starts one task per node
+    one_per_node: str = ""  # how this launcher starts one task per node
     names: tuple[str, ...] = ()
 
 
-def read(env: Mapping[str, str], *, nodes: int | None = None, address: str | None = None,
-         node_rank: int | None = None, run: str | None = None) -> Place:
+def read(
+    env: Mapping[str, str],
+    *,
+    nodes: int | None = None,
+    address: str | None = None,
+    node_rank: int | None = None,
+    run: str | None = None,
+) -> Place:
     """This node's place. Options (None: not given) win over the environment.
 
     Raises PlaceError when neither says where the head is, when a second task runs on a node, or when
@@ -69,7 +78,11 @@ def read(env: Mapping[str, str], *, nodes: int | None = None, address: str | Non
     host, port = _split(address) if address else (found.host if found else "", 0)
     name = run or env.get("TROUPE_RUN_ID") or (found.run if found else "")
     if node_rank is not None:
-        _check_rank(node_rank, count, "--node-rank" if found is None or found.rank != node_rank else found.source)
+        _check_rank(
+            node_rank,
+            count,
+            "--node-rank" if found is None or found.rank != node_rank else found.source,
+        )
         rank: int | None = node_rank
     elif found is not None:
         _check_launcher(found, count)
@@ -78,37 +91,58 @@ def read(env: Mapping[str, str], *, nodes: int | None = None, address: str | Non
         rank = 0 if count == 1 else None
     if count > 1 and not host:
         raise PlaceError(_no_address(found))
-    source = found.source if found is not None and node_rank is None else "--node-rank" if node_rank is not None \
+    source = (
+        found.source
+        if found is not None and node_rank is None
+        else "--node-rank"
+        if node_rank is not None
         else "--address"
+    )
     return Place(rank, count, host, port, name, source, found.names if found is not None else ())
 
 
 def _check_rank(rank: int, count: int, source: str) -> None:
     if not 0 <= rank < count:
-        raise PlaceError(f"node rank {rank} ({source}) is not one of 0 to {count - 1}: --nodes is {count}")
+        raise PlaceError(
+            f"node rank {rank} ({source}) is not one of 0 to {count - 1}: --nodes is {count}"
+        )
 
 
 def _check_launcher(found: _Found, count: int) -> None:
     if found.local_rank > 0:
-        raise PlaceError(f"this is task {found.local_rank} of its node ({found.source}): troupe run is started once "
-                         f"per node\n  {found.one_per_node}")
+        raise PlaceError(
+            f"this is task {found.local_rank} of its node ({found.source}): troupe run is started once "
+            f"per node\n  {found.one_per_node}"
+        )
     if found.size is not None and found.size < count:
-        raise PlaceError(f"--nodes is {count}, but {found.source} started {found.size}: the others would never come")
+        raise PlaceError(
+            f"--nodes is {count}, but {found.source} started {found.size}: the others would never come"
+        )
     if found.rank >= count:
-        raise PlaceError(f"this is node {found.rank} of the {found.size if found.size is not None else 'nodes'} that "
-                         f"{found.source} started, and --nodes is {count}: it is one too many and leaves")
+        raise PlaceError(
+            f"this is node {found.rank} of the {found.size if found.size is not None else 'nodes'} that "
+            f"{found.source} started, and --nodes is {count}: it is one too many and leaves"
+        )
 
 
 def _no_address(found: _Found | None) -> str:
-    looked = {"torchrun": "MASTER_ADDR", "Open MPI": "MASTER_ADDR, AZ_BATCH_MASTER_NODE, SLURM_JOB_NODELIST",
-              "Slurm": "SLURM_STEP_NODELIST, SLURM_JOB_NODELIST", "LeaderWorkerSet": "LWS_LEADER_ADDRESS"}
+    looked = {
+        "torchrun": "MASTER_ADDR",
+        "Open MPI": "MASTER_ADDR, AZ_BATCH_MASTER_NODE, SLURM_JOB_NODELIST",
+        "Slurm": "SLURM_STEP_NODELIST, SLURM_JOB_NODELIST",
+        "LeaderWorkerSet": "LWS_LEADER_ADDRESS",
+    }
     if found is not None:
         where = looked.get(found.source, "MASTER_ADDR")
-        return (f"{found.source} does not say where node 0 is ({where}: not set)\n"
-                "  give it: troupe run --address HOST:PORT ...")
-    return ("where is node 0? No launcher was found in the environment (looked for GROUP_RANK of torchrun, "
-            "OMPI_COMM_WORLD_RANK of Open MPI, SLURM_PROCID of Slurm, LWS_WORKER_INDEX of LeaderWorkerSet, NODE_RANK with "
-            "MASTER_ADDR)\n  give its address on every node: troupe run --address HOST:PORT ...")
+        return (
+            f"{found.source} does not say where node 0 is ({where}: not set)\n"
+            "  give it: troupe run --address HOST:PORT ..."
+        )
+    return (
+        "where is node 0? No launcher was found in the environment (looked for GROUP_RANK of torchrun, "
+        "OMPI_COMM_WORLD_RANK of Open MPI, SLURM_PROCID of Slurm, LWS_WORKER_INDEX of LeaderWorkerSet, NODE_RANK with "
+        "MASTER_ADDR)\n  give its address on every node: troupe run --address HOST:PORT ..."
+    )
 
 
 def _number(env: Mapping[str, str], name: str) -> int:
@@ -129,7 +163,9 @@ def _first(env: Mapping[str, str], *names: str) -> str:
     return next((env[name] for name in names if env.get(name)), "")
 
 
-_ADDRESS = re.compile(r"\[([^\]]+)\](?::([0-9]{1,9}))?|([^:\s]+)(?::([0-9]{1,9}))?|([0-9a-fA-F:]*:[0-9a-fA-F:]*:[0-9a-fA-F:.]*)")
+_ADDRESS = re.compile(
+    r"\[([^\]]+)\](?::([0-9]{1,9}))?|([^:\s]+)(?::([0-9]{1,9}))?|([0-9a-fA-F:]*:[0-9a-fA-F:]*:[0-9a-fA-F:.]*)"
+)
 
 
 def _split(address: str) -> tuple[str, int]:
@@ -146,13 +182,22 @@ def _split(address: str) -> tuple[str, int]:
 
 # ---- launchers ----
 
+
 def _torchrun(env: Mapping[str, str]) -> _Found | None:
     if not env.get("GROUP_RANK") or not env.get("GROUP_WORLD_SIZE"):
         return None
     run = env.get("TORCHELASTIC_RUN_ID", "")
-    return _Found("torchrun", _number(env, "GROUP_RANK"), _number(env, "GROUP_WORLD_SIZE"), env.get("MASTER_ADDR", ""),
-                  "" if run in ("", "none") else f"torchrun {run} {env.get('TORCHELASTIC_RESTART_COUNT', '0')}",
-                  _optional(env, "LOCAL_RANK") or 0, "start it with: torchrun --nproc-per-node 1 --no-python troupe run ...")
+    return _Found(
+        "torchrun",
+        _number(env, "GROUP_RANK"),
+        _number(env, "GROUP_WORLD_SIZE"),
+        env.get("MASTER_ADDR", ""),
+        ""
+        if run in ("", "none")
+        else f"torchrun {run} {env.get('TORCHELASTIC_RESTART_COUNT', '0')}",
+        _optional(env, "LOCAL_RANK") or 0,
+        "start it with: torchrun --nproc-per-node 1 --no-python troupe run ...",
+    )
 
 
 def _open_mpi(env: Mapping[str, str]) -> _Found | None:
@@ -163,9 +208,15 @@ def _open_mpi(env: Mapping[str, str]) -> _Found | None:
     listed = expand(_first(env, "SLURM_STEP_NODELIST", "SLURM_JOB_NODELIST"))
     host = _split(said)[0] if said else listed[0] if listed else ""
     run = _first(env, "PMIX_NAMESPACE", "OMPI_MCA_ess_base_jobid")
-    return _Found("Open MPI", _number(env, "OMPI_COMM_WORLD_RANK"), _optional(env, "OMPI_COMM_WORLD_SIZE"), host,
-                  f"mpi {run}" if run else "", _optional(env, "OMPI_COMM_WORLD_LOCAL_RANK") or 0,
-                  "start it with: mpirun --map-by ppr:1:node troupe run ...")
+    return _Found(
+        "Open MPI",
+        _number(env, "OMPI_COMM_WORLD_RANK"),
+        _optional(env, "OMPI_COMM_WORLD_SIZE"),
+        host,
+        f"mpi {run}" if run else "",
+        _optional(env, "OMPI_COMM_WORLD_LOCAL_RANK") or 0,
+        "start it with: mpirun --map-by ppr:1:node troupe run ...",
+    )
 
 
 def _slurm(env: Mapping[str, str]) -> _Found | None:
@@ -174,35 +225,66 @@ def _slurm(env: Mapping[str, str]) -> _Found | None:
         return None
     names = expand(_first(env, "SLURM_STEP_NODELIST", "SLURM_JOB_NODELIST", "SLURM_NODELIST"))
     rank = _optional(env, "SLURM_NODEID")
-    run = ".".join(part for part in (_first(env, "SLURM_JOB_ID", "SLURM_JOBID"), _first(env, "SLURM_STEP_ID", "SLURM_STEPID"),
-                                     env.get("SLURM_RESTART_COUNT", "")) if part)
-    return _Found("Slurm", _number(env, "SLURM_PROCID") if rank is None else rank,
-                  _optional(env, "SLURM_STEP_NUM_NODES", "SLURM_NNODES", "SLURM_JOB_NUM_NODES"), names[0] if names else "",
-                  f"slurm {run}" if run else "", _optional(env, "SLURM_LOCALID") or 0,
-                  "start it with: srun --ntasks-per-node=1 troupe run ...", names)
+    run = ".".join(
+        part
+        for part in (
+            _first(env, "SLURM_JOB_ID", "SLURM_JOBID"),
+            _first(env, "SLURM_STEP_ID", "SLURM_STEPID"),
+            env.get("SLURM_RESTART_COUNT", ""),
+        )
+        if part
+    )
+    return _Found(
+        "Slurm",
+        _number(env, "SLURM_PROCID") if rank is None else rank,
+        _optional(env, "SLURM_STEP_NUM_NODES", "SLURM_NNODES", "SLURM_JOB_NUM_NODES"),
+        names[0] if names else "",
+        f"slurm {run}" if run else "",
+        _optional(env, "SLURM_LOCALID") or 0,
+        "start it with: srun --ntasks-per-node=1 troupe run ...",
+        names,
+    )
 
 
 def _leader_worker_set(env: Mapping[str, str]) -> _Found | None:
     if not env.get("LWS_WORKER_INDEX"):
         return None
     leader = env.get("LWS_LEADER_ADDRESS", "")
-    return _Found("LeaderWorkerSet", _number(env, "LWS_WORKER_INDEX"), _optional(env, "LWS_GROUP_SIZE"), leader,
-                  f"lws {leader}" if leader else "")
+    return _Found(
+        "LeaderWorkerSet",
+        _number(env, "LWS_WORKER_INDEX"),
+        _optional(env, "LWS_GROUP_SIZE"),
+        leader,
+        f"lws {leader}" if leader else "",
+    )
 
 
 def _plain(env: Mapping[str, str]) -> _Found | None:
     if not env.get("NODE_RANK") or not env.get("MASTER_ADDR"):
         return None
-    return _Found("NODE_RANK and MASTER_ADDR", _number(env, "NODE_RANK"), _optional(env, "NNODES"), env["MASTER_ADDR"], "",
-                  _optional(env, "LOCAL_RANK") or 0, "start it once per node")
+    return _Found(
+        "NODE_RANK and MASTER_ADDR",
+        _number(env, "NODE_RANK"),
+        _optional(env, "NNODES"),
+        env["MASTER_ADDR"],
+        "",
+        _optional(env, "LOCAL_RANK") or 0,
+        "start it once per node",
+    )
 
 
 # The innermost launcher first: torchrun and mpirun are started by Slurm, not the other way round.
 _READERS: tuple[Callable[[Mapping[str, str]], _Found | None], ...] = (
-    _torchrun, _open_mpi, _slurm, _leader_worker_set, _plain)
+    _torchrun,
+    _open_mpi,
+    _slurm,
+    _leader_worker_set,
+    _plain,
+)
 
 
 # ---- Slurm's lists of hosts ----
+
 
 def expand(text: str) -> tuple[str, ...]:
     """The hosts of `rack[1-2]n[01-03,7],head`, in order; () for an empty text.
@@ -214,7 +296,10 @@ def expand(text: str) -> tuple[str, ...]:
         pieces = re.split(r"\[([^\]]*)\]", part)
         if "[" in "".join(pieces[::2]) or "]" in "".join(pieces[::2]):
             raise PlaceError(f"the list of hosts {text!r} has a bracket that does not close")
-        choices = [[piece] if index % 2 == 0 else _numbers(piece, text) for index, piece in enumerate(pieces)]
+        choices = [
+            [piece] if index % 2 == 0 else _numbers(piece, text)
+            for index, piece in enumerate(pieces)
+        ]
         for combination in itertools.product(*choices):
             hosts.append("".join(combination))
             if len(hosts) > NODES_MAX:

@@ -4,6 +4,7 @@ From it and the run's name every node derives the key hash of the cluster's auth
 join tokens, and a port. Nothing of it is in argv, in the environment or in a log; tokens are handed to
 programs in descriptors of memory.
 """
+
 from __future__ import annotations
 
 import os
@@ -33,7 +34,9 @@ def make(path: str) -> None:
     try:
         descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     except FileExistsError:
-        raise SecretError(f"{path} exists; it is not overwritten: nodes that have it could not join any more") from None
+        raise SecretError(
+            f"{path} exists; it is not overwritten: nodes that have it could not join any more"
+        ) from None
     with os.fdopen(descriptor, "wb") as file:
         file.write(os.urandom(BYTES))
         file.flush()
@@ -52,12 +55,16 @@ def _read(path: str) -> bytes:
     try:
         info = os.stat(path)
         if stat.S_ISREG(info.st_mode) and info.st_mode & 0o077:
-            raise SecretError(f"{path} holds a secret, but others than its owner can read it\n  chmod 600 {path}")
+            raise SecretError(
+                f"{path} holds a secret, but others than its owner can read it\n  chmod 600 {path}"
+            )
         data = Path(path).read_bytes()
     except FileNotFoundError:
         raise SecretError(f"the secret file {path} does not exist\n  {remedy}") from None
     except OSError as error:
-        raise SecretError(f"the secret file {path} cannot be read: {error.strerror}\n  {remedy}") from None
+        raise SecretError(
+            f"the secret file {path} cannot be read: {error.strerror}\n  {remedy}"
+        ) from None
     if len(data) != BYTES:
         raise SecretError(f"{path} has {len(data)} bytes; a run's secret has {BYTES}\n  {remedy}")
     return data

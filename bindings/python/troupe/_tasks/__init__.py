@@ -1,4 +1,5 @@
 """Tasks: remote functions, and the processes that are leased for them."""
+
 from typing import Any
 
 

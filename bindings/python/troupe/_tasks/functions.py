@@ -1,4 +1,5 @@
 """Remote functions: tasks on processes that this process leases, for a while, and uses again and again."""
+
 from __future__ import annotations
 
 import hashlib
@@ -45,11 +46,17 @@ class RemoteFunction(Remote, RemoteCall[P, R]):
 
     def __call__(self, /, *args: object, **kwargs: object) -> Never:
         name = self._full_name
-        raise TypeError(f"Remote functions cannot be called directly. Instead of running '{name}()', try '{name}.remote()'.")
+        raise TypeError(
+            f"Remote functions cannot be called directly. Instead of running '{name}()', try '{name}.remote()'."
+        )
 
     @property
     def _full_name(self) -> str:
-        return f"{self._function.__module__}.{self.__name__}" if hasattr(self._function, "__module__") else self.__name__
+        return (
+            f"{self._function.__module__}.{self.__name__}"
+            if hasattr(self._function, "__module__")
+            else self.__name__
+        )
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _pickled.remote_function, (self._function, self._options)
@@ -58,18 +65,31 @@ class RemoteFunction(Remote, RemoteCall[P, R]):
         return f"<remote function {self.__name__}>"
 
     @overload
-    def options(self, *, num_returns: Literal["dynamic"], **options: Unpack[TaskOptions]) -> RemoteFunction[P, ObjectRef[DynamicObjectRefGenerator[Any]]]: ...
+    def options(
+        self, *, num_returns: Literal["dynamic"], **options: Unpack[TaskOptions]
+    ) -> RemoteFunction[P, ObjectRef[DynamicObjectRefGenerator[Any]]]: ...
     @overload
-    def options(self, *, num_returns: Literal["streaming"], **options: Unpack[TaskOptions]) -> RemoteFunction[P, ObjectRefGenerator[Any]]: ...
+    def options(
+        self, *, num_returns: Literal["streaming"], **options: Unpack[TaskOptions]
+    ) -> RemoteFunction[P, ObjectRefGenerator[Any]]: ...
     @overload
-    def options(self, *, num_returns: int, **options: Unpack[TaskOptions]) -> RemoteFunction[P, list[ObjectRef[Any]]]: ...
+    def options(
+        self, *, num_returns: int, **options: Unpack[TaskOptions]
+    ) -> RemoteFunction[P, list[ObjectRef[Any]]]: ...
     @overload
-    def options(self, *, num_returns: None = None, **options: Unpack[TaskOptions]) -> RemoteFunction[P, R]: ...
+    def options(
+        self, *, num_returns: None = None, **options: Unpack[TaskOptions]
+    ) -> RemoteFunction[P, R]: ...
     def options(self, **options: Any) -> RemoteFunction[P, Any]:
         """The same function with other options."""
         return RemoteFunction(self._function, selectors.changed(self._options, options))
 
-    def _remote(self, args: Sequence[Any] | None = None, kwargs: Mapping[str, Any] | None = None, **options: Unpack[TaskOptions]) -> R:
+    def _remote(
+        self,
+        args: Sequence[Any] | None = None,
+        kwargs: Mapping[str, Any] | None = None,
+        **options: Unpack[TaskOptions],
+    ) -> R:
         """Ray's other way to write `options(...).remote(*args, **kwargs)`."""
         function = self.options(**options) if options else self
         return function.remote(*(args or ()), **(kwargs or {}))
@@ -100,7 +120,9 @@ class RemoteFunction(Remote, RemoteCall[P, R]):
         session = _session.current()
         if self._checked.returns.num_returns == "streaming":
             from troupe._actors import streams  # what such a call gives
-        with Leases.of(session).pool(_task_options.placing(_actor_options.captured(self._options))) as pool:
+        with Leases.of(session).pool(
+            _task_options.placing(_actor_options.captured(self._options))
+        ) as pool:
             started = self._bind(session, pool)
         note_bound(self)
         if self._checked.returns.gathered:
@@ -116,10 +138,20 @@ class RemoteFunction(Remote, RemoteCall[P, R]):
             refs = native.TakenRefs()
             limit = _words.current.function_bytes_max(capture.LIMIT_BYTES)
             try:
-                self._payload = refs.take(lambda: capture.dumps(self._function, (), {}, self._checked.name,
-                                                                 what=f"the function {self.__name__}", limit=limit))
+                self._payload = refs.take(
+                    lambda: capture.dumps(
+                        self._function,
+                        (),
+                        {},
+                        self._checked.name,
+                        what=f"the function {self.__name__}",
+                        limit=limit,
+                    )
+                )
             except exceptions.TooLargeError as error:
-                raise _words.current.of_oversized("remote function", self._full_name, error) from None
+                raise _words.current.of_oversized(
+                    "remote function", self._full_name, error
+                ) from None
             self._refs = refs if len(refs) else None
         key = hashlib.sha256(self._payload).hexdigest()[:32]
         definition = self._payload
@@ -129,7 +161,16 @@ class RemoteFunction(Remote, RemoteCall[P, R]):
         checked = self._checked
         classes = checked.retry_exceptions if isinstance(checked.retry_exceptions, tuple) else ()
         pool.retried.append(classes)
-        return native.TaskFunction(pool.native, checked.target(key), checked.name or self.__name__, key, definition,
-                                   checked.max_retries, checked.retried, checked.max_calls, len(pool.retried) - 1,
-                                   self._refs,
-                                   parameters.check_of(self.__name__, parameters.of_function(self._function)))
+        return native.TaskFunction(
+            pool.native,
+            checked.target(key),
+            checked.name or self.__name__,
+            key,
+            definition,
+            checked.max_retries,
+            checked.retried,
+            checked.max_calls,
+            len(pool.retried) - 1,
+            self._refs,
+            parameters.check_of(self.__name__, parameters.of_function(self._function)),
+        )

@@ -1,4 +1,5 @@
 """A process that runs tasks: functions by the key their callers know them by."""
+
 from __future__ import annotations
 
 import functools
@@ -27,7 +28,9 @@ class TaskHost:
 
     def __init__(self, cpus: float, lender: str = "") -> None:
         TaskHost.current = self
-        self.lending = waits.Lending(cpus, lender)  # of what it holds, or what `lender` holds and its caller lends it
+        self.lending = waits.Lending(
+            cpus, lender
+        )  # of what it holds, or what `lender` holds and its caller lends it
         self._functions: dict[str, Callable[..., Any]] = {}
         self.names: dict[str, str] = {}
         _waiting.around_wait = functools.partial(waits.waiting, self.lending)
@@ -94,10 +97,15 @@ def _loaded(payload: bytes) -> tuple[Callable[..., Any], str]:
         function, _, _, name = user_main.loads(payload)
     except ImportError as error:
         text = failures.explain_import(error, "the function")
-        return _raiser(exceptions.with_type_of(exceptions.RuntimeEnvSetupError, error, text)), "task"
+        return _raiser(
+            exceptions.with_type_of(exceptions.RuntimeEnvSetupError, error, text)
+        ), "task"
     except exceptions.ObjectLostError as error:
-        return _raiser(exceptions.ObjectLostError(
-            f"the function holds Refs, and one of them cannot be had in this process: {error}")), "task"
+        return _raiser(
+            exceptions.ObjectLostError(
+                f"the function holds Refs, and one of them cannot be had in this process: {error}"
+            )
+        ), "task"
     except BaseException as error:
         return _raiser(error), "task"
     return function, name
@@ -117,5 +125,10 @@ def _fetched(reference: bytes) -> bytes:
     from troupe._cluster import blobs
 
     blob = json.loads(reference)
-    return blobs.get(session.current(), blob["holder"], bytes.fromhex(blob["sha256"]), blob["size_bytes"],
-                      what="the function")
+    return blobs.get(
+        session.current(),
+        blob["holder"],
+        bytes.fromhex(blob["sha256"]),
+        blob["size_bytes"],
+        what="the function",
+    )

@@ -4,6 +4,7 @@ The signal that tells them can go by unnoticed: it comes while the process has t
 moment before its thread blocks, where CPython notices a signal only with the next one. So it is sent again, later and
 later, until the call is over. A task that has heard of its cancellation is not interrupted by it again (TaskHost).
 """
+
 from __future__ import annotations
 
 import dataclasses

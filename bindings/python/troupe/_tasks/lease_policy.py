@@ -13,6 +13,7 @@
   behind them.
 * One that takes no more tasks (its function's max_calls, a lost connection) goes once nothing is with it.
 """
+
 from __future__ import annotations
 
 import dataclasses
@@ -45,11 +46,11 @@ class View:
     waiting: int
     work: float  # seconds that one process would take for what waits
     lanes: Sequence[Lane]
-    asked: int            # processes that have not come, with those that start
-    others_wait: bool     # tasks of another kind of this process wait
+    asked: int  # processes that have not come, with those that start
+    others_wait: bool  # tasks of another kind of this process wait
     strangers_wait: bool = False  # others of the cluster do
-    may_borrow: int = 0   # processes that have room in what the task here, which waits, holds
-    starting: int = 0     # of `asked`: those that have room, and start there
+    may_borrow: int = 0  # processes that have room in what the task here, which waits, holds
+    starting: int = 0  # of `asked`: those that have room, and start there
 
 
 @dataclasses.dataclass(frozen=True)
@@ -67,14 +68,33 @@ class Orders:
 
 def decide(view: View) -> Orders:
     """See the module's text."""
-    kept = max((lane for lane in view.lanes if lane.open), key=lambda lane: (lane.tasks, -lane.since), default=None)
-    idle_most = {lane.lane: COMES_S if lane.wanted and lane is not kept else IDLE_S for lane in view.lanes}
-    give_back = tuple(lane.lane for lane in view.lanes if lane.tasks == 0 and (
-        not lane.open or (view.waiting == 0 and (view.others_wait or lane.since >= idle_most[lane.lane]))))
+    kept = max(
+        (lane for lane in view.lanes if lane.open),
+        key=lambda lane: (lane.tasks, -lane.since),
+        default=None,
+    )
+    idle_most = {
+        lane.lane: COMES_S if lane.wanted and lane is not kept else IDLE_S for lane in view.lanes
+    }
+    give_back = tuple(
+        lane.lane
+        for lane in view.lanes
+        if lane.tasks == 0
+        and (
+            not lane.open
+            or (view.waiting == 0 and (view.others_wait or lane.since >= idle_most[lane.lane]))
+        )
+    )
     unplaced = view.asked > view.starting
     if view.waiting == 0:
         left = [lane for lane in view.lanes if lane.lane not in give_back]
-        return Orders(0, unplaced, give_back, _next_look(left, idle_most), when_idle=any(lane.wanted for lane in left))
+        return Orders(
+            0,
+            unplaced,
+            give_back,
+            _next_look(left, idle_most),
+            when_idle=any(lane.wanted for lane in left),
+        )
     borrow = min(view.waiting, view.may_borrow)
     if borrow:
         return Orders(0, False, give_back, COMES_S, borrow)
@@ -82,8 +102,14 @@ def decide(view: View) -> Orders:
     wanted = min(view.waiting, max(math.ceil(view.work / COMES_S) - moving, 0 if moving else 1))
     ask = max(0, min(wanted, ASKED_MAX) - view.asked)
     full = view.asked + ask >= ASKED_MAX
-    oldest = max((lane for lane in view.lanes if lane.open), key=lambda lane: lane.held, default=None)
-    end = oldest.lane if oldest is not None and view.strangers_wait and oldest.held >= TURN_S else None
+    oldest = max(
+        (lane for lane in view.lanes if lane.open), key=lambda lane: lane.held, default=None
+    )
+    end = (
+        oldest.lane
+        if oldest is not None and view.strangers_wait and oldest.held >= TURN_S
+        else None
+    )
     if end is not None:
         return Orders(0, unplaced, give_back, LOOK_S, end=end)
     return Orders(ask, False, give_back, LOOK_S if full else COMES_S, when_idle=True)
@@ -92,5 +118,9 @@ def decide(view: View) -> Orders:
 def _next_look(left: Sequence[Lane], idle_most: Mapping[int, float]) -> float | None:
     if not left:
         return None
-    idle = [max(idle_most[lane.lane] - lane.since, 0.001) for lane in left if lane.open and lane.tasks == 0]
+    idle = [
+        max(idle_most[lane.lane] - lane.since, 0.001)
+        for lane in left
+        if lane.open and lane.tasks == 0
+    ]
     return min(idle, default=LOOK_S)

@@ -3,6 +3,7 @@
 `_tasks.lease_policy` decides. A process for tasks is an actor of the class TaskHost, whose only caller is this process;
 calls take the native pool (`TaskPool`), which sends them on without this module.
 """
+
 from __future__ import annotations
 
 import contextlib
@@ -69,7 +70,16 @@ class Leases:
         wrong ones."""
         spec = _actor_options.spec_of(options, self._session, TASKS_CLASS, "", {})
         runtime_env.check(options.get("runtime_env"))
-        key = json.dumps([spec, options.get("runtime_env"), options.get("infeasible"), _actor_options.running_of(options)], sort_keys=True, default=str)
+        key = json.dumps(
+            [
+                spec,
+                options.get("runtime_env"),
+                options.get("infeasible"),
+                _actor_options.running_of(options),
+            ],
+            sort_keys=True,
+            default=str,
+        )
         with self._lock:
             pool = self._pools.get(key)
             if pool is None:
@@ -104,7 +114,11 @@ class Leases:
         host = TaskHost.current
         if not self._waits or host is None or not pool.cpus:
             return 0
-        lent = sum(lease.borrows for each in self.pools() for lease in (*each.asked.values(), *each.here.values()))
+        lent = sum(
+            lease.borrows
+            for each in self.pools()
+            for lease in (*each.asked.values(), *each.here.values())
+        )
         return int((host.lending.cpus - host.lending.lent - lent) / pool.cpus + 1e-6)
 
     def interrupt(self, ref: Any, lane: int) -> None:
@@ -124,8 +138,9 @@ class Leases:
         node = lease.address["node"]
         if node not in self._interrupters:
             there = NodeAffinitySchedulingStrategy(node, soft=False)
-            self._interrupters[node] = classes.create(_task_host.Interrupter, (), {},
-                                                      {"num_cpus": 0, "scheduling_strategy": there})
+            self._interrupters[node] = classes.create(
+                _task_host.Interrupter, (), {}, {"num_cpus": 0, "scheduling_strategy": there}
+            )
         self._interrupters[node].interrupt.remote(lease.address["pid"])
 
     def end_lane(self, lane: int, error: exceptions.TroupeError) -> None:
@@ -159,7 +174,9 @@ class Leases:
         self._closed = True
         self.wake()
         unbind()
-        error = exceptions.ConnectionError("the session to the cluster has ended, and this task with it")
+        error = exceptions.ConnectionError(
+            "the session to the cluster has ended, and this task with it"
+        )
         for pool in self.pools():
             pool.fail_waiting(error)
             for lease in list(pool.here.values()):
@@ -175,28 +192,48 @@ class Leases:
 
     def _run(self) -> None:
         while not self._closed:
-            due = min((each for each in (self._reminders.due(), *(pool.due for pool in self.pools())) if each is not None),
-                      default=None)
+            due = min(
+                (
+                    each
+                    for each in (self._reminders.due(), *(pool.due for pool in self.pools()))
+                    if each is not None
+                ),
+                default=None,
+            )
             self._signal.wait(None if due is None else max(due - time.monotonic(), 0))
             self._signal.clear()
             _callbacks.run("what watches processes for tasks", self._take_news)
             with self._lock:
                 again = self._reminders.take(time.monotonic())
             for lane in again:
-                _callbacks.run("what has a task look whether it is cancelled", self._interrupt, lane)
+                _callbacks.run(
+                    "what has a task look whether it is cancelled", self._interrupt, lane
+                )
             for pool in self.pools():
                 try:
                     self._judge(pool)
                     self._look(pool)
-                except exceptions.ConnectionError as error:  # the session's end: close() says so to all
+                except (
+                    exceptions.ConnectionError
+                ) as error:  # the session's end: close() says so to all
                     pool.fail_waiting(error)
                 except BaseException as error:  # ours: nobody waits for ever because of it
                     _callbacks.report("what gets processes for tasks", error)
-                    pool.fail_waiting(exceptions.SystemError_(f"the runtime could not get processes for tasks: {error}"))
+                    pool.fail_waiting(
+                        exceptions.SystemError_(
+                            f"the runtime could not get processes for tasks: {error}"
+                        )
+                    )
             self._drop_unused()
-            _callbacks.run("what tells of tasks", self.told.answer)  # last: processes for tasks do not wait for it
+            _callbacks.run(
+                "what tells of tasks", self.told.answer
+            )  # last: processes for tasks do not wait for it
             if TaskHost.current is not None:
-                _callbacks.run("what says how much of its CPUs a task lends", self._look_at_lent, TaskHost.current)
+                _callbacks.run(
+                    "what says how much of its CPUs a task lends",
+                    self._look_at_lent,
+                    TaskHost.current,
+                )
 
     def _look_at_lent(self, host: TaskHost) -> None:
         """What tasks of its own use of this process's CPUs, or will when their processes come."""
@@ -204,14 +241,20 @@ class Leases:
         for pool in self.pools():
             used += sum(lease.borrows for lease in pool.asked.values())
             if any(lease.borrows for lease in pool.here.values()):
-                used += sum(pool.here[lane].borrows for lane, tasks, *_ in pool.native.look()[2] if tasks and lane in pool.here)
+                used += sum(
+                    pool.here[lane].borrows
+                    for lane, tasks, *_ in pool.native.look()[2]
+                    if tasks and lane in pool.here
+                )
         host.lending.look(used)
 
     def _take_news(self) -> None:
         while self._news:
             lease, info, attachment = self._news.popleft()
             if not lease.over:
-                _callbacks.run("what hears of a process for tasks", self._take, lease, info, attachment)
+                _callbacks.run(
+                    "what hears of a process for tasks", self._take, lease, info, attachment
+                )
 
     def _take(self, lease: Lease, info: dict, attachment: bytes) -> None:
         if info["state"] == "alive" and not lease.lane:
@@ -226,7 +269,9 @@ class Leases:
         pool = lease.pool
         pool.asked.pop(lease.actor, None)
         pool.starts_lost = 0
-        lease.channel = native.CallChannel(None, description=f"task process {lease.actor[:8]}", tasks=pool.native)
+        lease.channel = native.CallChannel(
+            None, description=f"task process {lease.actor[:8]}", tasks=pool.native
+        )
         _calls.aim(lease.channel, info["address"], self._session.control)
         lease.address, lease.came = info["address"], time.monotonic()
         with self._lock:  # who cancels a task that goes there at once finds it
@@ -241,7 +286,9 @@ class Leases:
         lease.over = True
         self._session.board.forget("actor", lease.actor)
         died = death_of(info, attachment, "the process of the task")
-        error = exceptions.with_type_of(exceptions.WorkerCrashedError, getattr(died, "cause", None), str(died))
+        error = exceptions.with_type_of(
+            exceptions.WorkerCrashedError, getattr(died, "cause", None), str(died)
+        )
         if lease.lane:
             _calls.fail(lease.channel, error)
             if pool.native.close(lease.lane):
@@ -270,14 +317,23 @@ class Leases:
         others_wait = any(each is not pool and each.asked for each in self.pools())
         now = time.monotonic()
         view = lease_policy.View(
-            waiting, work, [pool.lane(lane, now) for lane in lanes],
-            sum(not lease.borrows for lease in pool.asked.values()), others_wait,
-            strangers_wait=waiting > 0 and self._strangers_wait(pool, now), may_borrow=self._may_borrow(pool),
-            starting=sum(lease.starting and not lease.borrows for lease in pool.asked.values()))
+            waiting,
+            work,
+            [pool.lane(lane, now) for lane in lanes],
+            sum(not lease.borrows for lease in pool.asked.values()),
+            others_wait,
+            strangers_wait=waiting > 0 and self._strangers_wait(pool, now),
+            may_borrow=self._may_borrow(pool),
+            starting=sum(lease.starting and not lease.borrows for lease in pool.asked.values()),
+        )
         orders = lease_policy.decide(view)
         idle = {lane: now - since for lane, _, _, since in lanes}
         over = {lane for lane, _, takes_more, _ in lanes if not takes_more}
-        needed = [lane for lane in orders.give_back if not self._give_back(pool, lane, idle[lane], over=lane in over)]
+        needed = [
+            lane
+            for lane in orders.give_back
+            if not self._give_back(pool, lane, idle[lane], over=lane in over)
+        ]
         if orders.end is not None:
             pool.native.stop(orders.end)
         if orders.withdraw:
@@ -294,7 +350,9 @@ class Leases:
         pool.native.wake_above(0 if waiting == 0 else -1)
         if orders.when_idle:
             gone = {*orders.give_back} - {*needed}
-            pool.native.wake_above_idle(sum(each.open and not each.tasks and each.lane not in gone for each in view.lanes))
+            pool.native.wake_above_idle(
+                sum(each.open and not each.tasks and each.lane not in gone for each in view.lanes)
+            )
 
     def _note_blocking(self, pool: Pool, kept: int) -> None:
         """Says once why tasks with other options wait, when processes that nobody can do without hold the room."""
@@ -304,12 +362,19 @@ class Leases:
             pool.blocks_since = time.monotonic()
         elif time.monotonic() - pool.blocks_since > BLOCKING_S and not pool.blocking_said:
             pool.blocking_said = True
-            needs = resources.describe({"CPU": pool.cpus}) if pool.cpus else ", ".join(sorted(pool.needs))
-            print(f"troupe: tasks have waited {BLOCKING_S:g} s for room that {kept} idle process"
-                  f"{'es' if kept > 1 else ''} for tasks with other options ({needs} each) keep"
-                  f"{'' if kept > 1 else 's'}: refs are held to objects that were made there (troupe.put, or tasks started "
-                  "by tasks)\n  drop those refs, return the values themselves, or give the tasks the same options",
-                  file=sys.stderr, flush=True)
+            needs = (
+                resources.describe({"CPU": pool.cpus})
+                if pool.cpus
+                else ", ".join(sorted(pool.needs))
+            )
+            print(
+                f"troupe: tasks have waited {BLOCKING_S:g} s for room that {kept} idle process"
+                f"{'es' if kept > 1 else ''} for tasks with other options ({needs} each) keep"
+                f"{'' if kept > 1 else 's'}: refs are held to objects that were made there (troupe.put, or tasks started "
+                "by tasks)\n  drop those refs, return the values themselves, or give the tasks the same options",
+                file=sys.stderr,
+                flush=True,
+            )
 
     def _strangers_wait(self, pool: Pool, now: float) -> bool:
         """Whether actors that are not ours wait for what our processes hold. Asked of the head every TURN_S, and only
@@ -322,13 +387,21 @@ class Leases:
         self._strangers_asked = now
         ours = {actor for each in self.pools() for actor in each.asked}
         infos = self._session.request("ListActors", {})[1]["actors"]
-        return any(info["state"] == "pending" and info["actor"] not in ours
-                   and pool.needs & {each["name"] for each in info["resources"]} for info in infos)
+        return any(
+            info["state"] == "pending"
+            and info["actor"] not in ours
+            and pool.needs & {each["name"] for each in info["resources"]}
+            for info in infos
+        )
 
     def _give_back(self, pool: Pool, lane: int, idle_since: float, *, over: bool) -> bool:
         """False: its process is needed still. `over`: it gets no more tasks."""
         lease = pool.here.get(lane)
-        if lease is not None and not lease.over and not self._lets_go(pool, lease, idle_since, over=over):
+        if (
+            lease is not None
+            and not lease.over
+            and not self._lets_go(pool, lease, idle_since, over=over)
+        ):
             return False
         if not pool.native.close(lane):
             return True  # a task came first: it goes once that is over
@@ -342,7 +415,10 @@ class Leases:
         """Whether nobody holds an object of its process, which would go with it. It is asked, and the answer counts
         if it has run nothing since. One that is over and stays lends what it holds: tasks that it has started may need that."""
         if lease.lent is None or lease.lent_asked < idle_since:
-            lease.lent, lease.lent_asked = pool.native.ask(lease.lane, LENT_AND_OVER if over else LENT), time.monotonic()
+            lease.lent, lease.lent_asked = (
+                pool.native.ask(lease.lane, LENT_AND_OVER if over else LENT),
+                time.monotonic(),
+            )
             if lease.lent is None:
                 return True
             _calls.when_done(lease.lent, self.wake)
@@ -371,9 +447,14 @@ class Leases:
         """Asks for one more process. False: there will be none."""
         lease = Lease(pool, new_id())
         lease.borrows = pool.cpus if borrows else 0.0
-        environment = _environment.build(pool.options.get("runtime_env"), session=self._session,
-                                         preimport=pool.options.get("preimport") or ())
-        spec = _actor_options.spec_of(pool.options, self._session, TASKS_CLASS, lease.actor, environment)
+        environment = _environment.build(
+            pool.options.get("runtime_env"),
+            session=self._session,
+            preimport=pool.options.get("preimport") or (),
+        )
+        spec = _actor_options.spec_of(
+            pool.options, self._session, TASKS_CLASS, lease.actor, environment
+        )
         spec["leased"] = True
         if borrows:
             _on_our_cpu(spec)
@@ -381,15 +462,24 @@ class Leases:
         board = self._session.board
         board.subscribe("actor", lease.actor, lambda info, data: self._tell(lease, info, data))
         try:
-            _, update, data = infeasible.request(self._session, "CreateActor", {"spec": spec}, spec, self._host_payload(pool, borrows),
-                                                  asked=pool.options.get("infeasible"), what="" if pool.told else "a task")
+            _, update, data = infeasible.request(
+                self._session,
+                "CreateActor",
+                {"spec": spec},
+                spec,
+                self._host_payload(pool, borrows),
+                asked=pool.options.get("infeasible"),
+                what="" if pool.told else "a task",
+            )
             pool.told = pool.told or bool(spec.get("infeasible_waits"))
         except exceptions.TroupeError as error:
             self._end(lease)
             if isinstance(error, exceptions.PlacementError):
                 error = exceptions.TaskUnschedulableError(str(error))
             elif isinstance(error, exceptions.NotFoundError) and spec.get("group"):
-                error = exceptions.TaskPlacementGroupRemoved(f"the task cannot run any more: {error}")
+                error = exceptions.TaskPlacementGroupRemoved(
+                    f"the task cannot run any more: {error}"
+                )
             pool.fail_waiting(error)
             return False
         board.post_reply("actor", lease.actor, update["info"], data)
@@ -405,15 +495,23 @@ class Leases:
             from troupe._code import capture
 
             given = (pool.cpus, _lender()) if borrows else (pool.cpus,)
-            pool.payloads[borrows] = capture.dumps(TaskHost, given, {}, Traits(), _actor_options.running_of(pool.options),
-                                                    what="the runtime's class for tasks")
+            pool.payloads[borrows] = capture.dumps(
+                TaskHost,
+                given,
+                {},
+                Traits(),
+                _actor_options.running_of(pool.options),
+                what="the runtime's class for tasks",
+            )
         return pool.payloads[borrows]
 
 
 def _lender() -> str:
     """Who holds the CPUs that this process lends to processes for its tasks."""
     host, context = TaskHost.current, ActorContext.current
-    return (host.lending.lender if host is not None else "") or (context.actor if context is not None else "")
+    return (host.lending.lender if host is not None else "") or (
+        context.actor if context is not None else ""
+    )
 
 
 def _on_our_cpu(spec: dict[str, Any]) -> None:

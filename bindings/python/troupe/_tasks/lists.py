@@ -4,6 +4,7 @@ Nobody but who started a task knows of it, and only its latest tasks that are ov
 passes the question on to all processes that have tasks, and their answers back (`head/core/task_lists.h`). View: the cluster,
 as each process saw it when it answered; a process that does not answer in time is left out, and that is said.
 """
+
 from __future__ import annotations
 
 import contextlib
@@ -56,7 +57,9 @@ class Answers:
             return list(self._tasks), count - self._count
 
 
-def of_cluster(session: _session.Session, *, limit: int, ended: bool, timeout: float, whole: bool) -> list[dict[str, Any]]:
+def of_cluster(
+    session: _session.Session, *, limit: int, ended: bool, timeout: float, whole: bool
+) -> list[dict[str, Any]]:
     """The tasks of this process, then those of all others, `limit` of each at most.
 
     Blocks. Raises GetTimeoutError where a process has not answered after `timeout` seconds and the list is to be `whole`.
@@ -66,14 +69,18 @@ def of_cluster(session: _session.Session, *, limit: int, ended: bool, timeout: f
     asks[ask] = answers
     deadline = time.monotonic() + timeout
     try:
-        fields = session.request("ListTasks", {"ask": ask, "limit": min(limit, MOST), "ended": ended}, timeout=timeout)[1]
+        fields = session.request(
+            "ListTasks", {"ask": ask, "limit": min(limit, MOST), "ended": ended}, timeout=timeout
+        )[1]
         own = of_process(session, limit=limit, ended=ended)
         others, missing = answers.wait(fields["owners"], max(deadline - time.monotonic(), 0))
     finally:
         del asks[ask]
     if missing and whole:
-        raise exceptions.GetTimeoutError(f"{missing} of {fields['owners']} other processes that have tasks did not say which within {timeout:g} s: "
-                                         "they are stopped, cut off, or keep the GIL\n  raise_on_missing_output=False gives those of the rest")
+        raise exceptions.GetTimeoutError(
+            f"{missing} of {fields['owners']} other processes that have tasks did not say which within {timeout:g} s: "
+            "they are stopped, cut off, or keep the GIL\n  raise_on_missing_output=False gives those of the rest"
+        )
     return [*own, *others]
 
 
@@ -85,7 +92,9 @@ def of_process(session: _session.Session, *, limit: int, ended: bool) -> list[di
     tasks = [_listed(each) for each in leases.tasks(limit)]
     if ended:
         open_s = time.monotonic() - leases.told.began
-        tasks += [_ended(leases, *each) for each in native.ended_tasks(limit) if each[ENDED_AGO] < open_s]
+        tasks += [
+            _ended(leases, *each) for each in native.ended_tasks(limit) if each[ENDED_AGO] < open_s
+        ]
     for each in tasks:
         each.update(job_id=session.job, owner_pid=os.getpid())
     return tasks
@@ -129,7 +138,9 @@ class Told:
             if question is not None:
                 tasks = of_process(self._session, limit=question["limit"], ended=question["ended"])
                 ask, told = {"ask": question["ask"]}, zlib.compress(json.dumps(tasks).encode(), 1)
-            with contextlib.suppress(exceptions.TroupeError):  # who asked hears that this process did not answer
+            with contextlib.suppress(
+                exceptions.TroupeError
+            ):  # who asked hears that this process did not answer
                 self._session.request("TasksTold", ask, told)
 
     def note(self, lease: Any) -> None:
@@ -145,14 +156,31 @@ class Told:
 
 def _listed(task: Any) -> dict[str, Any]:
     address = task.lease.address if task.lease is not None else {}
-    return {"task_id": task.ref.hex(), "name": task.name, "state": task.stage, "node_id": address.get("node", ""),
-            "pid": address.get("pid", 0), "worker_id": task.lease.actor if task.lease is not None else "",
-            "num_cpus": task.options.get("num_cpus", 0), "num_gpus": task.options.get("num_gpus") or 0,
-            "resources": dict(task.options.get("resources") or {})}
+    return {
+        "task_id": task.ref.hex(),
+        "name": task.name,
+        "state": task.stage,
+        "node_id": address.get("node", ""),
+        "pid": address.get("pid", 0),
+        "worker_id": task.lease.actor if task.lease is not None else "",
+        "num_cpus": task.options.get("num_cpus", 0),
+        "num_gpus": task.options.get("num_gpus") or 0,
+        "resources": dict(task.options.get("resources") or {}),
+    }
 
 
-def _ended(leases: Any, task: str, name: str, lane: int, ago_s: float, took_s: float, failed: bool) -> dict[str, Any]:
+def _ended(
+    leases: Any, task: str, name: str, lane: int, ago_s: float, took_s: float, failed: bool
+) -> dict[str, Any]:
     where = leases.told.where(lane)
     end_s = time.time() - ago_s
-    return {"task_id": task, "name": name, "state": ENDED[failed], "node_id": where.get("node", ""), "pid": where.get("pid", 0),
-            "worker_id": where.get("actor", ""), "start_s": end_s - took_s, "end_s": end_s}
+    return {
+        "task_id": task,
+        "name": name,
+        "state": ENDED[failed],
+        "node_id": where.get("node", ""),
+        "pid": where.get("pid", 0),
+        "worker_id": where.get("actor", ""),
+        "start_s": end_s - took_s,
+        "end_s": end_s,
+    }

@@ -1,4 +1,5 @@
 """Options of remote functions: checked by name and type. Pure."""
+
 from __future__ import annotations
 
 import dataclasses
@@ -12,10 +13,29 @@ from troupe._actors.method_options import STREAMING, MethodOptions
 from troupe._cluster import infeasible, resources, selectors
 
 RETRIES = 3
-_PLACING = {"num_cpus", "num_gpus", "memory", "resources", "runtime_env", "scheduling_strategy", "accelerator_type",
-            "label_selector", "fallback_strategy", "priority", "infeasible", "preimport"}
-_KNOWN = {*_PLACING, "name", "num_returns", "max_retries", "retry_exceptions", "max_calls",
-          "_generator_backpressure_num_objects"}
+_PLACING = {
+    "num_cpus",
+    "num_gpus",
+    "memory",
+    "resources",
+    "runtime_env",
+    "scheduling_strategy",
+    "accelerator_type",
+    "label_selector",
+    "fallback_strategy",
+    "priority",
+    "infeasible",
+    "preimport",
+}
+_KNOWN = {
+    *_PLACING,
+    "name",
+    "num_returns",
+    "max_retries",
+    "retry_exceptions",
+    "max_calls",
+    "_generator_backpressure_num_objects",
+}
 _IGNORED = {"enable_task_events"}  # Ray's, without a meaning here
 
 
@@ -36,8 +56,11 @@ class TaskOptions:
     @property
     def retried(self) -> int:
         """Exceptions that are a reason to run it again: 0 none, 1 all, 2 some."""
-        return 2 if isinstance(self.retry_exceptions, tuple) and self.retry_exceptions else int(
-            self.retry_exceptions is True)
+        return (
+            2
+            if isinstance(self.retry_exceptions, tuple) and self.retry_exceptions
+            else int(self.retry_exceptions is True)
+        )
 
 
 def check(function: Callable[..., Any], options: Mapping[str, Any]) -> TaskOptions:
@@ -46,11 +69,15 @@ def check(function: Callable[..., Any], options: Mapping[str, Any]) -> TaskOptio
         if name == "tensor_transport":
             _check_transport(options[name])
         elif name not in _KNOWN | _IGNORED:
-            raise ValueError(f"{name!r} is no option of a task; there are: {', '.join(sorted(_KNOWN))}")
+            raise ValueError(
+                f"{name!r} is no option of a task; there are: {', '.join(sorted(_KNOWN))}"
+            )
     options = selectors.of_node(options)
     if inspect.iscoroutinefunction(function) or inspect.isasyncgenfunction(function):
-        raise ValueError(f"{function.__name__} is an `async def` function: those run in actors only\n"
-                         "  make it a method of a class, or call asyncio.run() inside a plain function")
+        raise ValueError(
+            f"{function.__name__} is an `async def` function: those run in actors only\n"
+            "  make it a method of a class, or call asyncio.run() inside a plain function"
+        )
     resources.check_options(options, gpu_parts_later=_words.current.late_checks())
     _checks.check_preimport(options.get("preimport") or ())
     selectors.where(options.get("label_selector"), options.get("fallback_strategy"))
@@ -63,28 +90,42 @@ def check(function: Callable[..., Any], options: Mapping[str, Any]) -> TaskOptio
     if returns is None and inspect.isgeneratorfunction(function):
         returns = STREAMING
     _words.current.check_yields(function, returns)
-    given = {"num_returns": returns,
-             "_generator_backpressure_num_objects": options.get("_generator_backpressure_num_objects")}
-    calls = 1 if options.get("num_gpus") else 0  # what the task leaves on the GPU, and a context of CUDA that it broke, go with the process
+    given = {
+        "num_returns": returns,
+        "_generator_backpressure_num_objects": options.get("_generator_backpressure_num_objects"),
+    }
+    calls = (
+        1 if options.get("num_gpus") else 0
+    )  # what the task leaves on the GPU, and a context of CUDA that it broke, go with the process
     return TaskOptions(
         name=name or getattr(function, "__qualname__", "task"),
         returns=MethodOptions().with_given(given),
-        max_retries=_whole("max_retries", options.get("max_retries"), RETRIES, least=-1,
-                           also="-1 for any number"),
-        retry_exceptions=method_options.check({"retry_exceptions": options.get("retry_exceptions")})["retry_exceptions"],
-        max_calls=_whole("max_calls", options.get("max_calls"), calls, least=0, also="0 for any number"))
+        max_retries=_whole(
+            "max_retries", options.get("max_retries"), RETRIES, least=-1, also="-1 for any number"
+        ),
+        retry_exceptions=method_options.check(
+            {"retry_exceptions": options.get("retry_exceptions")}
+        )["retry_exceptions"],
+        max_calls=_whole(
+            "max_calls", options.get("max_calls"), calls, least=0, also="0 for any number"
+        ),
+    )
 
 
 def _check_transport(value: Any) -> None:
     if method_options.keeps_tensors(value):
-        raise ValueError(f"tensor_transport={value!r} is for methods of actors: a task's process is used again, and keeps no tensors\n"
-                         "  make it a method of an actor, or leave the option away: what a task returns is written to shared memory, and read there")
+        raise ValueError(
+            f"tensor_transport={value!r} is for methods of actors: a task's process is used again, and keeps no tensors\n"
+            "  make it a method of an actor, or leave the option away: what a task returns is written to shared memory, and read there"
+        )
 
 
 def placing(options: Mapping[str, Any]) -> dict[str, Any]:
     """Those that say where tasks run and with what; one CPU unless they say otherwise."""
     options = selectors.of_node(options)
-    chosen = {name: value for name, value in options.items() if name in _PLACING and value is not None}
+    chosen = {
+        name: value for name, value in options.items() if name in _PLACING and value is not None
+    }
     chosen.setdefault("num_cpus", 1)
     return chosen
 

@@ -1,4 +1,5 @@
 """What a session has of one kind of tasks: their options, the processes for them, and which tasks are not over; and what ends tasks."""
+
 from __future__ import annotations
 
 import _thread
@@ -35,20 +36,26 @@ class Lease:
 class Pool:
     """Tasks of one kind: what they need, and the processes that run them."""
 
-    def __init__(self, wake: Callable[[], None], options: Mapping[str, Any], spec: Mapping[str, Any]) -> None:
+    def __init__(
+        self, wake: Callable[[], None], options: Mapping[str, Any], spec: Mapping[str, Any]
+    ) -> None:
         self.options = dict(options)
         self.told = False  # that no node can hold its tasks' processes
         self.cpus = resources.from_wire(spec["resources"]).get("CPU", 0.0)
         self.needs = {each["name"] for each in spec["resources"]}
         self.native = native.TaskPool(wake)
         self.asked: dict[str, Lease] = {}  # by actor
-        self.here: dict[int, Lease] = {}   # by lane
+        self.here: dict[int, Lease] = {}  # by lane
         self.starts_lost = 0
         self.retried: list[tuple[type[BaseException], ...]] = []  # by the number of a function
         self.due: float | None = None
-        self.blocks_since: float | None = None  # others wait for processes that are kept for what they own
+        self.blocks_since: float | None = (
+            None  # others wait for processes that are kept for what they own
+        )
         self.blocking_said = False
-        self.payloads: dict[bool, bytes] = {}  # what its processes begin with; those that borrow, others
+        self.payloads: dict[
+            bool, bytes
+        ] = {}  # what its processes begin with; those that borrow, others
         self.claims = 0  # of those who bind a function to it just now
 
     @property
@@ -115,8 +122,12 @@ def cancel(ref: Any, *, force: bool, recursive: bool) -> bool:
     leases = session.store.get("task_leases") if session is not None else None
     if how == 2 and leases is not None:
         if force:
-            leases.end_lane(lane, exceptions.WorkerCrashedError(
-                "the process of the task was ended by troupe.cancel(force=True)"))
+            leases.end_lane(
+                lane,
+                exceptions.WorkerCrashedError(
+                    "the process of the task was ended by troupe.cancel(force=True)"
+                ),
+            )
         else:
             leases.interrupt(ref, lane)
     return True

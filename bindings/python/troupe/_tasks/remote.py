@@ -1,4 +1,5 @@
 """`@troupe.remote`: the decorator of functions and of classes."""
+
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
@@ -11,7 +12,12 @@ if TYPE_CHECKING:
     from troupe._actors.streams import ObjectRefGenerator
     from troupe._tasks.functions import RemoteFunction
     from troupe._typed import ObjectRef
-    from troupe._typed.decorators import ClassTarget, DynamicDecorator, RemoteDecorator, SplitDecorator
+    from troupe._typed.decorators import (
+        ClassTarget,
+        DynamicDecorator,
+        RemoteDecorator,
+        SplitDecorator,
+    )
     from troupe._typed.options import RemoteOptions
 
     P = ParamSpec("P")
@@ -27,23 +33,29 @@ def remote(target: Callable[P, Iterator[T]], /) -> RemoteFunction[P, ObjectRefGe
 @overload
 def remote(target: Callable[P, T], /) -> RemoteFunction[P, ObjectRef[T]]: ...
 @overload
-def remote(*, num_returns: Literal["dynamic"], **options: Unpack[RemoteOptions]) -> DynamicDecorator: ...
+def remote(
+    *, num_returns: Literal["dynamic"], **options: Unpack[RemoteOptions]
+) -> DynamicDecorator: ...
 @overload
-def remote(*, num_returns: Literal[1, "streaming"] | None = None, **options: Unpack[RemoteOptions]) -> RemoteDecorator: ...  # type: ignore[overload-overlap]  # 1 is a number
+def remote(
+    *, num_returns: Literal[1, "streaming"] | None = None, **options: Unpack[RemoteOptions]
+) -> RemoteDecorator: ...  # type: ignore[overload-overlap]  # 1 is a number
 @overload
 def remote(*, num_returns: int, **options: Unpack[RemoteOptions]) -> SplitDecorator: ...
 def remote(*args: Any, **options: Any) -> Any:
     """Decorator that makes an actor class of a class, or a task of a function.
 
-        @troupe.remote
-        class Counter: ...
+    @troupe.remote
+    class Counter: ...
 
-        @troupe.remote(num_cpus=1, max_concurrency=4)
-        class Server: ...
+    @troupe.remote(num_cpus=1, max_concurrency=4)
+    class Server: ...
     """
     if args:
         if options or len(args) != 1 or not callable(args[0]):
-            raise TypeError("@remote is used bare on a class or function, or with keyword options only")
+            raise TypeError(
+                "@remote is used bare on a class or function, or with keyword options only"
+            )
         return _remote_of(args[0], {})
     if not options:
         raise TypeError("@remote() takes at least one option; without any, write @remote")
@@ -55,7 +67,9 @@ def _remote_of(target: Any, options: Mapping[str, Any]) -> Any:
     from troupe._tasks.functions import RemoteFunction
 
     if isinstance(target, (ActorClass, RemoteFunction)):
-        raise TypeError(f"{target} is what @remote makes already; .options(...) of it changes how it runs")
+        raise TypeError(
+            f"{target} is what @remote makes already; .options(...) of it changes how it runs"
+        )
     if isinstance(target, type):
         return ActorClass(target, options)
     return RemoteFunction(target, options)

@@ -4,6 +4,7 @@ Tasks that this process started may have them at once (`_tasks.leases`). When th
 use is the node's to give, until the wait is over: the worker is told (CpuLent), and for processes that were lent their
 CPUs it is told by whom. Then the task goes on at once; who was given its CPU meanwhile keeps it until that is given back.
 """
+
 from __future__ import annotations
 
 import contextlib
@@ -73,16 +74,28 @@ class Lending:
                 self._say(borrowed)
 
     def _say(self, borrowed: float) -> None:
-        says = bool(self._waits), max(0, round((self.cpus - borrowed) * _UNIT)) if self._waits else 0
+        says = (
+            bool(self._waits),
+            max(0, round((self.cpus - borrowed) * _UNIT)) if self._waits else 0,
+        )
         session = _session.current_or_none()
         if says == self._said or session is None or session.closed:
             return
         self._said = says
-        session.control.send("CpuLent", {"waits": says[0], "amount": says[1], **({"lender": self.lender} if self.lender else {})})
+        session.control.send(
+            "CpuLent",
+            {
+                "waits": says[0],
+                "amount": says[1],
+                **({"lender": self.lender} if self.lender else {}),
+            },
+        )
 
 
 @contextlib.contextmanager
-def waiting(lending: Lending, refs: Any, timeout: float | None, most: int | None = None) -> Iterator[float | None]:
+def waiting(
+    lending: Lending, refs: Any, timeout: float | None, most: int | None = None
+) -> Iterator[float | None]:
     """Around a wait of the task for `most` of these refs, all for None; gives what is left of its timeout."""
     session = _session.current_or_none()
     if session is None or not _bridge.native.running_call():
@@ -110,7 +123,9 @@ def _come_soon(refs: Any, timeout: float | None, most: int | None) -> bool:
     if timeout is not None and timeout <= LEND_AFTER_S:
         return True
     listed = refs if isinstance(refs, (list, tuple)) else [refs]
-    asked = {id(each): each.front() if isinstance(each, _calls.RefStream) else each for each in listed}
+    asked = {
+        id(each): each.front() if isinstance(each, _calls.RefStream) else each for each in listed
+    }
     if not asked or not all(type(each) is _calls.Ref for each in asked.values()):
         return True
     wanted = len(asked) if most is None else min(most, len(asked))

@@ -9,6 +9,7 @@ loggers):
 * the launch's run ends with the launch, not with its first rank.
 What a store refuses (a name that it does not take, a run that is not there) is raised as ever: that is the program's to know.
 """
+
 from __future__ import annotations
 
 import functools
@@ -22,9 +23,28 @@ from typing import Any
 from troupe._tracking import runs
 
 PAUSE_S, PAUSE_MAX_S = 30.0, 600.0
-_AWAY_CODES = ("INTERNAL_ERROR", "TEMPORARILY_UNAVAILABLE", "DEADLINE_EXCEEDED", "REQUEST_LIMIT_EXCEEDED")
-_LOGS = ("log_metric", "log_param", "log_batch", "set_tag", "delete_tag", "set_experiment_tag", "log_inputs", "log_outputs", "record_logged_model",
-         "log_metric_async", "log_param_async", "log_batch_async", "set_tag_async", "update_run_info")
+_AWAY_CODES = (
+    "INTERNAL_ERROR",
+    "TEMPORARILY_UNAVAILABLE",
+    "DEADLINE_EXCEEDED",
+    "REQUEST_LIMIT_EXCEEDED",
+)
+_LOGS = (
+    "log_metric",
+    "log_param",
+    "log_batch",
+    "set_tag",
+    "delete_tag",
+    "set_experiment_tag",
+    "log_inputs",
+    "log_outputs",
+    "record_logged_model",
+    "log_metric_async",
+    "log_param_async",
+    "log_batch_async",
+    "set_tag_async",
+    "update_run_info",
+)
 
 _PARAMS = ("log_param", "log_param_async")
 
@@ -46,7 +66,13 @@ def is_away(error: BaseException) -> bool:
 class Breaker:
     """Whether the store is asked, of one process. Any thread."""
 
-    def __init__(self, say: Callable[[str], None], *, absent: bool = False, now: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self,
+        say: Callable[[str], None],
+        *,
+        absent: bool = False,
+        now: Callable[[], float] = time.monotonic,
+    ) -> None:
         self._say, self._now = say, now
         self._lock = threading.Lock()
         self._pause_s = PAUSE_S
@@ -77,9 +103,24 @@ class Breaker:
 class Guard:
     """Changes stores. `run`: the launch's, "": there is none; `mine`: it ends with the launch; `absent`: they are not asked at all."""
 
-    def __init__(self, run: str, experiment: str, name: str, rank: int | None, *, mine: bool, absent: bool,
-                 say: Callable[[str], None]) -> None:
-        self._run, self._experiment, self._name, self._rank, self._mine = run, experiment, name, rank, mine
+    def __init__(
+        self,
+        run: str,
+        experiment: str,
+        name: str,
+        rank: int | None,
+        *,
+        mine: bool,
+        absent: bool,
+        say: Callable[[str], None],
+    ) -> None:
+        self._run, self._experiment, self._name, self._rank, self._mine = (
+            run,
+            experiment,
+            name,
+            rank,
+            mine,
+        )
         self._breaker = Breaker(say, absent=absent)
         self._own: dict[str, str] = {}  # runs of this process's, and their experiment
         self._changed: set[int] = set()
@@ -92,8 +133,13 @@ class Guard:
         for name in _LOGS:
             if hasattr(store, name):
                 setattr(store, name, self._logging(name, getattr(store, name)))
-        for name, instead in (("get_run", self._run_here), ("create_run", self._new_run), ("get_experiment", self._experiment_here),
-                              ("get_experiment_by_name", self._experiment_here), ("create_experiment", lambda *_, **__: "0")):
+        for name, instead in (
+            ("get_run", self._run_here),
+            ("create_run", self._new_run),
+            ("get_experiment", self._experiment_here),
+            ("get_experiment_by_name", self._experiment_here),
+            ("create_experiment", lambda *_, **__: "0"),
+        ):
             if hasattr(store, name):
                 setattr(store, name, self._asking(getattr(store, name), instead))
         return store
@@ -111,7 +157,12 @@ class Guard:
             try:
                 return self._breaker.call(lambda: method(*args, **kwargs))
             except Exception as error:
-                second = self._rank is None and run == self._run and "param" in str(error).lower() and name in _PARAMS
+                second = (
+                    self._rank is None
+                    and run == self._run
+                    and "param" in str(error).lower()
+                    and name in _PARAMS
+                )
                 if not is_away(error) and not second:
                     raise
                 return self._run_here(run).info if name == "update_run_info" else None
@@ -128,7 +179,9 @@ class Guard:
             return status is None or status == RunStatus.RUNNING and not self._rank
         return True
 
-    def _asking(self, method: Callable[..., Any], instead: Callable[..., Any]) -> Callable[..., Any]:
+    def _asking(
+        self, method: Callable[..., Any], instead: Callable[..., Any]
+    ) -> Callable[..., Any]:
         @functools.wraps(method)
         def ask(*args: Any, **kwargs: Any) -> Any:
             if args and args[0] in self._own:
@@ -147,8 +200,16 @@ class Guard:
         from mlflow.entities import LifecycleStage, Run, RunData, RunInfo, RunStatus
 
         now = int(time.time() * 1000)
-        info = RunInfo(run_id=run_id, experiment_id=self._own.get(run_id, self._experiment or "0"), user_id="", status=RunStatus.to_string(RunStatus.RUNNING),
-                       start_time=now, end_time=None, lifecycle_stage=LifecycleStage.ACTIVE, run_name=self._name)
+        info = RunInfo(
+            run_id=run_id,
+            experiment_id=self._own.get(run_id, self._experiment or "0"),
+            user_id="",
+            status=RunStatus.to_string(RunStatus.RUNNING),
+            start_time=now,
+            end_time=None,
+            lifecycle_stage=LifecycleStage.ACTIVE,
+            run_name=self._name,
+        )
         return Run(info, RunData(metrics=[], params=[], tags=[]))
 
     def _new_run(self, experiment_id: str = "0", *_: Any, **__: Any) -> Any:

@@ -9,6 +9,7 @@ header, then the body. The headers:
   what a server would ask it.
 It ends with its stdin. Runs in a file that are open then belong to a caller that is gone, and with it the launches: they are marked as killed.
 """
+
 from __future__ import annotations
 
 import contextlib
@@ -47,7 +48,9 @@ def read(source: BinaryIO) -> tuple[dict[str, Any], bytes] | None:
 
 def main() -> None:
     """Serves until the end of stdin."""
-    sys.path += [each for each in sys.argv[1:] if each and each not in sys.path]  # last: what else is in there is the program's
+    sys.path += [
+        each for each in sys.argv[1:] if each and each not in sys.path
+    ]  # last: what else is in there is the program's
     frames = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # what libraries print is no frame
     os.environ["MLFLOW_DISABLE_TELEMETRY"] = "true"
@@ -77,7 +80,9 @@ class Store:
         self._local = turns.is_local(uri)
         self._server: Any = None
         self._open: dict[str, str] = {}  # run -> its launch, "" where that is not known
-        os.environ[rule.URI] = uri  # of MLflow's fluent functions, which say how a workspace of Databricks is reached
+        os.environ[rule.URI] = (
+            uri  # of MLflow's fluent functions, which say how a workspace of Databricks is reached
+        )
 
     def open(self, wish: rule.Wish) -> tuple[dict[str, Any], bytes]:
         """Makes a run; its id, its experiment's, and where a person looks at it."""
@@ -90,12 +95,18 @@ class Store:
         except Exception as error:
             return {"status": 500}, runs.words_of(error).encode()
         self._open[run] = ""
-        link = rule.link(wish.store, experiment, run) if self._local else runs.link_of(self._uri, experiment, run)
+        link = (
+            rule.link(wish.store, experiment, run)
+            if self._local
+            else runs.link_of(self._uri, experiment, run)
+        )
         return {"status": 200}, json.dumps([run, experiment, link]).encode()
 
     def over(self, run: str, launch: str, status: str) -> tuple[dict[str, Any], bytes]:
         """Ends a run by its id, or those of a launch."""
-        for each in [each for each, its in self._open.items() if each == run or its and its == launch]:
+        for each in [
+            each for each, its in self._open.items() if each == run or its and its == launch
+        ]:
             self._end(each, status)
         return {"status": 200}, b""
 
@@ -106,14 +117,18 @@ class Store:
 
     def answer(self, header: dict[str, Any], body: bytes) -> tuple[dict[str, Any], bytes]:
         """What MLflow's server says to a request."""
-        answer = self._app().open(header["path"], method=header["method"], data=body, content_type=header["type"] or None)
+        answer = self._app().open(
+            header["path"], method=header["method"], data=body, content_type=header["type"] or None
+        )
         content = answer.get_data()
         self._note(header, body, content, answer.status_code)
         return {"status": answer.status_code, "type": answer.content_type or ""}, content
 
     def _end(self, run: str, status: str) -> None:
         self._open.pop(run, None)
-        with contextlib.suppress(Exception):  # of a store that is full or gone: there is nobody to be told
+        with contextlib.suppress(
+            Exception
+        ):  # of a store that is full or gone: there is nobody to be told
             from troupe._tracking import runs
 
             runs.client(self._uri).set_terminated(run, status)
@@ -130,11 +145,22 @@ class Store:
 
     def _note(self, header: dict[str, Any], body: bytes, content: bytes, status: int) -> None:
         """Which runs of launches are open."""
-        if status != 200 or header["method"] != "POST" or not header["path"].endswith(("/runs/create", "/runs/update")):
+        if (
+            status != 200
+            or header["method"] != "POST"
+            or not header["path"].endswith(("/runs/create", "/runs/update"))
+        ):
             return
         asked = json.loads(body)
         if header["path"].endswith("/runs/create"):
-            launch = next((tag.get("value", "") for tag in asked.get("tags", ()) if tag.get("key") == "troupe.launch"), None)
+            launch = next(
+                (
+                    tag.get("value", "")
+                    for tag in asked.get("tags", ())
+                    if tag.get("key") == "troupe.launch"
+                ),
+                None,
+            )
             if launch is not None:
                 self._open[json.loads(content)["run"]["info"]["run_id"]] = launch
         elif asked.get("status", "RUNNING") not in ("RUNNING", 1):

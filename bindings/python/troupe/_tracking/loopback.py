@@ -3,6 +3,7 @@
 Bound to the loopback interface, to a port that the kernel chooses. Whoever connects has to name the launch's secret before a body is
 read: the ranks have it in their environment, other users of the node do not. Bodies, requests at once and waits are limited.
 """
+
 from __future__ import annotations
 
 import hmac
@@ -38,7 +39,9 @@ class Loopback:
         self.token = token or secrets.token_urlsafe(32)
         self._server = _Server(carry, f"Bearer {self.token}")
         self.uri = f"http://127.0.0.1:{self._server.server_address[1]}"
-        threading.Thread(target=self._server.serve_forever, name="troupe-tracking-door", daemon=True).start()
+        threading.Thread(
+            target=self._server.serve_forever, name="troupe-tracking-door", daemon=True
+        ).start()
 
     def close(self) -> None:
         """Ends it; what is being carried is not answered."""
@@ -83,20 +86,40 @@ class _Request(BaseHTTPRequestHandler):
     def _serve(self) -> None:
         said = self.headers.get("Authorization", "").encode("latin-1", "replace")
         if not hmac.compare_digest(said, self.server.authorization):
-            return self._refuse(401, "UNAUTHENTICATED", "this is the way of a launch's ranks to their tracking store, for them alone")
+            return self._refuse(
+                401,
+                "UNAUTHENTICATED",
+                "this is the way of a launch's ranks to their tracking store, for them alone",
+            )
         length = self.headers.get("Content-Length", "0")
         if not length.isdigit() or "Transfer-Encoding" in self.headers:
             return self._refuse(411, "BAD_REQUEST", "the length of the body is not given")
         if int(length) > BODY_BYTES_MAX:
-            return self._refuse(413, "BAD_REQUEST", f"{int(length)} bytes in one request; {BODY_BYTES_MAX} is the limit")
+            return self._refuse(
+                413,
+                "BAD_REQUEST",
+                f"{int(length)} bytes in one request; {BODY_BYTES_MAX} is the limit",
+            )
         if not self.path.startswith(_FORWARDED):
-            return self._refuse(404, "ENDPOINT_NOT_FOUND", "of MLflow's server only its interface for tracking is here")
+            return self._refuse(
+                404,
+                "ENDPOINT_NOT_FOUND",
+                "of MLflow's server only its interface for tracking is here",
+            )
         if not self.server.free.acquire(blocking=False):
-            return self._refuse(503, "TEMPORARILY_UNAVAILABLE", f"{AT_ONCE_MAX} requests of this node are on their way already")
+            return self._refuse(
+                503,
+                "TEMPORARILY_UNAVAILABLE",
+                f"{AT_ONCE_MAX} requests of this node are on their way already",
+            )
         try:
             body = self.rfile.read(int(length))
             if len(body) == int(length):
-                self._answer(*self.server.carry(self.command, self.path, self.headers.get("Content-Type", ""), body))
+                self._answer(
+                    *self.server.carry(
+                        self.command, self.path, self.headers.get("Content-Type", ""), body
+                    )
+                )
         finally:
             self.server.free.release()
 

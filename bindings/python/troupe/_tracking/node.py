@@ -1,4 +1,5 @@
 """What a tracked launch has on each of its nodes: MLflow's system metrics, and where the store is the caller's own, the door to it."""
+
 from __future__ import annotations
 
 import contextlib
@@ -34,7 +35,10 @@ class NodeMetrics:
 
     def _live(self) -> None:
         try:
-            runs.impatient(local=bool(os.environ.get("MLFLOW_TRACKING_TOKEN")) and self._uri.startswith("http://127.0.0.1:"))
+            runs.impatient(
+                local=bool(os.environ.get("MLFLOW_TRACKING_TOKEN"))
+                and self._uri.startswith("http://127.0.0.1:")
+            )
             os.environ.pop("MLFLOW_SYSTEM_METRICS_NODE_ID", None)  # one name for all nodes
             monitor = self._started()
             while not self._over.wait(AGAIN_S):
@@ -45,14 +49,18 @@ class NodeMetrics:
                         monitor = self._started()
             monitor.finish()
         except ImportError as error:
-            self._say(f"no system metrics of node {self._node}: {error}\n  pip install psutil nvidia-ml-py there")
+            self._say(
+                f"no system metrics of node {self._node}: {error}\n  pip install psutil nvidia-ml-py there"
+            )
         except Exception as error:  # never a failure of the launch
             self._say(f"no system metrics of node {self._node}: {runs.words_of(error)}")
 
     def _started(self) -> Any:
         from mlflow.system_metrics.system_metrics_monitor import SystemMetricsMonitor
 
-        monitor = SystemMetricsMonitor(self._run, node_id=self._node, resume_logging=True, tracking_uri=self._uri)
+        monitor = SystemMetricsMonitor(
+            self._run, node_id=self._node, resume_logging=True, tracking_uri=self._uri
+        )
         monitor.collect_metrics()  # a first sample at once: launches may be short
         monitor.publish_metrics(monitor.aggregate_metrics())
         monitor.start()
@@ -89,9 +97,17 @@ class NodeTracker:
 
     def _carry(self, method: str, path: str, kind: str, body: bytes) -> loopback.Answer:
         try:
-            status, kind, content = _calls.get(self._tracker.carry.remote(method, path, kind, body), CARRY_S)
+            status, kind, content = _calls.get(
+                self._tracker.carry.remote(method, path, kind, body), CARRY_S
+            )
         except exceptions.TroupeError as error:
-            return 503, "application/json", loopback.problem("TEMPORARILY_UNAVAILABLE", f"the launch's tracker is away: {error}")
+            return (
+                503,
+                "application/json",
+                loopback.problem(
+                    "TEMPORARILY_UNAVAILABLE", f"the launch's tracker is away: {error}"
+                ),
+            )
         return status, kind, content
 
 

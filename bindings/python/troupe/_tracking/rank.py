@@ -3,6 +3,7 @@
 The run is made while the ranks start. A rank asks for it on a thread when its program imports MLflow, and what first needs the run waits, START_S at
 most; so does a rank that becomes another program, which could not ask any more. The first rank of each node says on a thread that the node is there.
 """
+
 from __future__ import annotations
 
 import contextlib
@@ -77,7 +78,9 @@ class Known:
 
         rank = self._rank
         self._tracker = tracker.of(self._session, os.environ[rule.TRACKER])
-        answer = self._tracker.where.remote(rank["launch"], rank["epoch"], rank["node"], rank["node_name"])
+        answer = self._tracker.where.remote(
+            rank["launch"], rank["epoch"], rank["node"], rank["node_name"]
+        )
         return dict(_calls.get(answer, START_S))
 
     @staticmethod
@@ -92,12 +95,16 @@ class Known:
         if rule.TOKEN in env:
             for name in rule.SECRETS:
                 os.environ.pop(name, None)
-        os.environ.setdefault("MLFLOW_SUPPRESS_PRINTING_URL_TO_STDOUT", "true")  # the caller has said where the run is
+        os.environ.setdefault(
+            "MLFLOW_SUPPRESS_PRINTING_URL_TO_STDOUT", "true"
+        )  # the caller has said where the run is
         os.environ.update(env)
 
     def imported(self, mlflow: Any) -> None:
         """The program has imported MLflow, or is a copy of a process that had: its stores are guarded, and wait for word of the run."""
-        with contextlib.suppress(ImportError, AttributeError):  # something else of this name, or of another make: its errors are the program's
+        with contextlib.suppress(
+            ImportError, AttributeError
+        ):  # something else of this name, or of another make: its errors are the program's
             _change(self, mlflow.tracking)
             threading.Thread(target=self.there, name="troupe-tracking", daemon=True).start()
 
@@ -108,14 +115,23 @@ class Known:
             if absent not in self._guards:
                 from troupe._tracking import guard
 
-                self._guards[absent] = guard.Guard(told.get("run", ""), told.get("experiment", ""), told.get("name", ""), self._rank["rank"],
-                                                   mine=not told.get("adopted"), absent=absent, say=self._say)
+                self._guards[absent] = guard.Guard(
+                    told.get("run", ""),
+                    told.get("experiment", ""),
+                    told.get("name", ""),
+                    self._rank["rank"],
+                    mine=not told.get("adopted"),
+                    absent=absent,
+                    say=self._say,
+                )
             return self._guards[absent]
 
     def _say(self, text: str) -> None:
         if self._tracker is not None:
             with contextlib.suppress(Exception):
-                self._tracker.failed.remote(f"what ranks log is left out while the store does not answer ({text})")
+                self._tracker.failed.remote(
+                    f"what ranks log is left out while the store does not answer ({text})"
+                )
 
 
 def _change(known: Known, tracking: Any) -> None:
@@ -124,7 +140,12 @@ def _change(known: Known, tracking: Any) -> None:
 
     fluent, utils = tracking.fluent, tracking._tracking_service.utils
     registry = tracking._tracking_service.registry.TrackingStoreRegistry
-    stores, set_uri, start, first = registry.get_store, utils.set_tracking_uri, fluent.start_run, utils.get_tracking_uri()
+    stores, set_uri, start, first = (
+        registry.get_store,
+        utils.set_tracking_uri,
+        fluent.start_run,
+        utils.get_tracking_uri(),
+    )
 
     def get_store(self: Any, store_uri: Any = None, artifact_uri: Any = None) -> Any:
         told = known.there()
@@ -142,14 +163,23 @@ def _change(known: Known, tracking: Any) -> None:
 
     def start_run(*args: Any, **kwargs: Any) -> Any:
         told = known.there()
-        usual = utils.get_tracking_uri() in (first, told.get("env", {}).get(rule.URI)) and fluent._active_experiment_id in (None, told.get("experiment"))
+        usual = utils.get_tracking_uri() in (
+            first,
+            told.get("env", {}).get(rule.URI),
+        ) and fluent._active_experiment_id in (None, told.get("experiment"))
         if not usual and told.get("run") and os.environ.get(rule.RUN) == told["run"]:
-            del os.environ[rule.RUN]  # the program goes its own way: to another store, or into another experiment
+            del os.environ[
+                rule.RUN
+            ]  # the program goes its own way: to another store, or into another experiment
         return start(*args, **kwargs)
 
     registry.get_store = get_store
     start_run.__doc__, start_run.__signature__ = start.__doc__, inspect.signature(start)  # type: ignore[attr-defined]
-    modules = [each for name, each in list(sys.modules.items()) if name == "mlflow" or name.startswith("mlflow.")]
+    modules = [
+        each
+        for name, each in list(sys.modules.items())
+        if name == "mlflow" or name.startswith("mlflow.")
+    ]
     for old, new in ((set_uri, set_tracking_uri), (start, start_run)):
         for module in modules:
             if vars(module).get(old.__name__) is old:

@@ -3,6 +3,7 @@
 The store is asked in the process beside this one (`store_process`). One request is asked after the other, as such a store is written by one at a time
 anyway.
 """
+
 from __future__ import annotations
 
 import threading

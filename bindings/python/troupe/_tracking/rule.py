@@ -1,4 +1,5 @@
 """When a launch is tracked, and what its addresses say of themselves. Pure."""
+
 from __future__ import annotations
 
 from collections.abc import Mapping
@@ -11,7 +12,12 @@ SWITCH = "TROUPE_TRACKING"
 TRACKER = "TROUPE_TRACKER"
 """Of the ranks of a tracked launch: the actor that knows its run."""
 URI, RUN, EXPERIMENT, EXPERIMENT_NAME, TOKEN = (
-    "MLFLOW_TRACKING_URI", "MLFLOW_RUN_ID", "MLFLOW_EXPERIMENT_ID", "MLFLOW_EXPERIMENT_NAME", "MLFLOW_TRACKING_TOKEN")
+    "MLFLOW_TRACKING_URI",
+    "MLFLOW_RUN_ID",
+    "MLFLOW_EXPERIMENT_ID",
+    "MLFLOW_EXPERIMENT_NAME",
+    "MLFLOW_TRACKING_TOKEN",
+)
 SCOPE = "troupe/tracking"
 """Of the cluster's values by which a tracker knows its launch and run, under its id."""
 SYSTEM_METRICS = "MLFLOW_ENABLE_SYSTEM_METRICS_LOGGING"
@@ -24,11 +30,11 @@ _STATUS = {"succeeded": "FINISHED", "failed": "FAILED"}
 class Wish:
     """What the run of one launch is to be. Plain values, which travel; credentials are not among them."""
 
-    local: bool              # its store is a file of the caller's: what the ranks say goes there
-    store: str               # the address, for people
+    local: bool  # its store is a file of the caller's: what the ranks say goes there
+    store: str  # the address, for people
     name: str
-    run: str = ""            # one that is there already; "": a new one
-    is_made: bool = False    # that one was made for this launch, whose end is its end
+    run: str = ""  # one that is there already; "": a new one
+    is_made: bool = False  # that one was made for this launch, whose end is its end
     parent: str = ""
     experiment: str = ""
     experiment_name: str = ""
@@ -47,22 +53,31 @@ def says_no(asked: bool | None, environment: Mapping[str, str]) -> bool:
     return asked is False or (asked is None and environment.get(SWITCH, "").strip().lower() in _NO)
 
 
-def wanted(asked: bool | None, environment: Mapping[str, str], *, active: bool = False, uri_is_set: bool = False, by_default: bool = False) -> bool:
+def wanted(
+    asked: bool | None,
+    environment: Mapping[str, str],
+    *,
+    active: bool = False,
+    uri_is_set: bool = False,
+    by_default: bool = False,
+) -> bool:
     """Whether a launch is tracked where MLflow is installed: with an address, an active run, or by default, unless something says no.
 
-        >>> wanted(None, {"MLFLOW_TRACKING_URI": "http://10.0.0.9:5000"}), wanted(None, {}), wanted(False, {}, active=True)
-        (True, False, False)
+    >>> wanted(None, {"MLFLOW_TRACKING_URI": "http://10.0.0.9:5000"}), wanted(None, {}), wanted(False, {}, active=True)
+    (True, False, False)
     """
     if says_no(asked, environment):
         return False
-    return bool(asked or by_default or active or uri_is_set or environment.get(URI) or environment.get(RUN))
+    return bool(
+        asked or by_default or active or uri_is_set or environment.get(URI) or environment.get(RUN)
+    )
 
 
 def shown(uri: str) -> str:
     """The address without what it may hold of names and passwords.
 
-        >>> shown("https://me:secret@mlflow.example:8443/a?token=1")
-        'https://mlflow.example:8443/a'
+    >>> shown("https://me:secret@mlflow.example:8443/a?token=1")
+    'https://mlflow.example:8443/a'
     """
     try:
         parts = urlsplit(uri)

@@ -1,4 +1,5 @@
 """Runs of MLflow, by its client; for processes that are there for it, where importing it delays nobody."""
+
 from __future__ import annotations
 
 import os
@@ -80,7 +81,9 @@ def _experiment(at: Any, wish: rule.Wish) -> str:
     if not wish.experiment_name:
         return "0"
     found = at.get_experiment_by_name(wish.experiment_name)
-    return str(found.experiment_id if found is not None else at.create_experiment(wish.experiment_name))
+    return str(
+        found.experiment_id if found is not None else at.create_experiment(wish.experiment_name)
+    )
 
 
 def link_of(uri: str, experiment: str, run: str) -> str:

@@ -4,6 +4,7 @@ One for each address that the program tracks to, kept while a session is open th
 database, is waited for once.
 The program itself is neither slowed nor changed by it, and a database is opened by that process alone.
 """
+
 from __future__ import annotations
 
 import contextlib
@@ -23,7 +24,13 @@ from troupe._tracking import local_store, rule, runs
 
 AWAY_S = 60.0
 ENDS_S = 10.0
-_OF_A_CLIENT = ("MLFLOW_", "DATABRICKS_", "AWS_", "AZURE_", "GOOGLE_")  # variables that say how the store is reached
+_OF_A_CLIENT = (
+    "MLFLOW_",
+    "DATABRICKS_",
+    "AWS_",
+    "AZURE_",
+    "GOOGLE_",
+)  # variables that say how the store is reached
 _lock = threading.Lock()
 _processes: dict[tuple, "StoreProcess"] = {}
 
@@ -35,7 +42,11 @@ class StoreProcessError(Exception):
 def process_of(uri: str, environment: Mapping[str, str], session: Any) -> "StoreProcess":
     """Return the process for this address, started where there is none. Does not block for it. It is there until the session is closed. Raises
     OSError."""
-    settings = tuple(sorted((name, value) for name, value in environment.items() if name.startswith(_OF_A_CLIENT)))
+    settings = tuple(
+        sorted(
+            (name, value) for name, value in environment.items() if name.startswith(_OF_A_CLIENT)
+        )
+    )
     key = (os.getpid(), uri, os.getcwd(), settings)
     with _lock:
         known = _processes.get(key)
@@ -50,7 +61,9 @@ def process_of(uri: str, environment: Mapping[str, str], session: Any) -> "Store
 def _folder_of_mlflow() -> str:
     """Return the folder that this program imports mlflow from; "": it is not installed."""
     found = importlib.util.find_spec("mlflow")
-    return os.path.dirname(os.path.dirname(found.origin)) if found is not None and found.origin else ""
+    return (
+        os.path.dirname(os.path.dirname(found.origin)) if found is not None and found.origin else ""
+    )
 
 
 class StoreProcess:
@@ -62,8 +75,17 @@ class StoreProcess:
         self._holders: list[Any] = []  # sessions
         self._errors = b""
         self._process = subprocess.Popen(
-            [sys.executable, "-P", "-m", local_store.__name__, _folder_of_mlflow()], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-            env={**environment, local_store.ADDRESS: uri, "PYTHONPATH": of_own_process().get("PYTHONPATH", "")}, start_new_session=True)
+            [sys.executable, "-P", "-m", local_store.__name__, _folder_of_mlflow()],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            env={
+                **environment,
+                local_store.ADDRESS: uri,
+                "PYTHONPATH": of_own_process().get("PYTHONPATH", ""),
+            },
+            start_new_session=True,
+        )
         threading.Thread(target=self._read_errors, name="troupe-store-errors", daemon=True).start()
 
     def is_running(self) -> bool:
@@ -130,7 +152,9 @@ class StoreProcess:
 
     def end_run(self, run: str, launch: str, status: str) -> None:
         """Give the run of a launch its end, unless it has one. Blocks."""
-        with contextlib.suppress(StoreProcessError):  # a process that has ended itself has ended them all
+        with contextlib.suppress(
+            StoreProcessError
+        ):  # a process that has ended itself has ended them all
             self.ask({"over": {"run": run, "launch": launch, "status": status}})
 
     def _read_errors(self) -> None:
@@ -139,7 +163,9 @@ class StoreProcess:
 
     def _explain(self, why: str) -> str:
         last = self._errors.decode(errors="replace").strip().rpartition("\n")[2]
-        text = f"the process that has this program's tracking store cannot be asked: {why}" + (f" ({last})" if last else "")
+        text = f"the process that has this program's tracking store cannot be asked: {why}" + (
+            f" ({last})" if last else ""
+        )
         if "No module named" in last:
             text += "\n  pip install mlflow: mlflow-skinny has no server, which the store of several processes needs"
         return text

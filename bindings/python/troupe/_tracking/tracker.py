@@ -7,6 +7,7 @@ thread, while the ranks start; a rank asks where the run is when its program imp
 Where the store is the caller's own, requests of the ranks wait here for the caller, who takes them and brings the answers (`exchange`): nobody connects
 to the caller. At most WAITING_MAX wait.
 """
+
 from __future__ import annotations
 
 import asyncio
@@ -24,11 +25,11 @@ from troupe._context import ActorContext
 from troupe._tracking import loopback, rule, runs
 from troupe._tracking.node import NodeMetrics
 
-OPEN_S = 20.0         # for the run to be there, once MLflow is imported
-OPEN_LOCAL_S = 80.0   # where the caller's store is made first, or MLflow is still being imported
+OPEN_S = 20.0  # for the run to be there, once MLflow is imported
+OPEN_LOCAL_S = 80.0  # where the caller's store is made first, or MLflow is still being imported
 END_S = 30.0
 TAG_S = 10.0
-HEARD_S = 10.0        # for the caller to hear the last word
+HEARD_S = 10.0  # for the caller to hear the last word
 CARRY_S = 80.0
 WAITING_MAX = 256
 TAKEN_MAX = 64
@@ -36,7 +37,7 @@ SAID_MAX = 20
 EXCHANGE_S = 30.0
 MARKER_S = 60.0
 AWAY_S = 1.0
-UNTOLD_S = 60.0       # from its start to word of a launch
+UNTOLD_S = 60.0  # from its start to word of a launch
 
 
 class Tracker:
@@ -56,12 +57,16 @@ class Tracker:
         self._nodes: dict[str, asyncio.Task[Any]] = {}
         self._measured: set[str] = set()
         self._epoch = 1
-        self._tagging: threading.Thread | None = None  # what says whose a run is that was made before the launch
+        self._tagging: threading.Thread | None = (
+            None  # what says whose a run is that was made before the launch
+        )
         self._asked: dict[int, asyncio.Future[loopback.Answer]] = {}
         self._waiting: asyncio.Queue[tuple[int, str, str, str, bytes]] = asyncio.Queue(WAITING_MAX)
         self._numbers = itertools.count()
         loop = asyncio.get_event_loop_policy().get_event_loop()
-        threading.Thread(target=self._find_launch, args=(loop,), name="troupe-tracker-launch", daemon=True).start()
+        threading.Thread(
+            target=self._find_launch, args=(loop,), name="troupe-tracker-launch", daemon=True
+        ).start()
 
     async def begin(self, launch: str) -> None:
         """The launch is submitted."""
@@ -71,22 +76,32 @@ class Tracker:
         """For a rank on that node: `env`, the variables that lead to the run, and `run`, `experiment`; or `failed`, why there is none.
         Waits until that is known."""
         self._begin(launch)
-        if node not in self._nodes:  # what it has takes a while to load MLflow: beside the run's making
+        if (
+            node not in self._nodes
+        ):  # what it has takes a while to load MLflow: beside the run's making
             self._nodes[node] = asyncio.create_task(self._of_node(node, node_name))
         await self._known.wait()
         if not self._run:
             return {"failed": self._why_not, "local": self._wish.local}
         if epoch > self._epoch:
             self._epoch = epoch
-            threading.Thread(target=self._tag, args=({"troupe.epoch": str(epoch)},), daemon=True).start()
+            threading.Thread(
+                target=self._tag, args=({"troupe.epoch": str(epoch)},), daemon=True
+            ).start()
         uri = await self._node(node, node_name)
         env = {rule.RUN: self._run, rule.EXPERIMENT: self._experiment}
         if self._wish.system_metrics:
             env[rule.SYSTEM_METRICS] = "false"  # of the rank's own: the node's are written already
         if self._door is not None:
             env.update({rule.URI: uri, rule.TOKEN: self._door.token})
-        return {"env": env, "run": self._run, "experiment": self._experiment, "local": self._wish.local, "adopted": self._wish.is_adopted,
-                "name": self._wish.name}
+        return {
+            "env": env,
+            "run": self._run,
+            "experiment": self._experiment,
+            "local": self._wish.local,
+            "adopted": self._wish.is_adopted,
+            "name": self._wish.name,
+        }
 
     async def tag(self, tags: dict[str, str]) -> None:
         """Tags for the run, once it is there."""
@@ -109,7 +124,9 @@ class Tracker:
         """The caller has the last word: nobody waits for anything of this one."""
         self._heard.set()
 
-    async def exchange(self, answers: list[tuple[int, int, str, bytes]]) -> list[tuple[int, str, str, str, bytes]]:
+    async def exchange(
+        self, answers: list[tuple[int, int, str, bytes]]
+    ) -> list[tuple[int, str, str, str, bytes]]:
         """For the caller whose store it is: brings answers, and takes what the ranks ask, or nothing after EXCHANGE_S."""
         for number, status, kind, content in answers:
             asked = self._asked.pop(number, None)
@@ -130,7 +147,14 @@ class Tracker:
         try:
             self._waiting.put_nowait((number, method, path, kind, body))
         except asyncio.QueueFull:
-            return 503, "application/json", loopback.problem("TEMPORARILY_UNAVAILABLE", f"{WAITING_MAX} requests wait for the launch's caller")
+            return (
+                503,
+                "application/json",
+                loopback.problem(
+                    "TEMPORARILY_UNAVAILABLE",
+                    f"{WAITING_MAX} requests wait for the launch's caller",
+                ),
+            )
         self._asked[number] = asked
         try:
             return await asyncio.wait_for(asked, CARRY_S)
@@ -173,7 +197,12 @@ class Tracker:
             if actor is not None:
                 actor.measure.remote(self._run, os.environ.get(rule.URI, ""))
             elif self._is_here(node):
-                self._measures = NodeMetrics(self._run, name, uri or os.environ.get(rule.URI, ""), lambda text: self._say_from("warning", text))
+                self._measures = NodeMetrics(
+                    self._run,
+                    name,
+                    uri or os.environ.get(rule.URI, ""),
+                    lambda text: self._say_from("warning", text),
+                )
         return str(uri)
 
     @staticmethod
@@ -206,8 +235,17 @@ class Tracker:
 
         session = _session.current()
         me = of(session, ActorContext.current.actor if ActorContext.current is not None else "")
-        actor = classes.create(_node.NodeTracker, (me, name, self._door.token if self._door is not None else None), {}, {
-            "num_cpus": 0, "max_concurrency": 8, "scheduling_strategy": NodeAffinitySchedulingStrategy(node)}, shown=False)
+        actor = classes.create(
+            _node.NodeTracker,
+            (me, name, self._door.token if self._door is not None else None),
+            {},
+            {
+                "num_cpus": 0,
+                "max_concurrency": 8,
+                "scheduling_strategy": NodeAffinitySchedulingStrategy(node),
+            },
+            shown=False,
+        )
         return _calls.get(actor.uri.remote(), OPEN_S), actor
 
     def _live(self) -> None:
@@ -216,8 +254,11 @@ class Tracker:
             self._open()
         except Exception as error:
             self._why_not = runs.words_of(error)
-            self._say_from("warning", f"no run in {self._wish.store}: {self._why_not}\n  the launch goes on without it; is the server there, and may "
-                                      "this client write to it? TROUPE_TRACKING=0 says that none is wanted")
+            self._say_from(
+                "warning",
+                f"no run in {self._wish.store}: {self._why_not}\n  the launch goes on without it; is the server there, and may "
+                "this client write to it? TROUPE_TRACKING=0 says that none is wanted",
+            )
         self._loop.call_soon_threadsafe(self._known.set)
         outcome = self._marker()
         ended = ""
@@ -245,26 +286,46 @@ class Tracker:
         runs.impatient(local=self._wish.local)
         self._before()
         if self._wish.is_made:  # and said where it is
-            self._run, self._experiment = self._run or self._wish.run, self._experiment or self._wish.experiment
+            self._run, self._experiment = (
+                self._run or self._wish.run,
+                self._experiment or self._wish.experiment,
+            )
             self._remember()
-            self._tagging = threading.Thread(target=self._tag, args=({"troupe.launch": self._launch}, OPEN_LOCAL_S), name="troupe-tag", daemon=True)
+            self._tagging = threading.Thread(
+                target=self._tag,
+                args=({"troupe.launch": self._launch}, OPEN_LOCAL_S),
+                name="troupe-tag",
+                daemon=True,
+            )
             self._tagging.start()
             return
         import mlflow
 
         if not self._run:
             wait_s = OPEN_LOCAL_S if self._wish.local else OPEN_S
-            self._run, self._experiment = runs.within(wait_s, f"MLflow at {self._wish.store}", lambda: runs.opened(runs.client(), self._named()))
+            self._run, self._experiment = runs.within(
+                wait_s,
+                f"MLflow at {self._wish.store}",
+                lambda: runs.opened(runs.client(), self._named()),
+            )
             self._remember()
-        self._say_from("link", rule.link(self._wish.store, self._experiment, self._run) if self._wish.local
-                       else runs.link_of(mlflow.get_tracking_uri(), self._experiment, self._run))
+        self._say_from(
+            "link",
+            rule.link(self._wish.store, self._experiment, self._run)
+            if self._wish.local
+            else runs.link_of(mlflow.get_tracking_uri(), self._experiment, self._run),
+        )
 
     def _named(self) -> rule.Wish:
-        return dataclasses.replace(self._wish, tags={**self._wish.tags, "troupe.launch": self._launch})
+        return dataclasses.replace(
+            self._wish, tags={**self._wish.tags, "troupe.launch": self._launch}
+        )
 
     def _before(self) -> dict[str, str]:
         """What the tracker remembered that was here before."""
-        _, value, data = _session.current().request("KvGet", {"scope": rule.SCOPE, "key": self._me()})
+        _, value, data = _session.current().request(
+            "KvGet", {"scope": rule.SCOPE, "key": self._me()}
+        )
         kept: dict[str, str] = json.loads(data) if value["found"] else {}
         self._run, self._experiment = kept.get("run", ""), kept.get("experiment", "")
         return kept
@@ -285,12 +346,18 @@ class Tracker:
                     return
 
     def _remember(self) -> None:
-        kept = json.dumps({"launch": self._launch, "run": self._run, "experiment": self._experiment}).encode()
-        _session.current().request("KvPut", {"scope": rule.SCOPE, "key": self._me(), "overwrite": True}, kept)
+        kept = json.dumps(
+            {"launch": self._launch, "run": self._run, "experiment": self._experiment}
+        ).encode()
+        _session.current().request(
+            "KvPut", {"scope": rule.SCOPE, "key": self._me(), "overwrite": True}, kept
+        )
 
     def _carry(self, method: str, path: str, kind: str, body: bytes) -> loopback.Answer:
         assert self._loop is not None
-        return asyncio.run_coroutine_threadsafe(self.carry(method, path, kind, body), self._loop).result()
+        return asyncio.run_coroutine_threadsafe(
+            self.carry(method, path, kind, body), self._loop
+        ).result()
 
     def _tag(self, tags: dict[str, str], wait_s: float = TAG_S) -> None:
         def write() -> None:
@@ -301,7 +368,9 @@ class Tracker:
         try:
             runs.within(wait_s, f"MLflow at {self._wish.store}", write)
         except Exception as error:
-            self._say_from("warning", f"{', '.join(tags)} could not be written: {runs.words_of(error)}")
+            self._say_from(
+                "warning", f"{', '.join(tags)} could not be written: {runs.words_of(error)}"
+            )
 
     def _marker(self) -> str:
         """The outcome, once it is durable."""
@@ -309,17 +378,27 @@ class Tracker:
         while True:
             try:
                 asked = {"launch": self._launch, "timeout_ms": round(MARKER_S * 1000)}
-                return str(_session.current().request("WaitMarker", asked, timeout=MARKER_S + 10)[1]["marker"]["outcome"])
+                return str(
+                    _session.current().request("WaitMarker", asked, timeout=MARKER_S + 10)[1][
+                        "marker"
+                    ]["outcome"]
+                )
             except exceptions.NotFoundError:
                 return "unknown"
             except (exceptions.GetTimeoutError, TimeoutError):
                 continue
-            except exceptions.TroupeError:  # the head is away: it comes back, or the node ends with it
+            except (
+                exceptions.TroupeError
+            ):  # the head is away: it comes back, or the node ends with it
                 pause.wait(AWAY_S)
 
     def _close(self, outcome: str) -> str:
         """Writes the end of the run. What could not be written, for the caller; "": nothing."""
-        others = [task.result()[1] for task in list(self._nodes.values()) if task.done() and not task.exception()]
+        others = [
+            task.result()[1]
+            for task in list(self._nodes.values())
+            if task.done() and not task.exception()
+        ]
         last = [each.stop.remote() for each in others if each is not None]
         if self._measures is not None:
             self._measures.stop()
@@ -332,7 +411,11 @@ class Tracker:
             self._tagging.join(END_S)
         status = rule.status_of(outcome)
         try:
-            runs.within(END_S, f"MLflow at {self._wish.store}", lambda: runs.client().set_terminated(self._run, status))
+            runs.within(
+                END_S,
+                f"MLflow at {self._wish.store}",
+                lambda: runs.client().set_terminated(self._run, status),
+            )
         except Exception as error:
             return f"the run could not be marked {status} in {self._wish.store}: {runs.words_of(error)}\n  mlflow.MlflowClient().set_terminated({self._run!r}, {status!r}) does it"
         return ""

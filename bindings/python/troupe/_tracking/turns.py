@@ -5,6 +5,7 @@ caller (`local_store`). Ranks of a launch without a run have MLflow as it is, an
 directory itself. Interpreters that a rank starts, or becomes, load this file by its path (`stand_ins/path/start/sitecustomize.py`), whether or not they
 have the package: it imports nothing of it.
 """
+
 from __future__ import annotations
 
 import contextlib
@@ -22,7 +23,9 @@ _WORDS = ("databricks", "databricks-uc", "uc")  # addresses without a scheme
 def is_local(uri: str) -> bool:
     """Return whether each host would have a store of its own by this address: a folder, or a database in a file."""
     scheme, colon, _ = uri.partition(":")
-    return uri not in _WORDS and (not colon or scheme in ("file", "sqlite") or scheme.startswith("sqlite+"))
+    return uri not in _WORDS and (
+        not colon or scheme in ("file", "sqlite") or scheme.startswith("sqlite+")
+    )
 
 
 @contextlib.contextmanager
@@ -43,8 +46,8 @@ def alone(uri: str, locks: str) -> Iterator[None]:
 def _path_of(uri: str) -> str:
     """Return where the store of a local address is, however the address names it.
 
-        >>> _path_of("sqlite:////data/mlflow.db"), _path_of("file:///runs"), _path_of("/runs")
-        ('/data/mlflow.db', '/runs', '/runs')
+    >>> _path_of("sqlite:////data/mlflow.db"), _path_of("file:///runs"), _path_of("/runs")
+    ('/data/mlflow.db', '/runs', '/runs')
     """
     scheme, colon, rest = uri.partition(":")
     if not colon:
@@ -55,7 +58,9 @@ def _path_of(uri: str) -> str:
 
 def take_turns(mlflow: Any, locks: str) -> None:
     """Have this process, which has imported MLflow, open each local store while no other one opens it. `locks`: as for `alone`."""
-    with contextlib.suppress(ImportError, AttributeError):  # something else of this name, or of another make
+    with contextlib.suppress(
+        ImportError, AttributeError
+    ):  # something else of this name, or of another make
         service = mlflow.tracking._tracking_service
         registry, utils = service.registry.TrackingStoreRegistry, service.utils
         stores, opened = registry.get_store, set()

@@ -3,6 +3,7 @@
 Checkers and editors read `__init__.pyi` instead. At run time each base is `object`, so that a class which names one has no other bases, attributes or
 costs than without it.
 """
+
 from __future__ import annotations
 
 

@@ -3,6 +3,7 @@
 `RemoteCall[P, R]`: `remote(...)` takes the parameters P of the function, and gives R. Any of its first six arguments may be a ref of the value
 instead, where it is given by position.
 """
+
 import asyncio
 import concurrent.futures
 from collections.abc import Callable, Coroutine, Generator, Iterator
@@ -82,50 +83,152 @@ class RemoteCall(Generic[P, R]):
     def remote(self, *args: P.args, **kwargs: P.kwargs) -> R:
         """Call it remotely, and return at once."""
     @overload
-    def remote(self: _Wraps[Callable[Concatenate[_A0, _Q], _R]], a0: Ref[_A0], /, *args: _Q.args, **kwargs: _Q.kwargs) -> _R: ...
+    def remote(
+        self: _Wraps[Callable[Concatenate[_A0, _Q], _R]],
+        a0: Ref[_A0],
+        /,
+        *args: _Q.args,
+        **kwargs: _Q.kwargs,
+    ) -> _R: ...
     @overload
-    def remote(self: _Wraps[Callable[Concatenate[_A0, _A1, _Q], _R]], a0: Ref[_A0], a1: Ref[_A1], /, *args: _Q.args, **kwargs: _Q.kwargs) -> _R: ...
+    def remote(
+        self: _Wraps[Callable[Concatenate[_A0, _A1, _Q], _R]],
+        a0: Ref[_A0],
+        a1: Ref[_A1],
+        /,
+        *args: _Q.args,
+        **kwargs: _Q.kwargs,
+    ) -> _R: ...
     @overload
-    def remote(self: _Wraps[Callable[Concatenate[_A0, _A1, _A2, _Q], _R]], a0: Ref[_A0], a1: Ref[_A1], a2: Ref[_A2], /,
-               *args: _Q.args, **kwargs: _Q.kwargs) -> _R: ...
+    def remote(
+        self: _Wraps[Callable[Concatenate[_A0, _A1, _A2, _Q], _R]],
+        a0: Ref[_A0],
+        a1: Ref[_A1],
+        a2: Ref[_A2],
+        /,
+        *args: _Q.args,
+        **kwargs: _Q.kwargs,
+    ) -> _R: ...
     @overload
-    def remote(self: _Wraps[Callable[Concatenate[_A0, _A1, _A2, _A3, _Q], _R]], a0: Ref[_A0], a1: Ref[_A1], a2: Ref[_A2], a3: Ref[_A3], /,
-               *args: _Q.args, **kwargs: _Q.kwargs) -> _R: ...
+    def remote(
+        self: _Wraps[Callable[Concatenate[_A0, _A1, _A2, _A3, _Q], _R]],
+        a0: Ref[_A0],
+        a1: Ref[_A1],
+        a2: Ref[_A2],
+        a3: Ref[_A3],
+        /,
+        *args: _Q.args,
+        **kwargs: _Q.kwargs,
+    ) -> _R: ...
     @overload
-    def remote(self: _Wraps[Callable[Concatenate[_A0, _A1, _A2, _A3, _A4, _Q], _R]], a0: Ref[_A0], a1: Ref[_A1], a2: Ref[_A2], a3: Ref[_A3],
-               a4: Ref[_A4], /, *args: _Q.args, **kwargs: _Q.kwargs) -> _R: ...
+    def remote(
+        self: _Wraps[Callable[Concatenate[_A0, _A1, _A2, _A3, _A4, _Q], _R]],
+        a0: Ref[_A0],
+        a1: Ref[_A1],
+        a2: Ref[_A2],
+        a3: Ref[_A3],
+        a4: Ref[_A4],
+        /,
+        *args: _Q.args,
+        **kwargs: _Q.kwargs,
+    ) -> _R: ...
     @overload
-    def remote(self: _Wraps[Callable[Concatenate[_A0, _A1, _A2, _A3, _A4, _A5, _Q], _R]], a0: Ref[_A0], a1: Ref[_A1], a2: Ref[_A2], a3: Ref[_A3],
-               a4: Ref[_A4], a5: Ref[_A5], /, *args: _Q.args, **kwargs: _Q.kwargs) -> _R: ...
+    def remote(
+        self: _Wraps[Callable[Concatenate[_A0, _A1, _A2, _A3, _A4, _A5, _Q], _R]],
+        a0: Ref[_A0],
+        a1: Ref[_A1],
+        a2: Ref[_A2],
+        a3: Ref[_A3],
+        a4: Ref[_A4],
+        a5: Ref[_A5],
+        /,
+        *args: _Q.args,
+        **kwargs: _Q.kwargs,
+    ) -> _R: ...
 
 class ActorClassOf(Generic[ActorT, ConstructorT]):
     """An actor class of ActorT. ConstructorT: what its arguments are, a function or the class itself."""
 
     def _call(self) -> ConstructorT: ...
     @overload
-    def remote(self: _Wraps[Callable[_Q, _R]], *args: _Q.args, **kwargs: _Q.kwargs) -> ActorHandle[_R]:
+    def remote(
+        self: _Wraps[Callable[_Q, _R]], *args: _Q.args, **kwargs: _Q.kwargs
+    ) -> ActorHandle[_R]:
         """Create an actor, and return its handle at once."""
     @overload
-    def remote(self: _Wraps[Callable[Concatenate[_A0, _Q], _R]], a0: Ref[_A0], /, *args: _Q.args, **kwargs: _Q.kwargs) -> ActorHandle[_R]: ...
+    def remote(
+        self: _Wraps[Callable[Concatenate[_A0, _Q], _R]],
+        a0: Ref[_A0],
+        /,
+        *args: _Q.args,
+        **kwargs: _Q.kwargs,
+    ) -> ActorHandle[_R]: ...
     @overload
-    def remote(self: _Wraps[Callable[Concatenate[_A0, _A1, _Q], _R]], a0: Ref[_A0], a1: Ref[_A1], /, *args: _Q.args, **kwargs: _Q.kwargs) -> ActorHandle[_R]: ...
+    def remote(
+        self: _Wraps[Callable[Concatenate[_A0, _A1, _Q], _R]],
+        a0: Ref[_A0],
+        a1: Ref[_A1],
+        /,
+        *args: _Q.args,
+        **kwargs: _Q.kwargs,
+    ) -> ActorHandle[_R]: ...
     @overload
-    def remote(self: _Wraps[Callable[Concatenate[_A0, _A1, _A2, _Q], _R]], a0: Ref[_A0], a1: Ref[_A1], a2: Ref[_A2], /,
-               *args: _Q.args, **kwargs: _Q.kwargs) -> ActorHandle[_R]: ...
+    def remote(
+        self: _Wraps[Callable[Concatenate[_A0, _A1, _A2, _Q], _R]],
+        a0: Ref[_A0],
+        a1: Ref[_A1],
+        a2: Ref[_A2],
+        /,
+        *args: _Q.args,
+        **kwargs: _Q.kwargs,
+    ) -> ActorHandle[_R]: ...
     @overload
-    def remote(self: _Wraps[Callable[Concatenate[_A0, _A1, _A2, _A3, _Q], _R]], a0: Ref[_A0], a1: Ref[_A1], a2: Ref[_A2], a3: Ref[_A3], /,
-               *args: _Q.args, **kwargs: _Q.kwargs) -> ActorHandle[_R]: ...
+    def remote(
+        self: _Wraps[Callable[Concatenate[_A0, _A1, _A2, _A3, _Q], _R]],
+        a0: Ref[_A0],
+        a1: Ref[_A1],
+        a2: Ref[_A2],
+        a3: Ref[_A3],
+        /,
+        *args: _Q.args,
+        **kwargs: _Q.kwargs,
+    ) -> ActorHandle[_R]: ...
     @overload
-    def remote(self: _Wraps[Callable[Concatenate[_A0, _A1, _A2, _A3, _A4, _Q], _R]], a0: Ref[_A0], a1: Ref[_A1], a2: Ref[_A2], a3: Ref[_A3],
-               a4: Ref[_A4], /, *args: _Q.args, **kwargs: _Q.kwargs) -> ActorHandle[_R]: ...
+    def remote(
+        self: _Wraps[Callable[Concatenate[_A0, _A1, _A2, _A3, _A4, _Q], _R]],
+        a0: Ref[_A0],
+        a1: Ref[_A1],
+        a2: Ref[_A2],
+        a3: Ref[_A3],
+        a4: Ref[_A4],
+        /,
+        *args: _Q.args,
+        **kwargs: _Q.kwargs,
+    ) -> ActorHandle[_R]: ...
     @overload
-    def remote(self: _Wraps[Callable[Concatenate[_A0, _A1, _A2, _A3, _A4, _A5, _Q], _R]], a0: Ref[_A0], a1: Ref[_A1], a2: Ref[_A2], a3: Ref[_A3],
-               a4: Ref[_A4], a5: Ref[_A5], /, *args: _Q.args, **kwargs: _Q.kwargs) -> ActorHandle[_R]: ...
+    def remote(
+        self: _Wraps[Callable[Concatenate[_A0, _A1, _A2, _A3, _A4, _A5, _Q], _R]],
+        a0: Ref[_A0],
+        a1: Ref[_A1],
+        a2: Ref[_A2],
+        a3: Ref[_A3],
+        a4: Ref[_A4],
+        a5: Ref[_A5],
+        /,
+        *args: _Q.args,
+        **kwargs: _Q.kwargs,
+    ) -> ActorHandle[_R]: ...
 
 class _CallInActor(Generic[ActorT]):
     """`handle.__ray_call__`: runs a function with the actor's object as its first argument."""
 
-    def remote(self, function: Callable[Concatenate[ActorT, _Q], _T], /, *args: _Q.args, **kwargs: _Q.kwargs) -> ObjectRef[_T]: ...
+    def remote(
+        self,
+        function: Callable[Concatenate[ActorT, _Q], _T],
+        /,
+        *args: _Q.args,
+        **kwargs: _Q.kwargs,
+    ) -> ObjectRef[_T]: ...
 
 class DeclaredHandle(Generic[ActorT]):
     """A handle without the methods that its class does not declare by `@troupe.method`."""

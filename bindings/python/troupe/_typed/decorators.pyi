@@ -1,4 +1,5 @@
 """What decorators with options give, as checkers and editors read it."""
+
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Iterator
 from typing import Any, Concatenate, Protocol, overload
 
@@ -18,23 +19,35 @@ class MethodDecorator(Protocol):
     """`@troupe.method` with options that leave the number of refs as it is."""
 
     @overload
-    def __call__(self, function: Callable[Concatenate[Any, _Q], Coroutine[Any, Any, _T]], /) -> DeclaredMethod[_Q, ObjectRef[_T], Coroutine[Any, Any, _T]]: ...
+    def __call__(
+        self, function: Callable[Concatenate[Any, _Q], Coroutine[Any, Any, _T]], /
+    ) -> DeclaredMethod[_Q, ObjectRef[_T], Coroutine[Any, Any, _T]]: ...
     @overload
-    def __call__(self, function: Callable[Concatenate[Any, _Q], AsyncIterator[_T]], /) -> DeclaredMethod[_Q, ObjectRefGenerator[_T], AsyncIterator[_T]]: ...  # type: ignore[overload-overlap]
+    def __call__(
+        self, function: Callable[Concatenate[Any, _Q], AsyncIterator[_T]], /
+    ) -> DeclaredMethod[_Q, ObjectRefGenerator[_T], AsyncIterator[_T]]: ...  # type: ignore[overload-overlap]
     @overload
-    def __call__(self, function: Callable[Concatenate[Any, _Q], Iterator[_T]], /) -> DeclaredMethod[_Q, ObjectRefGenerator[_T], Iterator[_T]]: ...  # type: ignore[overload-overlap]
+    def __call__(
+        self, function: Callable[Concatenate[Any, _Q], Iterator[_T]], /
+    ) -> DeclaredMethod[_Q, ObjectRefGenerator[_T], Iterator[_T]]: ...  # type: ignore[overload-overlap]
     @overload
-    def __call__(self, function: Callable[Concatenate[Any, _Q], _T], /) -> DeclaredMethod[_Q, ObjectRef[_T], _T]: ...
+    def __call__(
+        self, function: Callable[Concatenate[Any, _Q], _T], /
+    ) -> DeclaredMethod[_Q, ObjectRef[_T], _T]: ...
 
 class SplitMethodDecorator(Protocol):
     """`@troupe.method(num_returns=2)`: the method's value is so many refs."""
 
-    def __call__(self, function: Callable[Concatenate[Any, _Q], _T], /) -> DeclaredMethod[_Q, list[ObjectRef[Any]], _T]: ...
+    def __call__(
+        self, function: Callable[Concatenate[Any, _Q], _T], /
+    ) -> DeclaredMethod[_Q, list[ObjectRef[Any]], _T]: ...
 
 class DynamicMethodDecorator(Protocol):
     """`@troupe.method(num_returns="dynamic")`: one ref of the refs of all that the method yields."""
 
-    def __call__(self, function: Callable[Concatenate[Any, _Q], Iterable[_T]], /) -> DeclaredMethod[_Q, ObjectRef[DynamicObjectRefGenerator[_T]], Iterable[_T]]: ...
+    def __call__(
+        self, function: Callable[Concatenate[Any, _Q], Iterable[_T]], /
+    ) -> DeclaredMethod[_Q, ObjectRef[DynamicObjectRefGenerator[_T]], Iterable[_T]]: ...
 
 class ClassTarget(Protocol[_Q, _C_co]):
     """A class, by its constructor. Of checkers that do not take classes for one, pyright is one: for those `type[T]` is beside."""
@@ -51,19 +64,25 @@ class RemoteDecorator(Protocol):
     @overload
     def __call__(self, target: type[_T], /) -> ActorClass[_T, type[_T]]: ...  # type: ignore[overload-overlap]
     @overload
-    def __call__(self, target: Callable[_Q, Iterator[_T]], /) -> RemoteFunction[_Q, ObjectRefGenerator[_T]]: ...  # type: ignore[overload-overlap]
+    def __call__(
+        self, target: Callable[_Q, Iterator[_T]], /
+    ) -> RemoteFunction[_Q, ObjectRefGenerator[_T]]: ...  # type: ignore[overload-overlap]
     @overload
     def __call__(self, target: Callable[_Q, _T], /) -> RemoteFunction[_Q, ObjectRef[_T]]: ...
 
 class SplitDecorator(Protocol):
     """`@troupe.remote(num_returns=2)`: the function's value is so many refs."""
 
-    def __call__(self, target: Callable[_Q, Any], /) -> RemoteFunction[_Q, list[ObjectRef[Any]]]: ...
+    def __call__(
+        self, target: Callable[_Q, Any], /
+    ) -> RemoteFunction[_Q, list[ObjectRef[Any]]]: ...
 
 class DynamicDecorator(Protocol):
     """`@troupe.remote(num_returns="dynamic")`: one ref of the refs of all that the function yields."""
 
-    def __call__(self, target: Callable[_Q, Iterable[_T]], /) -> RemoteFunction[_Q, ObjectRef[DynamicObjectRefGenerator[_T]]]: ...
+    def __call__(
+        self, target: Callable[_Q, Iterable[_T]], /
+    ) -> RemoteFunction[_Q, ObjectRef[DynamicObjectRefGenerator[_T]]]: ...
 
 class LaunchDecorator(Protocol):
     """`@distributed` with options."""

@@ -1,14 +1,23 @@
 """Options by name and type, as checkers and editors read them: of launches, tasks, actors and their methods."""
+
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Literal, TypedDict
 
 from troupe._cluster.groups import PlacementGroup
-from troupe._strategies import NodeAffinitySchedulingStrategy, NodeLabelSchedulingStrategy, PlacementGroupSchedulingStrategy
+from troupe._strategies import (
+    NodeAffinitySchedulingStrategy,
+    NodeLabelSchedulingStrategy,
+    PlacementGroupSchedulingStrategy,
+)
 
 Infeasible = Literal["refuse", "wait"]
 Layout = Literal["PACK", "SPREAD", "STRICT_PACK", "STRICT_SPREAD"]
-SchedulingStrategy = (Literal["DEFAULT", "SPREAD"] | PlacementGroupSchedulingStrategy | NodeAffinitySchedulingStrategy
-                      | NodeLabelSchedulingStrategy)
+SchedulingStrategy = (
+    Literal["DEFAULT", "SPREAD"]
+    | PlacementGroupSchedulingStrategy
+    | NodeAffinitySchedulingStrategy
+    | NodeLabelSchedulingStrategy
+)
 
 class _SharedOptions(TypedDict, total=False):
     """Options that all launches have."""

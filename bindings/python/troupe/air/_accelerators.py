@@ -1,4 +1,5 @@
 """Accelerator types as the API names them: `GPU_8xH100` is a node with eight H100 GPUs. Pure."""
+
 from __future__ import annotations
 
 import re
@@ -35,7 +36,9 @@ def parse(what: str, text: Any) -> AcceleratorType:
         raise TypeError(f"{what} must be a string such as 'GPU_8xH100', not {text!r}")
     found = _FORM.fullmatch(text.strip())
     if found is None:
-        raise ValueError(f"{what} is {text!r}; its form is GPU_<GPUs per node>x<GPU model>, such as GPU_8xH100 or GPU_1xA10, and case matters")
+        raise ValueError(
+            f"{what} is {text!r}; its form is GPU_<GPUs per node>x<GPU model>, such as GPU_8xH100 or GPU_1xA10, and case matters"
+        )
     return AcceleratorType(int(found[1]), found[2])
 
 
@@ -48,8 +51,10 @@ def count_nodes(what: str, accelerators: int, kind: AcceleratorType) -> int:
     nodes, rest = divmod(accelerators, kind.gpus_per_node)
     if rest or not nodes:
         near = sorted({max(1, nodes) * kind.gpus_per_node, (nodes + 1) * kind.gpus_per_node})
-        raise ValueError(f"{what} is {accelerators}; {kind} has {kind.gpus_per_node} GPUs per node, so it must be a multiple of that: "
-                         f"{' or '.join(str(each) for each in near)}")
+        raise ValueError(
+            f"{what} is {accelerators}; {kind} has {kind.gpus_per_node} GPUs per node, so it must be a multiple of that: "
+            f"{' or '.join(str(each) for each in near)}"
+        )
     return nodes
 
 
@@ -59,4 +64,10 @@ def types_of(nodes: Iterable[Mapping[str, Any]]) -> list[str]:
     Args:
         nodes: One mapping per node that is alive, with `gpus` (a number) and `gpu_type` (a string, "" where it is unknown).
     """
-    return sorted({str(AcceleratorType(int(each["gpus"]), each["gpu_type"])) for each in nodes if each["gpus"] >= 1 and each["gpu_type"]})
+    return sorted(
+        {
+            str(AcceleratorType(int(each["gpus"]), each["gpu_type"]))
+            for each in nodes
+            if each["gpus"] >= 1 and each["gpu_type"]
+        }
+    )

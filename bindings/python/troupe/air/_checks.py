@@ -1,4 +1,5 @@
 """Checks of the values in a workload file. Each takes the field's path and its value, and returns the value that is used. Pure."""
+
 from __future__ import annotations
 
 import re
@@ -39,7 +40,13 @@ def name_in(path: str, value: Any, pattern: re.Pattern[str], most: int, allowed:
 
 def experiment(path: str, value: Any) -> str:
     """Return the name of an MLflow experiment."""
-    return name_in(path, value, re.compile(r"/?" + _NAME.pattern), NAME_CHARACTERS_MAX, "letters, digits, spaces and _ . / -")
+    return name_in(
+        path,
+        value,
+        re.compile(r"/?" + _NAME.pattern),
+        NAME_CHARACTERS_MAX,
+        "letters, digits, spaces and _ . / -",
+    )
 
 
 def run_name(path: str, value: Any) -> str:
@@ -86,6 +93,7 @@ def version(path: str, value: Any) -> str:
 
 def only(word: str) -> Callable[[str, Any], str]:
     """Return a check for a field that has one possible value."""
+
     def check(path: str, value: Any) -> str:
         if value != word:
             raise ValueError(f"{path} is {value!r}; only {word!r} is known")
@@ -116,7 +124,9 @@ def dependencies(path: str, value: Any) -> str | tuple[str, ...]:
     if isinstance(value, str):
         return field_checks.text(path, value)
     if not isinstance(value, list):
-        raise TypeError(f"{path} must be a list of requirements or the path of a file, not {value!r}")
+        raise TypeError(
+            f"{path} must be a list of requirements or the path of a file, not {value!r}"
+        )
     return tuple(field_checks.text(path, each) for each in value)
 
 
@@ -137,5 +147,7 @@ def secrets(path: str, value: Any) -> dict[str, str]:
     found = variables(path, value)
     for name, each in found.items():
         if _SECRET.fullmatch(each) is None or any(part in (".", "..") for part in each.split("/")):
-            raise ValueError(f"{path}.{name} must be a reference of the form scope/key, not a value")  # which is not shown: it may be the secret
+            raise ValueError(
+                f"{path}.{name} must be a reference of the form scope/key, not a value"
+            )  # which is not shown: it may be the secret
     return found

@@ -1,4 +1,5 @@
 """The code of a workload on its way to the nodes: a folder, a part of it, or what git has of it."""
+
 from __future__ import annotations
 
 import contextlib
@@ -49,7 +50,15 @@ def package(code: Code, session: Any) -> dict[str, Any]:
     with _folder(code) as folder:
         include = code.include if folder == code.root else ()
         ignored: Any = Included(folder, include) if include else ignore_files.Ignored(folder)
-        return trees.sent(folder, (), inside="", what="code_source", session=session, ignored=ignored, remedy=_REMEDY)
+        return trees.sent(
+            folder,
+            (),
+            inside="",
+            what="code_source",
+            session=session,
+            ignored=ignored,
+            remedy=_REMEDY,
+        )
 
 
 @contextlib.contextmanager
@@ -64,8 +73,23 @@ def _folder(code: Code) -> Iterator[str]:
         commit = "FETCH_HEAD"
     elif code.branch:
         commit = f"refs/heads/{code.branch}"
-    found = _git(code.root, "rev-parse", "--verify", "--quiet", "--end-of-options", f"{commit}^{{commit}}", what=code.commit or code.branch)
-    archive = _git(code.root, "archive", "--format=tar", found.decode().strip(), "--", *(code.include or (".",)))
+    found = _git(
+        code.root,
+        "rev-parse",
+        "--verify",
+        "--quiet",
+        "--end-of-options",
+        f"{commit}^{{commit}}",
+        what=code.commit or code.branch,
+    )
+    archive = _git(
+        code.root,
+        "archive",
+        "--format=tar",
+        found.decode().strip(),
+        "--",
+        *(code.include or (".",)),
+    )
     with tempfile.TemporaryDirectory(prefix="troupe-air-") as folder:
         # tar keeps modes and links, and takes no path that leaves the folder. Python's own can refuse such paths only from 3.11.4 on.
         subprocess.run(["tar", "-x", "-C", folder], input=archive, check=True)
@@ -75,11 +99,17 @@ def _folder(code: Code) -> Iterator[str]:
 def _git(root: str, *words: str, what: str = "") -> bytes:
     line = ["git", "-C", root, *words]
     try:
-        done = subprocess.run(line, capture_output=True, timeout=_GIT_S, stdin=subprocess.DEVNULL, check=False)
+        done = subprocess.run(
+            line, capture_output=True, timeout=_GIT_S, stdin=subprocess.DEVNULL, check=False
+        )
     except FileNotFoundError:
-        raise ValueError("code_source.git needs the command git, which is not installed here") from None
+        raise ValueError(
+            "code_source.git needs the command git, which is not installed here"
+        ) from None
     except subprocess.TimeoutExpired:
-        raise ValueError(f"code_source.git: git {words[0]} gave no answer within {_GIT_S:.0f} s") from None
+        raise ValueError(
+            f"code_source.git: git {words[0]} gave no answer within {_GIT_S:.0f} s"
+        ) from None
     if done.returncode:
         said = done.stderr.decode(errors="replace").strip() or f"{root} has no {what!r}"
         raise ValueError(f"code_source.git: git {words[0]}: {said}")

@@ -1,4 +1,5 @@
 """`distributed`, `ray_launch` and `ray_init` of `databricks.air`, on those of `troupe.serverless_gpu`."""
+
 from __future__ import annotations
 
 import os
@@ -17,7 +18,8 @@ _ALL = "all"
 _COUNT, _TYPE = "num_accelerators", "accelerator_type"
 _IN_RAY = "RAY_ADDRESS"
 _INSTEAD = {
-    "gpus": "num_accelerators=", "gpu_type": "accelerator_type='GPU_8xH100'",
+    "gpus": "num_accelerators=",
+    "gpu_type": "accelerator_type='GPU_8xH100'",
     "remote": "nothing: the cluster of troupe.init() or TROUPE_ADDRESS is used where there is one, and `troupe air run` is for several nodes",
 }
 
@@ -36,11 +38,15 @@ class AirFunction(ServerlessFunction):
             options = replace(options, ranks=_gpus_of_this_node(session) or 1)
         session, options = super()._place(options)
         if options.gpus and options.about[_TYPE]:
-            options = _on_nodes_of(options, session, _accelerators.parse(_TYPE, options.about[_TYPE]))
+            options = _on_nodes_of(
+                options, session, _accelerators.parse(_TYPE, options.about[_TYPE])
+            )
         return session, replace(options, about={**options.about, _COUNT: str(options.ranks)})
 
 
-def _on_nodes_of(options: Any, session: _session.Session, kind: _accelerators.AcceleratorType) -> Any:
+def _on_nodes_of(
+    options: Any, session: _session.Session, kind: _accelerators.AcceleratorType
+) -> Any:
     """Return the options with as many ranks on each node as a node of this type has GPUs. Raise PlacementError where no node is of the type."""
     _runs.refuse_unknown(_TYPE, kind, workers.node_infos(session))
     per_node = min(options.ranks, kind.gpus_per_node)
@@ -61,30 +67,55 @@ def _instead(option: str, _: bool) -> str:
 
 
 def _lacking(args: tuple, _: Mapping[str, Any]) -> str:
-    return "is called: @{name}(), with num_accelerators= for fewer GPUs than the node has" if args and callable(args[0]) else ""
+    return (
+        "is called: @{name}(), with num_accelerators= for fewer GPUs than the node has"
+        if args and callable(args[0])
+        else ""
+    )
 
 
 _explained = _serverless.explained(_instead, _lacking)
 
 
-def _build(decorator: Callable[..., Any], num_accelerators: int | None, accelerator_type: str | None, **more: Any) -> Callable[..., AirFunction]:
+def _build(
+    decorator: Callable[..., Any],
+    num_accelerators: int | None,
+    accelerator_type: str | None,
+    **more: Any,
+) -> Callable[..., AirFunction]:
     kind = None if accelerator_type is None else _accelerators.parse(_TYPE, accelerator_type)
-    if num_accelerators is not None and (isinstance(num_accelerators, bool) or not isinstance(num_accelerators, int) or num_accelerators < 1):
-        raise TypeError(f"@{decorator.__name__}: num_accelerators must be a whole number of at least 1, not {num_accelerators!r}")
+    if num_accelerators is not None and (
+        isinstance(num_accelerators, bool)
+        or not isinstance(num_accelerators, int)
+        or num_accelerators < 1
+    ):
+        raise TypeError(
+            f"@{decorator.__name__}: num_accelerators must be a whole number of at least 1, not {num_accelerators!r}"
+        )
     count = num_accelerators or (kind.gpus_per_node if kind is not None else None)
     # A request that no node can hold is refused, also in a program written for Ray, where tasks and actors wait for a node.
-    launched = decorator(gpus=count or 1, gpu_type=None if kind is None else kind.gpu_type, remote=True, infeasible="refuse", **more)
+    launched = decorator(
+        gpus=count or 1,
+        gpu_type=None if kind is None else kind.gpu_type,
+        remote=True,
+        infeasible="refuse",
+        **more,
+    )
     about = {_COUNT: str(count) if count else _ALL, _TYPE: "" if kind is None else str(kind)}
 
     def decorate(function: Callable[..., Any]) -> AirFunction:
         made = launched(function)
-        return AirFunction(made._function, replace(made._options, door="databricks.air", tracks=True, about=about))
+        return AirFunction(
+            made._function, replace(made._options, door="databricks.air", tracks=True, about=about)
+        )
 
     return decorate
 
 
 @_explained
-def distributed(num_accelerators: int | None = None, accelerator_type: str | None = None) -> Callable[..., AirFunction]:
+def distributed(
+    num_accelerators: int | None = None, accelerator_type: str | None = None
+) -> Callable[..., AirFunction]:
     """Make a function that several ranks run with the same arguments, each with a GPU.
 
     The launch runs on the cluster of `troupe.init()` or TROUPE_ADDRESS, else on the one that this user runs on this host, else on an
@@ -110,7 +141,9 @@ def distributed(num_accelerators: int | None = None, accelerator_type: str | Non
 
 
 @_explained
-def ray_launch(num_accelerators: int | None = None, accelerator_type: str | None = None, *, api: str = "troupe") -> Callable[..., AirFunction]:
+def ray_launch(
+    num_accelerators: int | None = None, accelerator_type: str | None = None, *, api: str = "troupe"
+) -> Callable[..., AirFunction]:
     """Make a function that rank 0 of a launch runs as the driver of a cluster of exactly the launch's nodes.
 
     `import ray` in it, and in what it starts, is Troupe; with `api="ray"` it is Ray itself, of which a cluster is started on the launch's

@@ -1,4 +1,5 @@
 """The fields of a workload file, in one table. The checks and the help of `troupe air run -h config` are made from it. Pure."""
+
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
@@ -28,53 +29,180 @@ class Field:
 
 
 _GIT = (
-    Field("branch", "string", "Branch whose latest commit is taken. Not together with `commit`.", field_checks.text),
-    Field("commit", "string", "Commit that is taken. Not together with `branch`.", field_checks.text),
-    Field("remote", "boolean or string", "With `branch`: take the branch of this remote; `true` is origin.", _checks.remote),
+    Field(
+        "branch",
+        "string",
+        "Branch whose latest commit is taken. Not together with `commit`.",
+        field_checks.text,
+    ),
+    Field(
+        "commit", "string", "Commit that is taken. Not together with `branch`.", field_checks.text
+    ),
+    Field(
+        "remote",
+        "boolean or string",
+        "With `branch`: take the branch of this remote; `true` is origin.",
+        _checks.remote,
+    ),
 )
 _SNAPSHOT = (
-    Field("root_path", "string", "Folder of this machine that the command finds in $CODE_SOURCE_PATH. A relative path starts at the file's own folder.",
-          field_checks.text, required=True),
-    Field("include_paths", "list of strings", "Take only these files and folders of `root_path`. Relative, without `..`.", _checks.inside_paths),
-    Field("git", "mapping", "Take what is committed there, instead of the files as they are now.", section=_GIT),
+    Field(
+        "root_path",
+        "string",
+        "Folder of this machine that the command finds in $CODE_SOURCE_PATH. A relative path starts at the file's own folder.",
+        field_checks.text,
+        required=True,
+    ),
+    Field(
+        "include_paths",
+        "list of strings",
+        "Take only these files and folders of `root_path`. Relative, without `..`.",
+        _checks.inside_paths,
+    ),
+    Field(
+        "git",
+        "mapping",
+        "Take what is committed there, instead of the files as they are now.",
+        section=_GIT,
+    ),
 )
 _CODE_SOURCE = (
     Field("type", "string", "Only `snapshot` is known.", _checks.only("snapshot")),
-    Field("snapshot", "mapping", "The fields below may stand in here as well as directly in `code_source`.", section=_SNAPSHOT),
-    *(Field(each.name, each.type, each.text, each.check, section=each.section) for each in _SNAPSHOT),
+    Field(
+        "snapshot",
+        "mapping",
+        "The fields below may stand in here as well as directly in `code_source`.",
+        section=_SNAPSHOT,
+    ),
+    *(
+        Field(each.name, each.type, each.text, each.check, section=each.section)
+        for each in _SNAPSHOT
+    ),
 )
 _COMPUTE = (
-    Field("num_accelerators", "integer", "GPUs of all nodes. A multiple of the GPUs per node of `accelerator_type`.", field_checks.count, required=True),
-    Field("accelerator_type", "string", "GPU_<GPUs per node>x<GPU model>, such as GPU_8xH100. Case matters.", _checks.accelerator, required=True),
-    Field("pool_id", "string", "Use the nodes that were started with the label gpu_pool=ID.", field_checks.text),
-    Field("priority_class", "string", "Place in the queue: BEST_EFFORT, NORMAL or CRITICAL. Needs `pool_id`.", _checks.priority_class),
+    Field(
+        "num_accelerators",
+        "integer",
+        "GPUs of all nodes. A multiple of the GPUs per node of `accelerator_type`.",
+        field_checks.count,
+        required=True,
+    ),
+    Field(
+        "accelerator_type",
+        "string",
+        "GPU_<GPUs per node>x<GPU model>, such as GPU_8xH100. Case matters.",
+        _checks.accelerator,
+        required=True,
+    ),
+    Field(
+        "pool_id",
+        "string",
+        "Use the nodes that were started with the label gpu_pool=ID.",
+        field_checks.text,
+    ),
+    Field(
+        "priority_class",
+        "string",
+        "Place in the queue: BEST_EFFORT, NORMAL or CRITICAL. Needs `pool_id`.",
+        _checks.priority_class,
+    ),
 )
 _ENVIRONMENT = (
-    Field("version", "string or integer", "Version of the managed environment.", _checks.version, unused="what is installed on the nodes is what runs"),
-    Field("dependencies", "list of strings or path", "Requirements that are installed for this workload, or a file with them (.yaml with a list or "
-          "`dependencies:`, or requirements.txt).", _checks.dependencies),
+    Field(
+        "version",
+        "string or integer",
+        "Version of the managed environment.",
+        _checks.version,
+        unused="what is installed on the nodes is what runs",
+    ),
+    Field(
+        "dependencies",
+        "list of strings or path",
+        "Requirements that are installed for this workload, or a file with them (.yaml with a list or "
+        "`dependencies:`, or requirements.txt).",
+        _checks.dependencies,
+    ),
     Field("env_variables", "mapping", "Environment variables of the command.", _checks.variables),
-    Field("secret_env_variables", "mapping", "Environment variables whose values are secrets: VARIABLE: scope/key.", _checks.secrets),
-    Field("docker_image", "string or mapping", "Image of a container. Not together with `version` and `dependencies`.",
-          unused="the command runs on the nodes, not in a container"),
-    Field("unity_catalog_image", "string", "Image of a container. Not together with `version` and `dependencies`.",
-          unused="the command runs on the nodes, not in a container"),
+    Field(
+        "secret_env_variables",
+        "mapping",
+        "Environment variables whose values are secrets: VARIABLE: scope/key.",
+        _checks.secrets,
+    ),
+    Field(
+        "docker_image",
+        "string or mapping",
+        "Image of a container. Not together with `version` and `dependencies`.",
+        unused="the command runs on the nodes, not in a container",
+    ),
+    Field(
+        "unity_catalog_image",
+        "string",
+        "Image of a container. Not together with `version` and `dependencies`.",
+        unused="the command runs on the nodes, not in a container",
+    ),
 )
 WORKLOAD = (
-    Field("experiment_name", "string", "MLflow experiment of the run. It is created where there is none of that name.", _checks.experiment, required=True),
+    Field(
+        "experiment_name",
+        "string",
+        "MLflow experiment of the run. It is created where there is none of that name.",
+        _checks.experiment,
+        required=True,
+    ),
     Field("run_name", "string", "Name of the run.", _checks.run_name),
     Field("compute", "mapping", "GPUs that the workload runs on.", required=True, section=_COMPUTE),
-    Field("command", "string", "Bash command or script that every node runs once.", _checks.command, required=True),
-    Field("environment", "mapping", "What is installed and set for the command.", section=_ENVIRONMENT),
-    Field("env_variables", "mapping", "Environment variables of the command; the same as environment.env_variables.", _checks.variables),
-    Field("secret_env_variables", "mapping", "The same as environment.secret_env_variables.", _checks.secrets),
-    Field("code_source", "mapping", "Code that the command finds on every node.", section=_CODE_SOURCE),
-    Field("hyperparameters", "mapping", "Values that the command reads from the YAML file $HYPERPARAMETERS_PATH.", field_checks.mapping),
+    Field(
+        "command",
+        "string",
+        "Bash command or script that every node runs once.",
+        _checks.command,
+        required=True,
+    ),
+    Field(
+        "environment", "mapping", "What is installed and set for the command.", section=_ENVIRONMENT
+    ),
+    Field(
+        "env_variables",
+        "mapping",
+        "Environment variables of the command; the same as environment.env_variables.",
+        _checks.variables,
+    ),
+    Field(
+        "secret_env_variables",
+        "mapping",
+        "The same as environment.secret_env_variables.",
+        _checks.secrets,
+    ),
+    Field(
+        "code_source", "mapping", "Code that the command finds on every node.", section=_CODE_SOURCE
+    ),
+    Field(
+        "hyperparameters",
+        "mapping",
+        "Values that the command reads from the YAML file $HYPERPARAMETERS_PATH.",
+        field_checks.mapping,
+    ),
     Field("parameters", "mapping", "The same as `hyperparameters`.", field_checks.mapping),
-    Field("max_retries", "integer", "Times that a failed workload is started again. Default: 3.", _checks.retries),
-    Field("timeout_minutes", "number", "Minutes after which the workload is cancelled. Default: none.", _checks.minutes),
+    Field(
+        "max_retries",
+        "integer",
+        "Times that a failed workload is started again. Default: 3.",
+        _checks.retries,
+    ),
+    Field(
+        "timeout_minutes",
+        "number",
+        "Minutes after which the workload is cancelled. Default: none.",
+        _checks.minutes,
+    ),
     Field("idempotency_token", "string", "The same as --idempotency-key, which wins.", _checks.key),
-    Field("permissions", "list", "Who may see and manage the run.", unused="whoever may use the cluster may see its runs"),
+    Field(
+        "permissions",
+        "list",
+        "Who may see and manage the run.",
+        unused="whoever may use the cluster may see its runs",
+    ),
     Field("usage_policy_id", "string", "Whom the run is billed to.", unused="nothing is billed"),
     Field("usage_policy_name", "string", "Whom the run is billed to.", unused="nothing is billed"),
 )
@@ -102,7 +230,9 @@ def _named(where: str, name: str, fields: tuple[Field, ...]) -> Field:
     for each in fields:
         if each.name == name:
             return each
-    raise ValueError(f"{where} has no {name!r}{field_checks.or_nearest(name, [each.name for each in fields])}")
+    raise ValueError(
+        f"{where} has no {name!r}{field_checks.or_nearest(name, [each.name for each in fields])}"
+    )
 
 
 def checked(given: Any, faults: Faults) -> dict[str, Any]:
@@ -110,10 +240,17 @@ def checked(given: Any, faults: Faults) -> dict[str, Any]:
     return _checked((), given, WORKLOAD, faults)
 
 
-def _checked(place: tuple[str, ...], given: Any, fields: tuple[Field, ...], faults: Faults) -> dict[str, Any]:
+def _checked(
+    place: tuple[str, ...], given: Any, fields: tuple[Field, ...], faults: Faults
+) -> dict[str, Any]:
     where = ".".join(place)
     if not isinstance(given, Mapping):
-        faults.add(TypeError(f"{where or 'the file'} must be a mapping of fields, not {type(given).__name__}"), *place)
+        faults.add(
+            TypeError(
+                f"{where or 'the file'} must be a mapping of fields, not {type(given).__name__}"
+            ),
+            *place,
+        )
         return {}
     for name in given:
         with faults.at(*place, name, key=True):
@@ -128,29 +265,51 @@ def _checked(place: tuple[str, ...], given: Any, fields: tuple[Field, ...], faul
             continue
         inside = (*place, each.name)
         with faults.at(*inside):
-            found[each.name] = _checked(inside, value, each.section, faults) if each.section else each.check(".".join(inside), value)
+            found[each.name] = (
+                _checked(inside, value, each.section, faults)
+                if each.section
+                else each.check(".".join(inside), value)
+            )
     return found
 
 
 def unused(given: Mapping[str, Any]) -> list[str]:
     """Return a sentence part for each field of a checked file that has no effect here."""
-    said = [f"{each.name} ({each.unused})" for each in WORKLOAD if each.unused and each.name in given]
+    said = [
+        f"{each.name} ({each.unused})" for each in WORKLOAD if each.unused and each.name in given
+    ]
     inside = given.get("environment", {})
-    return said + [f"environment.{each.name} ({each.unused})" for each in _ENVIRONMENT if each.unused and each.name in inside]
+    return said + [
+        f"environment.{each.name} ({each.unused})"
+        for each in _ENVIRONMENT
+        if each.unused and each.name in inside
+    ]
 
 
 def help_of(path: str) -> str:
     """Return the reference of a field, or of all fields of a section, as text for a terminal."""
     where, inside, itself = find(path)
-    lines = [where] if itself is None else [f"{where}  ({itself.type}{', required' if itself.required else ''})", f"  {itself.text}"]
+    lines = (
+        [where]
+        if itself is None
+        else [
+            f"{where}  ({itself.type}{', required' if itself.required else ''})",
+            f"  {itself.text}",
+        ]
+    )
     if itself is not None and itself.unused:
         lines.append(f"  Accepted, without an effect: {itself.unused}.")
     if inside:
         lines.append("")
         width = max(len(each.name) for each in inside)
         for each in inside:
-            lines.append(f"  {each.name:<{width}}  {each.type}{' (required)' if each.required else ''}")
+            lines.append(
+                f"  {each.name:<{width}}  {each.type}{' (required)' if each.required else ''}"
+            )
             lines.append(f"  {'':<{width}}    {each.text}")
     if any(each.section for each in inside):
-        lines += ["", f"A section: troupe air run -h {where}.{next(each.name for each in inside if each.section)}"]
+        lines += [
+            "",
+            f"A section: troupe air run -h {where}.{next(each.name for each in inside if each.section)}",
+        ]
     return "\n".join(lines)

@@ -6,6 +6,7 @@
 
 View: one rank of the launch, before it becomes the shell that runs the command.
 """
+
 from __future__ import annotations
 
 import os
@@ -20,7 +21,16 @@ from troupe._code import disk, packages, runtime_env
 from troupe.launch import _context, _ports
 
 SHELL = "bash"
-_OF_RANKS = ("RANK", "LOCAL_RANK", "GROUP_RANK", "ROLE_RANK", "ROLE_NAME", "LOCAL_WORLD_SIZE", "GROUP_WORLD_SIZE", "ROLE_WORLD_SIZE")
+_OF_RANKS = (
+    "RANK",
+    "LOCAL_RANK",
+    "GROUP_RANK",
+    "ROLE_RANK",
+    "ROLE_NAME",
+    "LOCAL_WORLD_SIZE",
+    "GROUP_WORLD_SIZE",
+    "ROLE_WORLD_SIZE",
+)
 """Variables that belong to ranks. The command is none: it starts them, by torchrun for one."""
 
 
@@ -45,13 +55,18 @@ class NodeStart:
             RuntimeEnvSetupError, ObjectLostError: if the code cannot be had.
         """
         context = _context.current()
-        folder = packages.held(f"air-{context.launch}-{context.epoch}-{context.node}", lambda made: self._make(made, session),
-                               "the folder of the workload")
+        folder = packages.held(
+            f"air-{context.launch}-{context.epoch}-{context.node}",
+            lambda made: self._make(made, session),
+            "the folder of the workload",
+        )
         os.chdir(folder / "code")
         meeting = _ports.Meeting(session, context, folder)
 
         def begin() -> Sequence[str]:
-            os.environ.update(meeting.variables(session, context), **self._variables(folder, context.rank))
+            os.environ.update(
+                meeting.variables(session, context), **self._variables(folder, context.rank)
+            )
             for name in _OF_RANKS:
                 os.environ.pop(name, None)
             return "-c", self.command
@@ -60,10 +75,18 @@ class NodeStart:
 
     def _variables(self, folder: Path, rank: int) -> dict[str, str]:
         # `python` and `torchrun` of a command are those of the node's own interpreter, whatever its worker was started from.
-        path = os.pathsep.join([os.path.dirname(sys.executable), *filter(None, [os.environ.get("PATH")])])
-        return {"CODE_SOURCE_PATH": str(folder / "code"), "HYPERPARAMETERS_PATH": str(folder / "hyperparameters.yaml"),
-                "NUM_NODES": str(self.nodes), "NODE_RANK": str(rank), "NUM_ACCELERATORS": str(self.accelerators),
-                "WORLD_SIZE": str(self.accelerators), "PATH": path}
+        path = os.pathsep.join(
+            [os.path.dirname(sys.executable), *filter(None, [os.environ.get("PATH")])]
+        )
+        return {
+            "CODE_SOURCE_PATH": str(folder / "code"),
+            "HYPERPARAMETERS_PATH": str(folder / "hyperparameters.yaml"),
+            "NUM_NODES": str(self.nodes),
+            "NODE_RANK": str(rank),
+            "NUM_ACCELERATORS": str(self.accelerators),
+            "WORLD_SIZE": str(self.accelerators),
+            "PATH": path,
+        }
 
     def _make(self, folder: Path, session: Any) -> None:
         code = folder / "code"

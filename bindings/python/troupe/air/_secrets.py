@@ -1,4 +1,5 @@
 """Secrets that workloads name by `scope/key`: files that their owner alone can read."""
+
 from __future__ import annotations
 
 import os
@@ -32,8 +33,10 @@ def _value(name: str, reference: str) -> str:
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
     except FileNotFoundError:
-        raise FileNotFoundError(f"secret_env_variables.{name}: there is no secret {reference}\n"
-                                f"  put its value into the file {path}, which only you can read (chmod 600)") from None
+        raise FileNotFoundError(
+            f"secret_env_variables.{name}: there is no secret {reference}\n"
+            f"  put its value into the file {path}, which only you can read (chmod 600)"
+        ) from None
     with os.fdopen(descriptor, "rb") as file:
         about = os.fstat(file.fileno())
         if stat.S_IMODE(about.st_mode) & 0o077 or about.st_uid != os.geteuid():

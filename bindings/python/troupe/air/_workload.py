@@ -1,4 +1,5 @@
 """A workload file, read and checked: what `troupe air run -f` starts."""
+
 from __future__ import annotations
 
 import os
@@ -48,14 +49,28 @@ class Workload:
 
     def shown(self) -> dict[str, Any]:
         """Return the workload as JSON shows it. Values of secrets are not part of it."""
-        return {"experiment_name": self.experiment, "run_name": self.run_name, "command": self.command,
-                "compute": {"accelerator_type": str(self.kind), "num_accelerators": self.accelerators, "nodes": self.nodes},
-                "env_variables": dict(self.variables), "secret_env_variables": dict(self.secrets), "dependencies": list(self.requirements),
-                "code_source": None if self.code is None else self.code.root, "hyperparameters": dict(self.hyperparameters),
-                "max_retries": self.max_retries, "timeout_minutes": None if self.timeout_s is None else self.timeout_s / 60}
+        return {
+            "experiment_name": self.experiment,
+            "run_name": self.run_name,
+            "command": self.command,
+            "compute": {
+                "accelerator_type": str(self.kind),
+                "num_accelerators": self.accelerators,
+                "nodes": self.nodes,
+            },
+            "env_variables": dict(self.variables),
+            "secret_env_variables": dict(self.secrets),
+            "dependencies": list(self.requirements),
+            "code_source": None if self.code is None else self.code.root,
+            "hyperparameters": dict(self.hyperparameters),
+            "max_retries": self.max_retries,
+            "timeout_minutes": None if self.timeout_s is None else self.timeout_s / 60,
+        }
 
 
-def load(path: str, overrides: Sequence[tuple[str, str]] = (), *, idempotency_key: str = "") -> Workload:
+def load(
+    path: str, overrides: Sequence[tuple[str, str]] = (), *, idempotency_key: str = ""
+) -> Workload:
     """Return the workload of a YAML file.
 
     Args:
@@ -82,25 +97,36 @@ def load(path: str, overrides: Sequence[tuple[str, str]] = (), *, idempotency_ke
     return _of_fields(found, os.path.dirname(os.path.abspath(path)), idempotency_key, faults)
 
 
-def _of_fields(found: Mapping[str, Any], base: str, idempotency_key: str, faults: yaml_files.Faults) -> Workload:
+def _of_fields(
+    found: Mapping[str, Any], base: str, idempotency_key: str, faults: yaml_files.Faults
+) -> Workload:
     """Return the workload of fields that are right by themselves. Raises as `load` for those that are not together."""
     compute, environment = found["compute"], found.get("environment", {})
     kind = compute["accelerator_type"]
     nodes, variables, secrets, requirements, code = 0, {}, {}, (), None
     with faults.at("environment"):
-        _refuse_together("environment", environment, ("docker_image", "unity_catalog_image"), ("version", "dependencies"))
+        _refuse_together(
+            "environment",
+            environment,
+            ("docker_image", "unity_catalog_image"),
+            ("version", "dependencies"),
+        )
     with faults.at("compute", "priority_class"):
         if "priority_class" in compute and "pool_id" not in compute:
             raise ValueError("compute.priority_class needs compute.pool_id")
     with faults.at("compute", "num_accelerators"):
-        nodes = _accelerators.count_nodes("compute.num_accelerators", compute["num_accelerators"], kind)
+        nodes = _accelerators.count_nodes(
+            "compute.num_accelerators", compute["num_accelerators"], kind
+        )
     with faults.at("env_variables"):
         variables = _merged("env_variables", found, environment)
     with faults.at("secret_env_variables"):
         secrets = _merged("secret_env_variables", found, environment)
         both = sorted({*variables} & {*secrets})
         if both:
-            raise ValueError(f"{both[0]} is in env_variables and in secret_env_variables; give it once")
+            raise ValueError(
+                f"{both[0]} is in env_variables and in secret_env_variables; give it once"
+            )
     with faults.at("parameters"):
         if "hyperparameters" in found and "parameters" in found:
             raise ValueError("hyperparameters and parameters are the same field; give one of them")
@@ -111,26 +137,45 @@ def _of_fields(found: Mapping[str, Any], base: str, idempotency_key: str, faults
     faults.raise_any()
     timeout = found.get("timeout_minutes")
     return Workload(
-        experiment=found["experiment_name"], run_name=found.get("run_name", found["experiment_name"]), command=found["command"], kind=kind,
-        accelerators=compute["num_accelerators"], nodes=nodes, variables=variables, secrets=secrets, requirements=requirements, code=code,
-        hyperparameters=found.get("hyperparameters", found.get("parameters", {})), max_retries=found.get("max_retries", MAX_RETRIES),
-        timeout_s=None if timeout is None else timeout * 60.0, idempotency_key=idempotency_key or found.get("idempotency_token", ""),
-        pool=compute.get("pool_id", ""), priority=compute.get("priority_class", 0), unused=tuple(_fields.unused(found)))
+        experiment=found["experiment_name"],
+        run_name=found.get("run_name", found["experiment_name"]),
+        command=found["command"],
+        kind=kind,
+        accelerators=compute["num_accelerators"],
+        nodes=nodes,
+        variables=variables,
+        secrets=secrets,
+        requirements=requirements,
+        code=code,
+        hyperparameters=found.get("hyperparameters", found.get("parameters", {})),
+        max_retries=found.get("max_retries", MAX_RETRIES),
+        timeout_s=None if timeout is None else timeout * 60.0,
+        idempotency_key=idempotency_key or found.get("idempotency_token", ""),
+        pool=compute.get("pool_id", ""),
+        priority=compute.get("priority_class", 0),
+        unused=tuple(_fields.unused(found)),
+    )
 
 
 def _merged(name: str, found: Mapping[str, Any], environment: Mapping[str, Any]) -> dict[str, str]:
     outside, inside = found.get(name, {}), environment.get(name, {})
     different = sorted(each for each in outside if each in inside and inside[each] != outside[each])
     if different:
-        raise ValueError(f"{name}.{different[0]} and environment.{name}.{different[0]} have different values; give one of them")
+        raise ValueError(
+            f"{name}.{different[0]} and environment.{name}.{different[0]} have different values; give one of them"
+        )
     return {**outside, **inside}
 
 
-def _refuse_together(where: str, found: Mapping[str, Any], ones: Sequence[str], others: Sequence[str]) -> None:
+def _refuse_together(
+    where: str, found: Mapping[str, Any], ones: Sequence[str], others: Sequence[str]
+) -> None:
     for one in ones:
         for other in others:
             if one in found and other in found:
-                raise ValueError(f"{where}.{one} and {where}.{other} exclude each other: an image brings its own packages")
+                raise ValueError(
+                    f"{where}.{one} and {where}.{other} exclude each other: an image brings its own packages"
+                )
 
 
 def _requirements(given: str | tuple[str, ...], base: str) -> tuple[str, ...]:
@@ -146,7 +191,9 @@ def _requirements(given: str | tuple[str, ...], base: str) -> tuple[str, ...]:
     if isinstance(listed, Mapping):
         listed = listed.get("dependencies", [])
     if not isinstance(listed, list) or not all(isinstance(each, str) for each in listed):
-        raise ValueError(f"environment.dependencies: {path} must be a list of requirements, or a mapping with the list `dependencies`")
+        raise ValueError(
+            f"environment.dependencies: {path} must be a list of requirements, or a mapping with the list `dependencies`"
+        )
     return tuple(listed)
 
 
@@ -156,7 +203,9 @@ def _code(given: Mapping[str, Any] | None, base: str) -> Code | None:
     nested = given.get("snapshot", {})
     twice = sorted({*nested} & {*given})
     if twice:
-        raise ValueError(f"code_source.{twice[0]} and code_source.snapshot.{twice[0]} are the same field; give one of them")
+        raise ValueError(
+            f"code_source.{twice[0]} and code_source.snapshot.{twice[0]} are the same field; give one of them"
+        )
     fields = {**given, **nested}
     if "root_path" not in fields:
         raise ValueError("code_source needs root_path")
@@ -173,4 +222,10 @@ def _code(given: Mapping[str, Any] | None, base: str) -> Code | None:
     for each in fields.get("include_paths", ()) if not git else ():
         if not os.path.exists(os.path.join(root, each)):
             raise FileNotFoundError(f"code_source.include_paths: there is no {each} in {root}")
-    return Code(root, fields.get("include_paths", ()), git.get("branch", ""), git.get("commit", ""), git.get("remote", ""))
+    return Code(
+        root,
+        fields.get("include_paths", ()),
+        git.get("branch", ""),
+        git.get("commit", ""),
+        git.get("remote", ""),
+    )

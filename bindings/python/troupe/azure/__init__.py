@@ -12,13 +12,19 @@
 `troupe run-as script.py` runs a script that imports `azure.ai.ml` as it is, and `troupe azure job create -f job.yml` a job in a file. What
 differs: docs/azure.md.
 """
+
 import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from troupe.azure._client import JobOperations, MLClient
     from troupe.azure._command import Command, Job, command
-    from troupe.azure._distributions import MpiDistribution, PyTorchDistribution, RayDistribution, TensorFlowDistribution
+    from troupe.azure._distributions import (
+        MpiDistribution,
+        PyTorchDistribution,
+        RayDistribution,
+        TensorFlowDistribution,
+    )
     from troupe.azure._entities import (
         AmlCompute,
         CommandJobLimits,
@@ -38,18 +44,64 @@ if TYPE_CHECKING:
     from troupe.azure.constants import AssetTypes, InputOutputModes
 
 _WHERE = {
-    "JobOperations": "_client", "MLClient": "_client", "Command": "_command", "Job": "_command", "command": "_command",
-    "MpiDistribution": "_distributions", "PyTorchDistribution": "_distributions", "RayDistribution": "_distributions",
-    "TensorFlowDistribution": "_distributions", "CommandJobLimits": "_entities", "Data": "_entities", "Environment": "_entities",
-    "Input": "_entities", "JobResourceConfiguration": "_entities", "Output": "_entities", "QueueSettings": "_entities",
-    "AmlCompute": "_entities", "Model": "_entities", "Workspace": "_entities", "load_job": "_yaml", "CommandComponent": "_pipeline.dsl",
-    "load_component": "_pipeline.dsl", "PipelineJob": "_pipeline.job", "PipelineJobSettings": "_pipeline.job", "AssetTypes": "constants",
+    "JobOperations": "_client",
+    "MLClient": "_client",
+    "Command": "_command",
+    "Job": "_command",
+    "command": "_command",
+    "MpiDistribution": "_distributions",
+    "PyTorchDistribution": "_distributions",
+    "RayDistribution": "_distributions",
+    "TensorFlowDistribution": "_distributions",
+    "CommandJobLimits": "_entities",
+    "Data": "_entities",
+    "Environment": "_entities",
+    "Input": "_entities",
+    "JobResourceConfiguration": "_entities",
+    "Output": "_entities",
+    "QueueSettings": "_entities",
+    "AmlCompute": "_entities",
+    "Model": "_entities",
+    "Workspace": "_entities",
+    "load_job": "_yaml",
+    "CommandComponent": "_pipeline.dsl",
+    "load_component": "_pipeline.dsl",
+    "PipelineJob": "_pipeline.job",
+    "PipelineJobSettings": "_pipeline.job",
+    "AssetTypes": "constants",
     "InputOutputModes": "constants",
 }
 
-__all__ = ["AmlCompute", "AssetTypes", "Command", "CommandComponent", "CommandJobLimits", "Data", "Environment", "Input", "InputOutputModes", "Job", "JobOperations",
-           "JobResourceConfiguration", "MLClient", "Model", "MpiDistribution", "Output", "PipelineJob", "PipelineJobSettings", "PyTorchDistribution", "QueueSettings",
-           "RayDistribution", "ResourceConfiguration", "TensorFlowDistribution", "Workspace", "command", "dsl", "load_component", "load_job"]
+__all__ = [
+    "AmlCompute",
+    "AssetTypes",
+    "Command",
+    "CommandComponent",
+    "CommandJobLimits",
+    "Data",
+    "Environment",
+    "Input",
+    "InputOutputModes",
+    "Job",
+    "JobOperations",
+    "JobResourceConfiguration",
+    "MLClient",
+    "Model",
+    "MpiDistribution",
+    "Output",
+    "PipelineJob",
+    "PipelineJobSettings",
+    "PyTorchDistribution",
+    "QueueSettings",
+    "RayDistribution",
+    "ResourceConfiguration",
+    "TensorFlowDistribution",
+    "Workspace",
+    "command",
+    "dsl",
+    "load_component",
+    "load_job",
+]
 
 
 def __getattr__(name: str) -> Any:

@@ -2,6 +2,7 @@
 
 It is executed by its path, without the package: what it needs is the socket in its directory, which is the job's.
 """
+
 import json
 import socket
 import sys

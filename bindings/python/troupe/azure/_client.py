@@ -1,4 +1,5 @@
 """`MLClient`: jobs on the cluster that is known here, with the methods that notebooks call."""
+
 from __future__ import annotations
 
 import atexit
@@ -22,7 +23,13 @@ from troupe.launch import _progress, _submit, _vendor_place
 from troupe.launch._handle import LaunchHandle, handle_of_known
 
 TERMINAL = ("Completed", "Failed", "Canceled")
-_STATUS = {"queued": "Queued", "reserving": "Queued", "starting": "Preparing", "running": "Running", "stopping": "CancelRequested"}
+_STATUS = {
+    "queued": "Queued",
+    "reserving": "Queued",
+    "starting": "Preparing",
+    "running": "Running",
+    "stopping": "CancelRequested",
+}
 _ENDED = {"succeeded": "Completed", "failed": "Failed", "cancelled": "Canceled"}
 _PLACES_MAX = 3  # jobs of which a program's end says where their files are
 _PATIENCE_S = 600.0  # for who reads the output more slowly than it was written
@@ -30,7 +37,11 @@ _PATIENCE_S = 600.0  # for who reads the output more slowly than it was written
 
 def status_of(info: dict) -> str:
     """A launch's state in the service's word."""
-    return _ENDED.get(info["outcome"], "Failed") if info["state"] == "terminal" else _STATUS.get(info["state"], "Running")
+    return (
+        _ENDED.get(info["outcome"], "Failed")
+        if info["state"] == "terminal"
+        else _STATUS.get(info["state"], "Running")
+    )
 
 
 class MLClient:
@@ -43,20 +54,39 @@ class MLClient:
         MLClient(DefaultAzureCredential(), "subscription", "group", "workspace").jobs.create_or_update(job)
     """
 
-    def __init__(self, credential: Any = None, subscription_id: str | None = None, resource_group_name: str | None = None,
-                 workspace_name: str | None = None, registry_name: str | None = None, *, cloud: str | None = None,
-                 show_progress: bool = True, enable_telemetry: bool = True) -> None:
+    def __init__(
+        self,
+        credential: Any = None,
+        subscription_id: str | None = None,
+        resource_group_name: str | None = None,
+        workspace_name: str | None = None,
+        registry_name: str | None = None,
+        *,
+        cloud: str | None = None,
+        show_progress: bool = True,
+        enable_telemetry: bool = True,
+    ) -> None:
         del credential, cloud, show_progress, enable_telemetry
         self.subscription_id, self.resource_group_name = subscription_id, resource_group_name
         self.workspace_name, self.registry_name = workspace_name, registry_name
         self.jobs = JobOperations()
 
     @classmethod
-    def from_config(cls, credential: Any = None, *, path: Any = None, file_name: str | None = None, cloud: str | None = None,
-                    show_progress: bool = True, enable_telemetry: bool = True) -> MLClient:
+    def from_config(
+        cls,
+        credential: Any = None,
+        *,
+        path: Any = None,
+        file_name: str | None = None,
+        cloud: str | None = None,
+        show_progress: bool = True,
+        enable_telemetry: bool = True,
+    ) -> MLClient:
         """As the constructor: there is no file of a workspace to be read."""
         del path, file_name
-        return cls(credential, cloud=cloud, show_progress=show_progress, enable_telemetry=enable_telemetry)
+        return cls(
+            credential, cloud=cloud, show_progress=show_progress, enable_telemetry=enable_telemetry
+        )
 
     def create_or_update(self, entity: Any, **options: Any) -> Command:
         """`jobs.create_or_update` of a job, with its options; a component is returned as it is, for it is registered nowhere.
@@ -70,7 +100,9 @@ class MLClient:
     def __getattr__(self, name: str) -> Any:
         if name in _NOT_HERE:
             raise AttributeError(f"MLClient has no {name} here: {_NOT_HERE[name]}")
-        raise AttributeError(f"MLClient has no {name!r}; it has jobs, create_or_update, from_config")
+        raise AttributeError(
+            f"MLClient has no {name!r}; it has jobs, create_or_update, from_config"
+        )
 
 
 _NOT_HERE = {
@@ -80,12 +112,20 @@ _NOT_HERE = {
     "compute": "a cluster's nodes are those that joined it (troupe status); instance_types.yml says what a name of compute means",
     "models": "a job's outputs are files: jobs.download(name, output_name=...)",
     "components": "load_component gives the component of a file, and command(...) makes one; steps call it with their values",
-    "batch_endpoints": "an actor serves: troupe.remote(Class).remote()", "online_endpoints": "an actor serves: troupe.remote(Class).remote()",
-    "workspaces": "there is one cluster, that of TROUPE_ADDRESS", "schedules": "a timer of the system can run `troupe azure job create`",
+    "batch_endpoints": "an actor serves: troupe.remote(Class).remote()",
+    "online_endpoints": "an actor serves: troupe.remote(Class).remote()",
+    "workspaces": "there is one cluster, that of TROUPE_ADDRESS",
+    "schedules": "a timer of the system can run `troupe azure job create`",
 }
 
 
-_INSTEAD_OF = {"Data": "data", "Environment": "environments", "AmlCompute": "compute", "Model": "models", "Workspace": "workspaces"}
+_INSTEAD_OF = {
+    "Data": "data",
+    "Environment": "environments",
+    "AmlCompute": "compute",
+    "Model": "models",
+    "Workspace": "workspaces",
+}
 """By the name of an entity, the operations that would take it."""
 
 
@@ -112,7 +152,13 @@ class Poller:
 
     def status(self) -> str:
         """Return "InProgress", "Succeeded" or "Failed"."""
-        return "InProgress" if not self.done() else "Succeeded" if self._future.exception() is None else "Failed"
+        return (
+            "InProgress"
+            if not self.done()
+            else "Succeeded"
+            if self._future.exception() is None
+            else "Failed"
+        )
 
 
 class JobOperations:
@@ -121,8 +167,12 @@ class JobOperations:
     def __init__(self, session: _session.Session | None = None) -> None:
         self._session = session
         self._own: list[str] = []  # names of those on a cluster that ends with this process
-        self._told: set[str] = set()  # of these, by their launch, where `tell_place` has said where their files are
-        self._own_driven: list[tuple[str, str]] = []  # (type, name) of sweeps and pipelines on such a cluster
+        self._told: set[str] = (
+            set()
+        )  # of these, by their launch, where `tell_place` has said where their files are
+        self._own_driven: list[
+            tuple[str, str]
+        ] = []  # (type, name) of sweeps and pipelines on such a cluster
 
     def _cluster(self) -> _session.Session:
         if self._session is not None:
@@ -147,8 +197,17 @@ class JobOperations:
         """Return the job with that name of an embedded cluster that is not this process's; None: this cluster has it, or nobody."""
         return _past_jobs.find(name, self._launches(), JobOperations)
 
-    def create_or_update(self, job: Any, *, description: str | None = None, compute: str | None = None, tags: Mapping[str, str] | None = None,
-                         experiment_name: str | None = None, skip_validation: bool = False, idempotency_key: str | None = None) -> Command:
+    def create_or_update(
+        self,
+        job: Any,
+        *,
+        description: str | None = None,
+        compute: str | None = None,
+        tags: Mapping[str, str] | None = None,
+        experiment_name: str | None = None,
+        skip_validation: bool = False,
+        idempotency_key: str | None = None,
+    ) -> Command:
         """Submits a job, and returns it with name and status; what it runs on goes on without this process, but for a cluster that ends with it.
 
         Does not block for the job. Raises what is wrong with it before anything starts: TypeError, ValueError (the nearest name with it),
@@ -165,18 +224,30 @@ class JobOperations:
         del skip_validation
         if not isinstance(job, Sweep | Command | PipelineJob):
             instead = _INSTEAD_OF.get(type(job).__name__, "")
-            raise TypeError(f"a job is what command() or load_job() makes, not {type(job).__name__}" + (f": {_NOT_HERE[instead]}" if instead else ""))
-        for name, value in (("description", description), ("compute", compute), ("tags", tags), ("experiment_name", experiment_name)):
+            raise TypeError(
+                f"a job is what command() or load_job() makes, not {type(job).__name__}"
+                + (f": {_NOT_HERE[instead]}" if instead else "")
+            )
+        for name, value in (
+            ("description", description),
+            ("compute", compute),
+            ("tags", tags),
+            ("experiment_name", experiment_name),
+        ):
             if value is not None:
                 setattr(job, name, value)
         if not isinstance(job, Command):
             if idempotency_key is not None:
-                raise NotImplementedError(f"idempotency_key= is for command jobs; a {job.type} with a name of its own is refused the second time: "
-                                          f"{job.type}.name = ...")
+                raise NotImplementedError(
+                    f"idempotency_key= is for command jobs; a {job.type} with a name of its own is refused the second time: "
+                    f"{job.type}.name = ..."
+                )
             return self._begin(job)
         if job.swept:
             name, drawn = next(iter(job.swept.items()))
-            raise ValueError(f"inputs: {name} is {drawn!r}, which a sweep draws from: job.sweep(primary_metric=..., goal=...), or job({name}=...) with a value")
+            raise ValueError(
+                f"inputs: {name} is {drawn!r}, which a sweep draws from: job.sweep(primary_metric=..., goal=...), or job({name}=...) with a value"
+            )
         _submit.refuse_inside_a_rank()
         session = self._cluster()
         own = session.embedded is not None
@@ -207,7 +278,9 @@ class JobOperations:
         for kind, name in self._own_driven:
             if self.get(name).status in TERMINAL:
                 continue
-            status_lines.say(f"troupe: {kind} {name} runs on a cluster of this program, which waits for it; Ctrl-C cancels it")
+            status_lines.say(
+                f"troupe: {kind} {name} runs on a cluster of this program, which waits for it; Ctrl-C cancels it"
+            )
             try:
                 _runs_of(kind).follow(name, self._cluster())
             except KeyboardInterrupt:
@@ -233,7 +306,9 @@ class JobOperations:
         for name in self._own:
             info = self.info(name)
             if info["state"] != "terminal":
-                status_lines.say(f"troupe: job {name} runs on a cluster of this program, which waits for it; Ctrl-C cancels it")
+                status_lines.say(
+                    f"troupe: job {name} runs on a cluster of this program, which waits for it; Ctrl-C cancels it"
+                )
                 handle = self.handle(info)
                 try:
                     handle.wait_end()
@@ -244,7 +319,9 @@ class JobOperations:
         for info in untold[:_PLACES_MAX]:
             self.tell_place(info)
         if len(untold) > _PLACES_MAX:
-            status_lines.say(f"troupe: {len(untold) - _PLACES_MAX} more jobs of this program are kept for a week: troupe azure job list")
+            status_lines.say(
+                f"troupe: {len(untold) - _PLACES_MAX} more jobs of this program are kept for a week: troupe azure job list"
+            )
 
     def tell_place(self, info: dict) -> None:
         """Say where the files of a job that has ended are, if its cluster ends with this process."""
@@ -265,10 +342,14 @@ class JobOperations:
         if not isinstance(name, str):
             raise TypeError(f"a job is found by its name, a text, not by {name!r}: job.name")
         launches = self._launches()
-        found = [each for each in launches if each["name"] == name] or [each for each in launches if name and each["launch"].startswith(name.lower())]
+        found = [each for each in launches if each["name"] == name] or [
+            each for each in launches if name and each["launch"].startswith(name.lower())
+        ]
         if len(found) != 1:
-            raise exceptions.NotFoundError(f"{'several jobs have' if found else 'there is no job with'} the name {_visible.name(name)!r}\n"
-                                           "  troupe azure job list shows those there are")
+            raise exceptions.NotFoundError(
+                f"{'several jobs have' if found else 'there is no job with'} the name {_visible.name(name)!r}\n"
+                "  troupe azure job list shows those there are"
+            )
         return found[0]
 
     def handle(self, info: dict) -> LaunchHandle:
@@ -289,9 +370,17 @@ class JobOperations:
         if past is not None:
             return past.get()
         is_known = any(each["name"] == name for each in self._launches())
-        return (None if is_known else _runs_of("pipeline").step_job(name)) or _job_of(self.info(name))
+        return (None if is_known else _runs_of("pipeline").step_job(name)) or _job_of(
+            self.info(name)
+        )
 
-    def list(self, *, parent_job_name: str | None = None, list_view_type: str = ListViewType.ACTIVE_ONLY, max_results: int | None = None) -> Iterator[Job]:
+    def list(
+        self,
+        *,
+        parent_job_name: str | None = None,
+        list_view_type: str = ListViewType.ACTIVE_ONLY,
+        max_results: int | None = None,
+    ) -> Iterator[Job]:
         """All jobs and other launches that the cluster knows, the latest first; then this user's sweeps of jobs, then pipelines.
 
         `parent_job_name`: only the jobs of that sweep's trials, or of that pipeline's steps; a command job has none. `max_results`: so many at most. `list_view_type`: as nothing is
@@ -299,7 +388,9 @@ class JobOperations:
         """
         words = (ListViewType.ACTIVE_ONLY, ListViewType.ALL, ListViewType.ARCHIVED_ONLY)
         if list_view_type not in words:
-            raise ValueError(f"list_view_type is {list_view_type!r}, which is none{field_checks.or_nearest(str(list_view_type), words)}")
+            raise ValueError(
+                f"list_view_type is {list_view_type!r}, which is none{field_checks.or_nearest(str(list_view_type), words)}"
+            )
         most = None if max_results is None else field_checks.count("max_results", max_results)
         kind = "" if parent_job_name is None else self.driven(parent_job_name)
         if parent_job_name is not None and not kind:
@@ -308,12 +399,19 @@ class JobOperations:
         if list_view_type == ListViewType.ARCHIVED_ONLY:
             return iter(())
         infos = self._launches()
-        timed = [*((each["submitted_us"], _job_of(each)) for each in infos), *_past_jobs.list_all(infos)]
+        timed = [
+            *((each["submitted_us"], _job_of(each)) for each in infos),
+            *_past_jobs.list_all(infos),
+        ]
         jobs = [each for _, each in sorted(timed, key=lambda each: -each[0])]
         if kind:
             found = _runs_of(kind).children(_runs_of(kind).found(parent_job_name), jobs)
         else:
-            found = [*jobs, *reversed(_runs_of("sweep").known()), *reversed(_runs_of("pipeline").known())]
+            found = [
+                *jobs,
+                *reversed(_runs_of("sweep").known()),
+                *reversed(_runs_of("pipeline").known()),
+            ]
         return iter(found[:most])
 
     def stream(self, name: str) -> None:
@@ -339,7 +437,13 @@ class JobOperations:
 
     def driven(self, name: str) -> str:
         """Return "sweep" or "pipeline" for the name of one, "" for any other."""
-        return "pipeline" if self._pipeline(name) is not None else "sweep" if self._sweep(name) is not None else ""
+        return (
+            "pipeline"
+            if self._pipeline(name) is not None
+            else "sweep"
+            if self._sweep(name) is not None
+            else ""
+        )
 
     def follow_driven(self, kind: str, name: str, *, cancels: bool = False) -> None:
         """Do what `stream` does, for a sweep or a pipeline: say what it came to once it has ended. `cancels`: Ctrl-C cancels it."""
@@ -354,7 +458,9 @@ class JobOperations:
         """What `stream` does, of a launch. `cancels`: Ctrl-C, and what else raises KeyboardInterrupt, cancels it; Ctrl-C again ends it now."""
         from troupe.azure import _files
 
-        show = _progress.Display(handle, quiet=quiet, patience_s=_PATIENCE_S, asked_by="environment_variables=")
+        show = _progress.Display(
+            handle, quiet=quiet, patience_s=_PATIENCE_S, asked_by="environment_variables="
+        )
         try:
             show.follow()
         except KeyboardInterrupt as told:
@@ -362,7 +468,10 @@ class JobOperations:
                 show.leave()
                 raise
             number = told.args[0] if told.args else signal.SIGINT
-            show.stop(f"{signal.Signals(number).name} in the caller", by=number if number == signal.SIGINT else signal.SIGTERM)
+            show.stop(
+                f"{signal.Signals(number).name} in the caller",
+                by=number if number == signal.SIGINT else signal.SIGTERM,
+            )
             show.finish()
             raise
         show.finish()
@@ -394,7 +503,14 @@ class JobOperations:
         handle = self.handle(self.info(name))
         return Poller(lambda: handle.cancel("cancelled by jobs.begin_cancel"))
 
-    def download(self, name: str, *, download_path: Any = ".", output_name: str | None = None, all: bool = False) -> None:
+    def download(
+        self,
+        name: str,
+        *,
+        download_path: Any = ".",
+        output_name: str | None = None,
+        all: bool = False,
+    ) -> None:
         """Brings what a job that is over has written: `artifacts/` (its outputs/ and logs/, and what its processes printed), with
         `output_name` `named-outputs/NAME/`, with `all` both. Of a sweep: what its best child has written. Of a pipeline: what its steps printed,
         its outputs.
@@ -408,7 +524,9 @@ class JobOperations:
         if pipeline is not None:
             status = self.get(name).status
             if status not in TERMINAL:
-                raise ValueError(f"pipeline {name} is {status}: what it writes is downloaded when it is {', '.join(TERMINAL)}")
+                raise ValueError(
+                    f"pipeline {name} is {status}: what it writes is downloaded when it is {', '.join(TERMINAL)}"
+                )
             _runs_of("pipeline").download(pipeline, self._known(), folder, output_name, all)
             return
         if seen is not None:
@@ -420,9 +538,13 @@ class JobOperations:
         info = self.info(name)
         status = status_of(info)
         if status not in TERMINAL:
-            raise ValueError(f"job {name} is {status}: what it writes is downloaded when it is {', '.join(TERMINAL)}")
+            raise ValueError(
+                f"job {name} is {status}: what it writes is downloaded when it is {', '.join(TERMINAL)}"
+            )
         if not info["rank_infos"]:
-            raise ValueError(f"job {name} is {status}, and its processes never began: it has written nothing")
+            raise ValueError(
+                f"job {name} is {status}, and its processes never began: it has written nothing"
+            )
         _files.bring(_files.Kept(self._cluster(), info), folder, output_name, all)
         if output_name is None:
             _files.write_logs(self.handle(info), info, folder / "artifacts" / "user_logs")
@@ -438,6 +560,12 @@ def _runs_of(kind: str) -> Any:
 
 
 def _job_of(info: dict) -> Job:
-    job = Job(info["name"], info["launch"], status_of(info), nodes=len(info["nodes"]), processes=info["ranks"])
+    job = Job(
+        info["name"],
+        info["launch"],
+        status_of(info),
+        nodes=len(info["nodes"]),
+        processes=info["ranks"],
+    )
     job.is_command_job = travelled.door(info) == _start.DOOR
     return job

@@ -1,4 +1,5 @@
 """A job's code as it travels: its folder, or one file, without what `.amlignore` or `.gitignore` name; by its content."""
+
 from __future__ import annotations
 
 import os
@@ -22,11 +23,15 @@ def check(code: Any, base: str) -> str | None:
         raise TypeError(f"code must be the path of a folder or a file, not {code!r}")
     text = os.fspath(code)
     scheme, separator, _ = text.partition(":")
-    if separator and (text[len(scheme):].startswith("://") or scheme in ("azureml", "git+https")):
-        raise ValueError(f"code is {text!r}; here it is a folder of this machine: clone it, and give its path")
+    if separator and (text[len(scheme) :].startswith("://") or scheme in ("azureml", "git+https")):
+        raise ValueError(
+            f"code is {text!r}; here it is a folder of this machine: clone it, and give its path"
+        )
     path = os.path.abspath(os.path.join(base, os.path.expanduser(text)))
     if not os.path.exists(path):
-        raise FileNotFoundError(f"there is no code folder {text}" + ("" if os.path.isabs(text) else f" in {base}"))
+        raise FileNotFoundError(
+            f"there is no code folder {text}" + ("" if os.path.isabs(text) else f" in {base}")
+        )
     return path
 
 
@@ -37,15 +42,23 @@ def package(path: str, session: Any) -> dict[str, Any]:
     """
     if os.path.isfile(path):
         return file(path, "code", session, _REMEDY)
-    return trees.sent(path, (), inside="", what="code", session=session, ignored=rules(path), remedy=_REMEDY)
+    return trees.sent(
+        path, (), inside="", what="code", session=session, ignored=rules(path), remedy=_REMEDY
+    )
 
 
 def file(path: str, what: str, session: Any, remedy: str) -> dict[str, Any]:
     """The same of one file. Raises TooLargeError that names `what` and the `remedy`."""
     about = os.stat(path)
     if about.st_size > listing.BYTES_MAX:
-        raise exceptions.TooLargeError(f"{what}: {path} has {size_text(about.st_size)}; {size_text(listing.BYTES_MAX)} is the limit of what travels\n  {remedy}")
-    return runtime_env.package_of((path, about.st_mtime_ns, about.st_size), session, lambda: packages.zip_of_file(path, os.path.basename(path)))
+        raise exceptions.TooLargeError(
+            f"{what}: {path} has {size_text(about.st_size)}; {size_text(listing.BYTES_MAX)} is the limit of what travels\n  {remedy}"
+        )
+    return runtime_env.package_of(
+        (path, about.st_mtime_ns, about.st_size),
+        session,
+        lambda: packages.zip_of_file(path, os.path.basename(path)),
+    )
 
 
 def rules(folder: str) -> ignore_files.Ignored:

@@ -1,4 +1,5 @@
 """`command()`: a command job as people write it, checked, whatever it was written as. Pure."""
+
 from __future__ import annotations
 
 import copy
@@ -32,7 +33,9 @@ class Job:
     is_command_job = True
     """False for launches that did not come as command jobs, which `jobs.list` gives too."""
 
-    def __init__(self, name: str, launch: str, status: str, *, nodes: int = 0, processes: int = 0) -> None:
+    def __init__(
+        self, name: str, launch: str, status: str, *, nodes: int = 0, processes: int = 0
+    ) -> None:
         self.name: str | None = name
         self.id: str | None = launch
         self.status: str | None = status
@@ -44,7 +47,10 @@ class Job:
 
     def to_dict(self) -> dict[str, Any]:
         """All of it."""
-        return {"type": self.type, **{name: value for name, value in vars(self).items() if name != "is_command_job"}}
+        return {
+            "type": self.type,
+            **{name: value for name, value in vars(self).items() if name != "is_command_job"},
+        }
 
 
 class Origin:
@@ -76,16 +82,36 @@ class Command:
         self.swept: dict[str, Any] = {}  # inputs that a sweep is to give values
         self.origin: Origin | None = None  # None: no file has it
         self.component_name = ""  # after which a pipeline's step is called that has no other name
-        self.resources = _entities.part(_entities.JobResourceConfiguration, "resources", fields.pop("resources", None), _schema.RESOURCES)
-        self.limits = _entities.part(_entities.CommandJobLimits, "limits", fields.pop("limits", None), _schema.LIMITS)
-        self.queue_settings = _entities.part(_entities.QueueSettings, "queue_settings", fields.pop("queue_settings", None), _schema.QUEUE)
+        self.resources = _entities.part(
+            _entities.JobResourceConfiguration,
+            "resources",
+            fields.pop("resources", None),
+            _schema.RESOURCES,
+        )
+        self.limits = _entities.part(
+            _entities.CommandJobLimits, "limits", fields.pop("limits", None), _schema.LIMITS
+        )
+        self.queue_settings = _entities.part(
+            _entities.QueueSettings,
+            "queue_settings",
+            fields.pop("queue_settings", None),
+            _schema.QUEUE,
+        )
         for name in _schema.COMMAND:
             if name not in ("resources", "limits", "queue_settings", "inputs", "outputs"):
                 setattr(self, name, fields.get(name))
-        self.inputs = Named({name: _entities.input_of(name, value)
-                             for name, value in _schema.mapping("inputs", fields.get("inputs")).items()})
-        self.outputs = Named({name: _entities.output_of(name, value)
-                              for name, value in _schema.mapping("outputs", fields.get("outputs")).items()})
+        self.inputs = Named(
+            {
+                name: _entities.input_of(name, value)
+                for name, value in _schema.mapping("inputs", fields.get("inputs")).items()
+            }
+        )
+        self.outputs = Named(
+            {
+                name: _entities.output_of(name, value)
+                for name, value in _schema.mapping("outputs", fields.get("outputs")).items()
+            }
+        )
         self.distribution = _distributions.of(self.distribution)
         self.check()
 
@@ -114,7 +140,11 @@ class Command:
             if isinstance(value, SweepDistribution):
                 made.swept[name] = value
                 continue
-            if isinstance(about, _entities.Input) and about.is_literal and not isinstance(value, _entities.Input):
+            if (
+                isinstance(about, _entities.Input)
+                and about.is_literal
+                and not isinstance(value, _entities.Input)
+            ):
                 value = _entities.literal(f"inputs: {name}", value, about)
             made.inputs[name] = _entities.input_of(name, value)
         made.check()
@@ -134,14 +164,22 @@ class Command:
         try:
             yield
         except (ValueError, TypeError, OSError) as error:
-            if self.origin is None or type(error).__init__ is not type(error).__base__.__init__ and type(error).__module__ != "builtins":
+            if (
+                self.origin is None
+                or type(error).__init__ is not type(error).__base__.__init__
+                and type(error).__module__ != "builtins"
+            ):
                 raise
             raise type(error)(f"{self.origin.where(*place)}: {error}") from None
 
     @property
     def parameters(self) -> dict[str, Any]:
         """Its inputs that are literals."""
-        return {name: value for name, value in self.inputs.items() if not isinstance(value, _entities.Input)}
+        return {
+            name: value
+            for name, value in self.inputs.items()
+            if not isinstance(value, _entities.Input)
+        }
 
     @property
     def instance_count(self) -> int:
@@ -152,26 +190,60 @@ class Command:
     def instance_count(self, value: int) -> None:
         self.set_resources(instance_count=value)
 
-    def set_resources(self, *, instance_type: str | None = None, instance_count: int | None = None, properties: Mapping[str, Any] | None = None,
-                      docker_args: Any = None, shm_size: str | None = None, locations: Any = None) -> None:
+    def set_resources(
+        self,
+        *,
+        instance_type: str | None = None,
+        instance_count: int | None = None,
+        properties: Mapping[str, Any] | None = None,
+        docker_args: Any = None,
+        shm_size: str | None = None,
+        locations: Any = None,
+    ) -> None:
         """Sets what is given of the job's resources. Raises TypeError or ValueError."""
-        given = {"instance_type": instance_type, "instance_count": instance_count, "properties": properties, "docker_args": docker_args,
-                 "shm_size": shm_size, "locations": locations}
+        given = {
+            "instance_type": instance_type,
+            "instance_count": instance_count,
+            "properties": properties,
+            "docker_args": docker_args,
+            "shm_size": shm_size,
+            "locations": locations,
+        }
         self.resources = _entities.JobResourceConfiguration(
-            **{**self.resources.to_dict(), **{name: value for name, value in given.items() if value is not None}})
+            **{
+                **self.resources.to_dict(),
+                **{name: value for name, value in given.items() if value is not None},
+            }
+        )
 
     def set_limits(self, *, timeout: float) -> None:
         """Seconds that the job has, from when it is submitted. Raises ValueError."""
         self.limits = _entities.CommandJobLimits(timeout=timeout)
 
-    def set_queue_settings(self, *, job_tier: str | None = None, priority: str | None = None) -> None:
+    def set_queue_settings(
+        self, *, job_tier: str | None = None, priority: str | None = None
+    ) -> None:
         """Its priority in the cluster's queue: low, medium or high. Raises ValueError."""
         self.queue_settings = _entities.QueueSettings(job_tier=job_tier, priority=priority)
 
-    def sweep(self, *, primary_metric: str, goal: str, sampling_algorithm: Any = "random", compute: str | None = None,
-              max_concurrent_trials: int | None = None, max_total_trials: int | None = None, timeout: float | None = None,
-              trial_timeout: float | None = None, early_termination_policy: Any = None, search_space: Mapping[str, Any] | None = None,
-              identity: Any = None, queue_settings: Any = None, job_tier: str | None = None, priority: str | None = None) -> Any:
+    def sweep(
+        self,
+        *,
+        primary_metric: str,
+        goal: str,
+        sampling_algorithm: Any = "random",
+        compute: str | None = None,
+        max_concurrent_trials: int | None = None,
+        max_total_trials: int | None = None,
+        timeout: float | None = None,
+        trial_timeout: float | None = None,
+        early_termination_policy: Any = None,
+        search_space: Mapping[str, Any] | None = None,
+        identity: Any = None,
+        queue_settings: Any = None,
+        job_tier: str | None = None,
+        priority: str | None = None,
+    ) -> Any:
         """A sweep of this job over the inputs that it was called with a distribution for, and those of `search_space`.
 
         `primary_metric`: what the trials log by mlflow or report. `sampling_algorithm`: "random", "grid" (of Choices) or "bayesian".
@@ -181,13 +253,32 @@ class Command:
         """
         from troupe.azure import _sweep_job
 
-        queue = queue_settings if queue_settings is not None else {name: value for name, value in (("job_tier", job_tier), ("priority", priority))
-                                                                   if value is not None}
-        limits = {"max_concurrent_trials": max_concurrent_trials, "max_total_trials": max_total_trials, "timeout": timeout,
-                  "trial_timeout": trial_timeout}
-        made = _sweep_job.of_command(self, primary_metric=primary_metric, goal=goal, sampling_algorithm=sampling_algorithm, compute=compute,
-                                     search_space=search_space, early_termination_policy=early_termination_policy, limits=limits,
-                                     queue_settings=queue)
+        queue = (
+            queue_settings
+            if queue_settings is not None
+            else {
+                name: value
+                for name, value in (("job_tier", job_tier), ("priority", priority))
+                if value is not None
+            }
+        )
+        limits = {
+            "max_concurrent_trials": max_concurrent_trials,
+            "max_total_trials": max_total_trials,
+            "timeout": timeout,
+            "trial_timeout": trial_timeout,
+        }
+        made = _sweep_job.of_command(
+            self,
+            primary_metric=primary_metric,
+            goal=goal,
+            sampling_algorithm=sampling_algorithm,
+            compute=compute,
+            search_space=search_space,
+            early_termination_policy=early_termination_policy,
+            limits=limits,
+            queue_settings=queue,
+        )
         builder = building.current()
         if builder is not None:
             builder.replace(self, made)
@@ -198,12 +289,30 @@ class Command:
         be changed after it was made. `is_complete`: also that each Input has its path or value, which a call of the job may still give."""
         field_checks.text("command", self.command)
         self.distribution = _distributions.of(self.distribution)
-        self.environment_variables = {name: "" if value is None else value if isinstance(value, str) else str(value)
-                                      for name, value in _schema.mapping("environment_variables", self.environment_variables).items()}
-        self.inputs = Named({name: _entities.input_of(name, value) for name, value in _schema.mapping("inputs", self.inputs).items()})
-        self.outputs = Named({name: _entities.output_of(name, value) for name, value in _schema.mapping("outputs", self.outputs).items()})
-        self.resources = _entities.part(_entities.JobResourceConfiguration, "resources", self.resources, _schema.RESOURCES)
-        self.limits = _entities.part(_entities.CommandJobLimits, "limits", self.limits, _schema.LIMITS)
+        self.environment_variables = {
+            name: "" if value is None else value if isinstance(value, str) else str(value)
+            for name, value in _schema.mapping(
+                "environment_variables", self.environment_variables
+            ).items()
+        }
+        self.inputs = Named(
+            {
+                name: _entities.input_of(name, value)
+                for name, value in _schema.mapping("inputs", self.inputs).items()
+            }
+        )
+        self.outputs = Named(
+            {
+                name: _entities.output_of(name, value)
+                for name, value in _schema.mapping("outputs", self.outputs).items()
+            }
+        )
+        self.resources = _entities.part(
+            _entities.JobResourceConfiguration, "resources", self.resources, _schema.RESOURCES
+        )
+        self.limits = _entities.part(
+            _entities.CommandJobLimits, "limits", self.limits, _schema.LIMITS
+        )
         for name in ("tags", "properties", "services"):
             setattr(self, name, _schema.mapping(name, getattr(self, name)))
         for name in ("name", "display_name", "description", "experiment_name", "compute"):
@@ -215,19 +324,36 @@ class Command:
         """Of the command, under "", and of each variable under its name. Raises ValueError for an expression that names nothing, and for an
         input that is named outside of $[[ ]] and has no value."""
         texts = {"": self.command, **self.environment_variables}
-        found = {name: _expressions.read(text, f"environment_variables: {name}" if name else "command", self.inputs, self.outputs)
-                 for name, text in texts.items()}
+        found = {
+            name: _expressions.read(
+                text,
+                f"environment_variables: {name}" if name else "command",
+                self.inputs,
+                self.outputs,
+            )
+            for name, text in texts.items()
+        }
         needed = set().union(*(_expressions.named(each, required=True) for each in found.values()))
         for name, value in self.inputs.items():
             if name in self.swept:
                 continue
-            missing = value is None or isinstance(value, _entities.Input) and (value.default if value.is_literal else value.path) is None
-            if missing and (_expressions.Place("inputs", name) in needed or not getattr(value, "optional", True)):
+            missing = (
+                value is None
+                or isinstance(value, _entities.Input)
+                and (value.default if value.is_literal else value.path) is None
+            )
+            if missing and (
+                _expressions.Place("inputs", name) in needed or not getattr(value, "optional", True)
+            ):
                 if value is None:
-                    raise ValueError(f"inputs: {name} has no value; one that may have none stands in $[[...]] in the command")
+                    raise ValueError(
+                        f"inputs: {name} has no value; one that may have none stands in $[[...]] in the command"
+                    )
                 if is_complete:
                     with self.located("inputs", name):
-                        raise ValueError(f"inputs: {name} has no value: give it one, as job({name}=...) does")
+                        raise ValueError(
+                            f"inputs: {name} has no value: give it one, as job({name}=...) does"
+                        )
         return found
 
     def to_dict(self) -> dict[str, Any]:
@@ -236,7 +362,10 @@ class Command:
         for name in _schema.COMMAND:
             value = getattr(self, name)
             if name in ("inputs", "outputs"):
-                value = {each: about.to_dict() if hasattr(about, "to_dict") else about for each, about in value.items()}
+                value = {
+                    each: about.to_dict() if hasattr(about, "to_dict") else about
+                    for each, about in value.items()
+                }
             elif hasattr(value, "to_dict"):
                 value = value.to_dict()
             if value not in (None, {}, ""):
@@ -253,7 +382,11 @@ class JobComponent:
 
     def __init__(self, job: Command) -> None:
         self._job = job
-        self.name, self.display_name, self.description = job.name or job.display_name or "command", job.display_name, job.description
+        self.name, self.display_name, self.description = (
+            job.name or job.display_name or "command",
+            job.display_name,
+            job.description,
+        )
         self.inputs, self.outputs = job.inputs, job.outputs
 
     def __call__(self, **inputs: Any) -> Command:
@@ -261,14 +394,36 @@ class JobComponent:
         return self._job(**inputs)
 
 
-def command(*, name: str | None = None, description: str | None = None, tags: Mapping[str, str] | None = None,
-            properties: Mapping[str, str] | None = None, display_name: str | None = None, command: str | None = None,
-            experiment_name: str | None = None, environment: Any = None, environment_variables: Mapping[str, Any] | None = None,
-            distribution: Any = None, compute: str | None = None, inputs: Mapping[str, Any] | None = None,
-            outputs: Mapping[str, Any] | None = None, instance_count: int | None = None, instance_type: str | None = None,
-            locations: Any = None, docker_args: Any = None, shm_size: str | None = None, timeout: float | None = None, code: Any = None,
-            identity: Any = None, is_deterministic: bool = True, services: Mapping[str, Any] | None = None, job_tier: str | None = None,
-            priority: str | None = None, parent_job_name: str | None = None, **unknown: Any) -> Command:
+def command(
+    *,
+    name: str | None = None,
+    description: str | None = None,
+    tags: Mapping[str, str] | None = None,
+    properties: Mapping[str, str] | None = None,
+    display_name: str | None = None,
+    command: str | None = None,
+    experiment_name: str | None = None,
+    environment: Any = None,
+    environment_variables: Mapping[str, Any] | None = None,
+    distribution: Any = None,
+    compute: str | None = None,
+    inputs: Mapping[str, Any] | None = None,
+    outputs: Mapping[str, Any] | None = None,
+    instance_count: int | None = None,
+    instance_type: str | None = None,
+    locations: Any = None,
+    docker_args: Any = None,
+    shm_size: str | None = None,
+    timeout: float | None = None,
+    code: Any = None,
+    identity: Any = None,
+    is_deterministic: bool = True,
+    services: Mapping[str, Any] | None = None,
+    job_tier: str | None = None,
+    priority: str | None = None,
+    parent_job_name: str | None = None,
+    **unknown: Any,
+) -> Command:
     """Makes a command job: what a shell is to run on `instance_count` nodes, with `code` as its directory.
 
     Nothing starts before `MLClient.jobs.create_or_update`. In `command`, `${{inputs.x}}` and `${{outputs.x}}` stand for values and paths, and
@@ -281,19 +436,49 @@ def command(*, name: str | None = None, description: str | None = None, tags: Ma
                 distribution={"type": "PyTorch", "process_count_per_instance": 4})
     """
     for each in unknown:
-        raise TypeError(f"command() has no {each}={field_checks.or_nearest(each, (*_OF_COMMAND, 'instance_count', 'instance_type', 'timeout'))}")
-    inputs = {each: building.bound(value) for each, value in inputs.items()} if isinstance(inputs, Mapping) else inputs
+        raise TypeError(
+            f"command() has no {each}={field_checks.or_nearest(each, (*_OF_COMMAND, 'instance_count', 'instance_type', 'timeout'))}"
+        )
+    inputs = (
+        {each: building.bound(value) for each, value in inputs.items()}
+        if isinstance(inputs, Mapping)
+        else inputs
+    )
     job = Command(
-        name=name, description=description, tags=tags, properties=properties, display_name=display_name, command=command,
-        experiment_name=experiment_name, environment=environment, environment_variables=environment_variables, distribution=distribution,
-        compute=compute, inputs=inputs, outputs=outputs, code=code, identity=identity, is_deterministic=is_deterministic, services=services,
-        parent_job_name=parent_job_name, limits={"timeout": timeout}, queue_settings={"job_tier": job_tier, "priority": priority},
-        resources={"instance_count": instance_count, "instance_type": instance_type, "locations": locations, "docker_args": docker_args,
-                   "shm_size": shm_size})
+        name=name,
+        description=description,
+        tags=tags,
+        properties=properties,
+        display_name=display_name,
+        command=command,
+        experiment_name=experiment_name,
+        environment=environment,
+        environment_variables=environment_variables,
+        distribution=distribution,
+        compute=compute,
+        inputs=inputs,
+        outputs=outputs,
+        code=code,
+        identity=identity,
+        is_deterministic=is_deterministic,
+        services=services,
+        parent_job_name=parent_job_name,
+        limits={"timeout": timeout},
+        queue_settings={"job_tier": job_tier, "priority": priority},
+        resources={
+            "instance_count": instance_count,
+            "instance_type": instance_type,
+            "locations": locations,
+            "docker_args": docker_args,
+            "shm_size": shm_size,
+        },
+    )
     builder = building.current()
     if builder is not None:
         builder.add(job)
     return job
 
 
-_OF_COMMAND = tuple(each for each in _schema.COMMAND if each not in ("resources", "limits", "queue_settings"))
+_OF_COMMAND = tuple(
+    each for each in _schema.COMMAND if each not in ("resources", "limits", "queue_settings")
+)

@@ -5,6 +5,7 @@ The launcher starts its processes by `pdsh`, and so do the experiments of its au
 command is the installed one with three options in front of those that are given: `--hostfile`, `--master_port`, and `--force_multi`, without which what is
 to run on one other node would run on the first.
 """
+
 from __future__ import annotations
 
 import base64
@@ -34,19 +35,28 @@ _ADDRESS = re.compile(r"hostname\s+-I\s*")
 def hostfile(hosts: Sequence[str], slots: int) -> str:
     """Its text. Pure.
 
-        >>> hostfile(["a", "b"], 4)
-        'a slots=4\\nb slots=4\\n'
+    >>> hostfile(["a", "b"], 4)
+    'a slots=4\\nb slots=4\\n'
     """
     return "".join(f"{host} slots={slots}\n" for host in hosts)
 
 
-def programs(real_path: str, interpreter: str, hostfile_at: str, port: int, host: str) -> dict[str, str]:
+def programs(
+    real_path: str, interpreter: str, hostfile_at: str, port: int, host: str
+) -> dict[str, str]:
     """Shell scripts by their names, which stand in front of PATH (`real_path`). Pure."""
-    ours = {name: f'#!/bin/sh\nexec {shlex.quote(interpreter)} -S -E {shlex.quote(str(_REMOTE))} {name} "$@"\n' for name in ("pdsh", "ssh")}
+    ours = {
+        name: f'#!/bin/sh\nexec {shlex.quote(interpreter)} -S -E {shlex.quote(str(_REMOTE))} {name} "$@"\n'
+        for name in ("pdsh", "ssh")
+    }
     missing = f"troupe: there is no deepspeed on {host}: pip install deepspeed there, for the interpreter {interpreter}"
-    return {**ours, "deepspeed": (
-        f"#!/bin/sh\nreal=$(PATH={shlex.quote(real_path)}; command -v deepspeed) || {{ echo {shlex.quote(missing)} >&2; exit 127; }}\n"
-        f'exec "$real" --hostfile {shlex.quote(hostfile_at)} --master_port {port} --force_multi "$@"\n')}
+    return {
+        **ours,
+        "deepspeed": (
+            f"#!/bin/sh\nreal=$(PATH={shlex.quote(real_path)}; command -v deepspeed) || {{ echo {shlex.quote(missing)} >&2; exit 127; }}\n"
+            f'exec "$real" --hostfile {shlex.quote(hostfile_at)} --master_port {port} --force_multi "$@"\n'
+        ),
+    }
 
 
 def text_for(text: str, own: str, there: str, host: str, devices: Sequence[str]) -> str:
@@ -61,7 +71,11 @@ def text_for(text: str, own: str, there: str, host: str, devices: Sequence[str])
         world[host] = [int(devices[slot]) for slot in world[host]]
     except (binascii.Error, ValueError, KeyError, IndexError, TypeError):
         return text  # of another program, or slots that the host has not: it says so itself
-    return text[:found.start(1)] + base64.urlsafe_b64encode(json.dumps(world).encode()).decode() + text[found.end(1):]
+    return (
+        text[: found.start(1)]
+        + base64.urlsafe_b64encode(json.dumps(world).encode()).decode()
+        + text[found.end(1) :]
+    )
 
 
 @dataclass(frozen=True)
@@ -85,24 +99,52 @@ class DeepspeedStart:
         hosts = _members.host_names(own, members.names)
         held = _ports.Held()
         master = _members.at(members.addresses[0], held.port)
-        variables = {"OMP_NUM_THREADS": os.environ["OMP_NUM_THREADS"]} if "OMP_NUM_THREADS" in os.environ else {}
-        env = {**_mpi.environment(os.environ, root=False, master=master), _mpi.FOLDER: str(folder), **self._place(folder, hosts, held.port)}
-        with _shells.Shells(self.job, context, dict(zip(hosts, members.nodes, strict=True)), self.gpus, master, variables) as shells:
-            answer = Answering(shells, dict(zip(hosts, members.addresses, strict=True)), str(folder))
+        variables = (
+            {"OMP_NUM_THREADS": os.environ["OMP_NUM_THREADS"]}
+            if "OMP_NUM_THREADS" in os.environ
+            else {}
+        )
+        env = {
+            **_mpi.environment(os.environ, root=False, master=master),
+            _mpi.FOLDER: str(folder),
+            **self._place(folder, hosts, held.port),
+        }
+        with _shells.Shells(
+            self.job,
+            context,
+            dict(zip(hosts, members.nodes, strict=True)),
+            self.gpus,
+            master,
+            variables,
+        ) as shells:
+            answer = Answering(
+                shells, dict(zip(hosts, members.addresses, strict=True)), str(folder)
+            )
             with _door.Door(folder, answer):
                 code = _mpi.run([_rank.SHELL, "-c", command], folder / "code", env)
         _rank.leave_as("the command", code)
 
     def _place(self, folder: Path, hosts: Sequence[str], port: int) -> dict[str, str]:
         """Writes hostfile and programs; the variables that say where they are."""
-        file, bin_folder, path = folder / "hostfile", folder / "bin", os.environ.get("PATH", os.defpath)
+        file, bin_folder, path = (
+            folder / "hostfile",
+            folder / "bin",
+            os.environ.get("PATH", os.defpath),
+        )
         file.write_text(hostfile(hosts, self.slots))
         bin_folder.mkdir(exist_ok=True)
-        for name, text in programs(path, sys.executable, str(file), port, os.uname().nodename).items():
+        for name, text in programs(
+            path, sys.executable, str(file), port, os.uname().nodename
+        ).items():
             (bin_folder / name).write_text(text)
             (bin_folder / name).chmod(0o700)
-        return {HOSTFILE: str(file), "PATH": f"{bin_folder}{os.pathsep}{path}", "AZ_BATCH_HOST_LIST": ",".join(hosts), "AZUREML_CR_NODE_RANK": "0",
-                "AZUREML_PROCESS_NAME": "rank_0"}
+        return {
+            HOSTFILE: str(file),
+            "PATH": f"{bin_folder}{os.pathsep}{path}",
+            "AZ_BATCH_HOST_LIST": ",".join(hosts),
+            "AZUREML_CR_NODE_RANK": "0",
+            "AZUREML_PROCESS_NAME": "rank_0",
+        }
 
 
 class Answering:
@@ -115,17 +157,25 @@ class Answering:
         """Runs one command line on one host, whose output goes back; ends it where who asked has ended."""
         host, text = request["host"], request["text"]
         if host not in self._addresses:
-            self._say(asked, 2, f"troupe: there is no node {host!r} in this job; it has {', '.join(self._addresses)}\n".encode())
+            self._say(
+                asked,
+                2,
+                f"troupe: there is no node {host!r} in this job; it has {', '.join(self._addresses)}\n".encode(),
+            )
             self._say(asked, 0, b"255")
             return
-        if _ADDRESS.fullmatch(text):  # DeepSpeed takes the first for where processes meet, and a host may have any number
+        if _ADDRESS.fullmatch(
+            text
+        ):  # DeepSpeed takes the first for where processes meet, and a host may have any number
             self._say(asked, 1, f"{self._addresses[host]}\n".encode())
             self._say(asked, 0, b"0")
             return
         there, devices = self._shells.where[host]
         key = _identity.new_id()
         watch = _shells.Watch(asked, lambda: self._shells.end(host, key))
-        line = text_for(text, self._folder, there, host, [each for each in devices.split(",") if each])
+        line = text_for(
+            text, self._folder, there, host, [each for each in devices.split(",") if each]
+        )
         try:
             for number, data in self._shells.run(host, key, line):
                 self._say(asked, number, data)

@@ -1,4 +1,5 @@
 """How a job's processes find each other, as people write it: typed objects, or dicts with `type`. Pure."""
+
 from __future__ import annotations
 
 import difflib
@@ -18,13 +19,21 @@ class Distribution:
     """What all of them have: a type, their own properties, and any others, which are kept as they are."""
 
     type: ClassVar[str] = ""
-    known: ClassVar[Mapping[str, int]] = {}  # properties that are numbers, and the least that each may be
+    known: ClassVar[
+        Mapping[str, int]
+    ] = {}  # properties that are numbers, and the least that each may be
 
     def __init__(self, **properties: Any) -> None:
         for name, value in properties.items():
-            near = difflib.get_close_matches(name, self.known, n=1, cutoff=0.8) if name not in self.known else []
+            near = (
+                difflib.get_close_matches(name, self.known, n=1, cutoff=0.8)
+                if name not in self.known
+                else []
+            )
             if near:
-                raise ValueError(f"{type(self).__name__} has no {name!r}: did you mean {near[0]!r}?")
+                raise ValueError(
+                    f"{type(self).__name__} has no {name!r}: did you mean {near[0]!r}?"
+                )
             if name in self.known and value is not None:
                 value = _schema.whole(f"distribution: {name}", value, least=self.known[name])
             setattr(self, name, value)
@@ -58,14 +67,16 @@ class PyTorchDistribution(Distribution):
 
     def __init__(self, *, process_count_per_instance: int | None = None, **properties: Any) -> None:
         if properties.get("launcher") is not None:
-            properties["launcher"] = _schema.one_of("distribution: launcher", properties["launcher"], LAUNCHERS)
+            properties["launcher"] = _schema.one_of(
+                "distribution: launcher", properties["launcher"], LAUNCHERS
+            )
         super().__init__(process_count_per_instance=process_count_per_instance, **properties)
 
 
 class MpiDistribution(Distribution):
     """`process_count_per_instance` processes on each node, by default one, started by `mpirun`.
 
-        MpiDistribution(process_count_per_instance=4)
+    MpiDistribution(process_count_per_instance=4)
     """
 
     type = "mpi"
@@ -86,14 +97,31 @@ class TensorFlowDistribution(Distribution):
     """
 
     type = "tensorflow"
-    known: ClassVar = {"worker_count": 1, "parameter_server_count": 0, "chief_count": 0, "evaluator_count": 0}
+    known: ClassVar = {
+        "worker_count": 1,
+        "parameter_server_count": 0,
+        "chief_count": 0,
+        "evaluator_count": 0,
+    }
 
-    def __init__(self, *, parameter_server_count: int | None = 0, worker_count: int | None = None, **properties: Any) -> None:
+    def __init__(
+        self,
+        *,
+        parameter_server_count: int | None = 0,
+        worker_count: int | None = None,
+        **properties: Any,
+    ) -> None:
         if not isinstance(properties.get("chief_ends_job", False), bool):
-            raise TypeError(f"distribution: chief_ends_job must be True or False, not {properties['chief_ends_job']!r}")
+            raise TypeError(
+                f"distribution: chief_ends_job must be True or False, not {properties['chief_ends_job']!r}"
+            )
         if properties.get("chief_ends_job") and not properties.get("chief_count"):
-            raise ValueError("distribution: chief_ends_job is of a job with a chief: chief_count is 0")
-        super().__init__(parameter_server_count=parameter_server_count, worker_count=worker_count, **properties)
+            raise ValueError(
+                "distribution: chief_ends_job is of a job with a chief: chief_count is 0"
+            )
+        super().__init__(
+            parameter_server_count=parameter_server_count, worker_count=worker_count, **properties
+        )
 
 
 class RayDistribution(Distribution):
@@ -108,14 +136,32 @@ class RayDistribution(Distribution):
     type = "ray"
     known: ClassVar = {"port": 1, "dashboard_port": 1}
 
-    def __init__(self, *, port: int | None = None, address: str | None = None, include_dashboard: bool | None = None,
-                 dashboard_port: int | None = None, head_node_additional_args: str | None = None,
-                 worker_node_additional_args: str | None = None, api: str = words.TROUPE, **properties: Any) -> None:
-        super().__init__(port=port, address=address, include_dashboard=include_dashboard, dashboard_port=dashboard_port,
-                         head_node_additional_args=head_node_additional_args, worker_node_additional_args=worker_node_additional_args,
-                         api=_schema.one_of("distribution: api", api, words.APIS), **properties)
+    def __init__(
+        self,
+        *,
+        port: int | None = None,
+        address: str | None = None,
+        include_dashboard: bool | None = None,
+        dashboard_port: int | None = None,
+        head_node_additional_args: str | None = None,
+        worker_node_additional_args: str | None = None,
+        api: str = words.TROUPE,
+        **properties: Any,
+    ) -> None:
+        super().__init__(
+            port=port,
+            address=address,
+            include_dashboard=include_dashboard,
+            dashboard_port=dashboard_port,
+            head_node_additional_args=head_node_additional_args,
+            worker_node_additional_args=worker_node_additional_args,
+            api=_schema.one_of("distribution: api", api, words.APIS),
+            **properties,
+        )
         if include_dashboard not in (None, True, False):
-            raise TypeError(f"distribution: include_dashboard must be True or False, not {include_dashboard!r}")
+            raise TypeError(
+                f"distribution: include_dashboard must be True or False, not {include_dashboard!r}"
+            )
         self.wishes()
 
     def wishes(self) -> words.Wishes:
@@ -126,13 +172,22 @@ class RayDistribution(Distribution):
             try:
                 extra[name] = tuple(shlex.split(found[name] or ""))
             except (ValueError, AttributeError) as error:
-                raise ValueError(f"distribution: {name} must be a text of arguments as a shell has them, not {found[name]!r}: {error}") from None
+                raise ValueError(
+                    f"distribution: {name} must be a text of arguments as a shell has them, not {found[name]!r}: {error}"
+                ) from None
             words.check_extra(f"distribution: {name}", extra[name])
-        return words.Wishes(found["port"] or 0, bool(found["include_dashboard"]), found["dashboard_port"] or 0, *extra.values())
+        return words.Wishes(
+            found["port"] or 0,
+            bool(found["include_dashboard"]),
+            found["dashboard_port"] or 0,
+            *extra.values(),
+        )
 
 
-TYPES: dict[str, type[Distribution]] = {each.type: each for each in (PyTorchDistribution, MpiDistribution, TensorFlowDistribution,
-                                                                     RayDistribution)}
+TYPES: dict[str, type[Distribution]] = {
+    each.type: each
+    for each in (PyTorchDistribution, MpiDistribution, TensorFlowDistribution, RayDistribution)
+}
 
 
 def of(given: Any) -> Distribution | None:
@@ -140,8 +195,16 @@ def of(given: Any) -> Distribution | None:
     if given is None or isinstance(given, Distribution):
         return given
     if not isinstance(given, Mapping):
-        raise TypeError(f"distribution must be a mapping with 'type', or one of {', '.join(each.__name__ for each in TYPES.values())}, not {given!r}")
+        raise TypeError(
+            f"distribution must be a mapping with 'type', or one of {', '.join(each.__name__ for each in TYPES.values())}, not {given!r}"
+        )
     if "type" not in given:
         raise ValueError(f"distribution has no 'type': it is one of {', '.join(TYPES)}")
     kind = _schema.one_of("distribution: type", given["type"], TYPES)
-    return TYPES[kind](**{name: value for name, value in _schema.mapping("distribution", given).items() if name != "type"})
+    return TYPES[kind](
+        **{
+            name: value
+            for name, value in _schema.mapping("distribution", given).items()
+            if name != "type"
+        }
+    )

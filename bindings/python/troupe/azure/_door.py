@@ -1,4 +1,5 @@
 """Where programs of a job's first node ask its driver for something on other nodes: a socket in the job's directory, which is this user's alone."""
+
 from __future__ import annotations
 
 import json
@@ -47,7 +48,9 @@ class Door:
                 asked, _ = self._listener.accept()
             except OSError:
                 return
-            threading.Thread(target=self._one, args=(asked,), name="troupe-door-asked", daemon=True).start()
+            threading.Thread(
+                target=self._one, args=(asked,), name="troupe-door-asked", daemon=True
+            ).start()
 
     def _one(self, asked: socket.socket) -> None:
         with asked, asked.makefile("rb") as stream:
@@ -58,4 +61,8 @@ class Door:
             except OSError:
                 return  # who asked has ended
             except BaseException as error:
-                print(f"troupe: what was asked for on another node could not be run: {type(error).__name__}: {error}", file=sys.stderr, flush=True)
+                print(
+                    f"troupe: what was asked for on another node could not be run: {type(error).__name__}: {error}",
+                    file=sys.stderr,
+                    flush=True,
+                )

@@ -1,4 +1,5 @@
 """Inputs, outputs and the other parts of a job, as people write them: typed objects, or dicts with the same names. Pure."""
+
 from __future__ import annotations
 
 import os
@@ -9,7 +10,19 @@ from typing import Any
 from troupe._code import field_checks
 from troupe.azure import _schema
 
-INPUT = ("type", "path", "mode", "default", "optional", "min", "max", "enum", "description", "value", "datastore")
+INPUT = (
+    "type",
+    "path",
+    "mode",
+    "default",
+    "optional",
+    "min",
+    "max",
+    "enum",
+    "description",
+    "value",
+    "datastore",
+)
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*")
 OUTPUT = ("type", "path", "mode", "description", "name", "version")
 
@@ -39,10 +52,23 @@ class Input(_Part):
         Input(type="uri_folder", path="./data")
     """
 
-    def __init__(self, *, type: str = "uri_folder", path: Any = None, mode: str | None = None, default: Any = None, optional: bool | None = None,
-                 min: float | None = None, max: float | None = None, enum: Any = None, description: str | None = None,
-                 datastore: str | None = None) -> None:
-        self.type = _schema.one_of("an input's type", type, (*_schema.ASSET_TYPES, *_schema.LITERAL_TYPES))
+    def __init__(
+        self,
+        *,
+        type: str = "uri_folder",
+        path: Any = None,
+        mode: str | None = None,
+        default: Any = None,
+        optional: bool | None = None,
+        min: float | None = None,
+        max: float | None = None,
+        enum: Any = None,
+        description: str | None = None,
+        datastore: str | None = None,
+    ) -> None:
+        self.type = _schema.one_of(
+            "an input's type", type, (*_schema.ASSET_TYPES, *_schema.LITERAL_TYPES)
+        )
         self.path = _path("an input's path", path)
         self.mode = None if mode is None else _schema.mode("an input's mode", mode, self.type)
         self.default, self.optional, self.min, self.max = default, optional, min, max
@@ -69,58 +95,125 @@ class Output(_Part):
         Output(type="uri_folder", path="./model")
     """
 
-    def __init__(self, *, type: str = "uri_folder", path: Any = None, mode: str | None = None, description: str | None = None,
-                 name: str | None = None, version: str | None = None) -> None:
+    def __init__(
+        self,
+        *,
+        type: str = "uri_folder",
+        path: Any = None,
+        mode: str | None = None,
+        description: str | None = None,
+        name: str | None = None,
+        version: str | None = None,
+    ) -> None:
         self.type = _schema.one_of("an output's type", type, _schema.ASSET_TYPES)
         self.path = _path("an output's path", path)
-        self.mode = None if mode is None else _schema.mode("an output's mode", mode, self.type, is_output=True)
+        self.mode = (
+            None
+            if mode is None
+            else _schema.mode("an output's mode", mode, self.type, is_output=True)
+        )
         self.description, self.name, self.version = description, name, version
 
 
 class Data(_Part):
     """A data asset: a path with a name, given as an input. Assets are registered nowhere here.
 
-        Data(name="titanic", type="uri_file", path="./titanic.csv")
+    Data(name="titanic", type="uri_file", path="./titanic.csv")
     """
 
-    def __init__(self, *, path: Any, type: str = "uri_folder", name: str | None = None, version: str | None = None,
-                 description: str | None = None, tags: Mapping[str, str] | None = None, properties: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self,
+        *,
+        path: Any,
+        type: str = "uri_folder",
+        name: str | None = None,
+        version: str | None = None,
+        description: str | None = None,
+        tags: Mapping[str, str] | None = None,
+        properties: Mapping[str, str] | None = None,
+    ) -> None:
         self.type = _schema.one_of("a data asset's type", type, _schema.ASSET_TYPES)
         self.path = _path("a data asset's path", path)
         self.name, self.version, self.description = name, version, description
-        self.tags, self.properties = _schema.mapping("tags", tags), _schema.mapping("properties", properties)
+        self.tags, self.properties = (
+            _schema.mapping("tags", tags),
+            _schema.mapping("properties", properties),
+        )
 
 
 class Model(_Part):
     """A model: a path with a name, given as an input. Models are registered nowhere here.
 
-        Model(name="digits", type="custom_model", path="./model")
+    Model(name="digits", type="custom_model", path="./model")
     """
 
-    def __init__(self, *, path: Any = None, type: str = "custom_model", name: str | None = None, version: str | None = None,
-                 description: str | None = None, tags: Mapping[str, str] | None = None, properties: Mapping[str, str] | None = None,
-                 flavors: Any = None, stage: str | None = None) -> None:
+    def __init__(
+        self,
+        *,
+        path: Any = None,
+        type: str = "custom_model",
+        name: str | None = None,
+        version: str | None = None,
+        description: str | None = None,
+        tags: Mapping[str, str] | None = None,
+        properties: Mapping[str, str] | None = None,
+        flavors: Any = None,
+        stage: str | None = None,
+    ) -> None:
         self.type = _schema.one_of("a model's type", type, _schema.ASSET_TYPES)
         self.path = _path("a model's path", path)
-        self.name, self.version, self.description, self.flavors, self.stage = name, version, description, flavors, stage
-        self.tags, self.properties = _schema.mapping("tags", tags), _schema.mapping("properties", properties)
+        self.name, self.version, self.description, self.flavors, self.stage = (
+            name,
+            version,
+            description,
+            flavors,
+            stage,
+        )
+        self.tags, self.properties = (
+            _schema.mapping("tags", tags),
+            _schema.mapping("properties", properties),
+        )
 
 
 class AmlCompute(_Part):
     """A compute cluster as scripts describe it. Nothing makes one here: `instance_types.yml` says which nodes its name means.
 
-        AmlCompute(name="cpu-cluster", size="Standard_DS3_v2", max_instances=4)
+    AmlCompute(name="cpu-cluster", size="Standard_DS3_v2", max_instances=4)
     """
 
     type = "amlcompute"
 
-    def __init__(self, *, name: str, size: str | None = None, description: str | None = None, location: str | None = None,
-                 min_instances: int | None = None, max_instances: int | None = None, idle_time_before_scale_down: int | None = None,
-                 tier: str | None = None, identity: Any = None, tags: Mapping[str, str] | None = None, ssh_settings: Any = None,
-                 ssh_public_access_enabled: bool | None = None, network_settings: Any = None, enable_node_public_ip: bool | None = None) -> None:
+    def __init__(
+        self,
+        *,
+        name: str,
+        size: str | None = None,
+        description: str | None = None,
+        location: str | None = None,
+        min_instances: int | None = None,
+        max_instances: int | None = None,
+        idle_time_before_scale_down: int | None = None,
+        tier: str | None = None,
+        identity: Any = None,
+        tags: Mapping[str, str] | None = None,
+        ssh_settings: Any = None,
+        ssh_public_access_enabled: bool | None = None,
+        network_settings: Any = None,
+        enable_node_public_ip: bool | None = None,
+    ) -> None:
         self.name = field_checks.text("a compute's name", name)
-        self.size, self.description, self.location, self.tier, self.identity = size, description, location, tier, identity
-        self.min_instances, self.max_instances, self.idle_time_before_scale_down = min_instances, max_instances, idle_time_before_scale_down
+        self.size, self.description, self.location, self.tier, self.identity = (
+            size,
+            description,
+            location,
+            tier,
+            identity,
+        )
+        self.min_instances, self.max_instances, self.idle_time_before_scale_down = (
+            min_instances,
+            max_instances,
+            idle_time_before_scale_down,
+        )
         self.ssh_settings, self.ssh_public_access_enabled = ssh_settings, ssh_public_access_enabled
         self.network_settings, self.enable_node_public_ip = network_settings, enable_node_public_ip
         self.tags = _schema.mapping("tags", tags)
@@ -129,25 +222,64 @@ class AmlCompute(_Part):
 class Workspace(_Part):
     """A workspace as scripts describe it. There is none here, but the cluster that TROUPE_ADDRESS names."""
 
-    def __init__(self, *, name: str, description: str | None = None, display_name: str | None = None, location: str | None = None,
-                 resource_group: str | None = None, tags: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self,
+        *,
+        name: str,
+        description: str | None = None,
+        display_name: str | None = None,
+        location: str | None = None,
+        resource_group: str | None = None,
+        tags: Mapping[str, str] | None = None,
+    ) -> None:
         self.name = field_checks.text("a workspace's name", name)
-        self.description, self.display_name, self.location, self.resource_group = description, display_name, location, resource_group
+        self.description, self.display_name, self.location, self.resource_group = (
+            description,
+            display_name,
+            location,
+            resource_group,
+        )
         self.tags = _schema.mapping("tags", tags)
 
 
 class Environment(_Part):
     """What a job would run in, by its names: here that is the nodes' own, and a job says so once.
 
-        Environment(name="train", image="mcr.microsoft.com/azureml/base", conda_file="env.yml")
+    Environment(name="train", image="mcr.microsoft.com/azureml/base", conda_file="env.yml")
     """
 
-    def __init__(self, *, name: str | None = None, version: str | None = None, description: str | None = None, image: str | None = None,
-                 build: Any = None, conda_file: Any = None, tags: Mapping[str, str] | None = None, properties: Mapping[str, str] | None = None,
-                 datastore: str | None = None, inference_config: Any = None, os_type: str | None = None) -> None:
-        self.name, self.version, self.description, self.image, self.build = name, version, description, image, build
-        self.conda_file, self.datastore, self.inference_config, self.os_type = conda_file, datastore, inference_config, os_type
-        self.tags, self.properties = _schema.mapping("tags", tags), _schema.mapping("properties", properties)
+    def __init__(
+        self,
+        *,
+        name: str | None = None,
+        version: str | None = None,
+        description: str | None = None,
+        image: str | None = None,
+        build: Any = None,
+        conda_file: Any = None,
+        tags: Mapping[str, str] | None = None,
+        properties: Mapping[str, str] | None = None,
+        datastore: str | None = None,
+        inference_config: Any = None,
+        os_type: str | None = None,
+    ) -> None:
+        self.name, self.version, self.description, self.image, self.build = (
+            name,
+            version,
+            description,
+            image,
+            build,
+        )
+        self.conda_file, self.datastore, self.inference_config, self.os_type = (
+            conda_file,
+            datastore,
+            inference_config,
+            os_type,
+        )
+        self.tags, self.properties = (
+            _schema.mapping("tags", tags),
+            _schema.mapping("properties", properties),
+        )
 
     def __str__(self) -> str:
         return str(self.name or self.image or self.conda_file or "an environment without a name")
@@ -156,17 +288,33 @@ class Environment(_Part):
 class JobResourceConfiguration(_Part):
     """How many instances a job has, and of which type; `ResourceConfiguration` is another name of it.
 
-        JobResourceConfiguration(instance_count=2, instance_type="Standard_ND96isr_H100_v5")
+    JobResourceConfiguration(instance_count=2, instance_type="Standard_ND96isr_H100_v5")
     """
 
-    def __init__(self, *, instance_count: int | None = None, instance_type: str | None = None, locations: Any = None,
-                 properties: Mapping[str, Any] | None = None, docker_args: Any = None, shm_size: str | None = None,
-                 max_instance_count: int | None = None) -> None:
-        self.instance_count = None if instance_count is None else _schema.whole("instance_count", instance_count)
-        self.instance_type = None if instance_type is None else field_checks.text("instance_type", instance_type)
+    def __init__(
+        self,
+        *,
+        instance_count: int | None = None,
+        instance_type: str | None = None,
+        locations: Any = None,
+        properties: Mapping[str, Any] | None = None,
+        docker_args: Any = None,
+        shm_size: str | None = None,
+        max_instance_count: int | None = None,
+    ) -> None:
+        self.instance_count = (
+            None if instance_count is None else _schema.whole("instance_count", instance_count)
+        )
+        self.instance_type = (
+            None if instance_type is None else field_checks.text("instance_type", instance_type)
+        )
         self.locations, self.docker_args = locations, docker_args
         self.shm_size = None if shm_size is None else _schema.size("shm_size", shm_size)
-        self.max_instance_count = None if max_instance_count is None else _schema.whole("max_instance_count", max_instance_count)
+        self.max_instance_count = (
+            None
+            if max_instance_count is None
+            else _schema.whole("max_instance_count", max_instance_count)
+        )
         self.properties = _schema.mapping("properties", properties) or None
 
 
@@ -181,8 +329,12 @@ class QueueSettings(_Part):
     """`priority`: low, medium or high in the cluster's queue. `job_tier` is taken, and does nothing."""
 
     def __init__(self, *, job_tier: str | None = None, priority: str | None = None) -> None:
-        self.job_tier = None if job_tier is None else _schema.one_of("job_tier", job_tier, _schema.TIERS)
-        self.priority = None if priority is None else _schema.one_of("priority", priority, _schema.PRIORITIES)
+        self.job_tier = (
+            None if job_tier is None else _schema.one_of("job_tier", job_tier, _schema.TIERS)
+        )
+        self.priority = (
+            None if priority is None else _schema.one_of("priority", priority, _schema.PRIORITIES)
+        )
 
 
 def part(cls: type, what: str, given: Any, names: tuple[str, ...]) -> Any:
@@ -224,33 +376,47 @@ def output_of(name: str, given: Any) -> Output:
     """One output as the job has it; None, or an empty dict, is a folder that stays with the job. Raises TypeError or ValueError."""
     check_name("outputs", name)
     if isinstance(given, str | os.PathLike):
-        raise TypeError(f"outputs: {name}: it must be a mapping, such as {{type: uri_folder, path: {os.fspath(given)}}}, not {given!r}")
+        raise TypeError(
+            f"outputs: {name}: it must be a mapping, such as {{type: uri_folder, path: {os.fspath(given)}}}, not {given!r}"
+        )
     try:
-        return given if isinstance(given, Output) else Output(**_schema.mapping("it", given, OUTPUT))
+        return (
+            given if isinstance(given, Output) else Output(**_schema.mapping("it", given, OUTPUT))
+        )
     except (TypeError, ValueError) as error:
         raise type(error)(f"outputs: {name}: {error}") from None
 
 
 def check_name(what: str, name: str) -> None:
     if _NAME.fullmatch(name) is None:
-        raise ValueError(f"{what}: {name!r} is no name: it has letters, digits, '_' and '-' alone, and begins with a letter or '_'")
+        raise ValueError(
+            f"{what}: {name!r} is no name: it has letters, digits, '_' and '-' alone, and begins with a letter or '_'"
+        )
 
 
 def _literal(value: Any) -> Any:
     if value is not None and not isinstance(value, str | int | float | bool):
-        raise TypeError(f"it must be a string, a number, True or False, an Input or a mapping, not {value!r}")
+        raise TypeError(
+            f"it must be a string, a number, True or False, an Input or a mapping, not {value!r}"
+        )
     return value
 
 
 def literal(what: str, value: Any, about: Input) -> Any:
     """The value, of the type and within the limits that its Input says. Raises TypeError or ValueError."""
     kinds = {"string": str, "integer": int, "number": (int, float), "boolean": bool}
-    if not isinstance(value, kinds[about.type]) or isinstance(value, bool) != (about.type == "boolean"):  # type: ignore[arg-type]
+    if not isinstance(value, kinds[about.type]) or isinstance(value, bool) != (
+        about.type == "boolean"
+    ):  # type: ignore[arg-type]
         raise TypeError(f"{what} must be of type {about.type}, not {value!r}")
     if about.min is not None and value < about.min or about.max is not None and value > about.max:
-        raise ValueError(f"{what} is {value!r}, which is not within {about.min!r} and {about.max!r}")
+        raise ValueError(
+            f"{what} is {value!r}, which is not within {about.min!r} and {about.max!r}"
+        )
     if about.enum is not None and value not in about.enum:
-        raise ValueError(f"{what} is {value!r}, which is none of {', '.join(map(repr, about.enum))}")
+        raise ValueError(
+            f"{what} is {value!r}, which is none of {', '.join(map(repr, about.enum))}"
+        )
     return value
 
 

@@ -2,6 +2,7 @@
 
 View: the process that asks. A file that several nodes have written is the one of the first of them; the others' are named.
 """
+
 from __future__ import annotations
 
 import contextlib
@@ -38,9 +39,15 @@ class JobFiles:
         """The job's outputs; None: the directory is not here any more."""
         if self._folder is None:
             return None
-        return home.read_record(self._folder / _rank.RECORD, f"its files are there, in {self._folder}: copy them by hand", outputs=dict)
+        return home.read_record(
+            self._folder / _rank.RECORD,
+            f"its files are there, in {self._folder}: copy them by hand",
+            outputs=dict,
+        )
 
-    def listed(self, inside: str, digests: bool = True) -> tuple[list[tuple[str, int, str]], list[tuple[str, str]]]:
+    def listed(
+        self, inside: str, digests: bool = True
+    ) -> tuple[list[tuple[str, int, str]], list[tuple[str, str]]]:
         """Return the files in a folder of it, as (path, size, digest), and what is not brought, as (path, what it is).
 
         A file is one with the path "". Without `digests` these are empty. A link to a folder of the job's own is listed as that folder.
@@ -53,7 +60,9 @@ class JobFiles:
         found = []
         for relative in sorted(listing.files):
             each = root / relative
-            with contextlib.suppress(FileNotFoundError):  # a process that the job left behind has removed it since
+            with contextlib.suppress(
+                FileNotFoundError
+            ):  # a process that the job left behind has removed it since
                 found.append((relative, each.stat().st_size, _digest(each) if digests else ""))
         return found, sorted(listing.left)
 
@@ -96,7 +105,9 @@ class _Listing:
         except (FileNotFoundError, NotADirectoryError):
             return
         except OSError as error:
-            self.left.append((relative.rstrip("/"), f"a folder that cannot be read: {error.strerror}"))
+            self.left.append(
+                (relative.rstrip("/"), f"a folder that cannot be read: {error.strerror}")
+            )
             return
         for entry in entries:
             path, why = relative + entry.name, self._reason_to_leave(entry)
@@ -110,7 +121,11 @@ class _Listing:
     def _reason_to_leave(self, entry: os.DirEntry) -> str:
         """Return what an entry is that is not brought, "" for one that is."""
         if not entry.is_symlink():
-            return "" if entry.is_dir() or entry.is_file() or not os.path.lexists(entry.path) else "neither a file nor a folder"
+            return (
+                ""
+                if entry.is_dir() or entry.is_file() or not os.path.lexists(entry.path)
+                else "neither a file nor a folder"
+            )
         real, said = os.path.realpath(entry.path), f"a link to {os.readlink(entry.path)}"
         if _is_in(real, self._inputs):
             return f"{said}, an input of the job"
@@ -135,7 +150,10 @@ class Kept:
 
     def __init__(self, session: Any, info: dict) -> None:
         self._info = info
-        by_node = {each["node"]: each["node_name"] for each in sorted(info["rank_infos"], key=lambda each: each["rank"])}
+        by_node = {
+            each["node"]: each["node_name"]
+            for each in sorted(info["rank_infos"], key=lambda each: each["rank"])
+        }
         self._names = by_node
         self._stack = contextlib.ExitStack()
         self._stack.enter_context(_as_current(session))
@@ -161,13 +179,20 @@ class Kept:
 
     def _start(self) -> None:
         made = troupe.remote(JobFiles)
-        alive = {each["node"] for each in workers.node_infos(_session.started()) if each["state"] == "alive"}
+        alive = {
+            each["node"]
+            for each in workers.node_infos(_session.started())
+            if each["state"] == "alive"
+        }
         gone = [self._names[node] for node in self._names if node not in alive]
         for node in self._names:
             if node in alive:
-                where = troupe.util.scheduling_strategies.NodeAffinitySchedulingStrategy(node, soft=False)
+                where = troupe.util.scheduling_strategies.NodeAffinitySchedulingStrategy(
+                    node, soft=False
+                )
                 self._actors[node] = made.options(num_cpus=0, scheduling_strategy=where).remote(
-                    _rank.folder_name(self._info["launch"], self._info["epoch"], node))
+                    _rank.folder_name(self._info["launch"], self._info["epoch"], node)
+                )
         for node, actor in list(self._actors.items()):
             record = self._ask(actor, "record")
             if record is None:
@@ -176,9 +201,13 @@ class Kept:
             else:
                 self.outputs = record["outputs"]
         if gone and not self._actors:
-            raise exceptions.ObjectLostError(f"what job {self._info['name']} wrote is lost: it is not on {', '.join(gone)} any more")
+            raise exceptions.ObjectLostError(
+                f"what job {self._info['name']} wrote is lost: it is not on {', '.join(gone)} any more"
+            )
         if gone:
-            status_lines.say(f"troupe: job {self._info['name']}: what it wrote on {', '.join(gone)} is lost")
+            status_lines.say(
+                f"troupe: job {self._info['name']}: what it wrote on {', '.join(gone)} is lost"
+            )
 
     @property
     def job(self) -> str:
@@ -189,12 +218,19 @@ class Kept:
         """Copy outputs/ and logs/ of its directory, and what it has logged by MLflow."""
         for each in _ARTIFACTS:
             self.copy(f"code/{each}", folder / each, f"{each}/", ELSEWHERE)
-        self.copy(job_store.INSIDE, folder / job_store.INSIDE, "what was logged by MLflow", ELSEWHERE)
+        self.copy(
+            job_store.INSIDE, folder / job_store.INSIDE, "what was logged by MLflow", ELSEWHERE
+        )
         job_store.relocate(folder / job_store.INSIDE, rule.status_of(self._info["outcome"]))
 
     def output(self, name: str, path: Path) -> None:
         """One of its outputs: its files into the folder, or the file itself there."""
-        self.copy(f"outputs/{name}", path / name if self.outputs[name]["is_file"] else path, f"output {name!r}", ELSEWHERE)
+        self.copy(
+            f"outputs/{name}",
+            path / name if self.outputs[name]["is_file"] else path,
+            f"output {name!r}",
+            ELSEWHERE,
+        )
 
     def copy(self, inside: str, path: Path, what: str, remedy: str) -> None:
         """What is there on its nodes: all of it, or nothing. `what` it is, and what to do where it cannot be written, is for the error."""
@@ -203,10 +239,17 @@ class Kept:
         if not files:
             return
         folder, name = (path, "") if "" not in files else (path.parent, path.name)
-        with disk.arriving(folder, what, needed=sum(each.size for each in files.values()), remedy=remedy) as made:
+        with disk.arriving(
+            folder, what, needed=sum(each.size for each in files.values()), remedy=remedy
+        ) as made:
             for relative, each in files.items():
-                _write(made / (relative or name), each.size, lambda offset, each=each, relative=relative: self._ask(
-                    each.actor, "piece", inside, relative, offset))
+                _write(
+                    made / (relative or name),
+                    each.size,
+                    lambda offset, each=each, relative=relative: self._ask(
+                        each.actor, "piece", inside, relative, offset
+                    ),
+                )
 
     def _files(self, inside: str) -> dict[str, _File]:
         """Which there are, by their paths; of those that several nodes have, the first one's."""
@@ -214,16 +257,22 @@ class Kept:
         for node, actor in self._actors.items():
             listed, left = self._ask(actor, "listed", inside, len(self._actors) > 1)
             for relative, why in left:
-                status_lines.say(f"troupe: job {self._info['name']}: {inside}/{_visible.name(relative)} of node {self._names[node]} is left there: "
-                                 f"it is {_visible.name(why)}")
+                status_lines.say(
+                    f"troupe: job {self._info['name']}: {inside}/{_visible.name(relative)} of node {self._names[node]} is left there: "
+                    f"it is {_visible.name(why)}"
+                )
             for relative, size, digest in listed:
                 if os.path.isabs(relative) or ".." in Path(relative).parts:
-                    raise ValueError(f"node {self._names[node]} names a file that is outside of what was asked for: {relative!r}")
+                    raise ValueError(
+                        f"node {self._names[node]} names a file that is outside of what was asked for: {relative!r}"
+                    )
                 if relative not in found:
                     found[relative] = _File(actor, size, digest)
                 elif found[relative].digest != digest:
-                    status_lines.say(f"troupe: job {self._info['name']}: {inside}/{relative} of node {self._names[node]} is left there: "
-                                     "a node before it has written another one")
+                    status_lines.say(
+                        f"troupe: job {self._info['name']}: {inside}/{relative} of node {self._names[node]} is left there: "
+                        "a node before it has written another one"
+                    )
         return found
 
 
@@ -248,7 +297,9 @@ class KeptHere(Kept):
         files = JobFiles(self._folder.name)
         record = files.record()
         if record is None:
-            raise exceptions.ObjectLostError(f"what job {self._info['name']} wrote is gone: it was in {self._folder}")
+            raise exceptions.ObjectLostError(
+                f"what job {self._info['name']} wrote is gone: it was in {self._folder}"
+            )
         self._actors[""], self.outputs = files, record["outputs"]
 
 
@@ -298,8 +349,12 @@ def bring(files: Kept, folder: Path, output_name: str | None, everything: bool) 
     """
     with files as kept:
         if output_name is not None and output_name not in kept.outputs:
-            raise ValueError(f"job {kept.job} has no output {output_name!r}{field_checks.or_nearest(output_name, kept.outputs)}")
-        for each in [output_name] if output_name is not None else kept.outputs if everything else ():
+            raise ValueError(
+                f"job {kept.job} has no output {output_name!r}{field_checks.or_nearest(output_name, kept.outputs)}"
+            )
+        for each in (
+            [output_name] if output_name is not None else kept.outputs if everything else ()
+        ):
             kept.output(each, folder / "named-outputs" / each)
         if output_name is None:
             kept.artifacts(folder / "artifacts")
@@ -312,7 +367,9 @@ def log_name(rank: int, ranks: int) -> str:
 
 def write_logs(handle: Any, info: dict, folder: Path) -> None:
     """Write what each process of a job has printed into files in `folder`: all of them or none."""
-    with disk.arriving(folder, f"what the processes of job {info['name']} printed", remedy=ELSEWHERE) as made:
+    with disk.arriving(
+        folder, f"what the processes of job {info['name']} printed", remedy=ELSEWHERE
+    ) as made:
         for rank in range(info["ranks"]):
             with open(made / log_name(rank, info["ranks"]), "w", encoding="utf-8") as file:
                 file.writelines(f"{line}\n" for line in handle.logs(rank))

@@ -3,6 +3,7 @@
 It is executed by its path, as `_guard.py WORDS...`, without the package. Its standard input is a pipe whose other end the starter holds and never writes to:
 its end is the starter's. What the command leaves behind when it ends by itself is let be, as a shell does.
 """
+
 from __future__ import annotations
 
 import ctypes

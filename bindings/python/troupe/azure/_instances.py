@@ -7,6 +7,7 @@
 
 It is found by TROUPE_INSTANCE_TYPES, in the current directory, or in TROUPE_HOME. Without such a file any node may be taken.
 """
+
 from __future__ import annotations
 
 import os
@@ -36,7 +37,9 @@ class Kind:
         """The Where of a launch on such nodes."""
         if not self.prefer:
             return selectors.where(self.labels)
-        return selectors.where({**self.labels, **self.prefer}, [{"label_selector": dict(self.labels)}])
+        return selectors.where(
+            {**self.labels, **self.prefer}, [{"label_selector": dict(self.labels)}]
+        )
 
 
 def file() -> str | None:
@@ -57,13 +60,18 @@ def meant(names: Mapping[str, str | None]) -> tuple[Kind, list[str]]:
     given = {what: name for what, name in names.items() if name and name != "local"}
     path = file() if given else None
     if path is None:
-        return Kind(), [f"{what} {name!r} ({NAME} says which nodes a name means)" for what, name in given.items()]
+        return Kind(), [
+            f"{what} {name!r} ({NAME} says which nodes a name means)"
+            for what, name in given.items()
+        ]
     table = _schema.mapping(path, yaml_files.read(path))
     found = Kind()
     for what, name in given.items():
         short = name.removeprefix("azureml:")
         if short not in table:
-            raise ValueError(f"{what} {name!r} is not in {path}{field_checks.or_nearest(short, table)}")
+            raise ValueError(
+                f"{what} {name!r} is not in {path}{field_checks.or_nearest(short, table)}"
+            )
         found = _together(found, _kind(f"{path}: {short}", table[short]))
     return found, []
 
@@ -73,11 +81,20 @@ def _kind(what: str, given: Any) -> Kind:
     for name in ("gpus", "cpus"):
         if fields.get(name) is not None:
             field_checks.count(f"{what}: {name}", fields[name], least=0)
-    labels, prefer = ({key: str(value) for key, value in _schema.mapping(f"{what}: {name}", fields.get(name)).items()}
-                      for name in ("labels", "prefer"))
+    labels, prefer = (
+        {
+            key: str(value)
+            for key, value in _schema.mapping(f"{what}: {name}", fields.get(name)).items()
+        }
+        for name in ("labels", "prefer")
+    )
     return Kind(labels, prefer, fields.get("gpus"), fields.get("cpus"))
 
 
 def _together(one: Kind, other: Kind) -> Kind:
-    return Kind({**one.labels, **other.labels}, {**one.prefer, **other.prefer}, one.gpus if other.gpus is None else other.gpus,
-                one.cpus if other.cpus is None else other.cpus)
+    return Kind(
+        {**one.labels, **other.labels},
+        {**one.prefer, **other.prefer},
+        one.gpus if other.gpus is None else other.gpus,
+        one.cpus if other.cpus is None else other.cpus,
+    )

@@ -1,4 +1,5 @@
 """The nodes of a job that is driven from its first one."""
+
 from __future__ import annotations
 
 import re
@@ -26,17 +27,24 @@ class Members:
 def of(session: Any, context: Any) -> Members:
     """Those of this launch."""
     there = {each["node"]: each for each in workers.node_infos(session)}
-    ranks = sorted(session.request("GetLaunch", {"launch": context.launch})[1]["info"]["rank_infos"], key=lambda each: each["rank"])
+    ranks = sorted(
+        session.request("GetLaunch", {"launch": context.launch})[1]["info"]["rank_infos"],
+        key=lambda each: each["rank"],
+    )
     nodes = tuple(each["node"] for each in ranks)
-    return Members(nodes, tuple(each["node_name"] for each in ranks), tuple(there[node]["listen_host"] for node in nodes),
-                   tuple(there[node]["host"] for node in nodes))
+    return Members(
+        nodes,
+        tuple(each["node_name"] for each in ranks),
+        tuple(there[node]["listen_host"] for node in nodes),
+        tuple(there[node]["host"] for node in nodes),
+    )
 
 
 def at(address: str, port: int) -> str:
     """host:port. Pure.
 
-        >>> at("::1", 80)
-        '[::1]:80'
+    >>> at("::1", 80)
+    '[::1]:80'
     """
     return f"[{address}]:{port}" if ":" in address else f"{address}:{port}"
 
@@ -44,8 +52,8 @@ def at(address: str, port: int) -> str:
 def host_names(own: str, names: Sequence[str]) -> list[str]:
     """What nodes are called by launchers that know them by names, the first one `own`: their names, each once, of characters that all let be. Pure.
 
-        >>> host_names("vm", ["a", "b", "b"])
-        ['vm', 'b', 'b-2']
+    >>> host_names("vm", ["a", "b", "b"])
+    ['vm', 'b', 'b-2']
     """
     found = [own]
     for rank, name in enumerate(names[1:], 1):

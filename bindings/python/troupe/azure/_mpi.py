@@ -4,6 +4,7 @@ Rank 0 of the launch is its driver and runs mpirun on its node. For each other n
 a socket in the job's directory; the driver has the rank of that node run mpirun's daemon, and tells the agent how that ended. The processes are
 children of mpirun on node 0 and of the daemons elsewhere, and what they print comes by mpirun.
 """
+
 from __future__ import annotations
 
 import os
@@ -23,31 +24,78 @@ from troupe.launch import _context, _ports
 
 FOLDER, COMMAND = "TROUPE_JOB_FOLDER", "TROUPE_JOB_COMMAND"
 _AGENT = Path(__file__).with_name("_agent.py")
-_OF_THE_RANK = ("RANK", "LOCAL_RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE", "NODE_RANK", "GROUP_RANK", "GROUP_WORLD_SIZE", "ROLE_RANK", "ROLE_WORLD_SIZE",
-                "ROLE_NAME", "MASTER_ADDR", "MASTER_PORT")
+_OF_THE_RANK = (
+    "RANK",
+    "LOCAL_RANK",
+    "WORLD_SIZE",
+    "LOCAL_WORLD_SIZE",
+    "NODE_RANK",
+    "GROUP_RANK",
+    "GROUP_WORLD_SIZE",
+    "ROLE_RANK",
+    "ROLE_WORLD_SIZE",
+    "ROLE_NAME",
+    "MASTER_ADDR",
+    "MASTER_PORT",
+)
 _OF_LAUNCHERS = ("TORCHELASTIC_", "SLURM_", "PMIX_", "PMI_", "OMPI_COMM_WORLD_")
 # What each process is: its variables as torch reads them too, the job's directory of its node, and the command as it is there.
 _EACH = (
-    'export RANK=$OMPI_COMM_WORLD_RANK WORLD_SIZE=$OMPI_COMM_WORLD_SIZE LOCAL_RANK=$OMPI_COMM_WORLD_LOCAL_RANK '
-    'LOCAL_WORLD_SIZE=$OMPI_COMM_WORLD_LOCAL_SIZE; '
-    f'cd "${FOLDER}/code" && exec {_rank.SHELL} -c "${COMMAND}"')
+    "export RANK=$OMPI_COMM_WORLD_RANK WORLD_SIZE=$OMPI_COMM_WORLD_SIZE LOCAL_RANK=$OMPI_COMM_WORLD_LOCAL_RANK "
+    "LOCAL_WORLD_SIZE=$OMPI_COMM_WORLD_LOCAL_SIZE; "
+    f'cd "${FOLDER}/code" && exec {_rank.SHELL} -c "${COMMAND}"'
+)
 
 
-def line(agent: str, hosts: Sequence[str], each: int, interface: str, *, share_a_host: bool = False) -> list[str]:
+def line(
+    agent: str, hosts: Sequence[str], each: int, interface: str, *, share_a_host: bool = False
+) -> list[str]:
     """mpirun's words: on these hosts, `each` processes on each, this one's first; sockets on the interface, "" for any. Pure.
 
     `share_a_host`: several nodes are one host, which Open MPI's shared memory does not expect: processes then speak by sockets.
     """
-    on = [word for name in ("oob_tcp_if_include", "btl_tcp_if_include") for word in ("--mca", name, interface)] if interface else []
+    on = (
+        [
+            word
+            for name in ("oob_tcp_if_include", "btl_tcp_if_include")
+            for word in ("--mca", name, interface)
+        ]
+        if interface
+        else []
+    )
     on += ["--mca", "btl", "tcp,self"] if share_a_host else []
-    return ["mpirun", "--leave-session-attached", "--bind-to", "none", "--mca", "plm", "rsh", "--mca", "plm_rsh_agent", agent,
-            "--mca", "plm_rsh_no_tree_spawn", "1", *on, "--host", ",".join(f"{host}:{each}" for host in hosts), "-np", str(each * len(hosts)),
-            _rank.SHELL, "-c", _EACH]
+    return [
+        "mpirun",
+        "--leave-session-attached",
+        "--bind-to",
+        "none",
+        "--mca",
+        "plm",
+        "rsh",
+        "--mca",
+        "plm_rsh_agent",
+        agent,
+        "--mca",
+        "plm_rsh_no_tree_spawn",
+        "1",
+        *on,
+        "--host",
+        ",".join(f"{host}:{each}" for host in hosts),
+        "-np",
+        str(each * len(hosts)),
+        _rank.SHELL,
+        "-c",
+        _EACH,
+    ]
 
 
 def without_ranks(now: Mapping[str, str]) -> dict[str, str]:
     """An environment without what says which rank this is, or which process of another launcher. Pure."""
-    return {name: value for name, value in now.items() if name not in _OF_THE_RANK and not name.startswith(_OF_LAUNCHERS)}
+    return {
+        name: value
+        for name, value in now.items()
+        if name not in _OF_THE_RANK and not name.startswith(_OF_LAUNCHERS)
+    }
 
 
 def environment(now: Mapping[str, str], *, root: bool, master: str) -> dict[str, str]:
@@ -57,7 +105,12 @@ def environment(now: Mapping[str, str], *, root: bool, master: str) -> dict[str,
     """
     kept = without_ranks(now)
     host, _, port = master.rpartition(":")
-    kept.update(MASTER_ADDR=host.strip("[]"), MASTER_PORT=port, AZ_BATCH_MASTER_NODE=master, AZ_BATCHAI_MPI_MASTER_NODE=host.strip("[]"))
+    kept.update(
+        MASTER_ADDR=host.strip("[]"),
+        MASTER_PORT=port,
+        AZ_BATCH_MASTER_NODE=master,
+        AZ_BATCHAI_MPI_MASTER_NODE=host.strip("[]"),
+    )
     if root:
         kept.update(OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1")
     return kept
@@ -79,8 +132,10 @@ class MpiStart:
         folder = self.job.enter(session, context)
         command = self.job.settle(folder, context)
         if shutil.which("mpirun") is None:
-            raise FileNotFoundError(f"there is no mpirun on {os.uname().nodename}: install Open MPI there (Debian: openmpi-bin), or take "
-                                    f"PyTorchDistribution(process_count_per_instance={self.processes}), which needs none")
+            raise FileNotFoundError(
+                f"there is no mpirun on {os.uname().nodename}: install Open MPI there (Debian: openmpi-bin), or take "
+                f"PyTorchDistribution(process_count_per_instance={self.processes}), which needs none"
+            )
         held = _ports.Held()
         members = _members.of(session, context)
         master = _members.at(members.addresses[0], held.port)
@@ -92,10 +147,21 @@ class MpiStart:
 
         def answer(request: dict[str, Any], asked: socket.socket) -> None:
             """Runs the daemon that an agent asks for, and says with which code it ended."""
-            asked.sendall(b"%d\n" % by_host[request["host"]].run(_pickled.azure_daemon, self.job, request["text"], master))
+            asked.sendall(
+                b"%d\n"
+                % by_host[request["host"]].run(
+                    _pickled.azure_daemon, self.job, request["text"], master
+                )
+            )
 
-        words = line(agent, hosts, self.processes, _interface(), share_a_host=members.share_a_host())
-        env = {**environment(os.environ, root=os.geteuid() == 0, master=master), FOLDER: str(folder), COMMAND: command}
+        words = line(
+            agent, hosts, self.processes, _interface(), share_a_host=members.share_a_host()
+        )
+        env = {
+            **environment(os.environ, root=os.geteuid() == 0, master=master),
+            FOLDER: str(folder),
+            COMMAND: command,
+        }
         with _door.Door(folder, answer):
             code = run(words, folder, env)
         _rank.leave_as("mpirun", code)
@@ -123,6 +189,10 @@ def daemon(job: _rank.JobStart, text: str, master: str) -> int:
     context = _context.current()
     folder = job.enter(_session.current(), context)
     command = job.settle(folder, context)
-    env = {**environment(os.environ, root=os.geteuid() == 0, master=master), FOLDER: str(folder), COMMAND: command}
+    env = {
+        **environment(os.environ, root=os.geteuid() == 0, master=master),
+        FOLDER: str(folder),
+        COMMAND: command,
+    }
     code = run([_rank.SHELL, "-c", text], folder, env)
     return 128 - code if code < 0 else code

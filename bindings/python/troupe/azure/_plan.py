@@ -1,4 +1,5 @@
 """How many ranks a job has, where, and with what: decided from the job, the nodes there are, and what its names of compute mean. Pure."""
+
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
@@ -10,7 +11,14 @@ from troupe.azure._command import Command
 from troupe.azure._distributions import Distribution, TensorFlowDistribution
 from troupe.azure._instances import Kind
 
-NONE, PYTORCH, TENSORFLOW, MPI, RAY, DEEPSPEED = "", "pytorch", "tensorflow", "mpi", "ray", "deepspeed"
+NONE, PYTORCH, TENSORFLOW, MPI, RAY, DEEPSPEED = (
+    "",
+    "pytorch",
+    "tensorflow",
+    "mpi",
+    "ray",
+    "deepspeed",
+)
 
 
 @dataclass(frozen=True)
@@ -37,35 +45,60 @@ def of(job: Command, nodes: Sequence[Mapping[str, float]], kind: Kind) -> Plan:
     count = job.instance_count
     if getattr(distribution, "launcher", None):
         name = DEEPSPEED
-    each = getattr(distribution, "process_count_per_instance", None) or (_gpus(nodes, kind, count, 1) if name == DEEPSPEED else 0) or 1
+    each = (
+        getattr(distribution, "process_count_per_instance", None)
+        or (_gpus(nodes, kind, count, 1) if name == DEEPSPEED else 0)
+        or 1
+    )
     ranks, per_node = count * each, each
     if isinstance(distribution, TensorFlowDistribution):
         ranks = sum(number for _, number in tasks(distribution, count))
         if ranks < count:
-            raise ValueError(f"instance_count is {count}, and the distribution has {ranks} processes: one instance would have none")
+            raise ValueError(
+                f"instance_count is {count}, and the distribution has {ranks} processes: one instance would have none"
+            )
         per_node = ranks // count if ranks % count == 0 else 0
     on_one = -(-ranks // count)
     gpus = _gpus(nodes, kind, count, on_one)
-    if name in (MPI, DEEPSPEED):  # one rank of the launch on each node, whose processes a launcher starts
+    if name in (
+        MPI,
+        DEEPSPEED,
+    ):  # one rank of the launch on each node, whose processes a launcher starts
         ranks, per_node, gpus = count, 1, gpus * each
     threads = _threads(nodes, kind, on_one)
     processes = {MPI: each, DEEPSPEED: each, RAY: threads}.get(name, 1)
-    return Plan(name, count, ranks, per_node, gpus, threads, kind.where(),
-                _schema.PRIORITIES[job.queue_settings.priority or "medium"], job.limits.timeout, processes)
+    return Plan(
+        name,
+        count,
+        ranks,
+        per_node,
+        gpus,
+        threads,
+        kind.where(),
+        _schema.PRIORITIES[job.queue_settings.priority or "medium"],
+        job.limits.timeout,
+        processes,
+    )
 
 
 def tasks(distribution: Distribution, instances: int) -> list[tuple[str, int]]:
     """(type, how many) of TensorFlow's processes, in the order of their ranks."""
     counts = distribution.to_dict()
-    return [("chief", counts.get("chief_count") or 0), ("worker", counts.get("worker_count") or instances),
-            ("ps", counts.get("parameter_server_count") or 0), ("evaluator", counts.get("evaluator_count") or 0)]
+    return [
+        ("chief", counts.get("chief_count") or 0),
+        ("worker", counts.get("worker_count") or instances),
+        ("ps", counts.get("parameter_server_count") or 0),
+        ("evaluator", counts.get("evaluator_count") or 0),
+    ]
 
 
 def _gpus(nodes: Sequence[Mapping[str, float]], kind: Kind, count: int, each: int) -> int:
     """Of each rank. An instance is a node: one process has all its GPUs, and several share them equally."""
     if kind.gpus is not None:
         return -(-kind.gpus // each) if kind.gpus < each else kind.gpus // each
-    there = sorted((int(node.get("GPU", 0)) for node in nodes if node.get("GPU", 0) >= 1), reverse=True)
+    there = sorted(
+        (int(node.get("GPU", 0)) for node in nodes if node.get("GPU", 0) >= 1), reverse=True
+    )
     if not there:
         return 0
     return max(1, there[min(count, len(there)) - 1]) if each == 1 else 1
@@ -73,5 +106,9 @@ def _gpus(nodes: Sequence[Mapping[str, float]], kind: Kind, count: int, each: in
 
 def _threads(nodes: Sequence[Mapping[str, float]], kind: Kind, each: int) -> int:
     """A node's CPUs, shared equally by its processes."""
-    cpus = kind.cpus if kind.cpus is not None else int(min((node.get("CPU", 0) for node in nodes), default=0))
+    cpus = (
+        kind.cpus
+        if kind.cpus is not None
+        else int(min((node.get("CPU", 0) for node in nodes), default=0))
+    )
     return max(1, cpus // each)

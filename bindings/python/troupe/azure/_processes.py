@@ -1,4 +1,5 @@
 """The end of a program that a rank or an actor has started, with all that it has started itself."""
+
 from __future__ import annotations
 
 import contextlib
@@ -16,7 +17,9 @@ _GUARD = Path(__file__).with_name("_guard.py")
 
 def guarded(words: Sequence[str], **more: Any) -> subprocess.Popen:
     """The command line, started: it ends when this process has ended, however, with all that it has started itself."""
-    return subprocess.Popen([sys.executable, "-S", "-E", str(_GUARD), *words], stdin=subprocess.PIPE, **more)
+    return subprocess.Popen(
+        [sys.executable, "-S", "-E", str(_GUARD), *words], stdin=subprocess.PIPE, **more
+    )
 
 
 def below(pid: int) -> list[int]:

@@ -9,6 +9,7 @@
 
 View: one rank, before it becomes the shell that runs the command.
 """
+
 from __future__ import annotations
 
 import json
@@ -45,10 +46,16 @@ class JobStart:
     outputs: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     code: Mapping[str, Any] | None = None
     experiment: str = ""
-    tasks: tuple[tuple[str, int], ...] = ()  # of TensorFlow: (type, how many), in the order of the ranks
+    tasks: tuple[
+        tuple[str, int], ...
+    ] = ()  # of TensorFlow: (type, how many), in the order of the ranks
     serving: tuple[str, ...] = ("ps",)  # types of these that are ended once all that train have
-    run: Mapping[str, Any] | None = None  # what its run in MLflow is to be, where no address reaches it; None: as MLflow has it
-    trial: Mapping[str, str] | None = None  # of a sweep: `reports` and `namespace`, of the actor that its reports go to, and `metric`
+    run: Mapping[str, Any] | None = (
+        None  # what its run in MLflow is to be, where no address reaches it; None: as MLflow has it
+    )
+    trial: Mapping[str, str] | None = (
+        None  # of a sweep: `reports` and `namespace`, of the actor that its reports go to, and `metric`
+    )
     root: str = ""  # the pipeline that the job is a step of
 
     def __reduce__(self) -> tuple:
@@ -61,7 +68,11 @@ class JobStart:
         """
         context = _context.current()
         folder = self.enter(session, context)
-        met = _ports.Meeting(session, context, folder) if not self.tasks else _ports.Addresses(session, context)
+        met = (
+            _ports.Meeting(session, context, folder)
+            if not self.tasks
+            else _ports.Addresses(session, context)
+        )
 
         def begin() -> Sequence[str]:
             if isinstance(met, _ports.Meeting):
@@ -69,13 +80,22 @@ class JobStart:
             else:
                 from troupe.azure import _tensorflow
 
-                os.environ["TF_CONFIG"] = _tensorflow.config(self.tasks, met.all(session, context), context.rank)
+                os.environ["TF_CONFIG"] = _tensorflow.config(
+                    self.tasks, met.all(session, context), context.rank
+                )
                 kind = _tensorflow.task_of(self.tasks, context.rank)[0]
                 if kind in self.serving:
                     line = (SHELL, "-c", self.settle(folder, context))
-                    code = _tensorflow.serve(session, context, _tensorflow.training_ranks(self.tasks, self.serving), line, _tensorflow.waiting_ranks(
-                        self.tasks, self.serving, context.rank))
-                    leave_as("the parameter server" if kind == _tensorflow.PS else f"the {kind}", code)
+                    code = _tensorflow.serve(
+                        session,
+                        context,
+                        _tensorflow.training_ranks(self.tasks, self.serving),
+                        line,
+                        _tensorflow.waiting_ranks(self.tasks, self.serving, context.rank),
+                    )
+                    leave_as(
+                        "the parameter server" if kind == _tensorflow.PS else f"the {kind}", code
+                    )
             beside = self.trial is not None and context.rank == 0
             text = self.settle(folder, context, becomes=not beside)
             if beside:
@@ -88,11 +108,16 @@ class JobStart:
 
     def enter(self, session: Any, context: Any, *, mounts: bool = True) -> Path:
         """Makes the job's directory, where this node has none yet, and enters its code; the directory. `mounts`: see `_data.inputs.place`."""
-        folder = packages.held(folder_name(context.launch, context.epoch, context.node), lambda made: self._make(made, session, mounts),
-                               f"the directory of job {self.name}")
+        folder = packages.held(
+            folder_name(context.launch, context.epoch, context.node),
+            lambda made: self._make(made, session, mounts),
+            f"the directory of job {self.name}",
+        )
         os.chdir(folder / "code")
         # `python`, `pip` and `torchrun` of a command are those of the node's own interpreter, whatever its worker was started from.
-        os.environ["PATH"] = os.pathsep.join([os.path.dirname(sys.executable), *filter(None, [os.environ.get("PATH")])])
+        os.environ["PATH"] = os.pathsep.join(
+            [os.path.dirname(sys.executable), *filter(None, [os.environ.get("PATH")])]
+        )
         return folder
 
     def settle(self, folder: Path, context: Any, *, becomes: bool = False) -> str:
@@ -101,13 +126,21 @@ class JobStart:
         Raises OSError where an input cannot be mounted any more.
         """
         os.environ.update({name: self._text(name, folder) for name in self.texts if name})
-        os.environ.update(AZUREML_RUN_ID=self.name, AZUREML_ROOT_RUN_ID=self.root or self.name, AZUREML_NODE_COUNT=str(context.node_count))
+        os.environ.update(
+            AZUREML_RUN_ID=self.name,
+            AZUREML_ROOT_RUN_ID=self.root or self.name,
+            AZUREML_NODE_COUNT=str(context.node_count),
+        )
         if self.experiment:
             os.environ["AZUREML_EXPERIMENT_NAME"] = self.experiment
         if self.run is not None:
             node = context.node[:_NODE_CHARS] if context.node_count > 1 else ""
-            for name, value in job_store.variables(folder, node, self.run, os.environ, self.texts).items():
-                os.environ.update({name: value}) if value is not None else os.environ.pop(name, None)
+            for name, value in job_store.variables(
+                folder, node, self.run, os.environ, self.texts
+            ).items():
+                os.environ.update({name: value}) if value is not None else os.environ.pop(
+                    name, None
+                )
         if self.trial is not None:
             from troupe.azure._trials import door
 
@@ -115,7 +148,11 @@ class JobStart:
                 door.open_to(folder, self.trial)
             os.environ.update(door.variables(folder, self.trial))
         text = self._text("", folder)
-        return text if becomes and _inputs.mount_here(folder) else _inputs.with_mounts(folder, text, SHELL)
+        return (
+            text
+            if becomes and _inputs.mount_here(folder)
+            else _inputs.with_mounts(folder, text, SHELL)
+        )
 
     def _text(self, name: str, folder: Path) -> str:
         template = _expressions.read(self.texts[name], name or "command", self.inputs, self.outputs)
@@ -131,7 +168,9 @@ class JobStart:
         code = folder / "code"
         if self.code is not None:
             code_here = runtime_env.package_here(self.code, session, f"the code of job {self.name}")
-            disk.copy_tree(code_here, code, f"the code of job {self.name}", symlinks=True, remedy=packages.ROOM)
+            disk.copy_tree(
+                code_here, code, f"the code of job {self.name}", symlinks=True, remedy=packages.ROOM
+            )
         for path in (code / "outputs", code / "logs", folder / "inputs", folder / "outputs"):
             path.mkdir(parents=True, exist_ok=True)
         sources: dict[str, tuple[str, str, str]] = {}
@@ -141,11 +180,22 @@ class JobStart:
                 path.mkdir()
                 _download(about["value"], path / about["file"], name)
             elif about["how"] != TEXT:
-                sources[name] = self._source(name, about, session), about.get("mode", ""), about["file"]
+                sources[name] = (
+                    self._source(name, about, session),
+                    about.get("mode", ""),
+                    about["file"],
+                )
         _inputs.place(folder, sources, mounts=mounts)
         for name, about in self.outputs.items():
             _make_output(f"outputs: {name}", about, folder / "outputs" / name)
-        (folder / RECORD).write_text(json.dumps({"job": self.name, "outputs": {name: dict(about) for name, about in self.outputs.items()}}))
+        (folder / RECORD).write_text(
+            json.dumps(
+                {
+                    "job": self.name,
+                    "outputs": {name: dict(about) for name, about in self.outputs.items()},
+                }
+            )
+        )
 
     def _source(self, name: str, about: Mapping[str, Any], session: Any) -> str:
         """Where this node has the input. Raises FileNotFoundError, RuntimeEnvSetupError."""
@@ -154,16 +204,21 @@ class JobStart:
             if about.get("mode") == _inputs.IN_PLACE:
                 raise exceptions.RuntimeEnvSetupError(
                     f"inputs: {name}: mode rw_mount is {there} itself, which is on another host than {os.uname().nodename}\n  give file:///PATH of a "
-                    "place that all nodes share, or mode download, which gives each node a copy, or write to an output")
+                    "place that all nodes share, or mode download, which gives each node a copy, or write to an output"
+                )
             if "package" not in about:
-                raise exceptions.RuntimeEnvSetupError(f"inputs: {name}: {there} is on another host, and this one was not in the cluster when the "
-                                                      "job was submitted\n  submit it again, now that the node is there")
+                raise exceptions.RuntimeEnvSetupError(
+                    f"inputs: {name}: {there} is on another host, and this one was not in the cluster when the "
+                    "job was submitted\n  submit it again, now that the node is there"
+                )
             there = runtime_env.package_here(about["package"], session, f"inputs: {name}")
             there = os.path.join(there, file) if file else there
         if not os.path.exists(there):
             raise FileNotFoundError(f"inputs: {name}: there is no {there} on {os.uname().nodename}")
         if bool(file) == os.path.isdir(there):
-            raise FileNotFoundError(f"inputs: {name} is a {'file' if file else 'folder'}, and {there} on {os.uname().nodename} is none")
+            raise FileNotFoundError(
+                f"inputs: {name} is a {'file' if file else 'folder'}, and {there} on {os.uname().nodename} is none"
+            )
         return there
 
 
@@ -187,7 +242,9 @@ def _make_output(what: str, about: Mapping[str, Any], path: Path) -> None:
         folder = there.parent if about["is_file"] else there
         with disk.writing(what, folder, remedy="give the output another path"):
             folder.mkdir(parents=True, exist_ok=True)
-            tempfile.TemporaryFile(dir=folder).close()  # whether it may be written is said before the job has run for hours
+            tempfile.TemporaryFile(
+                dir=folder
+            ).close()  # whether it may be written is said before the job has run for hours
         path.symlink_to(there)
     elif not about["is_file"]:
         path.mkdir()
@@ -201,8 +258,19 @@ def _download(address: str, path: Path, name: str) -> None:
     try:
         with urllib.request.urlopen(address, timeout=_DOWNLOAD_STEP_S) as answer:
             size = answer.length if isinstance(answer.length, int) else None
-            with disk.writing(f"inputs: {name}: {address}", path, needed=size, remedy=packages.ROOM, partial=path.parent), open(path, "wb") as file:
+            with (
+                disk.writing(
+                    f"inputs: {name}: {address}",
+                    path,
+                    needed=size,
+                    remedy=packages.ROOM,
+                    partial=path.parent,
+                ),
+                open(path, "wb") as file,
+            ):
                 shutil.copyfileobj(answer, file)
     except (urllib.error.URLError, TimeoutError) as error:
         reason = getattr(error, "reason", None) or error
-        raise FileNotFoundError(f"inputs: {name}: {address} could not be fetched on {os.uname().nodename}: {reason}") from None
+        raise FileNotFoundError(
+            f"inputs: {name}: {address} could not be fetched on {os.uname().nodename}: {reason}"
+        ) from None

@@ -3,6 +3,7 @@
 Rank 0 of the launch has the cluster started and runs the command on its node, in the job's directory. The cluster's processes on each node are started in
 that directory there, with the job's variables, so that tasks find the code's modules and `outputs/`.
 """
+
 from __future__ import annotations
 
 import os
@@ -33,7 +34,9 @@ class NodeStart:
 
     def __call__(self) -> None:
         """Makes the job's directory, where this node has none yet, enters it, and sets the job's variables. Raises what JobStart.enter does."""
-        place = SimpleNamespace(launch=self.launch, epoch=self.epoch, node=self.node, node_count=self.node_count)
+        place = SimpleNamespace(
+            launch=self.launch, epoch=self.epoch, node=self.node, node_count=self.node_count
+        )
         self.job.settle(self.job.enter(_session.current(), place, mounts=False), place)
 
 
@@ -56,24 +59,38 @@ class RayStart:
         command = self.job.settle(folder, context)
 
         def enter(share: words.Share) -> NodeStart:
-            return NodeStart(self.job, context.launch, context.epoch, share.node, context.node_count)
+            return NodeStart(
+                self.job, context.launch, context.epoch, share.node, context.node_count
+            )
 
         with running.running(self.wishes, api=self.api, cpus=self.cpus, enter=enter) as cluster:
-            code = _mpi.run([_rank.SHELL, "-c", command], folder / "code", of_command(os.environ, cluster.variables, troupe=self.api == words.TROUPE))
+            code = _mpi.run(
+                [_rank.SHELL, "-c", command],
+                folder / "code",
+                of_command(os.environ, cluster.variables, troupe=self.api == words.TROUPE),
+            )
             died = cluster.what_has_died() if code else None
             if died is not None:
                 raise died
         _rank.leave_as("the command", code)
 
 
-def of_command(now: Mapping[str, str], variables: Mapping[str, str], *, troupe: bool) -> dict[str, str]:
+def of_command(
+    now: Mapping[str, str], variables: Mapping[str, str], *, troupe: bool
+) -> dict[str, str]:
     """The command's environment from rank 0's: a driver is no rank. `troupe`: every Python of it finds Troupe as `ray`. Pure.
 
-        >>> of_command({"RANK": "0", "HOME": "/h"}, {"RAY_ADDRESS": "a:1"}, troupe=False)
-        {'HOME': '/h', 'RAY_ADDRESS': 'a:1'}
+    >>> of_command({"RANK": "0", "HOME": "/h"}, {"RAY_ADDRESS": "a:1"}, troupe=False)
+    {'HOME': '/h', 'RAY_ADDRESS': 'a:1'}
     """
     found = words.environment(_mpi.without_ranks(now), variables)
     if troupe:
-        found[stand_ins.VARIABLE] = ",".join(dict.fromkeys([*filter(None, found.get(stand_ins.VARIABLE, "").split(",")), stand_ins.RAY]))
-        found["PYTHONPATH"] = os.pathsep.join([ray_compat.FOLDER, *filter(None, [found.get("PYTHONPATH", "")])])
+        found[stand_ins.VARIABLE] = ",".join(
+            dict.fromkeys(
+                [*filter(None, found.get(stand_ins.VARIABLE, "").split(",")), stand_ins.RAY]
+            )
+        )
+        found["PYTHONPATH"] = os.pathsep.join(
+            [ray_compat.FOLDER, *filter(None, [found.get("PYTHONPATH", "")])]
+        )
     return found

@@ -3,6 +3,7 @@
 It is executed by its path, as `_remote.py pdsh|ssh WORDS...`, without the package: what it needs is the socket in TROUPE_JOB_FOLDER. Of pdsh's options it
 knows those that launchers give, of ssh's all that have a value. What runs there ends when this ends.
 """
+
 from __future__ import annotations
 
 import base64
@@ -15,28 +16,38 @@ import threading
 _WITHOUT_VALUE = "SNbdq"  # of pdsh
 _WITH_VALUE = "wflutRx"
 _SSH_WITH_VALUE = "BbcDEeFIiJLlmOoPpQRSWw"
-_OF_DEEPSPEED = "deepspeed.launcher.launch"  # one node's processes that fail leave the others' waiting for them
+_OF_DEEPSPEED = (
+    "deepspeed.launcher.launch"  # one node's processes that fail leave the others' waiting for them
+)
 _FAILED = 255
 
 
 def pdsh_words(words: list[str]) -> tuple[list[str], str, bool, bool]:
     """(hosts, the command, whether its code is the largest of all, whether lines have their host in front). Raises ValueError. Pure.
 
-        >>> pdsh_words(["-S", "-f", "1024", "-w", "a,b", "echo", "%n"])
-        (['a', 'b'], 'echo %n', True, True)
+    >>> pdsh_words(["-S", "-f", "1024", "-w", "a,b", "echo", "%n"])
+    (['a', 'b'], 'echo %n', True, True)
     """
     hosts: list[str] = []
     flags, rest = set(), list(words)
     while rest and rest[0].startswith("-") and rest[0] != "--":
         option, value = rest[0][1:2], rest[0][2:]
         if option in _WITH_VALUE and option:
-            rest = rest[1:] if value else rest[2:] if len(rest) > 1 else _refuse(f"pdsh: {rest[0]} has no value")
+            rest = (
+                rest[1:]
+                if value
+                else rest[2:]
+                if len(rest) > 1
+                else _refuse(f"pdsh: {rest[0]} has no value")
+            )
             value = value or words[len(words) - len(rest) - 1]
             hosts = value.split(",") if option == "w" else hosts
         elif option in _WITHOUT_VALUE and option:
             flags.update(rest.pop(0)[1:])
         else:
-            _refuse(f"pdsh: the option {rest[0]} is not known here; there are -S, -N, -f N, -w HOST,HOST")
+            _refuse(
+                f"pdsh: the option {rest[0]} is not known here; there are -S, -N, -f N, -w HOST,HOST"
+            )
     if not hosts:
         _refuse("pdsh: -w says on which hosts of the job")
     if not rest:
@@ -47,8 +58,8 @@ def pdsh_words(words: list[str]) -> tuple[list[str], str, bool, bool]:
 def ssh_words(words: list[str]) -> tuple[list[str], str]:
     """([the host], the command). Raises ValueError. Pure.
 
-        >>> ssh_words(["-o", "PasswordAuthentication=no", "-p22", "me@a", "hostname", "-I"])
-        (['a'], 'hostname -I')
+    >>> ssh_words(["-o", "PasswordAuthentication=no", "-p22", "me@a", "hostname", "-I"])
+    (['a'], 'hostname -I')
     """
     rest = list(words)
     while rest and rest[0].startswith("-"):
@@ -103,7 +114,12 @@ def run(connection: socket.socket, host: str, number: int, text: str, front: str
     code = _FAILED
     with connection.makefile("rb") as stream:
         try:
-            connection.sendall(json.dumps({"host": host, "text": text.replace("%n", str(number)).replace("%h", host)}).encode() + b"\n")
+            connection.sendall(
+                json.dumps(
+                    {"host": host, "text": text.replace("%n", str(number)).replace("%h", host)}
+                ).encode()
+                + b"\n"
+            )
             for line in stream:
                 kind, data = line.split()
                 if kind == b"0":
@@ -121,8 +137,12 @@ def run(connection: socket.socket, host: str, number: int, text: str, front: str
 def main(words: list[str]) -> int:
     """Runs them all at once, and waits for their ends."""
     try:
-        (hosts, text, largest, named) = pdsh_words(words[1:]) if words[0] == "pdsh" else (*ssh_words(words[1:]), True, False)
-        folder = os.environ.get("TROUPE_JOB_FOLDER") or _refuse(f"{words[0]}: this is no process of a job's first node: TROUPE_JOB_FOLDER is not set")
+        (hosts, text, largest, named) = (
+            pdsh_words(words[1:]) if words[0] == "pdsh" else (*ssh_words(words[1:]), True, False)
+        )
+        folder = os.environ.get("TROUPE_JOB_FOLDER") or _refuse(
+            f"{words[0]}: this is no process of a job's first node: TROUPE_JOB_FOLDER is not set"
+        )
     except ValueError as error:
         print(f"troupe: {error}", file=sys.stderr)
         return 2

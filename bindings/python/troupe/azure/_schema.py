@@ -1,4 +1,5 @@
 """The keys and words of a job, and what is said of those that are none. Pure."""
+
 from __future__ import annotations
 
 import re
@@ -7,15 +8,61 @@ from typing import Any
 
 from troupe._code import field_checks
 
-COMMAND = ("name", "description", "tags", "properties", "display_name", "command", "experiment_name", "environment", "environment_variables",
-           "distribution", "compute", "inputs", "outputs", "code", "resources", "limits", "queue_settings", "identity", "services",
-           "is_deterministic", "parent_job_name")
+COMMAND = (
+    "name",
+    "description",
+    "tags",
+    "properties",
+    "display_name",
+    "command",
+    "experiment_name",
+    "environment",
+    "environment_variables",
+    "distribution",
+    "compute",
+    "inputs",
+    "outputs",
+    "code",
+    "resources",
+    "limits",
+    "queue_settings",
+    "identity",
+    "services",
+    "is_deterministic",
+    "parent_job_name",
+)
 """Of a job in a file; `command()` has those of `resources`, `limits` and `queue_settings` themselves."""
-SWEEP = ("name", "description", "tags", "properties", "display_name", "experiment_name", "compute", "trial", "inputs", "outputs", "search_space",
-         "objective", "sampling_algorithm", "early_termination", "limits", "queue_settings", "resources", "identity")
+SWEEP = (
+    "name",
+    "description",
+    "tags",
+    "properties",
+    "display_name",
+    "experiment_name",
+    "compute",
+    "trial",
+    "inputs",
+    "outputs",
+    "search_space",
+    "objective",
+    "sampling_algorithm",
+    "early_termination",
+    "limits",
+    "queue_settings",
+    "resources",
+    "identity",
+)
 """Of a sweep in a file."""
 OF_A_FILE = ("$schema", "type", "version")
-RESOURCES = ("instance_count", "instance_type", "locations", "properties", "docker_args", "shm_size", "max_instance_count")
+RESOURCES = (
+    "instance_count",
+    "instance_type",
+    "locations",
+    "properties",
+    "docker_args",
+    "shm_size",
+    "max_instance_count",
+)
 LIMITS = ("timeout",)
 QUEUE = ("job_tier", "priority")
 PRIORITIES = {"low": -10, "medium": 0, "high": 10}
@@ -56,7 +103,12 @@ def one_of(what: str, value: Any, names: Iterable[str]) -> str:
 
 def whole(what: str, value: Any, *, least: int = 1) -> int:
     """Return a whole number of at least `least`, which may stand in quotes."""
-    if isinstance(value, float) and value.is_integer() or isinstance(value, str) and re.fullmatch(r"\s*[+-]?[0-9]{1,18}\s*", value):
+    if (
+        isinstance(value, float)
+        and value.is_integer()
+        or isinstance(value, str)
+        and re.fullmatch(r"\s*[+-]?[0-9]{1,18}\s*", value)
+    ):
         value = int(value)
     return field_checks.count(what, value, least=least)
 
@@ -65,7 +117,9 @@ def name(what: str, value: Any) -> str:
     """Return a job's name."""
     field_checks.text(what, value)
     if len(value) > NAME_CHARACTERS_MAX or _NAME.fullmatch(value) is None:
-        raise ValueError(f"{what} is {value!r}; a name has letters, digits, '_', '-' and '.', {NAME_CHARACTERS_MAX} at most, and begins with a letter or digit")
+        raise ValueError(
+            f"{what} is {value!r}; a name has letters, digits, '_', '-' and '.', {NAME_CHARACTERS_MAX} at most, and begins with a letter or digit"
+        )
     return value
 
 
@@ -79,8 +133,16 @@ def size(what: str, value: Any) -> str:
 def mode(what: str, value: Any, kind: str, *, is_output: bool = False) -> str:
     """Return the mode of an input or output of the type `kind`."""
     allowed = OUTPUT_MODES if is_output else TABLE_MODES if kind == "mltable" else INPUT_MODES
-    if not is_output and kind != "mltable" and isinstance(value, str) and value.lower() in TABLE_MODES and value.lower() not in allowed:
-        raise ValueError(f"{what} is {value!r}, which is for type mltable; {kind} has {', '.join(allowed)}")
+    if (
+        not is_output
+        and kind != "mltable"
+        and isinstance(value, str)
+        and value.lower() in TABLE_MODES
+        and value.lower() not in allowed
+    ):
+        raise ValueError(
+            f"{what} is {value!r}, which is for type mltable; {kind} has {', '.join(allowed)}"
+        )
     return one_of(what, value, allowed)
 
 

@@ -2,6 +2,7 @@
 
 View: `NodeShell` is a process of a node, in the job's directory there, with the devices that the job has there; `Shells` is the driver's.
 """
+
 from __future__ import annotations
 
 import contextlib
@@ -40,7 +41,9 @@ class Place:
 class NodeShell:
     """The actor. Each command is a child of it; ends with the launch."""
 
-    def __init__(self, job: _rank.JobStart, place: Any, master: str, variables: Mapping[str, str]) -> None:
+    def __init__(
+        self, job: _rank.JobStart, place: Any, master: str, variables: Mapping[str, str]
+    ) -> None:
         self._folder = job.enter(_session.current(), Place(*place))
         job.settle(self._folder, Place(*place))
         self._environment = {**_mpi.environment(os.environ, root=False, master=master), **variables}
@@ -56,8 +59,16 @@ class NodeShell:
         if key in self._ended:
             return
         line = [_rank.SHELL, "-c", inputs.with_mounts(self._folder, text, _rank.SHELL)]
-        with _processes.guarded(line, cwd=self._folder / "code", env=self._environment, stdout=subprocess.PIPE,
-                                stderr=subprocess.PIPE) as child, selectors.DefaultSelector() as ready:
+        with (
+            _processes.guarded(
+                line,
+                cwd=self._folder / "code",
+                env=self._environment,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+            ) as child,
+            selectors.DefaultSelector() as ready,
+        ):
             self._running[key] = child
             try:
                 for number, pipe in ((1, child.stdout), (2, child.stderr)):
@@ -89,15 +100,33 @@ _pickled.named_in("troupe._pickled", NodeShell)
 class Shells:
     """One on each node. A context: they end with it. Methods may be called from any thread."""
 
-    def __init__(self, job: _rank.JobStart, context: Any, nodes: Mapping[str, str], gpus: float, master: str, variables: Mapping[str, str]) -> None:
+    def __init__(
+        self,
+        job: _rank.JobStart,
+        context: Any,
+        nodes: Mapping[str, str],
+        gpus: float,
+        master: str,
+        variables: Mapping[str, str],
+    ) -> None:
         """`nodes`: of each host's name the node."""
         made = troupe.remote(NodeShell)
         self._actors: dict[str, Any] = {}
         for host, node in nodes.items():
-            where = troupe.util.scheduling_strategies.NodeAffinitySchedulingStrategy(node, soft=False)
-            self._actors[host] = made.options(num_cpus=0, num_gpus=gpus, max_concurrency=COMMANDS_MAX, scheduling_strategy=where).remote(
-                job, (context.launch, context.epoch, node, context.node_count), master, dict(variables))
-        self.where: dict[str, tuple[str, str]] = {host: troupe.get(actor.where.remote()) for host, actor in self._actors.items()}
+            where = troupe.util.scheduling_strategies.NodeAffinitySchedulingStrategy(
+                node, soft=False
+            )
+            self._actors[host] = made.options(
+                num_cpus=0, num_gpus=gpus, max_concurrency=COMMANDS_MAX, scheduling_strategy=where
+            ).remote(
+                job,
+                (context.launch, context.epoch, node, context.node_count),
+                master,
+                dict(variables),
+            )
+        self.where: dict[str, tuple[str, str]] = {
+            host: troupe.get(actor.where.remote()) for host, actor in self._actors.items()
+        }
 
     def __enter__(self) -> Self:
         return self
@@ -108,7 +137,9 @@ class Shells:
 
     def run(self, host: str, key: str, text: str) -> Iterator[tuple[int, bytes]]:
         """What `NodeShell.run` gives. Raises ActorDiedError where the node is lost."""
-        method = self._actors[host].run.options(num_returns="streaming", _generator_backpressure_num_objects=_AHEAD)
+        method = self._actors[host].run.options(
+            num_returns="streaming", _generator_backpressure_num_objects=_AHEAD
+        )
         for ref in method.remote(key, text):
             yield troupe.get(ref)
 

@@ -1,4 +1,5 @@
 """From a job to a launch: what it names is looked at here, before anything starts, and travels where nodes are on other hosts."""
+
 from __future__ import annotations
 
 import os
@@ -25,8 +26,16 @@ DOOR = "azure"
 _SAID_ONLY = {"identity": "identity", "services": "services", "parent_job_name": "parent_job_name"}
 
 
-def start(job: Command, session: Any, *, quiet: bool = False, detach: bool = True,
-          trial: Mapping[str, str] | None = None, root: str = "", idempotency_key: str | None = None) -> LaunchHandle:
+def start(
+    job: Command,
+    session: Any,
+    *,
+    quiet: bool = False,
+    detach: bool = True,
+    trial: Mapping[str, str] | None = None,
+    root: str = "",
+    idempotency_key: str | None = None,
+) -> LaunchHandle:
     """Submits it; sets the job's name where it has none. What is said of its parts that mean nothing here is said once, on stderr. `trial`: of a
     sweep's: see JobStart. `root`: the pipeline that it is a step of.
 
@@ -34,51 +43,102 @@ def start(job: Command, session: Any, *, quiet: bool = False, detach: bool = Tru
     """
     job.check(is_complete=True)
     with job.located("compute"):
-        kind, unknown = _instances.meant({"compute": job.compute, "instance_type": job.resources.instance_type})
+        kind, unknown = _instances.meant(
+            {"compute": job.compute, "instance_type": job.resources.instance_type}
+        )
     reason = _vendor_place.without_gpus(session)
     if reason:
         kind = _on_cpus(kind, reason, job, quiet=quiet)
     with job.located("resources"):
         plan = _plan.of(job, nodes_of(session), kind)
-    options = replace(_options(job, plan, session, detach=detach, quiet=quiet), idempotency_key=_checks.check_idempotency_key(idempotency_key))
+    options = replace(
+        _options(job, plan, session, detach=detach, quiet=quiet),
+        idempotency_key=_checks.check_idempotency_key(idempotency_key),
+    )
     known = _submit.submitted_before(session, options)
     if known is not None:
         return known
     job.name = name_of(job, session)
-    options = replace(options, name=job.name, run_name=job.display_name or job.name, run_experiment=job.experiment_name or "", run_tags=dict(job.tags or {}))
+    options = replace(
+        options,
+        name=job.name,
+        run_name=job.display_name or job.name,
+        run_experiment=job.experiment_name or "",
+        run_tags=dict(job.tags or {}),
+    )
     with job.located("code"):
         code = _code_folder.check(job.code, job.base_path)
     start = _rank.JobStart(
-        job.name, {"": job.command, **job.environment_variables},
+        job.name,
+        {"": job.command, **job.environment_variables},
         {name: _input(job, name, value, session) for name, value in job.inputs.items()},
         {name: _output(job, name, value) for name, value in job.outputs.items()},
-        code=_code_folder.package(code, session) if code else None, experiment=job.experiment_name or "",
-        tasks=tuple(_plan.tasks(job.distribution, plan.nodes)) if plan.kind == _plan.TENSORFLOW else (), trial=trial, root=root,
-        run=None if plan.kind == _plan.RAY else job_store.wish_of(job, {**variables.now(), **job.environment_variables}),
-        serving=("ps", "worker") if getattr(job.distribution, "chief_ends_job", False) else ("ps",))
+        code=_code_folder.package(code, session) if code else None,
+        experiment=job.experiment_name or "",
+        tasks=tuple(_plan.tasks(job.distribution, plan.nodes))
+        if plan.kind == _plan.TENSORFLOW
+        else (),
+        trial=trial,
+        root=root,
+        run=None
+        if plan.kind == _plan.RAY
+        else job_store.wish_of(job, {**variables.now(), **job.environment_variables}),
+        serving=("ps", "worker") if getattr(job.distribution, "chief_ends_job", False) else ("ps",),
+    )
     _say_what_means_nothing(job, unknown, quiet=quiet)
     if plan.kind == _plan.MPI:
         return _start_driver("mpirun", _mpi.MpiStart(start, plan.processes), plan, options, session)
     if plan.kind == _plan.DEEPSPEED:
-        return _start_driver("deepspeed", _deepspeed.DeepspeedStart(start, plan.processes, plan.gpus), plan, options, session)
+        return _start_driver(
+            "deepspeed",
+            _deepspeed.DeepspeedStart(start, plan.processes, plan.gpus),
+            plan,
+            options,
+            session,
+        )
     if plan.kind == _plan.RAY:
         assert isinstance(job.distribution, RayDistribution)
-        return _start_driver("ray", _ray.RayStart(start, plan.threads, job.distribution.wishes(), job.distribution.to_dict()["api"]), plan, options, session)
-    line = _program.Line(COMMAND, _rank.SHELL, (), plan.nodes if plan.per_node else 0, {"setup": start}, plan.gpus or 1)
+        return _start_driver(
+            "ray",
+            _ray.RayStart(
+                start, plan.threads, job.distribution.wishes(), job.distribution.to_dict()["api"]
+            ),
+            plan,
+            options,
+            session,
+        )
+    line = _program.Line(
+        COMMAND,
+        _rank.SHELL,
+        (),
+        plan.nodes if plan.per_node else 0,
+        {"setup": start},
+        plan.gpus or 1,
+    )
     return _program.start(line, options, session)
 
 
 def _on_cpus(kind: _instances.Kind, reason: str, job: Command, *, quiet: bool) -> _instances.Kind:
     """Return what a job's names of compute mean on a cluster whose ranks have no GPUs, for `reason`; says it where they ask for GPUs."""
     if kind.gpus:
-        _vendor_place.tell(f"{reason}: {kind.gpus} GPUs of an instance of {job.compute or job.resources.instance_type} mean processes without GPUs",
-                           quiet=quiet)
-    return replace(kind, gpus=0, labels={name: value for name, value in kind.labels.items() if name != selectors.GPU_TYPE})
+        _vendor_place.tell(
+            f"{reason}: {kind.gpus} GPUs of an instance of {job.compute or job.resources.instance_type} mean processes without GPUs",
+            quiet=quiet,
+        )
+    return replace(
+        kind,
+        gpus=0,
+        labels={name: value for name, value in kind.labels.items() if name != selectors.GPU_TYPE},
+    )
 
 
 def nodes_of(session: Any) -> list[Mapping[str, float]]:
     """What each node that is alive has."""
-    nodes = [resources.from_wire(node["resources"]) for node in workers.node_infos(session) if node["state"] == "alive"]
+    nodes = [
+        resources.from_wire(node["resources"])
+        for node in workers.node_infos(session)
+        if node["state"] == "alive"
+    ]
     if session.embedded is not None:  # it offers more CPUs than there are
         nodes = [{**each, "CPU": float(len(os.sched_getaffinity(0)))} for each in nodes]
     return nodes
@@ -89,27 +149,53 @@ def _options(job: Command, plan: _plan.Plan, session: Any, *, detach: bool, quie
     own = {name: value for name, value in job.environment_variables.items() if "${{" not in value}
     if plan.kind != _plan.RAY:  # Ray says it to each of its own
         own.setdefault("OMP_NUM_THREADS", str(plan.threads))
-    options = _function.options_of("a command job", {
-        "gpus" if plan.gpus else "processes": plan.ranks, "detach": detach, "quiet": quiet, "remote": True,
-        "cpus_per_rank": plan.processes, "timeout": plan.timeout, "priority": plan.priority, "runtime_env": {"env_vars": own},
-        "strategy": "PACK" if plan.per_node else "SPREAD",
-        "infeasible": session.store.get("infeasible") or "refuse"})  # run-as, which makes Ray's tasks wait for a node, says nothing of jobs
+    options = _function.options_of(
+        "a command job",
+        {
+            "gpus" if plan.gpus else "processes": plan.ranks,
+            "detach": detach,
+            "quiet": quiet,
+            "remote": True,
+            "cpus_per_rank": plan.processes,
+            "timeout": plan.timeout,
+            "priority": plan.priority,
+            "runtime_env": {"env_vars": own},
+            "strategy": "PACK" if plan.per_node else "SPREAD",
+            "infeasible": session.store.get("infeasible") or "refuse",
+        },
+    )  # run-as, which makes Ray's tasks wait for a node, says nothing of jobs
     if _vendor_place.without_gpus(session):
-        options = replace(options, runtime_env={"env_vars": {**own, **_vendor_place.variables_of_ranks()}})
+        options = replace(
+            options, runtime_env={"env_vars": {**own, **_vendor_place.variables_of_ranks()}}
+        )
     options = replace(options, where=dict(plan.where), door=DOOR)
-    return replace(options, cpus_per_rank=0) if session.embedded is not None else options  # of its own cluster nobody else has any
+    return (
+        replace(options, cpus_per_rank=0) if session.embedded is not None else options
+    )  # of its own cluster nobody else has any
 
 
 def _start_driver(
-        launcher: str, driver: _mpi.MpiStart | _deepspeed.DeepspeedStart | _ray.RayStart, plan: _plan.Plan, options: Any, session: Any) -> LaunchHandle:
+    launcher: str,
+    driver: _mpi.MpiStart | _deepspeed.DeepspeedStart | _ray.RayStart,
+    plan: _plan.Plan,
+    options: Any,
+    session: Any,
+) -> LaunchHandle:
     """A launch of one rank on each node, of which the first drives the others."""
     options = replace(options, mode="driver")
-    environment_variables = {**options.runtime_env["env_vars"], status_lines.QUIET: "1"}  # the marker's line is no output of the job
+    environment_variables = {
+        **options.runtime_env["env_vars"],
+        status_lines.QUIET: "1",
+    }  # the marker's line is no output of the job
     inherit = ("PATH",) if session.store.get("same_host", True) else ()
-    travels = environment.build({"env_vars": environment_variables}, inherit, session=session, arguments=[launcher])
+    travels = environment.build(
+        {"env_vars": environment_variables}, inherit, session=session, arguments=[launcher]
+    )
     spec = _submit.spec_of(options, launcher, travels)
     amounts = {"CPU": options.cpus_per_rank, "GPU": plan.gpus, "memory": 0}
-    spec["per_rank"] = resources.to_wire({name: amount for name, amount in amounts.items() if amount})
+    spec["per_rank"] = resources.to_wire(
+        {name: amount for name, amount in amounts.items() if amount}
+    )
     if plan.nodes == 1:
         spec["strategy"] = _strategies.BY_NAME["STRICT_PACK"]
     else:
@@ -121,12 +207,21 @@ def name_of(job: Command, session: Any) -> str:
     """The job's own, which no other has, or a new one. What other jobs that are over have left at the head is taken away."""
     told = _ports.told_by_all(session)
     launches = session.request("ListLaunches", {})[1]["launches"]
-    _ports.forget(session, told, {each["launch"] for each in launches if each["state"] != "terminal"})
+    _ports.forget(
+        session, told, {each["launch"] for each in launches if each["state"] != "terminal"}
+    )
     if job.name is None:
-        short = re.sub(r"[^A-Za-z0-9_-]+", "-", job.display_name or job.experiment_name or "job").strip("-") or "job"
+        short = (
+            re.sub(r"[^A-Za-z0-9_-]+", "-", job.display_name or job.experiment_name or "job").strip(
+                "-"
+            )
+            or "job"
+        )
         return f"{short[:40]}-{_identity.new_id()[:8]}"
     if any(each["name"] == job.name for each in launches):
-        raise ValueError(f"there is a job with the name {job.name!r} already: give another name, or none for a new one")
+        raise ValueError(
+            f"there is a job with the name {job.name!r} already: give another name, or none for a new one"
+        )
     return job.name
 
 
@@ -160,22 +255,37 @@ def _found_input(name: str, value: Any, base: str, session: Any) -> dict[str, An
     where = _where(f"inputs: {name}", value.path, base)
     if where["how"] == _rank.ADDRESS:
         if not is_file:
-            raise ValueError(f"inputs: {name}: {value.path} is of type {value.type}; of an address only a file is fetched, type='uri_file'\n  {_REMEDY}")
+            raise ValueError(
+                f"inputs: {name}: {value.path} is of type {value.type}; of an address only a file is fetched, type='uri_file'\n  {_REMEDY}"
+            )
         name_there = os.path.basename(unquote(urlsplit(value.path).path))
         return {**where, "file": "file" if name_there in ("", ".", "..") else name_there}
     if where["how"] == _rank.NODE:
-        return {**where, "file": os.path.basename(where["value"]) if is_file else "", "mode": value.mode or ""}
+        return {
+            **where,
+            "file": os.path.basename(where["value"]) if is_file else "",
+            "mode": value.mode or "",
+        }
     return _local(name, where, is_file, value, session)
 
 
-def _local(name: str, where: dict[str, Any], is_file: bool, value: Any, session: Any) -> dict[str, Any]:
+def _local(
+    name: str, where: dict[str, Any], is_file: bool, value: Any, session: Any
+) -> dict[str, Any]:
     path = where["value"]
     if not os.path.exists(path):
-        raise FileNotFoundError(f"inputs: {name}: there is no {value.path}" + ("" if os.path.isabs(value.path) else f": {path}"))
+        raise FileNotFoundError(
+            f"inputs: {name}: there is no {value.path}"
+            + ("" if os.path.isabs(value.path) else f": {path}")
+        )
     if os.path.isdir(path) and is_file:
-        raise IsADirectoryError(f"inputs: {name}: {value.path} is a folder, and its type is uri_file: type='uri_folder'")
+        raise IsADirectoryError(
+            f"inputs: {name}: {value.path} is a folder, and its type is uri_file: type='uri_folder'"
+        )
     if not os.path.isdir(path) and value.type == "uri_folder":
-        raise NotADirectoryError(f"inputs: {name}: {value.path} is a file, and its type is uri_folder: type='uri_file'")
+        raise NotADirectoryError(
+            f"inputs: {name}: {value.path} is a file, and its type is uri_folder: type='uri_file'"
+        )
     is_file = not os.path.isdir(path)  # a model may be either
     found = {**where, "file": os.path.basename(path) if is_file else "", "mode": value.mode or ""}
     if session is None:
@@ -184,7 +294,9 @@ def _local(name: str, where: dict[str, Any], is_file: bool, value: Any, session:
         try:
             return {**runtime_env.directory(path, session), **found}
         except exceptions.TooLargeError as error:
-            raise exceptions.TooLargeError(f"inputs: {name}: {str(error).splitlines()[0]}\n  {_REMEDY}") from None
+            raise exceptions.TooLargeError(
+                f"inputs: {name}: {str(error).splitlines()[0]}\n  {_REMEDY}"
+            ) from None
     if not session.store.get("same_host", True):
         found["package"] = _code_folder.file(path, f"inputs: {name}", session, _REMEDY)
     return found
@@ -193,9 +305,15 @@ def _local(name: str, where: dict[str, Any], is_file: bool, value: Any, session:
 def _output(job: Command, name: str, value: Any) -> dict[str, Any]:
     """Return how a rank makes an output. Raises ValueError."""
     with job.located("outputs", name, "path"):
-        where = {"how": _rank.JOBS_OWN} if value.path is None else _where(f"outputs: {name}", value.path, job.base_path, is_output=True)
+        where = (
+            {"how": _rank.JOBS_OWN}
+            if value.path is None
+            else _where(f"outputs: {name}", value.path, job.base_path, is_output=True)
+        )
         if where["how"] == _rank.ADDRESS:
-            raise ValueError(f"outputs: {name}: {value.path} is an address; a job's outputs are written to a path: of this machine, or file:///PATH on the nodes")
+            raise ValueError(
+                f"outputs: {name}: {value.path} is an address; a job's outputs are written to a path: of this machine, or file:///PATH on the nodes"
+            )
     return {**where, "is_file": value.type == "uri_file"}
 
 
@@ -207,25 +325,48 @@ def _where(what: str, path: str, base: str, *, is_output: bool = False) -> dict[
     if scheme in ("http", "https") and separator:
         return {"how": _rank.ADDRESS, "value": path}
     if separator and (path.startswith(f"{scheme}://") or scheme == "azureml"):
-        remedy = ("a path of this machine, or file:///PATH on the nodes" if is_output else
-                  "a path of this machine, file:///PATH on the nodes, or an https:// address of a file; mode='direct' hands it to the program")
-        raise ValueError(f"{what}: {path} is in a storage or workspace that is not known here\n  give {remedy}")
-    return {"how": _rank.LOCAL, "value": os.path.abspath(os.path.join(base, os.path.expanduser(path))), "host": _identity.boot_id()}
+        remedy = (
+            "a path of this machine, or file:///PATH on the nodes"
+            if is_output
+            else "a path of this machine, file:///PATH on the nodes, or an https:// address of a file; mode='direct' hands it to the program"
+        )
+        raise ValueError(
+            f"{what}: {path} is in a storage or workspace that is not known here\n  give {remedy}"
+        )
+    return {
+        "how": _rank.LOCAL,
+        "value": os.path.abspath(os.path.join(base, os.path.expanduser(path))),
+        "host": _identity.boot_id(),
+    }
 
 
 def _say_what_means_nothing(job: Command, unknown: list[str], *, quiet: bool) -> None:
     said = without_meaning(job, unknown)
     if said:
-        status_lines.say(f"troupe: job {job.name}: without a meaning here: {'; '.join(said)}", quiet=quiet)
+        status_lines.say(
+            f"troupe: job {job.name}: without a meaning here: {'; '.join(said)}", quiet=quiet
+        )
 
 
 def without_meaning(job: Command, unknown: list[str]) -> list[str]:
     """Return what a job has that does nothing here, in words; `unknown`: names of compute that no file says anything of."""
     said = list(unknown)
     if job.environment:
-        name = job.environment.get("name") or job.environment.get("image") if isinstance(job.environment, Mapping) else job.environment
-        said.append(f"environment {str(name or 'without a name')!r} (what is installed on the nodes is what runs)")
+        name = (
+            job.environment.get("name") or job.environment.get("image")
+            if isinstance(job.environment, Mapping)
+            else job.environment
+        )
+        said.append(
+            f"environment {str(name or 'without a name')!r} (what is installed on the nodes is what runs)"
+        )
     said += [words for field, words in _SAID_ONLY.items() if getattr(job, field)]
-    said += [field for field in ("docker_args", "shm_size", "locations") if getattr(job.resources, field)]
-    said += ["the address of its distribution (the head is on the first node)"] if getattr(job.distribution, "address", None) else []
+    said += [
+        field for field in ("docker_args", "shm_size", "locations") if getattr(job.resources, field)
+    ]
+    said += (
+        ["the address of its distribution (the head is on the first node)"]
+        if getattr(job.distribution, "address", None)
+        else []
+    )
     return [*said, *(["job_tier"] if job.queue_settings.job_tier else [])]

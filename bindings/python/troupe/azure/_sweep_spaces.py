@@ -2,6 +2,7 @@
 
 LogUniform's and QLogUniform's bounds are exponents: exp(uniform(min_value, max_value)). The q forms are round(value / q) * q.
 """
+
 from __future__ import annotations
 
 import math
@@ -25,7 +26,9 @@ class SweepDistribution:
 
     def __init__(self, *values: Any, **named: Any) -> None:
         if len(values) > len(self.fields):
-            raise TypeError(f"{type(self).__name__} takes {', '.join(self.fields)}, and was given {len(values)} values")
+            raise TypeError(
+                f"{type(self).__name__} takes {', '.join(self.fields)}, and was given {len(values)} values"
+            )
         given = dict(zip(self.fields, values, strict=False))
         for name, value in named.items():
             if name == "type":
@@ -44,10 +47,16 @@ class SweepDistribution:
         """Raises TypeError or ValueError."""
         for name in self.fields:
             value = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value):
+            if (
+                isinstance(value, bool)
+                or not isinstance(value, (int, float))
+                or not math.isfinite(value)
+            ):
                 raise TypeError(f"{type(self).__name__}: {name} must be a number, not {value!r}")
             if name in self.wholes and value != int(value):
-                raise TypeError(f"{type(self).__name__}: {name} must be a whole number, not {value!r}")
+                raise TypeError(
+                    f"{type(self).__name__}: {name} must be a whole number, not {value!r}"
+                )
             if name in ("sigma", "q") and not value > 0:
                 raise ValueError(f"{type(self).__name__}: {name} must be above 0, not {value!r}")
         if "max_value" in self.fields and not self.min_value < self.max_value:  # type: ignore[attr-defined]
@@ -100,7 +109,7 @@ def _rounded(value: float, q: float) -> float:
 class Choice(SweepDistribution):
     """One of `values`: texts and numbers.
 
-        Choice(values=[16, 32, 64])
+    Choice(values=[16, 32, 64])
     """
 
     type = "choice"
@@ -108,13 +117,19 @@ class Choice(SweepDistribution):
 
     def check(self) -> None:
         values = self.values  # type: ignore[attr-defined]
-        if isinstance(values, (str, Mapping)) or not isinstance(values, Sequence) and not isinstance(values, range):
+        if (
+            isinstance(values, (str, Mapping))
+            or not isinstance(values, Sequence)
+            and not isinstance(values, range)
+        ):
             raise TypeError(f"Choice: values must be a list, not {values!r}")
         if not values:
             raise ValueError("Choice: values is empty")
         for value in values:
             if isinstance(value, Mapping):
-                raise NotImplementedError(f"Choice: a value with a space of its own, as {value!r}, is none of an input's: make an input of each of its keys")
+                raise NotImplementedError(
+                    f"Choice: a value with a space of its own, as {value!r}, is none of an input's: make an input of each of its keys"
+                )
             if not isinstance(value, (str, int, float)):
                 raise TypeError(f"Choice: a value must be a text or a number, not {value!r}")
         self.values = list(values)
@@ -136,7 +151,7 @@ class Uniform(SweepDistribution):
 class LogUniform(Uniform):
     """exp(uniform(min_value, max_value)): the bounds are exponents.
 
-        LogUniform(-9.2, -2.3)     # 1e-4 to 1e-1
+    LogUniform(-9.2, -2.3)     # 1e-4 to 1e-1
     """
 
     type = "loguniform"
@@ -238,8 +253,21 @@ class Randint(SweepDistribution):
         return spaces.randint(0, int(self.upper))  # type: ignore[attr-defined]
 
 
-KINDS: dict[str, type[SweepDistribution]] = {each.type: each for each in (
-    Choice, Uniform, LogUniform, QUniform, QLogUniform, Normal, LogNormal, QNormal, QLogNormal, Randint)}
+KINDS: dict[str, type[SweepDistribution]] = {
+    each.type: each
+    for each in (
+        Choice,
+        Uniform,
+        LogUniform,
+        QUniform,
+        QLogUniform,
+        Normal,
+        LogNormal,
+        QNormal,
+        QLogNormal,
+        Randint,
+    )
+}
 
 
 def of(name: str, given: Any) -> SweepDistribution:
@@ -247,7 +275,9 @@ def of(name: str, given: Any) -> SweepDistribution:
     if isinstance(given, SweepDistribution):
         return given
     if not isinstance(given, Mapping):
-        raise TypeError(f"search_space: {name} must be one of {', '.join(each.__name__ for each in KINDS.values())}, not {given!r}")
+        raise TypeError(
+            f"search_space: {name} must be one of {', '.join(each.__name__ for each in KINDS.values())}, not {given!r}"
+        )
     fields = dict(given)
     kind = _schema.one_of(f"search_space: {name}: type", fields.pop("type", None), KINDS)
     try:

@@ -1,4 +1,5 @@
 """Words of a job's inputs and outputs, and of lists of jobs."""
+
 from __future__ import annotations
 
 

@@ -1,10 +1,11 @@
 """The names of `azure.ai.ml.sweep`: what a sweep of command jobs varies, how it samples, and which trials end early.
 
-    from troupe.azure.sweep import BanditPolicy, Choice, LogUniform
+from troupe.azure.sweep import BanditPolicy, Choice, LogUniform
 
-    sweep = job(lr=LogUniform(-9, -2), batch=Choice([32, 64])).sweep(primary_metric="accuracy", goal="maximize",
-                                                                    early_termination_policy=BanditPolicy(slack_factor=0.1))
+sweep = job(lr=LogUniform(-9, -2), batch=Choice([32, 64])).sweep(primary_metric="accuracy", goal="maximize",
+                                                                early_termination_policy=BanditPolicy(slack_factor=0.1))
 """
+
 from troupe.azure._sweep_job import (
     BayesianSamplingAlgorithm,
     GridSamplingAlgorithm,
@@ -32,6 +33,25 @@ from troupe.tune.schedulers.early_termination import (
     TruncationSelectionPolicy,
 )
 
-__all__ = ["BanditPolicy", "BayesianSamplingAlgorithm", "Choice", "GridSamplingAlgorithm", "LogNormal", "LogUniform", "MedianStoppingPolicy", "Normal",
-           "Objective", "QLogNormal", "QLogUniform", "QNormal", "QUniform", "Randint", "RandomSamplingAlgorithm", "SamplingAlgorithm", "SweepJob",
-           "SweepJobLimits", "TruncationSelectionPolicy", "Uniform"]
+__all__ = [
+    "BanditPolicy",
+    "BayesianSamplingAlgorithm",
+    "Choice",
+    "GridSamplingAlgorithm",
+    "LogNormal",
+    "LogUniform",
+    "MedianStoppingPolicy",
+    "Normal",
+    "Objective",
+    "QLogNormal",
+    "QLogUniform",
+    "QNormal",
+    "QUniform",
+    "Randint",
+    "RandomSamplingAlgorithm",
+    "SamplingAlgorithm",
+    "SweepJob",
+    "SweepJobLimits",
+    "TruncationSelectionPolicy",
+    "Uniform",
+]

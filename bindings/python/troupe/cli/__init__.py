@@ -3,6 +3,7 @@
 `main` is the console script. Errors are one screen on stderr; exit codes: 0 done, 1 failed, 2 usage.
 With `--json` the only output is one JSON document on stdout, an error included.
 """
+
 from __future__ import annotations
 
 import atexit
@@ -16,11 +17,27 @@ import click
 
 from troupe import __version__, exceptions
 
-_WHERE = {"air": ("_air", "air"), "azure": ("_azure", "azure"), "cancel": ("_cancel", "cancel"), "explain": ("_show", "explain"), "job": ("_job", "job"), "journal": ("_journal", "journal"), "list": ("_show", "list_"),
-          "logs": ("_logs", "logs"),
-          "run": ("_run", "run"), "run-as": ("_run_as", "run_as"), "run-as-ray": ("_run_as", "run_as_ray"), "start": ("_start", "start"), "stack": ("_stack", "stack"),
-          "status": ("_show", "status"), "stop": ("_stop", "stop"), "submit": ("_submit", "submit"), "sweep": ("_sweep", "sweep"), "token": ("_token", "token"),
-          "torchrun": ("_submit", "torchrun")}
+_WHERE = {
+    "air": ("_air", "air"),
+    "azure": ("_azure", "azure"),
+    "cancel": ("_cancel", "cancel"),
+    "explain": ("_show", "explain"),
+    "job": ("_job", "job"),
+    "journal": ("_journal", "journal"),
+    "list": ("_show", "list_"),
+    "logs": ("_logs", "logs"),
+    "run": ("_run", "run"),
+    "run-as": ("_run_as", "run_as"),
+    "run-as-ray": ("_run_as", "run_as_ray"),
+    "start": ("_start", "start"),
+    "stack": ("_stack", "stack"),
+    "status": ("_show", "status"),
+    "stop": ("_stop", "stop"),
+    "submit": ("_submit", "submit"),
+    "sweep": ("_sweep", "sweep"),
+    "token": ("_token", "token"),
+    "torchrun": ("_submit", "torchrun"),
+}
 _RUN_PROGRAMS = ("run", "run-as", "run-as-ray", "submit", "torchrun")
 """Whose line is a program's too: --json there is not for us."""
 
@@ -33,7 +50,9 @@ class _Commands(click.Group):
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         where = _WHERE.get(cmd_name)
-        return getattr(importlib.import_module(f"troupe.cli.{where[0]}"), where[1]) if where else None
+        return (
+            getattr(importlib.import_module(f"troupe.cli.{where[0]}"), where[1]) if where else None
+        )
 
 
 @click.command(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"]})
@@ -42,7 +61,9 @@ def commands() -> None:
     """Actor runtime for multi-node GPU training: start, watch and stop clusters."""
 
 
-def main(args: list[str] | None = None, program: click.Command = commands, name: str = "troupe") -> None:
+def main(
+    args: list[str] | None = None, program: click.Command = commands, name: str = "troupe"
+) -> None:
     """Runs a command and leaves with its exit code."""
     arguments = sys.argv[1:] if args is None else args
     try:

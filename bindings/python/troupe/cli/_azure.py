@@ -1,4 +1,5 @@
 """`troupe azure job`: command jobs in YAML files, with the words of `az ml job`."""
+
 from __future__ import annotations
 
 import signal
@@ -29,10 +30,19 @@ def job() -> None:
 def _options(command: Any) -> Any:
     """Where the cluster is; and which workspace is meant, which is taken and means nothing."""
     for option in (
-        click.option("--cluster", metavar="ID", help="Which of this user's clusters on this host (a prefix will do)."),
+        click.option(
+            "--cluster",
+            metavar="ID",
+            help="Which of this user's clusters on this host (a prefix will do).",
+        ),
         click.option("--token-file", metavar="FILE", help="Token for a head on another host."),
-        click.option("--address", metavar="HOST:PORT", callback=_common.an_address, help="Address of the head.  [default: TROUPE_ADDRESS, else the "
-                     "only cluster of TROUPE_HOME]"),
+        click.option(
+            "--address",
+            metavar="HOST:PORT",
+            callback=_common.an_address,
+            help="Address of the head.  [default: TROUPE_ADDRESS, else the "
+            "only cluster of TROUPE_HOME]",
+        ),
         click.option("--workspace-name", "-w", "_workspace", hidden=True, expose_value=False),
         click.option("--resource-group", "-g", "_group", hidden=True, expose_value=False),
         click.option("--subscription", "_subscription", hidden=True, expose_value=False),
@@ -41,11 +51,15 @@ def _options(command: Any) -> Any:
     return command
 
 
-_name = click.option("--name", "-n", required=True, metavar="NAME", help="Of the job, or the beginning of its id.")
+_name = click.option(
+    "--name", "-n", required=True, metavar="NAME", help="Of the job, or the beginning of its id."
+)
 
 
 @contextmanager
-def _jobs(address: str | None, token_file: str | None, cluster: str | None, *, starts: bool = False) -> Iterator[JobOperations]:
+def _jobs(
+    address: str | None, token_file: str | None, cluster: str | None, *, starts: bool = False
+) -> Iterator[JobOperations]:
     """Give the operations on the cluster that is meant. `starts`: a job is submitted, for which a cluster is needed; else jobs of embedded clusters may be meant."""
     if not (starts or address or cluster or _is_known()):
         yield JobOperations()
@@ -59,16 +73,47 @@ def _jobs(address: str | None, token_file: str | None, cluster: str | None, *, s
 
 
 @job.command()
-@click.option("--file", "-f", required=True, type=click.Path(exists=True, dir_okay=False), help="The job, with the keys of az ml.")
+@click.option(
+    "--file",
+    "-f",
+    required=True,
+    type=click.Path(exists=True, dir_okay=False),
+    help="The job, with the keys of az ml.",
+)
 @click.option("--name", "-n", metavar="NAME", help="Name of the job, instead of the file's.")
-@click.option("--set", "overrides", metavar="KEY=VALUE", multiple=True, help="A value in place of the file's, any number of times: inputs.epochs=3.")
-@click.option("--stream", "-s", is_flag=True, help="Show its output and end as it does, instead of its description.")
-@click.option("--idempotency-key", metavar="KEY", help="Return the job that was submitted with this key before, if the cluster still keeps it.")
+@click.option(
+    "--set",
+    "overrides",
+    metavar="KEY=VALUE",
+    multiple=True,
+    help="A value in place of the file's, any number of times: inputs.epochs=3.",
+)
+@click.option(
+    "--stream",
+    "-s",
+    is_flag=True,
+    help="Show its output and end as it does, instead of its description.",
+)
+@click.option(
+    "--idempotency-key",
+    metavar="KEY",
+    help="Return the job that was submitted with this key before, if the cluster still keeps it.",
+)
 @click.option("--web", "_web", is_flag=True, hidden=True, expose_value=False)
 @_outputs.options("json")
 @_options
-def create(file: str, name: str | None, overrides: tuple[str, ...], stream: bool, idempotency_key: str | None, form: str, query: Any,
-           address: str | None, token_file: str | None, cluster: str | None) -> int:
+def create(
+    file: str,
+    name: str | None,
+    overrides: tuple[str, ...],
+    stream: bool,
+    idempotency_key: str | None,
+    form: str,
+    query: Any,
+    address: str | None,
+    token_file: str | None,
+    cluster: str | None,
+) -> int:
     """Submit the job of a file, and print it.
 
     With --stream its output is shown, and the exit code is that of the process which failed; where no cluster is known it then runs on one of
@@ -121,7 +166,9 @@ def _follow(jobs: JobOperations, submitted: Any) -> int:
     _common.interrupt_at_signals()
     try:
         if submitted.type != "command":
-            return _code_of(lambda: jobs.follow_driven(submitted.type, submitted.name, cancels=True))
+            return _code_of(
+                lambda: jobs.follow_driven(submitted.type, submitted.name, cancels=True)
+            )
         info = jobs.info(submitted.name)
         try:
             return _code_of(lambda: jobs.follow(jobs.handle(info), cancels=True))
@@ -135,7 +182,11 @@ def _code_of(follow: Callable[[], None]) -> int:
     """The exit code of a job that `follow` shows until it has ended; how it failed is said on stderr."""
     try:
         follow()
-    except (exceptions.LaunchError, exceptions.LaunchCancelledError, exceptions.GetTimeoutError) as error:
+    except (
+        exceptions.LaunchError,
+        exceptions.LaunchCancelledError,
+        exceptions.GetTimeoutError,
+    ) as error:
         click.echo(f"{type(error).__name__}: {error}", err=True)
         return _errors.exit_code_of(error)
     return 0
@@ -146,19 +197,39 @@ def _code_of(follow: Callable[[], None]) -> int:
 @click.option("--web", "_web", is_flag=True, hidden=True, expose_value=False)
 @_outputs.options("json")
 @_options
-def show(name: str, form: str, query: Any, address: str | None, token_file: str | None, cluster: str | None) -> None:
+def show(
+    name: str,
+    form: str,
+    query: Any,
+    address: str | None,
+    token_file: str | None,
+    cluster: str | None,
+) -> None:
     """Print a job: name, id, status."""
     with _jobs(address, token_file, cluster) as jobs:
         _outputs.show(_plain(jobs.get(name).to_dict()), form, query)
 
 
 @job.command("list")
-@click.option("--max-results", "-r", type=click.IntRange(min=1), metavar="N", help="So many at most, the latest.")
+@click.option(
+    "--max-results",
+    "-r",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="So many at most, the latest.",
+)
 @click.option("--parent-job-name", "-p", metavar="NAME", help="Only the trials of this sweep.")
 @_outputs.options("table")
 @_options
-def list_(max_results: int | None, parent_job_name: str | None, form: str, query: Any, address: str | None, token_file: str | None,
-          cluster: str | None) -> None:
+def list_(
+    max_results: int | None,
+    parent_job_name: str | None,
+    form: str,
+    query: Any,
+    address: str | None,
+    token_file: str | None,
+    cluster: str | None,
+) -> None:
     """Print the command jobs and sweeps that the cluster knows, the latest first.
 
     Scripts ask for the form that they read:
@@ -166,7 +237,9 @@ def list_(max_results: int | None, parent_job_name: str | None, form: str, query
         troupe azure job list -o json --query "[?status=='Failed'].name"
     """
     with _jobs(address, token_file, cluster) as jobs:
-        own = [each for each in jobs.list(parent_job_name=parent_job_name) if each.is_command_job][:max_results]
+        own = [each for each in jobs.list(parent_job_name=parent_job_name) if each.is_command_job][
+            :max_results
+        ]
         _outputs.show([_plain(each.to_dict()) for each in own], form, query)
 
 
@@ -191,12 +264,30 @@ def cancel(name: str, address: str | None, token_file: str | None, cluster: str 
 
 @job.command()
 @_name
-@click.option("--download-path", "-p", default=".", show_default=True, type=click.Path(file_okay=False), help="Folder for it.")
-@click.option("--output-name", metavar="OUTPUT", help="Only this output, into named-outputs/OUTPUT.")
-@click.option("--all", "everything", is_flag=True, help="All outputs, outputs/, logs/ and what was printed.")
+@click.option(
+    "--download-path",
+    "-p",
+    default=".",
+    show_default=True,
+    type=click.Path(file_okay=False),
+    help="Folder for it.",
+)
+@click.option(
+    "--output-name", metavar="OUTPUT", help="Only this output, into named-outputs/OUTPUT."
+)
+@click.option(
+    "--all", "everything", is_flag=True, help="All outputs, outputs/, logs/ and what was printed."
+)
 @_options
-def download(name: str, download_path: str, output_name: str | None, everything: bool, address: str | None, token_file: str | None,
-             cluster: str | None) -> None:
+def download(
+    name: str,
+    download_path: str,
+    output_name: str | None,
+    everything: bool,
+    address: str | None,
+    token_file: str | None,
+    cluster: str | None,
+) -> None:
     """Bring what a job that is over has written."""
     with _jobs(address, token_file, cluster) as jobs:
         jobs.download(name, download_path=download_path, output_name=output_name, all=everything)

@@ -1,4 +1,5 @@
 """What the commands share: the cluster a command means, and sessions with it."""
+
 from __future__ import annotations
 
 import json
@@ -52,10 +53,19 @@ def cluster_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """--address, --token-file, --cluster, --json."""
     for option in (
         click.option("--json", "as_json", is_flag=True, help="Print one JSON document."),
-        click.option("--cluster", metavar="ID", help="Which of this user's clusters on this host (a prefix will do)."),
+        click.option(
+            "--cluster",
+            metavar="ID",
+            help="Which of this user's clusters on this host (a prefix will do).",
+        ),
         click.option("--token-file", metavar="FILE", help="Token for a head on another host."),
-        click.option("--address", metavar="HOST:PORT", callback=an_address, help="Address of the head.  [default: TROUPE_ADDRESS, else the "
-                     "only cluster of TROUPE_HOME]"),
+        click.option(
+            "--address",
+            metavar="HOST:PORT",
+            callback=an_address,
+            help="Address of the head.  [default: TROUPE_ADDRESS, else the "
+            "only cluster of TROUPE_HOME]",
+        ),
     ):
         command = option(command)
     return command
@@ -86,20 +96,29 @@ def chosen(cluster: str | None, *, running_only: bool = True) -> home.ClusterHom
     kind = "running cluster" if running_only else "cluster"
     if not found:
         named = f" with the id {cluster}" if cluster else ""
-        raise exceptions.ConnectionError(f"there is no {kind}{named} in {home.home()}\n"
-                                         "  start one with: troupe start --head")
-    listed = "\n".join(f"  {each.cluster_id[:8]}  {each.address or 'head.json is damaged'}  {'running' if each.running else 'stopped'}"
-                       for each in found)
-    raise click.UsageError(f"{home.home()} has several clusters; say which with --cluster ID:\n{listed}")
+        raise exceptions.ConnectionError(
+            f"there is no {kind}{named} in {home.home()}\n  start one with: troupe start --head"
+        )
+    listed = "\n".join(
+        f"  {each.cluster_id[:8]}  {each.address or 'head.json is damaged'}  {'running' if each.running else 'stopped'}"
+        for each in found
+    )
+    raise click.UsageError(
+        f"{home.home()} has several clusters; say which with --cluster ID:\n{listed}"
+    )
 
 
 @contextmanager
-def session(address: str | None, token_file: str | None, cluster: str | None, *, return_timeout: float = 0.0) -> Iterator[_session.Session]:
+def session(
+    address: str | None, token_file: str | None, cluster: str | None, *, return_timeout: float = 0.0
+) -> Iterator[_session.Session]:
     """A session with the cluster that is meant, closed after use. `return_timeout`: as of `connect.connect`."""
     import os
 
     address = address or (None if cluster else os.environ.get("TROUPE_ADDRESS"))
-    opened = connect.connect(address or chosen(cluster).address, token_file, return_timeout=return_timeout)
+    opened = connect.connect(
+        address or chosen(cluster).address, token_file, return_timeout=return_timeout
+    )
     try:
         yield opened
     finally:

@@ -1,4 +1,5 @@
 """`troupe journal`: looks at, and repairs, the journal of a head that does not run."""
+
 from __future__ import annotations
 
 import subprocess
@@ -24,15 +25,21 @@ def _folder(folder: Path | None, cluster: str | None) -> Path:
 
 
 def _run(option: str, folder: Path) -> None:
-    done = subprocess.run([executables.find("troupe-head"), f"--{option}={folder}"], capture_output=True, text=True)
+    done = subprocess.run(
+        [executables.find("troupe-head"), f"--{option}={folder}"], capture_output=True, text=True
+    )
     click.echo(done.stdout, nl=False)
     click.echo(done.stderr, nl=False, err=True)
     if done.returncode:
         sys.exit(1)
 
 
-_FOLDER = click.argument("folder", required=False, type=click.Path(exists=True, file_okay=False, path_type=Path))
-_CLUSTER = click.option("--cluster", metavar="ID", help="Which cluster (a prefix of its id will do).")
+_FOLDER = click.argument(
+    "folder", required=False, type=click.Path(exists=True, file_okay=False, path_type=Path)
+)
+_CLUSTER = click.option(
+    "--cluster", metavar="ID", help="Which cluster (a prefix of its id will do)."
+)
 
 
 @journal.command()

@@ -1,4 +1,5 @@
 """Forms in which a command prints its result, as `az` has them: --query and --output."""
+
 from __future__ import annotations
 
 from collections.abc import Mapping
@@ -14,9 +15,23 @@ FORMATS = ("json", "table", "tsv", "yaml", "none")
 
 def options(default: str) -> Any:
     """Return a decorator that adds --query and --output to a command."""
+
     def add(command: Any) -> Any:
-        command = click.option("--query", metavar="JMESPATH", callback=_compiled, help="Print only this part of it: name, [].status.")(command)
-        return click.option("--output", "-o", "form", type=click.Choice(FORMATS), default=default, show_default=True, help="How it is printed.")(command)
+        command = click.option(
+            "--query",
+            metavar="JMESPATH",
+            callback=_compiled,
+            help="Print only this part of it: name, [].status.",
+        )(command)
+        return click.option(
+            "--output",
+            "-o",
+            "form",
+            type=click.Choice(FORMATS),
+            default=default,
+            show_default=True,
+            help="How it is printed.",
+        )(command)
 
     return add
 
@@ -43,7 +58,9 @@ def _compiled(_: click.Context, __: click.Parameter, text: str | None) -> Any:
     try:
         return jmespath.compile(text)
     except jmespath.exceptions.JMESPathError as error:
-        raise click.BadParameter(f"{text!r} is no JMESPath expression: {' '.join(str(error).split())}") from None
+        raise click.BadParameter(
+            f"{text!r} is no JMESPath expression: {' '.join(str(error).split())}"
+        ) from None
 
 
 def _row(row: Any) -> str:
@@ -60,7 +77,20 @@ def _cell(value: Any) -> str:
 
 
 def _table(value: Any) -> None:
-    rows = [each if isinstance(each, Mapping) else {"result": each} for each in (value if isinstance(value, list) else [] if value is None else [value])]
-    names = list(dict.fromkeys(name for row in rows for name, each in row.items() if not isinstance(each, Mapping | list)))
+    rows = [
+        each if isinstance(each, Mapping) else {"result": each}
+        for each in (value if isinstance(value, list) else [] if value is None else [value])
+    ]
+    names = list(
+        dict.fromkeys(
+            name
+            for row in rows
+            for name, each in row.items()
+            if not isinstance(each, Mapping | list)
+        )
+    )
     if names:
-        _tables.show([name.upper() for name in names], [["" if row.get(name) is None else _cell(row[name]) for name in names] for row in rows])
+        _tables.show(
+            [name.upper() for name in names],
+            [["" if row.get(name) is None else _cell(row[name]) for name in names] for row in rows],
+        )

@@ -1,4 +1,5 @@
 """A page on loopback for one person: a WSGI app behind a link that works once, and an HTTP server with limits."""
+
 from __future__ import annotations
 
 import hmac
@@ -45,7 +46,10 @@ class OneTimeLogin:
     def __call__(self, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
         host = environ.get("HTTP_HOST", "")
         if not _LOOPBACK.fullmatch(host):
-            return _refuse(start_response, "This page is served under the names of loopback alone: 127.0.0.1, localhost and [::1].")
+            return _refuse(
+                start_response,
+                "This page is served under the names of loopback alone: 127.0.0.1, localhost and [::1].",
+            )
         if environ.get("HTTP_ORIGIN", f"http://{host}") != f"http://{host}":
             return _refuse(start_response, "This request was made by a page of another origin.")
         if self._has_session(environ):
@@ -53,7 +57,10 @@ class OneTimeLogin:
         if self._takes_token(environ):
             cookie = f"{self._cookie}={self._session}; Path=/; HttpOnly; SameSite=Strict"
             return _answer(start_response, "200 OK", "text/html", _WELCOME, ("Set-Cookie", cookie))
-        return _refuse(start_response, "Open the link that the command has printed in its terminal. The link works once, in one browser: start the command again for a new one.")
+        return _refuse(
+            start_response,
+            "Open the link that the command has printed in its terminal. The link works once, in one browser: start the command again for a new one.",
+        )
 
     def _has_session(self, environ: WSGIEnvironment) -> bool:
         try:
@@ -82,10 +89,20 @@ def _refuse(start_response: StartResponse, why: str) -> Iterable[bytes]:
     return _answer(start_response, "403 Forbidden", "text/plain", f"{why}\n")
 
 
-def _answer(start_response: StartResponse, status: str, kind: str, text: str, *headers: tuple[str, str]) -> Iterable[bytes]:
+def _answer(
+    start_response: StartResponse, status: str, kind: str, text: str, *headers: tuple[str, str]
+) -> Iterable[bytes]:
     body = text.encode()
-    start_response(status, [("Content-Type", f"{kind}; charset=utf-8"), ("Content-Length", str(len(body))), ("Cache-Control", "no-store"),
-                            ("Referrer-Policy", "no-referrer"), *headers])
+    start_response(
+        status,
+        [
+            ("Content-Type", f"{kind}; charset=utf-8"),
+            ("Content-Length", str(len(body))),
+            ("Cache-Control", "no-store"),
+            ("Referrer-Policy", "no-referrer"),
+            *headers,
+        ],
+    )
     return [body]
 
 

@@ -1,4 +1,5 @@
 """`troupe run-as`: runs a script that imports another launcher's packages, on Troupe."""
+
 from __future__ import annotations
 
 import os
@@ -14,12 +15,22 @@ _RUNNERS = {__file__, runpy.__file__, "<frozen runpy>"}
 
 
 _SETTINGS = {"allow_interspersed_args": False, "ignore_unknown_options": True}
-_as_module = click.option("-m", "--module", "as_module", is_flag=True, help="SCRIPT is the name of a module, as for python -m.")
+_as_module = click.option(
+    "-m",
+    "--module",
+    "as_module",
+    is_flag=True,
+    help="SCRIPT is the name of a module, as for python -m.",
+)
 
 
 @click.command("run-as", context_settings=_SETTINGS)
 @_as_module
-@click.option("--only", metavar="NAME,...", help="Stand in for these packages alone: serverless_gpu, databricks, ray, pyspark, azure.")
+@click.option(
+    "--only",
+    metavar="NAME,...",
+    help="Stand in for these packages alone: serverless_gpu, databricks, ray, pyspark, azure.",
+)
 @click.argument("script")
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
 def run_as(as_module: bool, only: str | None, script: str, arguments: tuple[str, ...]) -> None:
@@ -57,20 +68,32 @@ def run_as_ray(as_module: bool, script: str, arguments: tuple[str, ...]) -> None
     _with((stand_ins.RAY,), as_module, script, arguments)
 
 
-def _with(names: tuple[str, ...], as_module: bool, script: str, arguments: tuple[str, ...]) -> NoReturn:
+def _with(
+    names: tuple[str, ...], as_module: bool, script: str, arguments: tuple[str, ...]
+) -> NoReturn:
     """Runs the script with these packages meaning Troupe."""
     from troupe import stand_ins
 
-    if script == stand_ins.RAY and stand_ins.RAY in names and not as_module and not os.path.exists(script):
+    if (
+        script == stand_ins.RAY
+        and stand_ins.RAY in names
+        and not as_module
+        and not os.path.exists(script)
+    ):
         _ray_command(names, arguments)
     if not as_module and not os.path.isfile(script):
-        raise click.UsageError(f"there is no script {script}; a module is run with -m {script}" if "/" not in script
-                               else f"there is no script {script}")
+        raise click.UsageError(
+            f"there is no script {script}; a module is run with -m {script}"
+            if "/" not in script
+            else f"there is no script {script}"
+        )
     stand_ins.install(names)
     if stand_ins.RAY in names:
         from troupe.ray_compat import _command_path
 
-        os.environ["PATH"] = os.pathsep.join([_command_path.folder(), *filter(None, [os.environ.get("PATH")])])
+        os.environ["PATH"] = os.pathsep.join(
+            [_command_path.folder(), *filter(None, [os.environ.get("PATH")])]
+        )
     sys.argv = [script, *arguments]
     # The last step before the script's own: a module beside it that has the name of one of Python's is not for what is imported here.
     sys.path.insert(0, os.getcwd() if as_module else os.path.dirname(os.path.abspath(script)))
@@ -104,9 +127,17 @@ def _run(script: str, as_module: bool) -> NoReturn:
 def _show(error: BaseException) -> None:
     """The traceback as `python SCRIPT` would print it: without the frames of what ran the script."""
     trace = error.__traceback__
-    while trace is not None and trace.tb_next is not None and trace.tb_frame.f_code.co_filename in _RUNNERS:
+    while (
+        trace is not None
+        and trace.tb_next is not None
+        and trace.tb_frame.f_code.co_filename in _RUNNERS
+    ):
         trace = trace.tb_next
     sys.excepthook(type(error), error.with_traceback(trace), trace)
     shadowed = shadows.text_of(sys.path)
-    if shadowed and not getattr(error, "__notes__", None) and isinstance(error, (AttributeError, ImportError)):
+    if (
+        shadowed
+        and not getattr(error, "__notes__", None)
+        and isinstance(error, (AttributeError, ImportError))
+    ):
         click.echo(f"troupe: {shadowed}", err=True)

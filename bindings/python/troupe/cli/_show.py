@@ -1,4 +1,5 @@
 """`troupe status` and `troupe list`: what a cluster holds."""
+
 from __future__ import annotations
 
 import datetime
@@ -23,25 +24,48 @@ def status(address: str | None, token_file: str | None, cluster: str | None, as_
     nodes = [state.node_dict(each) for each in info["nodes"]]
     launches = [describe(each) for each in info["launches"]]
     if as_json:
-        _common.echo_json({"cluster_id": info["cluster_id"], "address": info["address"], "pid": info["pid"],
-                           "up_s": info["up_ms"] / 1000, "version": info["version"], "nodes": nodes,
-                           "launches": launches, "actors": info["actor_count"],
-                           "placement_groups": info["group_count"]})
+        _common.echo_json(
+            {
+                "cluster_id": info["cluster_id"],
+                "address": info["address"],
+                "pid": info["pid"],
+                "up_s": info["up_ms"] / 1000,
+                "version": info["version"],
+                "nodes": nodes,
+                "launches": launches,
+                "actors": info["actor_count"],
+                "placement_groups": info["group_count"],
+            }
+        )
         return
     alive = [node for node in nodes if node["alive"]]
     gpus = sum(node["resources"].get("GPU", 0) for node in alive)
-    _common.echo_line(f"cluster {info['cluster_id'][:8]}   head {info['address']} up {_tables.ago(info['up_ms'] / 1000)}   "
-               f"{_counted(len(alive), 'node')}   {_counted(gpus, 'GPU')}   {_counted(info['actor_count'], 'actor')}")
+    _common.echo_line(
+        f"cluster {info['cluster_id'][:8]}   head {info['address']} up {_tables.ago(info['up_ms'] / 1000)}   "
+        f"{_counted(len(alive), 'node')}   {_counted(gpus, 'GPU')}   {_counted(info['actor_count'], 'actor')}"
+    )
     _node_table(nodes)
-    going = [each for each, launch in zip(launches, info["launches"], strict=True) if launch["state"] != "terminal"]
+    going = [
+        each
+        for each, launch in zip(launches, info["launches"], strict=True)
+        if launch["state"] != "terminal"
+    ]
     if going:
         _launch_table(going)
     for launch in going:
         if launch["waiting_for"]:
-            _common.echo_line(f"waiting{_place(launch)}: launch {short(launch['id'])}: {launch['waiting_for']}")
-    for group in sorted((each for each in groups if each["queue_place"] and not each["gang"]),
-                        key=lambda each: each["queue_place"]):
-        what = f"actor {short(group['actor'])}" if group["actor"] else f"placement group {group['name'] or short(group['group'])}"
+            _common.echo_line(
+                f"waiting{_place(launch)}: launch {short(launch['id'])}: {launch['waiting_for']}"
+            )
+    for group in sorted(
+        (each for each in groups if each["queue_place"] and not each["gang"]),
+        key=lambda each: each["queue_place"],
+    ):
+        what = (
+            f"actor {short(group['actor'])}"
+            if group["actor"]
+            else f"placement group {group['name'] or short(group['group'])}"
+        )
         _common.echo_line(f"waiting{_place(group)}: {what}: {group['reason']}")
 
 
@@ -53,15 +77,23 @@ def _place(waiting: dict[str, Any]) -> str:
     """Where it stands in the queue, and by what priority."""
     if not waiting["queue_place"]:
         return ""
-    return f" (place {waiting['queue_place']}" + (f", priority {waiting['priority']})" if waiting["priority"] else ")")
+    return f" (place {waiting['queue_place']}" + (
+        f", priority {waiting['priority']})" if waiting["priority"] else ")"
+    )
 
 
 def _node_table(nodes: list[dict[str, Any]]) -> None:
     why = ["WHY"] if any(node["why"] for node in nodes) else []
     preimport = ["PREIMPORT"] if any(node["preimport"] for node in nodes) else []
-    _tables.show(["NODE", "STATE", "CPU", "GPU", "OTHER", "HEARD", *why, *preimport],
-                 [_node_row(node) + [node["why"].split("\n")[0]] * len(why) + ["; ".join(node["preimport"])] * len(preimport)
-                  for node in nodes])
+    _tables.show(
+        ["NODE", "STATE", "CPU", "GPU", "OTHER", "HEARD", *why, *preimport],
+        [
+            _node_row(node)
+            + [node["why"].split("\n")[0]] * len(why)
+            + ["; ".join(node["preimport"])] * len(preimport)
+            for node in nodes
+        ],
+    )
 
 
 def _node_row(node: dict[str, Any]) -> list[str]:
@@ -72,28 +104,68 @@ def _node_row(node: dict[str, Any]) -> list[str]:
         held = round(total - node["free"].get(name, 0), 4)
         return f"{_tables.amount(held, name)}/{_tables.amount(total, name)}"
 
-    other = " ".join(f"{name} {used(name)}" for name in node["resources"] if name not in ("CPU", "GPU"))
-    return [node["name"], node["state"], used("CPU"), used("GPU"), other, f"{node['heard_s']:.1f} s"]
+    other = " ".join(
+        f"{name} {used(name)}" for name in node["resources"] if name not in ("CPU", "GPU")
+    )
+    return [
+        node["name"],
+        node["state"],
+        used("CPU"),
+        used("GPU"),
+        other,
+        f"{node['heard_s']:.1f} s",
+    ]
 
 
 def _launch_table(launches: list[dict[str, Any]]) -> None:
-    _tables.show(["LAUNCH", "NAME", "DOOR", "RANKS", "STATE", "EPOCH", "TOOK", "CAUSE"],
-                 [[short(each["id"]), each["name"], each["door"], str(each["ranks"]),
-                   each["state"], str(each["epoch"]), _tables.ago(each["duration_s"]), (each["cause"] or "").splitlines()[0] if each["cause"] else ""]
-                  for each in launches])
+    _tables.show(
+        ["LAUNCH", "NAME", "DOOR", "RANKS", "STATE", "EPOCH", "TOOK", "CAUSE"],
+        [
+            [
+                short(each["id"]),
+                each["name"],
+                each["door"],
+                str(each["ranks"]),
+                each["state"],
+                str(each["epoch"]),
+                _tables.ago(each["duration_s"]),
+                (each["cause"] or "").splitlines()[0] if each["cause"] else "",
+            ]
+            for each in launches
+        ],
+    )
 
 
 @click.command("list")
-@click.argument("noun", type=click.Choice(["nodes", "actors", "launches", "placement-groups", "tasks", "events"]))
-@click.option("--topology", is_flag=True, help="Nodes by where they stand (labels block, rack, nvlink_domain), and how they are connected.")
+@click.argument(
+    "noun",
+    type=click.Choice(["nodes", "actors", "launches", "placement-groups", "tasks", "events"]),
+)
+@click.option(
+    "--topology",
+    is_flag=True,
+    help="Nodes by where they stand (labels block, rack, nvlink_domain), and how they are connected.",
+)
 @_common.cluster_options
-def list_(noun: str, topology: bool, address: str | None, token_file: str | None, cluster: str | None,
-          as_json: bool) -> None:
+def list_(
+    noun: str,
+    topology: bool,
+    address: str | None,
+    token_file: str | None,
+    cluster: str | None,
+    as_json: bool,
+) -> None:
     """List nodes, actors, launches, placement-groups, tasks that are not over, or events: what has happened since the head started."""
     if topology and noun != "nodes":
         raise click.UsageError("--topology goes with nodes")
-    fetch = {"nodes": state.list_nodes, "actors": state.list_actors, "launches": state.list_launches,
-             "placement-groups": state.list_placement_groups, "tasks": _tasks, "events": state.list_events}[noun]
+    fetch = {
+        "nodes": state.list_nodes,
+        "actors": state.list_actors,
+        "launches": state.list_launches,
+        "placement-groups": state.list_placement_groups,
+        "tasks": _tasks,
+        "events": state.list_events,
+    }[noun]
     with _common.session(address, token_file, cluster) as session:
         rows = fetch(session)
     if as_json:
@@ -105,21 +177,63 @@ def list_(noun: str, topology: bool, address: str | None, token_file: str | None
     elif noun == "launches":
         _launch_table(rows)
     elif noun == "actors":
-        _tables.show(["ACTOR", "CLASS", "NAME", "NAMESPACE", "STATE", "NODE", "PID", "CAUSE"],
-                     [[row["actor_id"][:8], row["class_name"], row["name"], row["namespace"] if row["name"] else "", row["state"],
-                       row["node"], str(row["pid"] or ""), (row["cause"] or row["waiting_for"]).split("\n")[0]] for row in rows])
+        _tables.show(
+            ["ACTOR", "CLASS", "NAME", "NAMESPACE", "STATE", "NODE", "PID", "CAUSE"],
+            [
+                [
+                    row["actor_id"][:8],
+                    row["class_name"],
+                    row["name"],
+                    row["namespace"] if row["name"] else "",
+                    row["state"],
+                    row["node"],
+                    str(row["pid"] or ""),
+                    (row["cause"] or row["waiting_for"]).split("\n")[0],
+                ]
+                for row in rows
+            ],
+        )
     elif noun == "tasks":
-        _tables.show(["TASK", "NAME", "STATE", "PID", "STARTED BY"],
-                     [[row["task_id"], row["name"], row["state"], str(row["pid"] or ""), f"pid {row['owner_pid']} of job {row['job_id'][:8]}"]
-                      for row in rows])
+        _tables.show(
+            ["TASK", "NAME", "STATE", "PID", "STARTED BY"],
+            [
+                [
+                    row["task_id"],
+                    row["name"],
+                    row["state"],
+                    str(row["pid"] or ""),
+                    f"pid {row['owner_pid']} of job {row['job_id'][:8]}",
+                ]
+                for row in rows
+            ],
+        )
     elif noun == "events":
-        _tables.show(["TIME", "SEVERITY", "SOURCE", "WHAT"],
-                     [[datetime.datetime.fromtimestamp(row["time_s"]).strftime("%m-%d %H:%M:%S"), row["severity"], row["source"],
-                       row["message"].split("\n")[0]] for row in rows])
+        _tables.show(
+            ["TIME", "SEVERITY", "SOURCE", "WHAT"],
+            [
+                [
+                    datetime.datetime.fromtimestamp(row["time_s"]).strftime("%m-%d %H:%M:%S"),
+                    row["severity"],
+                    row["source"],
+                    row["message"].split("\n")[0],
+                ]
+                for row in rows
+            ],
+        )
     else:
-        _tables.show(["GROUP", "NAME", "STRATEGY", "STATE", "BUNDLES"],
-                     [[row["placement_group_id"][:8], row["name"], row["strategy"], row["state"],
-                       " ".join(_bundle(bundle) for bundle in row["bundles"].values())] for row in rows])
+        _tables.show(
+            ["GROUP", "NAME", "STRATEGY", "STATE", "BUNDLES"],
+            [
+                [
+                    row["placement_group_id"][:8],
+                    row["name"],
+                    row["strategy"],
+                    row["state"],
+                    " ".join(_bundle(bundle) for bundle in row["bundles"].values()),
+                ]
+                for row in rows
+            ],
+        )
 
 
 def _tasks(session: Any) -> list[dict[str, Any]]:
@@ -127,15 +241,28 @@ def _tasks(session: Any) -> list[dict[str, Any]]:
 
 
 def _bundle(bundle: dict[str, float]) -> str:
-    return "{" + ", ".join(f"{name}: {_tables.amount(value)}" for name, value in bundle.items()) + "}"
+    return (
+        "{" + ", ".join(f"{name}: {_tables.amount(value)}" for name, value in bundle.items()) + "}"
+    )
 
 
 @click.command()
 @click.argument("identity", metavar="ID")
-@click.option("--svg", type=click.File("w", lazy=True), metavar="FILE",
-              help="Write a picture of where its bundles lie; - for the standard output.")
+@click.option(
+    "--svg",
+    type=click.File("w", lazy=True),
+    metavar="FILE",
+    help="Write a picture of where its bundles lie; - for the standard output.",
+)
 @_common.cluster_options
-def explain(identity: str, svg: Any, address: str | None, token_file: str | None, cluster: str | None, as_json: bool) -> None:
+def explain(
+    identity: str,
+    svg: Any,
+    address: str | None,
+    token_file: str | None,
+    cluster: str | None,
+    as_json: bool,
+) -> None:
     """Where a launch, an actor or a placement group is, or why it waits."""
     with _common.session(address, token_file, cluster) as session:
         if svg is not None:

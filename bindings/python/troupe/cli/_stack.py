@@ -1,4 +1,5 @@
 """`troupe stack`: where the ranks of a launch, an actor or a process of this host are just now."""
+
 from __future__ import annotations
 
 import json
@@ -16,12 +17,30 @@ _WAIT_S = 120.0
 @click.command()
 @click.argument("target", metavar="LAUNCH|ACTOR|PID")
 @click.option("--rank", type=click.IntRange(min=0), help="Only this rank.")
-@click.option("--pid", "is_pid", is_flag=True, help="TARGET is a process of this host, whatever else it may be.")
-@click.option("--all-threads", is_flag=True, help="Every thread, not only the one that runs the function.")
-@click.option("--native/--python-only", default=True, help="C++ frames too (slower).  [default: native]")
+@click.option(
+    "--pid",
+    "is_pid",
+    is_flag=True,
+    help="TARGET is a process of this host, whatever else it may be.",
+)
+@click.option(
+    "--all-threads", is_flag=True, help="Every thread, not only the one that runs the function."
+)
+@click.option(
+    "--native/--python-only", default=True, help="C++ frames too (slower).  [default: native]"
+)
 @_common.cluster_options
-def stack(target: str, rank: int | None, is_pid: bool, all_threads: bool, native: bool, address: str | None,
-          token_file: str | None, cluster: str | None, as_json: bool) -> None:
+def stack(
+    target: str,
+    rank: int | None,
+    is_pid: bool,
+    all_threads: bool,
+    native: bool,
+    address: str | None,
+    token_file: str | None,
+    cluster: str | None,
+    as_json: bool,
+) -> None:
     """Print the Python and C++ stacks of a launch's ranks, of an actor, or of a process.
 
     TARGET is a launch's or an actor's id (a prefix will do), else the pid of a Python process of this
@@ -49,7 +68,9 @@ def _local(target: str, native: bool) -> dict[str, Any]:
     return {"rank": -1, "node": os.uname().nodename, **_stacks.read(int(target), native=native)}
 
 
-def _cluster_has(target: str, address: str | None, token_file: str | None, cluster: str | None) -> bool:
+def _cluster_has(
+    target: str, address: str | None, token_file: str | None, cluster: str | None
+) -> bool:
     """Whether digits are the start of an id of the cluster, if there is one."""
     if not os.path.exists(f"/proc/{target}"):
         return True  # no process: let the search among launches say what is wrong
@@ -69,22 +90,45 @@ def _known(session: Any) -> dict[str, dict]:
 
 def _remote(session: Any, target: str, rank: int, native: bool) -> list[dict]:
     known = _known(session)
-    going = "".join(f"\n  {each['launch'][:8]}  {each['name']}" for each in known.values()
-                    if "rank_infos" in each and each["state"] != "terminal")
-    info = known[_common.only_prefixed("launch or actor", target, known, "troupe list launches, troupe list actors"
-                                       + (f"\nlaunches that run:{going}" if going else ""))]
+    going = "".join(
+        f"\n  {each['launch'][:8]}  {each['name']}"
+        for each in known.values()
+        if "rank_infos" in each and each["state"] != "terminal"
+    )
+    info = known[
+        _common.only_prefixed(
+            "launch or actor",
+            target,
+            known,
+            "troupe list launches, troupe list actors"
+            + (f"\nlaunches that run:{going}" if going else ""),
+        )
+    ]
     is_launch = "rank_infos" in info
     if is_launch and rank >= info["ranks"]:
         raise click.UsageError(f"launch {target} has ranks 0 to {info['ranks'] - 1}, not {rank}")
     if is_launch and info["state"] == "terminal":
         raise click.UsageError(f"launch {target} has ended: it has no processes")
     wanted = {"launch": info["launch"], "rank": rank} if is_launch else {"actor": info["actor"]}
-    nodes = {each["node"]: each["node_name"] for each in info["rank_infos"]
-             if rank in (-1, each["rank"])} if is_launch else {info["node"]: info["node_name"]}
-    processes = [each for node, name in nodes.items() for each in _of_node(session, node, name, wanted, native)]
+    nodes = (
+        {
+            each["node"]: each["node_name"]
+            for each in info["rank_infos"]
+            if rank in (-1, each["rank"])
+        }
+        if is_launch
+        else {info["node"]: info["node_name"]}
+    )
+    processes = [
+        each
+        for node, name in nodes.items()
+        for each in _of_node(session, node, name, wanted, native)
+    ]
     if not processes:
-        raise exceptions.TroupeError(f"nothing of {target} runs just now: it waits, starts or has ended\n"
-                                     "  see: troupe status")
+        raise exceptions.TroupeError(
+            f"nothing of {target} runs just now: it waits, starts or has ended\n"
+            "  see: troupe status"
+        )
     return sorted(processes, key=lambda each: each["rank"])
 
 

@@ -1,15 +1,36 @@
 """Puts stacks of many ranks on one screen: what each waits in, equal stacks once. Pure."""
+
 from __future__ import annotations
 
 import itertools
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-_COLLECTIVE_FILES = ("torch/distributed/distributed_c10d.py", "torch/distributed/functional_collectives.py",
-                     "troupe/util/collective.py")
-_COLLECTIVES = ("all_reduce", "all_gather", "reduce_scatter", "broadcast", "barrier", "reduce", "scatter", "gather",
-                "all_to_all", "allreduce", "allgather", "reducescatter", "send", "recv", "irecv", "isend", "monitored_barrier",
-                "_allgather_base")
+_COLLECTIVE_FILES = (
+    "torch/distributed/distributed_c10d.py",
+    "torch/distributed/functional_collectives.py",
+    "troupe/util/collective.py",
+)
+_COLLECTIVES = (
+    "all_reduce",
+    "all_gather",
+    "reduce_scatter",
+    "broadcast",
+    "barrier",
+    "reduce",
+    "scatter",
+    "gather",
+    "all_to_all",
+    "allreduce",
+    "allgather",
+    "reducescatter",
+    "send",
+    "recv",
+    "irecv",
+    "isend",
+    "monitored_barrier",
+    "_allgather_base",
+)
 _NATIVE_MARKS = (("nccl", "NCCL"), ("c10d::ProcessGroup", "torch.distributed"), ("gloo::", "Gloo"))
 _JOINING = ("init_process_group", "init_collective_group", "new_group", "_store_based_barrier")
 
@@ -79,8 +100,10 @@ def lines(processes: list[dict], *, all_threads: bool) -> Iterator[str]:
     waiting = [each for reason, _, members in groups if reason for each in members]
     elsewhere = [each for reason, _, members in groups if not reason for each in members]
     if waiting and elsewhere and all(each["rank"] >= 0 for each in read):
-        yield (f"{len(waiting)} of {len(read)} ranks wait in a collective; not there: rank "
-               f"{ranks_text(each['rank'] for each in elsewhere)}")
+        yield (
+            f"{len(waiting)} of {len(read)} ranks wait in a collective; not there: rank "
+            f"{ranks_text(each['rank'] for each in elsewhere)}"
+        )
     for each in processes:
         if "error" in each:
             yield f"{_who([each])}: cannot be read: {each['error']}"

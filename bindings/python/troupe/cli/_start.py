@@ -3,6 +3,7 @@
 The programs run in sessions of their own. Without --block the command returns when they are ready; with
 it, it stays, and ends them at SIGTERM or Ctrl-C.
 """
+
 from __future__ import annotations
 
 import json
@@ -23,25 +24,63 @@ from troupe.cli import _common, _stop, _tables
 
 _HEAD_LOG = "head.log"
 _NODE_OPTIONS = (
-    click.option("--num-cpus", type=float, help="CPUs this node offers.  [default: those of the machine]"),
-    click.option("--num-gpus", type=float, help="GPUs this node offers; more than there are: logical ones."),
-    click.option("--memory", metavar="BYTES", help="Memory that actors and tasks may ask for (`memory=`).  "
-                 "[default: 0.7 of the machine's]"),
-    click.option("--resources", metavar="JSON", help='Other resources, e.g. \'{"license": 2}\'.'),
-    click.option("--labels", metavar="K=V", multiple=True, help="A label of this node, or several: K=V,K=V; may be repeated."),
-    click.option("--preimport", metavar="MODULES", multiple=True, help="Modules (lightning,transformers) that a process of this node "
-                 "imports at its start, for launches, actors and tasks with that `preimport=`; may be repeated."),
-    click.option("--object-store-memory", type=int, metavar="BYTES", help="Memory for objects, of each process of this node.  "
-                 "[default: half of the machine's]"),
-    click.option("--object-spilling-directory", metavar="FOLDER", help="Where objects go beyond that, or when the system is short "
-                 "of memory; on a disk; `none`: nowhere.  [default: /var/tmp, or /tmp]"),
-    click.option("--log-days", type=click.FloatRange(0, 36500), metavar="DAYS",
-                 help="How long logs of ended launches and actors are kept here.  [default: 7]"),
-    click.option("--log-gib", type=click.FloatRange(0, 2**30), metavar="GIB",
-                 help="Disk for them; the oldest go first.  [default: 4]"),
-    click.option("--log-file-mib", type=click.FloatRange(0.015625, 2**30), metavar="MIB",
-                 help="A log file (a rank's, an actor's, the head's, the worker's) over this loses its older half.  "
-                      "[default: 64]"),
+    click.option(
+        "--num-cpus", type=float, help="CPUs this node offers.  [default: those of the machine]"
+    ),
+    click.option(
+        "--num-gpus", type=float, help="GPUs this node offers; more than there are: logical ones."
+    ),
+    click.option(
+        "--memory",
+        metavar="BYTES",
+        help="Memory that actors and tasks may ask for (`memory=`).  "
+        "[default: 0.7 of the machine's]",
+    ),
+    click.option("--resources", metavar="JSON", help="Other resources, e.g. '{\"license\": 2}'."),
+    click.option(
+        "--labels",
+        metavar="K=V",
+        multiple=True,
+        help="A label of this node, or several: K=V,K=V; may be repeated.",
+    ),
+    click.option(
+        "--preimport",
+        metavar="MODULES",
+        multiple=True,
+        help="Modules (lightning,transformers) that a process of this node "
+        "imports at its start, for launches, actors and tasks with that `preimport=`; may be repeated.",
+    ),
+    click.option(
+        "--object-store-memory",
+        type=int,
+        metavar="BYTES",
+        help="Memory for objects, of each process of this node.  [default: half of the machine's]",
+    ),
+    click.option(
+        "--object-spilling-directory",
+        metavar="FOLDER",
+        help="Where objects go beyond that, or when the system is short "
+        "of memory; on a disk; `none`: nowhere.  [default: /var/tmp, or /tmp]",
+    ),
+    click.option(
+        "--log-days",
+        type=click.FloatRange(0, 36500),
+        metavar="DAYS",
+        help="How long logs of ended launches and actors are kept here.  [default: 7]",
+    ),
+    click.option(
+        "--log-gib",
+        type=click.FloatRange(0, 2**30),
+        metavar="GIB",
+        help="Disk for them; the oldest go first.  [default: 4]",
+    ),
+    click.option(
+        "--log-file-mib",
+        type=click.FloatRange(0.015625, 2**30),
+        metavar="MIB",
+        help="A log file (a rank's, an actor's, the head's, the worker's) over this loses its older half.  "
+        "[default: 64]",
+    ),
     click.option("--node-name", metavar="NAME", help="Name of this node.  [default: the host's]"),
 )
 
@@ -55,44 +94,112 @@ def node_options(command: Any) -> Any:
 
 @click.command()
 @click.option("--head", is_flag=True, help="Start a head, and a worker on this node.")
-@click.option("--address", metavar="HOST:PORT", callback=_common.an_address, help="Join the cluster whose head is there.")
+@click.option(
+    "--address",
+    metavar="HOST:PORT",
+    callback=_common.an_address,
+    help="Join the cluster whose head is there.",
+)
 @click.option("--token-file", metavar="FILE", help="The join token; `-` reads it from stdin.")
 @click.option("--no-worker", is_flag=True, help="With --head: this node does no work.")
-@click.option("--listen", metavar="ADDRESS", help="Numeric address to listen on.  [default: 127.0.0.1 for a head; for a "
-              "worker the one that reaches its head]")
-@click.option("--port", type=click.IntRange(0, 65535), help="With --head: its port, 0 for a free one.  [default: 6400]")
+@click.option(
+    "--listen",
+    metavar="ADDRESS",
+    help="Numeric address to listen on.  [default: 127.0.0.1 for a head; for a "
+    "worker the one that reaches its head]",
+)
+@click.option(
+    "--port",
+    type=click.IntRange(0, 65535),
+    help="With --head: its port, 0 for a free one.  [default: 6400]",
+)
 @click.option("--cluster", metavar="ID", help="With --head: resume this cluster.")
 @click.option("--new", is_flag=True, help="With --head: make a new cluster, whatever there is.")
-@click.option("--certificate-days", type=click.FloatRange(0, 3650, min_open=True), metavar="DAYS",
-              help="With --head: life of the nodes' certificates, renewed at two thirds.  [default: 7]")
-@click.option("--preemption", type=click.Choice(["never", "restartable"]),
-              help="With --head: whom a request of higher priority may end so that it gets a place: nobody, or what can "
-              "start again (launches with attempts, actors with restarts).  [default: never]")
-@click.option("--infeasible", type=click.Choice(["refuse", "wait"]),
-              help="With --head: what no node can ever hold is refused at once, or waits for a node that joins and can (clusters that "
-              "grow).  [default: refuse]")
-@click.option("--keep-place-after", type=click.FloatRange(0, 8760), metavar="HOURS",
-              help="With --head: of what waits, the first keeps the nodes it will go to once it has waited so long; until "
-              "then whoever fits goes.  [default: 8]")
-@click.option("--no-local-clients", is_flag=True, help="With --head: processes of this user on this host need a client token like all "
-              "others; one is printed, once.")
-@click.option("--force-tcp", is_flag=True, envvar="TROUPE_FORCE_TCP",
-              help="This node is as a host of its own: others, of this host too, reach it over TLS only.")
-@click.option("--block", is_flag=True, help="Stay in the foreground; end cleanly at SIGTERM and SIGHUP. A node that has joined so ends with this process, however that ends.")
+@click.option(
+    "--certificate-days",
+    type=click.FloatRange(0, 3650, min_open=True),
+    metavar="DAYS",
+    help="With --head: life of the nodes' certificates, renewed at two thirds.  [default: 7]",
+)
+@click.option(
+    "--preemption",
+    type=click.Choice(["never", "restartable"]),
+    help="With --head: whom a request of higher priority may end so that it gets a place: nobody, or what can "
+    "start again (launches with attempts, actors with restarts).  [default: never]",
+)
+@click.option(
+    "--infeasible",
+    type=click.Choice(["refuse", "wait"]),
+    help="With --head: what no node can ever hold is refused at once, or waits for a node that joins and can (clusters that "
+    "grow).  [default: refuse]",
+)
+@click.option(
+    "--keep-place-after",
+    type=click.FloatRange(0, 8760),
+    metavar="HOURS",
+    help="With --head: of what waits, the first keeps the nodes it will go to once it has waited so long; until "
+    "then whoever fits goes.  [default: 8]",
+)
+@click.option(
+    "--no-local-clients",
+    is_flag=True,
+    help="With --head: processes of this user on this host need a client token like all "
+    "others; one is printed, once.",
+)
+@click.option(
+    "--force-tcp",
+    is_flag=True,
+    envvar="TROUPE_FORCE_TCP",
+    help="This node is as a host of its own: others, of this host too, reach it over TLS only.",
+)
+@click.option(
+    "--block",
+    is_flag=True,
+    help="Stay in the foreground; end cleanly at SIGTERM and SIGHUP. A node that has joined so ends with this process, however that ends.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document when ready.")
 @node_options
-def start(head: bool, address: str | None, token_file: str | None, no_worker: bool, listen: str | None,
-          port: int | None, cluster: str | None, new: bool, certificate_days: float | None,
-          preemption: str | None, infeasible: str | None, keep_place_after: float | None, no_local_clients: bool, force_tcp: bool, block: bool, as_json: bool, **offered: Any) -> None:
+def start(
+    head: bool,
+    address: str | None,
+    token_file: str | None,
+    no_worker: bool,
+    listen: str | None,
+    port: int | None,
+    cluster: str | None,
+    new: bool,
+    certificate_days: float | None,
+    preemption: str | None,
+    infeasible: str | None,
+    keep_place_after: float | None,
+    no_local_clients: bool,
+    force_tcp: bool,
+    block: bool,
+    as_json: bool,
+    **offered: Any,
+) -> None:
     """Start a head, or a worker that joins one."""
     if head == bool(address):
         raise click.UsageError("give either --head, or --address HOST:PORT to join a cluster")
-    if address and (no_worker or new or cluster or port is not None or certificate_days is not None or preemption
-                    or infeasible or keep_place_after is not None or no_local_clients):
-        raise click.UsageError("--no-worker, --new, --cluster, --port, --certificate-days, --preemption, --infeasible, --keep-place-after and "
-                               "--no-local-clients go with --head")
+    if address and (
+        no_worker
+        or new
+        or cluster
+        or port is not None
+        or certificate_days is not None
+        or preemption
+        or infeasible
+        or keep_place_after is not None
+        or no_local_clients
+    ):
+        raise click.UsageError(
+            "--no-worker, --new, --cluster, --port, --certificate-days, --preemption, --infeasible, --keep-place-after and "
+            "--no-local-clients go with --head"
+        )
     if cluster and new:
-        raise click.UsageError("--new makes another cluster; --cluster resumes one: give one of them")
+        raise click.UsageError(
+            "--new makes another cluster; --cluster resumes one: give one of them"
+        )
     node = node_args(**offered) + (["--force_tcp=true"] if force_tcp else [])
     node_name = offered["node_name"]
     if block:
@@ -100,17 +207,25 @@ def start(head: bool, address: str | None, token_file: str | None, no_worker: bo
         if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:  # as nohup has it
             signal.signal(signal.SIGHUP, _interrupt)
     if head:
-        options = [f"--certificate_days={certificate_days!r}"] if certificate_days is not None else []
+        options = (
+            [f"--certificate_days={certificate_days!r}"] if certificate_days is not None else []
+        )
         options += [f"--preemption={preemption}"] if preemption else []
         options += [f"--infeasible={infeasible}"] if infeasible else []
-        options += [f"--keep_place_after={keep_place_after!r}"] if keep_place_after is not None else []
+        options += (
+            [f"--keep_place_after={keep_place_after!r}"] if keep_place_after is not None else []
+        )
         options += ["--no_local_clients=true"] if no_local_clients else []
         options += node_start.log_file_option(offered["log_file_mib"])
-        started, shown = _start_head(listen, port, cluster, new, None if no_worker else node, node_name, options)
+        started, shown = _start_head(
+            listen, port, cluster, new, None if no_worker else node, node_name, options
+        )
     else:
         started, shown = _join(address or "", token_file, listen, node, node_name, block=block)
 
-    told = click.get_current_context().obj  # by a command that stands on this one: what to tell instead
+    told = (
+        click.get_current_context().obj
+    )  # by a command that stands on this one: what to tell instead
 
     def announce() -> None:
         if told is not None:
@@ -126,8 +241,14 @@ def start(head: bool, address: str | None, token_file: str | None, no_worker: bo
         announce()
 
 
-def node_args(*, resources: str | None, labels: tuple[str, ...], node_name: str | None, preimport: tuple[str, ...] = (),
-              **amounts: Any) -> list[str]:
+def node_args(
+    *,
+    resources: str | None,
+    labels: tuple[str, ...],
+    node_name: str | None,
+    preimport: tuple[str, ...] = (),
+    **amounts: Any,
+) -> list[str]:
     """The worker's options from those of `node_options`; a usage error names what is malformed."""
     others: dict[str, float] = {}
     if resources is not None:
@@ -142,8 +263,12 @@ def node_args(*, resources: str | None, labels: tuple[str, ...], node_name: str 
         if "=" not in pair:
             raise click.UsageError(f"--labels {pair!r} is not of the form key=value")
     try:
-        args = node_start.offer(resources=others, labels=dict(pair.split("=", 1) for pair in pairs),
-                                 preimport=[modules.split(",") for modules in preimport], **amounts)
+        args = node_start.offer(
+            resources=others,
+            labels=dict(pair.split("=", 1) for pair in pairs),
+            preimport=[modules.split(",") for modules in preimport],
+            **amounts,
+        )
         if node_name is not None:
             args.append(f"--name={node_start.check_name(node_name)}")
     except ValueError as error:
@@ -163,29 +288,46 @@ def _state_to_resume(cluster: str | None, new: bool) -> home.ClusterHome | None:
     if cluster:
         known = [each for each in known if each.cluster_id.startswith(cluster)]
         if len(known) != 1:
-            raise click.UsageError(f"{'no' if not known else 'more than one'} cluster in {home.home()} has an id that "
-                                   f"starts with {cluster}")
+            raise click.UsageError(
+                f"{'no' if not known else 'more than one'} cluster in {home.home()} has an id that "
+                f"starts with {cluster}"
+            )
         if known[0].running:
-            raise exceptions.TroupeError(f"the head of cluster {known[0].cluster_id[:8]} runs already, at "
-                                         f"{known[0].require_whole().address} (pid {known[0].pid})")
+            raise exceptions.TroupeError(
+                f"the head of cluster {known[0].cluster_id[:8]} runs already, at "
+                f"{known[0].require_whole().address} (pid {known[0].pid})"
+            )
         return known[0]
     for each in known:
         each.require_whole()  # it may be the one to resume, and a new one in its place would hide what it has
     stopped = [each for each in known if not each.running]
     if len(stopped) > 1:
         listed = "\n".join(f"  {each.cluster_id[:8]}  last at {each.address}" for each in stopped)
-        raise click.UsageError("several clusters could be resumed; say which with --cluster ID, or --new:\n" + listed)
+        raise click.UsageError(
+            "several clusters could be resumed; say which with --cluster ID, or --new:\n" + listed
+        )
     return stopped[0] if stopped else None
 
 
-def _address_of(listen: str | None, port: int | None, resumed: home.ClusterHome | None) -> tuple[str, int]:
+def _address_of(
+    listen: str | None, port: int | None, resumed: home.ClusterHome | None
+) -> tuple[str, int]:
     """Where the head listens: as asked, else where it was before (its nodes look for it there)."""
     host_before, _, port_before = resumed.address.rpartition(":") if resumed else ("", "", "")
-    return listen or host_before.strip("[]") or "127.0.0.1", port if port is not None else int(port_before or 6400)
+    return listen or host_before.strip("[]") or "127.0.0.1", port if port is not None else int(
+        port_before or 6400
+    )
 
 
-def _start_head(listen: str | None, port: int | None, cluster: str | None, new: bool, node: list[str] | None,
-                name: str | None, options: list[str]) -> tuple[list[executables.Started], dict]:
+def _start_head(
+    listen: str | None,
+    port: int | None,
+    cluster: str | None,
+    new: bool,
+    node: list[str] | None,
+    name: str | None,
+    options: list[str],
+) -> tuple[list[executables.Started], dict]:
     resumed = _state_to_resume(cluster, new)
     if resumed and port is None:
         resumed.require_whole()  # whose nodes look for it where it was
@@ -194,14 +336,22 @@ def _start_head(listen: str | None, port: int | None, cluster: str | None, new: 
     home.require_writable(root)
     if root != home.home():
         click.echo(f"{home.home()} is on a network file system: state is kept in {root}", err=True)
-    folders.private(root / "clusters", remedy="set TROUPE_HOME to another folder")  # the head leaves its mode to the umask
+    folders.private(
+        root / "clusters", remedy="set TROUPE_HOME to another folder"
+    )  # the head leaves its mode to the umask
     args = [f"--home={root}", f"--listen={listen}", f"--port={port}", *options]
     args.append(f"--cluster={resumed.cluster_id}" if resumed else "--new=true")
     head = _run_head(args, root, resumed)
     cluster_id = str(head.ready["cluster_id"])
-    shown = {"address": head.ready["address"], "pid": head.pid, "cluster_id": cluster_id,
-             **({"client_token": token} if (token := head.ready.get("client_token")) else {}),
-             "socket": head.ready["socket"], "resumed": bool(resumed), "state": str(root / "clusters" / cluster_id)}
+    shown = {
+        "address": head.ready["address"],
+        "pid": head.pid,
+        "cluster_id": cluster_id,
+        **({"client_token": token} if (token := head.ready.get("client_token")) else {}),
+        "socket": head.ready["socket"],
+        "resumed": bool(resumed),
+        "state": str(root / "clusters" / cluster_id),
+    }
     if node is None:
         return [head], shown
     folder = node_start.node_dir(root, cluster_id, name)
@@ -229,19 +379,39 @@ def _run_head(args: list[str], root: Path, resumed: home.ClusterHome | None) -> 
     return head
 
 
-def _join(address: str, token_file: str | None, listen: str | None, node: list[str],
-          name: str | None, *, block: bool) -> tuple[list[executables.Started], dict]:
+def _join(
+    address: str,
+    token_file: str | None,
+    listen: str | None,
+    node: list[str],
+    name: str | None,
+    *,
+    block: bool,
+) -> tuple[list[executables.Started], dict]:
     root = home.state_root()
     home.require_writable(root)
     token_file = token_file or os.environ.get("TROUPE_TOKEN_FILE") or None
     if token_file == "-":
         token_file = _token_from_stdin()
-    cluster_id = node_start.cluster_of_token(token_file) if token_file else node_start.known_cluster(root, address)
+    cluster_id = (
+        node_start.cluster_of_token(token_file)
+        if token_file
+        else node_start.known_cluster(root, address)
+    )
     folder = node_start.node_dir(root, cluster_id, name)
     args = [*node, f"--listen={listen}"] if listen else node
-    lifeline = os.pipe()[0] if block else None  # its other end is this process's alone: however that ends, the node does
-    worker = node_start.start(address, folder, args, log=folder / "worker.log", token_file=token_file, lifeline=lifeline)
-    return [worker], {"address": address, "cluster_id": cluster_id, **worker.ready, "pid": worker.pid}
+    lifeline = (
+        os.pipe()[0] if block else None
+    )  # its other end is this process's alone: however that ends, the node does
+    worker = node_start.start(
+        address, folder, args, log=folder / "worker.log", token_file=token_file, lifeline=lifeline
+    )
+    return [worker], {
+        "address": address,
+        "cluster_id": cluster_id,
+        **worker.ready,
+        "pid": worker.pid,
+    }
 
 
 def _token_from_stdin() -> str:
@@ -255,22 +425,36 @@ def _token_from_stdin() -> str:
 
 def _tell(shown: dict, *, joined: bool) -> None:
     if joined:
-        _common.echo_line(f"joined cluster {shown.get('cluster_id', '')[:8]} as {shown.get('name', platform.node())}"
-                   f"{_amounts(shown)}")
+        _common.echo_line(
+            f"joined cluster {shown.get('cluster_id', '')[:8]} as {shown.get('name', platform.node())}"
+            f"{_amounts(shown)}"
+        )
         return
-    click.echo(f"head ready at {shown['address']}  (cluster {shown['cluster_id'][:8]}, state in {shown['state']})")
+    click.echo(
+        f"head ready at {shown['address']}  (cluster {shown['cluster_id'][:8]}, state in {shown['state']})"
+    )
     if "node" in shown:
-        _common.echo_line(f"this node joined as {shown['node'].get('name', platform.node())}{_amounts(shown['node'])}")
+        _common.echo_line(
+            f"this node joined as {shown['node'].get('name', platform.node())}{_amounts(shown['node'])}"
+        )
     if "client_token" in shown:
-        click.echo(f"client token, shown this once (--no-local-clients; for 24 h):\n    {shown['client_token']}")
-    click.echo("join from another machine:\n"
-               f"    troupe start --address {shown['address']} --token-file token        # token: troupe token create > "
-               "token")
+        click.echo(
+            f"client token, shown this once (--no-local-clients; for 24 h):\n    {shown['client_token']}"
+        )
+    click.echo(
+        "join from another machine:\n"
+        f"    troupe start --address {shown['address']} --token-file token        # token: troupe token create > "
+        "token"
+    )
 
 
 def _amounts(ready: dict) -> str:
     amounts = ready.get("resources") or {}
-    return ": " + ", ".join(f"{_tables.amount(value, name)} {name}" for name, value in amounts.items()) if amounts else ""
+    return (
+        ": " + ", ".join(f"{_tables.amount(value, name)} {name}" for name, value in amounts.items())
+        if amounts
+        else ""
+    )
 
 
 def _interrupt(number: int, frame: object) -> None:
@@ -298,5 +482,6 @@ def _stay(started: list[executables.Started], shown: dict, announce: Callable[[]
         os.close(descriptor)
     _stop.remove_sockets(str(shown["cluster_id"]))
     if not asked:
-        raise exceptions.TroupeError("a program of the cluster ended by itself; see its log under "
-                                     f"{Path(home.state_root())}")
+        raise exceptions.TroupeError(
+            f"a program of the cluster ended by itself; see its log under {Path(home.state_root())}"
+        )

@@ -1,4 +1,5 @@
 """`troupe stop`: ends what was started from this TROUPE_HOME, and nothing else on the machine."""
+
 from __future__ import annotations
 
 import os
@@ -19,7 +20,9 @@ ASKED_S = 3.0  # for workers whom the head tells; one that it does not reach get
 
 
 @click.command()
-@click.option("--all", "everything", is_flag=True, help="Every head and worker of this TROUPE_HOME.")
+@click.option(
+    "--all", "everything", is_flag=True, help="Every head and worker of this TROUPE_HOME."
+)
 @click.option("--cluster", metavar="ID", help="Which cluster (a prefix of its id will do).")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 def stop(everything: bool, cluster: str | None, as_json: bool) -> None:
@@ -46,8 +49,10 @@ def stop(everything: bool, cluster: str | None, as_json: bool) -> None:
     if as_json:
         _common.echo_json({"stopped": pids})
     elif pids:
-        _common.echo(f"stopped {len(heads)} head{'s' * (len(heads) != 1)} and {len(workers)} "
-                     f"worker{'s' * (len(workers) != 1)}")
+        _common.echo(
+            f"stopped {len(heads)} head{'s' * (len(heads) != 1)} and {len(workers)} "
+            f"worker{'s' * (len(workers) != 1)}"
+        )
     else:
         _say_nothing_ran(as_json)
 
@@ -70,9 +75,13 @@ def _local_choice(cluster: str | None) -> str:
     if not found and cluster is None:
         return ""
     if not found:
-        raise exceptions.ConnectionError(f"no cluster with the id {cluster} of {home.home()} is running here")
-    raise click.UsageError("several clusters run here; say which with --cluster ID, or --all:\n"
-                           + "\n".join(f"  {each[:8]}" for each in found))
+        raise exceptions.ConnectionError(
+            f"no cluster with the id {cluster} of {home.home()} is running here"
+        )
+    raise click.UsageError(
+        "several clusters run here; say which with --cluster ID, or --all:\n"
+        + "\n".join(f"  {each[:8]}" for each in found)
+    )
 
 
 def _ask_to_stop(head: home.ClusterHome) -> None:

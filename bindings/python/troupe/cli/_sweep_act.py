@@ -1,4 +1,5 @@
 """What `troupe sweep` has a sweep do, and what its processes wrote."""
+
 from __future__ import annotations
 
 import contextlib
@@ -48,7 +49,13 @@ def stop(folder: Path, opens: Opens, *, as_json: bool) -> None:
         _interrupt(seen)
     view.wait_for_end(folder)
     after = view.of(folder)
-    _said(after, f"is stopped: troupe sweep resume {seen.name} goes on with it" if after.state == "stopped" else f"is {after.state}", as_json)
+    _said(
+        after,
+        f"is stopped: troupe sweep resume {seen.name} goes on with it"
+        if after.state == "stopped"
+        else f"is {after.state}",
+        as_json,
+    )
 
 
 def _interrupt(seen: view.SweepView) -> None:
@@ -70,7 +77,11 @@ def pause(folder: Path, opens: Opens, *, as_json: bool) -> None:
     seen = _submitted(folder, "pause")
     with _in_cluster(opens):
         _handle.SweepHandle(seen.name, folder).pause()
-    _said(view.of(folder), f"starts nothing more, and what runs goes on: troupe sweep resume {seen.name} lets it start trials again", as_json)
+    _said(
+        view.of(folder),
+        f"starts nothing more, and what runs goes on: troupe sweep resume {seen.name} lets it start trials again",
+        as_json,
+    )
 
 
 def _submitted(folder: Path, word: str) -> view.SweepView:
@@ -79,8 +90,10 @@ def _submitted(folder: Path, word: str) -> view.SweepView:
     if seen.state != "running":
         raise TuneError(f"sweep {seen.name} does not run: it is {seen.state}")
     if not seen.engine.get("served"):
-        raise TuneError(f"sweep {seen.name} runs in a program, pid {seen.engine.get('pid')} on {seen.engine.get('host')}: {word} is for sweeps that were "
-                        f"submitted; `troupe sweep stop {seen.name}` ends it there, and `troupe sweep resume {seen.name}` goes on with it")
+        raise TuneError(
+            f"sweep {seen.name} runs in a program, pid {seen.engine.get('pid')} on {seen.engine.get('host')}: {word} is for sweeps that were "
+            f"submitted; `troupe sweep stop {seen.name}` ends it there, and `troupe sweep resume {seen.name}` goes on with it"
+        )
     return seen
 
 
@@ -102,14 +115,23 @@ def resume(folder: Path, opens: Opens, *, as_json: bool, errored: str = "") -> N
     _said(seen, f"goes on in a process of the cluster: troupe sweep show {seen.name}", as_json)
 
 
-def logs(session: _session.Session, folder: Path, *, trial: str | None, follow: bool, as_json: bool) -> None:
+def logs(
+    session: _session.Session, folder: Path, *, trial: str | None, follow: bool, as_json: bool
+) -> None:
     """See `troupe sweep logs`."""
     seen = view.of(folder)
     known = {each["actor_id"]: each for each in state.list_actors(session)}
     sources: list[_logs.Source] = []
     gone: list[str] = []
     if trial is None:
-        own = next((each for each in known.values() if each["name"] == seen.name and each["namespace"] == _handle.NAMESPACE), None)
+        own = next(
+            (
+                each
+                for each in known.values()
+                if each["name"] == seen.name and each["namespace"] == _handle.NAMESPACE
+            ),
+            None,
+        )
         sources += _sources("sweep", own)
     labels: dict[str, list[str]] = {}
     for each in _chosen(seen, trial):
@@ -120,7 +142,9 @@ def logs(session: _session.Session, folder: Path, *, trial: str | None, follow: 
         elif actor:
             gone += numbers
     if not sources:
-        raise TuneError(f"nothing that sweep {seen.name} wrote is known in this cluster: no process of it has started here, or the head remembers it no more")
+        raise TuneError(
+            f"nothing that sweep {seen.name} wrote is known in this cluster: no process of it has started here, or the head remembers it no more"
+        )
     lines = (f"[{label}] {line}" for label, _, line in _lines(session, sources, follow=follow))
     if as_json:
         _common.echo_json({"sweep": seen.name, "lines": list(lines), "forgotten": gone})
@@ -128,14 +152,23 @@ def logs(session: _session.Session, folder: Path, *, trial: str | None, follow: 
     for line in lines:
         click.echo(_visible.output(line))
     if gone:
-        click.echo(f"the head remembers the processes of {len(gone)} trials no more: {', '.join(gone[:10])}{', ...' if len(gone) > 10 else ''}", err=True)
+        click.echo(
+            f"the head remembers the processes of {len(gone)} trials no more: {', '.join(gone[:10])}{', ...' if len(gone) > 10 else ''}",
+            err=True,
+        )
 
 
 def _sources(label: str, actor: dict[str, Any] | None) -> list[_logs.Source]:
-    return [] if actor is None or not actor["node_id"] else [each._replace(label=label) for each in _logs.of_actor(actor)]
+    return (
+        []
+        if actor is None or not actor["node_id"]
+        else [each._replace(label=label) for each in _logs.of_actor(actor)]
+    )
 
 
-def _lines(session: _session.Session, sources: list[_logs.Source], *, follow: bool) -> Iterator[tuple[str, bool, str]]:
+def _lines(
+    session: _session.Session, sources: list[_logs.Source], *, follow: bool
+) -> Iterator[tuple[str, bool, str]]:
     if follow:
         yield from _logs.Follower(session, sources)
         return
@@ -148,11 +181,21 @@ def _chosen(seen: view.SweepView, trial: str | None) -> list[Trial]:
     """The trials that have been started, or one. A usage error, with the nearest, for what is none."""
     if trial is None:
         return [each for each in seen.trials.values() if each.where]
-    found = [each for name, each in seen.trials.items() if trial in (name, name.rpartition("_")[2], seen.name_of(name))]
+    found = [
+        each
+        for name, each in seen.trials.items()
+        if trial in (name, name.rpartition("_")[2], seen.name_of(name))
+    ]
     if not found and trial.isdecimal():
-        found = [each for name, each in seen.trials.items() if name.rpartition("_")[2].lstrip("0") == trial.lstrip("0")]
+        found = [
+            each
+            for name, each in seen.trials.items()
+            if name.rpartition("_")[2].lstrip("0") == trial.lstrip("0")
+        ]
     if not found:
-        raise click.UsageError(f"sweep {seen.name} has no trial {trial!r}{space_tree.nearest(trial, seen.trials)}")
+        raise click.UsageError(
+            f"sweep {seen.name} has no trial {trial!r}{space_tree.nearest(trial, seen.trials)}"
+        )
     if not found[0].where:
         raise TuneError(f"trial {found[0].id} has not been started: it is {found[0].phase.value}")
     return found

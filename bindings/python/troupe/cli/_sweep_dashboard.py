@@ -1,4 +1,5 @@
 """`troupe sweep dashboard`: optuna-dashboard over what a sweep's journal has, for one person on this host. Nothing is unpickled."""
+
 from __future__ import annotations
 
 from collections.abc import Iterable
@@ -28,12 +29,19 @@ class Changes:
         self._told: dict[str, TrialRecord] = {}
 
     def __call__(self) -> Iterable[TrialRecord]:
-        stamp = tuple((path.stat().st_mtime_ns, path.stat().st_size) for name in (FILE, f"{FILE}-wal") if (path := self._folder / name).exists())
+        stamp = tuple(
+            (path.stat().st_mtime_ns, path.stat().st_size)
+            for name in (FILE, f"{FILE}-wal")
+            if (path := self._folder / name).exists()
+        )
         if stamp == self._stamp:
             return []
         self._stamp = stamp
         counted = history.all_reports(self._folder)
-        found = [self._record(each, counted.get(each.id, [])) for each in view.of(self._folder, space.NotLoaded).current()]
+        found = [
+            self._record(each, counted.get(each.id, []))
+            for each in view.of(self._folder, space.NotLoaded).current()
+        ]
         changed = [each for each in found if self._told.get(each.trial) != each]
         self._told = {each.trial: each for each in found}
         return changed
@@ -41,9 +49,15 @@ class Changes:
     def _record(self, trial: Trial, reports: list[tuple[int, dict[str, Any]]]) -> TrialRecord:
         from troupe.tune._search.optuna_storage import TrialRecord
 
-        values = {number: float(value) for number, metrics in reports if isinstance(value := lookup(metrics, self._metric), (int, float))}
+        values = {
+            number: float(value)
+            for number, metrics in reports
+            if isinstance(value := lookup(metrics, self._metric), (int, float))
+        }
         last = values.get(trial.number)
-        state = trial.end.value if trial.phase is Phase.ENDED and trial.end is not None else "running"
+        state = (
+            trial.end.value if trial.phase is Phase.ENDED and trial.end is not None else "running"
+        )
         return TrialRecord(trial.id, trial.config, state, values, None if last is None else [last])
 
 
@@ -52,8 +66,10 @@ def _space_of(seen: view.SweepView) -> Any:
     try:
         return space.decoded(seen.about.get("space")) or {}
     except (LookupError, TypeError, ValueError) as error:
-        raise JournalError(f"{seen.path / view.ABOUT} is damaged: its space cannot be understood ({type(error).__name__}: {error})\n"
-                           "  restore the file from a copy") from error
+        raise JournalError(
+            f"{seen.path / view.ABOUT} is damaged: its space cannot be understood ({type(error).__name__}: {error})\n"
+            "  restore the file from a copy"
+        ) from error
 
 
 def serve(folder: Path, port: int) -> None:
@@ -66,16 +82,28 @@ def serve(folder: Path, port: int) -> None:
 
     seen = view.of(folder)
     if not seen.metric:
-        raise click.UsageError(f"sweep {seen.name} compares nothing: TuneConfig(metric=..., mode=...), @tune.sweep(metric=..., mode=...) say what")
+        raise click.UsageError(
+            f"sweep {seen.name} compares nothing: TuneConfig(metric=..., mode=...), @tune.sweep(metric=..., mode=...) say what"
+        )
     storage, parameters = SweepStorage(Changes(folder, seen.metric)), _space_of(seen)
     storage.follow(seen.name, [seen.about.get("mode") or "max"], parameters)
     login = _page_login.OneTimeLogin(optuna_dashboard.wsgi(storage))
     try:
         server = _page_login.make_server(login, port)
     except OSError as error:
-        raise click.UsageError(f"port {port} of {_page_login.HOST} cannot be had: {error.strerror}; --port 0 takes one that is free") from None
+        raise click.UsageError(
+            f"port {port} of {_page_login.HOST} cannot be had: {error.strerror}; --port 0 takes one that is free"
+        ) from None
     if not parameters:
-        click.echo(f"trials are shown without their parameters: {folder / view.ABOUT} does not have the sweep's space, because it has no parameters, "
-                   f"takes more than {space.JSON_BYTES_MAX >> 20} MiB, or was begun by an earlier version", err=True)
+        click.echo(
+            f"trials are shown without their parameters: {folder / view.ABOUT} does not have the sweep's space, because it has no parameters, "
+            f"takes more than {space.JSON_BYTES_MAX >> 20} MiB, or was begun by an earlier version",
+            err=True,
+        )
     link = f"http://{_page_login.HOST}:{server.server_port}{login.path}"
-    _page_login.serve(server, lambda: click.echo(f"sweep {seen.name}: {link} (this link works once, in one browser) until Ctrl-C"))
+    _page_login.serve(
+        server,
+        lambda: click.echo(
+            f"sweep {seen.name}: {link} (this link works once, in one browser) until Ctrl-C"
+        ),
+    )

@@ -1,4 +1,5 @@
 """Plain tables: aligned by rich on a terminal and in a pipe alike."""
+
 from __future__ import annotations
 
 from collections.abc import Sequence

@@ -1,4 +1,5 @@
 """`troupe token`: what lets nodes and remote drivers into a cluster."""
+
 from __future__ import annotations
 
 import os
@@ -21,7 +22,9 @@ def _seconds(text: str) -> int:
         raise click.BadParameter(f"{text!r} is no duration; it looks like 30m, 24h or 7d")
     seconds = int(number) * _UNITS[unit] if len(number) < 12 else _TTL_S_MAX + 1
     if seconds > _TTL_S_MAX:
-        raise click.BadParameter(f"{text!r} is longer than a token may live, {_TTL_S_MAX // 86400}d")
+        raise click.BadParameter(
+            f"{text!r} is longer than a token may live, {_TTL_S_MAX // 86400}d"
+        )
     return seconds
 
 
@@ -31,21 +34,36 @@ def token() -> None:
 
 
 @token.command()
-@click.option("--role", type=click.Choice(["worker", "client", "observer"]), default="worker", show_default=True,
-              help="What its holder may be.")
+@click.option(
+    "--role",
+    type=click.Choice(["worker", "client", "observer"]),
+    default="worker",
+    show_default=True,
+    help="What its holder may be.",
+)
 @click.option("--ttl", default="24h", show_default=True, help="How long it is good: 30m, 24h, 7d.")
 @click.option("--single-use", is_flag=True, help="Good for one join.")
 @click.option("--note", default="", help="Shown by `token list`.")
 @_common.cluster_options
-def create(role: str, ttl: str, single_use: bool, note: str, address: str | None, token_file: str | None,
-           cluster: str | None, as_json: bool) -> None:
+def create(
+    role: str,
+    ttl: str,
+    single_use: bool,
+    note: str,
+    address: str | None,
+    token_file: str | None,
+    cluster: str | None,
+    as_json: bool,
+) -> None:
     """Print a new token, alone on stdout: troupe token create > token"""
     fields = {"role": role, "ttl_s": _seconds(ttl), "single_use": single_use, "note": note}
     _keep_private()
     with _common.session(address, token_file, cluster) as session:
         made = session.request("CreateToken", fields)[1]
     if as_json:
-        _common.echo_json({"token": made["token"], "id": made["id"], "expires": made["expires_us"] / 1e6})
+        _common.echo_json(
+            {"token": made["token"], "id": made["id"], "expires": made["expires_us"] / 1e6}
+        )
     else:
         click.echo(made["token"])
 
@@ -71,25 +89,45 @@ def list_(address: str | None, token_file: str | None, cluster: str | None, as_j
     with _common.session(address, token_file, cluster) as session:
         tokens = session.request("ListTokens", {})[1]["tokens"]
     now = time.time()
-    rows = [{"id": each["id"], "role": each["role"], "expires": each["expires_us"] / 1e6, "uses": each["uses"],
-             "single_use": each["single_use"], "note": each["note"],
-             "state": _state(each, now)}
-            for each in tokens]
+    rows = [
+        {
+            "id": each["id"],
+            "role": each["role"],
+            "expires": each["expires_us"] / 1e6,
+            "uses": each["uses"],
+            "single_use": each["single_use"],
+            "note": each["note"],
+            "state": _state(each, now),
+        }
+        for each in tokens
+    ]
     if as_json:
         _common.echo_json(rows)
         return
     from troupe.cli import _tables
 
-    _tables.show(["ID", "ROLE", "STATE", "EXPIRES", "USES", "NOTE"],
-                 [[row["id"], row["role"], row["state"],
-                   time.strftime("%Y-%m-%d %H:%M", time.localtime(row["expires"])), str(row["uses"]), row["note"]]
-                  for row in rows])
+    _tables.show(
+        ["ID", "ROLE", "STATE", "EXPIRES", "USES", "NOTE"],
+        [
+            [
+                row["id"],
+                row["role"],
+                row["state"],
+                time.strftime("%Y-%m-%d %H:%M", time.localtime(row["expires"])),
+                str(row["uses"]),
+                row["note"],
+            ]
+            for row in rows
+        ],
+    )
 
 
 @token.command()
 @click.argument("token_id", metavar="ID")
 @_common.cluster_options
-def revoke(token_id: str, address: str | None, token_file: str | None, cluster: str | None, as_json: bool) -> None:
+def revoke(
+    token_id: str, address: str | None, token_file: str | None, cluster: str | None, as_json: bool
+) -> None:
     """Let nobody in by a token any more, and end what clients and observers opened by it. A prefix of its id will do.
 
     Detached launches go on, and nodes stay; both are listed.
@@ -100,11 +138,24 @@ def revoke(token_id: str, address: str | None, token_file: str | None, cluster: 
         ended = session.request("RevokeToken", {"id": found})[1]
     goes_on = [{"launch": each["launch"], "name": each["name"]} for each in ended["detached"]]
     if as_json:
-        _common.echo_json({"revoked": found, "detached": goes_on, "cut_off": ended["cut_off"], "until": ended["until_us"] / 1e6})
+        _common.echo_json(
+            {
+                "revoked": found,
+                "detached": goes_on,
+                "cut_off": ended["cut_off"],
+                "until": ended["until_us"] / 1e6,
+            }
+        )
         return
-    _common.echo_line(f"token {found[:8]} is revoked: what clients and observers had opened by it is ended; nodes that joined with it stay")
+    _common.echo_line(
+        f"token {found[:8]} is revoked: what clients and observers had opened by it is ended; nodes that joined with it stay"
+    )
     for each in goes_on:
-        _common.echo_line(f"  goes on, since it is detached: launch {each['launch'][:8]} {each['name']} (troupe cancel {each['launch'][:8]})")
+        _common.echo_line(
+            f"  goes on, since it is detached: launch {each['launch'][:8]} {each['name']} (troupe cancel {each['launch'][:8]})"
+        )
     if ended["cut_off"]:
         until = time.strftime("%Y-%m-%d %H:%M", time.localtime(ended["until_us"] / 1e6))
-        _common.echo_line(f"  cannot be told now, and may let its certificates in until {until}: {', '.join(ended['cut_off'])}")
+        _common.echo_line(
+            f"  cannot be told now, and may let its certificates in until {until}: {', '.join(ended['cut_off'])}"
+        )

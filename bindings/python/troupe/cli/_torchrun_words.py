@@ -1,4 +1,5 @@
 """What the values of torchrun's options say. Pure."""
+
 from __future__ import annotations
 
 import signal
@@ -15,11 +16,20 @@ def nodes(text: str) -> tuple[int, int]:
     """(least, most) of `--nnodes`: "4", "2:4". Raises ValueError."""
     parts = text.split(":")
     if len(parts) > 2 or not all(each.strip().isdigit() for each in parts):
-        raise ValueError(f"{text!r} is no number of nodes: 4, or 2:4 for two at least and four at most")
+        raise ValueError(
+            f"{text!r} is no number of nodes: 4, or 2:4 for two at least and four at most"
+        )
     least, most = int(parts[0]), int(parts[-1])
     if least < 1 or most < least:
-        raise ValueError(f"{text!r}: " + ("at least one node" if least < 1 else f"the least, {least}, is more than the most, {most}; "
-                                          f"{most}:{least} is meant perhaps"))
+        raise ValueError(
+            f"{text!r}: "
+            + (
+                "at least one node"
+                if least < 1
+                else f"the least, {least}, is more than the most, {most}; "
+                f"{most}:{least} is meant perhaps"
+            )
+        )
     return least, most
 
 
@@ -28,7 +38,9 @@ def processes(text: str) -> int | str:
     if text in NPROC_WORDS:
         return text
     if not text.isdigit() or int(text) < 1:
-        raise ValueError(f"{text!r} is no number of processes: 1 or more, or one of {', '.join(NPROC_WORDS)}")
+        raise ValueError(
+            f"{text!r} is no number of processes: 1 or more, or one of {', '.join(NPROC_WORDS)}"
+        )
     return int(text)
 
 
@@ -37,8 +49,14 @@ def streams(text: str) -> Mapping[int, int]:
     found: dict[int, int] = {}
     for part in text.split(","):
         rank, colon, which = part.strip().rpartition(":")
-        if which not in ("0", "1", "2", "3") or (bool(colon) and not rank.isdigit()) or (not colon and "," in text):
-            raise ValueError(f"{text!r} names no streams: 0 none, 1 stdout, 2 stderr, 3 both, of all ranks, or 0:1,1:3 of local ranks 0 and 1")
+        if (
+            which not in ("0", "1", "2", "3")
+            or (bool(colon) and not rank.isdigit())
+            or (not colon and "," in text)
+        ):
+            raise ValueError(
+                f"{text!r} names no streams: 0 none, 1 stdout, 2 stderr, 3 both, of all ranks, or 0:1,1:3 of local ranks 0 and 1"
+            )
         found[int(rank) if colon else -1] = int(which)
     return found
 
@@ -94,11 +112,15 @@ class Console:
 
     def is_teed(self, local_rank: int, *, is_error: bool) -> bool:
         """Return True if the stream is shown with a prefix."""
-        return bool(_of(self.tee, local_rank) & (ERR if is_error else OUT)) and not (self.only and local_rank not in self.only)
+        return bool(_of(self.tee, local_rank) & (ERR if is_error else OUT)) and not (
+            self.only and local_rank not in self.only
+        )
 
     def _prefix(self, rank: int, local_rank: int) -> str:
         if self.template:
-            return string.Template(self.template).safe_substitute(role_name=self.role, rank=rank, local_rank=local_rank)
+            return string.Template(self.template).safe_substitute(
+                role_name=self.role, rank=rank, local_rank=local_rank
+            )
         return f"[{self.role}{local_rank}]:"
 
 

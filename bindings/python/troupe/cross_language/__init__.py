@@ -6,6 +6,7 @@
 
 How classes are written in C++: docs/cpp.md.
 """
+
 from __future__ import annotations
 
 from troupe import _pickled

@@ -7,6 +7,7 @@
 
 Needs pyarrow (`pip install 'troupe[data]'`). View: any process; functions run in the cluster where the process is a part of one.
 """
+
 from __future__ import annotations
 
 from typing import Any
@@ -36,9 +37,27 @@ from troupe.data._read import (
 from troupe.data._schema import Schema
 from troupe.data._sources.files import Partitioning
 
-__all__ = ["ActorPoolStrategy", "DataError", "DataIterator", "Dataset", "FileShuffleConfig", "MaterializedDataset", "Partitioning", "Schema",
-           "TaskPoolStrategy", "from_arrow", "from_items", "from_numpy", "from_pandas", "range", "range_tensor", "read_csv", "read_images", "read_json",
-           "read_parquet"]
+__all__ = [
+    "ActorPoolStrategy",
+    "DataError",
+    "DataIterator",
+    "Dataset",
+    "FileShuffleConfig",
+    "MaterializedDataset",
+    "Partitioning",
+    "Schema",
+    "TaskPoolStrategy",
+    "from_arrow",
+    "from_items",
+    "from_numpy",
+    "from_pandas",
+    "range",
+    "range_tensor",
+    "read_csv",
+    "read_images",
+    "read_json",
+    "read_parquet",
+]
 
 
 def __getattr__(name: str) -> Any:

@@ -1,4 +1,5 @@
 """A stage in one process: a piece is read, and the functions are applied to it, one after the other."""
+
 from __future__ import annotations
 
 import dataclasses
@@ -32,8 +33,17 @@ class Where:
         rows = f"row {first}" if last == first else f"rows {first} to {last}"
         if self.first is None:
             block = f"a block of {self.path}" if self.path else "a block"
-            return f"{rows} of what {self.after} gave for {block}" if self.after else f"{rows} of {block}", {"path": self.path}
-        return f"{rows} of {self.path or 'the dataset'}", {"path": self.path, "first_row": first, "last_row": last}
+            return (
+                f"{rows} of what {self.after} gave for {block}"
+                if self.after
+                else f"{rows} of {block}",
+                {"path": self.path},
+            )
+        return f"{rows} of {self.path or 'the dataset'}", {
+            "path": self.path,
+            "first_row": first,
+            "last_row": last,
+        }
 
 
 class Runner:
@@ -53,7 +63,9 @@ class Runner:
         for op, call in zip(self._stage.ops, self._calls, strict=True):
             if not table.num_rows and not table.num_columns:
                 return table
-            if not table.num_rows and op.of_user:  # no function is called for no rows: its columns are not known
+            if (
+                not table.num_rows and op.of_user
+            ):  # no function is called for no rows: its columns are not known
                 table = table if op.kind == "filter" else pa.table({})
                 continue
             table = _KINDS[op.kind](op, call, table, where)
@@ -68,7 +80,9 @@ def _callable(op: Op) -> Callable[..., Any]:
         try:
             fn = fn(*op.constructor_args, **op.constructor_kwargs)
         except Exception as error:  # the user's, raised again
-            raise _errors.of_function(f"{op.name}.__init__", error, "its way to the first block") from None
+            raise _errors.of_function(
+                f"{op.name}.__init__", error, "its way to the first block"
+            ) from None
     if not op.fn_args and not op.fn_kwargs:
         return fn
     args, kwargs = op.fn_args, dict(op.fn_kwargs)
@@ -84,11 +98,16 @@ def _map_batches(op: Op, call: Callable[..., Any], table: pa.Table, where: Where
     return _one(op, made, where, table)
 
 
-def _of_batch(op: Op, call: Callable[..., Any], batch: pa.Table, where: Where, start: int, stop: int) -> list[pa.Table]:
+def _of_batch(
+    op: Op, call: Callable[..., Any], batch: pa.Table, where: Where, start: int, stop: int
+) -> list[pa.Table]:
     with _Failing(op, where, start, stop):
         handed = HandedBatch(batch, op.batch_format, zero_copy=op.zero_copy)
         returned = call(handed.batch)
-        return [handed.block_of(each) for each in (returned if isinstance(returned, Iterator) else [returned])]
+        return [
+            handed.block_of(each)
+            for each in (returned if isinstance(returned, Iterator) else [returned])
+        ]
 
 
 def _map(op: Op, call: Callable[..., Any], table: pa.Table, where: Where) -> pa.Table:
@@ -104,7 +123,11 @@ def _flat_map(op: Op, call: Callable[..., Any], table: pa.Table, where: Where) -
     for index, row in enumerate(_blocks.rows_of(table)):
         with _Failing(op, where, index, index + 1):
             returned = call(row)
-            made += [_row(returned)] if isinstance(returned, Mapping) else [_row(each) for each in returned]
+            made += (
+                [_row(returned)]
+                if isinstance(returned, Mapping)
+                else [_row(each) for each in returned]
+            )
     return _of_rows(op, made, where, table)
 
 
@@ -145,7 +168,9 @@ def _rename(op: Op, call: None, table: pa.Table, where: Where) -> pa.Table:
         _known(op, list(names), table, where)
         return table.rename_columns([names.get(name, name) for name in table.column_names])
     if len(names) != table.num_columns:
-        raise ValueError(f"rename_columns() was given {len(names)} names for {table.num_columns} columns: {', '.join(table.column_names)}")
+        raise ValueError(
+            f"rename_columns() was given {len(names)} names for {table.num_columns} columns: {', '.join(table.column_names)}"
+        )
     return table.rename_columns(list(names))
 
 
@@ -158,8 +183,16 @@ def _where_true(op: Op, call: None, table: pa.Table, where: Where) -> pa.Table:
 
 
 _KINDS: dict[str, Callable[..., pa.Table]] = {
-    "map_batches": _map_batches, "map": _map, "flat_map": _flat_map, "filter": _filter, "add_column": _add_column, "select": _select, "drop": _drop,
-    "rename": _rename, "expr": _where_true}
+    "map_batches": _map_batches,
+    "map": _map,
+    "flat_map": _flat_map,
+    "filter": _filter,
+    "add_column": _add_column,
+    "select": _select,
+    "drop": _drop,
+    "rename": _rename,
+    "expr": _where_true,
+}
 
 
 class _Failing:
@@ -171,7 +204,9 @@ class _Failing:
     def __enter__(self) -> None:
         pass
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: object
+    ) -> None:
         if isinstance(error, Exception) and not isinstance(error, _errors.DataError):
             told, fields = self._where.told(*self._rows)
             raise _errors.of_function(self._op.name, error, told, **fields) from None
@@ -179,7 +214,9 @@ class _Failing:
 
 def _row(returned: Any) -> Mapping[str, Any]:
     if not isinstance(returned, Mapping):
-        raise NoBatch(f"it returned {'None' if returned is None else f'a {type(returned).__name__}'}, where a row is wanted: a dict")
+        raise NoBatch(
+            f"it returned {'None' if returned is None else f'a {type(returned).__name__}'}, where a row is wanted: a dict"
+        )
     return returned
 
 

@@ -1,4 +1,5 @@
 """Batches of so many rows, of blocks as they come; whichever form they have."""
+
 from __future__ import annotations
 
 import queue
@@ -44,7 +45,10 @@ class Columns:
 
 
 def _joined(arrays: list[np.ndarray]) -> np.ndarray:
-    if len({each.shape[1:] for each in arrays}) == 1 and len({each.dtype == object for each in arrays}) == 1:
+    if (
+        len({each.shape[1:] for each in arrays}) == 1
+        and len({each.dtype == object for each in arrays}) == 1
+    ):
         return np.concatenate(arrays)
     return _blocks.objects([row for each in arrays for row in each])
 
@@ -83,12 +87,20 @@ def alike(tables: Iterable[tuple[pa.Table, bool]]) -> Iterator[tuple[pa.Table, b
         try:
             yield _blocks.concat([first.empty_table(), table]), own
         except (pa.ArrowException, KeyError):
-            text = (f"blocks of one dataset have several schemas: the first one has {shown(first)}, another one {shown(table.schema)}\n"
-                    "  a function that maps batches has to give all of them the same columns and types")
+            text = (
+                f"blocks of one dataset have several schemas: the first one has {shown(first)}, another one {shown(table.schema)}\n"
+                "  a function that maps batches has to give all of them the same columns and types"
+            )
             raise exceptions.with_type_of(_errors.DataError, TypeError(text), text) from None
 
 
-def batches(tables: Iterable[tuple[pa.Table, bool]], form: Form, size: int | None, *, drop_last: bool = False) -> Iterator[Any]:
+def batches(
+    tables: Iterable[tuple[pa.Table, bool]],
+    form: Form,
+    size: int | None,
+    *,
+    drop_last: bool = False,
+) -> Iterator[Any]:
     """Batches of `size` rows (None: as the blocks are), the last one smaller unless it is dropped. Rows are copied only where a batch is of several
     blocks."""
     waiting: list[Any] = []
@@ -118,7 +130,9 @@ def batches(tables: Iterable[tuple[pa.Table, bool]], form: Form, size: int | Non
         yield waiting[0] if len(waiting) == 1 else form.join(waiting)
 
 
-def shuffled(tables: Iterable[tuple[pa.Table, bool]], least: int, seed: int | None) -> Iterator[tuple[pa.Table, bool]]:
+def shuffled(
+    tables: Iterable[tuple[pa.Table, bool]], least: int, seed: int | None
+) -> Iterator[tuple[pa.Table, bool]]:
     """The rows in another order, by a buffer of `least` rows: a row leaves it by chance. The same order for the same seed and blocks."""
     chance = np.random.default_rng(seed)
     buffer: list[pa.Table] = []

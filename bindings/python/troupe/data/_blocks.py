@@ -1,4 +1,5 @@
 """Blocks: pyarrow Tables, and what their batches and rows look like in NumPy and pandas."""
+
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
@@ -27,7 +28,9 @@ def format_of(given: Any, what: str) -> str:
     if given in ("default", None):
         return "numpy"
     if given not in FORMATS:
-        raise ValueError(f"{what}(batch_format={given!r}): there are 'numpy' (the default), 'pandas' and 'pyarrow'")
+        raise ValueError(
+            f"{what}(batch_format={given!r}): there are 'numpy' (the default), 'pandas' and 'pyarrow'"
+        )
     return given
 
 
@@ -49,8 +52,12 @@ def table_of(columns: Sequence[tuple[Any, pa.Field]]) -> pa.Table:
     """Return a block of columns and their fields. Raises NoBatch where they are of several lengths."""
     lengths = {field.name: len(column) for column, field in columns}
     if len(set(lengths.values())) > 1:
-        raise NoBatch(f"its columns have several lengths: {', '.join(f'{name}: {length}' for name, length in lengths.items())}")
-    return pa.Table.from_arrays([column for column, _ in columns], schema=pa.schema([field for _, field in columns]))
+        raise NoBatch(
+            f"its columns have several lengths: {', '.join(f'{name}: {length}' for name, length in lengths.items())}"
+        )
+    return pa.Table.from_arrays(
+        [column for column, _ in columns], schema=pa.schema([field for _, field in columns])
+    )
 
 
 def field_of(schema: pa.Schema | None, name: str) -> pa.Field | None:
@@ -75,26 +82,38 @@ def table_of_batch(batch: Any) -> pa.Table:
         return table_of_columns(batch)
     if is_frame(batch):
         return table_of([series_column(batch[name], str(name)) for name in batch.columns])
-    raise NoBatch(f"it returned {kind_of(batch)}, where a batch is wanted: a dict of columns, a pandas DataFrame or a pyarrow Table")
+    raise NoBatch(
+        f"it returned {kind_of(batch)}, where a batch is wanted: a dict of columns, a pandas DataFrame or a pyarrow Table"
+    )
 
 
 def is_frame(batch: Any) -> bool:
     """Return True for a DataFrame of pandas."""
-    return type(batch).__name__ == "DataFrame" and type(batch).__module__.partition(".")[0] == "pandas"
+    return (
+        type(batch).__name__ == "DataFrame" and type(batch).__module__.partition(".")[0] == "pandas"
+    )
 
 
 def series_column(series: Any, name: str, before: pa.Field | None = None) -> tuple[Any, pa.Field]:
     """Return the column of a Series, in which pandas' missing values are nulls. `before`: as in `column_of`. Raises NoBatch."""
     if series.ndim != 1:
         raise NoBatch(f"several columns have the name {name!r}")
-    if series.dtype == object and any(isinstance(each, (np.ndarray, list, tuple, Mapping)) for each in series):
-        return column_of([None if each is not each or each is None else each for each in series], name, before)
+    if series.dtype == object and any(
+        isinstance(each, (np.ndarray, list, tuple, Mapping)) for each in series
+    ):
+        return column_of(
+            [None if each is not each or each is None else each for each in series], name, before
+        )
     try:
         column = pa.array(series, from_pandas=True)
-        if isinstance(column.type, pa.ExtensionType) and not isinstance(column.type, pa.FixedShapeTensorType):
+        if isinstance(column.type, pa.ExtensionType) and not isinstance(
+            column.type, pa.FixedShapeTensorType
+        ):
             column = column.storage  # of pandas' own: periods and intervals
     except REFUSED as error:
-        raise NoBatch(f"column {name!r} is of type {series.dtype}, which Arrow has no column for: {error}") from None
+        raise NoBatch(
+            f"column {name!r} is of type {series.dtype}, which Arrow has no column for: {error}"
+        ) from None
     column = column if before is None else as_before(column, before.type)
     return column, pa.field(name, column.type)
 
@@ -105,7 +124,10 @@ def batch_of(table: pa.Table, batch_format: str) -> Any:
         return table
     check_names(table, f"a batch of format {batch_format!r}")
     if batch_format == "numpy":
-        return {field.name: numpy_of(table.column(index), field) for index, field in enumerate(table.schema)}
+        return {
+            field.name: numpy_of(table.column(index), field)
+            for index, field in enumerate(table.schema)
+        }
     return pandas_of(table)
 
 
@@ -114,7 +136,9 @@ def check_names(table: pa.Table, what: str) -> None:
     names = table.column_names
     for name in names if len(set(names)) < len(names) else ():
         if names.count(name) > 1:
-            raise NoBatch(f"there are {names.count(name)} columns named {name!r}, of which {what} can have one: rename_columns() gives them names of their own")
+            raise NoBatch(
+                f"there are {names.count(name)} columns named {name!r}, of which {what} can have one: rename_columns() gives them names of their own"
+            )
 
 
 def pandas_of(table: pa.Table) -> Any:
@@ -126,20 +150,36 @@ def pandas_of(table: pa.Table) -> Any:
     try:
         frame = table.drop_columns(special).to_pandas()
     except pa.ArrowException:  # as in `numpy_of`
-        special = [field.name for field in table.schema if is_special(field) or pa.types.is_nested(field.type) or pa.types.is_union(field.type)]
+        special = [
+            field.name
+            for field in table.schema
+            if is_special(field) or pa.types.is_nested(field.type) or pa.types.is_union(field.type)
+        ]
         frame = table.drop_columns(special).to_pandas()
     for name in special:
-        frame.insert(table.column_names.index(name), name, objects(list(numpy_of(table.column(name), table.schema.field(name)))))
+        frame.insert(
+            table.column_names.index(name),
+            name,
+            objects(list(numpy_of(table.column(name), table.schema.field(name)))),
+        )
     return frame
 
 
 def rows_of(table: pa.Table) -> list[dict[str, Any]]:
     """Return the rows, as dicts of plain values and arrays."""
     check_names(table, "a row")
-    columns = [list(numpy_of(table.column(index), field)) if is_special(field) else table.column(index).to_pylist()
-               for index, field in enumerate(table.schema)]
+    columns = [
+        list(numpy_of(table.column(index), field))
+        if is_special(field)
+        else table.column(index).to_pylist()
+        for index, field in enumerate(table.schema)
+    ]
     names = table.column_names
-    return [dict(zip(names, values, strict=True)) for values in zip(*columns, strict=True)] if names else [{} for _ in range(table.num_rows)]
+    return (
+        [dict(zip(names, values, strict=True)) for values in zip(*columns, strict=True)]
+        if names
+        else [{} for _ in range(table.num_rows)]
+    )
 
 
 def concat(tables: Sequence[pa.Table]) -> pa.Table:
@@ -153,14 +193,29 @@ def concat(tables: Sequence[pa.Table]) -> pa.Table:
     first = tables[0].schema
     if all(each.schema.equals(first) for each in tables[1:]):
         return pa.concat_tables(tables)
-    found = [each.select(first.names) if set(each.column_names) == set(first.names) else each for each in tables]
+    found = [
+        each.select(first.names) if set(each.column_names) == set(first.names) else each
+        for each in tables
+    ]
     for name in first.names:
         at = [each.schema.get_field_index(name) for each in found]
-        fields = [each.schema.field(index) for each, index in zip(found, at, strict=True) if index >= 0]
-        if len(fields) < len(found) or len({field.type for field in fields}) < 2 or not any(map(is_special, fields)):
+        fields = [
+            each.schema.field(index) for each, index in zip(found, at, strict=True) if index >= 0
+        ]
+        if (
+            len(fields) < len(found)
+            or len({field.type for field in fields}) < 2
+            or not any(map(is_special, fields))
+        ):
             continue
         filled = [index for index, field in enumerate(fields) if not pa.types.is_null(field.type)]
-        alike = made_alike([found[index].column(name) for index in filled], [fields[index] for index in filled]) if len(filled) > 1 else []
+        alike = (
+            made_alike(
+                [found[index].column(name) for index in filled], [fields[index] for index in filled]
+            )
+            if len(filled) > 1
+            else []
+        )
         for index, (column, field) in zip(filled, alike, strict=False):
             found[index] = found[index].set_column(at[index], field, column)
     return pa.concat_tables(found, promote_options="default")

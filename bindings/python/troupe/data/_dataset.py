@@ -1,4 +1,5 @@
 """Datasets: a plan, and what is asked of its rows."""
+
 from __future__ import annotations
 
 import itertools
@@ -53,10 +54,14 @@ class Dataset(Transforms, Takes):
         return f"{type(self).__name__}({f'{rows} rows' if rows is not None else 'rows not counted yet'})"
 
     def __iter__(self) -> Iterator[Any]:
-        raise TypeError("a Dataset is no iterator: iter_rows(), iter_batches() and iter_torch_batches() go through its rows")
+        raise TypeError(
+            "a Dataset is no iterator: iter_rows(), iter_batches() and iter_torch_batches() go through its rows"
+        )
 
     def __len__(self) -> int:
-        raise AttributeError("a Dataset has no len(): count() counts its rows, and reads them where nothing else tells how many there are")
+        raise AttributeError(
+            "a Dataset has no len(): count() counts its rows, and reads them where nothing else tells how many there are"
+        )
 
     def __getattr__(self, name: str) -> Any:
         raise AttributeError(_missing.told(type(self).__name__, name))
@@ -65,7 +70,9 @@ class Dataset(Transforms, Takes):
         return Dataset(node)
 
     def _blocks(self) -> Iterator[Block]:
-        return _stream.blocks(_plan.simplified(self._node), _stream.here(), next(self._epochs_begun))
+        return _stream.blocks(
+            _plan.simplified(self._node), _stream.here(), next(self._epochs_begun)
+        )
 
     def take(self, limit: int = 20) -> list[dict[str, Any]]:
         """The first rows, as dicts. Blocks. Raises DataError for what cannot be read or mapped."""
@@ -77,12 +84,16 @@ class Dataset(Transforms, Takes):
         for row in self.iter_rows():
             rows.append(row)
             if limit is not None and len(rows) > limit:
-                raise ValueError(f"take_all(limit={limit}): there are more rows than that; take({limit}) gives the first ones")
+                raise ValueError(
+                    f"take_all(limit={limit}): there are more rows than that; take({limit}) gives the first ones"
+                )
         return rows
 
     def take_batch(self, batch_size: int = 20, *, batch_format: str | None = "default") -> Any:
         """The first rows as one batch, in a format of iter_batches(). Blocks. Raises ValueError where there are no rows."""
-        for batch in self.limit(batch_size).iter_batches(batch_size=batch_size, batch_format=batch_format):
+        for batch in self.limit(batch_size).iter_batches(
+            batch_size=batch_size, batch_format=batch_format
+        ):
             return batch
         raise ValueError("take_batch(): the dataset has no rows")
 
@@ -95,7 +106,11 @@ class Dataset(Transforms, Takes):
         """How many rows there are: of Parquet files and functions that keep rows by what is known already, else by carrying all out. Blocks."""
         node = _plan.simplified(self._node)
         known = _plan.rows_of(node)
-        return known if known is not None else sum(block.rows for block in _stream.blocks(node, _stream.here()))
+        return (
+            known
+            if known is not None
+            else sum(block.rows for block in _stream.blocks(node, _stream.here()))
+        )
 
     def schema(self, fetch_if_missing: bool = True) -> Schema | None:
         """The columns and their types, of the first block; None: they are not known, since functions were given no rows, or the block is not to be read
@@ -121,7 +136,9 @@ class Dataset(Transforms, Takes):
             tables.append(table)
             rows += table.num_rows
             if limit is not None and rows > limit:
-                raise ValueError(f"to_pandas(limit={limit}): the dataset has more rows than that; .limit({limit}) takes the first ones")
+                raise ValueError(
+                    f"to_pandas(limit={limit}): the dataset has more rows than that; .limit({limit}) takes the first ones"
+                )
         if not tables:
             import pandas
 
@@ -131,9 +148,13 @@ class Dataset(Transforms, Takes):
     def materialize(self) -> MaterializedDataset:
         """Carries all out, and holds the blocks: of functions that run in the cluster where they were made, else in this process, on disk where they
         are many. Blocks. They are held as long as the dataset, or what is made of it."""
-        return materialized([block for block, _ in _spill.kept((block, block.rows) for block in self._blocks())])
+        return materialized(
+            [block for block, _ in _spill.kept((block, block.rows) for block in self._blocks())]
+        )
 
-    def split(self, n: int, *, equal: bool = False, locality_hints: list[Any] | None = None) -> list[MaterializedDataset]:
+    def split(
+        self, n: int, *, equal: bool = False, locality_hints: list[Any] | None = None
+    ) -> list[MaterializedDataset]:
         """Carries all out, and makes `n` datasets of it, one after the other in the order of rows: of equally many rows (what is over is left out),
         or of numbers that differ by one at most. `locality_hints` means nothing. Blocks."""
         _options.positive("split", "n", n)
@@ -142,7 +163,9 @@ class Dataset(Transforms, Takes):
         runs = _deal.runs(held, [rows // n] * n if equal else _deal.even(rows, n))
         return [of_pieces([piece.part(start, stop) for piece, start, stop in run]) for run in runs]
 
-    def streaming_split(self, n: int, *, equal: bool = False, locality_hints: list[Any] | None = None) -> list[DataIterator]:
+    def streaming_split(
+        self, n: int, *, equal: bool = False, locality_hints: list[Any] | None = None
+    ) -> list[DataIterator]:
         """Shares for `n` readers, processes that go through them at the same time: every row goes to one of them, in each epoch anew.
 
         `equal`: all get equally many rows; fewer than n rows in all are left out. Who gets what does not depend on who is quick. The reader of a
@@ -160,7 +183,11 @@ class Dataset(Transforms, Takes):
             node = _plan.seeded(node)
             return [DataIterator(Share(index, n, equal, plan=node)) for index in range(n)]
         if connected:
-            dealer = troupe.remote(_dealing.DealingActor).options(num_cpus=0, max_concurrency=n + 1).remote(node, n, equal)
+            dealer = (
+                troupe.remote(_dealing.DealingActor)
+                .options(num_cpus=0, max_concurrency=n + 1)
+                .remote(node, n, equal)
+            )
         else:
             dealer = _dealing.DealingHere(node, n, equal)
         return [DataIterator(Share(index, n, equal, dealer=dealer)) for index in range(n)]
@@ -169,11 +196,26 @@ class Dataset(Transforms, Takes):
         """A DataIterator of all rows."""
         return self.streaming_split(1)[0]
 
-    def write_parquet(self, path: str, *, partition_cols: list[str] | None = None, filesystem: Any = None, catalog: Any = None,
-                      try_create_dir: bool = True, arrow_open_stream_args: dict[str, Any] | None = None, filename_provider: Any = None,
-                      arrow_parquet_args_fn: Any = None, min_rows_per_file: int | None = None, max_rows_per_file: int | None = None,
-                      min_bytes_per_file: int | None = None, ray_remote_args: dict[str, Any] | None = None, concurrency: int | None = None,
-                      num_rows_per_file: int | None = None, mode: Any = "append", **arrow_parquet_args: Any) -> None:
+    def write_parquet(
+        self,
+        path: str,
+        *,
+        partition_cols: list[str] | None = None,
+        filesystem: Any = None,
+        catalog: Any = None,
+        try_create_dir: bool = True,
+        arrow_open_stream_args: dict[str, Any] | None = None,
+        filename_provider: Any = None,
+        arrow_parquet_args_fn: Any = None,
+        min_rows_per_file: int | None = None,
+        max_rows_per_file: int | None = None,
+        min_bytes_per_file: int | None = None,
+        ray_remote_args: dict[str, Any] | None = None,
+        concurrency: int | None = None,
+        num_rows_per_file: int | None = None,
+        mode: Any = "append",
+        **arrow_parquet_args: Any,
+    ) -> None:
         """Writes Parquet files into the folder `path`, which may be a URI of pyarrow's file systems: of each block, or of `min_rows_per_file` rows and more.
 
         `mode`: "append" (beside what is there), "overwrite" (instead of it), "ignore" (nothing where the folder has files), "error". `partition_cols`: a
@@ -183,10 +225,23 @@ class Dataset(Transforms, Takes):
 
             ds.write_parquet("/data/clean", compression="zstd")
         """
-        _write.refuse(catalog=catalog, filename_provider=filename_provider, arrow_parquet_args_fn=arrow_parquet_args_fn,
-                      arrow_open_stream_args=arrow_open_stream_args)
-        asked = _write.Asked(path, filesystem, tuple(partition_cols or ()), try_create_dir, _write.mode_of(mode),
-                             min_rows_per_file or num_rows_per_file, max_rows_per_file or num_rows_per_file, min_bytes_per_file, arrow_parquet_args)
+        _write.refuse(
+            catalog=catalog,
+            filename_provider=filename_provider,
+            arrow_parquet_args_fn=arrow_parquet_args_fn,
+            arrow_open_stream_args=arrow_open_stream_args,
+        )
+        asked = _write.Asked(
+            path,
+            filesystem,
+            tuple(partition_cols or ()),
+            try_create_dir,
+            _write.mode_of(mode),
+            min_rows_per_file or num_rows_per_file,
+            max_rows_per_file or num_rows_per_file,
+            min_bytes_per_file,
+            arrow_parquet_args,
+        )
         _write.parquet(self._tables, asked)
 
 
@@ -231,10 +286,19 @@ def _shipped(node: _plan.Node) -> _plan.Node:
         return dataclasses.replace(node, child=_shipped(node.child))
     pieces = []
     for piece in node.pieces:
-        if isinstance(piece, Held) and piece.size > SHIPPED_BYTES and isinstance(piece.parts[0][0], pa.Table):
+        if (
+            isinstance(piece, Held)
+            and piece.size > SHIPPED_BYTES
+            and isinstance(piece.parts[0][0], pa.Table)
+        ):
             sent = _tasks.sent(piece)
-            piece = dataclasses.replace(sent, parts=tuple((troupe.put(block) if isinstance(block, pa.Table) else block, start, stop)
-                                                          for block, start, stop in sent.parts))
+            piece = dataclasses.replace(
+                sent,
+                parts=tuple(
+                    (troupe.put(block) if isinstance(block, pa.Table) else block, start, stop)
+                    for block, start, stop in sent.parts
+                ),
+            )
         pieces.append(piece)
     return dataclasses.replace(node, pieces=tuple(pieces))
 

@@ -5,6 +5,7 @@ D2  Equal: after every round all readers have been given equally many rows, and 
 D3  The same lengths give the same deal: it depends on no reader's speed.
 D4  A round is n blocks, so that readers of equal blocks get whole ones, and only the last round cuts them.
 """
+
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -59,7 +60,10 @@ def cut(parts: Sequence[Part], rows: int) -> tuple[list[Part], list[Part]]:
         if not rows:
             return first, list(parts[index:])
         if stop - start > rows:
-            return [*first, (block, start, start + rows)], [(block, start + rows, stop), *parts[index + 1:]]
+            return [*first, (block, start, start + rows)], [
+                (block, start + rows, stop),
+                *parts[index + 1 :],
+            ]
         first.append((block, start, stop))
         rows -= stop - start
     return first, []

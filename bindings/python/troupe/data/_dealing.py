@@ -1,4 +1,5 @@
 """A dataset dealt to readers while it is made: for plans of which nobody knows beforehand how many rows they give."""
+
 from __future__ import annotations
 
 import threading
@@ -58,7 +59,9 @@ class Dealing:
     def _begin(self, index: int, epoch: int) -> None:
         self._changed.notify_all()
         while epoch > self._epoch:
-            if len(self._wanted) == self._count and all(wanted > self._epoch for wanted in self._wanted.values()):
+            if len(self._wanted) == self._count and all(
+                wanted > self._epoch for wanted in self._wanted.values()
+            ):
                 self._epoch += 1
                 if self._source is not None:
                     self._source.close()
@@ -68,16 +71,28 @@ class Dealing:
                 self._lines = [deque() for _ in range(self._count)]
                 self._changed.notify_all()
                 return
-            self._wait(index, f"reader {{}} waits for epoch {epoch}, which begins when all {self._count} have asked for it: not yet {{}}")
+            self._wait(
+                index,
+                f"reader {{}} waits for epoch {epoch}, which begins when all {self._count} have asked for it: not yet {{}}",
+            )
 
     def _is_behind(self, index: int) -> bool:
         """Whether another reader has left so much that no more is made."""
-        return any(len(line) >= ROUNDS_AHEAD for number, line in enumerate(self._lines) if number != index)
+        return any(
+            len(line) >= ROUNDS_AHEAD for number, line in enumerate(self._lines) if number != index
+        )
 
     def _wait(self, index: int, text: str) -> None:
         if not self._changed.wait(PATIENCE_S):
-            late = [number for number in range(self._count) if self._lines[number] or self._wanted.get(number, -1) <= self._epoch]
-            named = ", ".join(f"reader {number}" for number in late if number != index) or "a block is being made"
+            late = [
+                number
+                for number in range(self._count)
+                if self._lines[number] or self._wanted.get(number, -1) <= self._epoch
+            ]
+            named = (
+                ", ".join(f"reader {number}" for number in late if number != index)
+                or "a block is being made"
+            )
             status_lines.say(f"troupe.data: {PATIENCE_S:g} s: {text.format(index, named)}")
 
     def _make(self) -> None:
@@ -91,7 +106,11 @@ class Dealing:
             while shares is None and not ended:
                 block = next(self._source, None)
                 ended = block is None
-                shares = self._dealer.end() if block is None else self._dealer.add((block.value, block.rows), block.rows)
+                shares = (
+                    self._dealer.end()
+                    if block is None
+                    else self._dealer.add((block.value, block.rows), block.rows)
+                )
         except BaseException as error:  # each reader raises it
             failure = error
         finally:
@@ -108,14 +127,20 @@ def _place() -> _stream.Place:
     import dataclasses
 
     place = _stream.here()
-    return dataclasses.replace(place, options={"num_cpus": 0, "scheduling_strategy": "SPREAD"}) if place.cluster else place
+    return (
+        dataclasses.replace(place, options={"num_cpus": 0, "scheduling_strategy": "SPREAD"})
+        if place.cluster
+        else place
+    )
 
 
 class DealingHere(Dealing):
     """Of a process without a cluster: its readers are threads."""
 
-    cannot_travel = ("this share is dealt by the process that called streaming_split(), for its functions change how many rows there are: call "
-                     "troupe.init() before streaming_split(), and an actor deals it to readers in other processes")
+    cannot_travel = (
+        "this share is dealt by the process that called streaming_split(), for its functions change how many rows there are: call "
+        "troupe.init() before streaming_split(), and an actor deals it to readers in other processes"
+    )
 
 
 class DealingActor(Dealing):

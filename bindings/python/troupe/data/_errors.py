@@ -1,4 +1,5 @@
 """What goes wrong with data: errors that name the file, the rows and the user's own lines."""
+
 from __future__ import annotations
 
 import traceback
@@ -20,15 +21,25 @@ class DataError(exceptions.TroupeError):
 def of_reading(path: str, error: BaseException, hint: str = "") -> exceptions.TroupeError:
     """For a file that cannot be read."""
     text = f"{path} cannot be read: {type(error).__name__}: {_one_line(words_of(error))}"
-    return exceptions.with_type_of(DataError, _plain(error), text + (f"\n  {hint}" if hint else ""), path=path)
+    return exceptions.with_type_of(
+        DataError, _plain(error), text + (f"\n  {hint}" if hint else ""), path=path
+    )
 
 
-def of_function(name: str, error: BaseException, where: str, **fields: Any) -> exceptions.TroupeError:
+def of_function(
+    name: str, error: BaseException, where: str, **fields: Any
+) -> exceptions.TroupeError:
     """For a function of the user's that raised, on the rows that `where` names: with the lines of its code, and of what it called."""
-    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if not is_of_runtime(frame.filename)]
+    frames = [
+        frame
+        for frame in traceback.extract_tb(error.__traceback__)
+        if not is_of_runtime(frame.filename)
+    ]
     lines = "".join(traceback.format_list(frames)).rstrip()
     text = f"{name} failed on {where}: {type(error).__name__}: {words_of(error)}"
-    return exceptions.with_type_of(DataError, _plain(error), text + (f"\n{lines}" if lines else ""), **fields)
+    return exceptions.with_type_of(
+        DataError, _plain(error), text + (f"\n{lines}" if lines else ""), **fields
+    )
 
 
 def _plain(error: BaseException) -> BaseException:

@@ -1,4 +1,5 @@
 """Texts like "age > 30 and city in ['Oslo', 'Rome']" as pyarrow's expressions. Nothing of the text is run."""
+
 from __future__ import annotations
 
 import ast
@@ -7,8 +8,20 @@ from typing import Any
 
 import pyarrow.compute as pc
 
-_COMPARES = {ast.Eq: operator.eq, ast.NotEq: operator.ne, ast.Lt: operator.lt, ast.LtE: operator.le, ast.Gt: operator.gt, ast.GtE: operator.ge}
-_SUMS = {ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul, ast.Div: operator.truediv}
+_COMPARES = {
+    ast.Eq: operator.eq,
+    ast.NotEq: operator.ne,
+    ast.Lt: operator.lt,
+    ast.LtE: operator.le,
+    ast.Gt: operator.gt,
+    ast.GtE: operator.ge,
+}
+_SUMS = {
+    ast.Add: operator.add,
+    ast.Sub: operator.sub,
+    ast.Mult: operator.mul,
+    ast.Div: operator.truediv,
+}
 
 
 def of_text(text: str) -> pc.Expression:
@@ -40,15 +53,19 @@ def _of(node: ast.expr, text: str) -> Any:
             return _SUMS[type(node.op)](_of(node.left, text), _of(node.right, text))
         case ast.Compare():
             return _compared(node, text)
-    raise ValueError(f"filter(expr={text!r}): {ast.unparse(node)!r} is not understood; there are columns, numbers, texts, comparisons, in, and, or, not, "
-                     "+ - * /; filter(fn) takes a function for all else")
+    raise ValueError(
+        f"filter(expr={text!r}): {ast.unparse(node)!r} is not understood; there are columns, numbers, texts, comparisons, in, and, or, not, "
+        "+ - * /; filter(fn) takes a function for all else"
+    )
 
 
 def _compared(node: ast.Compare, text: str) -> Any:
     left, joined = node.left, None
     for op, right in zip(node.ops, node.comparators, strict=True):
         if isinstance(op, (ast.In, ast.NotIn)):
-            if not isinstance(right, (ast.List, ast.Tuple, ast.Set)) or not all(isinstance(each, ast.Constant) for each in right.elts):
+            if not isinstance(right, (ast.List, ast.Tuple, ast.Set)) or not all(
+                isinstance(each, ast.Constant) for each in right.elts
+            ):
                 raise ValueError(f"filter(expr={text!r}): `in` takes a list of values")
             one = _of(left, text).isin([each.value for each in right.elts])  # type: ignore[attr-defined]
             one = ~one if isinstance(op, ast.NotIn) else one

@@ -11,6 +11,7 @@ F4  A stage never runs more than its limit at once.
 F5  Where blocks fail, all before the first of them in the order are delivered, then its failure: nothing behind one that failed is started any more, what
     is before it goes on.
 """
+
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -67,7 +68,11 @@ class Flow:
         orders: list[tuple[int, int]] = []
         for stage in reversed(range(len(self._limits))):
             for number, block in self._blocks.items():
-                if self._running[stage] >= self._limits[stage] or self._failed is not None and number >= self._failed:
+                if (
+                    self._running[stage] >= self._limits[stage]
+                    or self._failed is not None
+                    and number >= self._failed
+                ):
                     break
                 if block.running or block.done != stage or number == self._taken:
                     continue

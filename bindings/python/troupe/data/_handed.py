@@ -1,4 +1,5 @@
 """Batches that functions are given, and the blocks that are made of what they return."""
+
 from __future__ import annotations
 
 from collections.abc import Mapping
@@ -22,15 +23,23 @@ class HandedBatch:
         if not zero_copy and batch_format == "numpy":
             self.batch = {name: column.copy() for name, column in self.batch.items()}
         self._table = table
-        self._arrays = {id(array): (index, array) for index, array in enumerate(self.batch.values())} if batch_format == "numpy" else {}
+        self._arrays = (
+            {id(array): (index, array) for index, array in enumerate(self.batch.values())}
+            if batch_format == "numpy"
+            else {}
+        )
         self._as_pandas: Any = None
 
     def block_of(self, returned: Any) -> pa.Table:
         """Return the block of what the function returned. Raises NoBatch."""
         if isinstance(returned, Mapping):
-            return _blocks.table_of([self._column(values, name) for name, values in returned.items()])
+            return _blocks.table_of(
+                [self._column(values, name) for name, values in returned.items()]
+            )
         if _blocks.is_frame(returned):
-            return _blocks.table_of([self._series(returned[name], str(name)) for name in returned.columns])
+            return _blocks.table_of(
+                [self._series(returned[name], str(name)) for name in returned.columns]
+            )
         return _blocks.table_of_batch(returned)
 
     def _column(self, values: Any, name: Any) -> tuple[Any, pa.Field]:
@@ -39,7 +48,11 @@ class HandedBatch:
         index, array = self._arrays.get(id(values), (0, None))
         if array is not None and array is values:
             field, column = self._table.schema.field(index), self._table.column(index)
-            if _is_frozen(array) or not _is_exact(field.type) and is_same(array, _blocks.numpy_of(column, field)):
+            if (
+                _is_frozen(array)
+                or not _is_exact(field.type)
+                and is_same(array, _blocks.numpy_of(column, field))
+            ):
                 return column, field.with_name(name)
         return _blocks.column_of(values, name, _blocks.field_of(self._table.schema, name))
 
@@ -64,7 +77,12 @@ def _is_frozen(array: np.ndarray) -> bool:
 
 def _is_exact(kind: pa.DataType) -> bool:
     """Return True if a column of this type is made again of its values in NumPy without a loss."""
-    return pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_binary(kind) or pa.types.is_large_binary(kind)
+    return (
+        pa.types.is_string(kind)
+        or pa.types.is_large_string(kind)
+        or pa.types.is_binary(kind)
+        or pa.types.is_large_binary(kind)
+    )
 
 
 def is_same(one: Any, other: Any) -> bool:
@@ -74,7 +92,11 @@ def is_same(one: Any, other: Any) -> bool:
     if isinstance(one, np.ndarray):
         if one.dtype != other.dtype or one.shape != other.shape:
             return False
-        return all(map(is_same, one.flat, other.flat)) if one.dtype == object else one.tobytes() == other.tobytes()
+        return (
+            all(map(is_same, one.flat, other.flat))
+            if one.dtype == object
+            else one.tobytes() == other.tobytes()
+        )
     if isinstance(one, Mapping):
         return list(one) == list(other) and all(map(is_same, one.values(), other.values()))
     if isinstance(one, (list, tuple)):

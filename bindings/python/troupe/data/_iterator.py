@@ -1,4 +1,5 @@
 """One reader's share of a dataset."""
+
 from __future__ import annotations
 
 import threading
@@ -62,7 +63,12 @@ class DataIterator(Takes):
         base, ops = _plan.chain(self._share.plan)
         pieces = [(piece, piece.rows or 0) for piece in _plan.in_order(base, epoch)]
         mine = _deal.shares(pieces, self._share.count, equal=self._share.equal)[self._share.index]
-        own = tuple(piece if piece.rows is None or (start, stop) == (0, piece.rows) else piece.part(start, stop) for piece, start, stop in mine)
+        own = tuple(
+            piece
+            if piece.rows is None or (start, stop) == (0, piece.rows)
+            else piece.part(start, stop)
+            for piece, start, stop in mine
+        )
         node: Any = _plan.replaced(base, own)
         for op in ops:
             node = _plan.Apply(node, op)
@@ -78,7 +84,11 @@ class DataIterator(Takes):
             for value, start, stop, rows in given:
                 block = Block(rows, 0, value)
                 table = block.table()
-                yield block if (start, stop) == (0, rows) else Block(stop - start, 0, table.slice(start, stop - start))
+                yield (
+                    block
+                    if (start, stop) == (0, rows)
+                    else Block(stop - start, 0, table.slice(start, stop - start))
+                )
                 del block, table
 
     def schema(self) -> Schema | None:
@@ -110,8 +120,12 @@ def _asked(dealer: Any, index: int, epoch: int) -> Any:
         cause = error.cause
         raise (cause if isinstance(cause, DataError) else error) from None
     except exceptions.ActorError as error:
-        raise exceptions.with_type_of(_errors.DataError, error, "the process that deals this dataset to its readers is gone: it ends with the program that "
-                                      f"called streaming_split(): {error}") from None
+        raise exceptions.with_type_of(
+            _errors.DataError,
+            error,
+            "the process that deals this dataset to its readers is gone: it ends with the program that "
+            f"called streaming_split(): {error}",
+        ) from None
 
 
 _pickled.named_in("troupe.data", DataIterator)

@@ -1,4 +1,5 @@
 """Classes of plans by their names, as they travel."""
+
 from __future__ import annotations
 
 from troupe.data import _iterator, _options, _plan, _read

@@ -1,4 +1,5 @@
 """Arguments that functions of data have in common: where they run and with what, checked. Pure."""
+
 from __future__ import annotations
 
 import inspect
@@ -9,9 +10,27 @@ from typing import Any
 from troupe import _pickled
 from troupe.data._plan import Compute, Op, Travels
 
-KNOWN = ("num_cpus", "num_gpus", "memory", "label_selector", "fallback_strategy", "max_calls", "resources", "accelerator_type", "runtime_env",
-         "scheduling_strategy", "max_retries", "priority")
-_MEANS_NOTHING = ("max_restarts", "max_task_retries", "retry_exceptions", "enable_task_events", "name")
+KNOWN = (
+    "num_cpus",
+    "num_gpus",
+    "memory",
+    "label_selector",
+    "fallback_strategy",
+    "max_calls",
+    "resources",
+    "accelerator_type",
+    "runtime_env",
+    "scheduling_strategy",
+    "max_retries",
+    "priority",
+)
+_MEANS_NOTHING = (
+    "max_restarts",
+    "max_task_retries",
+    "retry_exceptions",
+    "enable_task_events",
+    "name",
+)
 
 
 @dataclass(frozen=True)
@@ -22,7 +41,9 @@ class TaskPoolStrategy(Travels):
 
     def compute(self, what: str) -> Compute:
         """As a plan has it."""
-        return Compute("tasks", most=None if self.size is None else positive(what, "size", self.size))
+        return Compute(
+            "tasks", most=None if self.size is None else positive(what, "size", self.size)
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,7 +66,9 @@ class ActorPoolStrategy(Travels):
         least = positive(what, "min_size", self.initial_size or self.min_size or 1)
         most = None if self.max_size is None else positive(what, "max_size", self.max_size)
         if most is not None and most < least:
-            raise ValueError(f"{what}: ActorPoolStrategy(min_size={least}, max_size={most}): the second is the larger one")
+            raise ValueError(
+                f"{what}: ActorPoolStrategy(min_size={least}, max_size={most}): the second is the larger one"
+            )
         return Compute("actors", least, most)
 
 
@@ -60,11 +83,19 @@ def of_processes(what: str, given: Mapping[str, Any]) -> dict[str, Any]:
     options = dict(given)
     options.update(options.pop("ray_remote_args", None) or {})
     if options.pop("ray_remote_args_fn", None) is not None:
-        raise ValueError(f"{what}(ray_remote_args_fn=...) is not a part of Troupe: options are the same for all blocks, as arguments of their own")
+        raise ValueError(
+            f"{what}(ray_remote_args_fn=...) is not a part of Troupe: options are the same for all blocks, as arguments of their own"
+        )
     for name in options:
         if name not in KNOWN and name not in _MEANS_NOTHING:
-            raise ValueError(f"{what}({name}=...): it has no such argument; of where functions run there are {', '.join(KNOWN)}")
-    return {name: value for name, value in options.items() if value is not None and name not in _MEANS_NOTHING}
+            raise ValueError(
+                f"{what}({name}=...): it has no such argument; of where functions run there are {', '.join(KNOWN)}"
+            )
+    return {
+        name: value
+        for name, value in options.items()
+        if value is not None and name not in _MEANS_NOTHING
+    }
 
 
 def compute_of(what: str, fn: Any, compute: Any, concurrency: Any) -> Compute:
@@ -76,34 +107,70 @@ def compute_of(what: str, fn: Any, compute: Any, concurrency: Any) -> Compute:
         if compute in ("tasks", "actors"):
             compute = TaskPoolStrategy() if compute == "tasks" else ActorPoolStrategy()
         if not isinstance(compute, (TaskPoolStrategy, ActorPoolStrategy)):
-            raise TypeError(f"{what}(compute={compute!r}): TaskPoolStrategy(size=n), or ActorPoolStrategy(size=n)")
+            raise TypeError(
+                f"{what}(compute={compute!r}): TaskPoolStrategy(size=n), or ActorPoolStrategy(size=n)"
+            )
         if is_class and isinstance(compute, TaskPoolStrategy):
-            raise ValueError(f"{what}({fn.__name__}, compute=TaskPoolStrategy(...)): a class needs ActorPoolStrategy, as its instances live in actors")
+            raise ValueError(
+                f"{what}({fn.__name__}, compute=TaskPoolStrategy(...)): a class needs ActorPoolStrategy, as its instances live in actors"
+            )
         return compute.compute(what)
     if concurrency is None:
         return Compute("actors") if is_class else Compute("tasks")
     if isinstance(concurrency, tuple):
         if len(concurrency) not in (2, 3) or not is_class:
-            raise ValueError(f"{what}(concurrency={concurrency!r}): a number, or of a class (least, most) too")
-        return ActorPoolStrategy(min_size=concurrency[0], max_size=concurrency[1], initial_size=(*concurrency, None)[2]).compute(what)
+            raise ValueError(
+                f"{what}(concurrency={concurrency!r}): a number, or of a class (least, most) too"
+            )
+        return ActorPoolStrategy(
+            min_size=concurrency[0], max_size=concurrency[1], initial_size=(*concurrency, None)[2]
+        ).compute(what)
     size = positive(what, "concurrency", concurrency)
     return Compute("actors", size, size) if is_class else Compute("tasks", most=size)
 
 
-def op_of(kind: str, fn: Any, given: Mapping[str, Any], *, compute: Any = None, concurrency: Any = None, fn_args: Iterable[Any] | None = None,
-          fn_kwargs: Mapping[str, Any] | None = None, fn_constructor_args: Iterable[Any] | None = None,
-          fn_constructor_kwargs: Mapping[str, Any] | None = None, **more: Any) -> Op:
+def op_of(
+    kind: str,
+    fn: Any,
+    given: Mapping[str, Any],
+    *,
+    compute: Any = None,
+    concurrency: Any = None,
+    fn_args: Iterable[Any] | None = None,
+    fn_kwargs: Mapping[str, Any] | None = None,
+    fn_constructor_args: Iterable[Any] | None = None,
+    fn_constructor_kwargs: Mapping[str, Any] | None = None,
+    **more: Any,
+) -> Op:
     """The function as a plan has it. Raises ValueError or TypeError naming what can never be right."""
     if not callable(fn):
         raise TypeError(f"{kind}({fn!r}): a function, or a class whose instances are called")
     if inspect.isclass(fn) and not any("__call__" in vars(each) for each in fn.__mro__):
         raise TypeError(f"{kind}({fn.__name__}): a class whose instances are called needs __call__")
-    if inspect.iscoroutinefunction(fn) or inspect.isclass(fn) and inspect.iscoroutinefunction(fn.__call__):
-        raise TypeError(f"{kind}({_name(fn)}): `async def` functions are not mapped: asyncio.run() inside a plain one")
+    if (
+        inspect.iscoroutinefunction(fn)
+        or inspect.isclass(fn)
+        and inspect.iscoroutinefunction(fn.__call__)
+    ):
+        raise TypeError(
+            f"{kind}({_name(fn)}): `async def` functions are not mapped: asyncio.run() inside a plain one"
+        )
     if not inspect.isclass(fn) and (fn_constructor_args or fn_constructor_kwargs):
-        raise ValueError(f"{kind}({_name(fn)}, fn_constructor_args=...): only a class has a constructor; fn_args and fn_kwargs are a function's")
-    return Op(kind, fn, f"{kind}({_name(fn)})", tuple(fn_args or ()), dict(fn_kwargs or {}), tuple(fn_constructor_args or ()),
-              dict(fn_constructor_kwargs or {}), compute=compute_of(kind, fn, compute, concurrency), options=of_processes(kind, given), **more)
+        raise ValueError(
+            f"{kind}({_name(fn)}, fn_constructor_args=...): only a class has a constructor; fn_args and fn_kwargs are a function's"
+        )
+    return Op(
+        kind,
+        fn,
+        f"{kind}({_name(fn)})",
+        tuple(fn_args or ()),
+        dict(fn_kwargs or {}),
+        tuple(fn_constructor_args or ()),
+        dict(fn_constructor_kwargs or {}),
+        compute=compute_of(kind, fn, compute, concurrency),
+        options=of_processes(kind, given),
+        **more,
+    )
 
 
 def _name(fn: Callable[..., Any]) -> str:

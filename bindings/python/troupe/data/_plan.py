@@ -3,6 +3,7 @@
 A plan is a tree: Read at its leaves; Apply, Limit, Shuffle, Rechunk and Union above. A stage is a run of functions that one process
 applies to one block after the other, so that a block travels between processes only where functions need other processes.
 """
+
 from __future__ import annotations
 
 import dataclasses
@@ -131,12 +132,22 @@ class Stage(Travels):
 
 def children(node: Node) -> tuple:
     """What it takes its rows from."""
-    return node.children if isinstance(node, Union_) else () if isinstance(node, Read) else (node.child,)
+    return (
+        node.children
+        if isinstance(node, Union_)
+        else ()
+        if isinstance(node, Read)
+        else (node.child,)
+    )
 
 
 def reads(node: Node) -> list[Read]:
     """The leaves."""
-    return [node] if isinstance(node, Read) else [leaf for child in children(node) for leaf in reads(child)]
+    return (
+        [node]
+        if isinstance(node, Read)
+        else [leaf for child in children(node) for leaf in reads(child)]
+    )
 
 
 def rows_of(node: Node) -> int | None:
@@ -163,7 +174,11 @@ def simplified(node: Node) -> Node:
     if isinstance(node, Apply):
         if isinstance(child, Union_):
             return Union_(tuple(simplified(Apply(each, node.op)) for each in child.children))
-        if node.op.kind == "select" and isinstance(child, Read) and (reader := child.reader.with_columns(node.op.settings)) is not None:
+        if (
+            node.op.kind == "select"
+            and isinstance(child, Read)
+            and (reader := child.reader.with_columns(node.op.settings)) is not None
+        ):
             return dataclasses.replace(child, reader=reader)
     if isinstance(node, Limit):
         if isinstance(child, Apply) and child.op.keeps_rows:
@@ -192,7 +207,11 @@ def in_order(read: Read, epoch: int) -> tuple:
         by_file.setdefault(piece.path, []).append(piece)
     order = sorted(by_file)
     seed, each_epoch = read.shuffle_files
-    chance = random.SystemRandom() if seed is None else random.Random(f"{seed}:{epoch if each_epoch else 0}")
+    chance = (
+        random.SystemRandom()
+        if seed is None
+        else random.Random(f"{seed}:{epoch if each_epoch else 0}")
+    )
     chance.shuffle(order)
     return tuple(piece for path in order for piece in by_file[path])
 
@@ -209,13 +228,28 @@ def chain(node: Node) -> tuple[Node, list[Op]]:
 def stages(base: Node, ops: Sequence[Op]) -> list[Stage]:
     """The stages of a stream from `base` through the functions: one, unless functions need other processes than the ones before."""
     first = base if isinstance(base, Read) else None
-    found = [Stage(first.reader if first else None, (), _reading(first), dict(first.options) if first else {})]
+    found = [
+        Stage(
+            first.reader if first else None,
+            (),
+            _reading(first),
+            dict(first.options) if first else {},
+        )
+    ]
     for op in ops:
         last = found[-1]
-        if op.compute.kind == "any" or (op.compute == last.compute and op.options == last.options and op.compute.kind == "tasks"):
+        if op.compute.kind == "any" or (
+            op.compute == last.compute and op.options == last.options and op.compute.kind == "tasks"
+        ):
             found[-1] = dataclasses.replace(last, ops=(*last.ops, op))
-        elif last.compute.kind == "any" and not last.options and not (last.reader and set(op.options) & set(SEPARATE)):
-            found[-1] = dataclasses.replace(last, ops=(*last.ops, op), compute=op.compute, options=op.options)
+        elif (
+            last.compute.kind == "any"
+            and not last.options
+            and not (last.reader and set(op.options) & set(SEPARATE))
+        ):
+            found[-1] = dataclasses.replace(
+                last, ops=(*last.ops, op), compute=op.compute, options=op.options
+            )
         else:
             found.append(Stage(None, (op,), op.compute, op.options))
     if found[0].compute.kind == "any" and getattr(found[0].reader, "apart", False):
@@ -247,5 +281,7 @@ def seeded(node: Node) -> Node:
     if isinstance(node, Apply):
         return dataclasses.replace(node, child=seeded(node.child))
     if isinstance(node, Read) and node.shuffle_files is not None and node.shuffle_files[0] is None:
-        return dataclasses.replace(node, shuffle_files=(random.SystemRandom().getrandbits(48), node.shuffle_files[1]))
+        return dataclasses.replace(
+            node, shuffle_files=(random.SystemRandom().getrandbits(48), node.shuffle_files[1])
+        )
     return node

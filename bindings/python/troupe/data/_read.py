@@ -1,4 +1,5 @@
 """Where datasets come from: files, and what a program holds. Names, arguments and defaults are Ray's."""
+
 from __future__ import annotations
 
 import dataclasses
@@ -20,7 +21,11 @@ from troupe.data._sources.pieces import Held, RangePiece, ranges
 if TYPE_CHECKING:
     import pandas
 
-_JSON = ["json", "jsonl", *(f"{kind}.{packed}" for packed in ("gz", "br", "zst", "lz4") for kind in ("json", "jsonl"))]
+_JSON = [
+    "json",
+    "jsonl",
+    *(f"{kind}.{packed}" for packed in ("gz", "br", "zst", "lz4") for kind in ("json", "jsonl")),
+]
 _IMAGES = ["png", "jpg", "jpeg", "tif", "tiff", "bmp", "gif"]
 _BLOCK_ROWS = 1 << 20
 
@@ -34,7 +39,10 @@ class FileShuffleConfig(Travels):
 
 
 def _blocks_asked(what: str, parallelism: int, override_num_blocks: int | None) -> int | None:
-    for name, value in (("override_num_blocks", override_num_blocks), ("parallelism", None if parallelism == -1 else parallelism)):
+    for name, value in (
+        ("override_num_blocks", override_num_blocks),
+        ("parallelism", None if parallelism == -1 else parallelism),
+    ):
         if value is not None:
             return _options.positive(what, name, value)
     return None
@@ -53,23 +61,58 @@ def _shuffle(what: str, given: Any) -> Any:
 def _refuse(what: str, **given: Any) -> None:
     for name, value in given.items():
         if value:
-            raise ValueError(f"{what}({name}=...) is not a part of Troupe; map_batches() makes of columns what they are to be, and a filesystem of pyarrow's "
-                             "opens files as they need")
+            raise ValueError(
+                f"{what}({name}=...) is not a part of Troupe; map_batches() makes of columns what they are to be, and a filesystem of pyarrow's "
+                "opens files as they need"
+            )
 
 
-def _dataset(what: str, pieces: Sequence[Any], reader: Any, given: Mapping[str, Any], shuffle: Any, concurrency: int | None) -> Dataset:
+def _dataset(
+    what: str,
+    pieces: Sequence[Any],
+    reader: Any,
+    given: Mapping[str, Any],
+    shuffle: Any,
+    concurrency: int | None,
+) -> Dataset:
     most = None if concurrency is None else _options.positive(what, "concurrency", concurrency)
-    return Dataset(_plan.Read(tuple(pieces), reader, _options.of_processes(what, given), _shuffle(what, shuffle), most))
+    return Dataset(
+        _plan.Read(
+            tuple(pieces), reader, _options.of_processes(what, given), _shuffle(what, shuffle), most
+        )
+    )
 
 
-def read_parquet(paths: str | list[str], *, filesystem: Any = None, catalog: Any = None, columns: list[str] | None = None, parallelism: int = -1,
-                 num_cpus: float | None = None, num_gpus: float | None = None, memory: float | None = None, tensor_column_schema: Any = None,
-                 partition_filter: Any = None, partitioning: Any = HIVE, shuffle: Any = None, include_paths: bool = False,
-                 include_row_hash: bool = False, file_extensions: list[str] | None = ["parquet"],  # noqa: B006 as Ray's, and never changed
-                 ignore_missing_paths: bool = False, skip_paths: str | list[str] | None = None, concurrency: int | None = None,
-                 override_num_blocks: int | None = None, label_selector: Any = None, fallback_strategy: Any = None, max_calls: int | None = None,
-                 resources: Any = None, accelerator_type: str | None = None, runtime_env: Any = None, ray_remote_args: dict[str, Any] | None = None,
-                 **arrow_parquet_args: Any) -> Dataset:
+def read_parquet(
+    paths: str | list[str],
+    *,
+    filesystem: Any = None,
+    catalog: Any = None,
+    columns: list[str] | None = None,
+    parallelism: int = -1,
+    num_cpus: float | None = None,
+    num_gpus: float | None = None,
+    memory: float | None = None,
+    tensor_column_schema: Any = None,
+    partition_filter: Any = None,
+    partitioning: Any = HIVE,
+    shuffle: Any = None,
+    include_paths: bool = False,
+    include_row_hash: bool = False,
+    file_extensions: list[str] | None = ["parquet"],  # noqa: B006 as Ray's, and never changed
+    ignore_missing_paths: bool = False,
+    skip_paths: str | list[str] | None = None,
+    concurrency: int | None = None,
+    override_num_blocks: int | None = None,
+    label_selector: Any = None,
+    fallback_strategy: Any = None,
+    max_calls: int | None = None,
+    resources: Any = None,
+    accelerator_type: str | None = None,
+    runtime_env: Any = None,
+    ray_remote_args: dict[str, Any] | None = None,
+    **arrow_parquet_args: Any,
+) -> Dataset:
     """Rows of Parquet files: a file, a folder with all that is below it, a URI of pyarrow's file systems, or a list of these.
 
     `columns`: which alone are read. `shuffle`: "files", or a FileShuffleConfig: files in another order each time. `include_paths`: a column "path".
@@ -81,28 +124,86 @@ def read_parquet(paths: str | list[str], *, filesystem: Any = None, catalog: Any
         ds = read_parquet("s3://bucket/train/", columns=["x", "label"])
     """
     what = "read_parquet"
-    _refuse(what, catalog=catalog, tensor_column_schema=tensor_column_schema, include_row_hash=include_row_hash)
-    known = {"schema", "filter", "use_threads", "memory_map", "pre_buffer", "batch_size"}  # the last four say how fast, and are chosen here
+    _refuse(
+        what,
+        catalog=catalog,
+        tensor_column_schema=tensor_column_schema,
+        include_row_hash=include_row_hash,
+    )
+    known = {
+        "schema",
+        "filter",
+        "use_threads",
+        "memory_map",
+        "pre_buffer",
+        "batch_size",
+    }  # the last four say how fast, and are chosen here
     for name in arrow_parquet_args:
         if name not in known:
-            raise ValueError(f"read_parquet({name}=...): there is no such argument; of pyarrow's there are schema and filter")
-    found = files.find(what, paths, filesystem, file_extensions, skip=skip_paths, missing_ok=ignore_missing_paths, keep=partition_filter)
-    reader = parquet.ParquetReader(columns=None if columns is None else tuple(columns), partitioning=partitioning, include_paths=include_paths,
-                                    schema=arrow_parquet_args.get("schema"), filter=arrow_parquet_args.get("filter"))
+            raise ValueError(
+                f"read_parquet({name}=...): there is no such argument; of pyarrow's there are schema and filter"
+            )
+    found = files.find(
+        what,
+        paths,
+        filesystem,
+        file_extensions,
+        skip=skip_paths,
+        missing_ok=ignore_missing_paths,
+        keep=partition_filter,
+    )
+    reader = parquet.ParquetReader(
+        columns=None if columns is None else tuple(columns),
+        partitioning=partitioning,
+        include_paths=include_paths,
+        schema=arrow_parquet_args.get("schema"),
+        filter=arrow_parquet_args.get("filter"),
+    )
     files.no_pipes(what, found)
-    pieces, reader = parquet.pieces_of(found, reader, _blocks_asked(what, parallelism, override_num_blocks))
-    given = {"num_cpus": num_cpus, "num_gpus": num_gpus, "memory": memory, "label_selector": label_selector, "fallback_strategy": fallback_strategy,
-             "max_calls": max_calls, "resources": resources, "accelerator_type": accelerator_type, "runtime_env": runtime_env,
-             "ray_remote_args": ray_remote_args}
+    pieces, reader = parquet.pieces_of(
+        found, reader, _blocks_asked(what, parallelism, override_num_blocks)
+    )
+    given = {
+        "num_cpus": num_cpus,
+        "num_gpus": num_gpus,
+        "memory": memory,
+        "label_selector": label_selector,
+        "fallback_strategy": fallback_strategy,
+        "max_calls": max_calls,
+        "resources": resources,
+        "accelerator_type": accelerator_type,
+        "runtime_env": runtime_env,
+        "ray_remote_args": ray_remote_args,
+    }
     return _dataset(what, pieces, reader, given, shuffle, concurrency)
 
 
-def read_csv(paths: str | list[str], *, filesystem: Any = None, parallelism: int = -1, num_cpus: float | None = None, num_gpus: float | None = None,
-             memory: float | None = None, arrow_open_stream_args: Any = None, partition_filter: Any = None, partitioning: Any = HIVE,
-             include_paths: bool = False, ignore_missing_paths: bool = False, shuffle: Any = None, file_extensions: list[str] | None = None,
-             concurrency: int | None = None, override_num_blocks: int | None = None, label_selector: Any = None, fallback_strategy: Any = None,
-             max_calls: int | None = None, resources: Any = None, accelerator_type: str | None = None, runtime_env: Any = None,
-             ray_remote_args: dict[str, Any] | None = None, **arrow_csv_args: Any) -> Dataset:
+def read_csv(
+    paths: str | list[str],
+    *,
+    filesystem: Any = None,
+    parallelism: int = -1,
+    num_cpus: float | None = None,
+    num_gpus: float | None = None,
+    memory: float | None = None,
+    arrow_open_stream_args: Any = None,
+    partition_filter: Any = None,
+    partitioning: Any = HIVE,
+    include_paths: bool = False,
+    ignore_missing_paths: bool = False,
+    shuffle: Any = None,
+    file_extensions: list[str] | None = None,
+    concurrency: int | None = None,
+    override_num_blocks: int | None = None,
+    label_selector: Any = None,
+    fallback_strategy: Any = None,
+    max_calls: int | None = None,
+    resources: Any = None,
+    accelerator_type: str | None = None,
+    runtime_env: Any = None,
+    ray_remote_args: dict[str, Any] | None = None,
+    **arrow_csv_args: Any,
+) -> Dataset:
     """Rows of CSV files with a header, which all have the same columns; types are those of the first file.
 
     A file is one block, but for those of more than 64 MiB, or where `override_num_blocks` asks for more. `arrow_csv_args`: read_options, parse_options
@@ -111,32 +212,91 @@ def read_csv(paths: str | list[str], *, filesystem: Any = None, parallelism: int
         ds = read_csv("table.csv")
     """
     what = "read_csv"
-    given = {"num_cpus": num_cpus, "num_gpus": num_gpus, "memory": memory, "label_selector": label_selector, "fallback_strategy": fallback_strategy,
-             "max_calls": max_calls, "resources": resources, "accelerator_type": accelerator_type, "runtime_env": runtime_env,
-             "ray_remote_args": ray_remote_args}
+    given = {
+        "num_cpus": num_cpus,
+        "num_gpus": num_gpus,
+        "memory": memory,
+        "label_selector": label_selector,
+        "fallback_strategy": fallback_strategy,
+        "max_calls": max_calls,
+        "resources": resources,
+        "accelerator_type": accelerator_type,
+        "runtime_env": runtime_env,
+        "ray_remote_args": ray_remote_args,
+    }
     _refuse(what, arrow_open_stream_args=arrow_open_stream_args)
-    reader = text.TextReader("csv", partitioning=partitioning, include_paths=include_paths,
-                              options=_pyarrows(what, arrow_csv_args, ("read_options", "parse_options", "convert_options")))
-    found = files.find(what, paths, filesystem, file_extensions, missing_ok=ignore_missing_paths, keep=partition_filter)
-    return _text(what, found, reader, _blocks_asked(what, parallelism, override_num_blocks), given, shuffle, concurrency)
+    reader = text.TextReader(
+        "csv",
+        partitioning=partitioning,
+        include_paths=include_paths,
+        options=_pyarrows(
+            what, arrow_csv_args, ("read_options", "parse_options", "convert_options")
+        ),
+    )
+    found = files.find(
+        what,
+        paths,
+        filesystem,
+        file_extensions,
+        missing_ok=ignore_missing_paths,
+        keep=partition_filter,
+    )
+    return _text(
+        what,
+        found,
+        reader,
+        _blocks_asked(what, parallelism, override_num_blocks),
+        given,
+        shuffle,
+        concurrency,
+    )
 
 
-def _text(what: str, found: files.Found, reader: text.TextReader, blocks: int | None, given: Mapping[str, Any], shuffle: Any,
-          concurrency: int | None) -> Dataset:
+def _text(
+    what: str,
+    found: files.Found,
+    reader: text.TextReader,
+    blocks: int | None,
+    given: Mapping[str, Any],
+    shuffle: Any,
+    concurrency: int | None,
+) -> Dataset:
     for path in found.pipes:
-        status_lines.say(f"troupe.data: {what}: {path} is a pipe or a device: each time its rows are taken, they are waited for until who writes to it "
-                         "closes it")
+        status_lines.say(
+            f"troupe.data: {what}: {path} is a pipe or a device: each time its rows are taken, they are waited for until who writes to it "
+            "closes it"
+        )
     pieces, reader = text.pieces_of(found, reader, blocks, _stream.apart)
     return _dataset(what, pieces, reader, given, shuffle, concurrency)
 
 
-def read_json(paths: str | list[str], *, lines: bool = False, filesystem: Any = None, parallelism: int = -1, num_cpus: float | None = None,
-              num_gpus: float | None = None, memory: float | None = None, arrow_open_stream_args: Any = None, partition_filter: Any = None,
-              partitioning: Any = HIVE, include_paths: bool = False, ignore_missing_paths: bool = False, shuffle: Any = None,
-              file_extensions: list[str] | None = _JSON, concurrency: int | None = None, override_num_blocks: int | None = None,
-              label_selector: Any = None, fallback_strategy: Any = None, max_calls: int | None = None, resources: Any = None,
-              accelerator_type: str | None = None, runtime_env: Any = None, ray_remote_args: dict[str, Any] | None = None,
-              **arrow_json_args: Any) -> Dataset:
+def read_json(
+    paths: str | list[str],
+    *,
+    lines: bool = False,
+    filesystem: Any = None,
+    parallelism: int = -1,
+    num_cpus: float | None = None,
+    num_gpus: float | None = None,
+    memory: float | None = None,
+    arrow_open_stream_args: Any = None,
+    partition_filter: Any = None,
+    partitioning: Any = HIVE,
+    include_paths: bool = False,
+    ignore_missing_paths: bool = False,
+    shuffle: Any = None,
+    file_extensions: list[str] | None = _JSON,
+    concurrency: int | None = None,
+    override_num_blocks: int | None = None,
+    label_selector: Any = None,
+    fallback_strategy: Any = None,
+    max_calls: int | None = None,
+    resources: Any = None,
+    accelerator_type: str | None = None,
+    runtime_env: Any = None,
+    ray_remote_args: dict[str, Any] | None = None,
+    **arrow_json_args: Any,
+) -> Dataset:
     """Rows of JSON files: an object in each line, or an array of objects (`lines` True: never that).
 
     `arrow_json_args`: parse_options of pyarrow.json, with which each file is one block. The rest as read_csv().
@@ -144,30 +304,81 @@ def read_json(paths: str | list[str], *, lines: bool = False, filesystem: Any = 
         ds = read_json("events.jsonl")
     """
     what = "read_json"
-    given = {"num_cpus": num_cpus, "num_gpus": num_gpus, "memory": memory, "label_selector": label_selector, "fallback_strategy": fallback_strategy,
-             "max_calls": max_calls, "resources": resources, "accelerator_type": accelerator_type, "runtime_env": runtime_env,
-             "ray_remote_args": ray_remote_args}
+    given = {
+        "num_cpus": num_cpus,
+        "num_gpus": num_gpus,
+        "memory": memory,
+        "label_selector": label_selector,
+        "fallback_strategy": fallback_strategy,
+        "max_calls": max_calls,
+        "resources": resources,
+        "accelerator_type": accelerator_type,
+        "runtime_env": runtime_env,
+        "ray_remote_args": ray_remote_args,
+    }
     _refuse(what, arrow_open_stream_args=arrow_open_stream_args)
-    reader = text.TextReader("json", partitioning=partitioning, include_paths=include_paths, arrays=not lines,
-                              options=_pyarrows(what, arrow_json_args, ("parse_options",)))
-    found = files.find(what, paths, filesystem, file_extensions, missing_ok=ignore_missing_paths, keep=partition_filter)
-    return _text(what, found, reader, _blocks_asked(what, parallelism, override_num_blocks), given, shuffle, concurrency)
+    reader = text.TextReader(
+        "json",
+        partitioning=partitioning,
+        include_paths=include_paths,
+        arrays=not lines,
+        options=_pyarrows(what, arrow_json_args, ("parse_options",)),
+    )
+    found = files.find(
+        what,
+        paths,
+        filesystem,
+        file_extensions,
+        missing_ok=ignore_missing_paths,
+        keep=partition_filter,
+    )
+    return _text(
+        what,
+        found,
+        reader,
+        _blocks_asked(what, parallelism, override_num_blocks),
+        given,
+        shuffle,
+        concurrency,
+    )
 
 
 def _pyarrows(what: str, given: Mapping[str, Any], known: tuple[str, ...]) -> dict[str, Any]:
     for name in given:
         if name not in known:
-            raise ValueError(f"{what}({name}=...): there is no such argument; of pyarrow's there are {', '.join(known)}")
+            raise ValueError(
+                f"{what}({name}=...): there is no such argument; of pyarrow's there are {', '.join(known)}"
+            )
     return dict(given)
 
 
-def read_images(paths: str | list[str], *, filesystem: Any = None, parallelism: int = -1, num_cpus: float | None = None,
-                num_gpus: float | None = None, memory: float | None = None, arrow_open_file_args: Any = None, partition_filter: Any = None,
-                partitioning: Any = None, size: tuple[int, int] | None = None, mode: str | None = None, include_paths: bool = False,
-                ignore_missing_paths: bool = False, shuffle: Any = None, file_extensions: list[str] | None = _IMAGES, concurrency: int | None = None,
-                override_num_blocks: int | None = None, label_selector: Any = None, fallback_strategy: Any = None, max_calls: int | None = None,
-                resources: Any = None, accelerator_type: str | None = None, runtime_env: Any = None,
-                ray_remote_args: dict[str, Any] | None = None) -> Dataset:
+def read_images(
+    paths: str | list[str],
+    *,
+    filesystem: Any = None,
+    parallelism: int = -1,
+    num_cpus: float | None = None,
+    num_gpus: float | None = None,
+    memory: float | None = None,
+    arrow_open_file_args: Any = None,
+    partition_filter: Any = None,
+    partitioning: Any = None,
+    size: tuple[int, int] | None = None,
+    mode: str | None = None,
+    include_paths: bool = False,
+    ignore_missing_paths: bool = False,
+    shuffle: Any = None,
+    file_extensions: list[str] | None = _IMAGES,
+    concurrency: int | None = None,
+    override_num_blocks: int | None = None,
+    label_selector: Any = None,
+    fallback_strategy: Any = None,
+    max_calls: int | None = None,
+    resources: Any = None,
+    accelerator_type: str | None = None,
+    runtime_env: Any = None,
+    ray_remote_args: dict[str, Any] | None = None,
+) -> Dataset:
     """Image files, a row each: a column "image" of arrays, height x width x channels. Pillow decodes them.
 
     `size`: (height, width) that all are made; `mode`: Pillow's, "RGB" say. The rest as read_parquet().
@@ -175,44 +386,99 @@ def read_images(paths: str | list[str], *, filesystem: Any = None, parallelism: 
         ds = read_images("photos/", size=(224, 224), mode="RGB")
     """
     what = "read_images"
-    given = {"num_cpus": num_cpus, "num_gpus": num_gpus, "memory": memory, "label_selector": label_selector, "fallback_strategy": fallback_strategy,
-             "max_calls": max_calls, "resources": resources, "accelerator_type": accelerator_type, "runtime_env": runtime_env,
-             "ray_remote_args": ray_remote_args}
+    given = {
+        "num_cpus": num_cpus,
+        "num_gpus": num_gpus,
+        "memory": memory,
+        "label_selector": label_selector,
+        "fallback_strategy": fallback_strategy,
+        "max_calls": max_calls,
+        "resources": resources,
+        "accelerator_type": accelerator_type,
+        "runtime_env": runtime_env,
+        "ray_remote_args": ray_remote_args,
+    }
     _refuse(what, arrow_open_file_args=arrow_open_file_args)
     if size is not None and (len(size) != 2 or min(size) < 1):
         raise ValueError(f"read_images(size={size!r}): (height, width)")
-    found = files.find(what, paths, filesystem, file_extensions, missing_ok=ignore_missing_paths, keep=partition_filter)
+    found = files.find(
+        what,
+        paths,
+        filesystem,
+        file_extensions,
+        missing_ok=ignore_missing_paths,
+        keep=partition_filter,
+    )
     files.no_pipes(what, found)
-    reader = images.ImageReader(None if size is None else tuple(size), mode, found.filesystem, partitioning, include_paths)
-    return _dataset(what, images.pieces_of(found, _blocks_asked(what, parallelism, override_num_blocks)), reader, given, shuffle, concurrency)
+    reader = images.ImageReader(
+        None if size is None else tuple(size), mode, found.filesystem, partitioning, include_paths
+    )
+    return _dataset(
+        what,
+        images.pieces_of(found, _blocks_asked(what, parallelism, override_num_blocks)),
+        reader,
+        given,
+        shuffle,
+        concurrency,
+    )
 
 
-def range(n: int, *, parallelism: int = -1, concurrency: int | None = None, override_num_blocks: int | None = None) -> Dataset:
+def range(
+    n: int,
+    *,
+    parallelism: int = -1,
+    concurrency: int | None = None,
+    override_num_blocks: int | None = None,
+) -> Dataset:
     """The numbers 0 up to n - 1: a column "id"."""
     return _numbers("range", n, None, parallelism, concurrency, override_num_blocks)
 
 
-def range_tensor(n: int, *, shape: tuple[int, ...] = (1,), parallelism: int = -1, concurrency: int | None = None,
-                 override_num_blocks: int | None = None) -> Dataset:
+def range_tensor(
+    n: int,
+    *,
+    shape: tuple[int, ...] = (1,),
+    parallelism: int = -1,
+    concurrency: int | None = None,
+    override_num_blocks: int | None = None,
+) -> Dataset:
     """The numbers 0 up to n - 1, each as an array of that shape filled with it: a column "data"."""
     return _numbers("range_tensor", n, tuple(shape), parallelism, concurrency, override_num_blocks)
 
 
-def _numbers(what: str, n: int, shape: tuple[int, ...] | None, parallelism: int, concurrency: int | None, blocks: int | None) -> Dataset:
+def _numbers(
+    what: str,
+    n: int,
+    shape: tuple[int, ...] | None,
+    parallelism: int,
+    concurrency: int | None,
+    blocks: int | None,
+) -> Dataset:
     if isinstance(n, bool) or not isinstance(n, int) or n < 0:
         raise ValueError(f"{what}({n!r}): a whole number of at least 0")
     each = _BLOCK_ROWS // max(1, int(np.prod(shape or (1,))))
     asked = _blocks_asked(what, parallelism, blocks)
     parts = ranges(n, max(1, -(-n // asked) if asked else each)) if n else []
-    return _dataset(what, [RangePiece(start, stop) for start, stop in parts], memory.RangeReader(shape), {}, None, concurrency)
+    return _dataset(
+        what,
+        [RangePiece(start, stop) for start, stop in parts],
+        memory.RangeReader(shape),
+        {},
+        None,
+        concurrency,
+    )
 
 
-def from_items(items: list[Any], *, parallelism: int = -1, override_num_blocks: int | None = None) -> MaterializedDataset:
+def from_items(
+    items: list[Any], *, parallelism: int = -1, override_num_blocks: int | None = None
+) -> MaterializedDataset:
     """Rows of a list: of dicts their columns, of all else a column "item". Raises TypeError for values that Arrow has no column for."""
     rows = list(items)
     if not rows:
         return of_pieces([])
-    table = _blocks.table_of_rows([item if isinstance(item, Mapping) else {"item": item} for item in rows])
+    table = _blocks.table_of_rows(
+        [item if isinstance(item, Mapping) else {"item": item} for item in rows]
+    )
     return _held([table], _blocks_asked("from_items", parallelism, override_num_blocks))
 
 
@@ -222,16 +488,26 @@ def from_numpy(ndarrays: np.ndarray | list[np.ndarray]) -> MaterializedDataset:
     return _held([_blocks.table_of_columns({"data": array}) for array in arrays], None)
 
 
-def from_pandas(dfs: pandas.DataFrame | list[pandas.DataFrame], override_num_blocks: int | None = None) -> MaterializedDataset:
+def from_pandas(
+    dfs: pandas.DataFrame | list[pandas.DataFrame], override_num_blocks: int | None = None
+) -> MaterializedDataset:
     """Rows of one DataFrame, or of several, without their index."""
     frames = list(dfs) if isinstance(dfs, (list, tuple)) else [dfs]
-    return _held([_blocks.table_of_batch(frame) for frame in frames], _blocks_asked("from_pandas", -1, override_num_blocks))
+    return _held(
+        [_blocks.table_of_batch(frame) for frame in frames],
+        _blocks_asked("from_pandas", -1, override_num_blocks),
+    )
 
 
 def from_arrow(tables: Any, *, override_num_blocks: int | None = None) -> MaterializedDataset:
     """Rows of one pyarrow Table, or of several; `bytes` are one in Arrow's stream format."""
     given: Iterable[Any] = tables if isinstance(tables, (list, tuple)) else [tables]
-    made = [pa.ipc.open_stream(each).read_all() if isinstance(each, bytes) else _blocks.table_of_batch(each) for each in given]
+    made = [
+        pa.ipc.open_stream(each).read_all()
+        if isinstance(each, bytes)
+        else _blocks.table_of_batch(each)
+        for each in given
+    ]
     return _held(made, _blocks_asked("from_arrow", -1, override_num_blocks))
 
 
@@ -242,11 +518,31 @@ def _held(tables: list[pa.Table], blocks: int | None) -> MaterializedDataset:
     for table in tables:
         rows = table.num_rows
         target = most or max(1, rows * parquet.BLOCK_BYTES // max(table.nbytes, 1))
-        for start, stop in ranges(rows, target) if rows else [] if total or pieces else [(0, 0)]:  # columns without rows are columns
-            pieces.append(Held(((table, start, stop),), table.nbytes * (stop - start) // max(rows, 1), row + start))
+        for start, stop in (
+            ranges(rows, target) if rows else [] if total or pieces else [(0, 0)]
+        ):  # columns without rows are columns
+            pieces.append(
+                Held(
+                    ((table, start, stop),),
+                    table.nbytes * (stop - start) // max(rows, 1),
+                    row + start,
+                )
+            )
         row += rows
     return of_pieces(pieces)
 
 
-_pickled.named_in("troupe.data", FileShuffleConfig, from_arrow, from_items, from_numpy, from_pandas, range, range_tensor, read_csv, read_images, read_json,
-                  read_parquet)
+_pickled.named_in(
+    "troupe.data",
+    FileShuffleConfig,
+    from_arrow,
+    from_items,
+    from_numpy,
+    from_pandas,
+    range,
+    range_tensor,
+    read_csv,
+    read_images,
+    read_json,
+    read_parquet,
+)

@@ -1,4 +1,5 @@
 """Columns and their types."""
+
 from __future__ import annotations
 
 import pyarrow as pa
@@ -30,7 +31,9 @@ class Schema:
 
     def __repr__(self) -> str:
         width = max([6, *map(len, self.names)])
-        lines = [f"{name:<{width}}  {kind}" for name, kind in zip(self.names, self.types, strict=True)]
+        lines = [
+            f"{name:<{width}}  {kind}" for name, kind in zip(self.names, self.types, strict=True)
+        ]
         return "\n".join([f"{'Column':<{width}}  Type", f"{'-' * width}  ----", *lines])
 
 

@@ -1,4 +1,5 @@
 """A plan carried out: its blocks, one after the other, as they are asked for."""
+
 from __future__ import annotations
 
 import queue
@@ -51,7 +52,11 @@ def beside() -> Place:
     from troupe.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
     node = troupe.get_runtime_context().get_node_id()
-    options = {"num_cpus": 0, "scheduling_strategy": NodeAffinitySchedulingStrategy(node)} if node else {"num_cpus": 0}
+    options = (
+        {"num_cpus": 0, "scheduling_strategy": NodeAffinitySchedulingStrategy(node)}
+        if node
+        else {"num_cpus": 0}
+    )
     return Place(_threads.cpus(), cluster=True, options=options)
 
 
@@ -125,7 +130,9 @@ def _limited(source: Iterator[_work.Block], rows: int) -> Iterator[_work.Block]:
         while rows > 0 and (block := next(source, None)) is not None:
             if block.rows > rows:
                 table = block.table().slice(0, rows)
-                block = _work.Block(rows, table.nbytes, table, block.path, block.first_row, block.own)
+                block = _work.Block(
+                    rows, table.nbytes, table, block.path, block.first_row, block.own
+                )
             rows -= block.rows
             yield block
     finally:
@@ -141,7 +148,10 @@ def _rechunked(base: _plan.Rechunk, place: Place, epoch: int) -> Iterator[Held]:
         runs = _deal.runs(kept, _deal.even(sum(rows for _, rows in kept), base.blocks or 1))
     for run in runs:
         if run:
-            yield Held(tuple((block.value, start, stop) for block, start, stop in run), sum(_share(*part) for part in run))
+            yield Held(
+                tuple((block.value, start, stop) for block, start, stop in run),
+                sum(_share(*part) for part in run),
+            )
 
 
 def _share(block: _work.Block, start: int, stop: int) -> int:
@@ -163,7 +173,11 @@ def _shuffled(base: _plan.Shuffle, place: Place, epoch: int) -> Iterator[_work.B
 
     def gathered() -> Iterator[Held]:
         for index in range(count):
-            parts = tuple((block.value[index], 0, block.rows_of_parts[index]) for block, _ in kept if block.rows_of_parts[index])
+            parts = tuple(
+                (block.value[index], 0, block.rows_of_parts[index])
+                for block, _ in kept
+                if block.rows_of_parts[index]
+            )
             if parts:
                 size = sum(_share(block, 0, block.rows_of_parts[index]) for block, _ in kept)
                 yield Held(parts, size, shuffle=(seed, index))
@@ -171,15 +185,30 @@ def _shuffled(base: _plan.Shuffle, place: Place, epoch: int) -> Iterator[_work.B
     return _run(gathered(), [Stage()], place)
 
 
-def _run(source: Iterator[Any], stages: list[Stage], place: Place, scatter: _work.Scatter | None = None) -> Iterator[_work.Block]:
+def _run(
+    source: Iterator[Any], stages: list[Stage], place: Place, scatter: _work.Scatter | None = None
+) -> Iterator[_work.Block]:
     """Pieces through stages; the last one's blocks are scattered where that is asked for."""
     events: _threads.Events = queue.SimpleQueue()
-    elsewhere = place.cluster and (len(stages) > 1 or stages[0].compute.kind != "any" or stages[0].of_user)
-    pool = None if elsewhere else ThreadPoolExecutor(_threads.cpus(), thread_name_prefix="troupe-data")
+    elsewhere = place.cluster and (
+        len(stages) > 1 or stages[0].compute.kind != "any" or stages[0].of_user
+    )
+    pool = (
+        None if elsewhere else ThreadPoolExecutor(_threads.cpus(), thread_name_prefix="troupe-data")
+    )
     shops: list[Any] = []
     try:
         for index, stage in enumerate(stages):
-            shops.append(_shop(stage, events, place, pool, scatter if index == len(stages) - 1 else None, alone=len(stages) == 1))
+            shops.append(
+                _shop(
+                    stage,
+                    events,
+                    place,
+                    pool,
+                    scatter if index == len(stages) - 1 else None,
+                    alone=len(stages) == 1,
+                )
+            )
         yield from _loop(source, shops, events, place)
     finally:
         if pool is not None:
@@ -188,17 +217,33 @@ def _run(source: Iterator[Any], stages: list[Stage], place: Place, scatter: _wor
             shop.close()
 
 
-def _shop(stage: Stage, events: _threads.Events, place: Place, pool: ThreadPoolExecutor | None, scatter: _work.Scatter | None, *, alone: bool) -> Any:
+def _shop(
+    stage: Stage,
+    events: _threads.Events,
+    place: Place,
+    pool: ThreadPoolExecutor | None,
+    scatter: _work.Scatter | None,
+    *,
+    alone: bool,
+) -> Any:
     if pool is not None:
         return _threads.Threads(stage, events, pool, scatter)
     from troupe.data import _tasks
 
     if stage.compute.kind == "actors":  # a CPU is left for the tasks that feed them
-        return _tasks.Actors(stage, events, place.parallel if alone else max(1, place.parallel - 1), place.options, scatter)
+        return _tasks.Actors(
+            stage,
+            events,
+            place.parallel if alone else max(1, place.parallel - 1),
+            place.options,
+            scatter,
+        )
     return _tasks.Tasks(stage, events, place.parallel, place.options, scatter)
 
 
-def _loop(source: Iterator[Any], shops: list[Any], events: _threads.Events, place: Place) -> Iterator[_work.Block]:
+def _loop(
+    source: Iterator[Any], shops: list[Any], events: _threads.Events, place: Place
+) -> Iterator[_work.Block]:
     flow = Flow([shop.limit for shop in shops], place.budget(), 4 * place.parallel + 8)
     at: dict[int, Any] = {}  # number -> its piece, or its block as it is now
     failures: dict[int, BaseException] = {}
@@ -227,7 +272,9 @@ def _loop(source: Iterator[Any], shops: list[Any], events: _threads.Events, plac
             _hear(flow, events, at, failures)
 
 
-def _hear(flow: Flow, events: _threads.Events, at: dict[int, Any], failures: dict[int, BaseException]) -> None:
+def _hear(
+    flow: Flow, events: _threads.Events, at: dict[int, Any], failures: dict[int, BaseException]
+) -> None:
     number, outcome = _next(events)
     if callable(outcome):
         outcome = outcome()
@@ -246,5 +293,7 @@ def _next(events: _threads.Events) -> tuple[int, Any]:
         try:
             return events.get(timeout=PATIENCE_S)
         except queue.Empty:
-            status_lines.say(f"troupe.data: nothing is heard for {PATIENCE_S:g} s of the functions under way: they take long, or wait for CPUs that others "
-                             "hold; `troupe list tasks`, `troupe list actors` and `troupe explain ID` show which")
+            status_lines.say(
+                f"troupe.data: nothing is heard for {PATIENCE_S:g} s of the functions under way: they take long, or wait for CPUs that others "
+                "hold; `troupe list tasks`, `troupe list actors` and `troupe explain ID` show which"
+            )

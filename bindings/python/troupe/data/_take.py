@@ -1,4 +1,5 @@
 """What is taken of a dataset, or of a share of one: rows, batches, tensors."""
+
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
@@ -50,6 +51,7 @@ class Takes(ABC):
 
             for row in ds.iter_rows(): ...
         """
+
         def begin() -> Iterator[dict[str, Any]]:
             for table, _ in _batches.alike(self._tables()):
                 for start in range(0, table.num_rows, _ROWS_AT_ONCE):
@@ -57,9 +59,17 @@ class Takes(ABC):
 
         return Epochs(begin)
 
-    def iter_batches(self, *, prefetch_batches: int = 1, batch_size: int | None = 256, batch_format: str | None = "default", drop_last: bool = False,
-                     local_shuffle_buffer_size: int | None = None, local_shuffle_seed: int | None = None,
-                     _collate_fn: Callable[[Any], Any] | None = None) -> Iterable[Any]:
+    def iter_batches(
+        self,
+        *,
+        prefetch_batches: int = 1,
+        batch_size: int | None = 256,
+        batch_format: str | None = "default",
+        drop_last: bool = False,
+        local_shuffle_buffer_size: int | None = None,
+        local_shuffle_seed: int | None = None,
+        _collate_fn: Callable[[Any], Any] | None = None,
+    ) -> Iterable[Any]:
         """Batches of `batch_size` rows (None: as blocks come): dicts of numpy arrays ("numpy", the default), DataFrames ("pandas") or pyarrow Tables.
 
         Arrays may be read-only views. `drop_last`: not the last one where it has fewer rows. `local_shuffle_buffer_size`: rows that are held to
@@ -70,12 +80,30 @@ class Takes(ABC):
         """
         name = _blocks.format_of(batch_format, "iter_batches")
         form: _batches.Form = _batches.Columns() if name == "numpy" else _batches.Tables(name)
-        return self._epochs(form, "iter_batches", batch_size, drop_last, local_shuffle_buffer_size, local_shuffle_seed, prefetch_batches, _collate_fn)
+        return self._epochs(
+            form,
+            "iter_batches",
+            batch_size,
+            drop_last,
+            local_shuffle_buffer_size,
+            local_shuffle_seed,
+            prefetch_batches,
+            _collate_fn,
+        )
 
-    def iter_torch_batches(self, *, prefetch_batches: int = 1, batch_size: int | None = 256,
-                           dtypes: torch.dtype | Mapping[str, torch.dtype] | None = None, device: Any = "auto",
-                           collate_fn: Callable[[Any], Any] | None = None, drop_last: bool = False, local_shuffle_buffer_size: int | None = None,
-                           local_shuffle_seed: int | None = None, pin_memory: bool = False) -> Iterable[Any]:
+    def iter_torch_batches(
+        self,
+        *,
+        prefetch_batches: int = 1,
+        batch_size: int | None = 256,
+        dtypes: torch.dtype | Mapping[str, torch.dtype] | None = None,
+        device: Any = "auto",
+        collate_fn: Callable[[Any], Any] | None = None,
+        drop_last: bool = False,
+        local_shuffle_buffer_size: int | None = None,
+        local_shuffle_seed: int | None = None,
+        pin_memory: bool = False,
+    ) -> Iterable[Any]:
         """Batches as dicts of torch tensors, which may be written to, on `device` ("auto": the worker's GPU in a training, else the CPU).
 
         `dtypes`: a torch dtype of all columns, or by name. `collate_fn`: is given a batch as a dict of numpy arrays, and makes of it what is handed
@@ -88,24 +116,55 @@ class Takes(ABC):
         from troupe.data import _tensors
 
         if collate_fn is not None and dtypes is not None:
-            raise ValueError("iter_torch_batches(collate_fn=..., dtypes=...): one of them; collate_fn makes tensors of the types it likes")
+            raise ValueError(
+                "iter_torch_batches(collate_fn=..., dtypes=...): one of them; collate_fn makes tensors of the types it likes"
+            )
         form: _batches.Form = _tensors.Tensors(dtypes) if collate_fn is None else _batches.Columns()
         target = _tensors.device_of(device)
         moves = target is not None or pin_memory
         make = None
         if collate_fn is not None or moves:
+
             def make(batch: Any) -> Any:
-                return _tensors.to_device(batch if collate_fn is None else collate_fn(batch), target, pin=pin_memory)
+                return _tensors.to_device(
+                    batch if collate_fn is None else collate_fn(batch), target, pin=pin_memory
+                )
 
-        return self._epochs(form, "iter_torch_batches", batch_size, drop_last, local_shuffle_buffer_size, local_shuffle_seed, prefetch_batches, make)
+        return self._epochs(
+            form,
+            "iter_torch_batches",
+            batch_size,
+            drop_last,
+            local_shuffle_buffer_size,
+            local_shuffle_seed,
+            prefetch_batches,
+            make,
+        )
 
-    def _epochs(self, form: _batches.Form, what: str, size: int | None, drop_last: bool, buffer: int | None, seed: int | None, prefetch: int,
-                then: Callable[[Any], Any] | None) -> Epochs:
-        for name, value, least in (("batch_size", size, 1), ("local_shuffle_buffer_size", buffer, 1), ("prefetch_batches", prefetch, 0)):
-            if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < least):
+    def _epochs(
+        self,
+        form: _batches.Form,
+        what: str,
+        size: int | None,
+        drop_last: bool,
+        buffer: int | None,
+        seed: int | None,
+        prefetch: int,
+        then: Callable[[Any], Any] | None,
+    ) -> Epochs:
+        for name, value, least in (
+            ("batch_size", size, 1),
+            ("local_shuffle_buffer_size", buffer, 1),
+            ("prefetch_batches", prefetch, 0),
+        ):
+            if value is not None and (
+                isinstance(value, bool) or not isinstance(value, int) or value < least
+            ):
                 raise ValueError(f"{what}({name}={value!r}): a whole number of at least {least}")
         if seed is not None and buffer is None:
-            raise ValueError(f"{what}(local_shuffle_seed={seed}) is of a shuffle that needs local_shuffle_buffer_size")
+            raise ValueError(
+                f"{what}(local_shuffle_seed={seed}) is of a shuffle that needs local_shuffle_buffer_size"
+            )
 
         def begin() -> Iterator[Any]:
             tables = self._tables()

@@ -1,4 +1,5 @@
 """Stages done by processes of the cluster: tasks, and pools of actors for functions that are classes."""
+
 from __future__ import annotations
 
 import contextlib
@@ -15,8 +16,17 @@ from troupe.data._threads import Events
 
 ACTOR_RETRIES = 3
 """How often a block is begun again by another actor after its own has died."""
-_ACTORS_KNOW = {"num_cpus", "num_gpus", "memory", "resources", "label_selector", "fallback_strategy", "runtime_env", "accelerator_type",
-                "scheduling_strategy"}
+_ACTORS_KNOW = {
+    "num_cpus",
+    "num_gpus",
+    "memory",
+    "resources",
+    "label_selector",
+    "fallback_strategy",
+    "runtime_env",
+    "accelerator_type",
+    "scheduling_strategy",
+}
 
 
 def result_of(runner: Runner, piece: Any, number: int, scatter: _work.Scatter | None) -> tuple:
@@ -33,7 +43,9 @@ def sent(piece: Any) -> Any:
 
     from troupe.data._sources.pieces import Held
 
-    if not isinstance(piece, Held) or not any(isinstance(block, pa.Table) for block, _, _ in piece.parts):
+    if not isinstance(piece, Held) or not any(
+        isinstance(block, pa.Table) for block, _, _ in piece.parts
+    ):
         return piece
     parts = []
     for block, start, stop in piece.parts:
@@ -50,7 +62,13 @@ class Results:
         self.events, self.scatter, self.reads = events, scatter, reads
         self.under_way: dict[int, list[Any]] = {}
 
-    def hear(self, number: int, piece: Any, refs: list[Any], over: Callable[[int, Any, Exception | None], bool]) -> None:
+    def hear(
+        self,
+        number: int,
+        piece: Any,
+        refs: list[Any],
+        over: Callable[[int, Any, Exception | None], bool],
+    ) -> None:
         """An event says how it ended, unless `over(number, piece, error)`, which who handles the event calls, takes care of that."""
         self.under_way[number] = refs
 
@@ -60,15 +78,30 @@ class Results:
             else:
                 self.events.put((number, lambda: self._end(number, piece, outcome, refs, over)))
 
-        refs[0].future().add_done_callback(lambda future: ended(future.exception() or future.result()))
+        refs[0].future().add_done_callback(
+            lambda future: ended(future.exception() or future.result())
+        )
 
-    def _end(self, number: int, piece: Any, said: Any, refs: list[Any], over: Callable[[int, Any, Exception | None], bool]) -> Any:
+    def _end(
+        self,
+        number: int,
+        piece: Any,
+        said: Any,
+        refs: list[Any],
+        over: Callable[[int, Any, Exception | None], bool],
+    ) -> Any:
         self.under_way.pop(number, None)
         over(number, piece, None)
         rows, size = said
         return _work.block(piece, rows, size, refs[1:], scatter=self.scatter)
 
-    def _fail(self, number: int, piece: Any, error: BaseException, over: Callable[[int, Any, Exception | None], bool]) -> Any:
+    def _fail(
+        self,
+        number: int,
+        piece: Any,
+        error: BaseException,
+        over: Callable[[int, Any, Exception | None], bool],
+    ) -> Any:
         self.under_way.pop(number, None)
         if isinstance(error, Exception) and over(number, piece, error):
             return None
@@ -86,19 +119,35 @@ def cause_of(error: BaseException, path: str = "") -> BaseException:
     """Return what the user is told: what was raised where the data are, without what brought it here. `path`: the file that a process was reading,
     which is named where the process died."""
     cause = getattr(error, "cause", None)
-    if isinstance(error, (exceptions.TaskError, exceptions.ActorDiedError)) and isinstance(cause, _errors.DataError):
+    if isinstance(error, (exceptions.TaskError, exceptions.ActorDiedError)) and isinstance(
+        cause, _errors.DataError
+    ):
         return cause
-    died = isinstance(error, (exceptions.WorkerCrashedError, exceptions.OutOfMemoryError)) and not isinstance(error, exceptions.TaskPlacementGroupRemoved)
+    died = isinstance(
+        error, (exceptions.WorkerCrashedError, exceptions.OutOfMemoryError)
+    ) and not isinstance(error, exceptions.TaskPlacementGroupRemoved)
     if path and died:
-        return exceptions.with_type_of(_errors.DataError, error, f"{path} cannot be read: each process that read it died: {error}\n  the file is damaged, or needs "
-                                       "more memory than there is: leave it out", path=path)
+        return exceptions.with_type_of(
+            _errors.DataError,
+            error,
+            f"{path} cannot be read: each process that read it died: {error}\n  the file is damaged, or needs "
+            "more memory than there is: leave it out",
+            path=path,
+        )
     return error
 
 
 class Tasks:
     """One stage by tasks: made again by the runtime where their process is lost, which changes nothing, as pieces and functions are the same."""
 
-    def __init__(self, stage: Stage, events: Events, parallel: int, options: Mapping[str, Any], scatter: _work.Scatter | None = None) -> None:
+    def __init__(
+        self,
+        stage: Stage,
+        events: Events,
+        parallel: int,
+        options: Mapping[str, Any],
+        scatter: _work.Scatter | None = None,
+    ) -> None:
         self._results = Results(events, scatter, reads=stage.reader is not None)
         self.limit = stage.compute.most or 2 * parallel
         made: list[Runner] = []
@@ -110,11 +159,15 @@ class Tasks:
 
         names = [op.name for op in stage.ops if op.of_user] or ["read"]
         returns = 2 if scatter is None else 1 + scatter.parts
-        self._function = troupe.remote(data_task).options(num_returns=returns, name="data: " + ", ".join(names), **{**options, **stage.options})
+        self._function = troupe.remote(data_task).options(
+            num_returns=returns, name="data: " + ", ".join(names), **{**options, **stage.options}
+        )
 
     def start(self, number: int, piece: Any) -> None:
         """Begins; an event says how it ended."""
-        self._results.hear(number, piece, self._function.remote(sent(piece), number), lambda *_: False)
+        self._results.hear(
+            number, piece, self._function.remote(sent(piece), number), lambda *_: False
+        )
 
     def close(self) -> None:
         """Cancels what is under way."""
@@ -135,12 +188,25 @@ class MapWorker:
 class Actors:
     """One stage by a pool of actors: `least` at the beginning, more while all are busy, `most` at most. A block whose actor dies goes to another."""
 
-    def __init__(self, stage: Stage, events: Events, most: int, options: Mapping[str, Any], scatter: _work.Scatter | None = None) -> None:
+    def __init__(
+        self,
+        stage: Stage,
+        events: Events,
+        most: int,
+        options: Mapping[str, Any],
+        scatter: _work.Scatter | None = None,
+    ) -> None:
         self._results = Results(events, scatter, reads=stage.reader is not None)
         self._stage, self._scatter = stage, scatter
         self.limit = max(stage.compute.most or most, 1)
-        given = {name: value for name, value in {**options, **stage.options}.items() if name in _ACTORS_KNOW}
-        self._class = troupe.remote(MapWorker).options(**{"num_cpus": 0 if given.get("num_gpus") else 1, **given})
+        given = {
+            name: value
+            for name, value in {**options, **stage.options}.items()
+            if name in _ACTORS_KNOW
+        }
+        self._class = troupe.remote(MapWorker).options(
+            **{"num_cpus": 0 if given.get("num_gpus") else 1, **given}
+        )
         self._all: list[Any] = []
         self._idle: deque[Any] = deque()
         self._tries: dict[int, int] = {}
@@ -167,7 +233,9 @@ class Actors:
             self._idle.append(actor)
             return False
         tries = self._tries[number] = self._tries.get(number, 0) + 1
-        lost = isinstance(error, (exceptions.ActorError, exceptions.ObjectLostError)) and not isinstance(error, exceptions.PlacementError)
+        lost = isinstance(
+            error, (exceptions.ActorError, exceptions.ObjectLostError)
+        ) and not isinstance(error, exceptions.PlacementError)
         if not lost or isinstance(error.cause, _errors.DataError) or tries > ACTOR_RETRIES:
             return False
         self.start(number, piece)

@@ -1,4 +1,5 @@
 """Batches of torch tensors: views of a block's memory where nobody else has it, else copies, so that a tensor may always be written to."""
+
 from __future__ import annotations
 
 from collections.abc import Mapping
@@ -22,23 +23,32 @@ class Tensors:
         found = {}
         for index, field in enumerate(table.schema):
             tensor, shared = _tensor(table.column(index), field)
-            wanted = self._dtypes.get(field.name) if isinstance(self._dtypes, Mapping) else self._dtypes
+            wanted = (
+                self._dtypes.get(field.name) if isinstance(self._dtypes, Mapping) else self._dtypes
+            )
             if wanted is not None and tensor.dtype != wanted:
                 tensor, shared = tensor.to(wanted), False
             found[field.name] = tensor, shared and not own
         return found
 
-    def cut(self, whole: dict[str, tuple[torch.Tensor, bool]], start: int, stop: int) -> dict[str, torch.Tensor]:
+    def cut(
+        self, whole: dict[str, tuple[torch.Tensor, bool]], start: int, stop: int
+    ) -> dict[str, torch.Tensor]:
         """See Form."""
-        return {name: tensor[start:stop].clone() if shared else tensor[start:stop] for name, (tensor, shared) in whole.items()}
+        return {
+            name: tensor[start:stop].clone() if shared else tensor[start:stop]
+            for name, (tensor, shared) in whole.items()
+        }
 
     def join(self, parts: list[dict[str, torch.Tensor]]) -> dict[str, torch.Tensor]:
         """See Form. Raises ValueError for arrays of several shapes."""
         try:
             return {name: torch.cat([part[name] for part in parts]) for name in parts[0]}
         except RuntimeError as error:
-            raise ValueError(f"rows of one batch are arrays of several shapes: {error}\n  read_images(size=(H, W)) makes them one; a collate_fn is given arrays "
-                             "as they are") from None
+            raise ValueError(
+                f"rows of one batch are arrays of several shapes: {error}\n  read_images(size=(H, W)) makes them one; a collate_fn is given arrays "
+                "as they are"
+            ) from None
 
 
 def _tensor(column: pa.ChunkedArray, field: pa.Field) -> tuple[torch.Tensor, bool]:
@@ -52,18 +62,30 @@ def _tensor(column: pa.ChunkedArray, field: pa.Field) -> tuple[torch.Tensor, boo
             flat, shape = array.storage.flatten(), tuple(array.type.shape)
     elif pa.types.is_fixed_size_list(array.type):
         flat, shape = array.flatten(), (array.type.list_size,)
-    elif (pa.types.is_list(array.type) or pa.types.is_large_list(array.type)) and len(lengths := array.value_lengths().unique()) == 1:
+    elif (pa.types.is_list(array.type) or pa.types.is_large_list(array.type)) and len(
+        lengths := array.value_lengths().unique()
+    ) == 1:
         flat, shape = array.flatten(), (lengths[0].as_py(),)
     kind = flat.type
-    if (pa.types.is_integer(kind) or pa.types.is_floating(kind)) and not flat.null_count and len(flat):
+    if (
+        (pa.types.is_integer(kind) or pa.types.is_floating(kind))
+        and not flat.null_count
+        and len(flat)
+    ):
         tensor = torch.from_dlpack(flat)
         return (tensor if shape is None else tensor.reshape(len(array), *shape)), True
     values = _columns.numpy_of(array, field)
     if values.dtype == object or values.dtype.kind not in "biuf":
-        what = "arrays of several shapes" if _columns.is_ragged(field) else f"values of type {field.type}{', and nulls among them' if array.null_count else ''}"
+        what = (
+            "arrays of several shapes"
+            if _columns.is_ragged(field)
+            else f"values of type {field.type}{', and nulls among them' if array.null_count else ''}"
+        )
         more = "; read_images(size=(H, W)) makes them one" if _columns.is_ragged(field) else ""
-        raise TypeError(f"column {field.name!r} has {what}, which are no tensor: drop_columns([{field.name!r}]) leaves it out, map_batches makes numbers of it, "
-                        f"and a collate_fn is given it as an array{more}")
+        raise TypeError(
+            f"column {field.name!r} has {what}, which are no tensor: drop_columns([{field.name!r}]) leaves it out, map_batches makes numbers of it, "
+            f"and a collate_fn is given it as an array{more}"
+        )
     return torch.from_numpy(np.array(values)), False
 
 
@@ -72,7 +94,11 @@ def to_device(batch: Any, device: torch.device | None, *, pin: bool) -> Any:
     if isinstance(batch, torch.Tensor):
         if pin and batch.device.type == "cpu" and torch.cuda.is_available():
             batch = batch.pin_memory()
-        return batch if device is None or batch.device == device else batch.to(device, non_blocking=pin)
+        return (
+            batch
+            if device is None or batch.device == device
+            else batch.to(device, non_blocking=pin)
+        )
     if isinstance(batch, Mapping):
         return {name: to_device(value, device, pin=pin) for name, value in batch.items()}
     if isinstance(batch, (list, tuple)) and not hasattr(batch, "_fields"):

@@ -1,5 +1,6 @@
 """Stages done by threads of this process: for plans without functions of the user's, which pyarrow reads without Python's lock, and where
 there is no cluster."""
+
 from __future__ import annotations
 
 import os
@@ -23,7 +24,13 @@ def cpus() -> int:
 class Threads:
     """One stage. Its classes have an instance for each piece of work at a time, made when it is first needed."""
 
-    def __init__(self, stage: Stage, events: Events, pool: ThreadPoolExecutor, scatter: _work.Scatter | None = None) -> None:
+    def __init__(
+        self,
+        stage: Stage,
+        events: Events,
+        pool: ThreadPoolExecutor,
+        scatter: _work.Scatter | None = None,
+    ) -> None:
         self._stage, self._events, self._pool, self._scatter = stage, events, pool, scatter
         self._idle: queue.SimpleQueue[Runner] = queue.SimpleQueue()
 
@@ -47,7 +54,9 @@ class Threads:
             self._idle.put(runner)
             held = piece.piece if isinstance(piece, Part) else piece
             own = not self._stage.of_user and not isinstance(held, Held)
-            self._events.put((number, _work.block(piece, rows, size, tables, scatter=self._scatter, own=own)))
+            self._events.put(
+                (number, _work.block(piece, rows, size, tables, scatter=self._scatter, own=own))
+            )
         except BaseException as error:  # whatever it is, the consumer's thread raises it
             self._events.put((number, error))
 

@@ -1,4 +1,5 @@
 """What makes a dataset of a dataset: nothing runs yet."""
+
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
@@ -27,13 +28,32 @@ class Transforms(ABC):
     def _then(self, op: Op) -> Any:
         return self._made(_plan.Apply(self._node, op))
 
-    def map_batches(self, fn: Any, *, batch_size: int | None | str = None, compute: Any = None, batch_format: str | None = "default",
-                    zero_copy_batch: bool = True, fn_args: Iterable[Any] | None = None, fn_kwargs: Mapping[str, Any] | None = None,
-                    fn_constructor_args: Iterable[Any] | None = None, fn_constructor_kwargs: Mapping[str, Any] | None = None,
-                    num_cpus: float | None = None, num_gpus: float | None = None, memory: float | None = None, concurrency: Any = None,
-                    udf_modifying_row_count: bool = True, label_selector: Any = None, fallback_strategy: Any = None, max_calls: int | None = None,
-                    resources: Any = None, accelerator_type: str | None = None, runtime_env: Any = None, ray_remote_args_fn: Any = None,
-                    **ray_remote_args: Any) -> Self:
+    def map_batches(
+        self,
+        fn: Any,
+        *,
+        batch_size: int | None | str = None,
+        compute: Any = None,
+        batch_format: str | None = "default",
+        zero_copy_batch: bool = True,
+        fn_args: Iterable[Any] | None = None,
+        fn_kwargs: Mapping[str, Any] | None = None,
+        fn_constructor_args: Iterable[Any] | None = None,
+        fn_constructor_kwargs: Mapping[str, Any] | None = None,
+        num_cpus: float | None = None,
+        num_gpus: float | None = None,
+        memory: float | None = None,
+        concurrency: Any = None,
+        udf_modifying_row_count: bool = True,
+        label_selector: Any = None,
+        fallback_strategy: Any = None,
+        max_calls: int | None = None,
+        resources: Any = None,
+        accelerator_type: str | None = None,
+        runtime_env: Any = None,
+        ray_remote_args_fn: Any = None,
+        **ray_remote_args: Any,
+    ) -> Self:
         """The batches that `fn` makes of batches of `batch_size` rows (None: whole blocks) in `batch_format`, as iter_batches() has them.
 
         `fn` returns a batch, in any of the formats, or an iterator of batches. A batch is of one block, so that the last one of each may have
@@ -42,51 +62,172 @@ class Transforms(ABC):
 
             ds.map_batches(lambda batch: {"y": batch["x"] * 2}, batch_size=1024)
         """
-        size = None if batch_size in (None, "auto", "default") else positive("map_batches", "batch_size", batch_size)
-        given = {"num_cpus": num_cpus, "num_gpus": num_gpus, "memory": memory, "label_selector": label_selector, "fallback_strategy": fallback_strategy,
-                 "max_calls": max_calls, "resources": resources, "accelerator_type": accelerator_type, "runtime_env": runtime_env,
-                 "ray_remote_args_fn": ray_remote_args_fn, **ray_remote_args}
-        return self._then(_options.op_of(
-            "map_batches", fn, given, compute=compute, concurrency=concurrency, fn_args=fn_args, fn_kwargs=fn_kwargs,
-            fn_constructor_args=fn_constructor_args, fn_constructor_kwargs=fn_constructor_kwargs, batch_size=size,
-            batch_format=_blocks.format_of(batch_format, "map_batches"), zero_copy=zero_copy_batch, keeps_rows=not udf_modifying_row_count))
+        size = (
+            None
+            if batch_size in (None, "auto", "default")
+            else positive("map_batches", "batch_size", batch_size)
+        )
+        given = {
+            "num_cpus": num_cpus,
+            "num_gpus": num_gpus,
+            "memory": memory,
+            "label_selector": label_selector,
+            "fallback_strategy": fallback_strategy,
+            "max_calls": max_calls,
+            "resources": resources,
+            "accelerator_type": accelerator_type,
+            "runtime_env": runtime_env,
+            "ray_remote_args_fn": ray_remote_args_fn,
+            **ray_remote_args,
+        }
+        return self._then(
+            _options.op_of(
+                "map_batches",
+                fn,
+                given,
+                compute=compute,
+                concurrency=concurrency,
+                fn_args=fn_args,
+                fn_kwargs=fn_kwargs,
+                fn_constructor_args=fn_constructor_args,
+                fn_constructor_kwargs=fn_constructor_kwargs,
+                batch_size=size,
+                batch_format=_blocks.format_of(batch_format, "map_batches"),
+                zero_copy=zero_copy_batch,
+                keeps_rows=not udf_modifying_row_count,
+            )
+        )
 
-    def map(self, fn: Any, *, compute: Any = None, fn_args: Iterable[Any] | None = None, fn_kwargs: Mapping[str, Any] | None = None,
-            fn_constructor_args: Iterable[Any] | None = None, fn_constructor_kwargs: Mapping[str, Any] | None = None,
-            num_cpus: float | None = None, num_gpus: float | None = None, memory: float | None = None, concurrency: Any = None,
-            label_selector: Any = None, fallback_strategy: Any = None, max_calls: int | None = None, resources: Any = None,
-            accelerator_type: str | None = None, runtime_env: Any = None, ray_remote_args_fn: Any = None, **ray_remote_args: Any) -> Self:
+    def map(
+        self,
+        fn: Any,
+        *,
+        compute: Any = None,
+        fn_args: Iterable[Any] | None = None,
+        fn_kwargs: Mapping[str, Any] | None = None,
+        fn_constructor_args: Iterable[Any] | None = None,
+        fn_constructor_kwargs: Mapping[str, Any] | None = None,
+        num_cpus: float | None = None,
+        num_gpus: float | None = None,
+        memory: float | None = None,
+        concurrency: Any = None,
+        label_selector: Any = None,
+        fallback_strategy: Any = None,
+        max_calls: int | None = None,
+        resources: Any = None,
+        accelerator_type: str | None = None,
+        runtime_env: Any = None,
+        ray_remote_args_fn: Any = None,
+        **ray_remote_args: Any,
+    ) -> Self:
         """The rows that `fn` makes of rows: a dict of each.
 
-            ds.map(lambda row: {"y": row["x"] * 2})
+        ds.map(lambda row: {"y": row["x"] * 2})
         """
-        given = {"num_cpus": num_cpus, "num_gpus": num_gpus, "memory": memory, "label_selector": label_selector, "fallback_strategy": fallback_strategy,
-                 "max_calls": max_calls, "resources": resources, "accelerator_type": accelerator_type, "runtime_env": runtime_env,
-                 "ray_remote_args_fn": ray_remote_args_fn, **ray_remote_args}
-        return self._then(_options.op_of("map", fn, given, compute=compute, concurrency=concurrency, fn_args=fn_args, fn_kwargs=fn_kwargs,
-                                         fn_constructor_args=fn_constructor_args, fn_constructor_kwargs=fn_constructor_kwargs))
+        given = {
+            "num_cpus": num_cpus,
+            "num_gpus": num_gpus,
+            "memory": memory,
+            "label_selector": label_selector,
+            "fallback_strategy": fallback_strategy,
+            "max_calls": max_calls,
+            "resources": resources,
+            "accelerator_type": accelerator_type,
+            "runtime_env": runtime_env,
+            "ray_remote_args_fn": ray_remote_args_fn,
+            **ray_remote_args,
+        }
+        return self._then(
+            _options.op_of(
+                "map",
+                fn,
+                given,
+                compute=compute,
+                concurrency=concurrency,
+                fn_args=fn_args,
+                fn_kwargs=fn_kwargs,
+                fn_constructor_args=fn_constructor_args,
+                fn_constructor_kwargs=fn_constructor_kwargs,
+            )
+        )
 
-    def flat_map(self, fn: Any, *, compute: Any = None, fn_args: Iterable[Any] | None = None, fn_kwargs: Mapping[str, Any] | None = None,
-                 fn_constructor_args: Iterable[Any] | None = None, fn_constructor_kwargs: Mapping[str, Any] | None = None,
-                 num_cpus: float | None = None, num_gpus: float | None = None, memory: float | None = None, concurrency: Any = None,
-                 label_selector: Any = None, fallback_strategy: Any = None, max_calls: int | None = None, resources: Any = None,
-                 accelerator_type: str | None = None, runtime_env: Any = None, ray_remote_args_fn: Any = None, **ray_remote_args: Any) -> Self:
+    def flat_map(
+        self,
+        fn: Any,
+        *,
+        compute: Any = None,
+        fn_args: Iterable[Any] | None = None,
+        fn_kwargs: Mapping[str, Any] | None = None,
+        fn_constructor_args: Iterable[Any] | None = None,
+        fn_constructor_kwargs: Mapping[str, Any] | None = None,
+        num_cpus: float | None = None,
+        num_gpus: float | None = None,
+        memory: float | None = None,
+        concurrency: Any = None,
+        label_selector: Any = None,
+        fallback_strategy: Any = None,
+        max_calls: int | None = None,
+        resources: Any = None,
+        accelerator_type: str | None = None,
+        runtime_env: Any = None,
+        ray_remote_args_fn: Any = None,
+        **ray_remote_args: Any,
+    ) -> Self:
         """The rows that `fn` makes of rows: a list, or an iterator, of dicts of each.
 
-            ds.flat_map(lambda row: [{"word": word} for word in row["text"].split()])
+        ds.flat_map(lambda row: [{"word": word} for word in row["text"].split()])
         """
-        given = {"num_cpus": num_cpus, "num_gpus": num_gpus, "memory": memory, "label_selector": label_selector, "fallback_strategy": fallback_strategy,
-                 "max_calls": max_calls, "resources": resources, "accelerator_type": accelerator_type, "runtime_env": runtime_env,
-                 "ray_remote_args_fn": ray_remote_args_fn, **ray_remote_args}
-        return self._then(_options.op_of("flat_map", fn, given, compute=compute, concurrency=concurrency, fn_args=fn_args, fn_kwargs=fn_kwargs,
-                                         fn_constructor_args=fn_constructor_args, fn_constructor_kwargs=fn_constructor_kwargs, keeps_rows=False))
+        given = {
+            "num_cpus": num_cpus,
+            "num_gpus": num_gpus,
+            "memory": memory,
+            "label_selector": label_selector,
+            "fallback_strategy": fallback_strategy,
+            "max_calls": max_calls,
+            "resources": resources,
+            "accelerator_type": accelerator_type,
+            "runtime_env": runtime_env,
+            "ray_remote_args_fn": ray_remote_args_fn,
+            **ray_remote_args,
+        }
+        return self._then(
+            _options.op_of(
+                "flat_map",
+                fn,
+                given,
+                compute=compute,
+                concurrency=concurrency,
+                fn_args=fn_args,
+                fn_kwargs=fn_kwargs,
+                fn_constructor_args=fn_constructor_args,
+                fn_constructor_kwargs=fn_constructor_kwargs,
+                keeps_rows=False,
+            )
+        )
 
-    def filter(self, fn: Any = None, expr: Any = None, *, compute: Any = None, fn_args: Iterable[Any] | None = None,
-               fn_kwargs: Mapping[str, Any] | None = None, fn_constructor_args: Iterable[Any] | None = None,
-               fn_constructor_kwargs: Mapping[str, Any] | None = None, num_cpus: float | None = None, num_gpus: float | None = None,
-               memory: float | None = None, concurrency: Any = None, label_selector: Any = None, fallback_strategy: Any = None,
-               max_calls: int | None = None, resources: Any = None, accelerator_type: str | None = None, runtime_env: Any = None,
-               ray_remote_args_fn: Any = None, **ray_remote_args: Any) -> Self:
+    def filter(
+        self,
+        fn: Any = None,
+        expr: Any = None,
+        *,
+        compute: Any = None,
+        fn_args: Iterable[Any] | None = None,
+        fn_kwargs: Mapping[str, Any] | None = None,
+        fn_constructor_args: Iterable[Any] | None = None,
+        fn_constructor_kwargs: Mapping[str, Any] | None = None,
+        num_cpus: float | None = None,
+        num_gpus: float | None = None,
+        memory: float | None = None,
+        concurrency: Any = None,
+        label_selector: Any = None,
+        fallback_strategy: Any = None,
+        max_calls: int | None = None,
+        resources: Any = None,
+        accelerator_type: str | None = None,
+        runtime_env: Any = None,
+        ray_remote_args_fn: Any = None,
+        **ray_remote_args: Any,
+    ) -> Self:
         """The rows for which `fn(row)` is true, or `expr` is: a text such as "x > 3 and name in ['a', 'b']", or a pyarrow.compute.Expression, which
         Arrow evaluates many times faster.
 
@@ -97,60 +238,182 @@ class Transforms(ABC):
         if expr is not None:
             made = _expressions.of_text(expr) if isinstance(expr, str) else expr
             return self._then(Op("expr", name=f"filter({expr})", keeps_rows=False, settings=made))
-        given = {"num_cpus": num_cpus, "num_gpus": num_gpus, "memory": memory, "label_selector": label_selector, "fallback_strategy": fallback_strategy,
-                 "max_calls": max_calls, "resources": resources, "accelerator_type": accelerator_type, "runtime_env": runtime_env,
-                 "ray_remote_args_fn": ray_remote_args_fn, **ray_remote_args}
-        return self._then(_options.op_of("filter", fn, given, compute=compute, concurrency=concurrency, fn_args=fn_args, fn_kwargs=fn_kwargs,
-                                         fn_constructor_args=fn_constructor_args, fn_constructor_kwargs=fn_constructor_kwargs, keeps_rows=False))
+        given = {
+            "num_cpus": num_cpus,
+            "num_gpus": num_gpus,
+            "memory": memory,
+            "label_selector": label_selector,
+            "fallback_strategy": fallback_strategy,
+            "max_calls": max_calls,
+            "resources": resources,
+            "accelerator_type": accelerator_type,
+            "runtime_env": runtime_env,
+            "ray_remote_args_fn": ray_remote_args_fn,
+            **ray_remote_args,
+        }
+        return self._then(
+            _options.op_of(
+                "filter",
+                fn,
+                given,
+                compute=compute,
+                concurrency=concurrency,
+                fn_args=fn_args,
+                fn_kwargs=fn_kwargs,
+                fn_constructor_args=fn_constructor_args,
+                fn_constructor_kwargs=fn_constructor_kwargs,
+                keeps_rows=False,
+            )
+        )
 
-    def add_column(self, col: str, fn: Callable[[Any], Any], *, batch_format: str | None = "pandas", compute: str | None = None,
-                   concurrency: int | None = None, num_cpus: float | None = None, num_gpus: float | None = None, memory: float | None = None,
-                   label_selector: Any = None, fallback_strategy: Any = None, max_calls: int | None = None, resources: Any = None,
-                   accelerator_type: str | None = None, runtime_env: Any = None, **ray_remote_args: Any) -> Self:
+    def add_column(
+        self,
+        col: str,
+        fn: Callable[[Any], Any],
+        *,
+        batch_format: str | None = "pandas",
+        compute: str | None = None,
+        concurrency: int | None = None,
+        num_cpus: float | None = None,
+        num_gpus: float | None = None,
+        memory: float | None = None,
+        label_selector: Any = None,
+        fallback_strategy: Any = None,
+        max_calls: int | None = None,
+        resources: Any = None,
+        accelerator_type: str | None = None,
+        runtime_env: Any = None,
+        **ray_remote_args: Any,
+    ) -> Self:
         """With a column more (or another one of that name): what `fn` makes of a batch in `batch_format`.
 
-            ds.add_column("total", lambda frame: frame["price"] * frame["count"])
+        ds.add_column("total", lambda frame: frame["price"] * frame["count"])
         """
         if not isinstance(col, str):
             raise TypeError(f"add_column({col!r}): the column's name")
-        given = {"num_cpus": num_cpus, "num_gpus": num_gpus, "memory": memory, "label_selector": label_selector, "fallback_strategy": fallback_strategy,
-                 "max_calls": max_calls, "resources": resources, "accelerator_type": accelerator_type, "runtime_env": runtime_env, **ray_remote_args}
-        return self._then(_options.op_of("add_column", fn, given, compute=compute, concurrency=concurrency, settings=col,
-                                         batch_format=_blocks.format_of(batch_format, "add_column")))
+        given = {
+            "num_cpus": num_cpus,
+            "num_gpus": num_gpus,
+            "memory": memory,
+            "label_selector": label_selector,
+            "fallback_strategy": fallback_strategy,
+            "max_calls": max_calls,
+            "resources": resources,
+            "accelerator_type": accelerator_type,
+            "runtime_env": runtime_env,
+            **ray_remote_args,
+        }
+        return self._then(
+            _options.op_of(
+                "add_column",
+                fn,
+                given,
+                compute=compute,
+                concurrency=concurrency,
+                settings=col,
+                batch_format=_blocks.format_of(batch_format, "add_column"),
+            )
+        )
 
-    def select_columns(self, cols: str | list[str], *, compute: Any = None, concurrency: int | None = None, num_cpus: float | None = None,
-                       num_gpus: float | None = None, memory: float | None = None, label_selector: Any = None, fallback_strategy: Any = None,
-                       max_calls: int | None = None, resources: Any = None, accelerator_type: str | None = None, runtime_env: Any = None,
-                       **ray_remote_args: Any) -> Self:
+    def select_columns(
+        self,
+        cols: str | list[str],
+        *,
+        compute: Any = None,
+        concurrency: int | None = None,
+        num_cpus: float | None = None,
+        num_gpus: float | None = None,
+        memory: float | None = None,
+        label_selector: Any = None,
+        fallback_strategy: Any = None,
+        max_calls: int | None = None,
+        resources: Any = None,
+        accelerator_type: str | None = None,
+        runtime_env: Any = None,
+        **ray_remote_args: Any,
+    ) -> Self:
         """These columns alone, in this order. Of Parquet files right after they are read, no others are read. Arguments of where it runs mean nothing."""
         names = (cols,) if isinstance(cols, str) else tuple(cols)
-        if not names or not all(isinstance(name, str) for name in names) or len(set(names)) < len(names):
+        if (
+            not names
+            or not all(isinstance(name, str) for name in names)
+            or len(set(names)) < len(names)
+        ):
             raise ValueError(f"select_columns({cols!r}): names of columns, each once")
         return self._then(Op("select", name="select_columns()", settings=names))
 
-    def drop_columns(self, cols: list[str], *, compute: str | None = None, concurrency: int | None = None, num_cpus: float | None = None,
-                     num_gpus: float | None = None, memory: float | None = None, label_selector: Any = None, fallback_strategy: Any = None,
-                     max_calls: int | None = None, resources: Any = None, accelerator_type: str | None = None, runtime_env: Any = None,
-                     **ray_remote_args: Any) -> Self:
+    def drop_columns(
+        self,
+        cols: list[str],
+        *,
+        compute: str | None = None,
+        concurrency: int | None = None,
+        num_cpus: float | None = None,
+        num_gpus: float | None = None,
+        memory: float | None = None,
+        label_selector: Any = None,
+        fallback_strategy: Any = None,
+        max_calls: int | None = None,
+        resources: Any = None,
+        accelerator_type: str | None = None,
+        runtime_env: Any = None,
+        **ray_remote_args: Any,
+    ) -> Self:
         """Without these columns. Arguments of where it runs mean nothing."""
-        return self._then(Op("drop", name="drop_columns()", settings=(cols,) if isinstance(cols, str) else tuple(cols)))
+        return self._then(
+            Op(
+                "drop",
+                name="drop_columns()",
+                settings=(cols,) if isinstance(cols, str) else tuple(cols),
+            )
+        )
 
-    def rename_columns(self, names: list[str] | dict[str, str], *, concurrency: Any = None, num_cpus: float | None = None,
-                       num_gpus: float | None = None, memory: float | None = None, label_selector: Any = None, fallback_strategy: Any = None,
-                       max_calls: int | None = None, resources: Any = None, accelerator_type: str | None = None, runtime_env: Any = None,
-                       **ray_remote_args: Any) -> Self:
+    def rename_columns(
+        self,
+        names: list[str] | dict[str, str],
+        *,
+        concurrency: Any = None,
+        num_cpus: float | None = None,
+        num_gpus: float | None = None,
+        memory: float | None = None,
+        label_selector: Any = None,
+        fallback_strategy: Any = None,
+        max_calls: int | None = None,
+        resources: Any = None,
+        accelerator_type: str | None = None,
+        runtime_env: Any = None,
+        **ray_remote_args: Any,
+    ) -> Self:
         """With other names: of some columns (a dict), or of all (a list). Arguments of where it runs mean nothing."""
         if not isinstance(names, (Mapping, list, tuple)) or not names:
-            raise TypeError(f"rename_columns({names!r}): a dict of old and new names, or a list of all new ones")
-        return self._then(Op("rename", name="rename_columns()", settings=dict(names) if isinstance(names, Mapping) else tuple(names)))
+            raise TypeError(
+                f"rename_columns({names!r}): a dict of old and new names, or a list of all new ones"
+            )
+        return self._then(
+            Op(
+                "rename",
+                name="rename_columns()",
+                settings=dict(names) if isinstance(names, Mapping) else tuple(names),
+            )
+        )
 
-    def random_shuffle(self, *, seed: int | None = None, num_blocks: int | None = None, **ray_remote_args: Any) -> Self:
+    def random_shuffle(
+        self, *, seed: int | None = None, num_blocks: int | None = None, **ray_remote_args: Any
+    ) -> Self:
         """All rows in another order: the same one for the same seed, without a seed another one each time. All of them are held meanwhile, in shared
         memory and on disk beyond that. read_parquet(shuffle="files") and iter_batches(local_shuffle_buffer_size=) are the cheap ways."""
         if seed is not None and (isinstance(seed, bool) or not isinstance(seed, int) or seed < 0):
             raise TypeError(f"random_shuffle(seed={seed!r}): a whole number of at least 0, or None")
         _options.of_processes("random_shuffle", ray_remote_args)
-        return self._made(_plan.Shuffle(self._node, seed, None if num_blocks is None else positive("random_shuffle", "num_blocks", num_blocks)))
+        return self._made(
+            _plan.Shuffle(
+                self._node,
+                seed,
+                None
+                if num_blocks is None
+                else positive("random_shuffle", "num_blocks", num_blocks),
+            )
+        )
 
     def limit(self, limit: int) -> Self:
         """The first rows; what is behind them is not read."""
@@ -158,20 +421,36 @@ class Transforms(ABC):
             raise ValueError(f"limit({limit!r}): a whole number of at least 0")
         return self._made(_plan.Limit(self._node, limit))
 
-    def repartition(self, num_blocks: int | None = None, target_num_rows_per_block: int | None = None, *, strict: bool = False, shuffle: bool = False,
-                    keys: list[str] | None = None, sort: bool = False) -> Self:
+    def repartition(
+        self,
+        num_blocks: int | None = None,
+        target_num_rows_per_block: int | None = None,
+        *,
+        strict: bool = False,
+        shuffle: bool = False,
+        keys: list[str] | None = None,
+        sort: bool = False,
+    ) -> Self:
         """The rows in `num_blocks` blocks of about equally many, or in blocks of `target_num_rows_per_block`. `shuffle`: by random_shuffle().
         `strict` means nothing: blocks have exactly that many rows, but for the last one."""
         if keys is not None or sort:
-            raise ValueError("repartition(keys=..., sort=...) is not a part of Troupe: rows are not brought together by what is in them; a database or polars "
-                             "does that, and write_parquet() by partition_cols puts rows of one value into one folder")
+            raise ValueError(
+                "repartition(keys=..., sort=...) is not a part of Troupe: rows are not brought together by what is in them; a database or polars "
+                "does that, and write_parquet() by partition_cols puts rows of one value into one folder"
+            )
         if (num_blocks is None) == (target_num_rows_per_block is None):
-            raise ValueError("repartition() takes num_blocks or target_num_rows_per_block, one of them")
+            raise ValueError(
+                "repartition() takes num_blocks or target_num_rows_per_block, one of them"
+            )
         if shuffle:
             if num_blocks is None:
                 raise ValueError("repartition(shuffle=True) takes num_blocks")
             return self.random_shuffle(num_blocks=num_blocks)
-        name, value = ("num_blocks", num_blocks) if num_blocks is not None else ("target_num_rows_per_block", target_num_rows_per_block)
+        name, value = (
+            ("num_blocks", num_blocks)
+            if num_blocks is not None
+            else ("target_num_rows_per_block", target_num_rows_per_block)
+        )
         positive("repartition", name, value)
         return self._made(_plan.Rechunk(self._node, num_blocks, target_num_rows_per_block))
 
@@ -181,4 +460,3 @@ class Transforms(ABC):
             if not isinstance(each, Transforms):
                 raise TypeError(f"union({each!r}): a Dataset")
         return self._made(_plan.Union_((self._node, *(each._node for each in other))))
-

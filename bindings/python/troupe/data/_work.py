@@ -1,4 +1,5 @@
 """What one piece of work is and gives, wherever it is done."""
+
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -39,18 +40,38 @@ class Block:
         return memory.block_of(self.value)
 
 
-def done(runner: Runner, piece: Any, number: int, scatter: Scatter | None) -> tuple[tuple[int, ...], int, list[pa.Table]]:
+def done(
+    runner: Runner, piece: Any, number: int, scatter: Scatter | None
+) -> tuple[tuple[int, ...], int, list[pa.Table]]:
     """(rows, bytes, tables) of the piece: one table, or of a scattered piece as many as there are parts."""
     table = runner.run(piece)
-    tables = [table] if scatter is None else memory.scattered(table, scatter.parts, scatter.seed, number)
+    tables = (
+        [table] if scatter is None else memory.scattered(table, scatter.parts, scatter.seed, number)
+    )
     return tuple(each.num_rows for each in tables), sum(each.nbytes for each in tables), tables
 
 
-def block(piece: Any, rows: Sequence[int], size: int, values: Sequence[Any], *, scatter: Scatter | None, own: bool = False) -> Block:
+def block(
+    piece: Any,
+    rows: Sequence[int],
+    size: int,
+    values: Sequence[Any],
+    *,
+    scatter: Scatter | None,
+    own: bool = False,
+) -> Block:
     """The Block of what `done` gave, or of the refs of its tables."""
     value = values[0] if scatter is None else list(values)
     keeps = piece.rows == sum(rows)
-    return Block(sum(rows), size, value, piece.path, piece.first_row if keeps else None, own, () if scatter is None else tuple(rows))
+    return Block(
+        sum(rows),
+        size,
+        value,
+        piece.path,
+        piece.first_row if keeps else None,
+        own,
+        () if scatter is None else tuple(rows),
+    )
 
 
 def compact(table: pa.Table) -> pa.Table:

@@ -1,4 +1,5 @@
 """Parquet files out of blocks."""
+
 from __future__ import annotations
 
 import concurrent.futures
@@ -38,15 +39,19 @@ class Asked:
 
 def refuse(**given: Any) -> None:
     """Raises ValueError for arguments of Ray's that mean nothing that could be done."""
-    instead = {"catalog": "the folder's path", "filename_provider": "names are made here, and sort in the order of rows",
-               "arrow_parquet_args_fn": "pyarrow's arguments themselves, as **arrow_parquet_args", "arrow_open_stream_args": "a filesystem of pyarrow's"}
+    instead = {
+        "catalog": "the folder's path",
+        "filename_provider": "names are made here, and sort in the order of rows",
+        "arrow_parquet_args_fn": "pyarrow's arguments themselves, as **arrow_parquet_args",
+        "arrow_open_stream_args": "a filesystem of pyarrow's",
+    }
     for name, value in given.items():
         if value:
             raise ValueError(f"write_parquet({name}=...) is not a part of Troupe: {instead[name]}")
 
 
 def mode_of(given: Any) -> str:
-    """"append" and the others, also as Ray's SaveMode."""
+    """ "append" and the others, also as Ray's SaveMode."""
     mode = str(getattr(given, "value", given)).lower()
     if mode not in MODES:
         raise ValueError(f"write_parquet(mode={given!r}): there are {', '.join(MODES)}")
@@ -56,12 +61,20 @@ def mode_of(given: Any) -> str:
 def parquet(tables: Callable[[], Iterator[tuple[pa.Table, bool]]], asked: Asked) -> None:
     """Write all blocks, several files at a time, under hidden names; once all are there they get their own, and files they are to replace go."""
     system, folder = _place(asked)
-    there = [one.path for one in system.get_file_info(fs.FileSelector(folder, recursive=True, allow_not_found=True)) if one.type == fs.FileType.File]
+    there = [
+        one.path
+        for one in system.get_file_info(
+            fs.FileSelector(folder, recursive=True, allow_not_found=True)
+        )
+        if one.type == fs.FileType.File
+    ]
     seen = [path for path in there if not posixpath.basename(path).startswith(".")]
     if seen and asked.mode == "ignore":
         return
     if seen and asked.mode == "error":
-        raise FileExistsError(f"write_parquet({asked.path!r}, mode='error'): the folder has {len(seen)} files, {posixpath.basename(seen[0])} the first")
+        raise FileExistsError(
+            f"write_parquet({asked.path!r}, mode='error'): the folder has {len(seen)} files, {posixpath.basename(seen[0])} the first"
+        )
     if asked.make_folder:
         system.create_dir(folder, recursive=True)
     staged: list[tuple[str, str]] = []
@@ -82,14 +95,24 @@ def parquet(tables: Callable[[], Iterator[tuple[pa.Table, bool]]], asked: Asked)
                 system.delete_file(path)
 
 
-def _stage(tables: Callable[[], Iterator[tuple[pa.Table, bool]]], asked: Asked, system: Any, folder: str, staged: list[tuple[str, str]]) -> None:
+def _stage(
+    tables: Callable[[], Iterator[tuple[pa.Table, bool]]],
+    asked: Asked,
+    system: Any,
+    folder: str,
+    staged: list[tuple[str, str]],
+) -> None:
     """Write all blocks under hidden names: `staged` gets these, and the names that they are to have. No write is under way any more at the end."""
     mark, most = uuid.uuid4().hex[:8], _threads.cpus()
     under_way: set[concurrent.futures.Future[None]] = set()
-    with concurrent.futures.ThreadPoolExecutor(most, thread_name_prefix="troupe-data-write") as pool:
+    with concurrent.futures.ThreadPoolExecutor(
+        most, thread_name_prefix="troupe-data-write"
+    ) as pool:
         for number, table in enumerate(_sized(_one_schema(_batches.alike(tables()), asked), asked)):
             if len(under_way) > most:
-                done, under_way = concurrent.futures.wait(under_way, return_when=concurrent.futures.FIRST_COMPLETED)
+                done, under_way = concurrent.futures.wait(
+                    under_way, return_when=concurrent.futures.FIRST_COMPLETED
+                )
                 for each in done:
                     each.result()
             for where, part in _by_value(table, asked.partition_cols):
@@ -107,9 +130,14 @@ def _one_schema(tables: Iterable[tuple[pa.Table, bool]], asked: Asked) -> Iterat
     types: dict[str, pa.DataType] = {}
     for table, _ in tables:
         for each in table.schema:
-            if not pa.types.is_null(each.type) and types.setdefault(each.name, each.type) != each.type:
-                text = (f"{asked.path} cannot be written: column {each.name!r} is {types[each.name]} in one block, {each.type} in another one\n"
-                        "  repartition() before write_parquet() makes blocks of arrays alike, and so does a function that gives all the same shape")
+            if (
+                not pa.types.is_null(each.type)
+                and types.setdefault(each.name, each.type) != each.type
+            ):
+                text = (
+                    f"{asked.path} cannot be written: column {each.name!r} is {types[each.name]} in one block, {each.type} in another one\n"
+                    "  repartition() before write_parquet() makes blocks of arrays alike, and so does a function that gives all the same shape"
+                )
                 raise exceptions.with_type_of(DataError, TypeError(text), text, path=asked.path)
         if table.num_columns:
             yield table
@@ -118,7 +146,11 @@ def _one_schema(tables: Iterable[tuple[pa.Table, bool]], asked: Asked) -> Iterat
 def _place(asked: Asked) -> tuple[Any, str]:
     if asked.filesystem is not None:
         return asked.filesystem, asked.path.split("://", 1)[-1]
-    return fs.FileSystem.from_uri(asked.path) if "://" in asked.path else (fs.LocalFileSystem(), posixpath.abspath(posixpath.expanduser(asked.path)))
+    return (
+        fs.FileSystem.from_uri(asked.path)
+        if "://" in asked.path
+        else (fs.LocalFileSystem(), posixpath.abspath(posixpath.expanduser(asked.path)))
+    )
 
 
 def _sized(tables: Iterable[pa.Table], asked: Asked) -> Iterator[pa.Table]:
@@ -128,7 +160,9 @@ def _sized(tables: Iterable[pa.Table], asked: Asked) -> Iterator[pa.Table]:
         if not table.num_rows:
             yield table
             continue
-        for length, start in ((min(rows, table.num_rows - start), start) for start in range(0, table.num_rows, rows)):
+        for length, start in (
+            (min(rows, table.num_rows - start), start) for start in range(0, table.num_rows, rows)
+        ):
             yield table.slice(start, length)
 
 
@@ -136,13 +170,22 @@ def _gathered(tables: Iterable[pa.Table], rows: int, size: int) -> Iterator[pa.T
     waiting: list[pa.Table] = []
     for table in tables:
         waiting.append(table)
-        if sum(each.num_rows for each in waiting) >= rows and sum(each.nbytes for each in waiting) >= size:
+        if (
+            sum(each.num_rows for each in waiting) >= rows
+            and sum(each.nbytes for each in waiting) >= size
+        ):
             joined = pa.concat_tables(waiting)
             waiting = []
-            if rows and joined.num_rows > rows:  # files of that many rows, and the rest begins the next one
-                (first, rest) = _deal.cut([(joined, 0, joined.num_rows)], joined.num_rows - joined.num_rows % rows)
+            if (
+                rows and joined.num_rows > rows
+            ):  # files of that many rows, and the rest begins the next one
+                (first, rest) = _deal.cut(
+                    [(joined, 0, joined.num_rows)], joined.num_rows - joined.num_rows % rows
+                )
                 waiting = [each.slice(start, stop - start) for each, start, stop in rest]
-                joined = pa.concat_tables([each.slice(start, stop - start) for each, start, stop in first])
+                joined = pa.concat_tables(
+                    [each.slice(start, stop - start) for each, start, stop in first]
+                )
             yield joined
     if waiting:
         yield pa.concat_tables(waiting)
@@ -154,11 +197,19 @@ def _by_value(table: pa.Table, names: tuple[str, ...]) -> Iterator[tuple[str, pa
         yield "", table
         return
     if names[0] not in table.column_names:
-        raise ValueError(f"write_parquet(partition_cols={list(names)}): there is no column {names[0]!r}; there are {', '.join(table.column_names)}")
+        raise ValueError(
+            f"write_parquet(partition_cols={list(names)}): there is no column {names[0]!r}; there are {', '.join(table.column_names)}"
+        )
     column = table.column(names[0])
     for value in column.unique():
-        text = "__HIVE_DEFAULT_PARTITION__" if not value.is_valid else str(value.as_py()).replace("/", "%2F")
-        rows = table.filter(pa.compute.is_null(column) if not value.is_valid else pa.compute.equal(column, value))
+        text = (
+            "__HIVE_DEFAULT_PARTITION__"
+            if not value.is_valid
+            else str(value.as_py()).replace("/", "%2F")
+        )
+        rows = table.filter(
+            pa.compute.is_null(column) if not value.is_valid else pa.compute.equal(column, value)
+        )
         for below, part in _by_value(rows.drop_columns([names[0]]), names[1:]):
             yield posixpath.join(f"{names[0]}={text}", below), part
 
@@ -179,6 +230,13 @@ class _Writing:
     def __enter__(self) -> None:
         pass
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: object
+    ) -> None:
         if isinstance(error, (pa.ArrowException, OSError)):
-            raise exceptions.with_type_of(DataError, error, f"{self._path} {self._what}: {type(error).__name__}: {error}", path=self._path) from None
+            raise exceptions.with_type_of(
+                DataError,
+                error,
+                f"{self._path} {self._what}: {type(error).__name__}: {error}",
+                path=self._path,
+            ) from None

@@ -12,6 +12,7 @@
 Inside an actor the operations are those of `troupe.util.collective`, by the group's name. View: groups are known to the process that
 made them; making and destroying block until every actor has done its part.
 """
+
 from __future__ import annotations
 
 import uuid
@@ -58,7 +59,9 @@ class CommunicatorHandle:
 _groups: dict[str, CommunicatorHandle] = {}
 
 
-def create_collective_group(actors: Sequence[Any], backend: str, name: str | None = None) -> CommunicatorHandle:
+def create_collective_group(
+    actors: Sequence[Any], backend: str, name: str | None = None
+) -> CommunicatorHandle:
     """Makes a group of these actors, which are ranks in this order. A name of its own unless one is given.
 
     Raises ValueError for an actor that is there twice, a name that is taken here, or a backend that does not exist; RuntimeError for an actor that
@@ -70,12 +73,16 @@ def create_collective_group(actors: Sequence[Any], backend: str, name: str | Non
         raise ValueError(f"All actors must be unique, got: {list(actors)}")
     name = name if name is not None else uuid.uuid4().hex
     if name in _groups:
-        raise ValueError(f"a group named {name!r} exists: {_groups[name]!r}\n  destroy_collective_group({name!r}) first")
+        raise ValueError(
+            f"a group named {name!r} exists: {_groups[name]!r}\n  destroy_collective_group({name!r}) first"
+        )
     for group in list(_groups.values()):
         twice = next((actor for actor in actors if actor in group.actors), None)
         if twice is not None and group.backend == _backend(backend):
-            raise RuntimeError(f"{twice!r} is in {group!r}, and an actor is in one group of each backend\n"
-                               f"  destroy_collective_group({group.name!r}) first")
+            raise RuntimeError(
+                f"{twice!r} is in {group!r}, and an actor is in one group of each backend\n"
+                f"  destroy_collective_group({group.name!r}) first"
+            )
     collective.create_collective_group(actors, len(actors), list(range(len(actors))), backend, name)
     _groups[name] = CommunicatorHandle(actors, name, _backend(backend))
     return _groups[name]
@@ -86,10 +93,16 @@ def _backend(name: str) -> str:
     return collective.Backend.GLOO if low == "torch_gloo" else low
 
 
-def get_collective_groups(actors: Sequence[Any], backend: str | None = None) -> list[CommunicatorHandle]:
+def get_collective_groups(
+    actors: Sequence[Any], backend: str | None = None
+) -> list[CommunicatorHandle]:
     """The groups made by this process in which all of these actors are, of one backend if it is given."""
-    return [group for group in list(_groups.values()) if set(actors) <= set(group.actors)
-            and (backend is None or group.backend == _backend(backend))]
+    return [
+        group
+        for group in list(_groups.values())
+        if set(actors) <= set(group.actors)
+        and (backend is None or group.backend == _backend(backend))
+    ]
 
 
 def destroy_collective_group(group_or_name: CommunicatorHandle | str) -> None:
@@ -125,13 +138,21 @@ class _Operation:
         self._group = transport if isinstance(transport, CommunicatorHandle) else None
         self._backend = _transport(transport)
         if self._group is not None and set(self._group.actors) != set(actors):
-            raise ValueError(f"{self._group!r} is not of the actors whose nodes are bound: {self._actors}")
+            raise ValueError(
+                f"{self._group!r} is not of the actors whose nodes are bound: {self._actors}"
+            )
 
     def group(self) -> str:
         """The name of the group, made if there is none of these actors and this backend yet."""
         if self._group is None or self._group.name not in _groups:
-            there = [each for each in get_collective_groups(self._actors, self._backend) if each.actors == self._actors]
-            self._group = there[0] if there else create_collective_group(self._actors, self._backend)
+            there = [
+                each
+                for each in get_collective_groups(self._actors, self._backend)
+                if each.actors == self._actors
+            ]
+            self._group = (
+                there[0] if there else create_collective_group(self._actors, self._backend)
+            )
         return self._group.name
 
 
@@ -144,7 +165,9 @@ def _transport(transport: Any) -> str:
     if name == "cpu":
         return collective.Backend.GLOO
     if name not in (collective.Backend.NCCL, collective.Backend.GLOO) and registered(name) is None:
-        raise ValueError(f"transport is 'nccl', 'gloo', a registered backend or a group, not {transport!r}")
+        raise ValueError(
+            f"transport is 'nccl', 'gloo', a registered backend or a group, not {transport!r}"
+        )
     return name
 
 
@@ -157,8 +180,9 @@ class _CollectiveNode(dag.ClassMethodNode):
 
     def _run(self, values: Any, given: Any) -> Any:
         tensors, _ = self._filled(values)
-        return self._method.options(num_returns=self._returns).remote(_operate, self._operation.kind, self._operation.op,
-                                                                       self._operation.group(), *tensors)
+        return self._method.options(num_returns=self._returns).remote(
+            _operate, self._operation.kind, self._operation.op, self._operation.group(), *tensors
+        )
 
     def __repr__(self) -> str:
         return f"<{self._operation.kind} of {self._handle!r}, not made yet>"
@@ -193,7 +217,9 @@ def _reducescatter(tensor: Any, op: ReduceOp, group: str) -> Any:
 
     size, mine = collective.get_collective_group_size(group), torch.as_tensor(_copy(tensor))
     if mine.dim() == 0 or len(mine) % size:
-        raise ValueError(f"reducescatter over {size} ranks needs a first axis that {size} divides; the shape is {tuple(mine.shape)}")
+        raise ValueError(
+            f"reducescatter over {size} ranks needs a first axis that {size} divides; the shape is {tuple(mine.shape)}"
+        )
     parts = list(mine.chunk(size))
     share = torch.empty_like(parts[0])
     collective.reducescatter(share, parts, group, op)
@@ -213,24 +239,42 @@ def _bind(kind: str, inputs: Any, op: ReduceOp, transport: Any) -> list[Any]:
         raise ValueError(f"Unexpected operation: {op}")
     nested = bool(inputs) and isinstance(inputs[0], list | tuple)
     rows = [list(each) for each in inputs] if nested else [list(inputs)]
-    if not all(rows) or not all(isinstance(node, dag.ClassMethodNode) for row in rows for node in row):
-        raise ValueError(f"{kind}.bind() takes calls of actors' methods, one of each actor, not {inputs!r}")
+    if not all(rows) or not all(
+        isinstance(node, dag.ClassMethodNode) for row in rows for node in row
+    ):
+        raise ValueError(
+            f"{kind}.bind() takes calls of actors' methods, one of each actor, not {inputs!r}"
+        )
     actors = [node._handle for node in rows[0]]
-    if len(set(actors)) != len(actors) or any([node._handle for node in row] != actors for row in rows):
-        raise ValueError(f"{kind}.bind() takes one call of each actor, each list in the same order of actors")
+    if len(set(actors)) != len(actors) or any(
+        [node._handle for node in row] != actors for row in rows
+    ):
+        raise ValueError(
+            f"{kind}.bind() takes one call of each actor, each list in the same order of actors"
+        )
     operation = _Operation(kind, actors, op, transport)
-    nodes = [_CollectiveNode(operation, actor, [row[rank] for row in rows]) for rank, actor in enumerate(actors)]
-    return [list(node.outputs(len(rows))) if len(rows) > 1 else [node] if nested else node for node in nodes]
+    nodes = [
+        _CollectiveNode(operation, actor, [row[rank] for row in rows])
+        for rank, actor in enumerate(actors)
+    ]
+    return [
+        list(node.outputs(len(rows))) if len(rows) > 1 else [node] if nested else node
+        for node in nodes
+    ]
 
 
 class _AllReduce:
     """`allreduce.bind(nodes, op, transport)` in a graph; `allreduce(tensor, group_name, op)` in an actor."""
 
-    def bind(self, input_nodes: Sequence[Any], op: ReduceOp = ReduceOp.SUM, transport: Any = None) -> list[Any]:
+    def bind(
+        self, input_nodes: Sequence[Any], op: ReduceOp = ReduceOp.SUM, transport: Any = None
+    ) -> list[Any]:
         """One node for each, of the same actor: what the tensors of all make together."""
         return _bind("allreduce", input_nodes, op, transport)
 
-    def __call__(self, tensor: Any, group_name: str = "default", op: ReduceOp = ReduceOp.SUM) -> None:
+    def __call__(
+        self, tensor: Any, group_name: str = "default", op: ReduceOp = ReduceOp.SUM
+    ) -> None:
         """See util.collective."""
         collective.allreduce(tensor, group_name, op)
 
@@ -242,7 +286,9 @@ class _AllGather:
         """One node for each, of the same actor: all tensors along the first axis."""
         return _bind("allgather", _flat("allgather", input_nodes), ReduceOp.SUM, transport)
 
-    def __call__(self, tensor_list: Sequence[Any], tensor: Any, group_name: str = "default") -> None:
+    def __call__(
+        self, tensor_list: Sequence[Any], tensor: Any, group_name: str = "default"
+    ) -> None:
         """See util.collective."""
         collective.allgather(tensor_list, tensor, group_name)
 
@@ -250,12 +296,19 @@ class _AllGather:
 class _ReduceScatter:
     """`reducescatter.bind(nodes, op, transport)` in a graph; `reducescatter(tensor, tensor_list, group_name, op)` in an actor."""
 
-    def bind(self, input_nodes: Sequence[Any], op: ReduceOp = ReduceOp.SUM, transport: Any = None) -> list[Any]:
+    def bind(
+        self, input_nodes: Sequence[Any], op: ReduceOp = ReduceOp.SUM, transport: Any = None
+    ) -> list[Any]:
         """One node for each, of the same actor: its share, along the first axis, of what all make together."""
         return _bind("reducescatter", _flat("reducescatter", input_nodes), op, transport)
 
-    def __call__(self, tensor: Any, tensor_list: Sequence[Any], group_name: str = "default",
-                 op: ReduceOp = ReduceOp.SUM) -> None:
+    def __call__(
+        self,
+        tensor: Any,
+        tensor_list: Sequence[Any],
+        group_name: str = "default",
+        op: ReduceOp = ReduceOp.SUM,
+    ) -> None:
         """See util.collective."""
         collective.reducescatter(tensor, tensor_list, group_name, op)
 
@@ -268,5 +321,14 @@ def _flat(kind: str, nodes: Sequence[Any]) -> Sequence[Any]:
 
 allgather, allreduce, reducescatter = _AllGather(), _AllReduce(), _ReduceScatter()
 
-__all__ = ["CommunicatorHandle", "ReduceOp", "allgather", "allreduce", "create_collective_group", "destroy_all_collective_groups",
-           "destroy_collective_group", "get_collective_groups", "reducescatter"]
+__all__ = [
+    "CommunicatorHandle",
+    "ReduceOp",
+    "allgather",
+    "allreduce",
+    "create_collective_group",
+    "destroy_all_collective_groups",
+    "destroy_collective_group",
+    "get_collective_groups",
+    "reducescatter",
+]

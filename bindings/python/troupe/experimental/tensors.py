@@ -1,4 +1,5 @@
 """Tensors that stay in their actor: when they are free again."""
+
 from __future__ import annotations
 
 from typing import Any
@@ -19,5 +20,7 @@ def wait_tensor_freed(tensor: Any, timeout: float | None = None) -> None:
 
     table = server.table_or_none()
     if table is not None and not table.wait_until_freed(tensor, timeout):
-        raise exceptions.GetTimeoutError(f"somebody still has a ref of the tensor ({kept.text_of(kept.spec_of(tensor))}) {timeout:g} s after "
-                                         "wait_tensor_freed() was called\n  drop the refs of the results that it is in")
+        raise exceptions.GetTimeoutError(
+            f"somebody still has a ref of the tensor ({kept.text_of(kept.spec_of(tensor))}) {timeout:g} s after "
+            "wait_tensor_freed() was called\n  drop the refs of the results that it is in"
+        )

@@ -5,6 +5,7 @@
 
 A line on stderr at most every `flush_interval_s` seconds and one at the end; what an actor prints is shown by its program.
 """
+
 from __future__ import annotations
 
 import sys
@@ -18,8 +19,15 @@ _FLUSH_S = 1.0
 class tqdm:  # noqa: N801
     """A bar over an iterable, or one that `update` moves. Takes what Ray's takes; `position` means nothing for lines."""
 
-    def __init__(self, iterable: Iterable[Any] | None = None, desc: str | None = None, total: int | None = None, unit: str | None = None,
-                 position: int | None = None, flush_interval_s: float | None = None) -> None:
+    def __init__(
+        self,
+        iterable: Iterable[Any] | None = None,
+        desc: str | None = None,
+        total: int | None = None,
+        unit: str | None = None,
+        position: int | None = None,
+        flush_interval_s: float | None = None,
+    ) -> None:
         if total is None and iterable is not None:
             try:
                 total = len(iterable)  # type: ignore[arg-type]
@@ -69,9 +77,17 @@ class tqdm:  # noqa: N801
             self._say(time.monotonic())
 
     def _say(self, now: float) -> None:
-        done = f"{self.n:g}" if self.total is None else f"{100 * self.n / self.total if self.total else 100:3.0f}% {self.n:g}/{self.total:g}"
+        done = (
+            f"{self.n:g}"
+            if self.total is None
+            else f"{100 * self.n / self.total if self.total else 100:3.0f}% {self.n:g}/{self.total:g}"
+        )
         rate = self.n / (now - self._began_s) if now > self._began_s else 0.0
-        safe_print(f"{self._desc}{': ' * bool(self._desc)}{done} {self._unit}, {rate:.3g} {self._unit}/s", file=sys.stderr, flush=True)
+        safe_print(
+            f"{self._desc}{': ' * bool(self._desc)}{done} {self._unit}, {rate:.3g} {self._unit}/s",
+            file=sys.stderr,
+            flush=True,
+        )
 
 
 def safe_print(*args: Any, **kwargs: Any) -> None:

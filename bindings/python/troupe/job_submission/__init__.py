@@ -6,13 +6,21 @@
 
 The names are Ray's; under `troupe run-as` this is `ray.job_submission`. The command is `troupe job`.
 """
+
 from __future__ import annotations
 
 import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from troupe.job_submission._client import DriverInfo, JobDetails, JobInfo, JobStatus, JobSubmissionClient, JobType
+    from troupe.job_submission._client import (
+        DriverInfo,
+        JobDetails,
+        JobInfo,
+        JobStatus,
+        JobSubmissionClient,
+        JobType,
+    )
 
 __all__ = ["DriverInfo", "JobDetails", "JobInfo", "JobStatus", "JobSubmissionClient", "JobType"]
 

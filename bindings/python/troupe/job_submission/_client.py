@@ -1,4 +1,5 @@
 """`JobSubmissionClient`, with Ray's names: jobs on the cluster from a program."""
+
 from __future__ import annotations
 
 import asyncio
@@ -77,17 +78,39 @@ JobInfo = JobDetails
 def status_of(info: Mapping[str, Any]) -> JobStatus:
     """Return the status of the job of this LaunchInfo."""
     state = _jobs.state_of(info)
-    return JobStatus.PENDING if state in (JobState.QUEUED, JobState.STARTING) else JobStatus(state.value)
+    return (
+        JobStatus.PENDING
+        if state in (JobState.QUEUED, JobState.STARTING)
+        else JobStatus(state.value)
+    )
 
 
 def _details(info: Mapping[str, Any], hosts: Mapping[str, str]) -> JobDetails:
     seen, status = _jobs.describe(info), status_of(info)
     node = next((each["node"] for each in info["rank_infos"]), None)
-    driver = DriverInfo(seen["launch"][:8], hosts.get(node, ""), str(info["failure"]["pid"] or "")) if node else None
+    driver = (
+        DriverInfo(seen["launch"][:8], hosts.get(node, ""), str(info["failure"]["pid"] or ""))
+        if node
+        else None
+    )
     start = round(seen["submitted_s"] * 1000)
-    return JobDetails(JobType.SUBMISSION, seen["id"], status, seen["command"], seen["launch"][:8], driver, seen["cause"] or seen["waiting_for"] or None,
-                      info["failure"]["exception_type"] or None, start, start + info["duration_ms"] if status.is_terminal() else None, seen["metadata"], {},
-                      None, node, seen["exit_code"])
+    return JobDetails(
+        JobType.SUBMISSION,
+        seen["id"],
+        status,
+        seen["command"],
+        seen["launch"][:8],
+        driver,
+        seen["cause"] or seen["waiting_for"] or None,
+        info["failure"]["exception_type"] or None,
+        start,
+        start + info["duration_ms"] if status.is_terminal() else None,
+        seen["metadata"],
+        {},
+        None,
+        node,
+        seen["exit_code"],
+    )
 
 
 class JobSubmissionClient:
@@ -106,8 +129,15 @@ class JobSubmissionClient:
         job = client.submit_job(entrypoint="python train.py", runtime_env={"working_dir": "."})
     """
 
-    def __init__(self, address: str | None = None, create_cluster_if_needed: bool = False, cookies: Mapping[str, Any] | None = None,
-                 metadata: Mapping[str, Any] | None = None, headers: Mapping[str, Any] | None = None, verify: str | bool | None = True) -> None:
+    def __init__(
+        self,
+        address: str | None = None,
+        create_cluster_if_needed: bool = False,
+        cookies: Mapping[str, Any] | None = None,
+        metadata: Mapping[str, Any] | None = None,
+        headers: Mapping[str, Any] | None = None,
+        verify: str | bool | None = True,
+    ) -> None:
         del create_cluster_if_needed, cookies, headers, verify
         self._metadata = dict(metadata or {})
         self._session = _session_of(address)
@@ -116,11 +146,20 @@ class JobSubmissionClient:
         """Return the address of the cluster's head."""
         return self._session.address
 
-    def submit_job(self, *, entrypoint: str, job_id: str | None = None, runtime_env: Mapping[str, Any] | None = None,
-                   metadata: Mapping[str, str] | None = None, submission_id: str | None = None, entrypoint_num_cpus: float | None = None,
-                   entrypoint_num_gpus: float | None = None, entrypoint_memory: int | None = None,
-                   entrypoint_resources: Mapping[str, float] | None = None,
-                   entrypoint_label_selector: Mapping[str, str] | None = None) -> str:
+    def submit_job(
+        self,
+        *,
+        entrypoint: str,
+        job_id: str | None = None,
+        runtime_env: Mapping[str, Any] | None = None,
+        metadata: Mapping[str, str] | None = None,
+        submission_id: str | None = None,
+        entrypoint_num_cpus: float | None = None,
+        entrypoint_num_gpus: float | None = None,
+        entrypoint_memory: int | None = None,
+        entrypoint_resources: Mapping[str, float] | None = None,
+        entrypoint_label_selector: Mapping[str, str] | None = None,
+    ) -> str:
         """Submit a line for a shell as a job and return its id; does not wait for the job.
 
         `submission_id` (`job_id` is its older name): the id; submitting the same job again returns it, another one with that id is refused. `runtime_env` is
@@ -137,10 +176,20 @@ class JobSubmissionClient:
         if not entrypoint.strip():
             raise ValueError("there is nothing to run: entrypoint is an empty line")
         if entrypoint_label_selector:
-            raise NotImplementedError("entrypoint_label_selector= is not supported: a job goes to whichever node has room for it")
-        request = JobRequest((SHELL, "-c", entrypoint), submission_id or job_id or "", cpus=entrypoint_num_cpus or 0, gpus=entrypoint_num_gpus or 0,  # type: ignore[arg-type]
-                             memory=entrypoint_memory or 0, resources=dict(entrypoint_resources or {}), runtime_env=dict(runtime_env or {}),
-                             metadata={**self._metadata, **(metadata or {})}, name=(metadata or {}).get("job_name", "")[:100])
+            raise NotImplementedError(
+                "entrypoint_label_selector= is not supported: a job goes to whichever node has room for it"
+            )
+        request = JobRequest(
+            (SHELL, "-c", entrypoint),
+            submission_id or job_id or "",
+            cpus=entrypoint_num_cpus or 0,
+            gpus=entrypoint_num_gpus or 0,  # type: ignore[arg-type]
+            memory=entrypoint_memory or 0,
+            resources=dict(entrypoint_resources or {}),
+            runtime_env=dict(runtime_env or {}),
+            metadata={**self._metadata, **(metadata or {})},
+            name=(metadata or {}).get("job_name", "")[:100],
+        )
         try:
             handle = _jobs.start(request, self._session)
         except exceptions.AlreadyExistsError as error:
@@ -149,7 +198,9 @@ class JobSubmissionClient:
 
     def _info(self, job_id: str) -> dict:
         """Return the LaunchInfo of the job with exactly that id. Raises RuntimeError."""
-        found = next((each for each in _jobs.infos(self._session) if _jobs.id_of(each) == job_id), None)
+        found = next(
+            (each for each in _jobs.infos(self._session) if _jobs.id_of(each) == job_id), None
+        )
         if found is None:
             raise RuntimeError(f"there is no job {job_id!r}; list_jobs() has those there are")
         return found
@@ -213,7 +264,11 @@ def _session_of(address: str | None) -> _session.Session:
     given = "" if address in (None, "auto") else _without_scheme(str(address))
     if not given and current is not None and not current.in_process:
         return current
-    given = given or os.environ.get("TROUPE_ADDRESS") or _without_scheme(os.environ.get("RAY_ADDRESS", ""))
+    given = (
+        given
+        or os.environ.get("TROUPE_ADDRESS")
+        or _without_scheme(os.environ.get("RAY_ADDRESS", ""))
+    )
     if not given or given == "auto":
         given = _only_cluster()
     return connect.kept(given if given.startswith("unix:") else local_clusters.numeric(given))

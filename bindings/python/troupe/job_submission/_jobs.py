@@ -3,6 +3,7 @@
 A job is a detached launch of one process, so the launch's journal, queue, attempts and completion marker are the job's. What is a job's alone travels with
 the launch as texts (`_code.travelled`): its id, who submitted it, its command, its metadata.
 """
+
 from __future__ import annotations
 
 import contextlib
@@ -33,12 +34,12 @@ _PIECE_CHARS = 350  # of a text that travels
 class JobState(enum.StrEnum):
     """States of a job."""
 
-    QUEUED = "QUEUED"        # waits for a place, or for the jobs that it starts after
-    STARTING = "STARTING"    # its node makes the environment
-    RUNNING = "RUNNING"      # its command runs, or is being stopped
+    QUEUED = "QUEUED"  # waits for a place, or for the jobs that it starts after
+    STARTING = "STARTING"  # its node makes the environment
+    RUNNING = "RUNNING"  # its command runs, or is being stopped
     SUCCEEDED = "SUCCEEDED"  # the command ended with 0
-    FAILED = "FAILED"        # it ended otherwise, or out of time, or never could start
-    STOPPED = "STOPPED"      # somebody stopped it
+    FAILED = "FAILED"  # it ended otherwise, or out of time, or never could start
+    STOPPED = "STOPPED"  # somebody stopped it
 
     @property
     def is_terminal(self) -> bool:
@@ -59,7 +60,10 @@ def state_of(info: Mapping[str, Any]) -> JobState:
 
 def is_out_of_time(info: Mapping[str, Any]) -> bool:
     """Return whether the launch was ended because its own time was over."""
-    return info["outcome"] == "cancelled" and info["failure"]["exception_type"] == "builtins.TimeoutError"
+    return (
+        info["outcome"] == "cancelled"
+        and info["failure"]["exception_type"] == "builtins.TimeoutError"
+    )
 
 
 def exit_code_of(info: Mapping[str, Any]) -> int:
@@ -102,8 +106,13 @@ def start(request: JobRequest, session: Any) -> LaunchHandle:
     if token:
         settings["TROUPE_JOB_TOKEN_ID"] = token["id"]
     try:
-        handle = _program.start(_line(request, token["token"] if token else ""), _options(request, token["id"] if token else ""), session, settings=settings,
-                                request=_submit.request_of(f"job {before} {request.id}"))
+        handle = _program.start(
+            _line(request, token["token"] if token else ""),
+            _options(request, token["id"] if token else ""),
+            session,
+            settings=settings,
+            request=_submit.request_of(f"job {before} {request.id}"),
+        )
     except BaseException:
         _give_back(session, token)
         raise
@@ -112,8 +121,10 @@ def start(request: JobRequest, session: Any) -> LaunchHandle:
         if travelled.about(info).get("token", "") != (token["id"] if token else ""):
             _give_back(session, token)  # it is the job of a submission before
         if travelled.about(info).get("digest") != request.digest():
-            raise exceptions.AlreadyExistsError(f"there is a job {request.id} already, with another content (launch {short(handle.id)}, {state_of(info)})\n"
-                                                "  give another id, or delete that job first: troupe job delete " + request.id)
+            raise exceptions.AlreadyExistsError(
+                f"there is a job {request.id} already, with another content (launch {short(handle.id)}, {state_of(info)})\n"
+                "  give another id, or delete that job first: troupe job delete " + request.id
+            )
     return handle
 
 
@@ -121,7 +132,11 @@ def _token(session: Any, job: str) -> dict[str, Any] | None:
     """Return a token by which the job's processes come from whichever node; None on a cluster of this process, which has no other hosts."""
     if session.embedded is not None:
         return None
-    return dict(session.request("CreateToken", {"role": "client", "ttl_s": _TOKEN_S, "note": f"job {job}"})[1])
+    return dict(
+        session.request("CreateToken", {"role": "client", "ttl_s": _TOKEN_S, "note": f"job {job}"})[
+            1
+        ]
+    )
 
 
 def _give_back(session: Any, token: Mapping[str, Any] | None) -> None:
@@ -131,23 +146,58 @@ def _give_back(session: Any, token: Mapping[str, Any] | None) -> None:
 
 
 def _line(request: JobRequest, token: str) -> _program.Line:
-    job_env = {name: value for name, value in request.runtime_env.items() if name in ("env_vars", "pip", "uv")}
-    asked = {"CPU": request.cpus, "GPU": request.gpus, "memory": request.memory, **request.resources}
-    return _program.Line(COMMAND, request.command[0], request.command[1:], 1, {"setup": JobStart(request.id, token, job_env)}, per_rank=asked)
+    job_env = {
+        name: value
+        for name, value in request.runtime_env.items()
+        if name in ("env_vars", "pip", "uv")
+    }
+    asked = {
+        "CPU": request.cpus,
+        "GPU": request.gpus,
+        "memory": request.memory,
+        **request.resources,
+    }
+    return _program.Line(
+        COMMAND,
+        request.command[0],
+        request.command[1:],
+        1,
+        {"setup": JobStart(request.id, token, job_env)},
+        per_rank=asked,
+    )
 
 
 def _options(request: JobRequest, token: str) -> Any:
     asked: dict[str, Any] = {
-        "gpus" if request.gpus else "processes": 1, "name": request.name or request.command[0].rpartition("/")[2][:100], "cpus_per_rank": request.cpus,
-        "memory": request.memory, "priority": request.priority, "max_attempts": request.retries + 1, "timeout": request.timeout_s,
-        "stop_grace": request.grace_s, "runtime_env": dict(request.runtime_env), "remote": True, "detach": True, "tracking": False}
-    about = {"id": request.id, "user": getpass.getuser(), "digest": request.digest(), "token": token, **_pieces("command", request.line[:4000]),
-             **(_pieces("metadata", json.dumps(dict(request.metadata))) if request.metadata else {})}
+        "gpus" if request.gpus else "processes": 1,
+        "name": request.name or request.command[0].rpartition("/")[2][:100],
+        "cpus_per_rank": request.cpus,
+        "memory": request.memory,
+        "priority": request.priority,
+        "max_attempts": request.retries + 1,
+        "timeout": request.timeout_s,
+        "stop_grace": request.grace_s,
+        "runtime_env": dict(request.runtime_env),
+        "remote": True,
+        "detach": True,
+        "tracking": False,
+    }
+    about = {
+        "id": request.id,
+        "user": getpass.getuser(),
+        "digest": request.digest(),
+        "token": token,
+        **_pieces("command", request.line[:4000]),
+        **(_pieces("metadata", json.dumps(dict(request.metadata))) if request.metadata else {}),
+    }
     return replace(_function.options_of("a job", asked), door=DOOR, about=about)
 
 
 def _pieces(name: str, text: str) -> dict[str, str]:
-    return {f"{name}.{number}": text[place:place + _PIECE_CHARS] for number, place in enumerate(range(0, len(text), _PIECE_CHARS))}
+    return {
+        f"{name}.{number}": text[place : place + _PIECE_CHARS]
+        for number, place in enumerate(range(0, len(text), _PIECE_CHARS))
+    }
 
 
 def _whole(about: Mapping[str, str], name: str) -> str:
@@ -159,6 +209,7 @@ def _whole(about: Mapping[str, str], name: str) -> str:
 
 # ---- found again ----
 
+
 def info_of(session: Any, launch: str) -> dict:
     """Return the LaunchInfo of a launch, as the head knows it now."""
     return dict(session.request("GetLaunch", {"launch": launch})[1]["info"])
@@ -167,7 +218,11 @@ def info_of(session: Any, launch: str) -> dict:
 def infos(session: Any) -> list[dict]:
     """Return the LaunchInfos of the jobs that the cluster keeps, the latest first, without those that were deleted."""
     gone = set(session.request("KvList", {"scope": SCOPE, "prefix": ""})[1]["keys"])
-    found = [each for each in session.request("ListLaunches", {})[1]["launches"] if travelled.door(each) == DOOR and each["launch"] not in gone]
+    found = [
+        each
+        for each in session.request("ListLaunches", {})[1]["launches"]
+        if travelled.door(each) == DOOR and each["launch"] not in gone
+    ]
     return sorted(found, key=lambda each: -each["submitted_us"])
 
 
@@ -180,9 +235,14 @@ def find(session: Any, job: str) -> dict:
     """Return the LaunchInfo of the job with that id, or with an id, of the job or its launch, that begins so. Raises NotFoundError."""
     known = infos(session)
     found = [each for each in known if id_of(each) == job] or [
-        each for each in known if job and (id_of(each).startswith(job) or each["launch"].startswith(job.lower()))]
+        each
+        for each in known
+        if job and (id_of(each).startswith(job) or each["launch"].startswith(job.lower()))
+    ]
     if len(found) != 1:
-        raise exceptions.NotFoundError(f"{'several jobs have' if found else 'there is no job with'} an id that begins with {job!r}; see: troupe job list --all")
+        raise exceptions.NotFoundError(
+            f"{'several jobs have' if found else 'there is no job with'} an id that begins with {job!r}; see: troupe job list --all"
+        )
     return found[0]
 
 
@@ -196,26 +256,46 @@ def describe(info: Mapping[str, Any]) -> dict[str, Any]:
     about, holds = travelled.about(info), resources.from_wire(info["per_rank"])
     state, node = state_of(info), next(iter(info["rank_infos"]), None)
     return {
-        "id": id_of(info), "launch": info["launch"], "name": info["name"], "user": about.get("user", ""), "command": _whole(about, "command"),
-        "state": str(state), "stopping": info["state"] == "stopping", "exit_code": exit_code_of(info) if state.is_terminal else None,
-        "cause": cause_of(info), "waiting_for": info["waiting_for"], "queue_place": info["queue_place"],
-        "attempt": info["epoch"] - info["preemptions"], "attempts_max": info["attempts_max"], "priority": info["priority"],
-        "cpus": holds.pop("CPU", 0.0), "gpus": int(holds.pop("GPU", 0)), "memory_bytes": int(holds.pop("memory", 0)), "resources": holds,
-        "node": node["node_name"] if node else "", "submitted_s": info["submitted_us"] / 1e6, "duration_s": info["duration_ms"] / 1e3,
-        "metadata": json.loads(_whole(about, "metadata") or "{}")}
+        "id": id_of(info),
+        "launch": info["launch"],
+        "name": info["name"],
+        "user": about.get("user", ""),
+        "command": _whole(about, "command"),
+        "state": str(state),
+        "stopping": info["state"] == "stopping",
+        "exit_code": exit_code_of(info) if state.is_terminal else None,
+        "cause": cause_of(info),
+        "waiting_for": info["waiting_for"],
+        "queue_place": info["queue_place"],
+        "attempt": info["epoch"] - info["preemptions"],
+        "attempts_max": info["attempts_max"],
+        "priority": info["priority"],
+        "cpus": holds.pop("CPU", 0.0),
+        "gpus": int(holds.pop("GPU", 0)),
+        "memory_bytes": int(holds.pop("memory", 0)),
+        "resources": holds,
+        "node": node["node_name"] if node else "",
+        "submitted_s": info["submitted_us"] / 1e6,
+        "duration_s": info["duration_ms"] / 1e3,
+        "metadata": json.loads(_whole(about, "metadata") or "{}"),
+    }
 
 
 def delete(session: Any, info: Mapping[str, Any]) -> None:
     """Forget a job that has ended: it is listed no more, and its id is free. Raises ValueError for one that has not ended."""
     if info["state"] != "terminal":
-        raise ValueError(f"job {id_of(info)} is {state_of(info)}: only a job that has ended is deleted\n  troupe job stop {id_of(info)}")
+        raise ValueError(
+            f"job {id_of(info)} is {state_of(info)}: only a job that has ended is deleted\n  troupe job stop {id_of(info)}"
+        )
     kept = {each["launch"] for each in session.request("ListLaunches", {})[1]["launches"]}
     for key in session.request("KvList", {"scope": SCOPE, "prefix": ""})[1]["keys"]:
         launch = bytes(session.request("KvGet", {"scope": SCOPE, "key": key})[2]).decode()
         if launch not in kept:  # the cluster has forgotten it
             session.request("KvDelete", {"scope": SCOPE, "key": key})
     for key in (f"id/{id_of(info)}", info["launch"]):
-        session.request("KvPut", {"scope": SCOPE, "key": key, "overwrite": True}, info["launch"].encode())
+        session.request(
+            "KvPut", {"scope": SCOPE, "key": key, "overwrite": True}, info["launch"].encode()
+        )
 
 
 def _deleted(session: Any, job: str) -> str:

@@ -3,6 +3,7 @@
 Followed by byte offset: a link to the node's worker that breaks is made anew, and reading goes on where it was. The end is the completion marker, never the end of
 a connection.
 """
+
 from __future__ import annotations
 
 from collections import deque
@@ -47,14 +48,20 @@ def last(lines: Iterable[str], count: int | None) -> Iterable[str]:
     return lines if count is None else deque(lines, count)
 
 
-def follow(handle: LaunchHandle, tail: int | None = None) -> Iterator[tuple[int, list[str], list[str]]]:
+def follow(
+    handle: LaunchHandle, tail: int | None = None
+) -> Iterator[tuple[int, list[str], list[str]]]:
     """Yield (attempt, lines that are finished, rows that still change) of all attempts from the present one on, until the job has ended.
 
     Blocks. `tail`: of what is written already only so many lines. A node that does not answer is asked again until the job goes on elsewhere or ends.
     """
     seen = 0
     while True:
-        info = handle.wait_state(lambda now, seen=seen: now["state"] == "terminal" or (now["epoch"] > seen and bool(_node_of(now))))
+        info = handle.wait_state(
+            lambda now, seen=seen: (
+                now["state"] == "terminal" or (now["epoch"] > seen and bool(_node_of(now)))
+            )
+        )
         if info["epoch"] <= seen or not _node_of(info):
             return
         seen = info["epoch"]
@@ -68,7 +75,9 @@ def follow(handle: LaunchHandle, tail: int | None = None) -> Iterator[tuple[int,
 
 def _source(info: dict, node: str, epoch: int) -> _logs.Source:
     """Return where the log is: the stderr of the launch's only rank, to which its stdout goes too."""
-    return _logs.Source(0, node, {"launch": info["launch"], "rank": 0, "stderr": True, "epoch": epoch})
+    return _logs.Source(
+        0, node, {"launch": info["launch"], "rank": 0, "stderr": True, "epoch": epoch}
+    )
 
 
 def _node_of(info: dict) -> str:
@@ -97,7 +106,12 @@ def _news(handle: LaunchHandle, info: dict) -> Iterator[tuple[list[str], list[st
             link = workers.link(handle.session, source.node)
             with link.follower():
                 while True:
-                    fields = {**source.target, "offset": offset, "bytes_max": _logs.CHUNK_BYTES, "wait_ms": _logs.LONG_POLL_MS}
+                    fields = {
+                        **source.target,
+                        "offset": offset,
+                        "bytes_max": _logs.CHUNK_BYTES,
+                        "wait_ms": _logs.LONG_POLL_MS,
+                    }
                     _, chunk, data = link.read_log(fields, timeout=_logs.LONG_POLL_MS / 1000 + 30)
                     offset, before = chunk["next"], []
                     if chunk["dropped_bytes"]:
@@ -109,14 +123,24 @@ def _news(handle: LaunchHandle, info: dict) -> Iterator[tuple[list[str], list[st
         except exceptions.TroupeError as error:
             workers.forget(handle.session, source.node)
             if _is_over(handle, info):
-                yield [*rows.feed(b"", ended=True), f"(troupe: no more output from there: {error})"], []
+                yield (
+                    [*rows.feed(b"", ended=True), f"(troupe: no more output from there: {error})"],
+                    [],
+                )
                 return
 
 
 def _is_over(handle: LaunchHandle, info: dict) -> bool:
     """Wait for the end of the attempt, AGAIN_S seconds at most; return whether it is over."""
     try:
-        handle.wait_state(lambda now: now["state"] == "terminal" or now["epoch"] != info["epoch"] or now["state"] == "queued", AGAIN_S)
+        handle.wait_state(
+            lambda now: (
+                now["state"] == "terminal"
+                or now["epoch"] != info["epoch"]
+                or now["state"] == "queued"
+            ),
+            AGAIN_S,
+        )
     except TimeoutError:
         return False
     return True

@@ -3,6 +3,7 @@
 View: the job's process on its node, before it executes the command. A job has one log: its stdout goes where its stderr goes, so that lines stand in the
 order in which they were written.
 """
+
 from __future__ import annotations
 
 import fcntl
@@ -22,9 +23,30 @@ from troupe.ray_compat import _command_path
 ID = "TROUPE_SUBMISSION_ID"
 ATTEMPT = "TROUPE_JOB_ATTEMPT"
 _DESCRIPTOR_LEAST = 100  # so that a shell's own redirections do not meet it
-_OF_RANKS = ("RANK", "LOCAL_RANK", "NODE_RANK", "GROUP_RANK", "GROUP_WORLD_SIZE", "WORLD_SIZE", "LOCAL_WORLD_SIZE", "ROLE_RANK", "ROLE_WORLD_SIZE", "ROLE_NAME",
-             "MASTER_ADDR", "MASTER_PORT", "TORCHELASTIC_RESTART_COUNT", "TORCHELASTIC_RUN_ID", "TORCHELASTIC_USE_AGENT_STORE", "TORCHELASTIC_MAX_RESTARTS",
-             "TROUPE_LAUNCH_ID", "TROUPE_EPOCH", "TROUPE_RUNTIME_ENV", "TROUPE_SPAWNS", "TROUPE_JOB_AFTER", "TROUPE_JOB_TOKEN_ID")
+_OF_RANKS = (
+    "RANK",
+    "LOCAL_RANK",
+    "NODE_RANK",
+    "GROUP_RANK",
+    "GROUP_WORLD_SIZE",
+    "WORLD_SIZE",
+    "LOCAL_WORLD_SIZE",
+    "ROLE_RANK",
+    "ROLE_WORLD_SIZE",
+    "ROLE_NAME",
+    "MASTER_ADDR",
+    "MASTER_PORT",
+    "TORCHELASTIC_RESTART_COUNT",
+    "TORCHELASTIC_RUN_ID",
+    "TORCHELASTIC_USE_AGENT_STORE",
+    "TORCHELASTIC_MAX_RESTARTS",
+    "TROUPE_LAUNCH_ID",
+    "TROUPE_EPOCH",
+    "TROUPE_RUNTIME_ENV",
+    "TROUPE_SPAWNS",
+    "TROUPE_JOB_AFTER",
+    "TROUPE_JOB_TOKEN_ID",
+)
 """Variables that say that a process is a rank of a launch. A job's process is none."""
 _BY_THE_WORKER = ("NCCL_SOCKET_IFNAME", "NCCL_IB_HCA", "GLOO_SOCKET_IFNAME", "OMP_NUM_THREADS")
 """Variables that a worker sets for a rank on its node. Those of a job's process travel to what the job starts, on other nodes, so only the user's stay."""
@@ -51,7 +73,9 @@ class JobStart:
         def begin() -> Sequence[str]:
             for name in gone:
                 os.environ.pop(name, None)
-            os.environ.update({ID: self.job, ATTEMPT: str(attempt), _job.JOB: launch[:8], _job.NAMESPACE: launch})
+            os.environ.update(
+                {ID: self.job, ATTEMPT: str(attempt), _job.JOB: launch[:8], _job.NAMESPACE: launch}
+            )
             if self.runtime_env:
                 os.environ[_job.RUNTIME_ENV] = json.dumps(dict(self.runtime_env))
             if self.token:
@@ -74,7 +98,9 @@ def _in_memory(token: str) -> str:
     try:
         made = os.memfd_create("token", 0)
     except OSError as error:
-        raise exceptions.RuntimeEnvSetupError(f"the token of the job could not be kept in memory: {error.strerror}") from error
+        raise exceptions.RuntimeEnvSetupError(
+            f"the token of the job could not be kept in memory: {error.strerror}"
+        ) from error
     os.fchmod(made, 0o600)
     os.write(made, token.encode())
     kept = fcntl.fcntl(made, fcntl.F_DUPFD, _DESCRIPTOR_LEAST)

@@ -16,6 +16,7 @@
 `@ray_launch` runs the function on rank 0 only, as the driver of a cluster made of exactly the launch's
 nodes, while the other ranks serve `troupe.launch.current().run(...)` and wait for its marker.
 """
+
 from typing import TYPE_CHECKING, Any
 
 from troupe import _pickled
@@ -28,10 +29,22 @@ if TYPE_CHECKING:
     from troupe.launch._attach import attach
     from troupe.launch._program import submit_command
 
-_pickled.named_in(__name__, DistributedFunction, LaunchContext, LaunchHandle, current, distributed, ray_launch)
+_pickled.named_in(
+    __name__, DistributedFunction, LaunchContext, LaunchHandle, current, distributed, ray_launch
+)
 
-__all__ = ["DistributedFunction", "LaunchCancelledError", "LaunchContext", "LaunchError", "LaunchHandle",
-           "attach", "current", "distributed", "ray_launch", "submit_command"]
+__all__ = [
+    "DistributedFunction",
+    "LaunchCancelledError",
+    "LaunchContext",
+    "LaunchError",
+    "LaunchHandle",
+    "attach",
+    "current",
+    "distributed",
+    "ray_launch",
+    "submit_command",
+]
 
 if not TYPE_CHECKING:  # else checkers would take any name for one of the module
 

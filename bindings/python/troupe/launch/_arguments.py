@@ -1,4 +1,5 @@
 """What a launch's call gives: all of it to the function, by any name; options are given by `f.options(...)` alone."""
+
 from __future__ import annotations
 
 import inspect
@@ -9,7 +10,9 @@ from typing import Any
 _BY_NAME = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
 
 
-def check(function: Callable[..., Any], args: tuple, kwargs: Mapping[str, Any], options: Iterable[str]) -> None:
+def check(
+    function: Callable[..., Any], args: tuple, kwargs: Mapping[str, Any], options: Iterable[str]
+) -> None:
     """Raises the TypeError that the ranks would, before there are any; `options`: names that a launch is given elsewhere."""
     signature = _signature(function, follow=False)
     if signature is None:
@@ -19,7 +22,10 @@ def check(function: Callable[..., Any], args: tuple, kwargs: Mapping[str, Any], 
     except TypeError as error:
         called = getattr(function, "__name__", "the function")
         meant = [name for name in kwargs if name in options and not _takes(signature, name)]
-        hint = "".join(f"\n  {name}= as an option of the launch: {called}.options({name}=...)" for name in meant)
+        hint = "".join(
+            f"\n  {name}= as an option of the launch: {called}.options({name}=...)"
+            for name in meant
+        )
         raise TypeError(f"{called}{signature}: {error}{hint}") from None
 
 
@@ -30,18 +36,27 @@ def refuse_unclear_timeout(function: Callable[..., Any], timeout: float | None) 
     signature = _signature(function, follow=False)
     if signature is not None and _named(signature, "timeout"):
         called = getattr(function, "__name__", "the function")
-        raise TypeError(f"run(timeout={timeout!r}) is the limit of the run, and {called}{signature} has a parameter of that name\n"
-                        f"  give the function its own by position, or run functools.partial({called}, timeout=...)")
+        raise TypeError(
+            f"run(timeout={timeout!r}) is the limit of the run, and {called}{signature} has a parameter of that name\n"
+            f"  give the function its own by position, or run functools.partial({called}, timeout=...)"
+        )
 
 
-def split_detach(function: Callable[..., Any], kwargs: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+def split_detach(
+    function: Callable[..., Any], kwargs: dict[str, Any]
+) -> tuple[dict[str, Any], dict[str, Any]]:
     """(the function's keywords, options): `detach` is the option of earlier versions where the function cannot take it."""
     if "detach" not in kwargs or _could_take(function, "detach"):
         return kwargs, {}
     name = getattr(function, "__name__", "f")
-    warnings.warn(f"submit(detach=...) as an option of the launch will not be taken any more: say {name}.options(detach=...).submit(...)",
-                  DeprecationWarning, stacklevel=4)
-    return {each: value for each, value in kwargs.items() if each != "detach"}, {"detach": kwargs["detach"]}
+    warnings.warn(
+        f"submit(detach=...) as an option of the launch will not be taken any more: say {name}.options(detach=...).submit(...)",
+        DeprecationWarning,
+        stacklevel=4,
+    )
+    return {each: value for each, value in kwargs.items() if each != "detach"}, {
+        "detach": kwargs["detach"]
+    }
 
 
 def _could_take(function: Callable[..., Any], name: str) -> bool:
@@ -67,4 +82,6 @@ def _named(signature: inspect.Signature, name: str) -> bool:
 
 
 def _takes(signature: inspect.Signature, name: str) -> bool:
-    return _named(signature, name) or any(each.kind is inspect.Parameter.VAR_KEYWORD for each in signature.parameters.values())
+    return _named(signature, name) or any(
+        each.kind is inspect.Parameter.VAR_KEYWORD for each in signature.parameters.values()
+    )

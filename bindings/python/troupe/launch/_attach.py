@@ -1,4 +1,5 @@
 """`troupe.launch.attach`: the handle of a launch by its id."""
+
 from __future__ import annotations
 
 from typing import Any
@@ -24,7 +25,9 @@ def attach(launch: str) -> LaunchHandle[Any]:
         found += [(session, each) for each in known if each.startswith(launch.lower())]
     if len(found) != 1:
         which = ", ".join(each for _, each in found[:5]) if found else "see: troupe list launches"
-        raise ValueError(f"{'several launches have' if found else 'no launch has'} an id that starts with {launch!r}: {which}")
+        raise ValueError(
+            f"{'several launches have' if found else 'no launch has'} an id that starts with {launch!r}: {which}"
+        )
     session, identity = found[0]
     try:
         return handle_of_known(session, identity)

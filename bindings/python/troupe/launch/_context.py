@@ -1,4 +1,5 @@
 """`troupe.launch.current()`: what a rank knows of its launch."""
+
 from __future__ import annotations
 
 import os
@@ -59,7 +60,9 @@ class LaunchContext:
         """The launch's ranks, for the driver: each has `rank`, `node` and `run(fn, *args, **kwargs)`."""
         return self._require_gang("ranks").ranks
 
-    def run(self, fn: Callable[..., T], /, *args: object, timeout: float | None = None, **kwargs: object) -> list[T]:
+    def run(
+        self, fn: Callable[..., T], /, *args: object, timeout: float | None = None, **kwargs: object
+    ) -> list[T]:
         """Runs `fn(*args, **kwargs)` on every rank and returns the list of values by rank.
 
         The ranks form a torch.distributed process group at the first use (nccl where each has a GPU,
@@ -74,8 +77,10 @@ class LaunchContext:
 
     def _require_gang(self, what: str) -> Gang:
         if not self.is_driver:
-            raise RuntimeError(f"current().{what} is for the driver, rank 0 of a @ray_launch; this is rank "
-                               f"{self.rank} of a launch in mode {self.mode!r}")
+            raise RuntimeError(
+                f"current().{what} is for the driver, rank 0 of a @ray_launch; this is rank "
+                f"{self.rank} of a launch in mode {self.mode!r}"
+            )
         if self._gang is None:
             from troupe.launch._group import Gang
 
@@ -87,12 +92,22 @@ class LaunchContext:
         self.rank_actors = roster["rank_actors"]
         self.nodes = roster["nodes"]
 
-
     def regrouped(self, formed: dict[str, Any]) -> None:
         """This rank is in another group: what it is there, here and in the environment. Its place on the node and its devices stay."""
-        self.group_epoch, self.rank, self.world_size = formed["group_epoch"], formed["rank"], formed["world_size"]
-        os.environ.update(RANK=str(self.rank), ROLE_RANK=str(self.rank), WORLD_SIZE=str(self.world_size), ROLE_WORLD_SIZE=str(self.world_size),
-                          TROUPE_GROUP_EPOCH=str(self.group_epoch), MASTER_ADDR=formed["master_host"], MASTER_PORT=str(formed["master_port"]))
+        self.group_epoch, self.rank, self.world_size = (
+            formed["group_epoch"],
+            formed["rank"],
+            formed["world_size"],
+        )
+        os.environ.update(
+            RANK=str(self.rank),
+            ROLE_RANK=str(self.rank),
+            WORLD_SIZE=str(self.world_size),
+            ROLE_WORLD_SIZE=str(self.world_size),
+            TROUPE_GROUP_EPOCH=str(self.group_epoch),
+            MASTER_ADDR=formed["master_host"],
+            MASTER_PORT=str(formed["master_port"]),
+        )
 
 
 _current: LaunchContext | None = None
@@ -101,8 +116,10 @@ _current: LaunchContext | None = None
 def current() -> LaunchContext:
     """The launch this process is a rank of. Raises RuntimeError elsewhere."""
     if _current is None:
-        raise RuntimeError("troupe.launch.current() is for code that runs inside a launch; this process is "
-                           "no rank of one")
+        raise RuntimeError(
+            "troupe.launch.current() is for code that runs inside a launch; this process is "
+            "no rank of one"
+        )
     return _current
 
 
@@ -114,14 +131,37 @@ def current_or_none() -> LaunchContext | None:
 def enter(begin: dict[str, Any]) -> LaunchContext:
     """Called once by a rank process: makes the context and the variables every rank has."""
     global _current
-    names = ("launch", "name", "epoch", "rank", "local_rank", "world_size", "local_world_size", "node_rank",
-             "node_count", "node", "node_name", "mode", "group")
-    _current = LaunchContext(**{name: begin[name] for name in names},
-                             resources_per_rank=resources.from_wire(begin["per_rank"]), launch_rank=begin["rank"],
-                             group_epoch=begin["life"] or 1, replaces=begin["life"] > 0)
-    for variable, name in (("RANK", "rank"), ("LOCAL_RANK", "local_rank"), ("WORLD_SIZE", "world_size"),
-                           ("LOCAL_WORLD_SIZE", "local_world_size"), ("NODE_RANK", "node_rank"),
-                           ("GROUP_RANK", "node_rank"), ("TROUPE_EPOCH", "epoch")):
+    names = (
+        "launch",
+        "name",
+        "epoch",
+        "rank",
+        "local_rank",
+        "world_size",
+        "local_world_size",
+        "node_rank",
+        "node_count",
+        "node",
+        "node_name",
+        "mode",
+        "group",
+    )
+    _current = LaunchContext(
+        **{name: begin[name] for name in names},
+        resources_per_rank=resources.from_wire(begin["per_rank"]),
+        launch_rank=begin["rank"],
+        group_epoch=begin["life"] or 1,
+        replaces=begin["life"] > 0,
+    )
+    for variable, name in (
+        ("RANK", "rank"),
+        ("LOCAL_RANK", "local_rank"),
+        ("WORLD_SIZE", "world_size"),
+        ("LOCAL_WORLD_SIZE", "local_world_size"),
+        ("NODE_RANK", "node_rank"),
+        ("GROUP_RANK", "node_rank"),
+        ("TROUPE_EPOCH", "epoch"),
+    ):
         os.environ.setdefault(variable, str(begin[name]))
     os.environ.setdefault("TORCHELASTIC_RESTART_COUNT", str(max(0, begin["epoch"] - 1)))
     return _current

@@ -1,4 +1,5 @@
 """CPU ranks: processes without GPUs in the place of those that a program asks GPUs for. TROUPE_CPU_RANKS, and variables that say yes or no."""
+
 from __future__ import annotations
 
 import os
@@ -23,7 +24,9 @@ def reason(nodes: Iterable[dict], environment: Mapping[str, str] = os.environ) -
     if asked is not None:
         return f"{VARIABLE} is set" if asked else ""
     nodes = list(nodes)
-    if not nodes or _hints.gpus_of(nodes):  # of a cluster whose nodes are still to come nothing is known
+    if not nodes or _hints.gpus_of(
+        nodes
+    ):  # of a cluster whose nodes are still to come nothing is known
         return ""
     return "no node has a GPU" if len(nodes) > 1 else f"{nodes[0]['name']} has no GPU"
 
@@ -36,4 +39,6 @@ def yes_or_no(name: str, value: str, others: Mapping[str, str] | None = None) ->
     if others and word in others:
         return None
     more = "".join(f", or {each!r}: {meaning}" for each, meaning in (others or {}).items())
-    raise ValueError(f"{name}={value!r} is neither yes ({', '.join(_YES)}) nor no ({', '.join(_NO)}){more}")
+    raise ValueError(
+        f"{name}={value!r} is neither yes ({', '.join(_YES)}) nor no ({', '.join(_NO)}){more}"
+    )

@@ -1,4 +1,5 @@
 """Which lines of a program need a GPU: named where there is none. Pure, but for reading the program's source."""
+
 from __future__ import annotations
 
 import inspect
@@ -10,7 +11,9 @@ from typing import Any
 
 from troupe._code import sources
 
-_OF_DEVICE = re.compile(r"""torch\.cuda\.(?!is_available|device_count)|["']nccl["']|["']cuda(:\d+)?["']|\.cuda\(|device_ids=""")
+_OF_DEVICE = re.compile(
+    r"""torch\.cuda\.(?!is_available|device_count)|["']nccl["']|["']cuda(:\d+)?["']|\.cuda\(|device_ids="""
+)
 _FRAME = re.compile(r'\s*File "(.*)", line ([0-9]+), in ')  # indented more in what an actor raised
 _LINES_MAX = 4
 _WORDS = re.compile(r"NCCL|CUDA|NVIDIA driver|_cuda_|device_ids.* GPU modules|no GPUs? found")
@@ -28,8 +31,14 @@ def line_of(traceback: str) -> str:
         frame = _FRAME.match(lines[number])
         if frame is None or sources.is_of_a_library(frame[1]):
             continue
-        code = lines[number + 1].strip() if number + 1 < len(lines) and lines[number + 1].startswith("    ") else ""
-        return _place(frame[1], int(frame[2]), code or linecache.getline(frame[1], int(frame[2])).strip())
+        code = (
+            lines[number + 1].strip()
+            if number + 1 < len(lines) and lines[number + 1].startswith("    ")
+            else ""
+        )
+        return _place(
+            frame[1], int(frame[2]), code or linecache.getline(frame[1], int(frame[2])).strip()
+        )
     return ""
 
 
@@ -40,7 +49,11 @@ def of_function(function: Callable[..., Any]) -> list[str]:
         lines = inspect.findsource(function)[0]
     except (OSError, TypeError):
         return []
-    found = [(number, line.strip()) for number, line in enumerate(lines, 1) if _OF_DEVICE.search(line.partition("#")[0])]
+    found = [
+        (number, line.strip())
+        for number, line in enumerate(lines, 1)
+        if _OF_DEVICE.search(line.partition("#")[0])
+    ]
     return [_place(file or "", number, line) for number, line in found[:_LINES_MAX]]
 
 
@@ -49,7 +62,11 @@ def first_line(function: Callable[..., Any]) -> str:
     code = getattr(inspect.unwrap(function), "__code__", None)
     if code is None:
         return ""
-    return _place(code.co_filename, code.co_firstlineno, linecache.getline(code.co_filename, code.co_firstlineno).strip())
+    return _place(
+        code.co_filename,
+        code.co_firstlineno,
+        linecache.getline(code.co_filename, code.co_firstlineno).strip(),
+    )
 
 
 def _place(file: str, number: int, code: str) -> str:

@@ -1,4 +1,5 @@
 """The one-screen error of a launch that did not succeed."""
+
 from __future__ import annotations
 
 import builtins
@@ -14,19 +15,36 @@ from troupe._tracebacks import with_source
 from troupe.launch import _hints
 
 
-def of_launch(handle: Any, info: dict, *, base: type[exceptions.LaunchError] = exceptions.LaunchError, text: str = "") -> exceptions.TroupeError:
+def of_launch(
+    handle: Any,
+    info: dict,
+    *,
+    base: type[exceptions.LaunchError] = exceptions.LaunchError,
+    text: str = "",
+) -> exceptions.TroupeError:
     """The exception for a terminal launch whose outcome is not success; of a failure by default a LaunchError that says `text_of` it."""
     if info["outcome"] == "cancelled":
         return _cancelled(info)
     failure = info["failure"]
     rank = failure["rank"]
-    cause = _exception_of(handle, max(rank, 0)) or exceptions.OutOfMemoryError.of(failure) or _own_exception(failure)
+    cause = (
+        _exception_of(handle, max(rank, 0))
+        or exceptions.OutOfMemoryError.of(failure)
+        or _own_exception(failure)
+    )
     return exceptions.with_type_of(
-        base, cause, text or text_of(info), launch=info["launch"],
-        rank=rank if rank >= 0 else None, host=failure["node_name"] or failure["host"],
-        exit_code=info["exit_code"] or failure["exit_code"], signal=failure["signal"] or None,
-        cause=cause if cause is not None else failure["cause"] or info["cause"], epoch=info["epoch"],
-        log_tail=failure["log_tail"])
+        base,
+        cause,
+        text or text_of(info),
+        launch=info["launch"],
+        rank=rank if rank >= 0 else None,
+        host=failure["node_name"] or failure["host"],
+        exit_code=info["exit_code"] or failure["exit_code"],
+        signal=failure["signal"] or None,
+        cause=cause if cause is not None else failure["cause"] or info["cause"],
+        epoch=info["epoch"],
+        log_tail=failure["log_tail"],
+    )
 
 
 def _cancelled(info: dict) -> exceptions.TroupeError:
@@ -35,7 +53,9 @@ def _cancelled(info: dict) -> exceptions.TroupeError:
         where = f"\nwhere its ranks were:\n{places.rstrip()}" if places else ""
         return exceptions.GetTimeoutError(f"launch {short(info['launch'])} {info['cause']}{where}")
     error = exceptions.LaunchCancelledError(
-        f"launch {short(info['launch'])} was cancelled" + (f": {info['cause']}" if info["cause"] else ""))
+        f"launch {short(info['launch'])} was cancelled"
+        + (f": {info['cause']}" if info["cause"] else "")
+    )
     error.launch, error.epoch, error.exit_code = info["launch"], info["epoch"], 130
     return error
 
@@ -84,16 +104,26 @@ def text_of(info: dict, *, traceback: bool = True, tail: bool = True) -> str:
     failure = info["failure"]
     rank, of = failure["rank"], f"(epoch {info['epoch']} of {info['attempts_max']})"
     after = f" after {info['duration_ms'] / 1000:.1f} s" if info["duration_ms"] else ""
-    where = f" on {failure['node_name'] or failure['host']}" if failure["node_name"] or failure["host"] else ""
+    where = (
+        f" on {failure['node_name'] or failure['host']}"
+        if failure["node_name"] or failure["host"]
+        else ""
+    )
     cause = failure["cause"] or info["cause"] or "no cause is known"
     who = f"rank {rank}" if rank >= 0 else f"launch {short(info['launch'])}"
     what, said = _what_happened(failure, cause)
     is_a_text = what.endswith(".") or "\n" in what  # no sentence goes on behind it
-    lines = [f"{who} {what}", f"  {f'{where}{after} {of}'.lstrip()}"] if is_a_text else [f"{who} {what}{where}{after} {of}"]
+    lines = (
+        [f"{who} {what}", f"  {f'{where}{after} {of}'.lstrip()}"]
+        if is_a_text
+        else [f"{who} {what}{where}{after} {of}"]
+    )
     if not said:
         lines.append(f"  {cause}")
     if failure["traceback"] and traceback:
-        lines += ["  " + line for line in with_source(failure["traceback"]).rstrip().splitlines()[-30:]]
+        lines += [
+            "  " + line for line in with_source(failure["traceback"]).rstrip().splitlines()[-30:]
+        ]
     elif failure["log_tail"] and tail:
         lines.append("  last lines of its stderr:")
         lines += ["    " + line for line in last_lines(failure["log_tail"])]
@@ -134,14 +164,18 @@ def _what_is_left(info: dict, failure: dict) -> list[str]:
         left = f"what still runs on {failure['node_name']} ends when that node is heard of again"
     elif not others:
         return []
-    stopped = {0: "", 1: "the other rank is stopped; "}.get(others, f"the other {others} ranks are stopped; ")
+    stopped = {0: "", 1: "the other rank is stopped; "}.get(
+        others, f"the other {others} ranks are stopped; "
+    )
     return [f"  {stopped}{left}"]
 
 
 def _hint(info: dict, failure: dict) -> str:
     if failure["exception_type"] == _OUT_OF_MEMORY:
-        return ('less data held by each rank, fewer DataLoader workers, fewer ranks on one node (strategy="SPREAD"), or '
-                'memory="80GiB" (for what a rank needs), to be placed where there is room')
+        return (
+            'less data held by each rank, fewer DataLoader workers, fewer ranks on one node (strategy="SPREAD"), or '
+            'memory="80GiB" (for what a rank needs), to be placed where there is room'
+        )
     if failure["exception_type"] in (_NODE_DIED, _UNREACHABLE) and info["attempts_max"] == 1:
         return "max_attempts=2, which starts the launch again on the nodes that are left"
     return _hints.of_failure(info, failure)
@@ -151,7 +185,12 @@ _OTHERS_MAX = 8
 _SET_UP = exceptions.RuntimeEnvSetupError.__name__
 _NODE_DIED, _UNREACHABLE, _OUT_OF_MEMORY = (
     f"{kind.__module__}.{kind.__name__}"
-    for kind in (exceptions.NodeDiedError, exceptions.NodeUnreachableError, exceptions.OutOfMemoryError))
+    for kind in (
+        exceptions.NodeDiedError,
+        exceptions.NodeUnreachableError,
+        exceptions.OutOfMemoryError,
+    )
+)
 
 
 def _what_happened(failure: dict, cause: str) -> tuple[str, bool]:

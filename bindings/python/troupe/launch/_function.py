@@ -1,4 +1,5 @@
 """`@distributed` and `@ray_launch`: what they check, and the function they make."""
+
 from __future__ import annotations
 
 import functools
@@ -62,7 +63,7 @@ class LaunchOptions:
     ranks_per_node: int = 0
     tracking: bool | None = None
     tracks: bool = False  # where `tracking` says nothing: each launch has a run wherever MLflow is installed, made before it starts
-    run_name: str = ""        # of its run in MLflow; "": the launch's name
+    run_name: str = ""  # of its run in MLflow; "": the launch's name
     run_experiment: str = ""  # in which the run is; "": as the caller's variables say
     run_tags: Mapping[str, str] = field(default_factory=dict)
     backend: str | None = None
@@ -71,7 +72,9 @@ class LaunchOptions:
     reform_timeout: float = REFORM_TIMEOUT_S
     hang_timeout: float | None = None
     idempotency_key: str = ""  # "": every submission is a launch of its own
-    about: Mapping[str, str] = field(default_factory=dict)  # what a front door wants told with the launch
+    about: Mapping[str, str] = field(
+        default_factory=dict
+    )  # what a front door wants told with the launch
     door: str = "launch"  # what it came from, for people: troupe.launch, or which front door
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -88,35 +91,73 @@ def _decorator(mode: str) -> str:
     return "distributed" if mode == "distributed" else "ray_launch"
 
 
-def _options(mode: str, *, gpus: int | None, processes: int | None, gpu_type: str | None, cpus_per_rank: float,
-             memory: float | str | None, remote: bool, max_attempts: int, timeout: float | None, runtime_env: Mapping[str, Any] | None,
-             inherit_env: Iterable[str], name: str | None, strategy: str, priority: int, stop_grace: float,
-             exit_grace: float, api: str | None = None, quiet: bool = False, infeasible: str | None = None,
-             preimport: Iterable[str] = (), tracking: bool | None = None, backend: str | None = None, on_rank_death: str = "fail",
-             min_processes: int | None = None, reform_timeout: float = REFORM_TIMEOUT_S, hang_timeout: float | None = None, called: str = "",
-             **where: Any) -> LaunchOptions:
+def _options(
+    mode: str,
+    *,
+    gpus: int | None,
+    processes: int | None,
+    gpu_type: str | None,
+    cpus_per_rank: float,
+    memory: float | str | None,
+    remote: bool,
+    max_attempts: int,
+    timeout: float | None,
+    runtime_env: Mapping[str, Any] | None,
+    inherit_env: Iterable[str],
+    name: str | None,
+    strategy: str,
+    priority: int,
+    stop_grace: float,
+    exit_grace: float,
+    api: str | None = None,
+    quiet: bool = False,
+    infeasible: str | None = None,
+    preimport: Iterable[str] = (),
+    tracking: bool | None = None,
+    backend: str | None = None,
+    on_rank_death: str = "fail",
+    min_processes: int | None = None,
+    reform_timeout: float = REFORM_TIMEOUT_S,
+    hang_timeout: float | None = None,
+    called: str = "",
+    **where: Any,
+) -> LaunchOptions:
     asked = called or f"@{_decorator(mode)}"
     if (gpus is None) == (processes is None):
         given = "neither" if gpus is None else "both"
-        raise TypeError(f"{asked} takes exactly one of gpus= and processes=, {given} given: {asked}({'..., ' if called else ''}processes=4)")
+        raise TypeError(
+            f"{asked} takes exactly one of gpus= and processes=, {given} given: {asked}({'..., ' if called else ''}processes=4)"
+        )
     if gpu_type is not None and gpus is None:
         raise TypeError(f"{asked}: gpu_type= goes with gpus=")
     if isinstance(inherit_env, str):
         raise TypeError("inherit_env must be a list of names, not a text")
-    if isinstance(cpus_per_rank, bool) or not isinstance(cpus_per_rank, (int, float)) or cpus_per_rank < 0:
+    if (
+        isinstance(cpus_per_rank, bool)
+        or not isinstance(cpus_per_rank, (int, float))
+        or cpus_per_rank < 0
+    ):
         raise TypeError(f"cpus_per_rank must be a number of at least 0, not {cpus_per_rank!r}")
-    if timeout is not None and (isinstance(timeout, bool) or not isinstance(timeout, (int, float)) or not timeout > 0):
+    if timeout is not None and (
+        isinstance(timeout, bool) or not isinstance(timeout, (int, float)) or not timeout > 0
+    ):
         raise ValueError(f"timeout must be more than 0 seconds, not {timeout!r}")
     for what, seconds in (("stop_grace", stop_grace), ("exit_grace", exit_grace)):
         _checks.check_grace(what, seconds)
     _strategies.check(strategy)
     if tracking not in (None, True, False):
-        raise TypeError(f"tracking must be True, False, or None for the rule of docs/mlflow.md, not {tracking!r}")
+        raise TypeError(
+            f"tracking must be True, False, or None for the rule of docs/mlflow.md, not {tracking!r}"
+        )
     if backend not in _BACKENDS:
-        raise ValueError(f"backend must be 'troupe' (process groups that name no backend are Troupe's, on CPUs) or None (torch chooses), not {backend!r}; "
-                         "init_process_group() takes any by name")
+        raise ValueError(
+            f"backend must be 'troupe' (process groups that name no backend are Troupe's, on CPUs) or None (torch chooses), not {backend!r}; "
+            "init_process_group() takes any by name"
+        )
     if api not in _APIS:
-        raise ValueError(f"api must be 'troupe' (`import ray` is Troupe), 'ray' (a real Ray cluster is started on the launch's nodes) or None, not {api!r}")
+        raise ValueError(
+            f"api must be 'troupe' (`import ray` is Troupe), 'ray' (a real Ray cluster is started on the launch's nodes) or None, not {api!r}"
+        )
     ranks = _count("gpus", gpus) if gpus is not None else _count("processes", processes)
     deaths = (on_rank_death, min_processes, reform_timeout, hang_timeout)
     if deaths != ("fail", None, REFORM_TIMEOUT_S, None):
@@ -124,14 +165,34 @@ def _options(mode: str, *, gpus: int | None, processes: int | None, gpu_type: st
 
         _deaths.check(ranks, *deaths)
     return LaunchOptions(
-        mode=mode, ranks=ranks, on_rank_death=on_rank_death, min_processes=min_processes, reform_timeout=reform_timeout,
-        hang_timeout=hang_timeout, gpus=gpus is not None, gpu_type=gpu_type or "", cpus_per_rank=cpus_per_rank,
-        memory=resources.bytes_of(memory or 0), remote=bool(remote),
-        max_attempts=_count("max_attempts", max_attempts), timeout=timeout,
-        runtime_env=_runtime_env.check(runtime_env), inherit_env=tuple(inherit_env), name=name or "",
-        strategy=strategy, priority=resources.check_priority(priority), where=selectors.where(**where), api=api,
-        stop_grace=stop_grace, exit_grace=exit_grace, quiet=bool(quiet), infeasible=_infeasible.check(infeasible),
-        preimport=_checks.check_preimport(preimport), tracking=tracking, backend=backend)
+        mode=mode,
+        ranks=ranks,
+        on_rank_death=on_rank_death,
+        min_processes=min_processes,
+        reform_timeout=reform_timeout,
+        hang_timeout=hang_timeout,
+        gpus=gpus is not None,
+        gpu_type=gpu_type or "",
+        cpus_per_rank=cpus_per_rank,
+        memory=resources.bytes_of(memory or 0),
+        remote=bool(remote),
+        max_attempts=_count("max_attempts", max_attempts),
+        timeout=timeout,
+        runtime_env=_runtime_env.check(runtime_env),
+        inherit_env=tuple(inherit_env),
+        name=name or "",
+        strategy=strategy,
+        priority=resources.check_priority(priority),
+        where=selectors.where(**where),
+        api=api,
+        stop_grace=stop_grace,
+        exit_grace=exit_grace,
+        quiet=bool(quiet),
+        infeasible=_infeasible.check(infeasible),
+        preimport=_checks.check_preimport(preimport),
+        tracking=tracking,
+        backend=backend,
+    )
 
 
 def _option_names(mode: str) -> dict[str, Any]:
@@ -155,7 +216,9 @@ def options_of(called: str, given: Mapping[str, Any]) -> LaunchOptions:
     known = _option_names("distributed")
     unknown = [name for name in given if name not in known and name not in OF_ONE_LAUNCH]
     if unknown:
-        raise TypeError(f"{called} has no {unknown[0]}=; it takes {_OF_ONE_LAUNCH} and what @distributed does: {', '.join(known)}")
+        raise TypeError(
+            f"{called} has no {unknown[0]}=; it takes {_OF_ONE_LAUNCH} and what @distributed does: {', '.join(known)}"
+        )
     asked = {**known, **{name: value for name, value in given.items() if name not in OF_ONE_LAUNCH}}
     return replace(_options("distributed", **asked, called=called), **_of_one_launch(given))
 
@@ -165,9 +228,15 @@ def _changed(old: LaunchOptions, given: Mapping[str, Any]) -> LaunchOptions:
     known = _option_names(old.mode)
     unknown = [name for name in given if name not in known and name not in OF_ONE_LAUNCH]
     if unknown:
-        raise TypeError(f"options() has no {unknown[0]}=; it takes {_OF_ONE_LAUNCH} and what @{_decorator(old.mode)} does: {', '.join(known)}")
+        raise TypeError(
+            f"options() has no {unknown[0]}=; it takes {_OF_ONE_LAUNCH} and what @{_decorator(old.mode)} does: {', '.join(known)}"
+        )
     fields = _of_one_launch(given)
-    asked = {**known, **{name: value for name, value in given.items() if name not in OF_ONE_LAUNCH}, "mode": old.mode}
+    asked = {
+        **known,
+        **{name: value for name, value in given.items() if name not in OF_ONE_LAUNCH},
+        "mode": old.mode,
+    }
     if "on_rank_death" in known and "on_rank_death" not in given:
         asked["on_rank_death"] = old.on_rank_death
         asked["min_processes"] = given.get("min_processes", old.min_processes)
@@ -177,7 +246,13 @@ def _changed(old: LaunchOptions, given: Mapping[str, Any]) -> LaunchOptions:
     if "gpu_type" not in given and not (counted and asked["gpus"] is None):
         asked["gpu_type"] = old.gpu_type or None
     new = _options(**asked)
-    fields.update({name: getattr(new, name) for name in given if hasattr(old, name) and name not in ("gpus", *OF_ONE_LAUNCH)})
+    fields.update(
+        {
+            name: getattr(new, name)
+            for name in given
+            if hasattr(old, name) and name not in ("gpus", *OF_ONE_LAUNCH)
+        }
+    )
     if counted:
         fields.update(ranks=new.ranks, gpus=new.gpus, gpu_type=new.gpu_type)
     where = dict(old.where)
@@ -214,7 +289,9 @@ class DistributedFunction(LaunchFunctionOf[P, T, ElementT]):
     def __reduce__(self) -> tuple[Any, ...]:
         return _pickled.launch_function, (self._function, self._options)
 
-    def options(self, /, **options: Unpack[_typed_options.ChangedLaunchOptions]) -> DistributedFunction[P, T, ElementT]:
+    def options(
+        self, /, **options: Unpack[_typed_options.ChangedLaunchOptions]
+    ) -> DistributedFunction[P, T, ElementT]:
         """The same function with other options of its launches: those of the decorator, `detach` and `idempotency_key`.
 
         Does not block. With `detach=True` a launch outlives the process that submitted it. With `idempotency_key="..."` a second
@@ -240,13 +317,27 @@ class DistributedFunction(LaunchFunctionOf[P, T, ElementT]):
         kwargs, given = _arguments.split_detach(self._function, kwargs)
         return kwargs, _changed(self._options, given) if given else self._options
 
-    def _launch(self, args: tuple[Any, ...], kwargs: dict[str, Any], options: LaunchOptions) -> LaunchHandle[ElementT]:
+    def _launch(
+        self, args: tuple[Any, ...], kwargs: dict[str, Any], options: LaunchOptions
+    ) -> LaunchHandle[ElementT]:
         try:
             from troupe.launch import _submit
 
-            _arguments.check(self._function, args, kwargs, (*_option_names(options.mode), *OF_ONE_LAUNCH))
-            return _submit.submit(self._function, args, kwargs, options, place=self._place, without_place=self._without_place)
-        except (AttributeError, ImportError) as error:  # of the runtime's own imports, or of what the function takes along
+            _arguments.check(
+                self._function, args, kwargs, (*_option_names(options.mode), *OF_ONE_LAUNCH)
+            )
+            return _submit.submit(
+                self._function,
+                args,
+                kwargs,
+                options,
+                place=self._place,
+                without_place=self._without_place,
+            )
+        except (
+            AttributeError,
+            ImportError,
+        ) as error:  # of the runtime's own imports, or of what the function takes along
             from troupe._code import shadows
 
             shadowed = shadows.text_of(sys.path)
@@ -277,25 +368,50 @@ class DistributedFunction(LaunchFunctionOf[P, T, ElementT]):
         from troupe.launch import _progress
 
         own, options = self._split(kwargs)
-        results: list[ElementT] = _progress.run(self._launch(args, own, options), quiet=options.quiet)
+        results: list[ElementT] = _progress.run(
+            self._launch(args, own, options), quiet=options.quiet
+        )
         return results
 
 
 @overload
-def distributed(fn: Callable[Parameters, Result], /, **options: Unpack[_typed_options.LaunchOptions]) -> DistributedFunction[Parameters, Result, Result]: ...
+def distributed(
+    fn: Callable[Parameters, Result], /, **options: Unpack[_typed_options.LaunchOptions]
+) -> DistributedFunction[Parameters, Result, Result]: ...
 @overload
 def distributed(**options: Unpack[_typed_options.LaunchOptions]) -> LaunchDecorator: ...
 @_hints.explained
-def distributed(fn: Callable[..., Any] | None = None, *, gpus: int | None = None, processes: int | None = None,
-                gpu_type: str | None = None, cpus_per_rank: float = 1, memory: float | str | None = None,
-                remote: bool = False, max_attempts: int = 1, timeout: float | None = None,
-                runtime_env: Mapping[str, Any] | None = None, inherit_env: Iterable[str] = (),
-                name: str | None = None, strategy: str = "PACK", priority: int = 0,
-                label_selector: Mapping[str, str] | None = None, within: str | None = None,
-                near: str | None = None, stop_grace: float = STOP_GRACE_S, exit_grace: float = _checks.EXIT_GRACE_S,
-                quiet: bool = False, infeasible: str | None = None, preimport: Iterable[str] = (), tracking: bool | None = None,
-                backend: str | None = None, on_rank_death: str = "fail", min_processes: int | None = None,
-                reform_timeout: float = REFORM_TIMEOUT_S, hang_timeout: float | None = None) -> Any:
+def distributed(
+    fn: Callable[..., Any] | None = None,
+    *,
+    gpus: int | None = None,
+    processes: int | None = None,
+    gpu_type: str | None = None,
+    cpus_per_rank: float = 1,
+    memory: float | str | None = None,
+    remote: bool = False,
+    max_attempts: int = 1,
+    timeout: float | None = None,
+    runtime_env: Mapping[str, Any] | None = None,
+    inherit_env: Iterable[str] = (),
+    name: str | None = None,
+    strategy: str = "PACK",
+    priority: int = 0,
+    label_selector: Mapping[str, str] | None = None,
+    within: str | None = None,
+    near: str | None = None,
+    stop_grace: float = STOP_GRACE_S,
+    exit_grace: float = _checks.EXIT_GRACE_S,
+    quiet: bool = False,
+    infeasible: str | None = None,
+    preimport: Iterable[str] = (),
+    tracking: bool | None = None,
+    backend: str | None = None,
+    on_rank_death: str = "fail",
+    min_processes: int | None = None,
+    reform_timeout: float = REFORM_TIMEOUT_S,
+    hang_timeout: float | None = None,
+) -> Any:
     """Makes a function that every rank of a launch runs with the same arguments.
 
     Exactly one of `gpus` (one GPU and `cpus_per_rank` CPUs for each rank) and `processes` (CPUs only) is
@@ -321,32 +437,76 @@ def distributed(fn: Callable[..., Any] | None = None, *, gpus: int | None = None
         @distributed(processes=4)
         def train(epochs): ...
     """
-    options = _options("distributed", gpus=gpus, processes=processes, gpu_type=gpu_type,
-                       cpus_per_rank=cpus_per_rank, memory=memory, remote=remote, max_attempts=max_attempts, timeout=timeout,
-                       runtime_env=runtime_env, inherit_env=inherit_env, name=name, strategy=strategy, priority=priority,
-                       label_selector=label_selector, within=within, near=near, stop_grace=stop_grace,
-                       exit_grace=exit_grace, quiet=quiet, infeasible=infeasible, preimport=preimport, tracking=tracking,
-                       backend=backend, on_rank_death=on_rank_death, min_processes=min_processes, reform_timeout=reform_timeout,
-                       hang_timeout=hang_timeout)
+    options = _options(
+        "distributed",
+        gpus=gpus,
+        processes=processes,
+        gpu_type=gpu_type,
+        cpus_per_rank=cpus_per_rank,
+        memory=memory,
+        remote=remote,
+        max_attempts=max_attempts,
+        timeout=timeout,
+        runtime_env=runtime_env,
+        inherit_env=inherit_env,
+        name=name,
+        strategy=strategy,
+        priority=priority,
+        label_selector=label_selector,
+        within=within,
+        near=near,
+        stop_grace=stop_grace,
+        exit_grace=exit_grace,
+        quiet=quiet,
+        infeasible=infeasible,
+        preimport=preimport,
+        tracking=tracking,
+        backend=backend,
+        on_rank_death=on_rank_death,
+        min_processes=min_processes,
+        reform_timeout=reform_timeout,
+        hang_timeout=hang_timeout,
+    )
     if fn is not None:
         return DistributedFunction(fn, options)
     return lambda function: DistributedFunction(function, options)
 
 
 @overload
-def ray_launch(fn: Callable[Parameters, Result], /, **options: Unpack[_typed_options.DriverOptions]) -> DistributedFunction[Parameters, Result, Result | None]: ...
+def ray_launch(
+    fn: Callable[Parameters, Result], /, **options: Unpack[_typed_options.DriverOptions]
+) -> DistributedFunction[Parameters, Result, Result | None]: ...
 @overload
 def ray_launch(**options: Unpack[_typed_options.DriverOptions]) -> DriverDecorator: ...
 @_hints.explained
-def ray_launch(fn: Callable[..., Any] | None = None, *, gpus: int | None = None, processes: int | None = None,
-               gpu_type: str | None = None, cpus_per_rank: float = 1, memory: float | str | None = None,
-               remote: bool = False, max_attempts: int = 1, timeout: float | None = None,
-               runtime_env: Mapping[str, Any] | None = None, inherit_env: Iterable[str] = (),
-               name: str | None = None, strategy: str = "PACK", priority: int = 0,
-               label_selector: Mapping[str, str] | None = None, within: str | None = None,
-               near: str | None = None, stop_grace: float = STOP_GRACE_S, exit_grace: float = _checks.EXIT_GRACE_S,
-               api: str | None = "troupe", quiet: bool = False, infeasible: str | None = None, preimport: Iterable[str] = (), tracking: bool | None = None,
-               backend: str | None = None) -> Any:
+def ray_launch(
+    fn: Callable[..., Any] | None = None,
+    *,
+    gpus: int | None = None,
+    processes: int | None = None,
+    gpu_type: str | None = None,
+    cpus_per_rank: float = 1,
+    memory: float | str | None = None,
+    remote: bool = False,
+    max_attempts: int = 1,
+    timeout: float | None = None,
+    runtime_env: Mapping[str, Any] | None = None,
+    inherit_env: Iterable[str] = (),
+    name: str | None = None,
+    strategy: str = "PACK",
+    priority: int = 0,
+    label_selector: Mapping[str, str] | None = None,
+    within: str | None = None,
+    near: str | None = None,
+    stop_grace: float = STOP_GRACE_S,
+    exit_grace: float = _checks.EXIT_GRACE_S,
+    api: str | None = "troupe",
+    quiet: bool = False,
+    infeasible: str | None = None,
+    preimport: Iterable[str] = (),
+    tracking: bool | None = None,
+    backend: str | None = None,
+) -> Any:
     """Makes a function that rank 0 of a launch runs as the driver; parameters as `distributed`.
 
     The driver is connected to exactly the launch's nodes and may use what the launch reserved there for
@@ -360,12 +520,33 @@ def ray_launch(fn: Callable[..., Any] | None = None, *, gpus: int | None = None,
         @ray_launch(gpus=16, api="ray")
         def tune(): ...
     """
-    options = _options("driver", gpus=gpus, processes=processes, gpu_type=gpu_type,
-                       cpus_per_rank=cpus_per_rank, memory=memory, remote=remote, max_attempts=max_attempts, timeout=timeout,
-                       runtime_env=runtime_env, inherit_env=inherit_env, name=name, strategy=strategy, priority=priority,
-                       label_selector=label_selector, within=within, near=near, stop_grace=stop_grace,
-                       exit_grace=exit_grace, api=api, quiet=quiet, infeasible=infeasible, preimport=preimport, tracking=tracking,
-                       backend=backend)
+    options = _options(
+        "driver",
+        gpus=gpus,
+        processes=processes,
+        gpu_type=gpu_type,
+        cpus_per_rank=cpus_per_rank,
+        memory=memory,
+        remote=remote,
+        max_attempts=max_attempts,
+        timeout=timeout,
+        runtime_env=runtime_env,
+        inherit_env=inherit_env,
+        name=name,
+        strategy=strategy,
+        priority=priority,
+        label_selector=label_selector,
+        within=within,
+        near=near,
+        stop_grace=stop_grace,
+        exit_grace=exit_grace,
+        api=api,
+        quiet=quiet,
+        infeasible=infeasible,
+        preimport=preimport,
+        tracking=tracking,
+        backend=backend,
+    )
     if fn is not None:
         return DistributedFunction(fn, options)
     return lambda function: DistributedFunction(function, options)

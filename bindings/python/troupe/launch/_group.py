@@ -1,4 +1,5 @@
 """The ranks of a `@ray_launch` as seen by its driver, and what each of the others serves."""
+
 from __future__ import annotations
 
 import threading
@@ -56,8 +57,10 @@ class RankService:
         try:
             value = run_part(self._context, payload, number)
         except SystemExit as error:
-            raise RuntimeError(f"rank {self._context.rank} called sys.exit({error.code!r}) inside current().run; "
-                               "return instead") from error
+            raise RuntimeError(
+                f"rank {self._context.rank} called sys.exit({error.code!r}) inside current().run; "
+                "return instead"
+            ) from error
         return cloudpickled(value)
 
 
@@ -80,10 +83,14 @@ class RankHandle:
         from troupe._cluster import session
 
         if self._channel is None:
-            self._channel = _calls.connect(self._address, f"rank {self.rank}", session.current().control)
+            self._channel = _calls.connect(
+                self._address, f"rank {self.rank}", session.current().control
+            )
         return self._channel.call("run", payload, number)
 
-    def run(self, fn: Callable[..., Any], /, *args: Any, timeout: float | None = None, **kwargs: Any) -> Any:
+    def run(
+        self, fn: Callable[..., Any], /, *args: Any, timeout: float | None = None, **kwargs: Any
+    ) -> Any:
         """Runs `fn` on this rank and returns its value. Blocks.
 
         The rank holds its share of the launch's resources meanwhile, as in `current().run`; `timeout`
@@ -110,13 +117,17 @@ class Gang:
 
     def __init__(self, context: Any) -> None:
         self.context = context
-        self.ranks = [RankHandle(self, rank, address) for rank, address in enumerate(context.rank_actors)]
+        self.ranks = [
+            RankHandle(self, rank, address) for rank, address in enumerate(context.rank_actors)
+        ]
         self._broken: BaseException | None = None
         self._one_run = threading.Lock()
         self._runs = 0
         self._inside = threading.local()
 
-    def run(self, fn: Callable[..., Any], args: tuple, kwargs: dict, timeout: float | None) -> list[Any]:
+    def run(
+        self, fn: Callable[..., Any], args: tuple, kwargs: dict, timeout: float | None
+    ) -> list[Any]:
         """See LaunchContext.run."""
         started = time.monotonic()
         self.refuse_inside("current().run")
@@ -124,15 +135,18 @@ class Gang:
             if self._broken is not None:
                 raise exceptions.TroupeError(
                     f"an earlier current().run failed ({self._broken}), so the process group is not usable "
-                    "any more") from self._broken
+                    "any more"
+                ) from self._broken
             payload = cloudpickled((fn, args, kwargs))
             self._runs += 1
             with _shares.leased(self.context, None, timeout) as hold:
                 try:
                     hold.parts = [handle.send(payload, self._runs) for handle in self.ranks[1:]]
                     own = self._own_part(payload, hold.parts)
-                    return [own] + [self.receive(handle, ref, _left(started, timeout), timeout)
-                                    for handle, ref in zip(self.ranks[1:], hold.parts)]
+                    return [own] + [
+                        self.receive(handle, ref, _left(started, timeout), timeout)
+                        for handle, ref in zip(self.ranks[1:], hold.parts)
+                    ]
                 except BaseException as error:
                     self._broken = error
                     raise
@@ -140,8 +154,10 @@ class Gang:
     def refuse_inside(self, what: str) -> None:
         """Refuses a run inside a run of the same thread: it would wait for what the outer one holds."""
         if getattr(self._inside, "part", False):
-            raise RuntimeError(f"{what} was called inside a function that a run of this launch runs on rank 0: it "
-                               "would wait for resources and ranks that the outer run holds")
+            raise RuntimeError(
+                f"{what} was called inside a function that a run of this launch runs on rank 0: it "
+                "would wait for resources and ranks that the outer run holds"
+            )
 
     def run_here(self, payload: bytes, number: int) -> Any:
         """Rank 0's own part, in the calling thread."""
@@ -155,7 +171,9 @@ class Gang:
     def _own_part(self, payload: bytes, parts: list[Any]) -> Any:
         """Rank 0's part, watched: a failed peer would leave it in a collective for ever."""
         done = threading.Event()
-        watch = threading.Thread(target=self._watch, args=(parts, done), name="troupe-run", daemon=True)
+        watch = threading.Thread(
+            target=self._watch, args=(parts, done), name="troupe-run", daemon=True
+        )
         watch.start()
         try:
             return self.run_here(payload, self._runs)
@@ -176,7 +194,9 @@ class Gang:
                         self.context._abort(error)
                     return
 
-    def receive(self, handle: RankHandle, ref: Any, left: float | None, timeout: float | None) -> Any:
+    def receive(
+        self, handle: RankHandle, ref: Any, left: float | None, timeout: float | None
+    ) -> Any:
         """The value of a part, waiting `left` of `timeout` seconds.
 
         Raises its exception as its own type, or GetTimeoutError.
@@ -189,4 +209,5 @@ class Gang:
             return cloudpickle.loads(_calls.get(ref, left))
         except exceptions.GetTimeoutError:
             raise exceptions.GetTimeoutError(
-                f"rank {handle.rank} did not finish its part within {timeout:g} s") from None
+                f"rank {handle.rank} did not finish its part within {timeout:g} s"
+            ) from None

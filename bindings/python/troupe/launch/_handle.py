@@ -1,4 +1,5 @@
 """LaunchHandle: what `submit` returns."""
+
 from __future__ import annotations
 
 import signal
@@ -17,8 +18,17 @@ from troupe.launch._large_result import KeptValue
 class LaunchHandle(LaunchOf[ElementT]):
     """A launch, seen from the process that submitted it. Methods may be called from any thread."""
 
-    def __init__(self, session: _session.Session, launch: str, *, waiting_for: str = "",
-                 returns: int | None = None, stop_grace: float = 10.0, ends_with_program: bool = False, tracked: Any = None) -> None:
+    def __init__(
+        self,
+        session: _session.Session,
+        launch: str,
+        *,
+        waiting_for: str = "",
+        returns: int | None = None,
+        stop_grace: float = 10.0,
+        ends_with_program: bool = False,
+        tracked: Any = None,
+    ) -> None:
         self.id = launch
         self._tracked = tracked  # its run in MLflow
         self.stop_grace = stop_grace
@@ -73,7 +83,8 @@ class LaunchHandle(LaunchOf[ElementT]):
         except TimeoutError:
             raise exceptions.GetTimeoutError(
                 f"launch {short(self.id)} has not ended after {time.monotonic() - started:.1f} s; "
-                "it goes on: call result() again, or cancel()") from None
+                "it goes on: call result() again, or cancel()"
+            ) from None
         self.settle()
         if info["outcome"] != "succeeded":
             from troupe.launch import _errors
@@ -99,7 +110,10 @@ class LaunchHandle(LaunchOf[ElementT]):
             from troupe.launch import _lost
 
             lost = {each["rank"]: _lost.of_info(each) for each in info["rank_infos"]}
-        return [lost.get(rank) or cloudpickle.loads(self.raw_result(rank)) for rank in range(info["ranks"])]
+        return [
+            lost.get(rank) or cloudpickle.loads(self.raw_result(rank))
+            for rank in range(info["ranks"])
+        ]
 
     def raw_result(self, rank: int) -> bytes:
         """A rank's pickled value or exception; b"" where it left none."""
@@ -108,8 +122,13 @@ class LaunchHandle(LaunchOf[ElementT]):
             return data
         from troupe._cluster import blobs
 
-        return blobs.get(self.session, result["kept_by"], result["sha256"], result["size_bytes"],
-                          what=f"the result of rank {rank} (the launch succeeded)")
+        return blobs.get(
+            self.session,
+            result["kept_by"],
+            result["sha256"],
+            result["size_bytes"],
+            what=f"the result of rank {rank} (the launch succeeded)",
+        )
 
     def cancel(self, reason: str = "cancel() was called", *, grace: float | None = None) -> None:
         """Cancels the launch and returns when it has ended. A marker already there stands.
@@ -123,10 +142,20 @@ class LaunchHandle(LaunchOf[ElementT]):
 
     def stop(self, reason: str, *, grace: float | None = None, by: int = signal.SIGTERM) -> None:
         """What `cancel` does, without waiting for the end. Said again it only takes time away."""
-        if grace is not None and (isinstance(grace, bool) or not isinstance(grace, (int, float)) or not grace >= 0):
+        if grace is not None and (
+            isinstance(grace, bool) or not isinstance(grace, (int, float)) or not grace >= 0
+        ):
             raise ValueError(f"grace must be at least 0 seconds, not {grace!r}")
-        self.session.request("CancelLaunch", {"launch": self.id, "hard": True, "reason": reason, "signal": int(by),
-                                              "grace_ms": -1 if grace is None else round(min(grace, _checks.GRACE_MAX_S) * 1000)})
+        self.session.request(
+            "CancelLaunch",
+            {
+                "launch": self.id,
+                "hard": True,
+                "reason": reason,
+                "signal": int(by),
+                "grace_ms": -1 if grace is None else round(min(grace, _checks.GRACE_MAX_S) * 1000),
+            },
+        )
 
     def status(self) -> dict[str, Any]:
         """The launch as a dict: state, outcome, epoch, ranks with their nodes, what it waits for.
@@ -138,7 +167,11 @@ class LaunchHandle(LaunchOf[ElementT]):
         `slow_paths`: one for each path between its ranks that is slower than it need be (docs/networks.md).
         """
         _, update, _ = self.session.request("GetLaunch", {"launch": self.id})
-        return {**describe(update["info"]), "differences": self.differences(update["info"]), "slow_paths": self.slow_paths(update["info"])}
+        return {
+            **describe(update["info"]),
+            "differences": self.differences(update["info"]),
+            "slow_paths": self.slow_paths(update["info"]),
+        }
 
     def differences(self, info: dict[str, Any]) -> list[str]:
         """Of Python and the main libraries, a row for each whose version is another on nodes of the launch than it is here."""
@@ -150,7 +183,9 @@ class LaunchHandle(LaunchOf[ElementT]):
             return []
         own = travelled.required(info)
         found = versions.of_nodes(self.session, set(names))
-        return versions.differences(versions.mine(), {names[node]: said for node, said in found.items()}, own)
+        return versions.differences(
+            versions.mine(), {names[node]: said for node, said in found.items()}, own
+        )
 
     def slow_paths(self, info: dict[str, Any]) -> list[str]:
         """A row for each path between the nodes of the launch that is slower than it need be, with the numbers and what to do; [] while it is not placed."""
@@ -199,24 +234,52 @@ def describe(info: dict[str, Any]) -> dict[str, Any]:
     from troupe._code import environment, travelled
 
     return {
-        "id": info["launch"], "name": info["name"], "door": travelled.door(info), "mode": info["mode"],
+        "id": info["launch"],
+        "name": info["name"],
+        "door": travelled.door(info),
+        "mode": info["mode"],
         "state": info["outcome"] if info["state"] == "terminal" else info["state"],
-        "outcome": info["outcome"], "exit_code": info["exit_code"], "cause": info["cause"],
-        "epoch": info["epoch"], "max_attempts": info["attempts_max"], "preemptions": info["preemptions"],
-        "priority": info["priority"], "ranks": info["ranks"], "ready_ranks": info["ready_ranks"],
+        "outcome": info["outcome"],
+        "exit_code": info["exit_code"],
+        "cause": info["cause"],
+        "epoch": info["epoch"],
+        "max_attempts": info["attempts_max"],
+        "preemptions": info["preemptions"],
+        "priority": info["priority"],
+        "ranks": info["ranks"],
+        "ready_ranks": info["ready_ranks"],
         "resources_per_rank": resources.from_wire(info["per_rank"]),
-        "queue_place": info["queue_place"], "waiting_for": info["waiting_for"],
-        "started_from": environment.started_from(info["started_from"]), "ready_s": info["ready_ms"] / 1000, "duration_s": info["duration_ms"] / 1000,
-        "nodes": list(info["nodes"]), "inherited_env": travelled.variables(info["travelled"]),
-        "not_inherited_env": list(info["not_taken"]), "environment": travelled.environment(info),
-        "rank_infos": [{"rank": each["rank"], "node": each["node_name"], "host": each["host"],
-                        "outcome": each["outcome"], "exit_code": each["exit_code"], "cause": each["cause"],
-                        "warning": each["warning"]}
-                       for each in info["rank_infos"]],
+        "queue_place": info["queue_place"],
+        "waiting_for": info["waiting_for"],
+        "started_from": environment.started_from(info["started_from"]),
+        "ready_s": info["ready_ms"] / 1000,
+        "duration_s": info["duration_ms"] / 1000,
+        "nodes": list(info["nodes"]),
+        "inherited_env": travelled.variables(info["travelled"]),
+        "not_inherited_env": list(info["not_taken"]),
+        "environment": travelled.environment(info),
+        "rank_infos": [
+            {
+                "rank": each["rank"],
+                "node": each["node_name"],
+                "host": each["host"],
+                "outcome": each["outcome"],
+                "exit_code": each["exit_code"],
+                "cause": each["cause"],
+                "warning": each["warning"],
+            }
+            for each in info["rank_infos"]
+        ],
     }
 
 
-def handle_of_known(session: _session.Session, launch: str, *, stop_grace: float = 10.0, ends_with_program: bool = False) -> LaunchHandle:
+def handle_of_known(
+    session: _session.Session,
+    launch: str,
+    *,
+    stop_grace: float = 10.0,
+    ends_with_program: bool = False,
+) -> LaunchHandle:
     """Return the handle of a launch that the head knows, by its whole id; blocks for the head's answer.
 
     Raises:
@@ -224,5 +287,9 @@ def handle_of_known(session: _session.Session, launch: str, *, stop_grace: float
         ConnectionError: if the head does not answer.
     """
     returns = session.returns
-    session.board.post_reply("launch", launch, session.request("WatchLaunch", {"launch": launch})[1]["info"])
-    return LaunchHandle(session, launch, returns=returns, stop_grace=stop_grace, ends_with_program=ends_with_program)
+    session.board.post_reply(
+        "launch", launch, session.request("WatchLaunch", {"launch": launch})[1]["info"]
+    )
+    return LaunchHandle(
+        session, launch, returns=returns, stop_grace=stop_grace, ends_with_program=ends_with_program
+    )

@@ -1,4 +1,5 @@
 """What people mean where they err in launches: said with the error, or before it is one."""
+
 from __future__ import annotations
 
 import dis
@@ -15,16 +16,32 @@ from typing import Any, TypeVar
 from troupe._cluster import resources, selectors, workers
 
 _Decorator = TypeVar("_Decorator", bound=Callable[..., Any])
-_NO_MODULE = re.compile(r"(?:No module named|needs the module) '([\w.]+)'(; '[\w.]+' is not a package)?")
+_NO_MODULE = re.compile(
+    r"(?:No module named|needs the module) '([\w.]+)'(; '[\w.]+' is not a package)?"
+)
 _OF_MODULES = ("builtins.AttributeError", "builtins.ImportError", "builtins.ModuleNotFoundError")
 _SAID = tuple(each.partition(".")[2] + ":" for each in _OF_MODULES)
 _COUNT = "gpus=N for N ranks with a GPU each, or processes=N for ranks without"
 _MEANT = {
     "num_gpus": "gpus=N is the number of ranks, over all nodes, each with one GPU",
     "num_cpus": "processes=N is the number of ranks, and cpus_per_rank= what each has",
-    "max_restarts": "max_attempts=", "max_retries": "max_attempts=", "env_vars": 'runtime_env={"env_vars": {...}}',
+    "max_restarts": "max_attempts=",
+    "max_retries": "max_attempts=",
+    "env_vars": 'runtime_env={"env_vars": {...}}',
     "detach": "options(detach=True) of the function that it makes",
-    **dict.fromkeys(("num_workers", "num_processes", "nprocs", "nproc", "nproc_per_node", "ranks", "world_size", "n"), _COUNT),
+    **dict.fromkeys(
+        (
+            "num_workers",
+            "num_processes",
+            "nprocs",
+            "nproc",
+            "nproc_per_node",
+            "ranks",
+            "world_size",
+            "n",
+        ),
+        _COUNT,
+    ),
 }
 
 
@@ -51,17 +68,25 @@ def check_function(function: Any, asked: str, of_a_method: str) -> None:
     were asked for; `of_a_method`: how it is for a method, whose object stands for `{}`."""
     name = getattr(function, "__name__", "function")
     if inspect.iscoroutinefunction(function) or inspect.isasyncgenfunction(function):
-        raise TypeError(f"{asked}: {name} is an async def, and a rank runs a plain function\n  call asyncio.run(...) inside one")
+        raise TypeError(
+            f"{asked}: {name} is an async def, and a rank runs a plain function\n  call asyncio.run(...) inside one"
+        )
     if inspect.isgeneratorfunction(function):
-        raise TypeError(f"{asked}: {name} yields, and a rank's result is what its function returns\n  return a list")
+        raise TypeError(
+            f"{asked}: {name} yields, and a rank's result is what its function returns\n  return a list"
+        )
     if isinstance(function, types.FunctionType):
         owner = function.__qualname__.rpartition(".")[0]
         first = next(iter(inspect.signature(function, follow_wrapped=False).parameters), "")
         if owner and not owner.endswith("<locals>") and first in ("self", "cls"):
-            raise TypeError(f"{asked}: {function.__qualname__} is a method, and ranks are given a function\n  define a function that "
-                            f"takes what it needs, or launch a method of an object: {of_a_method.format(f'object.{name}')}")
+            raise TypeError(
+                f"{asked}: {function.__qualname__} is a method, and ranks are given a function\n  define a function that "
+                f"takes what it needs, or launch a method of an object: {of_a_method.format(f'object.{name}')}"
+            )
     if isinstance(function, (staticmethod, classmethod)):
-        raise TypeError(f"{asked} takes a function: say @{type(function).__name__} above it, not below")
+        raise TypeError(
+            f"{asked} takes a function: say @{type(function).__name__} above it, not below"
+        )
 
 
 def imports_ray(function: Any) -> bool:
@@ -74,8 +99,11 @@ def imports_ray(function: Any) -> bool:
         for step in dis.get_instructions(each):
             if step.opname == "IMPORT_NAME" and str(step.argval).partition(".")[0] == "ray":
                 return True
-            if step.opname == "LOAD_GLOBAL" and getattr(names.get(step.argval), "__name__", "") == "ray" \
-                    and isinstance(names[step.argval], types.ModuleType):
+            if (
+                step.opname == "LOAD_GLOBAL"
+                and getattr(names.get(step.argval), "__name__", "") == "ray"
+                and isinstance(names[step.argval], types.ModuleType)
+            ):
                 return True
     return False
 
@@ -96,7 +124,16 @@ def gpus_of(nodes: Iterable[dict]) -> dict[str, int]:
     found: Counter[str] = Counter()
     for node in nodes:
         if count := int(resources.from_wire(node["resources"]).get("GPU", 0)):
-            found[next((label["value"] for label in node["labels"] if label["key"] == selectors.GPU_TYPE), "")] += count
+            found[
+                next(
+                    (
+                        label["value"]
+                        for label in node["labels"]
+                        if label["key"] == selectors.GPU_TYPE
+                    ),
+                    "",
+                )
+            ] += count
     return dict(sorted(found.items()))
 
 
@@ -115,20 +152,31 @@ def of_failure(info: dict, failure: dict) -> str:
     from troupe.launch import _device_lines, _interface_words
 
     cause = failure["cause"]
-    if _device_lines.is_of_device(cause) and not any(each["name"] == "GPU" for each in info["per_rank"]):
+    if _device_lines.is_of_device(cause) and not any(
+        each["name"] == "GPU" for each in info["per_rank"]
+    ):
         return _of_missing_gpu(failure, cause)
     remedy = _interface_words.remedy(info, failure)
     if remedy:
         return remedy
     if _NO_MPI in (cause if failure["exception_type"] else failure["log_tail"]):
-        return ("init_process_group() without a backend, which takes nccl where there are GPUs and gloo elsewhere, and finds the others by the "
-                "variables that are set; the mpi backend needs a torch that was built with MPI")
-    if failure["exception_type"] == "builtins.ModuleNotFoundError" and "No module named 'ray'" in cause and info["mode"] == "driver":
+        return (
+            "init_process_group() without a backend, which takes nccl where there are GPUs and gloo elsewhere, and finds the others by the "
+            "variables that are set; the mpi backend needs a torch that was built with MPI"
+        )
+    if (
+        failure["exception_type"] == "builtins.ModuleNotFoundError"
+        and "No module named 'ray'" in cause
+        and info["mode"] == "driver"
+    ):
         return RAY
     told = _of_modules(failure)
     if told:
-        return shadows.blamed([*environment.import_path(), *shadows.folders_in(told)], told) or _of_missing_module(
-            failure, failure["cause"] if failure["exception_type"] else told, travelled.door(info))
+        return shadows.blamed(
+            [*environment.import_path(), *shadows.folders_in(told)], told
+        ) or _of_missing_module(
+            failure, failure["cause"] if failure["exception_type"] else told, travelled.door(info)
+        )
     return ""
 
 
@@ -164,34 +212,58 @@ def _of_missing_module(failure: dict, cause: str, door: str) -> str:
     if packages:
         requirement = f"{packages[0]}=={importlib.metadata.version(packages[0])}"
         if door in _NO_RUNTIME_ENV:
-            return (f"pip install {requirement} at the beginning of the command, or on {node}, which has no module {root!r}; "
-                    f"it is of the package {packages[0]} here")
-        return (f'runtime_env={{"pip": ["{requirement}"]}}, for {node} has no module {root!r}, which is of the package {packages[0]} here; '
-                f"or pip install {requirement} there")
+            return (
+                f"pip install {requirement} at the beginning of the command, or on {node}, which has no module {root!r}; "
+                f"it is of the package {packages[0]} here"
+            )
+        return (
+            f'runtime_env={{"pip": ["{requirement}"]}}, for {node} has no module {root!r}, which is of the package {packages[0]} here; '
+            f"or pip install {requirement} there"
+        )
     if door in _NO_RUNTIME_ENV:
-        return (f"pip install at the beginning of the command, or on {node}, with the package that has the module {root!r}, which {node} lacks; or its folder in "
-                "code, where it is a part of the program")
-    return (f'runtime_env={{"pip": [...]}} with the package that has the module {root!r}, which {node} lacks; or "py_modules" with its '
-            "folder, where it is a part of the program")
+        return (
+            f"pip install at the beginning of the command, or on {node}, with the package that has the module {root!r}, which {node} lacks; or its folder in "
+            "code, where it is a part of the program"
+        )
+    return (
+        f'runtime_env={{"pip": [...]}} with the package that has the module {root!r}, which {node} lacks; or "py_modules" with its '
+        "folder, where it is a part of the program"
+    )
 
 
-def _of_missing_submodule(module: str, node: str, packages: list[str], door: str, *, is_below_a_file: bool) -> str:
+def _of_missing_submodule(
+    module: str, node: str, packages: list[str], door: str, *, is_below_a_file: bool
+) -> str:
     """Return what to do about a module whose parent the node has. `packages`: those that have the module's root here."""
     import importlib.metadata
 
     parent, _, name = module.rpartition(".")
     named = getattr(sys.modules.get(parent), "__dict__", {})
-    if name in named and not isinstance(named[name], types.ModuleType):  # a module that was loaded is a name of its parent too
+    if name in named and not isinstance(
+        named[name], types.ModuleType
+    ):  # a module that was loaded is a name of its parent too
         return f"from {parent} import {name}: {node} has {parent!r}, of which {name!r} is a name and no module"
     path = module.replace(".", "/")
     for package in packages:
         files = {str(each) for each in importlib.metadata.files(package) or ()}
         if not is_below_a_file and files & {f"{path}.py", f"{path}/__init__.py"}:
             requirement = f"{package}=={importlib.metadata.version(package)}"
-            remedy = f"pip install {requirement} at the beginning of the command" if door in _NO_RUNTIME_ENV else f'runtime_env={{"pip": ["{requirement}"]}}'
-            return f'{remedy}, which has the module {module!r} here; what {node} has of {parent!r} is without it'
-    what = "as a single file, which has no modules below it" if is_below_a_file else f"without a module {name!r}"
-    here = f"; {' and '.join(f'{each} {importlib.metadata.version(each)}' for each in packages)} here has none either" if packages and not is_below_a_file else ""
+            remedy = (
+                f"pip install {requirement} at the beginning of the command"
+                if door in _NO_RUNTIME_ENV
+                else f'runtime_env={{"pip": ["{requirement}"]}}'
+            )
+            return f"{remedy}, which has the module {module!r} here; what {node} has of {parent!r} is without it"
+    what = (
+        "as a single file, which has no modules below it"
+        if is_below_a_file
+        else f"without a module {name!r}"
+    )
+    here = (
+        f"; {' and '.join(f'{each} {importlib.metadata.version(each)}' for each in packages)} here has none either"
+        if packages and not is_below_a_file
+        else ""
+    )
     return f"another name: {node} has {parent!r}, {what}{here}"
 
 
@@ -199,8 +271,19 @@ def _of_missing_gpu(failure: dict, cause: str) -> str:
     from troupe.launch import _device_lines
 
     line = _device_lines.line_of(failure["traceback"])
-    what = f"{line}\n    needs a GPU, and these ranks have none: " if line else "these ranks have no GPU: "
-    instead = ("init_process_group() without a backend takes gloo where there are none" if "NCCL" in cause else
-               'torch.device("cuda" if torch.cuda.is_available() else "cpu") takes what there is, DDP without device_ids= too')
-    without = f", without TROUPE_CPU_RANKS={asked}," if (asked := os.environ.get("TROUPE_CPU_RANKS")) else ""
+    what = (
+        f"{line}\n    needs a GPU, and these ranks have none: "
+        if line
+        else "these ranks have no GPU: "
+    )
+    instead = (
+        "init_process_group() without a backend takes gloo where there are none"
+        if "NCCL" in cause
+        else 'torch.device("cuda" if torch.cuda.is_available() else "cpu") takes what there is, DDP without device_ids= too'
+    )
+    without = (
+        f", without TROUPE_CPU_RANKS={asked},"
+        if (asked := os.environ.get("TROUPE_CPU_RANKS"))
+        else ""
+    )
     return f"{what}gpus=N{without} gives each rank one where the cluster has them; {instead}"

@@ -2,6 +2,7 @@
 
 A rank adds to its error what it knows of its own host (`noted`); whoever shows the launch's error adds the hosts and the remedy (`remedy`).
 """
+
 from __future__ import annotations
 
 import contextlib
@@ -30,8 +31,12 @@ def noted(error: BaseException, host: str) -> None:
     """Adds a note to such an error of this rank: which interface its library was told, by whom, which there are, and versions. Never raises."""
     try:
         library = _network_errors.library_of(words_of(error))
-        if library and not any("_SOCKET_IFNAME" in each for each in getattr(error, "__notes__", ())):
-            error.add_note(note(library, host, os.environ.get(f"{library}_SOCKET_IFNAME", ""), interfaces()))
+        if library and not any(
+            "_SOCKET_IFNAME" in each for each in getattr(error, "__notes__", ())
+        ):
+            error.add_note(
+                note(library, host, os.environ.get(f"{library}_SOCKET_IFNAME", ""), interfaces())
+            )
             if library == _network_errors.NCCL:
                 error.add_note(rdma_note(rdma_ports()))
             error.add_note(f"troupe: versions on {host}: {versions(library)}")
@@ -42,7 +47,11 @@ def noted(error: BaseException, host: str) -> None:
 def note(library: str, host: str, chosen: str, there: dict[str, str]) -> str:
     """`NCCL on node-a: NCCL_SOCKET_IFNAME=eth0 (troupe's choice ...); interfaces there: eth0 10.0.0.1, lo 127.0.0.1`."""
     name = f"{library}_SOCKET_IFNAME"
-    tried = f"{name}={chosen} ({_whose(name, chosen)})" if chosen else f"{name} is not set, so that it chose by itself"
+    tried = (
+        f"{name}={chosen} ({_whose(name, chosen)})"
+        if chosen
+        else f"{name} is not set, so that it chose by itself"
+    )
     return f"troupe: {library} on {host}: {tried}; interfaces there: {', '.join(f'{each} {address}'.strip() for each, address in there.items())}"
 
 
@@ -50,7 +59,11 @@ def _whose(name: str, value: str) -> str:
     began = variables.began_with or {}
     if began.get(name) != value:
         return "set by the program there"
-    return "of the caller's environment" if name in variables.carried else "troupe's choice: by it the node reaches the others"
+    return (
+        "of the caller's environment"
+        if name in variables.carried
+        else "troupe's choice: by it the node reaches the others"
+    )
 
 
 def interfaces() -> dict[str, str]:
@@ -61,7 +74,9 @@ def interfaces() -> dict[str, str]:
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as asks:
         for _, name in socket.if_nameindex()[:_INTERFACES_MAX]:
             try:
-                answer = fcntl.ioctl(asks.fileno(), _ADDRESS_OF_INTERFACE, struct.pack("256s", name.encode()[:15]))
+                answer = fcntl.ioctl(
+                    asks.fileno(), _ADDRESS_OF_INTERFACE, struct.pack("256s", name.encode()[:15])
+                )
                 found[name] = socket.inet_ntoa(answer[20:24])
             except OSError:
                 found[name] = ""
@@ -71,9 +86,19 @@ def interfaces() -> dict[str, str]:
 def rdma_note(ports: list[str]) -> str:
     """`troupe: RDMA ports there: mlx5_0:1 ACTIVE; NCCL_IB_HCA==mlx5_0:1 (troupe's choice ...)`."""
     chosen = os.environ.get("NCCL_IB_HCA", "")
-    told = f"NCCL_IB_HCA={chosen} ({_whose('NCCL_IB_HCA', chosen)})" if chosen else "NCCL_IB_HCA is not set"
-    off = "; NCCL_IB_DISABLE=1: they are not used" if os.environ.get("NCCL_IB_DISABLE") == "1" else ""
-    return f"troupe: RDMA ports there: {', '.join(ports)}; {told}{off}" if ports else "troupe: RDMA ports there: none"
+    told = (
+        f"NCCL_IB_HCA={chosen} ({_whose('NCCL_IB_HCA', chosen)})"
+        if chosen
+        else "NCCL_IB_HCA is not set"
+    )
+    off = (
+        "; NCCL_IB_DISABLE=1: they are not used" if os.environ.get("NCCL_IB_DISABLE") == "1" else ""
+    )
+    return (
+        f"troupe: RDMA ports there: {', '.join(ports)}; {told}{off}"
+        if ports
+        else "troupe: RDMA ports there: none"
+    )
 
 
 def rdma_ports(root: str = "") -> list[str]:
@@ -82,7 +107,9 @@ def rdma_ports(root: str = "") -> list[str]:
     found = []
     for path in sorted(folder.glob("*/ports/*/state"))[:_PORTS_MAX]:
         with contextlib.suppress(OSError):
-            found.append(f"{path.parts[-4]}:{path.parts[-2]} {path.read_text().strip().rpartition(': ')[2]}")
+            found.append(
+                f"{path.parts[-4]}:{path.parts[-2]} {path.read_text().strip().rpartition(': ')[2]}"
+            )
     return found
 
 
@@ -91,7 +118,11 @@ def versions(library: str) -> str:
     torch = sys.modules.get("torch")
     parts = []
     if library == _network_errors.NCCL:
-        parts = [f"NCCL {_nccl_version(torch)}", f"driver {driver_version() or 'none'}", f"CUDA {getattr(getattr(torch, 'version', None), 'cuda', None) or 'none'} of torch"]
+        parts = [
+            f"NCCL {_nccl_version(torch)}",
+            f"driver {driver_version() or 'none'}",
+            f"CUDA {getattr(getattr(torch, 'version', None), 'cuda', None) or 'none'} of torch",
+        ]
     return ", ".join([*parts, f"torch {getattr(torch, '__version__', 'not loaded')}"])
 
 
@@ -116,7 +147,9 @@ def driver_version(root: str = "") -> str:
 def remedy(info: dict[str, Any], failure: dict[str, Any]) -> str:
     """What to try, with the hosts of the launch, where the failure of a rank is of this kind; else ""."""
     own = failure["traceback"] or failure["cause"]
-    if not failure["traceback"] and failure["signal"] in _BY_ITSELF:  # a program of its own, of which there are but its last lines
+    if (
+        not failure["traceback"] and failure["signal"] in _BY_ITSELF
+    ):  # a program of its own, of which there are but its last lines
         own += failure["log_tail"]
     library = _network_errors.library_of(own)
     if not library:
@@ -124,9 +157,14 @@ def remedy(info: dict[str, Any], failure: dict[str, Any]) -> str:
     ranks: dict[tuple[str, str], list[str]] = {}
     for each in info["rank_infos"]:
         ranks.setdefault((each["node_name"], each["host"]), []).append(str(each["rank"]))
-    hosts = [f"{node}{f' ({host})' if host and host != node else ''}: {'ranks' if len(of) > 1 else 'rank'} {_range(of)}" for (node, host), of in ranks.items()]
+    hosts = [
+        f"{node}{f' ({host})' if host and host != node else ''}: {'ranks' if len(of) > 1 else 'rank'} {_range(of)}"
+        for (node, host), of in ranks.items()
+    ]
     more = f", and {len(hosts) - _HOSTS_MAX} more" if len(hosts) > _HOSTS_MAX else ""
-    return _network_errors.remedy(f"{own}\n{failure['log_tail']}", library, ", ".join(hosts[:_HOSTS_MAX]) + more)
+    return _network_errors.remedy(
+        f"{own}\n{failure['log_tail']}", library, ", ".join(hosts[:_HOSTS_MAX]) + more
+    )
 
 
 def _range(numbers: list[str]) -> str:

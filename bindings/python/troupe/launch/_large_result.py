@@ -1,4 +1,5 @@
 """A driver's value that is too large to travel with the marker: kept by its worker, fetched when asked for."""
+
 from __future__ import annotations
 
 import hashlib
@@ -26,8 +27,13 @@ class KeptValue:
         """The pickled value. Raises ObjectLostError when its worker is gone."""
         from troupe._cluster import blobs
 
-        return blobs.get(session, self.node, self.sha256, self.size_bytes,
-                          what="the driver's result (the launch succeeded)")
+        return blobs.get(
+            session,
+            self.node,
+            self.sha256,
+            self.size_bytes,
+            what="the driver's result (the launch succeeded)",
+        )
 
 
 def keep(session: Any, node: str, data: bytes) -> bytes:
@@ -36,6 +42,9 @@ def keep(session: Any, node: str, data: bytes) -> bytes:
 
     digest = hashlib.sha256(data).digest()
     for offset in range(0, len(data), CHUNK_BYTES):
-        session.request("PutBlob", {"sha256": digest, "offset": offset, "size_bytes": len(data)},
-                        data[offset:offset + CHUNK_BYTES])
+        session.request(
+            "PutBlob",
+            {"sha256": digest, "offset": offset, "size_bytes": len(data)},
+            data[offset : offset + CHUNK_BYTES],
+        )
     return cloudpickle.dumps(KeptValue(node, digest, len(data)), protocol=5)

@@ -1,4 +1,5 @@
 """Which streams the ranks of a launch write, and where they are."""
+
 from __future__ import annotations
 
 import functools
@@ -12,12 +13,25 @@ from troupe._cluster.logs import lines as lines_of
 def sources(info: dict, rank_infos: list[dict], handle: Any = None) -> list[Source]:
     """Stdout and stderr of each of these ranks, of the launch's present epoch; labelled with the rank. With the launch's handle, those of the processes
     too that take the place of ranks that died."""
-    found = [Source(each["rank"], each["node"], {"launch": info["launch"], "rank": each["rank"], "stderr": is_error,
-                                                 "epoch": info["epoch"]})
-             for each in rank_infos for is_error in (False, True)]
+    found = [
+        Source(
+            each["rank"],
+            each["node"],
+            {
+                "launch": info["launch"],
+                "rank": each["rank"],
+                "stderr": is_error,
+                "epoch": info["epoch"],
+            },
+        )
+        for each in rank_infos
+        for is_error in (False, True)
+    ]
     if handle is None or info["on_rank_death"] != "replace":
         return found
-    return [each._replace(again=functools.partial(_of_the_next, handle, info, each)) for each in found]
+    return [
+        each._replace(again=functools.partial(_of_the_next, handle, info, each)) for each in found
+    ]
 
 
 def _of_the_next(handle: Any, seen: dict, source: Source) -> Source | None:
@@ -27,7 +41,9 @@ def _of_the_next(handle: Any, seen: dict, source: Source) -> Source | None:
     info = handle.wait_state(lambda state: state is not seen)
     if info["epoch"] != source.target["epoch"]:
         return None
-    node = next((each["node"] for each in info["rank_infos"] if each["rank"] == source.label), source.node)
+    node = next(
+        (each["node"] for each in info["rank_infos"] if each["rank"] == source.label), source.node
+    )
     return source._replace(node=node, again=functools.partial(_of_the_next, handle, info, source))
 
 
@@ -50,15 +66,23 @@ def lines(handle: Any, rank: int | None, follow: bool) -> Iterator[str]:
 
 def news(handle: Any, rank: int | None) -> Iterator[tuple[Hashable, str, list[str], list[str]]]:
     """As `lines` that follow, as it comes: (which stream, whose it is, lines that are finished, rows that still change)."""
-    for number, is_error, finished, bars in Follower(handle.session, _chosen(handle, handle.wait_state(_has_ranks), rank)).news():
+    for number, is_error, finished, bars in Follower(
+        handle.session, _chosen(handle, handle.wait_state(_has_ranks), rank)
+    ).news():
         yield (number, is_error), "" if rank is not None else f"[{number}]", finished, bars
 
 
 def _chosen(handle: Any, info: dict, rank: int | None) -> list[Source]:
     if rank is not None and not 0 <= rank < info["ranks"]:
-        raise ValueError(f"launch {info['launch'][:4]} has ranks 0 to {info['ranks'] - 1}, not {rank}")
-    return sources(info, [each for each in info["rank_infos"] if rank is None or each["rank"] == rank], handle)
+        raise ValueError(
+            f"launch {info['launch'][:4]} has ranks 0 to {info['ranks'] - 1}, not {rank}"
+        )
+    return sources(
+        info, [each for each in info["rank_infos"] if rank is None or each["rank"] == rank], handle
+    )
 
 
 def _has_ranks(info: dict) -> bool:
-    return info["state"] == "terminal" or (info["state"] in ("starting", "running") and bool(info["rank_infos"]))
+    return info["state"] == "terminal" or (
+        info["state"] in ("starting", "running") and bool(info["rank_infos"])
+    )

@@ -1,4 +1,5 @@
 """What stands in a launch's results where a rank died that it went on without."""
+
 from __future__ import annotations
 
 from dataclasses import dataclass
@@ -22,7 +23,11 @@ class RankLost:
 
 def of_info(each: dict[str, Any]) -> RankLost | None:
     """Of a RankInfo of a launch that succeeded; None where the rank returned a value."""
-    return RankLost(each["rank"], each["node_name"] or each["host"], each["cause"], each["exit_code"]) if each["outcome"] == "failed" else None
+    return (
+        RankLost(each["rank"], each["node_name"] or each["host"], each["cause"], each["exit_code"])
+        if each["outcome"] == "failed"
+        else None
+    )
 
 
 _pickled.named_in("troupe.train", RankLost)

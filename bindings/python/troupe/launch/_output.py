@@ -3,6 +3,7 @@
 What a reader is too slow for waits in the files of the workers, and holds up no rank. Once the launch has ended the reader has some time
 for the rest; what is left then is counted, said, and only its end is shown.
 """
+
 from __future__ import annotations
 
 import contextvars
@@ -32,9 +33,22 @@ class Printer:
     told of all lines that are read, shown or not.
     """
 
-    def __init__(self, follower: Follower, launch: str, label_of: Callable[[int, bool], str], source: str, began: Callable[[], None],
-                 heard: Callable[[int, bool, list[str]], None] | None = None) -> None:
-        self._follower, self._launch, self._label_of, self._source, self._began = follower, launch, label_of, source, began
+    def __init__(
+        self,
+        follower: Follower,
+        launch: str,
+        label_of: Callable[[int, bool], str],
+        source: str,
+        began: Callable[[], None],
+        heard: Callable[[int, bool, list[str]], None] | None = None,
+    ) -> None:
+        self._follower, self._launch, self._label_of, self._source, self._began = (
+            follower,
+            launch,
+            label_of,
+            source,
+            began,
+        )
         self._heard = heard
         self._lock = threading.Lock()
         self._woken = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)  # -1: it is over
@@ -46,7 +60,9 @@ class Printer:
         self.unsaid_lines = 0
         """Lines that are not shown, of which who reads the output was not told"""
         context = contextvars.copy_context()  # says to which cell of a notebook it belongs
-        self._thread = threading.Thread(target=context.run, args=(self._run,), name="troupe-print", daemon=True)
+        self._thread = threading.Thread(
+            target=context.run, args=(self._run,), name="troupe-print", daemon=True
+        )
         self._thread.start()
 
     def end(self, patience_s: float) -> None:
@@ -98,7 +114,9 @@ class Printer:
     def _without_cpp_frames(self, rank: int, is_error: bool, lines: list[str]) -> list[str]:
         frames = self._cpp_frames.get((rank, is_error))
         if frames is None:
-            frames = self._cpp_frames[rank, is_error] = CppFrames(f"... C++ frames left out here; all of it: {self._source} ...")
+            frames = self._cpp_frames[rank, is_error] = CppFrames(
+                f"... C++ frames left out here; all of it: {self._source} ..."
+            )
         return frames.filter(lines)
 
     def _show(self, rank: int, is_error: bool, lines: list[str], bars: list[str]) -> int:
@@ -112,8 +130,17 @@ class Printer:
         while at < len(lines):
             if may_wait is not None and not self._has_room(may_wait):
                 return at
-            upto = _piece(lines, at, len(label) + 1, PIECE_CHARS if may_wait is None else PIPE_BYTES)
-            live_output.show(key, label, lines[at:upto], bars if upto == len(lines) else [], is_error=is_error, source=self._source)
+            upto = _piece(
+                lines, at, len(label) + 1, PIECE_CHARS if may_wait is None else PIPE_BYTES
+            )
+            live_output.show(
+                key,
+                label,
+                lines[at:upto],
+                bars if upto == len(lines) else [],
+                is_error=is_error,
+                source=self._source,
+            )
             at = upto
         if not lines:
             live_output.show(key, label, [], bars, is_error=is_error, source=self._source)
@@ -176,4 +203,7 @@ class _LeftOut:
         if lines == 0:
             return last
         how_many = f"{'' if exact else 'more than '}{lines:,} line{'' if lines == 1 else 's'} ({chars:,} characters)"
-        return [f"... {how_many} of output left out here, which was read more slowly than it was written; all of it: {source} ...", *last]
+        return [
+            f"... {how_many} of output left out here, which was read more slowly than it was written; all of it: {source} ...",
+            *last,
+        ]

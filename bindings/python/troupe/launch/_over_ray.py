@@ -1,4 +1,5 @@
 """The driver of a `@ray_launch(api="ray")`, as it is submitted: the function, which becomes Ray's driver where it arrives."""
+
 from __future__ import annotations
 
 import functools
@@ -16,7 +17,9 @@ class OverRay:
 
     def __init__(self, function: Callable[..., Any]) -> None:
         functools.update_wrapper(self, function)
-        self.__func__ = getattr(function, "__func__", function)  # what it captures is looked for there
+        self.__func__ = getattr(
+            function, "__func__", function
+        )  # what it captures is looked for there
         self._function = function
 
     def __reduce__(self) -> tuple:
@@ -26,7 +29,10 @@ class OverRay:
 def settled(variables: Sequence[dict[str, str]]) -> list[dict[str, str]]:
     """A launch's variables, these among them whatever the caller has. Pure.
 
-        >>> settled([{"name": "RAY_AUTH_MODE", "value": "disabled"}])[0]
-        {'name': 'RAY_AUTH_MODE', 'value': 'token'}
+    >>> settled([{"name": "RAY_AUTH_MODE", "value": "disabled"}])[0]
+    {'name': 'RAY_AUTH_MODE', 'value': 'token'}
     """
-    return [*(each for each in variables if each["name"] not in VARIABLES), *({"name": name, "value": value} for name, value in VARIABLES.items())]
+    return [
+        *(each for each in variables if each["name"] not in VARIABLES),
+        *({"name": name, "value": value} for name, value in VARIABLES.items()),
+    ]

@@ -3,6 +3,7 @@
 A rank whose part has returned begins nothing more before the others' parts have ended, so whoever waits for it in a collective waits in vain. Such a rank
 is a process that goes on, so the head knows nothing of that: the ranks find it out by the group's store (`_process.returned.returned_parts`).
 """
+
 from __future__ import annotations
 
 import contextlib
@@ -52,7 +53,9 @@ def part(run: str) -> Iterator[None]:
     try:
         yield
     except BaseException as error:
-        if isinstance(error, RuntimeError) and not mine.verdict:  # of a group that another rank has ended
+        if (
+            isinstance(error, RuntimeError) and not mine.verdict
+        ):  # of a group that another rank has ended
             mine.verdict = find_verdict(run)
         if mine.verdict:
             raise exceptions.TroupeError(mine.verdict) from error

@@ -1,4 +1,5 @@
 """Where a launch is, on one line, while a person waits for it. Pure."""
+
 from __future__ import annotations
 
 
@@ -10,7 +11,11 @@ def text(info: dict, elapsed_s: float, *, again: str = "") -> str:
         what = f"waiting{place}: {info['waiting_for']}" if info["waiting_for"] else f"queued{place}"
     elif state == "starting":
         nodes = len({each["node"] for each in info["rank_infos"]})
-        what = f"starting {ranks}" + (f" on {many(nodes, 'node')}" if nodes else "") + (f", {info['ready_ranks']} ready" if info["ready_ranks"] else "")
+        what = (
+            f"starting {ranks}"
+            + (f" on {many(nodes, 'node')}" if nodes else "")
+            + (f", {info['ready_ranks']} ready" if info["ready_ranks"] else "")
+        )
     elif state == "running":
         done = sum(1 for each in info["rank_infos"] if each["outcome"] != "none")
         what = f"{ranks} running" + (f", {done} of them ended" if done else "")

@@ -1,4 +1,5 @@
 """`train(epochs=3)`: the function here, without a cluster, as rank 0 of 1."""
+
 from __future__ import annotations
 
 import os
@@ -10,7 +11,14 @@ from typing import Any
 from troupe import _rendezvous
 
 _TAKEN_BY_OTHERS = ("RANK", "WORLD_SIZE", "MASTER_PORT")
-_VARIABLES = {"RANK": "0", "LOCAL_RANK": "0", "WORLD_SIZE": "1", "LOCAL_WORLD_SIZE": "1", "NODE_RANK": "0", "GROUP_RANK": "0"}
+_VARIABLES = {
+    "RANK": "0",
+    "LOCAL_RANK": "0",
+    "WORLD_SIZE": "1",
+    "LOCAL_WORLD_SIZE": "1",
+    "NODE_RANK": "0",
+    "GROUP_RANK": "0",
+}
 _running = threading.Lock()
 
 

@@ -4,6 +4,7 @@ A rank binds it without listening, and what it becomes by exec inherits the sock
 listen there: rank 0's torch, or a launcher that the command runs on each node. Every rank tells its port before it says that it is prepared, and
 none begins before all have: who asks then finds all there are, and nobody waits.
 """
+
 from __future__ import annotations
 
 import contextlib
@@ -22,7 +23,9 @@ class Held:
 
     def __init__(self) -> None:
         dual = socket.has_dualstack_ipv6()
-        self._socket = socket.socket(socket.AF_INET6 if dual else socket.AF_INET, socket.SOCK_STREAM)
+        self._socket = socket.socket(
+            socket.AF_INET6 if dual else socket.AF_INET, socket.SOCK_STREAM
+        )
         for option in (socket.SO_REUSEADDR, socket.SO_REUSEPORT):
             self._socket.setsockopt(socket.SOL_SOCKET, option, 1)
         if dual:
@@ -39,12 +42,20 @@ def key(launch: str, epoch: int, rank: int) -> str:
 
 def tell(session: Any, context: Any, text: str) -> None:
     """To the ranks of the launch."""
-    session.request("KvPut", {"scope": SCOPE, "key": key(context.launch, context.epoch, context.rank)}, text.encode())
+    session.request(
+        "KvPut",
+        {"scope": SCOPE, "key": key(context.launch, context.epoch, context.rank)},
+        text.encode(),
+    )
 
 
 def told(session: Any, context: Any, rank: int) -> str:
     """What a rank has told."""
-    return bytes(session.request("KvGet", {"scope": SCOPE, "key": key(context.launch, context.epoch, rank)})[2]).decode()
+    return bytes(
+        session.request("KvGet", {"scope": SCOPE, "key": key(context.launch, context.epoch, rank)})[
+            2
+        ]
+    ).decode()
 
 
 class Meeting:
@@ -69,8 +80,16 @@ class Addresses:
 
     def __init__(self, session: Any, context: Any) -> None:
         self._held = Held()
-        host = next(each["listen_host"] for each in workers.node_infos(session) if each["node"] == context.node)
-        tell(session, context, f"[{host}]:{self._held.port}" if ":" in host else f"{host}:{self._held.port}")
+        host = next(
+            each["listen_host"]
+            for each in workers.node_infos(session)
+            if each["node"] == context.node
+        )
+        tell(
+            session,
+            context,
+            f"[{host}]:{self._held.port}" if ":" in host else f"{host}:{self._held.port}",
+        )
 
     def all(self, session: Any, context: Any) -> list[str]:
         """host:port of each rank, once all are prepared."""
@@ -87,5 +106,7 @@ def forget(session: Any, keys: list[str], running: set[str]) -> None:
     begun is in it then."""
     for each in keys:
         if each.partition("/")[0] not in running:
-            with contextlib.suppress(exceptions.NotFoundError):  # two programs submit at once, and both tidy up
+            with contextlib.suppress(
+                exceptions.NotFoundError
+            ):  # two programs submit at once, and both tidy up
                 session.request("KvDelete", {"scope": SCOPE, "key": each})

@@ -1,4 +1,5 @@
 """Launches whose ranks execute a program instead of a function."""
+
 from __future__ import annotations
 
 import os
@@ -27,13 +28,21 @@ class Line:
     kind: str
     target: str
     arguments: tuple[str, ...] = ()
-    nodes: int = 0               # over that many nodes, as many ranks on each; 0: as they fit
+    nodes: int = 0  # over that many nodes, as many ranks on each; 0: as they fit
     traits: Mapping[str, Any] = field(default_factory=dict)  # fields of `Program`
-    gpus_per_rank: int = 1       # where the ranks have GPUs
-    per_rank: Mapping[str, float] | None = None  # all that each rank holds, by name; None: as the options say
+    gpus_per_rank: int = 1  # where the ranks have GPUs
+    per_rank: Mapping[str, float] | None = (
+        None  # all that each rank holds, by name; None: as the options say
+    )
 
 
-def submit_command(command: Sequence[str], *, nodes: int | None = None, fresh: bool = False, **options: Unpack[CommandOptions]) -> LaunchHandle[None]:
+def submit_command(
+    command: Sequence[str],
+    *,
+    nodes: int | None = None,
+    fresh: bool = False,
+    **options: Unpack[CommandOptions],
+) -> LaunchHandle[None]:
     """Starts a launch whose ranks execute a program, and returns its LaunchHandle at once; the result of each rank is None.
 
     `command` is a list of words: `["train.py", "--lr", "1"]` a Python script, `["-m", "package.train"]` a module, `["--", "bash", "-c", ...]`
@@ -48,28 +57,64 @@ def submit_command(command: Sequence[str], *, nodes: int | None = None, fresh: b
         handle = submit_command(["train.py", "--epochs", "3"], gpus=8, remote=True)
     """
     if isinstance(command, str) or not all(isinstance(each, str) for each in command):
-        raise TypeError(f"submit_command takes a list of words, not {command!r}: ['train.py', '--lr', '1'], or ['--', 'bash', '-c', '...']")
+        raise TypeError(
+            f"submit_command takes a list of words, not {command!r}: ['train.py', '--lr', '1'], or ['--', 'bash', '-c', '...']"
+        )
     kind, target, arguments = _program.read(command)
     if nodes is not None and (isinstance(nodes, bool) or not isinstance(nodes, int) or nodes < 1):
         raise TypeError(f"nodes must be a whole number of at least 1, not {nodes!r}")
     chosen = replace(_function.options_of("submit_command", options), door="submit")
-    line = Line(kind, target, arguments, nodes or 0, {"fresh": fresh, "max_restarts": chosen.max_attempts - 1})
+    line = Line(
+        kind,
+        target,
+        arguments,
+        nodes or 0,
+        {"fresh": fresh, "max_restarts": chosen.max_attempts - 1},
+    )
     _submit.refuse_inside_a_rank()
     return start(line, chosen, _submit.session_for(chosen.remote))
 
 
-def start(line: Line, options: Any, session: _session.Session, *, settings: Mapping[str, str] | None = None, request: str = "") -> LaunchHandle[None]:
+def start(
+    line: Line,
+    options: Any,
+    session: _session.Session,
+    *,
+    settings: Mapping[str, str] | None = None,
+    request: str = "",
+) -> LaunchHandle[None]:
     """Submit it to the cluster of `session`. `settings`: variables of the ranks besides those of the runtime environment. `request`: see `_submit.send`."""
     if line.nodes and options.ranks % line.nodes:
-        raise ValueError(f"{options.ranks} ranks are not equally many on each of {line.nodes} nodes")
+        raise ValueError(
+            f"{options.ranks} ranks are not equally many on each of {line.nodes} nodes"
+        )
     same_host = bool(session.store.get("same_host", True))
-    brings = {"pip", "uv"} & {*options.runtime_env, *(session.store.get("runtime_env") or {})}  # commands and modules that are not here
-    file = _program.check(line.kind, line.target, same_host=same_host and not brings, other_python=bool(line.traits.get("python")))
+    brings = {"pip", "uv"} & {
+        *options.runtime_env,
+        *(session.store.get("runtime_env") or {}),
+    }  # commands and modules that are not here
+    file = _program.check(
+        line.kind,
+        line.target,
+        same_host=same_host and not brings,
+        other_python=bool(line.traits.get("python")),
+    )
     inside, folder = _program.folder_of(file, session) if file else ("", {})
-    program = Program(line.kind, line.target, line.arguments, file=file, inside=inside, folder=folder, host=_identity.boot_id(),
-                      python_path=_python_path(), **line.traits)
+    program = Program(
+        line.kind,
+        line.target,
+        line.arguments,
+        file=file,
+        inside=inside,
+        folder=folder,
+        host=_identity.boot_id(),
+        python_path=_python_path(),
+        **line.traits,
+    )
     if program.executes:
-        _deaths.refuse_executed(program.name, program.fresh, options.on_rank_death, options.hang_timeout)
+        _deaths.refuse_executed(
+            program.name, program.fresh, options.on_rank_death, options.hang_timeout
+        )
     runtime_env = dict(options.runtime_env)
     inherit = options.inherit_env
     if not same_host:
@@ -77,10 +122,14 @@ def start(line: Line, options: Any, session: _session.Session, *, settings: Mapp
             runtime_env.setdefault("working_dir", os.getcwd())
     elif program.executes:
         inherit = (*inherit, "PATH")  # which `python` is meant is the caller's to say
-    travels = environment.build(runtime_env, inherit, session=session, arguments=[line.target, *line.arguments], as_now=True)
+    travels = environment.build(
+        runtime_env, inherit, session=session, arguments=[line.target, *line.arguments], as_now=True
+    )
     spec = _submit.spec_of(replace(options, runtime_env=runtime_env), program.name, travels)
     if options.gpus and line.gpus_per_rank != 1:
-        spec["per_rank"] = resources.to_wire({"CPU": options.cpus_per_rank, "GPU": line.gpus_per_rank, "memory": options.memory})
+        spec["per_rank"] = resources.to_wire(
+            {"CPU": options.cpus_per_rank, "GPU": line.gpus_per_rank, "memory": options.memory}
+        )
     if line.per_rank is not None:
         spec["per_rank"] = resources.to_wire(line.per_rank)
     travels["env"] += [{"name": name, "value": value} for name, value in (settings or {}).items()]
@@ -88,9 +137,18 @@ def start(line: Line, options: Any, session: _session.Session, *, settings: Mapp
         spec["strategy"] = _strategies.BY_NAME["STRICT_PACK"]
     elif line.nodes:
         spec["ranks_per_node"] = options.ranks // line.nodes
-    return _submit.send(session, spec, pickle.dumps((program, (), {}), protocol=5), options, source=file or program.target, request=request)
+    return _submit.send(
+        session,
+        spec,
+        pickle.dumps((program, (), {}), protocol=5),
+        options,
+        source=file or program.target,
+        request=request,
+    )
 
 
 def _python_path() -> tuple[str, ...]:
     """The caller's, on this host."""
-    return tuple(os.path.abspath(each) for each in os.environ.get("PYTHONPATH", "").split(os.pathsep) if each)
+    return tuple(
+        os.path.abspath(each) for each in os.environ.get("PYTHONPATH", "").split(os.pathsep) if each
+    )

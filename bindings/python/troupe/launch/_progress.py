@@ -2,6 +2,7 @@
 
 In a terminal and a notebook a row says what the launch waits for or does, until its ranks print; elsewhere what changes is a line.
 """
+
 from __future__ import annotations
 
 import functools
@@ -19,13 +20,23 @@ from troupe.launch import _errors, _logs, _phase
 from troupe.launch._output import Printer
 from troupe.launch._row import Row
 
-PATIENCE_S = 10.0  # after the end of a launch, for who reads its output more slowly than it was written
+PATIENCE_S = (
+    10.0  # after the end of a launch, for who reads its output more slowly than it was written
+)
 VARIABLES_NAMED_MAX = 8
-_shown: set[str] = set()  # launches whose output is printed now: where there are several, each line says which
+_shown: set[str] = (
+    set()
+)  # launches whose output is printed now: where there are several, each line says which
 _lock = threading.Lock()
 
 
-def run(handle: Any, *, quiet: bool = False, show: "Display | None" = None, take: Callable[[Any], Any] | None = None) -> Any:
+def run(
+    handle: Any,
+    *,
+    quiet: bool = False,
+    show: "Display | None" = None,
+    take: Callable[[Any], Any] | None = None,
+) -> Any:
     """Follows the launch to its marker, prints, and returns its results, or what `take` has of its handle. See `distributed`."""
     show = show or Display(handle, quiet=quiet)
     try:
@@ -66,9 +77,17 @@ class Display:
     program's.
     """
 
-    def __init__(self, handle: Any, *, quiet: bool = False, label_of: Callable[..., str | None] | None = None,
-                 patience_s: float = PATIENCE_S, heard: Callable[[dict, int, bool, list[str]], None] | None = None,
-                 asked_by: str = "inherit_env=", script: str = "") -> None:
+    def __init__(
+        self,
+        handle: Any,
+        *,
+        quiet: bool = False,
+        label_of: Callable[..., str | None] | None = None,
+        patience_s: float = PATIENCE_S,
+        heard: Callable[[dict, int, bool, list[str]], None] | None = None,
+        asked_by: str = "inherit_env=",
+        script: str = "",
+    ) -> None:
         self._handle = handle
         self._quiet = status_lines.is_quiet(quiet)
         self._label_of = label_of or self._rank_label
@@ -126,7 +145,9 @@ class Display:
         if self._handle.done():
             return
         meanwhile = " while this program does" if self._handle.ends_with_program else ""
-        self._say(f"goes on{meanwhile} · come back: {self._handle.found_by('watch()', 'troupe logs {} --follow')}")
+        self._say(
+            f"goes on{meanwhile} · come back: {self._handle.found_by('watch()', 'troupe logs {} --follow')}"
+        )
 
     def _is_over_or_silent(self, info: dict) -> bool:
         """Whether the launch has ended, or has ranks whose output is not followed yet: the interrupt came before it was."""
@@ -134,7 +155,9 @@ class Display:
         return bool(info["state"] == "terminal" or self._is_silent(info))
 
     def _is_silent(self, info: dict) -> bool:
-        begun = info["state"] in ("running", "stopping") or (info["state"] == "terminal" and info["ready_ms"])
+        begun = info["state"] in ("running", "stopping") or (
+            info["state"] == "terminal" and info["ready_ms"]
+        )
         return bool(begun and info["rank_infos"] and info["epoch"] != self._printed_epoch)
 
     def _show(self, info: dict) -> None:
@@ -143,7 +166,11 @@ class Display:
             line = variables_text(info, self._asked_by, self._script)
             if line:
                 self._say(line)
-        if info["state"] in ("queued", "reserving") and info["waiting_for"] and info["waiting_for"] != self._waiting:
+        if (
+            info["state"] in ("queued", "reserving")
+            and info["waiting_for"]
+            and info["waiting_for"] != self._waiting
+        ):
             self._waiting = info["waiting_for"]
             place = f" · place {info['queue_place']} in the queue" if info["queue_place"] else ""
             if not live_output.sees_rows():
@@ -151,14 +178,22 @@ class Display:
         if self._is_silent(info):
             self._row.begins()
             nodes = len(set(each["node"] for each in info["rank_infos"]))
-            started = f" · {_visible.name(environment.started_from(info['started_from']))}" if info["started_from"] else ""
-            self._say(f"{_phase.many(info['ranks'], 'rank')} on {_phase.many(nodes, 'node')}{_errors.again(info)} · "
-                      f"ready in {info['ready_ms'] / 1000:.2f} s{started}")
+            started = (
+                f" · {_visible.name(environment.started_from(info['started_from']))}"
+                if info["started_from"]
+                else ""
+            )
+            self._say(
+                f"{_phase.many(info['ranks'], 'rank')} on {_phase.many(nodes, 'node')}{_errors.again(info)} · "
+                f"ready in {info['ready_ms'] / 1000:.2f} s{started}"
+            )
             if not self._quiet and not self._differences_told:
                 self._differences_told = True
                 differences = self._handle.differences(info)
                 if differences:
-                    self._say("\n  ".join(["other versions than here:", *map(_visible.name, differences)]))
+                    self._say(
+                        "\n  ".join(["other versions than here:", *map(_visible.name, differences)])
+                    )
                 slow = self._handle.slow_paths(info)
                 if slow:
                     self._say("\n  ".join(["slow network:", *map(_visible.name, slow)]))
@@ -172,15 +207,24 @@ class Display:
             self._printed_epoch = info["epoch"]
             return
         local = {each["rank"]: each["local_rank"] for each in info["rank_infos"]}
-        shown = [each for each in _logs.sources(info, info["rank_infos"], self._handle)
-                 if self._label_of(each.label, local[each.label], is_error=each.target["stderr"]) is not None]
+        shown = [
+            each
+            for each in _logs.sources(info, info["rank_infos"], self._handle)
+            if self._label_of(each.label, local[each.label], is_error=each.target["stderr"])
+            is not None
+        ]
         for printer in self._printers:
             printer.end(self._patience_s)
-        self._printers.append(Printer(
-            Follower(self._handle.session, shown), self._handle.id,
-            lambda rank, is_error: self._label_of(rank, local[rank], is_error=is_error) or "",
-            self._handle.found_by("print_logs()", "troupe logs {}"), self._row.speaks,
-            functools.partial(self._heard, info) if self._heard is not None else None))
+        self._printers.append(
+            Printer(
+                Follower(self._handle.session, shown),
+                self._handle.id,
+                lambda rank, is_error: self._label_of(rank, local[rank], is_error=is_error) or "",
+                self._handle.found_by("print_logs()", "troupe logs {}"),
+                self._row.speaks,
+                functools.partial(self._heard, info) if self._heard is not None else None,
+            )
+        )
         self._printed_epoch = info["epoch"]
 
     def _rank_label(self, rank: int, local_rank: int, *, is_error: bool) -> str:
@@ -201,7 +245,9 @@ class Display:
             self._hide()
         unsaid = sum(printer.unsaid_lines for printer in self._printers)
         if unsaid:
-            self._say(f"{_phase.many(unsaid, 'line')} of its output not shown: nobody read them; all of it: {self._handle.found_by('print_logs()', 'troupe logs {}')}")
+            self._say(
+                f"{_phase.many(unsaid, 'line')} of its output not shown: nobody read them; all of it: {self._handle.found_by('print_logs()', 'troupe logs {}')}"
+            )
         if self._handle.done():
             self._handle.settle()
         entry = self._handle.session.board.get("launch", self._handle.id)
@@ -237,4 +283,3 @@ def variables_text(info: dict, asked_by: str = "inherit_env=", script: str = "")
 def _some(names: list[str]) -> str:
     more = len(names) - VARIABLES_NAMED_MAX
     return ", ".join(names[:VARIABLES_NAMED_MAX]) + (f" and {more} more" if more > 0 else "")
-

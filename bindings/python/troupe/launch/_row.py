@@ -1,4 +1,5 @@
 """The row that says where a launch is, in a terminal or a notebook, while it waits, starts, and its ranks have printed nothing yet."""
+
 from __future__ import annotations
 
 import threading
@@ -55,9 +56,16 @@ class Row:
         with self._lock:
             info, known_at = self._info, self._info_at
         now = time.monotonic()
-        if info is None or now - self._began < AFTER_S or self._speaks and info["state"] == "running":
+        if (
+            info is None
+            or now - self._began < AFTER_S
+            or self._speaks
+            and info["state"] == "running"
+        ):
             return ""
-        line = _phase.text(info, info["duration_ms"] / 1000 + now - known_at, again=_errors.again(info))
+        line = _phase.text(
+            info, info["duration_ms"] / 1000 + now - known_at, again=_errors.again(info)
+        )
         return f"launch {short(self._handle.id)} · {line}" if line else ""
 
     def _ask(self) -> None:
@@ -68,7 +76,9 @@ class Row:
             if known is not None and known["state"] not in _BEFORE_RANKS:
                 continue
             try:
-                info = self._handle.session.request("GetLaunch", {"launch": self._handle.id})[1]["info"]
+                info = self._handle.session.request("GetLaunch", {"launch": self._handle.id})[1][
+                    "info"
+                ]
             except exceptions.TroupeError:
                 continue  # the head is away; who follows the launch hears of it
             self.know(info, known)

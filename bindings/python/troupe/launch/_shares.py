@@ -3,6 +3,7 @@
 A rank process holds nothing of the launch's resources while it waits, so that the driver's actors may use
 them. While `current().run` runs, they are the ranks'. The head decides: what is held is a group of its own.
 """
+
 from __future__ import annotations
 
 import contextlib
@@ -30,7 +31,9 @@ class ShareHold:
         """Gives the share back, once no part uses it any more."""
         unfinished = [part for part in self.parts if not part.done()]
         if unfinished:
-            threading.Thread(target=self._end_after, args=(unfinished,), name="troupe-share", daemon=True).start()
+            threading.Thread(
+                target=self._end_after, args=(unfinished,), name="troupe-share", daemon=True
+            ).start()
         else:
             self._give_back()
 
@@ -66,7 +69,9 @@ def leased(context: Any, rank: int | None, timeout: float | None) -> Iterator[Sh
         hold.end()
 
 
-def _wait(session: _session.Session, context: Any, group: str, rank: int | None, timeout: float | None) -> None:
+def _wait(
+    session: _session.Session, context: Any, group: str, rank: int | None, timeout: float | None
+) -> None:
     started = time.monotonic()
     fields = {"group": group, "shares": True, "share_rank": -1 if rank is None else rank}
     info = _ask(session, "CreateGroup", fields, started, timeout)
@@ -74,7 +79,9 @@ def _wait(session: _session.Session, context: Any, group: str, rank: int | None,
     noticed = False
     while True:
         left = None if timeout is None else max(0.0, started + timeout - time.monotonic())
-        patience = left if noticed else min(NOTICE_AFTER_S, NOTICE_AFTER_S if left is None else left)
+        patience = (
+            left if noticed else min(NOTICE_AFTER_S, NOTICE_AFTER_S if left is None else left)
+        )
         try:
             state = session.board.wait("group", group, _settled, patience)[0]
         except TimeoutError:
@@ -82,7 +89,8 @@ def _wait(session: _session.Session, context: Any, group: str, rank: int | None,
             if timeout is not None and time.monotonic() >= started + timeout:
                 raise exceptions.GetTimeoutError(
                     f"{_what(rank)} waited {timeout:g} s for {_whose(rank, context)}: {why or 'no node answered'}\n"
-                    "  end the actors or remove the placement group that hold it, or give them less") from None
+                    "  end the actors or remove the placement group that hold it, or give them less"
+                ) from None
             noticed = True
             status_lines.say(f"troupe: {_what(rank)} waits for {_whose(rank, context)}: {why}")
             continue
@@ -95,7 +103,9 @@ def _settled(info: dict) -> bool:
     return info["state"] in ("created", "removed", "infeasible")
 
 
-def _ask(session: _session.Session, kind: str, fields: dict, started: float, timeout: float | None) -> dict:
+def _ask(
+    session: _session.Session, kind: str, fields: dict, started: float, timeout: float | None
+) -> dict:
     """The GroupInfo of an answer. A head that is away is waited for: what runs goes on without it."""
     while True:
         try:
@@ -113,5 +123,8 @@ def _whose(rank: int | None, context: Any) -> str:
     from troupe._cluster import resources
 
     amounts = resources.describe(context.resources_per_rank)
-    return f"the ranks' share of the launch, {context.world_size} x {amounts}" if rank is None else \
-        f"its share of the launch, {amounts}"
+    return (
+        f"the ranks' share of the launch, {context.world_size} x {amounts}"
+        if rank is None
+        else f"its share of the launch, {amounts}"
+    )

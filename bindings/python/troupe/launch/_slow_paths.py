@@ -2,6 +2,7 @@
 
 What nodes tell (`_cluster.fabric`) is of the time when their workers started. Where a speed is not known nothing is said of it.
 """
+
 from __future__ import annotations
 
 import ipaddress
@@ -34,7 +35,12 @@ def of_launch(session: Any, info: dict[str, Any]) -> list[str]:
     from troupe._code import travelled
 
     off = _OFF in travelled.variables(info["travelled"]) and os.environ.get(_OFF) == "1"
-    return of_nodes(session, {each["node"] for each in info["rank_infos"]}, gpus=any(each["name"] == "GPU" for each in info["per_rank"]), off=off)
+    return of_nodes(
+        session,
+        {each["node"] for each in info["rank_infos"]},
+        gpus=any(each["name"] == "GPU" for each in info["per_rank"]),
+        off=off,
+    )
 
 
 def of_nodes(session: Any, ids: set[str], *, gpus: bool, off: bool = False) -> list[str]:
@@ -46,8 +52,14 @@ def of_nodes(session: Any, ids: set[str], *, gpus: bool, off: bool = False) -> l
     known: dict[str, Place] = session.store.setdefault("node_fabrics", {})
     if ids - set(known):
         for each in workers.node_infos(session):
-            known[each["node"]] = Place(each["name"], each["listen_host"], each["boot_id"], fabric.of_node(each))
-    return lines(sorted((known[each] for each in ids if each in known), key=lambda place: place.name), gpus=gpus, off=off)
+            known[each["node"]] = Place(
+                each["name"], each["listen_host"], each["boot_id"], fabric.of_node(each)
+            )
+    return lines(
+        sorted((known[each] for each in ids if each in known), key=lambda place: place.name),
+        gpus=gpus,
+        off=off,
+    )
 
 
 def lines(places: Sequence[Place], *, gpus: bool, off: bool = False) -> list[str]:
@@ -64,7 +76,9 @@ def lines(places: Sequence[Place], *, gpus: bool, off: bool = False) -> list[str
         if not fallback and all(each.fabric.active() for each in told):
             if not off:
                 return found + _staged_through_memory(told)
-            found.append(f"{_OFF}=1, which came along from the caller: NCCL uses sockets, although {_some([each.name for each in told])} have {_ports_text(told[0])}")
+            found.append(
+                f"{_OFF}=1, which came along from the caller: NCCL uses sockets, although {_some([each.name for each in told])} have {_ports_text(told[0])}"
+            )
     return found + _slower_interface(told)
 
 
@@ -76,9 +90,17 @@ def _slower_interface(places: Sequence[Place]) -> list[str]:
     used = [each for each in chosen if each is not None]
     speed = _speed(used)
     best: tuple[int, str, list[fabric.Interface]] | None = None
-    common = set.intersection(*({network for each in place.fabric.interfaces if each.up for network in each.networks()} for place in places))
+    common = set.intersection(
+        *(
+            {network for each in place.fabric.interfaces if each.up for network in each.networks()}
+            for place in places
+        )
+    )
     for network in sorted(common):
-        there = [next(each for each in place.fabric.interfaces if each.up and network in each.networks()) for place in places]
+        there = [
+            next(each for each in place.fabric.interfaces if each.up and network in each.networks())
+            for place in places
+        ]
         if best is None or _speed(there) > best[0]:
             best = (_speed(there), network, there)
     if best is None or not speed or best[0] < FASTER * speed:
@@ -86,9 +108,15 @@ def _slower_interface(places: Sequence[Place]) -> list[str]:
     _, network, there = best
     names = {each.name for each in there}
     same = len(names) == 1
-    remedy = (f'os.environ["NCCL_SOCKET_IFNAME"] = os.environ["GLOO_SOCKET_IFNAME"] = "{there[0].name}" before the launch, or ' if same else "")
-    return [f"{_some([each.name for each in places])} reach each other by {_some(sorted({each.name for each in used}))} at {fabric.rate(speed)}, and are all in "
-            f"{network} too, by {_some(sorted(names))} at {fabric.rate(best[0])}: {remedy}start each node with --listen and its address in that network"]
+    remedy = (
+        f'os.environ["NCCL_SOCKET_IFNAME"] = os.environ["GLOO_SOCKET_IFNAME"] = "{there[0].name}" before the launch, or '
+        if same
+        else ""
+    )
+    return [
+        f"{_some([each.name for each in places])} reach each other by {_some(sorted({each.name for each in used}))} at {fabric.rate(speed)}, and are all in "
+        f"{network} too, by {_some(sorted(names))} at {fabric.rate(best[0])}: {remedy}start each node with --listen and its address in that network"
+    ]
 
 
 def _interface_of(place: Place, places: Sequence[Place]) -> fabric.Interface | None:
@@ -97,7 +125,10 @@ def _interface_of(place: Place, places: Sequence[Place]) -> fabric.Interface | N
     for interface in place.fabric.interfaces:
         for own in interface.addresses:
             network = ipaddress.ip_interface(own).network
-            if any(_is_in(other, network) for other in others) or own.partition("/")[0] == place.address:
+            if (
+                any(_is_in(other, network) for other in others)
+                or own.partition("/")[0] == place.address
+            ):
                 return interface
     return None
 
@@ -118,22 +149,49 @@ def _sockets_where_rdma_is(places: Sequence[Place]) -> list[str]:
     """Where NCCL cannot use RDMA between all nodes, although some have it."""
     with_it = [each for each in places if each.fabric.active()]
     without = [each for each in places if not each.fabric.active()]
-    broken = [each for each in without if any(port.layer == "InfiniBand" or port.state == _NO_VERBS for port in each.fabric.ports)]
+    broken = [
+        each
+        for each in without
+        if any(port.layer == "InfiniBand" or port.state == _NO_VERBS for port in each.fabric.ports)
+    ]
     if not with_it and not broken:
         return []
     if without:
-        has = f"{_some([each.name for each in with_it])} {_have(with_it)} {_ports_text(with_it[0])}, and " if with_it else ""
-        return [f"{has}{_some([each.name for each in without])} {_have(without)} no RDMA port that is active{_why(without)}: NCCL uses sockets between them"]
+        has = (
+            f"{_some([each.name for each in with_it])} {_have(with_it)} {_ports_text(with_it[0])}, and "
+            if with_it
+            else ""
+        )
+        return [
+            f"{has}{_some([each.name for each in without])} {_have(without)} no RDMA port that is active{_why(without)}: NCCL uses sockets between them"
+        ]
     kinds = {place.name: {port.layer for port in place.fabric.active()} for place in places}
     shared = set.intersection(*kinds.values())
     if not shared:
-        each_of = "; ".join(f"{place.name} has {_ports_text(place)}" for place in places[:_NAMES_MAX])
-        return [f"the nodes have no kind of RDMA in common ({each_of}): NCCL cannot use it between them"]
+        each_of = "; ".join(
+            f"{place.name} has {_ports_text(place)}" for place in places[:_NAMES_MAX]
+        )
+        return [
+            f"the nodes have no kind of RDMA in common ({each_of}): NCCL cannot use it between them"
+        ]
     if shared == {"InfiniBand"}:
-        subnets = [{network for port in place.fabric.active() if port.layer == "InfiniBand" for network in port.networks} for place in places]
+        subnets = [
+            {
+                network
+                for port in place.fabric.active()
+                if port.layer == "InfiniBand"
+                for network in port.networks
+            }
+            for place in places
+        ]
         if all(subnets) and not set.intersection(*subnets):
-            each_of = "; ".join(f"{place.name} in {_some(sorted(of))}" for place, of in zip(places[:_NAMES_MAX], subnets))
-            return [f"the nodes are in different InfiniBand subnets ({each_of}): no port of one reaches the others without a router"]
+            each_of = "; ".join(
+                f"{place.name} in {_some(sorted(of))}"
+                for place, of in zip(places[:_NAMES_MAX], subnets)
+            )
+            return [
+                f"the nodes are in different InfiniBand subnets ({each_of}): no port of one reaches the others without a router"
+            ]
     return []
 
 
@@ -145,7 +203,9 @@ def _why(places: Sequence[Place]) -> str:
     """` (node-b: mlx5_0:1 DOWN)`; of a container what it lacks."""
     parts = []
     for place in places[:_NAMES_MAX]:
-        states = [f"{port.name} {port.state}" for port in place.fabric.ports if port.state != _NO_VERBS]
+        states = [
+            f"{port.name} {port.state}" for port in place.fabric.ports if port.state != _NO_VERBS
+        ]
         if any(port.state == _NO_VERBS for port in place.fabric.ports):
             parts.append(f"{place.name}: its container lacks /dev/infiniband")
         elif states:
@@ -156,7 +216,10 @@ def _why(places: Sequence[Place]) -> str:
 def _ports_text(place: Place) -> str:
     """`8 x InfiniBand 400 Gbit/s`."""
     counted = Counter((port.kind, port.mbit_s) for port in place.fabric.active())
-    return ", ".join(f"{count} x {kind} {fabric.rate(mbit_s)}" for (kind, mbit_s), count in sorted(counted.items(), key=lambda each: -each[0][1]))
+    return ", ".join(
+        f"{count} x {kind} {fabric.rate(mbit_s)}"
+        for (kind, mbit_s), count in sorted(counted.items(), key=lambda each: -each[0][1])
+    )
 
 
 def _by_port(places: Sequence[Place]) -> dict[tuple[str, str], list[tuple[Place, fabric.Port]]]:
@@ -176,8 +239,10 @@ def _ports_down(places: Sequence[Place]) -> list[str]:
         down = [(place, port) for place, port in each if not port.active and place.fabric.active()]
         if up and down:
             states = ", ".join(f"{port.state} on {place.name}" for place, port in down[:_NAMES_MAX])
-            found.append(f"{name} is {states}{_more(len(down))}, and {up[0].kind} {fabric.rate(up[0].mbit_s)} elsewhere: its share goes through the "
-                         f"other ports there (`ibstat`, `ip link`: cable, switch port, driver)")
+            found.append(
+                f"{name} is {states}{_more(len(down))}, and {up[0].kind} {fabric.rate(up[0].mbit_s)} elsewhere: its share goes through the "
+                f"other ports there (`ibstat`, `ip link`: cable, switch port, driver)"
+            )
     return found
 
 
@@ -188,11 +253,23 @@ def _ports_slower(places: Sequence[Place]) -> list[str]:
         active = [(place, port) for place, port in each if port.active]
         fastest = max((port.mbit_s for _, port in active), default=0)
         slow = [(place, port) for place, port in active if port.mbit_s < fastest]
-        one_lane = [(place, port) for place, port in active if port.layer == "InfiniBand" and port.width.startswith("1X") and port.mbit_s == fastest]
-        for what, those in ((f"{fabric.rate(fastest)} elsewhere", slow), ("which is one lane of four", one_lane)):
+        one_lane = [
+            (place, port)
+            for place, port in active
+            if port.layer == "InfiniBand" and port.width.startswith("1X") and port.mbit_s == fastest
+        ]
+        for what, those in (
+            (f"{fabric.rate(fastest)} elsewhere", slow),
+            ("which is one lane of four", one_lane),
+        ):
             if those:
-                at = ", ".join(f"{fabric.rate(port.mbit_s)}{f' ({port.width})' if port.width else ''} on {place.name}" for place, port in those[:_NAMES_MAX])
-                found.append(f"{name} runs at {at}{_more(len(those))}, {what}: an all-reduce goes at the pace of the slowest (`ibstat`: cable, switch port)")
+                at = ", ".join(
+                    f"{fabric.rate(port.mbit_s)}{f' ({port.width})' if port.width else ''} on {place.name}"
+                    for place, port in those[:_NAMES_MAX]
+                )
+                found.append(
+                    f"{name} runs at {at}{_more(len(those))}, {what}: an all-reduce goes at the pace of the slowest (`ibstat`: cable, switch port)"
+                )
     return found
 
 
@@ -200,8 +277,10 @@ def _staged_through_memory(places: Sequence[Place]) -> list[str]:
     without = [each.name for each in places if not each.fabric.gpudirect]
     if not without:
         return []
-    return [f"{_some(without)}: neither nvidia_peermem nor dma-buf is there, so that network cards do not read the GPUs' memory and data goes through the host's: "
-            f"`modprobe nvidia_peermem` there"]
+    return [
+        f"{_some(without)}: neither nvidia_peermem nor dma-buf is there, so that network cards do not read the GPUs' memory and data goes through the host's: "
+        f"`modprobe nvidia_peermem` there"
+    ]
 
 
 def _nvlinks(places: Sequence[Place]) -> list[str]:
@@ -213,12 +292,16 @@ def _nvlinks(places: Sequence[Place]) -> list[str]:
         fewer = [each for each in links if each.links < most]
         if fewer:
             others = ", ".join(f"{each.gpus} {each.links}" for each in fewer)
-            found.append(f"{place.name}: of its GPUs {_some([each.gpus for each in links if each.links == most])} have {most} NVLinks that are up, "
-                         f"{others}: `nvidia-smi nvlink --status` there")
+            found.append(
+                f"{place.name}: of its GPUs {_some([each.gpus for each in links if each.links == most])} have {most} NVLinks that are up, "
+                f"{others}: `nvidia-smi nvlink --status` there"
+            )
     with_it = [each.name for each in places if each.fabric.nvlinks]
     without = [each.name for each in places if not each.fabric.nvlinks]
     if with_it and without:
-        found.append(f"the GPUs of {_some(with_it)} are joined by NVLink, those of {_some(without)} are not: all go at the pace of the latter")
+        found.append(
+            f"the GPUs of {_some(with_it)} are joined by NVLink, those of {_some(without)} are not: all go at the pace of the latter"
+        )
     return found
 
 

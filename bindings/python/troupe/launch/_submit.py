@@ -1,4 +1,5 @@
 """From a function and its arguments to a submitted launch."""
+
 from __future__ import annotations
 
 import hashlib
@@ -14,7 +15,10 @@ from troupe.launch import _context, _hints, _over_ray
 from troupe.launch._handle import LaunchHandle, handle_of_known
 
 INLINE_BYTES_MAX = 64 << 10
-_MEANS_TROUPE: dict[str | None, str | bool] = {"troupe": runtime_env.WHEN_IMPORTED, "ray": False}  # what `import ray` is in a launch; of no api, as it is here
+_MEANS_TROUPE: dict[str | None, str | bool] = {
+    "troupe": runtime_env.WHEN_IMPORTED,
+    "ray": False,
+}  # what `import ray` is in a launch; of no api, as it is here
 
 
 def session_for(remote: bool) -> _session.Session:
@@ -41,25 +45,53 @@ def refuse_inside_a_rank() -> None:
         raise RuntimeError(
             f"this is rank {context.rank} of launch {context.launch[:4]} already: a launch inside a launch would "
             "wait for resources its own ranks hold. Use torch.distributed's groups here, or in a @ray_launch "
-            "troupe.launch.current().run(...)")
+            "troupe.launch.current().run(...)"
+        )
     session = _session.current_or_none()
     if session is not None and session.launch:
-        raise RuntimeError(f"this actor belongs to launch {session.launch[:4]}: a launch inside a launch would wait for "
-                           "resources that launch holds. Use actors here, or let the driver call current().run(...)")
+        raise RuntimeError(
+            f"this actor belongs to launch {session.launch[:4]}: a launch inside a launch would wait for "
+            "resources that launch holds. Use actors here, or let the driver call current().run(...)"
+        )
 
 
-def submit(function: Any, args: tuple, kwargs: dict, options: Any, *, place: Callable[[Any], tuple[Any, Any]],
-           without_place: Callable[[Any], str]) -> LaunchHandle[Any]:
+def submit(
+    function: Any,
+    args: tuple,
+    kwargs: dict,
+    options: Any,
+    *,
+    place: Callable[[Any], tuple[Any, Any]],
+    without_place: Callable[[Any], str],
+) -> LaunchHandle[Any]:
     """See DistributedFunction.submit. `place`, of the options: the session of this launch, and its options there. `without_place`, of the
     session: what to say where no node can hold ranks with GPUs."""
     refuse_inside_a_rank()
     session, options = place(options)
-    if options.mode == "driver" and options.api is None and not _job.follows_ray() and _hints.imports_ray(function):
-        status_lines.say(f"troupe: {getattr(function, '__name__', 'the driver')} imports ray, which is Ray itself, beside this cluster: {_hints.RAY}",
-                    quiet=options.quiet)
-    payload = capture.dumps(_over_ray.OverRay(function) if options.api == "ray" else function, args, kwargs, what="the function")
-    travels = environment.build(options.runtime_env, options.inherit_env, session=session, ray_compat=_MEANS_TROUPE.get(options.api),
-                                preimport=options.preimport, as_now=True)
+    if (
+        options.mode == "driver"
+        and options.api is None
+        and not _job.follows_ray()
+        and _hints.imports_ray(function)
+    ):
+        status_lines.say(
+            f"troupe: {getattr(function, '__name__', 'the driver')} imports ray, which is Ray itself, beside this cluster: {_hints.RAY}",
+            quiet=options.quiet,
+        )
+    payload = capture.dumps(
+        _over_ray.OverRay(function) if options.api == "ray" else function,
+        args,
+        kwargs,
+        what="the function",
+    )
+    travels = environment.build(
+        options.runtime_env,
+        options.inherit_env,
+        session=session,
+        ray_compat=_MEANS_TROUPE.get(options.api),
+        preimport=options.preimport,
+        as_now=True,
+    )
     if options.api == "ray":
         travels["env"] = _over_ray.settled(travels["env"])
     spec = spec_of(options, getattr(function, "__name__", "launch"), travels)
@@ -70,16 +102,30 @@ def submit(function: Any, args: tuple, kwargs: dict, options: Any, *, place: Cal
 def spec_of(options: Any, name: str, travels: dict[str, Any]) -> dict[str, Any]:
     """The LaunchSpec of these options; `name` where they have none, `travels` its RuntimeEnvironment."""
     spec = {
-        "name": options.name or name, "function_name": name,
-        "mode": options.mode, "ranks": options.ranks, "gpu_type": options.gpu_type,
-        "per_rank": resources.to_wire({"CPU": options.cpus_per_rank, "GPU": 1 if options.gpus else 0,
-                                       "memory": options.memory}),
-        "strategy": _strategies.BY_NAME[options.strategy], "attempts_max": options.max_attempts,
-        "priority": options.priority, "where": options.where,
-        "timeout_ms": round((options.timeout or 0) * 1000), "detached": options.detach,
-        "stop_grace_ms": round(options.stop_grace * 1000), "exit_grace_ms": round(options.exit_grace * 1000),
+        "name": options.name or name,
+        "function_name": name,
+        "mode": options.mode,
+        "ranks": options.ranks,
+        "gpu_type": options.gpu_type,
+        "per_rank": resources.to_wire(
+            {
+                "CPU": options.cpus_per_rank,
+                "GPU": 1 if options.gpus else 0,
+                "memory": options.memory,
+            }
+        ),
+        "strategy": _strategies.BY_NAME[options.strategy],
+        "attempts_max": options.max_attempts,
+        "priority": options.priority,
+        "where": options.where,
+        "timeout_ms": round((options.timeout or 0) * 1000),
+        "detached": options.detach,
+        "stop_grace_ms": round(options.stop_grace * 1000),
+        "exit_grace_ms": round(options.exit_grace * 1000),
         "environment": travels,
-        "on_rank_death": options.on_rank_death, "ranks_min": options.min_processes or 1, "reform_ms": round(options.reform_timeout * 1000),
+        "on_rank_death": options.on_rank_death,
+        "ranks_min": options.min_processes or 1,
+        "reform_ms": round(options.reform_timeout * 1000),
         "hang_ms": round((options.hang_timeout or 0) * 1000),
     }
     travels["travelled"] += [travelled.of_door(options.door), *travelled.of_about(options.about)]
@@ -92,11 +138,20 @@ def spec_of(options: Any, name: str, travels: dict[str, Any]) -> dict[str, Any]:
     return spec
 
 
-def send(session: _session.Session, spec: dict[str, Any], payload: bytes, options: Any,
-         without_place: Callable[[Any], str] | None = None, source: str = "", request: str = "") -> LaunchHandle:
+def send(
+    session: _session.Session,
+    spec: dict[str, Any],
+    payload: bytes,
+    options: Any,
+    without_place: Callable[[Any], str] | None = None,
+    source: str = "",
+    request: str = "",
+) -> LaunchHandle:
     """Submits it. `without_place`: see submit; None: what is said of GPUs. `source`: the file that its ranks run, where it is not this program's. `request`: the id of the
     submission, "" for a new one; the head takes each once, and answers a repeat with the launch of the first. Raises PlacementError for what the cluster can never hold."""
-    request = request or (request_of(options.idempotency_key) if options.idempotency_key else new_id())
+    request = request or (
+        request_of(options.idempotency_key) if options.idempotency_key else new_id()
+    )
     if options.idempotency_key:
         known = submitted_before(session, options)
         if known is not None:
@@ -109,8 +164,16 @@ def send(session: _session.Session, spec: dict[str, Any], payload: bytes, option
     returns = session.returns
     tracked = begin.tracked(session, spec, options, source)
     try:
-        _, accepted, _ = infeasible.request(session, "SubmitLaunch", {"spec": spec, "request": request}, spec, payload,
-                                             asked=options.infeasible, what=f"the launch {spec['name']}", cpus="cpus_per_rank={}")
+        _, accepted, _ = infeasible.request(
+            session,
+            "SubmitLaunch",
+            {"spec": spec, "request": request},
+            spec,
+            payload,
+            asked=options.infeasible,
+            what=f"the launch {spec['name']}",
+            cpus="cpus_per_rank={}",
+        )
     except BaseException as error:
         if tracked is not None:
             tracked.refused()
@@ -120,8 +183,15 @@ def send(session: _session.Session, spec: dict[str, Any], payload: bytes, option
         raise exceptions.PlacementError(f"{error}{hint}") from None
     if tracked is not None:
         tracked.submitted(accepted["launch"])
-    return LaunchHandle(session, accepted["launch"], waiting_for=accepted["waiting_for"], returns=returns,
-                        stop_grace=options.stop_grace, ends_with_program=not options.detach, tracked=tracked)
+    return LaunchHandle(
+        session,
+        accepted["launch"],
+        waiting_for=accepted["waiting_for"],
+        returns=returns,
+        stop_grace=options.stop_grace,
+        ends_with_program=not options.detach,
+        tracked=tracked,
+    )
 
 
 def request_of(key: str) -> str:
@@ -138,5 +208,10 @@ def submitted_before(session: _session.Session, options: Any) -> LaunchHandle | 
     known = next((each["launch"] for each in launches if text in each["travelled"]), None)
     if known is None:
         return None
-    status_lines.say(f"troupe: launch {short(known)} was submitted with this idempotency key before; no other one is started", quiet=options.quiet)
-    return handle_of_known(session, known, stop_grace=options.stop_grace, ends_with_program=not options.detach)
+    status_lines.say(
+        f"troupe: launch {short(known)} was submitted with this idempotency key before; no other one is started",
+        quiet=options.quiet,
+    )
+    return handle_of_known(
+        session, known, stop_grace=options.stop_grace, ends_with_program=not options.detach
+    )

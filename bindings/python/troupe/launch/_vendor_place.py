@@ -3,6 +3,7 @@
 The vendors' names are those of `serverless_gpu`, `databricks.air`, `pyspark.ml.torch` and `azure.ai.ml`. Their programs name no cluster and
 take GPUs for granted. Launches under Troupe's own names decide nothing here: what such a launch is not given is an error.
 """
+
 from __future__ import annotations
 
 import os
@@ -12,7 +13,15 @@ from dataclasses import replace
 from typing import Any
 
 from troupe import exceptions
-from troupe._cluster import connect, home, infeasible, resources, session as _session, status_lines, workers
+from troupe._cluster import (
+    connect,
+    home,
+    infeasible,
+    resources,
+    session as _session,
+    status_lines,
+    workers,
+)
 from troupe.launch import _cpu_ranks, _submit
 
 _told_lock = threading.Lock()
@@ -52,18 +61,28 @@ def find_session(*, remote: bool) -> tuple[_session.Session, str]:
         return _submit.session_for(remote), ""
     running = home.clusters(running_only=True)
     if len(running) > 1:
-        raise exceptions.ConnectionError("several clusters of this user run on this host; TROUPE_ADDRESS says which is meant: "
-                                         + ", ".join(each.address or str(each.damage) for each in running))
+        raise exceptions.ConnectionError(
+            "several clusters of this user run on this host; TROUPE_ADDRESS says which is meant: "
+            + ", ".join(each.address or str(each.damage) for each in running)
+        )
     if running:
         address = running[0].require_whole().address
-        return connect.kept(address), f"TROUPE_ADDRESS is not set: the cluster that runs on this host is used, {address}"
-    return connect.embedded(), ("TROUPE_ADDRESS is not set and no cluster of this user runs on this host: one of this machine is started, "
-                                "which ends with this program")
+        return connect.kept(
+            address
+        ), f"TROUPE_ADDRESS is not set: the cluster that runs on this host is used, {address}"
+    return connect.embedded(), (
+        "TROUPE_ADDRESS is not set and no cluster of this user runs on this host: one of this machine is started, "
+        "which ends with this program"
+    )
 
 
 def find_known_session() -> tuple[_session.Session | None, str]:
     """Return what `find_session` does, where no cluster has to be started for that; else None and ""."""
-    if _session.current_or_none() is not None or os.environ.get("TROUPE_ADDRESS") or home.clusters(running_only=True):
+    if (
+        _session.current_or_none() is not None
+        or os.environ.get("TROUPE_ADDRESS")
+        or home.clusters(running_only=True)
+    ):
         return find_session(remote=True)
     return connect.embedded_here(), ""
 
@@ -71,8 +90,17 @@ def find_known_session() -> tuple[_session.Session | None, str]:
 def on_cpus(options: Any, session: _session.Session) -> Any:
     """Return these LaunchOptions for ranks without GPUs, which know it and ask for no more CPUs than there are."""
     each = share_of_each(_cpus(session), options.ranks, options.cpus_per_rank)
-    variables = {**(options.runtime_env.get("env_vars") or {}), **variables_of_ranks(each / options.cpus_per_rank if options.cpus_per_rank else 1.0)}
-    return replace(options, gpus=False, gpu_type="", runtime_env={**options.runtime_env, "env_vars": variables}, cpus_per_rank=each)
+    variables = {
+        **(options.runtime_env.get("env_vars") or {}),
+        **variables_of_ranks(each / options.cpus_per_rank if options.cpus_per_rank else 1.0),
+    }
+    return replace(
+        options,
+        gpus=False,
+        gpu_type="",
+        runtime_env={**options.runtime_env, "env_vars": variables},
+        cpus_per_rank=each,
+    )
 
 
 def variables_of_ranks(share: float = 1.0) -> dict[str, str]:
@@ -82,17 +110,25 @@ def variables_of_ranks(share: float = 1.0) -> dict[str, str]:
 
 def describe_ranks(session: _session.Session, ranks: int) -> str:
     """Return `8 processes without GPUs`, with the number of CPUs where these are fewer."""
-    cpus = float(len(os.sched_getaffinity(0))) if session.embedded is not None else sum(_cpus(session))
-    return f"{ranks} processes without GPUs" + (f" that share {cpus:.15g} CPU{'s' * (cpus != 1)}" if 0 < cpus < ranks else "")
+    cpus = (
+        float(len(os.sched_getaffinity(0))) if session.embedded is not None else sum(_cpus(session))
+    )
+    return f"{ranks} processes without GPUs" + (
+        f" that share {cpus:.15g} CPU{'s' * (cpus != 1)}" if 0 < cpus < ranks else ""
+    )
 
 
 def share_of_each(cpus: Sequence[float], ranks: int, asked: float) -> float:
     """Return how many CPUs each rank may ask for so that all fit on nodes with so many CPUs: `asked`, or less. Pure.
 
-        >>> share_of_each([4, 4], 8, 1), share_of_each([3, 5], 16, 1), share_of_each([2], 8, 1)
-        (1, 0.5, 0.25)
+    >>> share_of_each([4, 4], 8, 1), share_of_each([3, 5], 16, 1), share_of_each([2], 8, 1)
+    (1, 0.5, 0.25)
     """
-    return asked if infeasible.room(cpus, asked) >= ranks else infeasible.largest_share(cpus, ranks, asked)
+    return (
+        asked
+        if infeasible.room(cpus, asked) >= ranks
+        else infeasible.largest_share(cpus, ranks, asked)
+    )
 
 
 def tell(*sentences: str, quiet: bool = False) -> None:
@@ -105,4 +141,8 @@ def tell(*sentences: str, quiet: bool = False) -> None:
 
 
 def _cpus(session: _session.Session) -> list[float]:
-    return [resources.from_wire(node["resources"]).get("CPU", 0.0) for node in workers.node_infos(session) if node["state"] == "alive"]
+    return [
+        resources.from_wire(node["resources"]).get("CPU", 0.0)
+        for node in workers.node_infos(session)
+        if node["state"] == "alive"
+    ]

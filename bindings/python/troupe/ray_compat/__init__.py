@@ -13,6 +13,7 @@ where it runs. What Ray has and Troupe has not raises an error that names it and
 falls through to an installed Ray. Such a program needs no `ray.init()`: its first call makes a cluster of this machine and says so
 on stderr. View: this process and those it starts; processes of multiprocessing too, and with `run-as-ray` every Python below it.
 """
+
 from __future__ import annotations
 
 import os
@@ -40,8 +41,10 @@ def install(*, starts: bool = True, when_imported: bool = False) -> None:
     from troupe.ray_compat._words import RaysWords
 
     if "ray" in sys.modules:
-        raise RuntimeError("ray was imported before troupe.ray_compat.install(), from "
-                           f"{getattr(sys.modules['ray'], '__file__', 'somewhere')}: call install() first")
+        raise RuntimeError(
+            "ray was imported before troupe.ray_compat.install(), from "
+            f"{getattr(sys.modules['ray'], '__file__', 'somewhere')}: call install() first"
+        )
     sys.meta_path.insert(0, Finder())
     _words.current = RaysWords()
     if starts and os.environ.get("RAY_ENABLE_AUTO_CONNECT") != "0":
@@ -59,11 +62,18 @@ def install(*, starts: bool = True, when_imported: bool = False) -> None:
 def give_way() -> None:
     """From now on `import ray` gives what is installed here, and in what this process starts: for a process that has imported none yet, below one in
     which it is Troupe. Idempotent."""
-    sys.meta_path[:] = [each for each in sys.meta_path if not type(each).__module__.startswith(__name__)]
+    sys.meta_path[:] = [
+        each for each in sys.meta_path if not type(each).__module__.startswith(__name__)
+    ]
     sys.path[:] = [each for each in sys.path if each != FOLDER]
-    for name, separator, gone in (("PYTHONPATH", os.pathsep, FOLDER), ("TROUPE_STAND_INS", ",", "ray")):
+    for name, separator, gone in (
+        ("PYTHONPATH", os.pathsep, FOLDER),
+        ("TROUPE_STAND_INS", ",", "ray"),
+    ):
         if gone in os.environ.get(name, "").split(separator):
-            os.environ[name] = separator.join(each for each in os.environ[name].split(separator) if each != gone)
+            os.environ[name] = separator.join(
+                each for each in os.environ[name].split(separator) if each != gone
+            )
 
 
 class _WhenImported:

@@ -1,4 +1,5 @@
 """Clusters of TROUPE_HOME that the command `ray start` of Troupe has started."""
+
 from __future__ import annotations
 
 from troupe._cluster import home

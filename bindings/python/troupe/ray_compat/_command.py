@@ -7,6 +7,7 @@
 
 It starts and stops clusters of TROUPE_HOME, and of these none but those that it started.
 """
+
 from __future__ import annotations
 
 import os
@@ -24,13 +25,44 @@ from troupe.ray_compat import _clusters, _job_command
 _PORT = 6379
 _TOKEN_S = 300  # the node joins at once
 # Ray's options about its own parts, which mean nothing here.
-_FLAGS = ("--disable-usage-stats", "--no-redirect-output", "--no-monitor", "--ray-debugger-external", "--include-log-monitor",
-          "--enable-resource-isolation", "--verbose", "-v", "--log-color", "--log-style")
-_VALUES = ("--dashboard-host", "--dashboard-port", "--dashboard-agent-listen-port", "--dashboard-agent-grpc-port", "--include-dashboard",
-           "--min-worker-port", "--max-worker-port", "--worker-port-list", "--node-manager-port", "--object-manager-port",
-           "--runtime-env-agent-port", "--metrics-export-port", "--ray-client-server-port", "--plasma-directory", "--temp-dir", "--system-config",
-           "--tracing-startup-hook", "--cgroup-path", "--system-reserved-cpu", "--system-reserved-memory", "--redis-password",
-           "--redis-username", "--autoscaling-config", "--gcs-server-port")
+_FLAGS = (
+    "--disable-usage-stats",
+    "--no-redirect-output",
+    "--no-monitor",
+    "--ray-debugger-external",
+    "--include-log-monitor",
+    "--enable-resource-isolation",
+    "--verbose",
+    "-v",
+    "--log-color",
+    "--log-style",
+)
+_VALUES = (
+    "--dashboard-host",
+    "--dashboard-port",
+    "--dashboard-agent-listen-port",
+    "--dashboard-agent-grpc-port",
+    "--include-dashboard",
+    "--min-worker-port",
+    "--max-worker-port",
+    "--worker-port-list",
+    "--node-manager-port",
+    "--object-manager-port",
+    "--runtime-env-agent-port",
+    "--metrics-export-port",
+    "--ray-client-server-port",
+    "--plasma-directory",
+    "--temp-dir",
+    "--system-config",
+    "--tracing-startup-hook",
+    "--cgroup-path",
+    "--system-reserved-cpu",
+    "--system-reserved-memory",
+    "--redis-password",
+    "--redis-username",
+    "--autoscaling-config",
+    "--gcs-server-port",
+)
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
@@ -50,7 +82,13 @@ def _taken_and_ignored(command: click.Command) -> click.Command:
 @ray.command()
 @click.option("--head", is_flag=True, help="Start a head, and a node beside it.")
 @click.option("--address", metavar="HOST:PORT", help="Join the cluster whose head is there.")
-@click.option("--port", type=click.IntRange(0, 65535), default=_PORT, show_default=True, help="With --head: its port, 0 for a free one.")
+@click.option(
+    "--port",
+    type=click.IntRange(0, 65535),
+    default=_PORT,
+    show_default=True,
+    help="With --head: its port, 0 for a free one.",
+)
 @click.option("--node-ip-address", metavar="ADDRESS", help="Numeric address to listen on.")
 @click.option("--num-cpus", help="CPUs this node offers.")
 @click.option("--num-gpus", help="GPUs this node offers.")
@@ -62,12 +100,23 @@ def _taken_and_ignored(command: click.Command) -> click.Command:
 @click.option("--node-name", help="Name of this node.")
 @click.option("--block", is_flag=True, help="Stay in the foreground.")
 @_taken_and_ignored
-def start(head: bool, address: str | None, port: int, node_ip_address: str | None, block: bool, labels: tuple[str, ...],
-          **offered: str | None) -> None:
+def start(
+    head: bool,
+    address: str | None,
+    port: int,
+    node_ip_address: str | None,
+    block: bool,
+    labels: tuple[str, ...],
+    **offered: str | None,
+) -> None:
     """Start a head, or a node that joins one."""
     if head == bool(address):
         raise click.UsageError("give either --head, or --address HOST:PORT to join a cluster")
-    given = [f"--{name.replace('_', '-')}={value}" for name, value in offered.items() if value is not None]
+    given = [
+        f"--{name.replace('_', '-')}={value}"
+        for name, value in offered.items()
+        if value is not None
+    ]
     given += [f"--labels={each}" for each in labels]
     given += [f"--listen={node_ip_address}"] if node_ip_address else []
     if head:
@@ -79,8 +128,10 @@ def start(head: bool, address: str | None, port: int, node_ip_address: str | Non
 def _start_head(port: int, given: list[str], block: bool) -> None:
     def tell(shown: dict[str, Any]) -> None:
         Path(shown["state"], _clusters.MARK).touch(mode=0o600)
-        click.echo(f"head ready at {shown['address']}; to add a node on this host:\n    ray start --address='{shown['address']}'\n"
-                   "to use it: ray.init(), or RAY_ADDRESS; to end it: ray stop")
+        click.echo(
+            f"head ready at {shown['address']}; to add a node on this host:\n    ray start --address='{shown['address']}'\n"
+            "to use it: ray.init(), or RAY_ADDRESS; to end it: ray stop"
+        )
 
     _run(["--head", "--new", f"--port={port}", *given], block, tell)
 
@@ -92,16 +143,25 @@ def _join(address: str, given: list[str], block: bool) -> None:
     def tell(shown: dict[str, Any]) -> None:
         _common.echo_line(f"joined the cluster at {address} as {shown.get('name', '')}")
 
-    cluster = next((each for each in home.clusters(running_only=True) if each.address == address), None)
+    cluster = next(
+        (each for each in home.clusters(running_only=True) if each.address == address), None
+    )
     if cluster is None and local_clusters.is_of_a_program(address):
-        raise exceptions.JoinError(f"the cluster at {address} is of a program, made by its init(), and ends with it: no node joins it\n"
-                                   "  start one that nodes can join: ray start --head")
+        raise exceptions.JoinError(
+            f"the cluster at {address} is of a program, made by its init(), and ends with it: no node joins it\n"
+            "  start one that nodes can join: ray start --head"
+        )
     if cluster is None or os.environ.get("TROUPE_TOKEN_FILE"):
         _run(["--address", address, *given], block, tell)
         return
     with _common.session(address, None, None) as session:
-        token = session.request("CreateToken", {"role": "worker", "ttl_s": _TOKEN_S, "single_use": True, "note": "ray start"})[1]["token"]
-    with tempfile.NamedTemporaryFile("w", dir=cluster.path, prefix="join-", suffix=".token") as file:  # of mode 0600
+        token = session.request(
+            "CreateToken",
+            {"role": "worker", "ttl_s": _TOKEN_S, "single_use": True, "note": "ray start"},
+        )[1]["token"]
+    with tempfile.NamedTemporaryFile(
+        "w", dir=cluster.path, prefix="join-", suffix=".token"
+    ) as file:  # of mode 0600
         file.write(token)
         file.flush()
         _run(["--address", address, "--token-file", file.name, *given], block, tell)
@@ -110,7 +170,12 @@ def _join(address: str, given: list[str], block: bool) -> None:
 def _run(args: list[str], block: bool, tell: Callable[[dict[str, Any]], None]) -> None:
     from troupe.cli import _start
 
-    _start.start.main([*args, *(["--block"] if block else [])], prog_name="ray start", standalone_mode=False, obj=tell)
+    _start.start.main(
+        [*args, *(["--block"] if block else [])],
+        prog_name="ray start",
+        standalone_mode=False,
+        obj=tell,
+    )
 
 
 @ray.command()
@@ -123,13 +188,19 @@ def stop() -> None:
 
     found = _clusters.running()
     for cluster in found:
-        _stop.stop.main(["--cluster", cluster.cluster_id], prog_name="ray stop", standalone_mode=False)
+        _stop.stop.main(
+            ["--cluster", cluster.cluster_id], prog_name="ray stop", standalone_mode=False
+        )
     if not found:
         click.echo("no cluster that `ray start` started was running here")
 
 
 @ray.command()
-@click.option("--address", metavar="HOST:PORT", help="Of which cluster.  [default: RAY_ADDRESS, else what `ray start` started last]")
+@click.option(
+    "--address",
+    metavar="HOST:PORT",
+    help="Of which cluster.  [default: RAY_ADDRESS, else what `ray start` started last]",
+)
 @click.option("--verbose", "-v", is_flag=True, hidden=True, expose_value=False)
 @click.option("--redis_password", hidden=True, expose_value=False)
 def status(address: str | None) -> None:
@@ -137,8 +208,17 @@ def status(address: str | None) -> None:
     from troupe._cluster import connect
     from troupe.cli import _show
 
-    address = address or os.environ.get("RAY_ADDRESS") or _clusters.started_here() or connect.only_local_cluster()
-    _show.status.main(["--address", local_clusters.numeric(address)], prog_name="ray status", standalone_mode=False)
+    address = (
+        address
+        or os.environ.get("RAY_ADDRESS")
+        or _clusters.started_here()
+        or connect.only_local_cluster()
+    )
+    _show.status.main(
+        ["--address", local_clusters.numeric(address)],
+        prog_name="ray status",
+        standalone_mode=False,
+    )
 
 
 ray.add_command(_job_command.job)

@@ -1,4 +1,5 @@
 """A folder for PATH that has the command `ray` of Troupe (`_command`)."""
+
 from __future__ import annotations
 
 import atexit
@@ -20,5 +21,8 @@ def folder() -> str:
 def put_into(place: Path) -> None:
     """Write the command into a folder."""
     script = place / "ray"
-    script.write_text(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} -P -m troupe.ray_compat._command "$@"\n', encoding="utf-8")
+    script.write_text(
+        f'#!/bin/sh\nexec {shlex.quote(sys.executable)} -P -m troupe.ray_compat._command "$@"\n',
+        encoding="utf-8",
+    )
     script.chmod(0o700)

@@ -1,4 +1,5 @@
 """The import hook: modules `ray`, `ray.util` and so on, whose names are looked up in Troupe when used."""
+
 from __future__ import annotations
 
 from typing import Any
@@ -19,7 +20,11 @@ class RayModule(_finder.StandInModule):
 
     def made(self, name: str, value: Any) -> Any:
         """See StandInModule: functions that start a cluster where there is none."""
-        return _starting.starting(name) if self.__name__ == "ray" and name in _starting.NAMES else value
+        return (
+            _starting.starting(name)
+            if self.__name__ == "ray" and name in _starting.NAMES
+            else value
+        )
 
 
 class Finder(_finder.Finder):

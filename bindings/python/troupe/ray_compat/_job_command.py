@@ -5,6 +5,7 @@
 
 Options about Ray's dashboard and its HTTP are taken and mean nothing here.
 """
+
 from __future__ import annotations
 
 import json
@@ -29,8 +30,14 @@ def job() -> None:
 def _where(command: Callable[..., Any]) -> Callable[..., Any]:
     for name in _IGNORED:
         command = click.option(name, hidden=True, expose_value=False)(command)
-    command = click.option("--verbose", "-v", is_flag=True, hidden=True, expose_value=False)(command)
-    return click.option("--address", metavar="ADDRESS", help="HOST:PORT of the head.  [default: RAY_ADDRESS, else the cluster of this host]")(command)
+    command = click.option("--verbose", "-v", is_flag=True, hidden=True, expose_value=False)(
+        command
+    )
+    return click.option(
+        "--address",
+        metavar="ADDRESS",
+        help="HOST:PORT of the head.  [default: RAY_ADDRESS, else the cluster of this host]",
+    )(command)
 
 
 def _json(_: click.Context, parameter: click.Parameter, text: str | None) -> dict[str, Any] | None:
@@ -46,23 +53,53 @@ def _json(_: click.Context, parameter: click.Parameter, text: str | None) -> dic
 
 
 @job.command(context_settings={"allow_interspersed_args": False})
-@click.option("--submission-id", "--job-id", metavar="ID", help="Id of the job.  [default: a new one]")
-@click.option("--runtime-env", "runtime_env_file", type=click.Path(exists=True, dir_okay=False), help="A YAML file with the environment of the job.")
-@click.option("--runtime-env-json", callback=_json, metavar="JSON", help="The environment of the job.")
+@click.option(
+    "--submission-id", "--job-id", metavar="ID", help="Id of the job.  [default: a new one]"
+)
+@click.option(
+    "--runtime-env",
+    "runtime_env_file",
+    type=click.Path(exists=True, dir_okay=False),
+    help="A YAML file with the environment of the job.",
+)
+@click.option(
+    "--runtime-env-json", callback=_json, metavar="JSON", help="The environment of the job."
+)
 @click.option("--working-dir", metavar="DIR", help="The job's directory, which travels.")
-@click.option("--metadata-json", callback=_json, metavar="JSON", help="Texts that are kept with the job.")
+@click.option(
+    "--metadata-json", callback=_json, metavar="JSON", help="Texts that are kept with the job."
+)
 @click.option("--entrypoint-num-cpus", type=float, help="CPUs that the command holds.")
 @click.option("--entrypoint-num-gpus", type=float, help="GPUs that the command holds.")
 @click.option("--entrypoint-memory", type=int, help="Bytes of memory that the command holds.")
-@click.option("--entrypoint-resources", callback=_json, metavar="JSON", help="Other resources that the command holds.")
-@click.option("--no-wait", is_flag=True, help="Return at once, instead of showing the log until the job has ended.")
+@click.option(
+    "--entrypoint-resources",
+    callback=_json,
+    metavar="JSON",
+    help="Other resources that the command holds.",
+)
+@click.option(
+    "--no-wait",
+    is_flag=True,
+    help="Return at once, instead of showing the log until the job has ended.",
+)
 @_where
 @click.argument("entrypoint", nargs=-1, required=True, type=click.UNPROCESSED)
-def submit(address: str | None, runtime_env_file: str | None, runtime_env_json: dict[str, Any] | None, working_dir: str | None, no_wait: bool,
-           metadata_json: dict[str, str] | None, entrypoint: tuple[str, ...], **options: Any) -> int:
+def submit(
+    address: str | None,
+    runtime_env_file: str | None,
+    runtime_env_json: dict[str, Any] | None,
+    working_dir: str | None,
+    no_wait: bool,
+    metadata_json: dict[str, str] | None,
+    entrypoint: tuple[str, ...],
+    **options: Any,
+) -> int:
     """Submit a command as a job, and show its log until it has ended. Exit code: the job's."""
     if runtime_env_file and runtime_env_json:
-        raise click.UsageError("--runtime-env and --runtime-env-json both say what the environment is: give one or the other")
+        raise click.UsageError(
+            "--runtime-env and --runtime-env-json both say what the environment is: give one or the other"
+        )
     runtime_env = dict(runtime_env_json or {})
     if runtime_env_file:
         runtime_env = dict(yaml_files.read(runtime_env_file) or {})
@@ -70,7 +107,12 @@ def submit(address: str | None, runtime_env_file: str | None, runtime_env_json: 
         runtime_env["working_dir"] = working_dir
     client = JobSubmissionClient(address)
     try:
-        identity = client.submit_job(entrypoint=shlex.join(entrypoint), runtime_env=runtime_env, metadata=metadata_json, **options)
+        identity = client.submit_job(
+            entrypoint=shlex.join(entrypoint),
+            runtime_env=runtime_env,
+            metadata=metadata_json,
+            **options,
+        )
     except (TypeError, RuntimeError) as error:
         raise click.ClickException(str(error)) from None
     click.echo(f"Job '{identity}' submitted successfully")
@@ -102,7 +144,11 @@ def _sentence(identity: str, details: JobDetails) -> str:
     if details.status is JobStatus.SUCCEEDED:
         return f"{name} succeeded"
     why = f": {details.message}" if details.message else ""
-    return f"{name} failed{why}" if details.status is JobStatus.FAILED else f"Status for job '{identity}': {details.status}{why}"
+    return (
+        f"{name} failed{why}"
+        if details.status is JobStatus.FAILED
+        else f"Status for job '{identity}': {details.status}{why}"
+    )
 
 
 def _known(call: Callable[[], Any]) -> Any:
@@ -136,7 +182,9 @@ def logs(address: str | None, identity: str, follow: bool) -> int:
 
 
 @job.command()
-@click.option("--no-wait", is_flag=True, help="Return at once, instead of waiting for the job's end.")
+@click.option(
+    "--no-wait", is_flag=True, help="Return at once, instead of waiting for the job's end."
+)
 @_where
 @click.argument("identity", metavar="ID")
 def stop(address: str | None, no_wait: bool, identity: str) -> None:
@@ -145,7 +193,9 @@ def stop(address: str | None, no_wait: bool, identity: str) -> None:
     was_running = _known(lambda: client.stop_job(identity))
     if was_running and not no_wait:
         client.wait(identity)
-    click.echo(f"Job '{identity}' was stopped" if was_running else f"Job '{identity}' had ended already")
+    click.echo(
+        f"Job '{identity}' was stopped" if was_running else f"Job '{identity}' had ended already"
+    )
 
 
 @job.command()

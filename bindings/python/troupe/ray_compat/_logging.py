@@ -1,4 +1,5 @@
 """Ray's `ray.LoggingConfig`: checked and taken by init(); what processes print is shown and kept as they print it."""
+
 from __future__ import annotations
 
 import dataclasses

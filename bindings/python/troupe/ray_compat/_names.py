@@ -1,108 +1,459 @@
 """Which of Ray's modules and names are what of Troupe. Those that are nothing: `_missing`."""
+
 from __future__ import annotations
 
 VERSION = "2.60.0"
 """Of the Ray whose API is followed."""
 
 _EXCEPTIONS = (
-    "ActorAlreadyExistsError", "ActorDiedError", "ActorHandleNotFoundError", "ActorPlacementGroupRemoved",
-    "ActorUnavailableError", "ActorUnschedulableError", "AsyncioActorExit", "AuthenticationError", "CrossLanguageError",
-    "GetTimeoutError", "LocalRayletDiedError", "NodeDiedError", "ObjectFetchTimedOutError", "ObjectFreedError",
-    "ObjectLostError", "ObjectReconstructionFailedError", "ObjectStoreFullError", "OutOfDiskError", "OutOfMemoryError",
-    "OwnerDiedError", "PendingCallsLimitExceeded", "RayActorError", "RayCgraphCapacityExceeded", "RayChannelError",
-    "RayChannelTimeoutError", "RayDirectTransportError", "RayError", "RaySystemError", "RayTaskError",
-    "ReferenceCountingAssertionError", "RpcError", "RuntimeEnvSetupError",
-    "StreamingGeneratorReplayInconsistentError", "TaskCancelledError", "TaskPlacementGroupRemoved",
-    "TaskUnschedulableError", "UnserializableException", "WorkerCrashedError")
-_GROUPS = {name: "util.placement_group" for name in (
-    "PlacementGroup", "get_current_placement_group", "get_placement_group", "placement_group", "placement_group_table",
-    "remove_placement_group")}
-_STRATEGIES = {name: "util.scheduling_strategies" for name in (
-    "DoesNotExist", "Exists", "In", "NodeAffinitySchedulingStrategy", "NodeLabelSchedulingStrategy", "NotIn",
-    "PlacementGroupSchedulingStrategy")}
-_STATE = {name: "util.state" for name in (
-    "get_actor", "get_job", "get_log", "get_node", "get_objects", "get_placement_group", "get_task", "get_worker", "list_actors",
-    "list_cluster_events", "list_jobs", "list_logs", "list_nodes", "list_objects", "list_placement_groups", "list_runtime_envs",
-    "list_tasks", "list_workers", "summarize_actors", "summarize_objects", "summarize_tasks")}
+    "ActorAlreadyExistsError",
+    "ActorDiedError",
+    "ActorHandleNotFoundError",
+    "ActorPlacementGroupRemoved",
+    "ActorUnavailableError",
+    "ActorUnschedulableError",
+    "AsyncioActorExit",
+    "AuthenticationError",
+    "CrossLanguageError",
+    "GetTimeoutError",
+    "LocalRayletDiedError",
+    "NodeDiedError",
+    "ObjectFetchTimedOutError",
+    "ObjectFreedError",
+    "ObjectLostError",
+    "ObjectReconstructionFailedError",
+    "ObjectStoreFullError",
+    "OutOfDiskError",
+    "OutOfMemoryError",
+    "OwnerDiedError",
+    "PendingCallsLimitExceeded",
+    "RayActorError",
+    "RayCgraphCapacityExceeded",
+    "RayChannelError",
+    "RayChannelTimeoutError",
+    "RayDirectTransportError",
+    "RayError",
+    "RaySystemError",
+    "RayTaskError",
+    "ReferenceCountingAssertionError",
+    "RpcError",
+    "RuntimeEnvSetupError",
+    "StreamingGeneratorReplayInconsistentError",
+    "TaskCancelledError",
+    "TaskPlacementGroupRemoved",
+    "TaskUnschedulableError",
+    "UnserializableException",
+    "WorkerCrashedError",
+)
+_GROUPS = {
+    name: "util.placement_group"
+    for name in (
+        "PlacementGroup",
+        "get_current_placement_group",
+        "get_placement_group",
+        "placement_group",
+        "placement_group_table",
+        "remove_placement_group",
+    )
+}
+_STRATEGIES = {
+    name: "util.scheduling_strategies"
+    for name in (
+        "DoesNotExist",
+        "Exists",
+        "In",
+        "NodeAffinitySchedulingStrategy",
+        "NodeLabelSchedulingStrategy",
+        "NotIn",
+        "PlacementGroupSchedulingStrategy",
+    )
+}
+_STATE = {
+    name: "util.state"
+    for name in (
+        "get_actor",
+        "get_job",
+        "get_log",
+        "get_node",
+        "get_objects",
+        "get_placement_group",
+        "get_task",
+        "get_worker",
+        "list_actors",
+        "list_cluster_events",
+        "list_jobs",
+        "list_logs",
+        "list_nodes",
+        "list_objects",
+        "list_placement_groups",
+        "list_runtime_envs",
+        "list_tasks",
+        "list_workers",
+        "summarize_actors",
+        "summarize_objects",
+        "summarize_tasks",
+    )
+}
 
 _PER_NODE = dict.fromkeys(("available_resources_per_node", "total_resources_per_node"), "state")
-_COLLECTIVE = {name: "util.collective" for name in (
-    "allgather", "allreduce", "barrier", "broadcast", "create_collective_group", "destroy_collective_group",
-    "get_collective_group_size", "get_rank", "gloo_available", "init_collective_group", "is_group_initialized",
-    "nccl_available", "recv", "reduce", "reducescatter", "register_collective_backend", "send", "synchronize")}
-_COLLECTIVE_TYPES = {name: "util._collective_types" for name in (
-    "AllGatherOptions", "AllReduceOptions", "Backend", "BarrierOptions", "BroadcastOptions", "RecvOptions", "ReduceOp",
-    "ReduceOptions", "ReduceScatterOptions", "SendOptions")}
-_GROUPS_OF_ACTORS = {name: "experimental.collective" for name in (
-    "allgather", "allreduce", "create_collective_group", "destroy_all_collective_groups", "destroy_collective_group",
-    "get_collective_groups", "reducescatter")}
+_COLLECTIVE = {
+    name: "util.collective"
+    for name in (
+        "allgather",
+        "allreduce",
+        "barrier",
+        "broadcast",
+        "create_collective_group",
+        "destroy_collective_group",
+        "get_collective_group_size",
+        "get_rank",
+        "gloo_available",
+        "init_collective_group",
+        "is_group_initialized",
+        "nccl_available",
+        "recv",
+        "reduce",
+        "reducescatter",
+        "register_collective_backend",
+        "send",
+        "synchronize",
+    )
+}
+_COLLECTIVE_TYPES = {
+    name: "util._collective_types"
+    for name in (
+        "AllGatherOptions",
+        "AllReduceOptions",
+        "Backend",
+        "BarrierOptions",
+        "BroadcastOptions",
+        "RecvOptions",
+        "ReduceOp",
+        "ReduceOptions",
+        "ReduceScatterOptions",
+        "SendOptions",
+    )
+}
+_GROUPS_OF_ACTORS = {
+    name: "experimental.collective"
+    for name in (
+        "allgather",
+        "allreduce",
+        "create_collective_group",
+        "destroy_all_collective_groups",
+        "destroy_collective_group",
+        "get_collective_groups",
+        "reducescatter",
+    )
+}
 
-_ACCELERATORS = dict.fromkeys((
-    "NVIDIA_TESLA_V100", "NVIDIA_TESLA_P100", "NVIDIA_TESLA_T4", "NVIDIA_TESLA_P4", "NVIDIA_TESLA_K80", "NVIDIA_TESLA_A10G",
-    "NVIDIA_L4", "NVIDIA_L40S", "NVIDIA_A100", "NVIDIA_H100", "NVIDIA_H200", "NVIDIA_H20", "NVIDIA_B200", "NVIDIA_B300",
-    "NVIDIA_GB200", "NVIDIA_GB300", "NVIDIA_RTX_PRO_6000", "INTEL_MAX_1550", "INTEL_MAX_1100", "INTEL_GAUDI",
-    "AMD_INSTINCT_MI100", "AMD_INSTINCT_MI250x", "AMD_INSTINCT_MI250", "AMD_INSTINCT_MI210", "AMD_INSTINCT_MI300A",
-    "AMD_INSTINCT_MI300x", "AMD_INSTINCT_MI300x_HF", "AMD_INSTINCT_MI308x", "AMD_INSTINCT_MI325x", "AMD_INSTINCT_MI350x",
-    "AMD_INSTINCT_MI355x", "AMD_RADEON_R9_200_HD_7900", "AMD_RADEON_HD_7900", "AWS_NEURON_CORE", "GOOGLE_TPU_V2",
-    "GOOGLE_TPU_V3", "GOOGLE_TPU_V4", "GOOGLE_TPU_V5P", "GOOGLE_TPU_V5LITEPOD", "GOOGLE_TPU_V6E", "GOOGLE_TPU_V7X",
-    "HUAWEI_NPU_910B", "HUAWEI_NPU_910B4", "METAX_C500", "METAX_C550", "FURIOSA_RNGD", "APPLE_M1", "APPLE_M1_PRO",
-    "APPLE_M1_MAX", "APPLE_M1_ULTRA", "APPLE_M2", "APPLE_M2_PRO", "APPLE_M2_MAX", "APPLE_M2_ULTRA", "APPLE_M3", "APPLE_M3_PRO",
-    "APPLE_M3_MAX", "APPLE_SILICON", "NVIDIA_A100_40G", "NVIDIA_A100_80G", "MOBILINT_ARIES", "MOBILINT_REGULUS",
-    "NVIDIA_TESLA_A100"), "util.accelerators")
-_IDS = dict.fromkeys(("ActorClassID", "ActorID", "FunctionID", "JobID", "NodeID", "PlacementGroupID", "TaskID", "UniqueID", "WorkerID"),
-                     "_identity:HexID")
-_LOCATIONS = dict.fromkeys(("get_local_object_locations", "get_object_locations"), "experimental.locations")
+_ACCELERATORS = dict.fromkeys(
+    (
+        "NVIDIA_TESLA_V100",
+        "NVIDIA_TESLA_P100",
+        "NVIDIA_TESLA_T4",
+        "NVIDIA_TESLA_P4",
+        "NVIDIA_TESLA_K80",
+        "NVIDIA_TESLA_A10G",
+        "NVIDIA_L4",
+        "NVIDIA_L40S",
+        "NVIDIA_A100",
+        "NVIDIA_H100",
+        "NVIDIA_H200",
+        "NVIDIA_H20",
+        "NVIDIA_B200",
+        "NVIDIA_B300",
+        "NVIDIA_GB200",
+        "NVIDIA_GB300",
+        "NVIDIA_RTX_PRO_6000",
+        "INTEL_MAX_1550",
+        "INTEL_MAX_1100",
+        "INTEL_GAUDI",
+        "AMD_INSTINCT_MI100",
+        "AMD_INSTINCT_MI250x",
+        "AMD_INSTINCT_MI250",
+        "AMD_INSTINCT_MI210",
+        "AMD_INSTINCT_MI300A",
+        "AMD_INSTINCT_MI300x",
+        "AMD_INSTINCT_MI300x_HF",
+        "AMD_INSTINCT_MI308x",
+        "AMD_INSTINCT_MI325x",
+        "AMD_INSTINCT_MI350x",
+        "AMD_INSTINCT_MI355x",
+        "AMD_RADEON_R9_200_HD_7900",
+        "AMD_RADEON_HD_7900",
+        "AWS_NEURON_CORE",
+        "GOOGLE_TPU_V2",
+        "GOOGLE_TPU_V3",
+        "GOOGLE_TPU_V4",
+        "GOOGLE_TPU_V5P",
+        "GOOGLE_TPU_V5LITEPOD",
+        "GOOGLE_TPU_V6E",
+        "GOOGLE_TPU_V7X",
+        "HUAWEI_NPU_910B",
+        "HUAWEI_NPU_910B4",
+        "METAX_C500",
+        "METAX_C550",
+        "FURIOSA_RNGD",
+        "APPLE_M1",
+        "APPLE_M1_PRO",
+        "APPLE_M1_MAX",
+        "APPLE_M1_ULTRA",
+        "APPLE_M2",
+        "APPLE_M2_PRO",
+        "APPLE_M2_MAX",
+        "APPLE_M2_ULTRA",
+        "APPLE_M3",
+        "APPLE_M3_PRO",
+        "APPLE_M3_MAX",
+        "APPLE_SILICON",
+        "NVIDIA_A100_40G",
+        "NVIDIA_A100_80G",
+        "MOBILINT_ARIES",
+        "MOBILINT_REGULUS",
+        "NVIDIA_TESLA_A100",
+    ),
+    "util.accelerators",
+)
+_IDS = dict.fromkeys(
+    (
+        "ActorClassID",
+        "ActorID",
+        "FunctionID",
+        "JobID",
+        "NodeID",
+        "PlacementGroupID",
+        "TaskID",
+        "UniqueID",
+        "WorkerID",
+    ),
+    "_identity:HexID",
+)
+_LOCATIONS = dict.fromkeys(
+    ("get_local_object_locations", "get_object_locations"), "experimental.locations"
+)
 _HELPERS = dict.fromkeys(("as_completed", "map_unordered"), "util.helpers")
 _QUEUE = dict.fromkeys(("Empty", "Full", "Queue"), "util.queue")
 _RUNTIME_ENV = dict.fromkeys(("RuntimeEnv", "RuntimeEnvConfig"), "runtime_env")
-_DAG = dict.fromkeys(("ClassMethodNode", "ClassNode", "DAGNode", "FunctionNode", "InputAttributeNode", "InputNode",
-                      "MultiOutputNode"), "dag")
+_DAG = dict.fromkeys(
+    (
+        "ClassMethodNode",
+        "ClassNode",
+        "DAGNode",
+        "FunctionNode",
+        "InputAttributeNode",
+        "InputNode",
+        "MultiOutputNode",
+    ),
+    "dag",
+)
 
-_JOBS = dict.fromkeys(("DriverInfo", "JobDetails", "JobInfo", "JobStatus", "JobSubmissionClient", "JobType"), "job_submission")
+_JOBS = dict.fromkeys(
+    ("DriverInfo", "JobDetails", "JobInfo", "JobStatus", "JobSubmissionClient", "JobType"),
+    "job_submission",
+)
 
-_TRAIN = dict.fromkeys((
-    "Checkpoint", "CheckpointConfig", "ControllerError", "DataConfig", "FailureConfig", "Result", "RunConfig", "ScalingConfig", "TrainContext",
-    "TrainingFailedError", "WorkerGroupError", "get_checkpoint", "get_context", "get_dataset_shard", "report"), "train")
-_AIR = {**dict.fromkeys(("CheckpointConfig", "FailureConfig", "ScalingConfig"), "train"), "RunConfig": "tune"}  # of Tuner and of trainers
-_TRAIN_TORCH = dict.fromkeys(("TorchConfig", "TorchTrainer", "enable_reproducibility", "get_device", "get_devices", "prepare_data_loader",
-                              "prepare_model"), "train.torch")
+_TRAIN = dict.fromkeys(
+    (
+        "Checkpoint",
+        "CheckpointConfig",
+        "ControllerError",
+        "DataConfig",
+        "FailureConfig",
+        "Result",
+        "RunConfig",
+        "ScalingConfig",
+        "TrainContext",
+        "TrainingFailedError",
+        "WorkerGroupError",
+        "get_checkpoint",
+        "get_context",
+        "get_dataset_shard",
+        "report",
+    ),
+    "train",
+)
+_AIR = {
+    **dict.fromkeys(("CheckpointConfig", "FailureConfig", "ScalingConfig"), "train"),
+    "RunConfig": "tune",
+}  # of Tuner and of trainers
+_TRAIN_TORCH = dict.fromkeys(
+    (
+        "TorchConfig",
+        "TorchTrainer",
+        "enable_reproducibility",
+        "get_device",
+        "get_devices",
+        "prepare_data_loader",
+        "prepare_model",
+    ),
+    "train.torch",
+)
 
-_DATA = dict.fromkeys((
-    "ActorPoolStrategy", "DataIterator", "Dataset", "FileShuffleConfig", "Schema", "TaskPoolStrategy", "from_arrow", "from_items", "from_numpy", "from_pandas",
-    "range", "range_tensor", "read_csv", "read_images", "read_json", "read_parquet"), "data")
-_TUNE = {**dict.fromkeys((
-    "Callback", "CheckpointConfig", "ExperimentAnalysis", "FailureConfig", "PlacementGroupFactory", "ResultGrid", "RunConfig", "Trainable", "TuneConfig",
-    "TuneError", "Tuner", "choice", "create_scheduler", "create_searcher", "get_context", "grid_search", "lograndint", "loguniform", "qlograndint",
-    "qloguniform", "qrandint", "qrandn", "quniform", "randint", "randn", "register_trainable", "run", "sample_from", "uniform", "with_parameters",
-    "with_resources"), "tune"), "Checkpoint": "train", "TuneContext": "tune", "Stopper": "tune", "get_checkpoint": "train", "report": "train"}
-_TUNE_LOGGERS = dict.fromkeys(("CSVLoggerCallback", "JsonLoggerCallback", "TBXLoggerCallback"), "tune.logger")
-_TUNE_SCHEDULERS = dict.fromkeys((
-    "ASHAScheduler", "AsyncHyperBandScheduler", "FIFOScheduler", "HyperBandForBOHB", "HyperBandScheduler", "MedianStoppingRule", "PB2",
-    "PopulationBasedTraining", "PopulationBasedTrainingReplay", "ResourceChangingScheduler", "TrialScheduler", "create_scheduler"), "tune.schedulers")
-_TUNE_STOPPERS = dict.fromkeys((
-    "CombinedStopper", "ExperimentPlateauStopper", "FunctionStopper", "MaximumIterationStopper", "NoopStopper", "Stopper", "TimeoutStopper",
-    "TrialPlateauStopper"), "tune.stopper")
+_DATA = dict.fromkeys(
+    (
+        "ActorPoolStrategy",
+        "DataIterator",
+        "Dataset",
+        "FileShuffleConfig",
+        "Schema",
+        "TaskPoolStrategy",
+        "from_arrow",
+        "from_items",
+        "from_numpy",
+        "from_pandas",
+        "range",
+        "range_tensor",
+        "read_csv",
+        "read_images",
+        "read_json",
+        "read_parquet",
+    ),
+    "data",
+)
+_TUNE = {
+    **dict.fromkeys(
+        (
+            "Callback",
+            "CheckpointConfig",
+            "ExperimentAnalysis",
+            "FailureConfig",
+            "PlacementGroupFactory",
+            "ResultGrid",
+            "RunConfig",
+            "Trainable",
+            "TuneConfig",
+            "TuneError",
+            "Tuner",
+            "choice",
+            "create_scheduler",
+            "create_searcher",
+            "get_context",
+            "grid_search",
+            "lograndint",
+            "loguniform",
+            "qlograndint",
+            "qloguniform",
+            "qrandint",
+            "qrandn",
+            "quniform",
+            "randint",
+            "randn",
+            "register_trainable",
+            "run",
+            "sample_from",
+            "uniform",
+            "with_parameters",
+            "with_resources",
+        ),
+        "tune",
+    ),
+    "Checkpoint": "train",
+    "TuneContext": "tune",
+    "Stopper": "tune",
+    "get_checkpoint": "train",
+    "report": "train",
+}
+_TUNE_LOGGERS = dict.fromkeys(
+    ("CSVLoggerCallback", "JsonLoggerCallback", "TBXLoggerCallback"), "tune.logger"
+)
+_TUNE_SCHEDULERS = dict.fromkeys(
+    (
+        "ASHAScheduler",
+        "AsyncHyperBandScheduler",
+        "FIFOScheduler",
+        "HyperBandForBOHB",
+        "HyperBandScheduler",
+        "MedianStoppingRule",
+        "PB2",
+        "PopulationBasedTraining",
+        "PopulationBasedTrainingReplay",
+        "ResourceChangingScheduler",
+        "TrialScheduler",
+        "create_scheduler",
+    ),
+    "tune.schedulers",
+)
+_TUNE_STOPPERS = dict.fromkeys(
+    (
+        "CombinedStopper",
+        "ExperimentPlateauStopper",
+        "FunctionStopper",
+        "MaximumIterationStopper",
+        "NoopStopper",
+        "Stopper",
+        "TimeoutStopper",
+        "TrialPlateauStopper",
+    ),
+    "tune.stopper",
+)
 
 # Ray's module: its names, each with the module of Troupe that has it ("=name": another's; "module:name": by that name).
 MODULES: dict[str, dict[str, str]] = {
-    "ray": {**dict.fromkeys((
-        "DynamicObjectRefGenerator", "ObjectRef", "ObjectRefGenerator", "available_resources", "cancel",
-        "cluster_resources", "get", "get_actor", "get_gpu_ids", "get_runtime_context", "init", "is_initialized", "kill",
-        "method", "nodes", "put", "remote", "shutdown", "timeline", "wait"), ""), "LoggingConfig": "ray_compat._logging",
-        "ObjectID": "_calls:Ref", **_IDS},
+    "ray": {
+        **dict.fromkeys(
+            (
+                "DynamicObjectRefGenerator",
+                "ObjectRef",
+                "ObjectRefGenerator",
+                "available_resources",
+                "cancel",
+                "cluster_resources",
+                "get",
+                "get_actor",
+                "get_gpu_ids",
+                "get_runtime_context",
+                "init",
+                "is_initialized",
+                "kill",
+                "method",
+                "nodes",
+                "put",
+                "remote",
+                "shutdown",
+                "timeline",
+                "wait",
+            ),
+            "",
+        ),
+        "LoggingConfig": "ray_compat._logging",
+        "ObjectID": "_calls:Ref",
+        **_IDS,
+    },
     "ray._private": {},
     "ray._private.ray_constants": {"RESOURCE_CONSTRAINT_PREFIX": "_cluster.selectors:TYPE_PREFIX"},
     "ray._private.services": {"get_node_ip_address": "util"},
     "ray._private.state": _PER_NODE,
-    "ray._raylet": {**dict.fromkeys(("DynamicObjectRefGenerator", "ObjectRef", "ObjectRefGenerator"), ""), **_IDS},
-    "ray.actor": {**dict.fromkeys(("ActorClass", "ActorHandle", "ActorMethod", "ActorProxy", "exit_actor"), "actor"), "method": ""},
+    "ray._raylet": {
+        **dict.fromkeys(("DynamicObjectRefGenerator", "ObjectRef", "ObjectRefGenerator"), ""),
+        **_IDS,
+    },
+    "ray.actor": {
+        **dict.fromkeys(
+            ("ActorClass", "ActorHandle", "ActorMethod", "ActorProxy", "exit_actor"), "actor"
+        ),
+        "method": "",
+    },
     "ray.air": {**_AIR, "Result": "train"},
     "ray.air.config": _AIR,
     "ray.air.result": {"Result": "train"},
     "ray.air.integrations": {},
-    "ray.air.integrations.mlflow": {"MLflowLoggerCallback": "tune.logger", "setup_mlflow": "tune.logger.mlflow_setup"},
-    "ray.cloudpickle": dict.fromkeys(("CloudPickler", "dump", "dumps", "load", "loads", "register_pickle_by_value",
-                                      "unregister_pickle_by_value"), "=cloudpickle"),
+    "ray.air.integrations.mlflow": {
+        "MLflowLoggerCallback": "tune.logger",
+        "setup_mlflow": "tune.logger.mlflow_setup",
+    },
+    "ray.cloudpickle": dict.fromkeys(
+        (
+            "CloudPickler",
+            "dump",
+            "dumps",
+            "load",
+            "loads",
+            "register_pickle_by_value",
+            "unregister_pickle_by_value",
+        ),
+        "=cloudpickle",
+    ),
     "ray.cluster_utils": {"Cluster": "cluster_utils"},
     "ray.cross_language": {"cpp_actor_class": "cross_language"},
     "ray.dag": _DAG,
@@ -128,7 +479,10 @@ MODULES: dict[str, dict[str, str]] = {
     "ray.data.iterator": {"DataIterator": "data"},
     "ray.exceptions": dict.fromkeys(_EXCEPTIONS, "exceptions"),
     "ray.remote_function": {"RemoteFunction": "_tasks"},
-    "ray.runtime_context": {"RuntimeContext": "_runtime_context", "get_runtime_context": "_runtime_context"},
+    "ray.runtime_context": {
+        "RuntimeContext": "_runtime_context",
+        "get_runtime_context": "_runtime_context",
+    },
     "ray.runtime_env": _RUNTIME_ENV,
     "ray.runtime_env.runtime_env": _RUNTIME_ENV,
     "ray.state": _PER_NODE,
@@ -138,10 +492,16 @@ MODULES: dict[str, dict[str, str]] = {
     "ray.train.torch": _TRAIN_TORCH,
     "ray.train.torch.config": {"TorchConfig": "train.torch"},
     "ray.train.torch.torch_trainer": {"TorchTrainer": "train.torch"},
-    "ray.train.torch.train_loop_utils": {name: home for name, home in _TRAIN_TORCH.items() if not name.startswith("Torch")},
+    "ray.train.torch.train_loop_utils": {
+        name: home for name, home in _TRAIN_TORCH.items() if not name.startswith("Torch")
+    },
     "ray.tune": _TUNE,
     "ray.tune.callback": {"Callback": "tune"},
-    "ray.tune.logger": {**_TUNE_LOGGERS, "LoggerCallback": "tune.logger", "pretty_print": "tune.logger"},
+    "ray.tune.logger": {
+        **_TUNE_LOGGERS,
+        "LoggerCallback": "tune.logger",
+        "pretty_print": "tune.logger",
+    },
     "ray.tune.logger.csv": {"CSVLoggerCallback": "tune.logger"},
     "ray.tune.logger.json": {"JsonLoggerCallback": "tune.logger"},
     "ray.tune.logger.logger": {"LoggerCallback": "tune.logger", "pretty_print": "tune.logger"},
@@ -149,20 +509,42 @@ MODULES: dict[str, dict[str, str]] = {
     "ray.tune.logger.tensorboardx": {"TBXLoggerCallback": "tune.logger"},
     "ray.tune.result_grid": {"ResultGrid": "tune"},
     "ray.tune.schedulers": _TUNE_SCHEDULERS,
-    "ray.tune.schedulers.async_hyperband": dict.fromkeys(("ASHAScheduler", "AsyncHyperBandScheduler"), "tune.schedulers"),
-    "ray.tune.schedulers.pbt": {"PopulationBasedTraining": "tune.schedulers", "PopulationBasedTrainingReplay": "tune.schedulers"},
-    "ray.tune.search": dict.fromkeys(("BasicVariantGenerator", "ConcurrencyLimiter", "Repeater", "Searcher", "create_searcher"), "tune.search"),
+    "ray.tune.schedulers.async_hyperband": dict.fromkeys(
+        ("ASHAScheduler", "AsyncHyperBandScheduler"), "tune.schedulers"
+    ),
+    "ray.tune.schedulers.pbt": {
+        "PopulationBasedTraining": "tune.schedulers",
+        "PopulationBasedTrainingReplay": "tune.schedulers",
+    },
+    "ray.tune.search": dict.fromkeys(
+        ("BasicVariantGenerator", "ConcurrencyLimiter", "Repeater", "Searcher", "create_searcher"),
+        "tune.search",
+    ),
     "ray.tune.search.basic_variant": {"BasicVariantGenerator": "tune.search"},
     "ray.tune.search.optuna": {"OptunaSearch": "tune.search.optuna"},
     "ray.tune.stopper": _TUNE_STOPPERS,
     "ray.tune.trainable": {"Trainable": "tune"},
     "ray.tune.tuner": {"Tuner": "tune"},
     "ray.types": {"ObjectRef": ""},
-    "ray.util": {**_GROUPS, **_HELPERS, **dict.fromkeys(("disable_log_once_globally", "enable_periodic_logging", "log_once"), "util.debug"),
-                 "ActorPool": "util", "get_node_ip_address": "util", "list_named_actors": "util",
-                 "register_serializer": "util", "deregister_serializer": "util"},
-    "ray.util.annotations": dict.fromkeys(("Deprecated", "DeveloperAPI", "PublicAPI", "RayDeprecationWarning"), "util.annotations"),
-    "ray.util.debug": dict.fromkeys(("disable_log_once_globally", "enable_periodic_logging", "log_once", "reset_log_once"), "util.debug"),
+    "ray.util": {
+        **_GROUPS,
+        **_HELPERS,
+        **dict.fromkeys(
+            ("disable_log_once_globally", "enable_periodic_logging", "log_once"), "util.debug"
+        ),
+        "ActorPool": "util",
+        "get_node_ip_address": "util",
+        "list_named_actors": "util",
+        "register_serializer": "util",
+        "deregister_serializer": "util",
+    },
+    "ray.util.annotations": dict.fromkeys(
+        ("Deprecated", "DeveloperAPI", "PublicAPI", "RayDeprecationWarning"), "util.annotations"
+    ),
+    "ray.util.debug": dict.fromkeys(
+        ("disable_log_once_globally", "enable_periodic_logging", "log_once", "reset_log_once"),
+        "util.debug",
+    ),
     "ray.util.helpers": _HELPERS,
     "ray.util.accelerators": _ACCELERATORS,
     "ray.util.accelerators.accelerators": _ACCELERATORS,
@@ -177,7 +559,9 @@ MODULES: dict[str, dict[str, str]] = {
     "ray.util.placement_group": _GROUPS,
     "ray.util.queue": _QUEUE,
     "ray.util.scheduling_strategies": _STRATEGIES,
-    "ray.util.serialization": dict.fromkeys(("deregister_serializer", "register_serializer"), "util"),
+    "ray.util.serialization": dict.fromkeys(
+        ("deregister_serializer", "register_serializer"), "util"
+    ),
     "ray.util.state": _STATE,
     "ray.util.state.api": _STATE,
 }

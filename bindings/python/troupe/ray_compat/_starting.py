@@ -1,4 +1,5 @@
 """A program written for Ray needs no `ray.init()`: its first call starts a cluster of this machine, as Ray's does."""
+
 from __future__ import annotations
 
 import functools
@@ -24,9 +25,17 @@ def start() -> None:
             return
         context = troupe.init(session.address_before_fork() or None)
         embedded = session.started().embedded is not None
-        cpus = f" ({troupe.cluster_resources().get('CPU', 0):g} CPUs); it ends with this program" if embedded else ""
-        print(f"troupe: no ray.init() before this call: {'started a cluster of this machine' if embedded else 'joined the cluster at ' + context.address}"
-              f"{cpus}", file=sys.stderr, flush=True)
+        cpus = (
+            f" ({troupe.cluster_resources().get('CPU', 0):g} CPUs); it ends with this program"
+            if embedded
+            else ""
+        )
+        print(
+            f"troupe: no ray.init() before this call: {'started a cluster of this machine' if embedded else 'joined the cluster at ' + context.address}"
+            f"{cpus}",
+            file=sys.stderr,
+            flush=True,
+        )
 
 
 @functools.cache

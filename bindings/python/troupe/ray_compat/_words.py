@@ -1,4 +1,5 @@
 """Words of Ray's errors that programs look for: in front of Troupe's own, where `import ray` gives Troupe."""
+
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
@@ -23,13 +24,17 @@ class RaysWords(_words.Words):
         cause = failure["cause"]
         if raised:
             return "The actor died because of an error raised in its creation task: "
-        words = next(words for begin, words in _CAUSES.items() if cause.startswith(begin))  # the last of them begins every text
+        words = next(
+            words for begin, words in _CAUSES.items() if cause.startswith(begin)
+        )  # the last of them begins every text
         return f"The actor died unexpectedly before finishing this task. The actor is dead because {words}: "
 
     def of_taken_name(self, name: str, namespace: str, text: str) -> str:
         """See Words."""
-        return (f"The name {name} (namespace={namespace}) is already taken. Please use a different name or get the existing actor using "
-                f"ray.get_actor({name!r}, namespace={namespace!r})")
+        return (
+            f"The name {name} (namespace={namespace}) is already taken. Please use a different name or get the existing actor using "
+            f"ray.get_actor({name!r}, namespace={namespace!r})"
+        )
 
     def late_checks(self) -> bool:
         """See Words."""
@@ -41,8 +46,10 @@ class RaysWords(_words.Words):
 
         yields = inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function)
         if num_returns in ("dynamic", "streaming") and not yields:
-            raise ValueError(f"num_returns='{num_returns}' can only be used with generator functions (functions that use 'yield'). "
-                             f"The decorated function is not a generator function: {getattr(function, '__qualname__', function)}")
+            raise ValueError(
+                f"num_returns='{num_returns}' can only be used with generator functions (functions that use 'yield'). "
+                f"The decorated function is not a generator function: {getattr(function, '__qualname__', function)}"
+            )
 
     def function_bytes_max(self, otherwise: int) -> int:
         """See Words."""
@@ -50,4 +57,6 @@ class RaysWords(_words.Words):
 
     def of_oversized(self, kind: str, name: str, error: Exception) -> Exception:
         """See Words."""
-        return ValueError(f"The {kind} {name} is too large: {error}\n  or ray.put() what is large, and give the ref as an argument")
+        return ValueError(
+            f"The {kind} {name} is too large: {error}\n  or ray.put() what is large, and give the ref as an argument"
+        )

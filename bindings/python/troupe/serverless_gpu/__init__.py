@@ -12,9 +12,20 @@
 
 `troupe run-as script.py` runs a script that imports `serverless_gpu` as it is. What differs: docs/serverless_gpu.md.
 """
+
 from troupe.serverless_gpu import compute, launcher, ray, runtime
 from troupe.serverless_gpu._decorators import ServerlessFunction, distributed, ray_launch
 from troupe.serverless_gpu.compute import GPUType
 from troupe.serverless_gpu.ray import RayMetricsMonitor
 
-__all__ = ["GPUType", "RayMetricsMonitor", "ServerlessFunction", "compute", "distributed", "launcher", "ray", "ray_launch", "runtime"]
+__all__ = [
+    "GPUType",
+    "RayMetricsMonitor",
+    "ServerlessFunction",
+    "compute",
+    "distributed",
+    "launcher",
+    "ray",
+    "ray_launch",
+    "runtime",
+]

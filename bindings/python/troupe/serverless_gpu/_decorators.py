@@ -1,4 +1,5 @@
 """`distributed` and `ray_launch` of the serverless GPU API: those of `troupe.launch`, with what is read at each call."""
+
 from __future__ import annotations
 
 import functools
@@ -29,7 +30,10 @@ class ServerlessFunction(launch.DistributedFunction):
 
         session, options = _vendor_place.place(options, self.__name__)
         if options.gpus:
-            options = replace(options, where=_places.where(session, options.ranks, options.gpu_type, options.where))
+            options = replace(
+                options,
+                where=_places.where(session, options.ranks, options.gpu_type, options.where),
+            )
         return session, options
 
     def _without_place(self, session: Any) -> str:
@@ -44,8 +48,10 @@ def _without_gpus(function: Callable[..., Any], gpus: int) -> str:
     text += f"\n  without {_variables.CPU_RANKS}=0, or with {_variables.CPU_RANKS}=1, gpus=N means N processes without GPUs"
     lines = _device_lines.of_function(function)
     if lines:
-        text += ("; these lines need a GPU all the same (init_process_group() without a backend takes gloo where there are none):"
-                 + "".join(f"\n    {line}" for line in lines))
+        text += (
+            "; these lines need a GPU all the same (init_process_group() without a backend takes gloo where there are none):"
+            + "".join(f"\n    {line}" for line in lines)
+        )
     return text
 
 
@@ -54,11 +60,15 @@ def _type(decorator: str, gpu_type: Any) -> str | None:
         return None
     if not isinstance(gpu_type, str) or not gpu_type.strip():
         known = ", ".join(f"GPUType.{each.name}" for each in GPUType)
-        raise TypeError(f"@{decorator}: gpu_type must be a type of GPU ({known}, or a text such as 'H100'), not {gpu_type!r}")
+        raise TypeError(
+            f"@{decorator}: gpu_type must be a type of GPU ({known}, or a text such as 'H100'), not {gpu_type!r}"
+        )
     return gpu_type.value if isinstance(gpu_type, GPUType) else gpu_type.strip()
 
 
-def explained(instead: Callable[[str, bool], str], lacking: Callable[[tuple, Mapping[str, Any]], str]) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+def explained(
+    instead: Callable[[str, bool], str], lacking: Callable[[tuple, Mapping[str, Any]], str]
+) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Return a decorator for `distributed` and `ray_launch` of a vendor's name, whose errors say what to write.
 
     Args:
@@ -66,6 +76,7 @@ def explained(instead: Callable[[str, bool], str], lacking: Callable[[tuple, Map
             too; "" for an option that means nothing here.
         lacking: Return what a call with these arguments lacks, as in "is called: distributed()"; "": nothing.
     """
+
     def explain(decorator: Callable[..., Any]) -> Callable[..., Any]:
         name = decorator.__name__
         known = list(inspect.signature(decorator).parameters)
@@ -75,9 +86,12 @@ def explained(instead: Callable[[str, bool], str], lacking: Callable[[tuple, Map
             unknown = next((each for each in kwargs if each not in known), None)
             if unknown is not None:
                 meant = instead(unknown, bool(args) or known[0] in kwargs)
-                raise TypeError(f"@{name} {meant}" if meant else
-                                f"@{name} has no {unknown}=: it takes {', '.join(known)}; other options of a launch are given by options() of the "
-                                "function that it makes, as f.options(timeout=3600).distributed(...)")
+                raise TypeError(
+                    f"@{name} {meant}"
+                    if meant
+                    else f"@{name} has no {unknown}=: it takes {', '.join(known)}; other options of a launch are given by options() of the "
+                    "function that it makes, as f.options(timeout=3600).distributed(...)"
+                )
             if wrong := lacking(args, kwargs):
                 raise TypeError(f"@{name} {wrong.format(name=name)}")
             return decorator(*args, **kwargs)
@@ -91,33 +105,47 @@ def _instead(option: str, with_count: bool) -> str:
     if option != "processes":
         return ""
     both = " and gpus=, which both say how many ranks there are" if with_count else ""
-    return (f"was given processes={both}: it takes gpus= alone; {_variables.CPU_RANKS}=1 makes these processes without GPUs, and troupe.launch's "
-            "takes processes=")
+    return (
+        f"was given processes={both}: it takes gpus= alone; {_variables.CPU_RANKS}=1 makes these processes without GPUs, and troupe.launch's "
+        "takes processes="
+    )
 
 
 def _lacking(args: tuple, kwargs: Mapping[str, Any]) -> str:
-    return "needs the number of GPUs: @{name}(gpus=8)" if args and callable(args[0]) or not args and "gpus" not in kwargs else ""
+    return (
+        "needs the number of GPUs: @{name}(gpus=8)"
+        if args and callable(args[0]) or not args and "gpus" not in kwargs
+        else ""
+    )
 
 
 _explained = explained(_instead, _lacking)
 
 
-def _made(decorator: Callable[..., Any], gpus: int, gpu_type: Any, remote: bool, **more: Any) -> Callable[..., ServerlessFunction]:
+def _made(
+    decorator: Callable[..., Any], gpus: int, gpu_type: Any, remote: bool, **more: Any
+) -> Callable[..., ServerlessFunction]:
     name = decorator.__name__
     if not isinstance(remote, bool):
         raise TypeError(f"@{name}: remote must be True or False, not {remote!r}")
     # What no node can hold is refused, also in a program that is written for Ray, where tasks and actors wait for a node.
-    launched = decorator(gpus=gpus, gpu_type=_type(name, gpu_type), remote=remote, infeasible="refuse", **more)
+    launched = decorator(
+        gpus=gpus, gpu_type=_type(name, gpu_type), remote=remote, infeasible="refuse", **more
+    )
 
     def decorate(function: Callable[..., Any]) -> ServerlessFunction:
         made = launched(function)
-        return ServerlessFunction(made._function, replace(made._options, door="serverless_gpu", tracks=True))
+        return ServerlessFunction(
+            made._function, replace(made._options, door="serverless_gpu", tracks=True)
+        )
 
     return decorate
 
 
 @_explained
-def distributed(gpus: int, gpu_type: str | GPUType | None = None, remote: bool = False) -> Callable[..., ServerlessFunction]:
+def distributed(
+    gpus: int, gpu_type: str | GPUType | None = None, remote: bool = False
+) -> Callable[..., ServerlessFunction]:
     """Makes a function that `gpus` ranks run with the same arguments, each with a GPU, over all nodes.
 
     `gpu_type`: a GPUType or a text in any case; None: any one type that has room. `remote=True`: on the cluster of `troupe.init()` or
@@ -133,7 +161,9 @@ def distributed(gpus: int, gpu_type: str | GPUType | None = None, remote: bool =
 
 
 @_explained
-def ray_launch(gpus: int, gpu_type: str | GPUType | None = None, remote: bool = False, *, api: str = "troupe") -> Callable[..., ServerlessFunction]:
+def ray_launch(
+    gpus: int, gpu_type: str | GPUType | None = None, remote: bool = False, *, api: str = "troupe"
+) -> Callable[..., ServerlessFunction]:
     """Makes a function that rank 0 of a launch runs as the driver of a cluster of exactly the launch's nodes; parameters as `distributed`.
 
     `import ray` in it, and in what it starts, is Troupe; with `api="ray"` Ray itself, of which a cluster is started on the launch's nodes (docs/ray.md). The result is a list by rank in which rank 0's value is the function's and

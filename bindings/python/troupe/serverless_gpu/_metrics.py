@@ -1,4 +1,5 @@
 """RayMetricsMonitor: what the nodes of a launch are doing, while it runs."""
+
 from __future__ import annotations
 
 import importlib
@@ -31,9 +32,20 @@ class RayMetricsMonitor:
             print(monitor.latest())
     """
 
-    def __init__(self, remote: bool = False, sampling_interval: float = 10.0, mlflow_run_id: str | None = None) -> None:
-        if isinstance(sampling_interval, bool) or not isinstance(sampling_interval, (int, float)) or not sampling_interval > 0:
-            raise ValueError(f"sampling_interval must be more than 0 seconds, not {sampling_interval!r}")
+    def __init__(
+        self,
+        remote: bool = False,
+        sampling_interval: float = 10.0,
+        mlflow_run_id: str | None = None,
+    ) -> None:
+        if (
+            isinstance(sampling_interval, bool)
+            or not isinstance(sampling_interval, (int, float))
+            or not sampling_interval > 0
+        ):
+            raise ValueError(
+                f"sampling_interval must be more than 0 seconds, not {sampling_interval!r}"
+            )
         self._remote = bool(remote)
         self._interval_s = float(sampling_interval)
         self._run_id = mlflow_run_id
@@ -44,7 +56,9 @@ class RayMetricsMonitor:
         self._latest: dict[str, dict[str, float]] = {}
         self._step = 0
         self._told: set[str] = set()
-        self._places: dict[str, str] = {}  # of a node, by its name: how the keys of its metrics begin
+        self._places: dict[
+            str, str
+        ] = {}  # of a node, by its name: how the keys of its metrics begin
         self._active = ""
         self._client: Any = None
         self._looked = False
@@ -59,7 +73,9 @@ class RayMetricsMonitor:
                 return self
             self._stop.clear()
             here = os.uname().nodename
-            self._samplers, self._places = _actors_on_all_nodes() if self._remote else ({here: NodeSampler()}, {here: here})
+            self._samplers, self._places = (
+                _actors_on_all_nodes() if self._remote else ({here: NodeSampler()}, {here: here})
+            )
             self._active, self._looked = self._run_id or _active_run(), False
             self._thread = threading.Thread(target=self._run, name="troupe-metrics", daemon=True)
             self._thread.start()
@@ -97,7 +113,9 @@ class RayMetricsMonitor:
             last = self._stop.wait(0 if self._step == 0 else self._interval_s)
             try:
                 self._take()
-            except Exception as error:  # a cluster that is gone, a tracking server that is down: training goes on
+            except (
+                Exception
+            ) as error:  # a cluster that is gone, a tracking server that is down: training goes on
                 self._warn("sampling", error)
             if last:
                 return
@@ -135,18 +153,25 @@ class RayMetricsMonitor:
     def _log(self, taken: dict[str, dict[str, float]]) -> None:
         entities = importlib.import_module("mlflow.entities")
         now = time.time_ns() // 1_000_000
-        metrics = [entities.Metric(f"system/{self._places[node]}/{name}", value, now, self._step)
-                   for node, sample in taken.items() for name, value in sample.items()]
+        metrics = [
+            entities.Metric(f"system/{self._places[node]}/{name}", value, now, self._step)
+            for node, sample in taken.items()
+            for name, value in sample.items()
+        ]
         try:
             for begin in range(0, len(metrics), _BATCH_MAX):
-                self._client.log_batch(self._active, metrics=metrics[begin:begin + _BATCH_MAX])
+                self._client.log_batch(self._active, metrics=metrics[begin : begin + _BATCH_MAX])
         except Exception as error:
             self._warn("MLflow", error)
 
     def _warn(self, what: str, error: Exception) -> None:
         if what not in self._told:
             self._told.add(what)
-            status_lines.say(_visible.name(f"troupe: RayMetricsMonitor: {what}: {type(error).__name__}: {error}; samples of it are left out"))
+            status_lines.say(
+                _visible.name(
+                    f"troupe: RayMetricsMonitor: {what}: {type(error).__name__}: {error}; samples of it are left out"
+                )
+            )
 
 
 def _active_run() -> str:
@@ -166,6 +191,14 @@ def _actors_on_all_nodes() -> tuple[dict[str, Any], dict[str, str]]:
 
     sampler = troupe.remote(NodeSampler)
     alive = [node for node in troupe.nodes() if node["Alive"]]
-    actors = {node["NodeName"]: sampler.options(
-        num_cpus=0, scheduling_strategy=NodeAffinitySchedulingStrategy(node["NodeID"], soft=False)).remote() for node in alive}
-    return actors, {node["NodeName"]: f"{node['NodeManagerAddress']}/ray_node_{node['NodeID']}" for node in alive}
+    actors = {
+        node["NodeName"]: sampler.options(
+            num_cpus=0,
+            scheduling_strategy=NodeAffinitySchedulingStrategy(node["NodeID"], soft=False),
+        ).remote()
+        for node in alive
+    }
+    return actors, {
+        node["NodeName"]: f"{node['NodeManagerAddress']}/ray_node_{node['NodeID']}"
+        for node in alive
+    }

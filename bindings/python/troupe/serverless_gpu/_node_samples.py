@@ -1,4 +1,5 @@
 """What a node is doing: its CPUs, memory, network and GPUs, read where it runs."""
+
 from __future__ import annotations
 
 import ctypes
@@ -38,7 +39,10 @@ class NodeSampler:
 
     def _cpu(self) -> Iterator[tuple[str, float]]:
         times = [int(each) for each in (_PROC / "stat").read_text().partition("\n")[0].split()[1:9]]
-        busy, all_ = sum(times) - times[3] - times[4], sum(times)  # without idle, and waiting for disks
+        busy, all_ = (
+            sum(times) - times[3] - times[4],
+            sum(times),
+        )  # without idle, and waiting for disks
         if all_ > self._all > 0:
             yield "cpu_utilization_percentage", 100 * (busy - self._busy) / (all_ - self._all)
         self._busy, self._all = busy, all_
@@ -57,8 +61,14 @@ class NodeSampler:
                 received, sent = received + int(numbers.split()[0]), sent + int(numbers.split()[8])
         now = time.monotonic()
         if self._at and now > self._at:
-            for name, before, after in (("receive", self._bytes[0], received), ("transmit", self._bytes[1], sent)):
-                yield f"network_{name}_megabytes_per_second", max(0, after - before) / _MIB / (now - self._at)
+            for name, before, after in (
+                ("receive", self._bytes[0], received),
+                ("transmit", self._bytes[1], sent),
+            ):
+                yield (
+                    f"network_{name}_megabytes_per_second",
+                    max(0, after - before) / _MIB / (now - self._at),
+                )
         self._at, self._bytes = now, (received, sent)
 
 
@@ -70,7 +80,11 @@ class _Utilization(ctypes.Structure):
 
 
 class _Memory(ctypes.Structure):
-    _fields_ = [("total", ctypes.c_ulonglong), ("free", ctypes.c_ulonglong), ("used", ctypes.c_ulonglong)]
+    _fields_ = [
+        ("total", ctypes.c_ulonglong),
+        ("free", ctypes.c_ulonglong),
+        ("used", ctypes.c_ulonglong),
+    ]
 
 
 class _Nvml:
@@ -100,7 +114,10 @@ class _Nvml:
             utilization, memory, milliwatts = _Utilization(), _Memory(), ctypes.c_uint()
             if self._library.nvmlDeviceGetUtilizationRates(handle, ctypes.byref(utilization)) == 0:
                 found[f"gpu_{number}_utilization_percentage"] = float(utilization.gpu)
-            if self._library.nvmlDeviceGetMemoryInfo(handle, ctypes.byref(memory)) == 0 and memory.total:
+            if (
+                self._library.nvmlDeviceGetMemoryInfo(handle, ctypes.byref(memory)) == 0
+                and memory.total
+            ):
                 found[f"gpu_{number}_memory_usage_megabytes"] = memory.used / _MIB
                 found[f"gpu_{number}_memory_usage_percentage"] = 100 * memory.used / memory.total
             if self._library.nvmlDeviceGetPowerUsage(handle, ctypes.byref(milliwatts)) == 0:

@@ -2,6 +2,7 @@
 
 A variable of Troupe's name is over the Databricks one.
 """
+
 from __future__ import annotations
 
 import os
@@ -17,7 +18,9 @@ PREFER, AVOID, ONLY = "prefer", "avoid", "only"
 
 def said(names: tuple[str, ...], environment: Mapping[str, str] = os.environ) -> tuple[str, str]:
     """(name, value) of the first of these that says something; ("", "") where none does."""
-    return next(((name, value) for name in names if (value := environment.get(name, "").strip())), ("", ""))
+    return next(
+        ((name, value) for name in names if (value := environment.get(name, "").strip())), ("", "")
+    )
 
 
 def pool_use(environment: Mapping[str, str] = os.environ) -> str:

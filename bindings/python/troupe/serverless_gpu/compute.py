@@ -1,4 +1,5 @@
 """Types of GPUs, for the `gpu_type` of `distributed` and `ray_launch`."""
+
 from __future__ import annotations
 
 import enum
@@ -15,7 +16,9 @@ class GPUType(str, enum.Enum):
 
     @classmethod
     def _missing_(cls, value: object) -> "GPUType | None":
-        return next((each for each in cls if isinstance(value, str) and each.value == value.upper()), None)
+        return next(
+            (each for each in cls if isinstance(value, str) and each.value == value.upper()), None
+        )
 
     def __str__(self) -> str:
         return self.value

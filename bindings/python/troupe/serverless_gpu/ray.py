@@ -1,4 +1,5 @@
 """`ray_launch` and RayMetricsMonitor, by the name of their module."""
+
 from troupe import _pickled
 from troupe.serverless_gpu._decorators import ray_launch
 from troupe.serverless_gpu._metrics import RayMetricsMonitor

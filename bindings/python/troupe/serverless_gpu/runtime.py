@@ -3,6 +3,7 @@
 The variables of the launcher win (RANK, LOCAL_RANK, WORLD_SIZE, LOCAL_WORLD_SIZE, NODE_RANK), whichever launcher has set them, so
 that the answer is the same before, in and after a process group, and under torchrun is torchrun's.
 """
+
 from __future__ import annotations
 
 import os
@@ -18,13 +19,17 @@ def _number(name: str, otherwise: int) -> int:
     try:
         return int(text)
     except ValueError:
-        raise ValueError(f"{name}={text!r} is no whole number: a launcher sets it; unset it to run as one process") from None
+        raise ValueError(
+            f"{name}={text!r} is no whole number: a launcher sets it; unset it to run as one process"
+        ) from None
 
 
 def _torch_group() -> Any:
     """torch.distributed where this process is in a process group, else None."""
     module = sys.modules.get("torch.distributed")
-    return module if module is not None and module.is_available() and module.is_initialized() else None
+    return (
+        module if module is not None and module.is_available() and module.is_initialized() else None
+    )
 
 
 def get_global_rank(group: Any = None) -> int:
@@ -66,4 +71,11 @@ def get_replica_rank() -> int:
     return _number("REPLICA_RANK", get_global_rank())
 
 
-__all__ = ["get_global_rank", "get_local_rank", "get_local_world_size", "get_node_rank", "get_replica_rank", "get_world_size"]
+__all__ = [
+    "get_global_rank",
+    "get_local_rank",
+    "get_local_world_size",
+    "get_node_rank",
+    "get_replica_rank",
+    "get_world_size",
+]

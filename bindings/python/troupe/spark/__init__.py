@@ -12,6 +12,7 @@
 
 `troupe run-as script.py` runs a script that imports `pyspark.ml.torch.distributor` as it is. What differs: docs/torch_distributor.md.
 """
+
 from troupe import _pickled
 from troupe.spark._deepspeed import DeepspeedTorchDistributor
 from troupe.spark._distributor import TorchDistributor

@@ -1,4 +1,5 @@
 """DeepspeedTorchDistributor: ranks over nodes, and DeepSpeed's options on the command line of each."""
+
 from __future__ import annotations
 
 import json
@@ -24,15 +25,29 @@ class DeepspeedTorchDistributor(TorchDistributor):
         DeepspeedTorchDistributor(numGpus=4, nnodes=2, localMode=False, deepspeedConfig={"train_batch_size": 64}).run(train, 0.01)
     """
 
-    def __init__(self, numGpus: int = 1, nnodes: int = 1, localMode: bool = True, useGpu: bool = True,
-                 deepspeedConfig: str | os.PathLike[str] | Mapping[str, Any] | None = None) -> None:
+    def __init__(
+        self,
+        numGpus: int = 1,
+        nnodes: int = 1,
+        localMode: bool = True,
+        useGpu: bool = True,
+        deepspeedConfig: str | os.PathLike[str] | Mapping[str, Any] | None = None,
+    ) -> None:
         self._nodes, self._per_node = _positive("nnodes", nnodes), _positive("numGpus", numGpus)
-        if not (deepspeedConfig is None or isinstance(deepspeedConfig, (str, os.PathLike, Mapping))):
-            raise TypeError(f"deepspeedConfig has to be a dict or the path of a file, not {deepspeedConfig!r}")
+        if not (
+            deepspeedConfig is None or isinstance(deepspeedConfig, (str, os.PathLike, Mapping))
+        ):
+            raise TypeError(
+                f"deepspeedConfig has to be a dict or the path of a file, not {deepspeedConfig!r}"
+            )
         self.deepspeed_config = deepspeedConfig
-        super().__init__(numGpus * nnodes, localMode, useGpu, _ssl_conf="deepspeed.spark.distributor.ignoreSsl")
+        super().__init__(
+            numGpus * nnodes, localMode, useGpu, _ssl_conf="deepspeed.spark.distributor.ignoreSsl"
+        )
 
-    def _training(self, train_object: Any, args: tuple, kwargs: dict[str, Any]) -> _training.Training:
+    def _training(
+        self, train_object: Any, args: tuple, kwargs: dict[str, Any]
+    ) -> _training.Training:
         what = super()._training(train_object, args, kwargs)
         files = self._files()
         if isinstance(what, _training.Script):
@@ -54,5 +69,7 @@ class DeepspeedTorchDistributor(TorchDistributor):
         with open(path, encoding="utf-8") as file:
             text = file.read(option_files.TEXT_BYTES_MAX + 1)
         if len(text) > option_files.TEXT_BYTES_MAX:
-            raise ValueError(f"deepspeedConfig {path!r} has more than {option_files.TEXT_BYTES_MAX >> 20} MiB: is it the configuration?")
+            raise ValueError(
+                f"deepspeedConfig {path!r} has more than {option_files.TEXT_BYTES_MAX >> 20} MiB: is it the configuration?"
+            )
         return ((CONFIG, text),)

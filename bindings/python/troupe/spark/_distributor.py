@@ -1,4 +1,5 @@
 """TorchDistributor: what it is given, checked; a launch of the function or script, followed to its end."""
+
 from __future__ import annotations
 
 import contextlib
@@ -31,15 +32,24 @@ class TorchDistributor:
         accuracy = TorchDistributor(num_processes=2, local_mode=True, use_gpu=False).run(train, 1e-3)
     """
 
-    def __init__(self, num_processes: int = 1, local_mode: bool = True, use_gpu: bool = True,
-                 _ssl_conf: str = "pytorch.spark.distributor.ignoreSsl") -> None:
+    def __init__(
+        self,
+        num_processes: int = 1,
+        local_mode: bool = True,
+        use_gpu: bool = True,
+        _ssl_conf: str = "pytorch.spark.distributor.ignoreSsl",
+    ) -> None:
         self.num_processes = _positive("num_processes", num_processes)
         self.local_mode = _flag("local_mode", local_mode)
         self.use_gpu = _flag("use_gpu", use_gpu)
         self.ssl_conf = _ssl_conf
         self.logger = logging.getLogger(type(self).__name__)
         with _refusals():
-            session, found = _vendor_place.find_session(remote=not local_mode) if use_gpu or not local_mode else (None, "")
+            session, found = (
+                _vendor_place.find_session(remote=not local_mode)
+                if use_gpu or not local_mode
+                else (None, "")
+            )
             _vendor_place.tell(found)
             if use_gpu and not _vendor_place.without_gpus(session):
                 self._look_at_gpus(session)
@@ -49,7 +59,9 @@ class TorchDistributor:
         """As many as there are processes: each is a rank of its own."""
         return self.num_processes
 
-    def run(self, train_object: Callable[..., Any] | str | os.PathLike[str], *args: Any, **kwargs: Any) -> Any:
+    def run(
+        self, train_object: Callable[..., Any] | str | os.PathLike[str], *args: Any, **kwargs: Any
+    ) -> Any:
         """Runs a function with these arguments on every rank, and returns what it returns on rank 0; or a Python script, given by its path,
         with these words as its command line, and returns None.
 
@@ -62,8 +74,10 @@ class TorchDistributor:
         """
         is_script = isinstance(train_object, (str, os.PathLike))
         if is_script and kwargs:
-            raise ValueError(f"{type(self).__name__}.run: running a file takes no keyword arguments, and {', '.join(kwargs)} was given\n"
-                             f"  its command line is given word by word: run({os.fspath(train_object)!r}, '--{next(iter(kwargs))}=...')")
+            raise ValueError(
+                f"{type(self).__name__}.run: running a file takes no keyword arguments, and {', '.join(kwargs)} was given\n"
+                f"  its command line is given word by word: run({os.fspath(train_object)!r}, '--{next(iter(kwargs))}=...')"
+            )
         with _refusals():
             training = self._training(train_object, args, kwargs)
             _submit.refuse_inside_a_rank()
@@ -72,7 +86,9 @@ class TorchDistributor:
             handle = training.start(self._options(session), session)
         return self._followed(handle, training)
 
-    def _training(self, train_object: Any, args: tuple, kwargs: dict[str, Any]) -> _training.Training:
+    def _training(
+        self, train_object: Any, args: tuple, kwargs: dict[str, Any]
+    ) -> _training.Training:
         """What the ranks are to run."""
         if isinstance(train_object, (str, os.PathLike)):
             return _training.Script(os.fspath(train_object), tuple(map(str, args)))
@@ -82,41 +98,70 @@ class TorchDistributor:
         from troupe import exceptions
 
         tail = _errors.Tail()
-        show = _progress.Display(handle, heard=tail.hear, patience_s=_PATIENCE_S, script=training.script)
+        show = _progress.Display(
+            handle, heard=tail.hear, patience_s=_PATIENCE_S, script=training.script
+        )
         try:
             return _progress.run(handle, show=show, take=training.output)
         except _errors.DistributorError:
             raise
         except exceptions.TroupeError as error:
-            raise _errors.of_end(handle, error, tail, training.command, is_program=bool(training.script)) from None
+            raise _errors.of_end(
+                handle, error, tail, training.command, is_program=bool(training.script)
+            ) from None
 
     def _look_at_gpus(self, session: _session.Session) -> None:
         there = sum(_hints.gpus_of(workers.node_infos(session)).values())
         if there == 0:
             raise RuntimeError(self._without_gpus(session))
         if self.local_mode and there < self.num_processes:
-            self.logger.warning("num_processes=%d is more than the GPUs of %s, of which there are %d: num_processes is %d now", self.num_processes,
-                                platform.node(), there, there)
+            self.logger.warning(
+                "num_processes=%d is more than the GPUs of %s, of which there are %d: num_processes is %d now",
+                self.num_processes,
+                platform.node(),
+                there,
+                there,
+            )
             self.num_processes = there
 
     def _without_gpus(self, session: _session.Session) -> str:
-        where = f"this machine, {platform.node()}, has no GPU" if self.local_mode else f"no node of the cluster at {session.address} has a GPU"
-        other = f", or local_mode=False the GPUs of a cluster (TROUPE_ADDRESS={os.environ.get('TROUPE_ADDRESS', 'HOST:PORT')})" if self.local_mode else ""
-        return (f"{type(self).__name__} was given use_gpu=True, and {where}\n"
-                f"  use_gpu=False trains on CPUs, where init_process_group() takes 'gloo'{other}\n"
-                f"  without {_cpu_ranks.VARIABLE}=0, or with {_cpu_ranks.VARIABLE}=1, use_gpu=True means processes without GPUs")
+        where = (
+            f"this machine, {platform.node()}, has no GPU"
+            if self.local_mode
+            else f"no node of the cluster at {session.address} has a GPU"
+        )
+        other = (
+            f", or local_mode=False the GPUs of a cluster (TROUPE_ADDRESS={os.environ.get('TROUPE_ADDRESS', 'HOST:PORT')})"
+            if self.local_mode
+            else ""
+        )
+        return (
+            f"{type(self).__name__} was given use_gpu=True, and {where}\n"
+            f"  use_gpu=False trains on CPUs, where init_process_group() takes 'gloo'{other}\n"
+            f"  without {_cpu_ranks.VARIABLE}=0, or with {_cpu_ranks.VARIABLE}=1, use_gpu=True means processes without GPUs"
+        )
 
     def _options(self, session: _session.Session) -> Any:
         """LaunchOptions of one run."""
         reason = _vendor_place.without_gpus(session) if self.use_gpu else ""
         gpus = self.use_gpu and not reason
-        asked: dict[str, Any] = {"gpus" if gpus else "processes": self.num_processes, "remote": not self.local_mode, "infeasible": "refuse"}
+        asked: dict[str, Any] = {
+            "gpus" if gpus else "processes": self.num_processes,
+            "remote": not self.local_mode,
+            "infeasible": "refuse",
+        }
         if self.local_mode:
             asked.update(_training.of_this_machine(session, self.num_processes))
-        options = replace(_function.options_of(type(self).__name__, asked), ranks_per_node=self._ranks_per_node() if session.embedded is None else 0, door="spark")
+        options = replace(
+            _function.options_of(type(self).__name__, asked),
+            ranks_per_node=self._ranks_per_node() if session.embedded is None else 0,
+            door="spark",
+        )
         if reason:
-            status_lines.say(f"troupe: {reason}: use_gpu=True of {type(self).__name__} means "
-                             f"{_vendor_place.describe_ranks(session, self.num_processes)}")
+            status_lines.say(
+                f"troupe: {reason}: use_gpu=True of {type(self).__name__} means "
+                f"{_vendor_place.describe_ranks(session, self.num_processes)}"
+            )
             options = _vendor_place.on_cpus(options, session)
         return options
 
@@ -124,13 +169,18 @@ class TorchDistributor:
         """0: wherever they fit."""
         return 0
 
-    def _train_on_dataframe(self, train_function: Any, spark_dataframe: Any, *args: Any, **kwargs: Any) -> NoReturn:
+    def _train_on_dataframe(
+        self, train_function: Any, spark_dataframe: Any, *args: Any, **kwargs: Any
+    ) -> NoReturn:
         """Refused: says how ranks read a table's shares."""
-        raise _errors.refused(RuntimeError(
-            f"{type(self).__name__}._train_on_dataframe trains on partitions of a Spark DataFrame, and there is no Spark here\n"
-            "  write it once, df.write.parquet(path), and share it out to the ranks in the function that run() is given:\n"
-            "    shards = troupe.data.read_parquet(path).streaming_split(int(os.environ['WORLD_SIZE']), equal=True)\n"
-            "    for batch in shards[int(os.environ['RANK'])].iter_torch_batches(batch_size=256): ..."))
+        raise _errors.refused(
+            RuntimeError(
+                f"{type(self).__name__}._train_on_dataframe trains on partitions of a Spark DataFrame, and there is no Spark here\n"
+                "  write it once, df.write.parquet(path), and share it out to the ranks in the function that run() is given:\n"
+                "    shards = troupe.data.read_parquet(path).streaming_split(int(os.environ['WORLD_SIZE']), equal=True)\n"
+                "    for batch in shards[int(os.environ['RANK'])].iter_torch_batches(batch_size=256): ..."
+            )
+        )
 
 
 def _positive(name: str, value: Any) -> int:

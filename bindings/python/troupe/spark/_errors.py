@@ -1,4 +1,5 @@
 """What `run` raises: RuntimeErrors, as pyspark's are, that are also what happened to a rank."""
+
 from __future__ import annotations
 
 import itertools
@@ -31,14 +32,16 @@ class Tail:
 
     def hear(self, _info: dict, rank: int, is_error: bool, lines: list[str]) -> None:
         """Called with lines as they are shown."""
-        self._lines.setdefault((rank, is_error), deque(maxlen=TAIL_LINES)).extend((next(self._numbers), line) for line in lines)
+        self._lines.setdefault((rank, is_error), deque(maxlen=TAIL_LINES)).extend(
+            (next(self._numbers), line) for line in lines
+        )
 
     def of(self, rank: int) -> list[str]:
         """What is kept of a rank, TAIL_LINES at most."""
         out, err = (list(self._lines.get((rank, is_error), ())) for is_error in (False, True))
-        together, errors = sorted(out + err)[-TAIL_LINES:], err[-TAIL_LINES // 2:]
+        together, errors = sorted(out + err)[-TAIL_LINES:], err[-TAIL_LINES // 2 :]
         if errors and errors[0] < together[0]:
-            together = sorted(errors + out[-(TAIL_LINES - len(errors)):])
+            together = sorted(errors + out[-(TAIL_LINES - len(errors)) :])
         return [line for _, line in together]
 
 
@@ -47,16 +50,30 @@ def refused(error: BaseException) -> exceptions.TroupeError:
     return exceptions.with_type_of(DistributorError, error, str(error))
 
 
-def of_end(handle: Any, error: exceptions.TroupeError, tail: Tail, command: str, *, is_program: bool) -> exceptions.TroupeError:
+def of_end(
+    handle: Any, error: exceptions.TroupeError, tail: Tail, command: str, *, is_program: bool
+) -> exceptions.TroupeError:
     """What to raise for a launch that ended so: what became of which rank first, then the last lines of its output."""
-    if not isinstance(error, exceptions.LaunchError) or isinstance(error, exceptions.LaunchCancelledError):
-        fields = {name: getattr(error, name) for name in ("launch", "epoch", "exit_code") if hasattr(error, name)}
+    if not isinstance(error, exceptions.LaunchError) or isinstance(
+        error, exceptions.LaunchCancelledError
+    ):
+        fields = {
+            name: getattr(error, name)
+            for name in ("launch", "epoch", "exit_code")
+            if hasattr(error, name)
+        }
         return exceptions.with_type_of(type(error), RuntimeError(str(error)), str(error), **fields)
     info = handle.wait_end()
-    text = _errors.text_of(info, traceback=not is_program, tail=False)  # a program has printed its traceback
+    text = _errors.text_of(
+        info, traceback=not is_program, tail=False
+    )  # a program has printed its traceback
     rank, lines = info["failure"]["rank"], tail.of(info["failure"]["rank"])
     lines = lines or info["failure"]["log_tail"].splitlines()[-TAIL_LINES:]
-    last = f"last {TAIL_LINES} lines of the task output are" if len(lines) == TAIL_LINES else "task output is"
+    last = (
+        f"last {TAIL_LINES} lines of the task output are"
+        if len(lines) == TAIL_LINES
+        else "task output is"
+    )
     said = "\n".join(lines) if lines else "(nothing)" if rank >= 0 else "(no rank was at fault)"
     text += f"\nCommand {command} failed with return code {error.exit_code}. The {last} included below: \n{said}"
     return _errors.of_launch(handle, info, base=DistributorError, text=text)
@@ -65,6 +82,8 @@ def of_end(handle: Any, error: exceptions.TroupeError, tail: Tail, command: str,
 def of_output(error: Exception, name: str) -> exceptions.TroupeError:
     """For an output of rank 0 that arrived and cannot be made again here."""
     return exceptions.with_type_of(
-        DistributorError, error,
+        DistributorError,
+        error,
         f"TorchDistributor failed due to a pickling error: {name} returned on rank 0, and what it returned cannot be loaded here: "
-        f"{type(error).__name__}: {error}\n  return plain values, or objects of modules that this process has too")
+        f"{type(error).__name__}: {error}\n  return plain values, or objects of modules that this process has too",
+    )

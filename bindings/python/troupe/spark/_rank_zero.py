@@ -1,4 +1,5 @@
 """What a rank runs in function mode: the function, of whose values only rank 0's travels."""
+
 from __future__ import annotations
 
 import functools
@@ -18,9 +19,16 @@ class RankZero:
     with a file of that text (`_code.option_files`).
     """
 
-    def __init__(self, function: Callable[..., Any], arguments: Sequence[str] = (), files: Sequence[tuple[str, str]] = ()) -> None:
+    def __init__(
+        self,
+        function: Callable[..., Any],
+        arguments: Sequence[str] = (),
+        files: Sequence[tuple[str, str]] = (),
+    ) -> None:
         functools.update_wrapper(self, function)
-        self.__func__ = getattr(function, "__func__", function)  # what it captures is looked for there
+        self.__func__ = getattr(
+            function, "__func__", function
+        )  # what it captures is looked for there
         self._function, self._arguments, self._files = function, tuple(arguments), tuple(files)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:

@@ -1,4 +1,5 @@
 """What the ranks of one run are given: a function, or a script with its command line."""
+
 from __future__ import annotations
 
 import os
@@ -35,10 +36,14 @@ class Function:
     def start(self, options: Any, session: Any) -> LaunchHandle:
         """Submits it. Raises TypeError for what is no function, and for arguments that it does not take; what `submit` of troupe.launch does."""
         if not callable(self.function):
-            raise TypeError(f"{self.asked} takes a function, or the path of a Python script, not {self.function!r}")
+            raise TypeError(
+                f"{self.asked} takes a function, or the path of a Python script, not {self.function!r}"
+            )
         _hints.check_function(self.function, self.asked, "run({}, ...)")
         _arguments.check(self.function, self.args, self.kwargs, ())
-        return _Launched(RankZero(self.function, self.words, self.files), options, session)._launch(self.args, dict(self.kwargs), options)
+        return _Launched(RankZero(self.function, self.words, self.files), options, session)._launch(
+            self.args, dict(self.kwargs), options
+        )
 
     def output(self, handle: LaunchHandle) -> Any:
         """What rank 0 returned. Raises what `result` of a handle does, DistributorError for what cannot be made here."""
@@ -75,7 +80,13 @@ class Script:
         """Submits it. Raises FileNotFoundError, IsADirectoryError, SyntaxError, and what `submit_command` of troupe.launch does."""
         if not self.path:
             raise ValueError("the path of the script is empty")
-        line = _launch.Line(_program.SCRIPT, self.path, self.words, nodes=self.nodes if session.embedded is None else 0, traits={"option_files": tuple(self.files)})
+        line = _launch.Line(
+            _program.SCRIPT,
+            self.path,
+            self.words,
+            nodes=self.nodes if session.embedded is None else 0,
+            traits={"option_files": tuple(self.files)},
+        )
         return _launch.start(line, options, session)
 
     @staticmethod
@@ -104,7 +115,13 @@ class _Launched(DistributedFunction):
 def of_this_machine(session: Any, ranks: int) -> dict[str, Any]:
     """Options of ranks that share this machine, as they would under torchrun: they wait for no CPU that it has too few of, and a lone one has as
     many threads as there are CPUs."""
-    cpus = max((resources.from_wire(node["resources"]).get("CPU", 0) for node in workers.node_infos(session)), default=0)
+    cpus = max(
+        (
+            resources.from_wire(node["resources"]).get("CPU", 0)
+            for node in workers.node_infos(session)
+        ),
+        default=0,
+    )
     asked: dict[str, Any] = {"cpus_per_rank": 0 if ranks > cpus else 1}
     if ranks == 1 and "OMP_NUM_THREADS" not in os.environ:
         asked["runtime_env"] = {"env_vars": {"OMP_NUM_THREADS": str(len(os.sched_getaffinity(0)))}}

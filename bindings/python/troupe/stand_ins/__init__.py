@@ -11,6 +11,7 @@ or, in a program of one's own, before anything imports them:
 Ranks, actors and tasks that are started from such a process get the same, and with `run-as` every Python below it. A name that Troupe has
 not raises an error that says what to use; it never falls through to an installed package. View: this process and those it starts.
 """
+
 from __future__ import annotations
 
 import importlib
@@ -34,7 +35,9 @@ def check(names: Iterable[str]) -> tuple[str, ...]:
     given = [each.strip() for each in names]
     unknown = [each for each in given if each not in NAMES]
     if unknown or not given:
-        raise ValueError(f"{unknown[0] if unknown else 'nothing'!r} is no package that Troupe stands in for: there are {', '.join(NAMES)}")
+        raise ValueError(
+            f"{unknown[0] if unknown else 'nothing'!r} is no package that Troupe stands in for: there are {', '.join(NAMES)}"
+        )
     return tuple(each for each in NAMES if each in given)
 
 
@@ -42,14 +45,24 @@ def pass_on(names: Iterable[str]) -> None:
     """From now on these packages are Troupe's in every Python that this process starts, by its environment. Idempotent."""
     names = check(names)
     os.environ[VARIABLE] = ",".join(names)
-    folders = [_folder(each) for each in names if each in WHOLE] + ([START] if any(each not in WHOLE for each in names) else [])
-    before = [each for each in os.environ.get("PYTHONPATH", "").split(os.pathsep) if each and each not in folders]
+    folders = [_folder(each) for each in names if each in WHOLE] + (
+        [START] if any(each not in WHOLE for each in names) else []
+    )
+    before = [
+        each
+        for each in os.environ.get("PYTHONPATH", "").split(os.pathsep)
+        if each and each not in folders
+    ]
     os.environ["PYTHONPATH"] = os.pathsep.join([*folders, *before])
 
 
 def run_start_hook_below() -> None:
     """From now on every Python that this process starts, or becomes, runs `path/start/sitecustomize.py`, by its environment. Idempotent."""
-    rest = [each for each in os.environ.get("PYTHONPATH", "").split(os.pathsep) if each and each != START]
+    rest = [
+        each
+        for each in os.environ.get("PYTHONPATH", "").split(os.pathsep)
+        if each and each != START
+    ]
     os.environ["PYTHONPATH"] = os.pathsep.join([START, *rest])
 
 
@@ -87,10 +100,14 @@ def _install(name: str) -> None:
     finder = _finder.Finder(_packages.MODULE_CLASSES[name])
     taken = next((each for each in list(sys.modules) if finder.package.is_claimed(each)), None)
     if taken is not None:
-        raise RuntimeError(f"{taken} was imported before troupe.stand_ins.install(), from "
-                           f"{getattr(sys.modules[taken], '__file__', 'somewhere')}: call install() first")
+        raise RuntimeError(
+            f"{taken} was imported before troupe.stand_ins.install(), from "
+            f"{getattr(sys.modules[taken], '__file__', 'somewhere')}: call install() first"
+        )
     _finder.add(finder)
-    if name in WHOLE and _folder(name) not in sys.path:  # processes of multiprocessing that are no forks get this path
+    if (
+        name in WHOLE and _folder(name) not in sys.path
+    ):  # processes of multiprocessing that are no forks get this path
         sys.path.insert(0, _folder(name))
 
 
@@ -98,8 +115,11 @@ def installed() -> list[str]:
     """Which of the packages are Troupe's in this process."""
     from troupe import ray_compat
 
-    there = {each.package.claims[0].partition(".")[0] for each in list(sys.meta_path) if type(each).__module__ == "troupe.stand_ins._finder"
-             and hasattr(each, "package")}
+    there = {
+        each.package.claims[0].partition(".")[0]
+        for each in list(sys.meta_path)
+        if type(each).__module__ == "troupe.stand_ins._finder" and hasattr(each, "package")
+    }
     return [each for each in NAMES if each in there or each == RAY and ray_compat.is_installed()]
 
 
@@ -115,10 +135,21 @@ def enter(name: str) -> None:
     found = sys.modules.pop(name)
     try:
         install({name, *passed_on()})
-        importlib.import_module(name)  # which is what the import statement gives: it looks in sys.modules again
+        importlib.import_module(
+            name
+        )  # which is what the import statement gives: it looks in sys.modules again
     except BaseException:
         sys.modules[name] = found
         raise
 
 
-__all__ = ["NAMES", "check", "enter", "install", "install_named", "installed", "pass_on", "passed_on"]
+__all__ = [
+    "NAMES",
+    "check",
+    "enter",
+    "install",
+    "install_named",
+    "installed",
+    "pass_on",
+    "passed_on",
+]

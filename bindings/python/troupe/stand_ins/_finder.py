@@ -1,4 +1,5 @@
 """Modules under another package's names, whose contents are Troupe's and are looked up when they are used."""
+
 from __future__ import annotations
 
 import importlib
@@ -45,8 +46,24 @@ class Package:
         if instead:
             return f"{begin}use {instead}"
         parts = name.split(".")
-        home = next((each for end in range(len(parts) - 1, 0, -1) if (each := ".".join(parts[:end])) in self.modules), root)
-        has = sorted({*self.modules.get(home, ()), *(each.removeprefix(f"{home}.") for each in self.modules if each.startswith(f"{home}."))})
+        home = next(
+            (
+                each
+                for end in range(len(parts) - 1, 0, -1)
+                if (each := ".".join(parts[:end])) in self.modules
+            ),
+            root,
+        )
+        has = sorted(
+            {
+                *self.modules.get(home, ()),
+                *(
+                    each.removeprefix(f"{home}.")
+                    for each in self.modules
+                    if each.startswith(f"{home}.")
+                ),
+            }
+        )
         return f"{begin}{home} has {', '.join(has) or 'nothing'}"
 
 
@@ -62,13 +79,19 @@ class StandInModule(types.ModuleType):
             home, _, own = where.partition(":")
             home = home.removeprefix("=") if home.startswith("=") else f"troupe.{home}".rstrip(".")
             value = self.made(name, getattr(importlib.import_module(home), own or name))
-        elif f"{self.__name__}.{name}" in modules:  # ray.util without an import of its own, as with Ray
+        elif (
+            f"{self.__name__}.{name}" in modules
+        ):  # ray.util without an import of its own, as with Ray
             value = importlib.import_module(f"{self.__name__}.{name}")
         elif name == "__version__" and self.package.version and "." not in self.__name__:
             value = self.package.version
         else:
             # Python asks for names of its own (__wrapped__, __file__): plain words for those.
-            raise AttributeError(self.package.missing(f"{self.__name__}.{name}") if not name.startswith("__") else name)
+            raise AttributeError(
+                self.package.missing(f"{self.__name__}.{name}")
+                if not name.startswith("__")
+                else name
+            )
         self.__dict__[name] = value
         return value
 
@@ -84,12 +107,22 @@ class StandInModule(types.ModuleType):
         super().__setattr__(name, value)
 
     def __reduce__(self) -> tuple:
-        return importlib.import_module, (self.__name__,)  # a class that uses the module travels with its name
+        return importlib.import_module, (
+            self.__name__,
+        )  # a class that uses the module travels with its name
 
     def __dir__(self) -> list[str]:
         modules, inside = self.package.modules, self.__name__ + "."
-        return sorted({*(self.package.names_in(self.__name__) or ()), *(each.removeprefix(inside).partition(".")[0] for each in modules
-                                                          if each.startswith(inside))})
+        return sorted(
+            {
+                *(self.package.names_in(self.__name__) or ()),
+                *(
+                    each.removeprefix(inside).partition(".")[0]
+                    for each in modules
+                    if each.startswith(inside)
+                ),
+            }
+        )
 
 
 class Finder:
@@ -99,7 +132,9 @@ class Finder:
         self.module_class = module_class
         self.package = module_class.package
 
-    def find_spec(self, name: str, path: Sequence[str] | None = None, target: Any = None) -> ModuleSpec | None:
+    def find_spec(
+        self, name: str, path: Sequence[str] | None = None, target: Any = None
+    ) -> ModuleSpec | None:
         """The spec of one of the modules; raises ModuleNotFoundError for those that Troupe has not."""
         if not self.package.is_claimed(name):
             return None
@@ -128,7 +163,9 @@ class FinderAbove:
     def __init__(self, finder: Finder) -> None:
         self._finder = finder
 
-    def find_spec(self, name: str, path: Sequence[str] | None = None, target: Any = None) -> ModuleSpec | None:
+    def find_spec(
+        self, name: str, path: Sequence[str] | None = None, target: Any = None
+    ) -> ModuleSpec | None:
         """The spec of an empty package, while something below it is imported that is claimed; None for all other names."""
         package = self._finder.package
         if not package.above or name.partition(".")[0] != package.above[0]:
@@ -136,18 +173,26 @@ class FinderAbove:
         if name in package.otherwise:
             return ModuleSpec(name, self._finder, is_package=True)  # type: ignore[arg-type]
         imported = _being_imported()
-        if name in package.above and any(package.is_claimed(each) or each in package.otherwise for each in imported):
+        if name in package.above and any(
+            package.is_claimed(each) or each in package.otherwise for each in imported
+        ):
             return ModuleSpec(name, self, is_package=True)
         if package.absent and imported and self._is_absent(name):
             # Without the name that was asked for, as in Finder: `from pyspark import SparkContext` would swallow the text with it.
-            raise ModuleNotFoundError(f"No module named {imported[-1]!r}: {package.above[0]} is not installed; {package.absent}",
-                                      name=None if package.above[0] in sys.modules else name)
+            raise ModuleNotFoundError(
+                f"No module named {imported[-1]!r}: {package.above[0]} is not installed; {package.absent}",
+                name=None if package.above[0] in sys.modules else name,
+            )
         return None
 
     def _is_absent(self, name: str) -> bool:
         """Whether the package that this module would be of is none that is installed."""
         root = sys.modules.get(self._finder.package.above[0])
-        return root is None if "." not in name else root is not None and getattr(root.__spec__, "loader", None) is self
+        return (
+            root is None
+            if "." not in name
+            else root is not None and getattr(root.__spec__, "loader", None) is self
+        )
 
     def create_module(self, spec: ModuleSpec) -> types.ModuleType:
         """An empty package, which says of other names that they are not installed."""
@@ -157,8 +202,10 @@ class FinderAbove:
         def missing(name: str) -> Any:
             if name.startswith("__"):
                 raise AttributeError(name)
-            raise AttributeError(f"{spec.name} is not installed, so there is no {spec.name}.{name}; "
-                                 f"Troupe stands in for {' and '.join(package.claims)} alone")
+            raise AttributeError(
+                f"{spec.name} is not installed, so there is no {spec.name}.{name}; "
+                f"Troupe stands in for {' and '.join(package.claims)} alone"
+            )
 
         module.__getattr__ = missing  # type: ignore[method-assign]
         return module
@@ -176,7 +223,11 @@ def _being_imported() -> list[str]:
     found, frame = [], sys._getframe(1)
     while frame is not None:
         code = frame.f_code
-        if code.co_filename == _BOOTSTRAP and code.co_name == "_find_and_load" and isinstance(name := frame.f_locals.get("name"), str):
+        if (
+            code.co_filename == _BOOTSTRAP
+            and code.co_name == "_find_and_load"
+            and isinstance(name := frame.f_locals.get("name"), str)
+        ):
             found.append(name)
         frame = frame.f_back  # type: ignore[assignment]
     return found

@@ -1,4 +1,5 @@
 """`attempts()` and `reform()`: a training that goes on in its processes after some of its ranks died (docs/recovery.md)."""
+
 from __future__ import annotations
 
 import traceback
@@ -27,7 +28,14 @@ class Attempt:
     the first. Leaving the statement by the failure of a collective after a death ends the attempt, not the program.
     """
 
-    def __init__(self, number: int, backend: str | None, timeout: float | None, most: int | None, aborted: GroupAborted | None) -> None:
+    def __init__(
+        self,
+        number: int,
+        backend: str | None,
+        timeout: float | None,
+        most: int | None,
+        aborted: GroupAborted | None,
+    ) -> None:
         self.number = number
         self.aborted = aborted
         self._backend, self._timeout, self._most = backend, timeout, most
@@ -50,12 +58,16 @@ class Attempt:
 
     def __enter__(self) -> "Attempt":
         if self._entered:
-            raise RuntimeError("an attempt is entered once: `for attempt in troupe.train.attempts(): with attempt: ...`")
+            raise RuntimeError(
+                "an attempt is entered once: `for attempt in troupe.train.attempts(): with attempt: ...`"
+            )
         self._entered = True
         self.aborted = _form(self._backend, self._timeout, self.aborted)
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: object) -> bool:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, _: object
+    ) -> bool:
         if error is None or not group_epochs.of_rank():
             return False
         word = _groups.word_on(error)
@@ -69,7 +81,9 @@ class Attempt:
         return True
 
 
-def attempts(backend: str | None = None, *, timeout: float | None = None, most: int | None = None) -> Iterator[Attempt]:
+def attempts(
+    backend: str | None = None, *, timeout: float | None = None, most: int | None = None
+) -> Iterator[Attempt]:
     """Attempts of a training, until one of them ends without the death of a rank. Each forms the ranks' group of torch.distributed anew.
 
     In each, torch.distributed is initialised with `backend` (None: torch's choice) for the ranks that live: RANK, WORLD_SIZE and
@@ -91,18 +105,24 @@ def attempts(backend: str | None = None, *, timeout: float | None = None, most: 
     import torch.distributed as dist
 
     if dist.is_initialized():
-        raise RuntimeError("attempts() makes the process group of each attempt itself: leave out init_process_group(), or call "
-                           "troupe.train.reform() where a collective fails")
+        raise RuntimeError(
+            "attempts() makes the process group of each attempt itself: leave out init_process_group(), or call "
+            "troupe.train.reform() where a collective fails"
+        )
     if most is not None and (isinstance(most, bool) or not isinstance(most, int) or most < 1):
         raise ValueError(f"most must be a whole number of at least 1, not {most!r}")
-    if timeout is not None and (isinstance(timeout, bool) or not isinstance(timeout, (int, float)) or not timeout > 0):
+    if timeout is not None and (
+        isinstance(timeout, bool) or not isinstance(timeout, (int, float)) or not timeout > 0
+    ):
         raise ValueError(f"timeout must be more than 0 seconds, not {timeout!r}")
     number, aborted = 1, None
     while True:
         attempt = Attempt(number, backend, timeout, most, aborted)
         yield attempt
         if not attempt._entered:
-            raise RuntimeError("an attempt was not entered: `for attempt in troupe.train.attempts(): with attempt: ...`")
+            raise RuntimeError(
+                "an attempt was not entered: `for attempt in troupe.train.attempts(): with attempt: ...`"
+            )
         if not attempt._again:
             return
         number, aborted = number + 1, attempt.aborted
@@ -122,10 +142,14 @@ def reform(backend: str | None = None, *, timeout: float | None = None) -> Group
             model = DistributedDataParallel(net)
     """
     if not group_epochs.of_rank():
-        raise RuntimeError("reform() is for the ranks of a launch: @troupe.launch.distributed(..., on_rank_death='shrink'), or 'replace'")
+        raise RuntimeError(
+            "reform() is for the ranks of a launch: @troupe.launch.distributed(..., on_rank_death='shrink'), or 'replace'"
+        )
     if not group_epochs.is_over() and not group_epochs.wait_lost(_groups.VERDICT_WAIT_S):
-        raise RuntimeError(f"reform(): no rank of this launch has died, {_groups.VERDICT_WAIT_S:g} s after reform() was called; is it launched with "
-                           "on_rank_death='shrink' or 'replace'?")
+        raise RuntimeError(
+            f"reform(): no rank of this launch has died, {_groups.VERDICT_WAIT_S:g} s after reform() was called; is it launched with "
+            "on_rank_death='shrink' or 'replace'?"
+        )
     _form(backend, timeout, None)
     return _place()
 
@@ -135,7 +159,9 @@ def _place() -> GroupPlace:
     return GroupPlace(0, 1) if context is None else GroupPlace(context.rank, context.world_size)
 
 
-def _form(backend: str | None, timeout: float | None, word: GroupAborted | None) -> GroupAborted | None:
+def _form(
+    backend: str | None, timeout: float | None, word: GroupAborted | None
+) -> GroupAborted | None:
     """The group of now, however many deaths come meanwhile. Returns what ended the one before, with all deaths: `word`, and what came after it."""
     epoch, outlived = group_epochs.epoch(), group_epochs.outlived()
     while True:
@@ -149,7 +175,9 @@ def _form(backend: str | None, timeout: float | None, word: GroupAborted | None)
         if over:
             word = _groups.aborted(word, epoch=epoch, outlived=outlived)
         if word is not None and _place().rank == 0:
-            status_lines.say(f"troupe: {word}; epoch {group_epochs.epoch()} of the group has {_place().world_size} ranks")
+            status_lines.say(
+                f"troupe: {word}; epoch {group_epochs.epoch()} of the group has {_place().world_size} ranks"
+            )
         return word
 
 

@@ -1,4 +1,5 @@
 """Checkpoints: folders of files that a training can go on from."""
+
 from __future__ import annotations
 
 import contextlib
@@ -32,8 +33,10 @@ class Checkpoint:
 
     def __init__(self, path: str | os.PathLike, filesystem: Any = None) -> None:
         if filesystem is not None:
-            raise ValueError(f"Checkpoint(filesystem={filesystem!r}): a checkpoint is a folder of this machine or of a mounted file system, "
-                             "without filesystem=")
+            raise ValueError(
+                f"Checkpoint(filesystem={filesystem!r}): a checkpoint is a folder of this machine or of a mounted file system, "
+                "without filesystem="
+            )
         if not isinstance(path, (str, os.PathLike)):
             raise TypeError(f"a checkpoint is of the path of a folder, not of {path!r}")
         self.path = os.path.abspath(os.path.expanduser(os.fspath(path)))
@@ -56,9 +59,18 @@ class Checkpoint:
         bytes that are needed and free.
         """
         source = self._folder()
-        target = tempfile.mkdtemp(prefix="checkpoint-") if path is None else os.path.abspath(os.path.expanduser(os.fspath(path)))
+        target = (
+            tempfile.mkdtemp(prefix="checkpoint-")
+            if path is None
+            else os.path.abspath(os.path.expanduser(os.fspath(path)))
+        )
         try:
-            with disk.arriving(Path(target), repr(self), needed=disk.size_of(source), remedy="free room there, or give to_directory() another path") as made:
+            with disk.arriving(
+                Path(target),
+                repr(self),
+                needed=disk.size_of(source),
+                remedy="free room there, or give to_directory() another path",
+            ) as made:
                 shutil.copytree(source, made, dirs_exist_ok=True)
         except BaseException:
             if path is None:
@@ -79,7 +91,9 @@ class Checkpoint:
             self._folder()  # the folder's own absence is another error
             return {}
         except (ValueError, TypeError) as error:
-            raise ValueError(f"{self._folder() / METADATA} is damaged at offset {getattr(error, 'pos', 0)} ({error}): set_metadata() writes it anew") from error
+            raise ValueError(
+                f"{self._folder() / METADATA} is damaged at offset {getattr(error, 'pos', 0)} ({error}): set_metadata() writes it anew"
+            ) from error
 
     def set_metadata(self, metadata: Mapping[str, Any]) -> None:
         """Keeps this dict, of what JSON has, in the folder in place of what was there. Raises TypeError for what JSON has not."""
@@ -111,7 +125,11 @@ class Checkpoint:
         here = socket.gethostname()
         if folder.exists():
             raise NotADirectoryError(f"{self!r}: that is no folder")
-        other = f"; the checkpoint is of {self._host}: storage_path= has to be a folder that all hosts see" if here != self._host else ""
+        other = (
+            f"; the checkpoint is of {self._host}: storage_path= has to be a folder that all hosts see"
+            if here != self._host
+            else ""
+        )
         raise FileNotFoundError(f"{self!r}: there is no such folder on {here}{other}")
 
 

@@ -1,4 +1,5 @@
 """What a training is asked for: how many workers of what size, where its results go, what failures cost, which checkpoints stay."""
+
 from __future__ import annotations
 
 import os
@@ -15,17 +16,25 @@ def refuse(config: Any, words: Mapping[str, str]) -> None:
     """Raises ValueError for a field of Ray's that is set and means nothing here, with what to do instead."""
     for name, instead in words.items():
         if getattr(config, name):
-            raise ValueError(f"{type(config).__name__}({name}={getattr(config, name)!r}) is not a part of Troupe: {instead}")
+            raise ValueError(
+                f"{type(config).__name__}({name}={getattr(config, name)!r}) is not a part of Troupe: {instead}"
+            )
 
 
 def check_place(name: Any, storage_path: Any) -> None:
     """Raises ValueError or TypeError for what cannot be the name and the place of a run's folder."""
-    if name is not None and (not isinstance(name, str) or not name or "/" in name or name.startswith(".")):
-        raise ValueError(f"RunConfig(name={name!r}): the name of a folder, without '/' and a dot in front")
+    if name is not None and (
+        not isinstance(name, str) or not name or "/" in name or name.startswith(".")
+    ):
+        raise ValueError(
+            f"RunConfig(name={name!r}): the name of a folder, without '/' and a dot in front"
+        )
     if storage_path is not None and not isinstance(storage_path, (str, os.PathLike)):
         raise TypeError(f"RunConfig(storage_path={storage_path!r}): the path of a folder")
     if "://" in str(storage_path or ""):
-        raise ValueError(f"RunConfig(storage_path={str(storage_path)!r}): a folder, not a URI: mount it, and give its path")
+        raise ValueError(
+            f"RunConfig(storage_path={str(storage_path)!r}): a folder, not a URI: mount it, and give its path"
+        )
 
 
 def is_count(value: Any, least: int) -> bool:
@@ -56,38 +65,68 @@ class ScalingConfig:
     topology: str | None = None
 
     def __post_init__(self) -> None:
-        refuse(self, {"trainer_resources": "nothing but the workers holds resources", "use_tpu": "Troupe knows no TPUs",
-                       "topology": "label_selector= says which nodes"})
+        refuse(
+            self,
+            {
+                "trainer_resources": "nothing but the workers holds resources",
+                "use_tpu": "Troupe knows no TPUs",
+                "topology": "label_selector= says which nodes",
+            },
+        )
         if isinstance(self.num_workers, (tuple, list)):
-            raise TypeError(f"ScalingConfig(num_workers={self.num_workers!r}): a fixed number of workers, not a range")
+            raise TypeError(
+                f"ScalingConfig(num_workers={self.num_workers!r}): a fixed number of workers, not a range"
+            )
         if not is_count(self.num_workers, 1):
             kind = ValueError if is_count(self.num_workers, -1 << 62) else TypeError
-            raise kind(f"ScalingConfig(num_workers={self.num_workers!r}): a whole number of at least 1")
+            raise kind(
+                f"ScalingConfig(num_workers={self.num_workers!r}): a whole number of at least 1"
+            )
         if not isinstance(self.use_gpu, bool):
             raise TypeError(f"ScalingConfig(use_gpu={self.use_gpu!r}): True or False")
         _strategies.check(self.placement_strategy)
         self._check_resources()
-        if isinstance(self.label_selector, Sequence) and len(self.label_selector) != self.num_workers:
-            raise ValueError(f"ScalingConfig(label_selector=...): {len(self.label_selector)} selectors for {self.num_workers} workers: one for "
-                             "each, or one dict for all")
+        if (
+            isinstance(self.label_selector, Sequence)
+            and len(self.label_selector) != self.num_workers
+        ):
+            raise ValueError(
+                f"ScalingConfig(label_selector=...): {len(self.label_selector)} selectors for {self.num_workers} workers: one for "
+                "each, or one dict for all"
+            )
 
     def _check_resources(self) -> None:
         given = self.resources_per_worker
         if given is None:
             return
         if not isinstance(given, Mapping):
-            raise TypeError(f"ScalingConfig(resources_per_worker={given!r}): a dict of amounts, {{'CPU': 2}}")
+            raise TypeError(
+                f"ScalingConfig(resources_per_worker={given!r}): a dict of amounts, {{'CPU': 2}}"
+            )
         for name, amount in given.items():
-            if not isinstance(name, str) or isinstance(amount, bool) or not isinstance(amount, (int, float)) or not amount >= 0:
-                raise ValueError(f"ScalingConfig(resources_per_worker={dict(given)!r}): {name!r}: {amount!r} is no amount of a resource")
+            if (
+                not isinstance(name, str)
+                or isinstance(amount, bool)
+                or not isinstance(amount, (int, float))
+                or not amount >= 0
+            ):
+                raise ValueError(
+                    f"ScalingConfig(resources_per_worker={dict(given)!r}): {name!r}: {amount!r} is no amount of a resource"
+                )
         if self.use_gpu and not given.get("GPU", 1):
-            raise ValueError(f"ScalingConfig(use_gpu=True, resources_per_worker={dict(given)!r}): no GPU is asked for")
+            raise ValueError(
+                f"ScalingConfig(use_gpu=True, resources_per_worker={dict(given)!r}): no GPU is asked for"
+            )
         if not self.use_gpu and given.get("GPU"):
-            raise ValueError(f"ScalingConfig(resources_per_worker={dict(given)!r}): use_gpu=True goes with a GPU")
+            raise ValueError(
+                f"ScalingConfig(resources_per_worker={dict(given)!r}): use_gpu=True goes with a GPU"
+            )
 
     def bundle(self) -> dict[str, float]:
         """What each worker holds."""
-        held = {name: amount for name, amount in (self.resources_per_worker or {}).items() if amount}
+        held = {
+            name: amount for name, amount in (self.resources_per_worker or {}).items() if amount
+        }
         if self.use_gpu:
             held.setdefault("GPU", 1)
         return held or {"CPU": 1}
@@ -97,7 +136,11 @@ class ScalingConfig:
         from troupe._cluster import selectors
 
         given = self.label_selector
-        each = [dict(one) for one in given] if isinstance(given, Sequence) else [dict(given or {})] * self.num_workers
+        each = (
+            [dict(one) for one in given]
+            if isinstance(given, Sequence)
+            else [dict(given or {})] * self.num_workers
+        )
         if self.accelerator_type:
             each = [{**one, selectors.GPU_TYPE: self.accelerator_type} for one in each]
         return each if any(each) else None
@@ -111,9 +154,14 @@ class FailureConfig:
     fail_fast: Any = False
 
     def __post_init__(self) -> None:
-        refuse(self, {"fail_fast": "max_failures=0, the default, ends the training at its first failure"})
+        refuse(
+            self,
+            {"fail_fast": "max_failures=0, the default, ends the training at its first failure"},
+        )
         if not is_count(self.max_failures, -1):
-            raise ValueError(f"FailureConfig(max_failures={self.max_failures!r}): a whole number, -1 for any number of failures")
+            raise ValueError(
+                f"FailureConfig(max_failures={self.max_failures!r}): a whole number, -1 for any number of failures"
+            )
 
 
 @dataclass(kw_only=True)
@@ -128,14 +176,27 @@ class CheckpointConfig:
     checkpoint_at_end: Any = None
 
     def __post_init__(self) -> None:
-        refuse(self, {"checkpoint_frequency": "the training loop reports a checkpoint when it has one",
-                       "checkpoint_at_end": "the training loop reports its last checkpoint itself"})
+        refuse(
+            self,
+            {
+                "checkpoint_frequency": "the training loop reports a checkpoint when it has one",
+                "checkpoint_at_end": "the training loop reports its last checkpoint itself",
+            },
+        )
         if self.num_to_keep is not None and not is_count(self.num_to_keep, 1):
-            raise ValueError(f"CheckpointConfig(num_to_keep={self.num_to_keep!r}): a whole number of at least 1, or None for all")
-        if self.checkpoint_score_attribute is not None and not isinstance(self.checkpoint_score_attribute, str):
-            raise TypeError(f"CheckpointConfig(checkpoint_score_attribute={self.checkpoint_score_attribute!r}): a key of the metrics")
+            raise ValueError(
+                f"CheckpointConfig(num_to_keep={self.num_to_keep!r}): a whole number of at least 1, or None for all"
+            )
+        if self.checkpoint_score_attribute is not None and not isinstance(
+            self.checkpoint_score_attribute, str
+        ):
+            raise TypeError(
+                f"CheckpointConfig(checkpoint_score_attribute={self.checkpoint_score_attribute!r}): a key of the metrics"
+            )
         if self.checkpoint_score_order not in ("max", "min"):
-            raise ValueError(f"CheckpointConfig(checkpoint_score_order={self.checkpoint_score_order!r}): 'max' or 'min'")
+            raise ValueError(
+                f"CheckpointConfig(checkpoint_score_order={self.checkpoint_score_order!r}): 'max' or 'min'"
+            )
 
 
 @dataclass(kw_only=True)
@@ -162,11 +223,18 @@ class RunConfig:
     log_to_file: Any = None
 
     def __post_init__(self) -> None:
-        refuse(self, {
-            "storage_filesystem": "storage_path= is a folder, of a mounted file system perhaps", "callbacks": "the training loop calls what it needs",
-            "logging_config": "`troupe logs` has what the workers print", "sync_config": "storage_path= is the one place of a run's files",
-            "stop": "the training loop ends when it returns", "progress_reporter": "what the workers print is shown as it comes",
-            "log_to_file": "`troupe logs` has what the workers print"})
+        refuse(
+            self,
+            {
+                "storage_filesystem": "storage_path= is a folder, of a mounted file system perhaps",
+                "callbacks": "the training loop calls what it needs",
+                "logging_config": "`troupe logs` has what the workers print",
+                "sync_config": "storage_path= is the one place of a run's files",
+                "stop": "the training loop ends when it returns",
+                "progress_reporter": "what the workers print is shown as it comes",
+                "log_to_file": "`troupe logs` has what the workers print",
+            },
+        )
         self.failure_config = self._of(FailureConfig, "failure_config")
         self.checkpoint_config = self._of(CheckpointConfig, "checkpoint_config")
         check_place(self.name, self.storage_path)
@@ -185,7 +253,11 @@ def of_training(given: Any) -> Any:
     if (kind.__module__, kind.__qualname__) != ("troupe.tune", "RunConfig"):
         return given
     known = {each.name for each in fields(RunConfig)}
-    said = {each.name: value for each in fields(given) if each.name in known and (value := getattr(given, each.name)) not in (None, False)}
+    said = {
+        each.name: value
+        for each in fields(given)
+        if each.name in known and (value := getattr(given, each.name)) not in (None, False)
+    }
     return RunConfig(**{**said, "failure_config": FailureConfig(**vars(given.failure_config))})
 
 

@@ -1,4 +1,5 @@
 """Datasets of a training: each worker's share of them."""
+
 from __future__ import annotations
 
 from collections.abc import Mapping
@@ -21,8 +22,12 @@ class DataConfig:
 
     def __post_init__(self) -> None:
         names = self.datasets_to_split
-        if names != "all" and (isinstance(names, str) or not all(isinstance(name, str) for name in names)):
-            raise TypeError(f"DataConfig(datasets_to_split={names!r}): 'all', or a list of datasets' names")
+        if names != "all" and (
+            isinstance(names, str) or not all(isinstance(name, str) for name in names)
+        ):
+            raise TypeError(
+                f"DataConfig(datasets_to_split={names!r}): 'all', or a list of datasets' names"
+            )
 
 
 @dataclass(frozen=True)
@@ -36,7 +41,11 @@ class Datasets:
         """What each worker has: DataIterators by name. Of every attempt anew: a share begins with its first epoch."""
         found: list[dict[str, Any]] = [{} for _ in range(workers)]
         for name, dataset in self.by_name.items():
-            parts = dataset.streaming_split(workers, equal=True) if name in self.split else [dataset.iterator() for _ in range(workers)]
+            parts = (
+                dataset.streaming_split(workers, equal=True)
+                if name in self.split
+                else [dataset.iterator() for _ in range(workers)]
+            )
             for mine, part in zip(found, parts, strict=True):
                 mine[name] = part
         return found
@@ -49,10 +58,18 @@ def checked(datasets: Mapping[str, Any] | None, config: DataConfig) -> Datasets:
         raise TypeError(f"TorchTrainer(datasets={datasets!r}): a dict of datasets by name")
     for name, dataset in datasets.items():
         if not isinstance(name, str) or not hasattr(type(dataset), "streaming_split"):
-            raise TypeError(f"TorchTrainer(datasets={{{name!r}: {type(dataset).__name__}}}): a troupe.data.Dataset, as troupe.data.read_parquet(path) makes one")
-    split = frozenset(datasets) if config.datasets_to_split == "all" else frozenset(config.datasets_to_split)
+            raise TypeError(
+                f"TorchTrainer(datasets={{{name!r}: {type(dataset).__name__}}}): a troupe.data.Dataset, as troupe.data.read_parquet(path) makes one"
+            )
+    split = (
+        frozenset(datasets)
+        if config.datasets_to_split == "all"
+        else frozenset(config.datasets_to_split)
+    )
     for name in split - set(datasets):
-        raise ValueError(f"DataConfig(datasets_to_split=[..., {name!r}]): the trainer's datasets are {', '.join(datasets) or 'none'}")
+        raise ValueError(
+            f"DataConfig(datasets_to_split=[..., {name!r}]): the trainer's datasets are {', '.join(datasets) or 'none'}"
+        )
     return Datasets(dict(datasets), split)
 
 

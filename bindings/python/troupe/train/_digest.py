@@ -5,6 +5,7 @@ words that have changed places do. The mixing is the finalizer of splitmix64 (St
 
 On a GPU of NVIDIA's one kernel reads the memory once (actors/train/device_digest.cu); elsewhere torch's operations compute the same.
 """
+
 from __future__ import annotations
 
 import warnings
@@ -15,7 +16,11 @@ from troupe import _native
 from troupe.exceptions import TroupeError
 
 _AT_ONCE = 1 << 22  # words: what is computed at once takes a few times their memory
-_PLACE, _FIRST, _SECOND = -0x61C8864680B583EB, -0x40A7B892E31B1A47, -0x6B2FB644ECCEEE15  # odd numbers of splitmix64, as signed ones
+_PLACE, _FIRST, _SECOND = (
+    -0x61C8864680B583EB,
+    -0x40A7B892E31B1A47,
+    -0x6B2FB644ECCEEE15,
+)  # odd numbers of splitmix64, as signed ones
 
 
 def of(tensor: torch.Tensor) -> torch.Tensor:
@@ -25,7 +30,11 @@ def of(tensor: torch.Tensor) -> torch.Tensor:
         try:
             return of_cuda(flat, tensor.numel())
         except (RuntimeError, TroupeError) as error:
-            warnings.warn(f"the digest's kernel cannot be used on {flat.device}, torch's operations compute it instead: {error}", RuntimeWarning, stacklevel=2)
+            warnings.warn(
+                f"the digest's kernel cannot be used on {flat.device}, torch's operations compute it instead: {error}",
+                RuntimeWarning,
+                stacklevel=2,
+            )
     return by_torch(flat, tensor.numel())
 
 
@@ -35,7 +44,9 @@ def of_cuda(flat: torch.Tensor, count: int) -> torch.Tensor:
         flat = flat.clone()
     found = torch.full((), count, dtype=torch.int64, device=flat.device)
     stream = torch.cuda.current_stream(flat.device)
-    _native.device_digest(found.data_ptr(), flat.data_ptr(), flat.numel(), flat.device.index, stream.cuda_stream)
+    _native.device_digest(
+        found.data_ptr(), flat.data_ptr(), flat.numel(), flat.device.index, stream.cuda_stream
+    )
     return found
 
 
@@ -46,8 +57,10 @@ def by_torch(flat: torch.Tensor, count: int) -> torch.Tensor:
     words = flat.view(torch.int32)
     found = torch.full((), count, dtype=torch.int64, device=words.device)
     for start in range(0, words.numel(), _AT_ONCE):
-        part = words[start:start + _AT_ONCE].to(torch.int64)
-        part += torch.arange(start + 1, start + 1 + part.numel(), dtype=torch.int64, device=words.device).mul_(_PLACE)
+        part = words[start : start + _AT_ONCE].to(torch.int64)
+        part += torch.arange(
+            start + 1, start + 1 + part.numel(), dtype=torch.int64, device=words.device
+        ).mul_(_PLACE)
         found += _mixed(part).sum()
     return found
 

@@ -1,4 +1,5 @@
 """Whether replicas of a model are still the same on all ranks, bit for bit."""
+
 from __future__ import annotations
 
 import socket
@@ -42,10 +43,16 @@ def check_equal(what: torch.nn.Module | Mapping[str, torch.Tensor], *, group: An
     import torch.distributed as dist
 
     if not (dist.is_available() and dist.is_initialized()):
-        raise RuntimeError("check_equal() compares the ranks of a process group: call torch.distributed.init_process_group() first")
+        raise RuntimeError(
+            "check_equal() compares the ranks of a process group: call torch.distributed.init_process_group() first"
+        )
     tensors = _tensors_of(what)
     device = _device_of(dist, group)
-    structure = zlib.crc32(repr([(name, tuple(each.shape), str(each.dtype)) for name, each in tensors.items()]).encode())
+    structure = zlib.crc32(
+        repr(
+            [(name, tuple(each.shape), str(each.dtype)) for name, each in tensors.items()]
+        ).encode()
+    )
     if len({tuple(each) for each in _gathered([len(tensors), structure], device, group)}) > 1:
         raise _of_structure(dist, tensors, group)
     if not tensors:
@@ -54,7 +61,11 @@ def check_equal(what: torch.nn.Module | Mapping[str, torch.Tensor], *, group: An
 
     own = torch.stack([_digest.of(each).to(device) for each in tensors.values()])
     rows = _gathered(own, device, group)
-    differing = {name: ranks for name, digests in zip(tensors, zip(*rows, strict=True), strict=True) if (ranks := outliers(digests))}
+    differing = {
+        name: ranks
+        for name, digests in zip(tensors, zip(*rows, strict=True), strict=True)
+        if (ranks := outliers(digests))
+    }
     if differing:
         raise _of_values(differing, len(tensors), _hosts(dist, group))
 
@@ -94,22 +105,37 @@ def _tensors_of(what: Any) -> dict[str, torch.Tensor]:
 
     if isinstance(what, torch.nn.Module):
         found = dict([*what.named_parameters(), *what.named_buffers()])
-    elif isinstance(what, Mapping) and all(isinstance(each, torch.Tensor) for each in what.values()):
+    elif isinstance(what, Mapping) and all(
+        isinstance(each, torch.Tensor) for each in what.values()
+    ):
         found = {str(name): each for name, each in what.items()}
     else:
-        raise TypeError(f"check_equal() takes a torch.nn.Module, or tensors by name, not {type(what).__name__}")
+        raise TypeError(
+            f"check_equal() takes a torch.nn.Module, or tensors by name, not {type(what).__name__}"
+        )
     for name, each in found.items():
-        if type(each).__name__ == "DTensor" and any(not placed.is_replicate() for placed in each.placements):  # type: ignore[attr-defined]
-            raise TypeError(f"check_equal(): {name} is sharded over ranks ({each.placements}), whose parts differ on purpose: "  # type: ignore[attr-defined]
-                            "it compares replicas, over the group of ranks that hold the same part, of tensors that these ranks have whole (to_local())")
-    return {name: each.to_local() if type(each).__name__ == "DTensor" else each for name, each in found.items()}  # type: ignore[attr-defined]
+        if type(each).__name__ == "DTensor" and any(
+            not placed.is_replicate() for placed in each.placements
+        ):  # type: ignore[attr-defined]
+            raise TypeError(
+                f"check_equal(): {name} is sharded over ranks ({each.placements}), whose parts differ on purpose: "  # type: ignore[attr-defined]
+                "it compares replicas, over the group of ranks that hold the same part, of tensors that these ranks have whole (to_local())"
+            )
+    return {
+        name: each.to_local() if type(each).__name__ == "DTensor" else each
+        for name, each in found.items()
+    }  # type: ignore[attr-defined]
 
 
 def _device_of(dist: Any, group: Any) -> Any:
     """Where the group's collectives take numbers from."""
     import torch
 
-    return torch.device("cuda", torch.cuda.current_device()) if "nccl" in str(dist.get_backend(group)) else torch.device("cpu")
+    return (
+        torch.device("cuda", torch.cuda.current_device())
+        if "nccl" in str(dist.get_backend(group))
+        else torch.device("cpu")
+    )
 
 
 def _gathered(own: Any, device: Any, group: Any) -> list[list[int]]:
@@ -131,13 +157,24 @@ def _hosts(dist: Any, group: Any) -> list[str]:
 
 def _of_structure(dist: Any, tensors: dict[str, torch.Tensor], group: Any) -> DivergedError:
     all_of: list[Any] = [None] * dist.get_world_size(group)
-    dist.all_gather_object(all_of, ({name: f"{each.dtype} {tuple(each.shape)}" for name, each in tensors.items()}, socket.gethostname()), group=group)
+    dist.all_gather_object(
+        all_of,
+        (
+            {name: f"{each.dtype} {tuple(each.shape)}" for name, each in tensors.items()},
+            socket.gethostname(),
+        ),
+        group=group,
+    )
     first = all_of[0][0]
     lines = []
     for rank, (names, host) in enumerate(all_of):
-        other = next((name for name in [*first, *names] if first.get(name) != names.get(name)), None)
+        other = next(
+            (name for name in [*first, *names] if first.get(name) != names.get(name)), None
+        )
         if other is not None:
-            lines.append(f"\n  rank {rank} ({host}): {other} is {names.get(other, 'not there')}; on rank 0 it is {first.get(other, 'not there')}")
+            lines.append(
+                f"\n  rank {rank} ({host}): {other} is {names.get(other, 'not there')}; on rank 0 it is {first.get(other, 'not there')}"
+            )
         elif list(names) != list(first):
             lines.append(f"\n  rank {rank} ({host}): the same tensors in another order")
     return DivergedError("the ranks have different tensors" + "".join(lines[:_SHOWN_MAX]))
@@ -145,11 +182,19 @@ def _of_structure(dist: Any, tensors: dict[str, torch.Tensor], group: Any) -> Di
 
 def _of_values(differing: dict[str, list[int]], count: int, hosts: list[str]) -> DivergedError:
     ranks = sorted({rank for each in differing.values() for rank in each})
-    named = ", ".join(f"rank {rank} ({hosts[rank]})" for rank in ranks[:_SHOWN_MAX]) + (f" and {len(ranks) - _SHOWN_MAX} more" if len(ranks) > _SHOWN_MAX else "")
-    lines = [f"\n  {name}: on {', '.join(map(str, each))}" for name, each in list(differing.items())[:_SHOWN_MAX]]
+    named = ", ".join(f"rank {rank} ({hosts[rank]})" for rank in ranks[:_SHOWN_MAX]) + (
+        f" and {len(ranks) - _SHOWN_MAX} more" if len(ranks) > _SHOWN_MAX else ""
+    )
+    lines = [
+        f"\n  {name}: on {', '.join(map(str, each))}"
+        for name, each in list(differing.items())[:_SHOWN_MAX]
+    ]
     more = f"\n  and {len(differing) - _SHOWN_MAX} more" if len(differing) > _SHOWN_MAX else ""
-    error = DivergedError(f"{named} {'has' if len(ranks) == 1 else 'have'} other values than most of {len(hosts)} ranks, in {len(differing)} of {count} tensors:"
-                          + "".join(lines) + more)
+    error = DivergedError(
+        f"{named} {'has' if len(ranks) == 1 else 'have'} other values than most of {len(hosts)} ranks, in {len(differing)} of {count} tensors:"
+        + "".join(lines)
+        + more
+    )
     error.tensors = differing
     return error
 

@@ -1,4 +1,5 @@
 """How a training fails."""
+
 from __future__ import annotations
 
 from collections.abc import Mapping
@@ -47,23 +48,48 @@ class GroupAborted(TroupeError, RuntimeError):
     first_late_rank: int | None = None
 
     @classmethod
-    def of(cls, group: str, epoch: int, dead: Mapping[int, Mapping[str, Any]], op: str, seq: int = 0, late: int | None = None) -> GroupAborted:
+    def of(
+        cls,
+        group: str,
+        epoch: int,
+        dead: Mapping[int, Mapping[str, Any]],
+        op: str,
+        seq: int = 0,
+        late: int | None = None,
+    ) -> GroupAborted:
         """With its text, of Failures by rank. `late`: the rank that was known to be, where no death says so."""
-        told = {rank: {"cause": each["cause"], "host": each["node_name"] or each["host"], "exit_code": each["exit_code"], "signal": each["signal"]}
-                for rank, each in sorted(dead.items())}
+        told = {
+            rank: {
+                "cause": each["cause"],
+                "host": each["node_name"] or each["host"],
+                "exit_code": each["exit_code"],
+                "signal": each["signal"],
+            }
+            for rank, each in sorted(dead.items())
+        }
         deaths = "; ".join(_death(rank, each) for rank, each in told.items()) or "a rank died"
         number = f" (operation {seq})" if seq else ""
-        made = cls(f"the group of {group}, epoch {epoch}, was aborted{f' in {op}{number}' if op else ''}: {deaths}")
+        made = cls(
+            f"the group of {group}, epoch {epoch}, was aborted{f' in {op}{number}' if op else ''}: {deaths}"
+        )
         made.group, made.epoch, made.dead, made.op, made.seq = group, epoch, told, op, seq
-        made.first_late_rank = next((rank for rank, each in told.items() if failures.is_hung(each["cause"])), late)
+        made.first_late_rank = next(
+            (rank for rank, each in told.items() if failures.is_hung(each["cause"])), late
+        )
         return made
 
 
 def _death(rank: int, each: Mapping[str, Any]) -> str:
     where = f" on {each['host']}" if each["host"] and each["host"] not in each["cause"] else ""
     code = f" (exit code {each['exit_code']})" if each["exit_code"] else ""
-    named = each["cause"] if each["cause"].startswith(f"rank {rank} ") else f"rank {rank}: {each['cause']}"
+    named = (
+        each["cause"]
+        if each["cause"].startswith(f"rank {rank} ")
+        else f"rank {rank}: {each['cause']}"
+    )
     return f"{named}{where}{code}"
 
 
-_pickled.named_in("troupe.train", TrainingFailedError, WorkerGroupError, ControllerError, GroupAborted)
+_pickled.named_in(
+    "troupe.train", TrainingFailedError, WorkerGroupError, ControllerError, GroupAborted
+)

@@ -1,4 +1,5 @@
 """`fit()`: attempts at a training, each a gang of workers, until one ends well or failures are too many."""
+
 from __future__ import annotations
 
 import contextlib
@@ -53,12 +54,19 @@ class Training:
 
     def run(self) -> Result:
         """Trains. Blocks. Raises what fit() does."""
-        payload = troupe.put(capture.dumps(self._plan.loop, self._plan.arguments, {}, what="train_loop_per_worker"))
+        payload = troupe.put(
+            capture.dumps(self._plan.loop, self._plan.arguments, {}, what="train_loop_per_worker")
+        )
         self._plan.keep(self._folder.path)
         limit = self._plan.run.failure_config.max_failures  # type: ignore[union-attr]
         failures = fruitless = 0
         while True:
-            gang = Gang(self._plan.scaling, self._folder.name, str(self._folder.path), self._plan.run.worker_runtime_env)
+            gang = Gang(
+                self._plan.scaling,
+                self._folder.name,
+                str(self._folder.path),
+                self._plan.run.worker_runtime_env,
+            )
             try:
                 value = self._attempt(gang, payload, failures)
                 gang.finish()
@@ -83,16 +91,36 @@ class Training:
             gang.place(wait_for_nodes=failures > 0)
         except exceptions.PlacementError as error:
             cpus = "\n  ScalingConfig(use_gpu=False) trains on CPUs" if plan.scaling.use_gpu else ""
-            raise exceptions.with_type_of(ControllerError, error, f"run {folder.name}: {plan.scaling.num_workers} workers cannot be placed: {error}{cpus}",
-                                          controller_failure=error) from error
-        gang.start(payload, backend=plan.backend, timeout_s=plan.timeout_s, start=start, staging=str(staging), nonce=folder.nonce,
-                   shards=plan.datasets.shards(plan.scaling.num_workers))
+            raise exceptions.with_type_of(
+                ControllerError,
+                error,
+                f"run {folder.name}: {plan.scaling.num_workers} workers cannot be placed: {error}{cpus}",
+                controller_failure=error,
+            ) from error
+        gang.start(
+            payload,
+            backend=plan.backend,
+            timeout_s=plan.timeout_s,
+            start=start,
+            staging=str(staging),
+            nonce=folder.nonce,
+            shards=plan.datasets.shards(plan.scaling.num_workers),
+        )
         if not failures:
             nodes = len(set(gang.hosts.values()))
-            status_lines.say(f"troupe.train: run {folder.name}: {plan.scaling.num_workers} workers on {nodes} host{'s' if nodes > 1 else ''}, in "
-                             f"{folder.path}{f', from {start.path}' if start else ''}")
+            status_lines.say(
+                f"troupe.train: run {folder.name}: {plan.scaling.num_workers} workers on {nodes} host{'s' if nodes > 1 else ''}, in "
+                f"{folder.path}{f', from {start.path}' if start else ''}"
+            )
             if slow := gang.slow_paths():
-                status_lines.say("\n  ".join([f"troupe.train: run {folder.name}: slow network:", *map(_visible.name, slow)]))
+                status_lines.say(
+                    "\n  ".join(
+                        [
+                            f"troupe.train: run {folder.name}: slow network:",
+                            *map(_visible.name, slow),
+                        ]
+                    )
+                )
         return self._follow(gang, staging)
 
     def _follow(self, gang: Gang, staging: Path) -> Any:
@@ -102,8 +130,10 @@ class Training:
             event = gang.event(LATE_S if barrier.waits() != said else None)
             if event is None:
                 said = barrier.waits()
-                status_lines.say(f"troupe.train: run {self._folder.name}: nothing is heard for {LATE_S:g} s: {said}; `troupe list actors` and "
-                                 "`troupe stack ACTOR` show where a worker is")
+                status_lines.say(
+                    f"troupe.train: run {self._folder.name}: nothing is heard for {LATE_S:g} s: {said}; `troupe list actors` and "
+                    "`troupe stack ACTOR` show where a worker is"
+                )
                 continue
             kind, rank, value = event
             try:
@@ -123,12 +153,19 @@ class Training:
         folder, config = self._folder, self._plan.run.checkpoint_config
         assert config is not None
         try:
-            kept = folder.commit(done.metrics, [staging / part for part in done.parts], done.dir_name)
+            kept = folder.commit(
+                done.metrics, [staging / part for part in done.parts], done.dir_name
+            )
             self._metrics, self._reported = dict(done.metrics), True
             if kept is None:
                 return None, None
             self._shown[kept.name] = done.metrics
-            for one in _retention.to_drop(folder.kept, config.num_to_keep, config.checkpoint_score_attribute, config.checkpoint_score_order):
+            for one in _retention.to_drop(
+                folder.kept,
+                config.num_to_keep,
+                config.checkpoint_score_attribute,
+                config.checkpoint_score_order,
+            ):
                 folder.drop(one)
                 self._shown.pop(one.name, None)
             return folder.checkpoint(kept), None
@@ -137,25 +174,55 @@ class Training:
 
     def _result(self, value: Any) -> Result:
         folder = self._folder
-        best = [(folder.checkpoint(one), self._shown.get(one.name, one.metrics)) for one in folder.kept]
+        best = [
+            (folder.checkpoint(one), self._shown.get(one.name, one.metrics)) for one in folder.kept
+        ]
         latest = folder.latest() or self._plan.resume_from
-        metrics = self._metrics if self._metrics is not None or not folder.kept else dict(folder.kept[-1].metrics)
-        return Result(metrics=metrics, checkpoint=latest, path=str(folder.path), best_checkpoints=best, return_value=value)
+        metrics = (
+            self._metrics
+            if self._metrics is not None or not folder.kept
+            else dict(folder.kept[-1].metrics)
+        )
+        return Result(
+            metrics=metrics,
+            checkpoint=latest,
+            path=str(folder.path),
+            best_checkpoints=best,
+            return_value=value,
+        )
 
     def _error(self, failed: dict[int, Exception], gang: Gang, attempts: int) -> Exception:
         latest, cause = self._folder.latest(), _failures.cause_of(failed)
-        text = _failures.text_of(failed, hosts=gang.hosts, world_size=self._plan.scaling.num_workers, attempts=attempts, path=str(self._folder.path),
-                                 checkpoint=latest and Path(latest.path).name,
-                                 max_failures=self._plan.run.failure_config.max_failures)  # type: ignore[union-attr]
-        origin = failed[cause].cause if isinstance(failed[cause], exceptions.TaskError) else failed[cause]
-        return exceptions.with_type_of(WorkerGroupError, origin if isinstance(origin, BaseException) else failed[cause], text,
-                                       worker_failures=dict(sorted(failed.items())), rank=cause, path=str(self._folder.path))
+        text = _failures.text_of(
+            failed,
+            hosts=gang.hosts,
+            world_size=self._plan.scaling.num_workers,
+            attempts=attempts,
+            path=str(self._folder.path),
+            checkpoint=latest and Path(latest.path).name,
+            max_failures=self._plan.run.failure_config.max_failures,
+        )  # type: ignore[union-attr]
+        origin = (
+            failed[cause].cause
+            if isinstance(failed[cause], exceptions.TaskError)
+            else failed[cause]
+        )
+        return exceptions.with_type_of(
+            WorkerGroupError,
+            origin if isinstance(origin, BaseException) else failed[cause],
+            text,
+            worker_failures=dict(sorted(failed.items())),
+            rank=cause,
+            path=str(self._folder.path),
+        )
 
     def _say_restart(self, failed: dict[int, Exception], failures: int, limit: int) -> None:
         latest, cause = self._folder.latest(), _failures.cause_of(failed)
-        status_lines.say(f"troupe.train: run {self._folder.name}: rank {cause}: {_failures.first_line(failed[cause])}\n"
-                         f"troupe.train: all {self._plan.scaling.num_workers} workers are started again from "
-                         f"{Path(latest.path).name if latest else 'the beginning'} (failure {failures}{f' of {limit}' if limit >= 0 else ''})")
+        status_lines.say(
+            f"troupe.train: run {self._folder.name}: rank {cause}: {_failures.first_line(failed[cause])}\n"
+            f"troupe.train: all {self._plan.scaling.num_workers} workers are started again from "
+            f"{Path(latest.path).name if latest else 'the beginning'} (failure {failures}{f' of {limit}' if limit >= 0 else ''})"
+        )
 
 
 def train(plan: Plan, storage: str, name: str) -> Result:

@@ -3,6 +3,7 @@
 How a rank comes to the next group: its former one is destroyed, it joins (`_process.group_epochs`), learns its rank, size and where the
 store is, and makes torch's default group there under keys of that epoch's own, which no epoch before has used.
 """
+
 from __future__ import annotations
 
 import traceback
@@ -15,8 +16,10 @@ from troupe._process import group_epochs, group_watch, process_groups
 from troupe.launch import _context
 from troupe.train._errors import GroupAborted
 
-VERDICT_WAIT_S = 90.0  # a node that has fallen silent is lost after 75 s at the latest (docs/deaths.md)
-FORM_LIMIT_S = 120.0   # for torch's group to be made, once all have come
+VERDICT_WAIT_S = (
+    90.0  # a node that has fallen silent is lost after 75 s at the latest (docs/deaths.md)
+)
+FORM_LIMIT_S = 120.0  # for torch's group to be made, once all have come
 _DISTRIBUTED = "torch/distributed/"
 _BACKWARD = "torch/autograd/"
 
@@ -41,7 +44,9 @@ def _under_way(error: BaseException | None) -> tuple[str, int]:
             continue
         if _DISTRIBUTED in file:
             return name, group_watch.begun_in(frame.f_locals.get("group"))
-        if _BACKWARD in file:  # a bucket of DDP's, whose group is the default one unless the program says otherwise
+        if (
+            _BACKWARD in file
+        ):  # a bucket of DDP's, whose group is the default one unless the program says otherwise
             return "backward", group_watch.begun_in(None)
     return "", 0
 
@@ -55,13 +60,25 @@ def word_on(error: BaseException) -> GroupAborted | None:
     return aborted(error)
 
 
-def aborted(error: BaseException | None = None, *, epoch: int | None = None, outlived: dict[int, dict] | None = None) -> GroupAborted:
+def aborted(
+    error: BaseException | None = None,
+    *,
+    epoch: int | None = None,
+    outlived: dict[int, dict] | None = None,
+) -> GroupAborted:
     """The end of this process's group, for people and programs; of a former one, its epoch and the deaths that were known when it was formed."""
     before = error if isinstance(error, GroupAborted) else None
     op, seq = (before.op, before.seq) if before is not None else _under_way(error)
     late = group_watch.late_rank() if before is None else before.first_late_rank
     dead = group_epochs.dead_since(group_epochs.outlived() if outlived is None else outlived)
-    made = GroupAborted.of(_context.current().name, group_epochs.epoch() if epoch is None else epoch, dead, op, seq, late)
+    made = GroupAborted.of(
+        _context.current().name,
+        group_epochs.epoch() if epoch is None else epoch,
+        dead,
+        op,
+        seq,
+        late,
+    )
     made.__cause__ = before.__cause__ if before is not None else error
     return made
 
@@ -74,7 +91,9 @@ def leave() -> None:
         return
     abort = getattr(dist.distributed_c10d, "_abort_process_group", None)
     others = any(backend != "gloo" for backend in _backends(dist))
-    if others and abort is not None:  # after a death a communicator of NCCL is only aborted, never destroyed
+    if (
+        others and abort is not None
+    ):  # after a death a communicator of NCCL is only aborted, never destroyed
         abort()
     else:
         dist.destroy_process_group()
@@ -107,6 +126,8 @@ def form(backend: str | None, timeout: float | None) -> None:
     if group_epochs.is_over():
         raise aborted()
     keys = dist.PrefixStore(f"troupe group {context.epoch}.{context.group_epoch}", store)
-    dist.init_process_group(backend, store=keys, rank=context.rank, world_size=context.world_size, timeout=patience)
+    dist.init_process_group(
+        backend, store=keys, rank=context.rank, world_size=context.world_size, timeout=patience
+    )
     usual = given.get("timeout") or dist.distributed_c10d._get_default_timeout(dist.get_backend())
     dist.distributed_c10d._set_pg_timeout(usual, dist.group.WORLD)

@@ -3,6 +3,7 @@
 Who runs a training loop enters a Loop in the process, and what the loop says goes there: a worker of a trainer has one, and so may whatever
 else runs code that reports.
 """
+
 from __future__ import annotations
 
 import os
@@ -78,7 +79,9 @@ class Loop(ABC):
     device_index: int | None = None
 
     @abstractmethod
-    def report(self, metrics: dict[str, Any], checkpoint: Checkpoint | None, dir_name: str | None) -> None:
+    def report(
+        self, metrics: dict[str, Any], checkpoint: Checkpoint | None, dir_name: str | None
+    ) -> None:
         """See report()."""
 
     @abstractmethod
@@ -120,15 +123,23 @@ def is_entered() -> bool:
 def current(what: str) -> Loop:
     """The loop's. Raises RuntimeError where nothing trains; `what` is asked for."""
     if _loop is None:
-        raise RuntimeError(f"{what} is for code that a trainer's workers or a sweep's trials run: TorchTrainer(train_loop_per_worker, ...).fit(), "
-                           "troupe.tune.Tuner(train, ...).fit()")
+        raise RuntimeError(
+            f"{what} is for code that a trainer's workers or a sweep's trials run: TorchTrainer(train_loop_per_worker, ...).fit(), "
+            "troupe.tune.Tuner(train, ...).fit()"
+        )
     if _pid != os.getpid():
-        raise RuntimeError(f"{what} was called in process {os.getpid()}, which the process that trains ({_pid}) has forked, a DataLoader's perhaps: "
-                           "it is for that one itself")
+        raise RuntimeError(
+            f"{what} was called in process {os.getpid()}, which the process that trains ({_pid}) has forked, a DataLoader's perhaps: "
+            "it is for that one itself"
+        )
     return _loop
 
 
-def report(metrics: Mapping[str, Any], checkpoint: Checkpoint | None = None, checkpoint_dir_name: str | None = None) -> None:
+def report(
+    metrics: Mapping[str, Any],
+    checkpoint: Checkpoint | None = None,
+    checkpoint_dir_name: str | None = None,
+) -> None:
     """Says how the training goes, and keeps a checkpoint.
 
     A barrier: returns once every worker has called it as often, and the checkpoint is whole on the disk of the run's folder. The metrics of
@@ -141,10 +152,20 @@ def report(metrics: Mapping[str, Any], checkpoint: Checkpoint | None = None, che
     """
     loop = current("report()")
     if checkpoint is not None and not isinstance(checkpoint, Checkpoint):
-        raise TypeError(f"report(checkpoint={checkpoint!r}): a Checkpoint, as Checkpoint.from_directory(folder) makes one")
+        raise TypeError(
+            f"report(checkpoint={checkpoint!r}): a Checkpoint, as Checkpoint.from_directory(folder) makes one"
+        )
     name = checkpoint_dir_name
-    if name is not None and (not isinstance(name, str) or not name or "/" in name or name.startswith(".") or name.endswith(".new")):
-        raise ValueError(f"report(checkpoint_dir_name={name!r}): the name of a folder, without '/' and a dot in front")
+    if name is not None and (
+        not isinstance(name, str)
+        or not name
+        or "/" in name
+        or name.startswith(".")
+        or name.endswith(".new")
+    ):
+        raise ValueError(
+            f"report(checkpoint_dir_name={name!r}): the name of a folder, without '/' and a dot in front"
+        )
     loop.report(_metrics.check(metrics), checkpoint, name)
 
 
@@ -159,7 +180,7 @@ def get_checkpoint() -> Checkpoint | None:
 def get_context() -> TrainContext:
     """Which worker this is, of how many, of which run. Raises RuntimeError outside of a worker.
 
-        rank = get_context().get_world_rank()
+    rank = get_context().get_world_rank()
     """
     return current("get_context()").context
 
@@ -174,9 +195,17 @@ def get_dataset_shard(dataset_name: str | None = None) -> Any:
     shards = current("get_dataset_shard()").shards
     name = "train" if dataset_name is None else dataset_name
     if name not in shards:
-        there = f"its datasets are {', '.join(shards)}" if shards else "it was given none: TorchTrainer(..., datasets={...})"
-        raise KeyError(f"get_dataset_shard({name!r}): the trainer has no dataset of that name; {there}")
+        there = (
+            f"its datasets are {', '.join(shards)}"
+            if shards
+            else "it was given none: TorchTrainer(..., datasets={...})"
+        )
+        raise KeyError(
+            f"get_dataset_shard({name!r}): the trainer has no dataset of that name; {there}"
+        )
     return shards[name]
 
 
-_pickled.named_in("troupe.train", TrainContext, get_checkpoint, get_context, get_dataset_shard, report)
+_pickled.named_in(
+    "troupe.train", TrainContext, get_checkpoint, get_context, get_dataset_shard, report
+)

@@ -3,6 +3,7 @@
 A record is a line of JSON that ends with a checksum of the text before it. A file that was written by an older version has lines without
 checksums, which count as they are.
 """
+
 from __future__ import annotations
 
 import json
@@ -46,7 +47,12 @@ def read(path: Path, repair: str) -> Records:
         if record is None:
             bad = at if bad < 0 else bad
         if bad >= 0 and (record is not None or _has_whole_end(text)):
-            raise DamagedFileError(path, bad, f"line {data.count(bytes([10]), 0, bad) + 1} is not what was written", repair)
+            raise DamagedFileError(
+                path,
+                bad,
+                f"line {data.count(bytes([10]), 0, bad) + 1} is not what was written",
+                repair,
+            )
         if record is not None:
             found.append(record)
             whole = at + len(text)
@@ -57,7 +63,9 @@ def read(path: Path, repair: str) -> Records:
 def only(path: Path, repair: str) -> dict[str, Any]:
     """Return the one record of a file that was written whole or not at all. Raises DamagedFileError, FileNotFoundError."""
     data = path.read_bytes()
-    record = _record(data if data.endswith(b"\n") else data + b"\n")  # older versions wrote no end of the line
+    record = _record(
+        data if data.endswith(b"\n") else data + b"\n"
+    )  # older versions wrote no end of the line
     if record is None:
         raise DamagedFileError(path, 0, f"its {len(data)} bytes are not what was written", repair)
     return record

@@ -1,4 +1,5 @@
 """Pure. The barrier of `report()`: what the ranks of one attempt have reported, and when all have."""
+
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
@@ -53,7 +54,9 @@ class Barrier:
             return None
         parts = tuple(one.staged for _, one in sorted(self._waiting.items()) if one.staged)
         names = sorted({one.dir_name for one in self._waiting.values() if one.dir_name is not None})
-        done = Round(self._number, dict(self._waiting[0].metrics or {}), parts, names[0] if names else None)
+        done = Round(
+            self._number, dict(self._waiting[0].metrics or {}), parts, names[0] if names else None
+        )
         self._waiting = {}
         self._number += 1
         return done
@@ -74,8 +77,11 @@ class Barrier:
 
     def _check(self) -> None:
         if self._waiting and self._returned:
-            raise Uneven(min(self._returned), f"{_ranks(self._returned)} returned after {self._number - 1} calls of report() in this attempt, and "
-                         f"{_ranks(self._waiting)} called it once more: every rank has to call report() equally often")
+            raise Uneven(
+                min(self._returned),
+                f"{_ranks(self._returned)} returned after {self._number - 1} calls of report() in this attempt, and "
+                f"{_ranks(self._waiting)} called it once more: every rank has to call report() equally often",
+            )
 
 
 def _ranks(ranks: Iterable[int]) -> str:

@@ -7,6 +7,7 @@
 The pickles are written first, and the record, which names them with their SHA-256, makes them count. Whether a run can be restored is read from
 the record alone. A pickle is loaded only for what `restore` was not given, only if its digest is right, and only if it is this user's own file.
 """
+
 from __future__ import annotations
 
 import contextlib
@@ -51,20 +52,31 @@ class Kept:
             PermissionError: if the file may be another user's.
             DamagedFileError: if the file is not what was written.
         """
-        instead = f"give restore(train_{'loop_per_worker' if name == 'loop' else 'loop_config'}=...)"
+        instead = (
+            f"give restore(train_{'loop_per_worker' if name == 'loop' else 'loop_config'}=...)"
+        )
         part = self.parts.get(name)
         if part is None:
             return None
         if "file" not in part:
-            raise ValueError(f"{self.path} does not have the trainer's {name}, {part['why']}: {instead}")
+            raise ValueError(
+                f"{self.path} does not have the trainer's {name}, {part['why']}: {instead}"
+            )
         file = self.path / FOLDER / part["file"]
         data = _read_own(file, instead)
         if hashlib.sha256(data).hexdigest() != part["sha256"]:
-            raise _records.DamagedFileError(file, 0, f"its {len(data)} bytes are not what was written", f"{instead}, or {_REPAIR}")
+            raise _records.DamagedFileError(
+                file,
+                0,
+                f"its {len(data)} bytes are not what was written",
+                f"{instead}, or {_REPAIR}",
+            )
         try:
             return user_main.loads(data)[0]
         except Exception as error:  # whatever unpickling raises: a module that is not here, for one
-            raise ValueError(f"the trainer's {name} in {file} cannot be made again here ({type(error).__name__}: {error}): {instead}") from error
+            raise ValueError(
+                f"the trainer's {name} in {file} cannot be made again here ({type(error).__name__}: {error}): {instead}"
+            ) from error
 
 
 def keep(folder: Path, *, loop: Any, config: Any, **said: Any) -> None:
@@ -72,16 +84,25 @@ def keep(folder: Path, *, loop: Any, config: Any, **said: Any) -> None:
     try:
         inside = folder / FOLDER
         inside.mkdir(mode=0o700, exist_ok=True)
-        parts = {"loop": _written(inside, "loop", loop), **({} if config is None else {"config": _written(inside, "config", config)})}
+        parts = {
+            "loop": _written(inside, "loop", loop),
+            **({} if config is None else {"config": _written(inside, "config", config)}),
+        }
         record = {**{name: _plain(value) for name, value in said.items()}, "parts": parts}
         _run_folder.write_whole(inside / RECORD, _records.line(record))
         for each in inside.iterdir():
-            if each.name.endswith(".pkl") and each.name not in {part.get("file") for part in parts.values()}:
+            if each.name.endswith(".pkl") and each.name not in {
+                part.get("file") for part in parts.values()
+            }:
                 each.unlink(missing_ok=True)
     except (OSError, TypeError, ValueError) as error:
         with contextlib.suppress(OSError):
-            (folder / FOLDER / RECORD).unlink(missing_ok=True)  # that of an earlier trainer, of which not all may be left
-        status_lines.say(f"troupe.train: run {folder.name}: TorchTrainer.restore will not find its trainer in {folder}: {error}")
+            (folder / FOLDER / RECORD).unlink(
+                missing_ok=True
+            )  # that of an earlier trainer, of which not all may be left
+        status_lines.say(
+            f"troupe.train: run {folder.name}: TorchTrainer.restore will not find its trainer in {folder}: {error}"
+        )
 
 
 def can_restore(path: Path) -> bool:
@@ -100,17 +121,27 @@ def read(path: Path) -> Kept:
     try:
         record = _records.only(file, _REPAIR)
     except (FileNotFoundError, NotADirectoryError):
-        raise ValueError(f"TorchTrainer.restore({str(path)!r}): there is no trainer of a run in that folder, which is storage_path/name of a RunConfig "
-                         "whose fit() has begun") from None
+        raise ValueError(
+            f"TorchTrainer.restore({str(path)!r}): there is no trainer of a run in that folder, which is storage_path/name of a RunConfig "
+            "whose fit() has begun"
+        ) from None
     missing = [each.name for each in fields(Kept) if each.name not in ("path", *record)]
     if missing:
-        raise _records.DamagedFileError(file, 0, f"it says nothing of {', '.join(missing)}", _REPAIR)
-    return Kept(path=path, **{each.name: record[each.name] for each in fields(Kept) if each.name != "path"})
+        raise _records.DamagedFileError(
+            file, 0, f"it says nothing of {', '.join(missing)}", _REPAIR
+        )
+    return Kept(
+        path=path, **{each.name: record[each.name] for each in fields(Kept) if each.name != "path"}
+    )
 
 
 def fields_of(config: Any) -> dict[str, Any]:
     """Return the fields of a config that are not as by default."""
-    return {each.name: value for each in fields(config) if (value := getattr(config, each.name)) != each.default}
+    return {
+        each.name: value
+        for each in fields(config)
+        if (value := getattr(config, each.name)) != each.default
+    }
 
 
 def made(cls: type, said: Mapping[str, Any]) -> Any:
@@ -139,8 +170,10 @@ def _read_own(file: Path, instead: str) -> bytes:
     with open(descriptor, "rb") as opened:
         info = os.fstat(descriptor)
         if info.st_uid != os.geteuid() or info.st_mode & 0o022:
-            raise PermissionError(f"{file} may have been written by another user (owner {info.st_uid}, mode {info.st_mode & 0o777:04o}), and a pickle of "
-                                  f"somebody else's is not loaded: {instead}")
+            raise PermissionError(
+                f"{file} may have been written by another user (owner {info.st_uid}, mode {info.st_mode & 0o777:04o}), and a pickle of "
+                f"somebody else's is not loaded: {instead}"
+            )
         return opened.read()
 
 

@@ -1,4 +1,5 @@
 """What a training gives."""
+
 from __future__ import annotations
 
 import importlib
@@ -39,7 +40,9 @@ class Result:
         try:
             pandas = importlib.import_module("pandas")
         except ImportError as error:
-            raise exceptions.MissingPackageError("metrics_dataframe needs pandas (pip install pandas); metrics_history has the same as a list of dicts") from error
+            raise exceptions.MissingPackageError(
+                "metrics_dataframe needs pandas (pip install pandas); metrics_history has the same as a list of dicts"
+            ) from error
         return pandas.DataFrame(self.metrics_history)
 
     @property
@@ -51,8 +54,15 @@ class Result:
         """Of those that are kept, the one with the largest (`mode="max"`) or smallest ("min") number under that key; None: none has one."""
         if mode not in ("max", "min"):
             raise ValueError(f"get_best_checkpoint(mode={mode!r}): 'max' or 'min'")
-        kept = [_retention.Kept(checkpoint.path, number, metrics) for number, (checkpoint, metrics) in enumerate(self.best_checkpoints)]
-        best = _retention.best_first([one for one in kept if _retention.value_of(one.metrics, metric) is not None], metric, mode)
+        kept = [
+            _retention.Kept(checkpoint.path, number, metrics)
+            for number, (checkpoint, metrics) in enumerate(self.best_checkpoints)
+        ]
+        best = _retention.best_first(
+            [one for one in kept if _retention.value_of(one.metrics, metric) is not None],
+            metric,
+            mode,
+        )
         return Checkpoint(best[0].name) if best else None
 
     @classmethod
@@ -60,10 +70,17 @@ class Result:
         """Of a run's folder, also one that is being trained. Raises FileNotFoundError where there is none."""
         folder = Path(os.path.abspath(os.path.expanduser(os.fspath(path))))
         if not (folder / _run_folder.REPORTS).is_dir():
-            raise FileNotFoundError(f"{folder} is no folder of a run: RunConfig's storage_path and name, joined, are")
+            raise FileNotFoundError(
+                f"{folder} is no folder of a run: RunConfig's storage_path and name, joined, are"
+            )
         kept = [(Checkpoint(folder / one.name), one.metrics) for one in _run_folder.kept_in(folder)]
         history = _run_folder.history(folder)
-        return cls(metrics=history[-1] if history else None, checkpoint=kept[-1][0] if kept else None, path=str(folder), best_checkpoints=kept)
+        return cls(
+            metrics=history[-1] if history else None,
+            checkpoint=kept[-1][0] if kept else None,
+            path=str(folder),
+            best_checkpoints=kept,
+        )
 
 
 _pickled.named_in("troupe.train", Result)

@@ -1,4 +1,5 @@
 """Pure. Which checkpoints of a run stay."""
+
 from __future__ import annotations
 
 import math
@@ -23,20 +24,29 @@ def value_of(metrics: Mapping[str, Any], attribute: str) -> float | None:
         found = metrics
         for part in attribute.split("/"):
             found = found.get(part) if isinstance(found, Mapping) else None
-    is_number = isinstance(found, (int, float)) and not isinstance(found, bool) and not math.isnan(found)
+    is_number = (
+        isinstance(found, (int, float)) and not isinstance(found, bool) and not math.isnan(found)
+    )
     return found if is_number else None
 
 
 def best_first(kept: Sequence[Kept], attribute: str | None, order: str) -> list[Kept]:
     """Sorted by score, of equal ones the later first; without an attribute the latest first. What has no number is last."""
+
     def key(one: Kept) -> tuple:
         score = value_of(one.metrics, attribute) if attribute is not None else 0.0
-        return (score is not None, 0.0 if score is None else score if order == "max" else -score, one.report)
+        return (
+            score is not None,
+            0.0 if score is None else score if order == "max" else -score,
+            one.report,
+        )
 
     return sorted(kept, key=key, reverse=True)
 
 
-def to_drop(kept: Sequence[Kept], num_to_keep: int | None, attribute: str | None, order: str) -> list[Kept]:
+def to_drop(
+    kept: Sequence[Kept], num_to_keep: int | None, attribute: str | None, order: str
+) -> list[Kept]:
     """Those that go: all but the best `num_to_keep`, and never the latest, from which a restart goes on."""
     if num_to_keep is None:
         return []

@@ -10,6 +10,7 @@
 
 View: the process that trains has it, and no other, on any host that has the file system. Ranks write into the staging folder alone.
 """
+
 from __future__ import annotations
 
 import contextlib
@@ -62,8 +63,10 @@ def stage(staging: Path, nonce: str, number: int, rank: int, source: Path) -> st
             part = staging / name
             copy_to_disk(source, part, f"the checkpoint of rank {rank}")
             return name
-    raise FileNotFoundError(f"rank {rank} on {socket.gethostname()} does not see the run's folder {run}, where its checkpoint belongs: with workers on "
-                            "several hosts RunConfig(storage_path=...) has to be a folder that all of them share")
+    raise FileNotFoundError(
+        f"rank {rank} on {socket.gethostname()} does not see the run's folder {run}, where its checkpoint belongs: with workers on "
+        "several hosts RunConfig(storage_path=...) has to be a folder that all of them share"
+    )
 
 
 def copy_to_disk(source: Path, target: Path, what: str) -> None:
@@ -96,8 +99,11 @@ class RunFolder:
         except BlockingIOError:
             raise
         except OSError as error:
-            raise type(error)(error.errno, f"the run's folder cannot be written ({error.strerror}); give RunConfig(storage_path=...) another one",
-                              str(self.path)) from error
+            raise type(error)(
+                error.errno,
+                f"the run's folder cannot be written ({error.strerror}); give RunConfig(storage_path=...) another one",
+                str(self.path),
+            ) from error
         try:
             self.kept = self._found()
             self.reports = self._cut_off()
@@ -122,10 +128,17 @@ class RunFolder:
         except BlockingIOError:
             owner = _records.said_in(os.read(number, 4096))
             os.close(number)
-            raise BlockingIOError(f"another process trains in {self.path}: pid {owner.get('pid')} on {owner.get('host')}\n  wait for its end, or give "
-                                  "RunConfig(name=...) another name") from None
+            raise BlockingIOError(
+                f"another process trains in {self.path}: pid {owner.get('pid')} on {owner.get('host')}\n  wait for its end, or give "
+                "RunConfig(name=...) another name"
+            ) from None
         os.ftruncate(number, 0)
-        os.write(number, json.dumps({"pid": os.getpid(), "host": socket.gethostname(), "nonce": self.nonce}).encode())
+        os.write(
+            number,
+            json.dumps(
+                {"pid": os.getpid(), "host": socket.gethostname(), "nonce": self.nonce}
+            ).encode(),
+        )
         return number
 
     def _found(self) -> list[Kept]:
@@ -142,8 +155,12 @@ class RunFolder:
     def _cut_off(self) -> int:
         """The number of the latest report that counts. What a process that was killed, or a machine that lost power, left half at the end is cut off."""
         path = self.path / PROGRESS
-        if path.exists() and (size := path.stat().st_size) > (whole := _records.read(path, _HISTORY).whole):
-            status_lines.say(f"troupe.train: run {self.name}: the last {size - whole} bytes of {path} are no whole report, and are cut off")
+        if path.exists() and (size := path.stat().st_size) > (
+            whole := _records.read(path, _HISTORY).whole
+        ):
+            status_lines.say(
+                f"troupe.train: run {self.name}: the last {size - whole} bytes of {path} are no whole report, and are cut off"
+            )
             os.truncate(path, whole)
         return max([one.report for one in self.kept], default=0)
 
@@ -152,7 +169,14 @@ class RunFolder:
         there = _metrics.reports(lines_of(self.path), ())
         for kept in self.kept:
             if kept.report not in there:
-                self._line({"report": kept.report, "time": time.time(), "checkpoint": kept.name, "metrics": kept.metrics})
+                self._line(
+                    {
+                        "report": kept.report,
+                        "time": time.time(),
+                        "checkpoint": kept.name,
+                        "metrics": kept.metrics,
+                    }
+                )
 
     def _remove_all(self, *prefixes: str) -> None:
         for entry in self.path.iterdir():
@@ -161,7 +185,10 @@ class RunFolder:
 
     def restarted(self) -> Path:
         """An attempt begins, from the latest checkpoint: reports after it do not count. The attempt's staging folder."""
-        if self.reports > (after := max([one.report for one in self.kept], default=0)) or (self.path / PROGRESS).stat().st_size:
+        if (
+            self.reports > (after := max([one.report for one in self.kept], default=0))
+            or (self.path / PROGRESS).stat().st_size
+        ):
             self._line({"restarted_after": after})
         self.reports = after
         self._remove_all(_STAGING)
@@ -177,7 +204,9 @@ class RunFolder:
         """One of those that are kept."""
         return Checkpoint(self.path / kept.name)
 
-    def commit(self, metrics: Mapping[str, Any], parts: list[Path], dir_name: str | None) -> Kept | None:
+    def commit(
+        self, metrics: Mapping[str, Any], parts: list[Path], dir_name: str | None
+    ) -> Kept | None:
         """A report of all ranks, and the checkpoint that `parts` make together; None without any. Raises OSError with nothing changed."""
         kept = None
         if parts:
@@ -185,24 +214,43 @@ class RunFolder:
             try:
                 self._commit_folder(kept, _merged(parts))
             finally:
-                for part in parts:  # what is left: empty folders, or all of it where the disk is full
+                for (
+                    part
+                ) in parts:  # what is left: empty folders, or all of it where the disk is full
                     shutil.rmtree(part, ignore_errors=True)
                     with contextlib.suppress(OSError):
                         part.parent.rmdir()
             self.kept.append(kept)
         self.reports += 1
-        self._line({"report": self.reports, "time": time.time(), "checkpoint": kept and kept.name, "metrics": _metrics.plain(metrics)})
+        self._line(
+            {
+                "report": self.reports,
+                "time": time.time(),
+                "checkpoint": kept and kept.name,
+                "metrics": _metrics.plain(metrics),
+            }
+        )
         return kept
 
     def _next_name(self) -> str:
-        numbers = [int(tail) for one in self.kept if one.name.startswith(_CHECKPOINT) and (tail := one.name.removeprefix(_CHECKPOINT)).isdigit()]
+        numbers = [
+            int(tail)
+            for one in self.kept
+            if one.name.startswith(_CHECKPOINT)
+            and (tail := one.name.removeprefix(_CHECKPOINT)).isdigit()
+        ]
         return f"{_CHECKPOINT}{max(numbers, default=-1) + 1:06d}"
 
     def _commit_folder(self, kept: Kept, whole: Path) -> None:
         target = self.path / kept.name
         if target.exists():
-            raise FileExistsError(f"there is a {kept.name!r} in {self.path} already: report(checkpoint_dir_name=...) needs another name each time")
-        write_whole(self.path / REPORTS / kept.name, _records.line({"report": kept.report, "metrics": _metrics.plain(kept.metrics)}))
+            raise FileExistsError(
+                f"there is a {kept.name!r} in {self.path} already: report(checkpoint_dir_name=...) needs another name each time"
+            )
+        write_whole(
+            self.path / REPORTS / kept.name,
+            _records.line({"report": kept.report, "metrics": _metrics.plain(kept.metrics)}),
+        )
         whole.rename(target)
         synced(self.path)
 
@@ -218,7 +266,9 @@ class RunFolder:
     def _line(self, line: Mapping[str, Any]) -> None:
         self._progress.write(_records.line(line))
         self._progress.flush()
-        if line.get("checkpoint") or "restarted_after" in line:  # what comes after a checkpoint does not count after a loss of power either
+        if (
+            line.get("checkpoint") or "restarted_after" in line
+        ):  # what comes after a checkpoint does not count after a loss of power either
             os.fsync(self._progress.fileno())
 
 
@@ -229,7 +279,9 @@ def _merged(parts: list[Path]) -> Path:
         for source in _files(part):
             target = whole / source.relative_to(part)
             if target.is_dir() or not target.parent.is_dir() and target.parent.exists():
-                raise IsADirectoryError(f"{source.relative_to(part)} of {part.name} is a folder in the checkpoint of another rank")
+                raise IsADirectoryError(
+                    f"{source.relative_to(part)} of {part.name} is a folder in the checkpoint of another rank"
+                )
             target.parent.mkdir(parents=True, exist_ok=True)
             source.replace(target)
     for folder, _, _ in os.walk(whole):
@@ -251,7 +303,11 @@ def lines_of(path: Path) -> list[dict[str, Any]]:
 
 def history(path: Path) -> list[dict[str, Any]]:
     """The metrics of all reports of a run that count, in their order."""
-    return list(_metrics.reports(lines_of(path), [(one.report, one.metrics) for one in kept_in(path)]).values())
+    return list(
+        _metrics.reports(
+            lines_of(path), [(one.report, one.metrics) for one in kept_in(path)]
+        ).values()
+    )
 
 
 def kept_in(path: Path) -> list[Kept]:

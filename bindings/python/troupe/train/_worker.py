@@ -1,4 +1,5 @@
 """A worker of a training: an actor that runs the user's loop in a thread of its own, and carries its reports to who trains."""
+
 from __future__ import annotations
 
 import contextlib
@@ -64,7 +65,11 @@ class TrainWorker(_here.Loop):
     def about(self) -> dict[str, Any]:
         """Where it runs, and the GPUs it holds. Loads torch, in all workers at once, where the process has not been forked with it."""
         importlib.import_module("torch.distributed")
-        return {"host": socket.gethostname(), "boot_id": boot_id(), "gpus": list(troupe.get_gpu_ids())}
+        return {
+            "host": socket.gethostname(),
+            "boot_id": boot_id(),
+            "gpus": list(troupe.get_gpu_ids()),
+        }
 
     def serve_store(self, address: str, peers: list[str]) -> int:
         """Serves the store where all ranks meet, on that address alone, for nodes with these addresses alone; its port. Rank 0's, in a thread of
@@ -72,7 +77,9 @@ class TrainWorker(_here.Loop):
         self._store, port = store_host.serve(address, peers)
         return port
 
-    def run(self, payload: bytes, attempt: TrainAttempt, own_address: str, shards: Mapping[str, Any]) -> Any:
+    def run(
+        self, payload: bytes, attempt: TrainAttempt, own_address: str, shards: Mapping[str, Any]
+    ) -> Any:
         """Forms the group and runs the loop to its end; rank 0's value. `own_address`: of this node. `shards`: of datasets, by name. Raises what the
         loop raises."""
         self._attempt, self._latest, self.shards = attempt, attempt.start, shards
@@ -95,33 +102,57 @@ class TrainWorker(_here.Loop):
             return loop(*args)
         except SystemExit as left:
             if left.code not in (None, 0):
-                raise RuntimeError(f"the training loop of rank {self.context.world_rank} called sys.exit({left.code!r})") from None
+                raise RuntimeError(
+                    f"the training loop of rank {self.context.world_rank} called sys.exit({left.code!r})"
+                ) from None
             return None
 
     def _join(self, attempt: TrainAttempt, own_address: str) -> None:
         context = self.context
-        os.environ.update({
-            "RANK": str(context.world_rank), "WORLD_SIZE": str(context.world_size), "LOCAL_RANK": str(context.local_rank),
-            "LOCAL_WORLD_SIZE": str(context.local_world_size), "NODE_RANK": str(context.node_rank), "GROUP_RANK": str(context.node_rank),
-            "MASTER_ADDR": attempt.address, "MASTER_PORT": str(attempt.port), "TORCHELASTIC_USE_AGENT_STORE": "True"})
+        os.environ.update(
+            {
+                "RANK": str(context.world_rank),
+                "WORLD_SIZE": str(context.world_size),
+                "LOCAL_RANK": str(context.local_rank),
+                "LOCAL_WORLD_SIZE": str(context.local_world_size),
+                "NODE_RANK": str(context.node_rank),
+                "GROUP_RANK": str(context.node_rank),
+                "MASTER_ADDR": attempt.address,
+                "MASTER_PORT": str(attempt.port),
+                "TORCHELASTIC_USE_AGENT_STORE": "True",
+            }
+        )
         interface = "lo" if attempt.one_host else interface_of(own_address)
         if interface:
             os.environ.setdefault("GLOO_SOCKET_IFNAME", interface)
-            os.environ.setdefault("NCCL_SOCKET_IFNAME", f"={interface}")  # else NCCL takes others whose names begin so as well
-        if attempt.devices.get(context.world_rank):  # CUDA has not read it yet: all of a node see the same ones, as NCCL wants it
-            os.environ["CUDA_VISIBLE_DEVICES"] = ",".join(map(str, attempt.devices[context.world_rank]))
+            os.environ.setdefault(
+                "NCCL_SOCKET_IFNAME", f"={interface}"
+            )  # else NCCL takes others whose names begin so as well
+        if attempt.devices.get(
+            context.world_rank
+        ):  # CUDA has not read it yet: all of a node see the same ones, as NCCL wants it
+            os.environ["CUDA_VISIBLE_DEVICES"] = ",".join(
+                map(str, attempt.devices[context.world_rank])
+            )
         import torch
         import torch.distributed as dist
 
         from troupe.train import _torch_loop
 
         if attempt.devices.get(context.world_rank) and torch.cuda.is_available():
-            _torch_loop.devices = [torch.device("cuda", attempt.devices[context.world_rank].index(each)) for each in troupe.get_gpu_ids()]
+            _torch_loop.devices = [
+                torch.device("cuda", attempt.devices[context.world_rank].index(each))
+                for each in troupe.get_gpu_ids()
+            ]
             torch.cuda.set_device(_torch_loop.devices[0])
             self.device_index = _torch_loop.devices[0].index
-        dist.init_process_group(attempt.backend, timeout=datetime.timedelta(seconds=attempt.timeout_s))
+        dist.init_process_group(
+            attempt.backend, timeout=datetime.timedelta(seconds=attempt.timeout_s)
+        )
 
-    def report(self, metrics: dict[str, Any], checkpoint: Checkpoint | None, dir_name: str | None) -> None:
+    def report(
+        self, metrics: dict[str, Any], checkpoint: Checkpoint | None, dir_name: str | None
+    ) -> None:
         """See Loop: stages this rank's part, says so, and waits for the answer, which comes when all ranks have."""
         with self._one_report:
             self._number += 1
@@ -130,7 +161,9 @@ class TrainWorker(_here.Loop):
             staged = ""
             if checkpoint is not None:
                 with checkpoint.as_directory() as folder:
-                    staged = _run_folder.stage(Path(attempt.staging), attempt.nonce, self._number, rank, Path(folder))
+                    staged = _run_folder.stage(
+                        Path(attempt.staging), attempt.nonce, self._number, rank, Path(folder)
+                    )
             with self._changed:
                 self._said = TrainReport(metrics if rank == 0 else None, staged, dir_name)
                 self._changed.notify_all()
@@ -163,12 +196,21 @@ def interface_of(address: str) -> str:
     if ":" in address:
         digits = socket.inet_pton(socket.AF_INET6, address).hex()
         with contextlib.suppress(OSError):
-            return next((line.split()[-1] for line in Path("/proc/net/if_inet6").read_text().splitlines() if line.startswith(digits)), "")
+            return next(
+                (
+                    line.split()[-1]
+                    for line in Path("/proc/net/if_inet6").read_text().splitlines()
+                    if line.startswith(digits)
+                ),
+                "",
+            )
         return ""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as asking:
         for _, name in socket.if_nameindex():
             with contextlib.suppress(OSError):
-                found = fcntl.ioctl(asking.fileno(), _SIOCGIFADDR, struct.pack("256s", name.encode()[:15]))
+                found = fcntl.ioctl(
+                    asking.fileno(), _SIOCGIFADDR, struct.pack("256s", name.encode()[:15])
+                )
                 if socket.inet_ntoa(found[20:24]) == address:
                     return name
     return ""

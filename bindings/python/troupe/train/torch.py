@@ -1,4 +1,5 @@
 """Training with torch: TorchTrainer, and what its loops call. By the names of `ray.train.torch`."""
+
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
@@ -14,14 +15,30 @@ if TYPE_CHECKING:
         prepare_model,
     )
 
-_IN_A_LOOP = ("enable_reproducibility", "get_device", "get_devices", "prepare_data_loader", "prepare_model")
-__all__ = ["TorchConfig", "TorchTrainer", "enable_reproducibility", "get_device", "get_devices", "prepare_data_loader", "prepare_model"]
+_IN_A_LOOP = (
+    "enable_reproducibility",
+    "get_device",
+    "get_devices",
+    "prepare_data_loader",
+    "prepare_model",
+)
+__all__ = [
+    "TorchConfig",
+    "TorchTrainer",
+    "enable_reproducibility",
+    "get_device",
+    "get_devices",
+    "prepare_data_loader",
+    "prepare_model",
+]
 
 
 def __getattr__(name: str) -> Any:
     """What needs torch itself: a program that only starts a training does not import it."""
     if name not in _IN_A_LOOP:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}; it has {', '.join(__all__)}")
+        raise AttributeError(
+            f"module {__name__!r} has no attribute {name!r}; it has {', '.join(__all__)}"
+        )
     from troupe._code import extras
 
     with extras.needed("torch", f"troupe.train.torch.{name}", "'troupe[torch]'"):

@@ -1,16 +1,17 @@
 """Sweeps: trials of a training with other hyperparameters, many at once, of which the bad ones are stopped early. By the names of `ray.tune`.
 
-    from troupe import tune
+from troupe import tune
 
-    def train(config):
-        for epoch in range(20):
-            ...
-            tune.report({"acc": acc})
+def train(config):
+    for epoch in range(20):
+        ...
+        tune.report({"acc": acc})
 
-    grid = tune.Tuner(train, param_space={"lr": tune.loguniform(1e-4, 1e-1)},
-                      tune_config=tune.TuneConfig(metric="acc", mode="max", num_samples=64)).fit()
-    print(grid.get_best_result().config)
+grid = tune.Tuner(train, param_space={"lr": tune.loguniform(1e-4, 1e-1)},
+                  tune_config=tune.TuneConfig(metric="acc", mode="max", num_samples=64)).fit()
+print(grid.get_best_result().config)
 """
+
 import importlib
 from typing import TYPE_CHECKING, Any
 
@@ -48,12 +49,27 @@ if TYPE_CHECKING:
     from troupe.tune.stopper import Stopper
 
 _MODULES = ("logger", "schedulers", "search", "stopper")
-_SPACES = ("choice", "grid_search", "lograndint", "loguniform", "qlograndint", "qloguniform", "qrandint", "qrandn", "quniform", "randint",
-           "randn", "sample_from", "uniform")
+_SPACES = (
+    "choice",
+    "grid_search",
+    "lograndint",
+    "loguniform",
+    "qlograndint",
+    "qloguniform",
+    "qrandint",
+    "qrandn",
+    "quniform",
+    "randint",
+    "randn",
+    "sample_from",
+    "uniform",
+)
 _WHERE = {
     **dict.fromkeys(_SPACES, "tune._search.spaces"),
     **dict.fromkeys(("Checkpoint", "get_checkpoint", "report"), "train"),
-    **dict.fromkeys(("CheckpointConfig", "FailureConfig", "RunConfig", "TuneConfig"), "tune._config"),
+    **dict.fromkeys(
+        ("CheckpointConfig", "FailureConfig", "RunConfig", "TuneConfig"), "tune._config"
+    ),
     **dict.fromkeys(("TuneContext", "get_context"), "tune._context"),
     **dict.fromkeys(("SweepFunction", "sweep"), "tune._decorator"),
     **dict.fromkeys(("TrialFailedError", "TrialStopped", "TuneError"), "tune._errors"),
@@ -61,8 +77,14 @@ _WHERE = {
     **dict.fromkeys(("SweepHandle", "attach"), "tune._handle"),
     **dict.fromkeys(("Result", "ResultGrid"), "tune._results"),
     **dict.fromkeys(("with_parameters", "with_resources"), "tune._trainable"),
-    "Callback": "tune._callback", "PlacementGroupFactory": "tune._resources", "Trainable": "tune._trainable_class", "Tuner": "tune._tuner", "create_scheduler": "tune.schedulers",
-    "create_searcher": "tune.search", "Stopper": "tune.stopper", "OptunaPruner": "tune.schedulers",
+    "Callback": "tune._callback",
+    "PlacementGroupFactory": "tune._resources",
+    "Trainable": "tune._trainable_class",
+    "Tuner": "tune._tuner",
+    "create_scheduler": "tune.schedulers",
+    "create_searcher": "tune.search",
+    "Stopper": "tune.stopper",
+    "OptunaPruner": "tune.schedulers",
 }
 
 
@@ -80,9 +102,49 @@ def __dir__() -> list[str]:
     return sorted({*globals(), *_WHERE, *_MODULES})
 
 
-__all__ = ["Callback", "Checkpoint", "CheckpointConfig", "ExperimentAnalysis", "FailureConfig", "OptunaPruner", "PlacementGroupFactory", "Result",
-           "ResultGrid", "RunConfig", "Stopper", "Trainable", "TrialFailedError", "TrialStopped", "TuneConfig", "TuneContext", "TuneError", "Tuner",
-           "choice", "create_scheduler", "create_searcher", "get_checkpoint", "get_context", "grid_search", "lograndint", "loguniform",
-           "qlograndint", "qloguniform", "qrandint", "qrandn", "quniform", "randint", "randn", "register_trainable", "report", "run", "sample_from",
-           "uniform", "with_parameters", "with_resources",
-           "SweepFunction", "SweepHandle", "attach", "sweep"]
+__all__ = [
+    "Callback",
+    "Checkpoint",
+    "CheckpointConfig",
+    "ExperimentAnalysis",
+    "FailureConfig",
+    "OptunaPruner",
+    "PlacementGroupFactory",
+    "Result",
+    "ResultGrid",
+    "RunConfig",
+    "Stopper",
+    "Trainable",
+    "TrialFailedError",
+    "TrialStopped",
+    "TuneConfig",
+    "TuneContext",
+    "TuneError",
+    "Tuner",
+    "choice",
+    "create_scheduler",
+    "create_searcher",
+    "get_checkpoint",
+    "get_context",
+    "grid_search",
+    "lograndint",
+    "loguniform",
+    "qlograndint",
+    "qloguniform",
+    "qrandint",
+    "qrandn",
+    "quniform",
+    "randint",
+    "randn",
+    "register_trainable",
+    "report",
+    "run",
+    "sample_from",
+    "uniform",
+    "with_parameters",
+    "with_resources",
+    "SweepFunction",
+    "SweepHandle",
+    "attach",
+    "sweep",
+]

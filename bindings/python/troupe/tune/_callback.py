@@ -1,4 +1,5 @@
 """Callbacks: what hears of a sweep while it runs."""
+
 from __future__ import annotations
 
 import os
@@ -56,7 +57,13 @@ class Callback:
                 print(trial, result["acc"])
     """
 
-    def setup(self, stop: Any = None, num_samples: int | None = None, total_num_samples: int | None = None, **info: Any) -> None:
+    def setup(
+        self,
+        stop: Any = None,
+        num_samples: int | None = None,
+        total_num_samples: int | None = None,
+        **info: Any,
+    ) -> None:
         """Before all other calls."""
 
     def on_step_begin(self, iteration: int, trials: Sequence[TrialView], **info: Any) -> None:
@@ -65,28 +72,54 @@ class Callback:
     def on_step_end(self, iteration: int, trials: Sequence[TrialView], **info: Any) -> None:
         """After a result was handed on."""
 
-    def on_trial_start(self, iteration: int, trials: Sequence[TrialView], trial: TrialView, **info: Any) -> None:
+    def on_trial_start(
+        self, iteration: int, trials: Sequence[TrialView], trial: TrialView, **info: Any
+    ) -> None:
         """A trial runs for the first time, or again."""
 
-    def on_trial_restore(self, iteration: int, trials: Sequence[TrialView], trial: TrialView, **info: Any) -> None:
+    def on_trial_restore(
+        self, iteration: int, trials: Sequence[TrialView], trial: TrialView, **info: Any
+    ) -> None:
         """A trial goes on from a checkpoint."""
 
-    def on_trial_save(self, iteration: int, trials: Sequence[TrialView], trial: TrialView, **info: Any) -> None:
+    def on_trial_save(
+        self, iteration: int, trials: Sequence[TrialView], trial: TrialView, **info: Any
+    ) -> None:
         """A checkpoint of a trial is kept."""
 
-    def on_trial_result(self, iteration: int, trials: Sequence[TrialView], trial: TrialView, result: dict[str, Any], **info: Any) -> None:
+    def on_trial_result(
+        self,
+        iteration: int,
+        trials: Sequence[TrialView],
+        trial: TrialView,
+        result: dict[str, Any],
+        **info: Any,
+    ) -> None:
         """A trial has reported."""
 
-    def on_trial_complete(self, iteration: int, trials: Sequence[TrialView], trial: TrialView, **info: Any) -> None:
+    def on_trial_complete(
+        self, iteration: int, trials: Sequence[TrialView], trial: TrialView, **info: Any
+    ) -> None:
         """A trial is over, by itself or stopped."""
 
-    def on_trial_recover(self, iteration: int, trials: Sequence[TrialView], trial: TrialView, **info: Any) -> None:
+    def on_trial_recover(
+        self, iteration: int, trials: Sequence[TrialView], trial: TrialView, **info: Any
+    ) -> None:
         """A trial has failed and will be tried again."""
 
-    def on_trial_error(self, iteration: int, trials: Sequence[TrialView], trial: TrialView, **info: Any) -> None:
+    def on_trial_error(
+        self, iteration: int, trials: Sequence[TrialView], trial: TrialView, **info: Any
+    ) -> None:
         """A trial has failed for good."""
 
-    def on_checkpoint(self, iteration: int, trials: Sequence[TrialView], trial: TrialView, checkpoint: Checkpoint, **info: Any) -> None:
+    def on_checkpoint(
+        self,
+        iteration: int,
+        trials: Sequence[TrialView],
+        trial: TrialView,
+        checkpoint: Checkpoint,
+        **info: Any,
+    ) -> None:
         """A checkpoint of a trial is kept."""
 
     def on_experiment_end(self, trials: Sequence[TrialView], **info: Any) -> None:

@@ -1,4 +1,5 @@
 """What a sweep is asked for: which trials, how many, what failures cost, which checkpoints stay, where it is kept."""
+
 from __future__ import annotations
 
 import os
@@ -43,14 +44,28 @@ class TuneConfig:
         if self.mode not in (None, "max", "min"):
             raise ValueError(f"TuneConfig(mode={self.mode!r}): 'max' or 'min'")
         if not is_count(self.num_samples, 1) and self.num_samples != -1:
-            raise ValueError(f"TuneConfig(num_samples={self.num_samples!r}): a whole number of at least 1, or -1: until something stops the sweep")
+            raise ValueError(
+                f"TuneConfig(num_samples={self.num_samples!r}): a whole number of at least 1, or -1: until something stops the sweep"
+            )
         if self.max_concurrent_trials is not None and not is_count(self.max_concurrent_trials, 0):
-            raise ValueError(f"TuneConfig(max_concurrent_trials={self.max_concurrent_trials!r}): a whole number of at least 1, or None")
+            raise ValueError(
+                f"TuneConfig(max_concurrent_trials={self.max_concurrent_trials!r}): a whole number of at least 1, or None"
+            )
         self.max_concurrent_trials = self.max_concurrent_trials or None  # 0 is Ray's word for none
         if self.time_budget_s is not None:
-            seconds = self.time_budget_s.total_seconds() if hasattr(self.time_budget_s, "total_seconds") else self.time_budget_s
-            if isinstance(seconds, bool) or not isinstance(seconds, (int, float)) or not seconds > 0:
-                raise ValueError(f"TuneConfig(time_budget_s={self.time_budget_s!r}): more than 0 seconds, or a timedelta")
+            seconds = (
+                self.time_budget_s.total_seconds()
+                if hasattr(self.time_budget_s, "total_seconds")
+                else self.time_budget_s
+            )
+            if (
+                isinstance(seconds, bool)
+                or not isinstance(seconds, (int, float))
+                or not seconds > 0
+            ):
+                raise ValueError(
+                    f"TuneConfig(time_budget_s={self.time_budget_s!r}): more than 0 seconds, or a timedelta"
+                )
             self.time_budget_s = float(seconds)
 
 
@@ -66,11 +81,15 @@ class FailureConfig:
 
     def __post_init__(self) -> None:
         if not is_count(self.max_failures, -1):
-            raise ValueError(f"FailureConfig(max_failures={self.max_failures!r}): a whole number, -1 for any number of failures")
+            raise ValueError(
+                f"FailureConfig(max_failures={self.max_failures!r}): a whole number, -1 for any number of failures"
+            )
         if self.fail_fast not in (True, False, "raise"):
             raise ValueError(f"FailureConfig(fail_fast={self.fail_fast!r}): True, False or 'raise'")
         if self.fail_fast and self.max_failures:
-            raise ValueError(f"FailureConfig(max_failures={self.max_failures}, fail_fast={self.fail_fast!r}): what ends the sweep is not tried again")
+            raise ValueError(
+                f"FailureConfig(max_failures={self.max_failures}, fail_fast={self.fail_fast!r}): what ends the sweep is not tried again"
+            )
 
 
 @dataclass(kw_only=True)
@@ -89,7 +108,9 @@ class CheckpointConfig(_train.CheckpointConfig):
         super().__post_init__()
         self.checkpoint_frequency, self.checkpoint_at_end = frequency, at_end
         if not is_count(frequency, 0):
-            raise ValueError(f"CheckpointConfig(checkpoint_frequency={frequency!r}): a whole number of steps, 0 for none")
+            raise ValueError(
+                f"CheckpointConfig(checkpoint_frequency={frequency!r}): a whole number of steps, 0 for none"
+            )
 
 
 @dataclass(kw_only=True)
@@ -114,10 +135,15 @@ class RunConfig:
     storage_filesystem: Any = None
 
     def __post_init__(self) -> None:
-        refuse(self, {"storage_filesystem": "storage_path= is a folder, of a mounted file system perhaps",
-                      "sync_config": "storage_path= is the one place of a sweep's files",
-                      "progress_reporter": "verbose=0 shows nothing, and callbacks hear of everything",
-                      "log_to_file": "`troupe logs` has what the trials print"})
+        refuse(
+            self,
+            {
+                "storage_filesystem": "storage_path= is a folder, of a mounted file system perhaps",
+                "sync_config": "storage_path= is the one place of a sweep's files",
+                "progress_reporter": "verbose=0 shows nothing, and callbacks hear of everything",
+                "log_to_file": "`troupe logs` has what the trials print",
+            },
+        )
         self.failure_config = self._of(FailureConfig, "failure_config")
         self.checkpoint_config = self._of(CheckpointConfig, "checkpoint_config")
         _train.check_place(self.name, self.storage_path)
@@ -129,7 +155,9 @@ class RunConfig:
     def _of(self, cls: type, name: str) -> Any:
         given = getattr(self, name)
         if given is not None and not isinstance(given, cls):
-            if isinstance(given, getattr(_train, cls.__name__)):  # of troupe.train, for which Ray's programs import it
+            if isinstance(
+                given, getattr(_train, cls.__name__)
+            ):  # of troupe.train, for which Ray's programs import it
                 return cls(**{field: getattr(given, field) for field in given.__dataclass_fields__})
             raise TypeError(f"RunConfig({name}={given!r}): a {cls.__name__}")
         return cls() if given is None else given

@@ -1,4 +1,5 @@
 """Which trial this is, of what sweep."""
+
 from __future__ import annotations
 
 from dataclasses import dataclass
@@ -32,7 +33,7 @@ class TuneContext(TrainContext):
 def get_context() -> TrainContext:
     """Which trial this is: its id, name, folder and resources. Raises RuntimeError outside of a trial.
 
-        folder = get_context().get_trial_dir()
+    folder = get_context().get_trial_dir()
     """
     return _here.get_context()
 

@@ -1,4 +1,5 @@
 """`@tune.sweep`: a function of its hyperparameters, and the sweeps that search them."""
+
 from __future__ import annotations
 
 import functools
@@ -99,9 +100,16 @@ class SweepFunction:
     def _tuner(self, args: tuple, kwargs: Mapping[str, Any]) -> Tuner:
         space, parameters = self._space(args, kwargs)
         given = self._options.given(ByKeyword(self._function), parameters)
-        return Tuner(given, param_space=space, tune_config=self._options.tune_config(), run_config=self._options.run_config())
+        return Tuner(
+            given,
+            param_space=space,
+            tune_config=self._options.tune_config(),
+            run_config=self._options.run_config(),
+        )
 
-    def _space(self, args: tuple, kwargs: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    def _space(
+        self, args: tuple, kwargs: Mapping[str, Any]
+    ) -> tuple[dict[str, Any], dict[str, Any]]:
         """(what each trial's configuration is made of, large values that all trials share). Raises TypeError for arguments that do not fit."""
         signature = _signature(self._function)
         given = dict(kwargs)
@@ -109,38 +117,56 @@ class SweepFunction:
             try:
                 bound = signature.bind_partial(*args, **kwargs)
             except TypeError as error:
-                raise TypeError(f"{self.__name__}{signature}: {error}{self._meant(kwargs)}") from None
+                raise TypeError(
+                    f"{self.__name__}{signature}: {error}{self._meant(kwargs)}"
+                ) from None
             given = _by_name(signature, bound)
         elif args:
             raise TypeError(f"{self.__name__}() does not tell its parameters: give them by name")
         space = {**self._options.space, **given}
-        parameters = {name: space.pop(name) for name in list(space) if not _is_of_config(space[name])}
+        parameters = {
+            name: space.pop(name) for name in list(space) if not _is_of_config(space[name])
+        }
         if signature is not None:
             try:
                 signature.bind(**space, **parameters)
             except TypeError as error:
-                raise TypeError(f"{self.__name__}{signature}: {error}: neither space= nor the call gives it") from None
+                raise TypeError(
+                    f"{self.__name__}{signature}: {error}: neither space= nor the call gives it"
+                ) from None
         return space, parameters
 
     def _check_names(self, space: Mapping[str, Any], what: str) -> None:
         signature = _signature(self._function)
-        if signature is None or any(each.kind is each.VAR_KEYWORD for each in signature.parameters.values()):
+        if signature is None or any(
+            each.kind is each.VAR_KEYWORD for each in signature.parameters.values()
+        ):
             return
         for name in space:
             if name not in signature.parameters:
-                raise TypeError(f"@sweep({what}) has {name!r}, and {self.__name__}{signature} has no such parameter"
-                                f"{space_tree.nearest(name, signature.parameters)}")
+                raise TypeError(
+                    f"@sweep({what}) has {name!r}, and {self.__name__}{signature} has no such parameter"
+                    f"{space_tree.nearest(name, signature.parameters)}"
+                )
 
     def _meant(self, kwargs: Mapping[str, Any]) -> str:
         known = {each.name for each in fields(SweepOptions)}
-        return "".join(f"\n  {name}= as an option of the sweep: {self.__name__}.options({name}=...)" for name in kwargs if name in known)
+        return "".join(
+            f"\n  {name}= as an option of the sweep: {self.__name__}.options({name}=...)"
+            for name in kwargs
+            if name in known
+        )
 
     def _refuse_domains(self, args: tuple, kwargs: Mapping[str, Any]) -> None:
-        named = [*(f"argument {place}" for place, each in enumerate(args, 1) if _is_searched(each)),
-                 *(f"{name}=" for name, each in kwargs.items() if _is_searched(each))]
+        named = [
+            *(f"argument {place}" for place, each in enumerate(args, 1) if _is_searched(each)),
+            *(f"{name}=" for name, each in kwargs.items() if _is_searched(each)),
+        ]
         if named:
-            raise TypeError(f"{self.__name__}() runs the function here, once, and {named[0]} is something to be searched: {self.__name__}.sweep(...) "
-                            "searches it")
+            raise TypeError(
+                f"{self.__name__}() runs the function here, once, and {named[0]} is something to be searched: {self.__name__}.sweep(...) "
+                "searches it"
+            )
 
 
 def _signature(function: Callable[..., Any]) -> inspect.Signature | None:
@@ -156,7 +182,9 @@ def _by_name(signature: inspect.Signature, bound: inspect.BoundArguments) -> dic
     for name, value in bound.arguments.items():
         kind = signature.parameters[name].kind
         if kind in (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.POSITIONAL_ONLY):
-            raise TypeError(f"the parameter {name!r} has no name that a configuration could give it by: trials are given all by name")
+            raise TypeError(
+                f"the parameter {name!r} has no name that a configuration could give it by: trials are given all by name"
+            )
         found.update(value if kind is inspect.Parameter.VAR_KEYWORD else {name: value})
     return found
 
@@ -171,7 +199,10 @@ def _is_grid(leaf: Any) -> bool:
 
 def _is_of_config(value: Any) -> bool:
     """Whether it stands in the configuration, as what is searched and what a person reads does; all else is shared as it is."""
-    return all(leaf is None or isinstance(leaf, (bool, int, float, str, Domain, Mapping, list, tuple)) for _, leaf in space_tree.leaves(value))
+    return all(
+        leaf is None or isinstance(leaf, (bool, int, float, str, Domain, Mapping, list, tuple))
+        for _, leaf in space_tree.leaves(value)
+    )
 
 
 def connect(remote: bool) -> None:
@@ -183,14 +214,20 @@ def connect(remote: bool) -> None:
     current = session.current_or_none()
     if current is not None:
         if not remote and not current.in_process and current.embedded is None and not current.guest:
-            raise RuntimeError(f"this program is connected to the cluster at {current.address}: @tune.sweep(remote=True) runs its trials there, and "
-                               "without it they run on this machine, in a program that is connected to no other")
+            raise RuntimeError(
+                f"this program is connected to the cluster at {current.address}: @tune.sweep(remote=True) runs its trials there, and "
+                "without it they run on this machine, in a program that is connected to no other"
+            )
         return
     if remote:
         session.set_current(connecting.from_environment())
         return
     troupe.init(address="local")
-    held = ", ".join(f"{amount:g} {name}" for name, amount in troupe.cluster_resources().items() if name in ("CPU", "GPU"))
+    held = ", ".join(
+        f"{amount:g} {name}"
+        for name, amount in troupe.cluster_resources().items()
+        if name in ("CPU", "GPU")
+    )
     status_lines.say(f"troupe.tune: on this machine: {held}")
 
 
@@ -217,7 +254,9 @@ def sweep(fn: Callable[..., Any] | None = None, /, **options: Any) -> Any:
         grid = train.sweep(epochs=30)
     """
     if fn is not None and not callable(fn):
-        raise TypeError(f"@sweep({fn!r}) does not say what it is: @tune.sweep(space={{...}}, trials=64, metric='acc', mode='max')")
+        raise TypeError(
+            f"@sweep({fn!r}) does not say what it is: @tune.sweep(space={{...}}, trials=64, metric='acc', mode='max')"
+        )
     _sweep_options.refuse_unknown("@sweep", options)
     made = SweepOptions(**options)
     if fn is not None:

@@ -1,4 +1,5 @@
 """How a trial is stopped, and how a sweep fails."""
+
 from __future__ import annotations
 
 from troupe import _pickled

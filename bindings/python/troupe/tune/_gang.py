@@ -1,4 +1,5 @@
 """A trial that is a gang: its process is rank 0, which starts the other ranks in the bundles beside its own, and whose reports are the trial's."""
+
 from __future__ import annotations
 
 import contextlib
@@ -50,9 +51,22 @@ class GangTrial:
         try:
             about = [about_here(), *troupe.get([each.about.remote() for each in others])]
             store, plans = _plans(about, loop)
-            payload = troupe.put(capture.dumps(self.function, (dict(config),), parameters, what="the trial's function"))
-            running = [other.run.remote(payload, plan) for other, plan in zip(others, plans[1:], strict=True)]
-            return _as_rank_zero(RankZero(loop, plans[0].context, others, running, store), plans[0], self.function, config, parameters)
+            payload = troupe.put(
+                capture.dumps(
+                    self.function, (dict(config),), parameters, what="the trial's function"
+                )
+            )
+            running = [
+                other.run.remote(payload, plan)
+                for other, plan in zip(others, plans[1:], strict=True)
+            ]
+            return _as_rank_zero(
+                RankZero(loop, plans[0].context, others, running, store),
+                plans[0],
+                self.function,
+                config,
+                parameters,
+            )
         finally:
             for other in others:
                 with contextlib.suppress(exceptions.TroupeError):
@@ -65,11 +79,18 @@ class GangTrial:
     def _others(self, name: str) -> list[Any]:
         here = ActorContext.current
         assert here is not None
-        made = troupe.remote(GangRank).options(**_resources.amounts_as_options(self.bundle), concurrency_groups={"control": 1},
-                                                preimport=self.preimport)
+        made = troupe.remote(GangRank).options(
+            **_resources.amounts_as_options(self.bundle),
+            concurrency_groups={"control": 1},
+            preimport=self.preimport,
+        )
         group = PlacementGroup(here.group, [dict(self.bundle)] * self.ranks)
-        return [made.options(scheduling_strategy=PlacementGroupSchedulingStrategy(group, rank)).remote(f"{name} rank {rank}")
-                for rank in range(1, self.ranks)]
+        return [
+            made.options(scheduling_strategy=PlacementGroupSchedulingStrategy(group, rank)).remote(
+                f"{name} rank {rank}"
+            )
+            for rank in range(1, self.ranks)
+        ]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -84,8 +105,13 @@ class RankPlan:
 def about_here() -> dict[str, Any]:
     """Where this process runs, and the GPUs that it holds."""
     here = troupe.get_runtime_context()
-    return {"node": here.get_node_id(), "host": socket.gethostname(), "boot_id": boot_id(), "gpus": list(troupe.get_gpu_ids()),
-            "address": troupe.util.get_node_ip_address()}
+    return {
+        "node": here.get_node_id(),
+        "host": socket.gethostname(),
+        "boot_id": boot_id(),
+        "gpus": list(troupe.get_gpu_ids()),
+        "address": troupe.util.get_node_ip_address(),
+    }
 
 
 def _plans(about: list[dict[str, Any]], loop: _here.Loop) -> tuple[Any, list[RankPlan]]:
@@ -96,22 +122,52 @@ def _plans(about: list[dict[str, Any]], loop: _here.Loop) -> tuple[Any, list[Ran
     with contextlib.suppress(ImportError):  # without torch there are no groups of its
         importlib.import_module("torch.distributed")
         at = {each["node"] for each in about}
-        peers = [] if one_host else store_host.addresses_of(node for node in state.list_nodes() if node["node_id"] in at)
+        peers = (
+            []
+            if one_host
+            else store_host.addresses_of(
+                node for node in state.list_nodes() if node["node_id"] in at
+            )
+        )
         store, port = store_host.serve(address, peers)
     plans: dict[int, RankPlan] = {}
     places = ranks_of([each["node"] for each in about])
     for bundle, node_rank, local_rank, local_size, rank in places:
         interface = "lo" if one_host else _worker.interface_of(about[bundle]["address"])
-        gpus = [gpu for other, place, *_ in places if place == node_rank for gpu in about[other]["gpus"]]
-        variables = {"RANK": rank, "WORLD_SIZE": len(about), "LOCAL_RANK": local_rank, "LOCAL_WORLD_SIZE": local_size, "NODE_RANK": node_rank,
-                     "GROUP_RANK": node_rank, "MASTER_ADDR": address, "MASTER_PORT": port, "TORCHELASTIC_USE_AGENT_STORE": "True"}
+        gpus = [
+            gpu for other, place, *_ in places if place == node_rank for gpu in about[other]["gpus"]
+        ]
+        variables = {
+            "RANK": rank,
+            "WORLD_SIZE": len(about),
+            "LOCAL_RANK": local_rank,
+            "LOCAL_WORLD_SIZE": local_size,
+            "NODE_RANK": node_rank,
+            "GROUP_RANK": node_rank,
+            "MASTER_ADDR": address,
+            "MASTER_PORT": port,
+            "TORCHELASTIC_USE_AGENT_STORE": "True",
+        }
         if interface:
-            variables |= {name: os.environ.get(name, interface) for name in ("GLOO_SOCKET_IFNAME", "NCCL_SOCKET_IFNAME")}
-        if len(set(gpus)) == len(gpus) > 0:  # all of a node see the same ones, as NCCL wants it, each rank's own at its LOCAL_RANK
+            variables |= {
+                name: os.environ.get(name, interface)
+                for name in ("GLOO_SOCKET_IFNAME", "NCCL_SOCKET_IFNAME")
+            }
+        if (
+            len(set(gpus)) == len(gpus) > 0
+        ):  # all of a node see the same ones, as NCCL wants it, each rank's own at its LOCAL_RANK
             variables["CUDA_VISIBLE_DEVICES"] = ",".join(map(str, gpus))
-        context = dataclasses.replace(loop.context, world_rank=rank, world_size=len(about), local_rank=local_rank, local_world_size=local_size,
-                                      node_rank=node_rank)
-        plans[bundle] = RankPlan(context, {name: str(value) for name, value in variables.items()}, loop.latest())  # type: ignore[arg-type]
+        context = dataclasses.replace(
+            loop.context,
+            world_rank=rank,
+            world_size=len(about),
+            local_rank=local_rank,
+            local_world_size=local_size,
+            node_rank=node_rank,
+        )
+        plans[bundle] = RankPlan(
+            context, {name: str(value) for name, value in variables.items()}, loop.latest()
+        )  # type: ignore[arg-type]
     return store, [plans[bundle] for bundle in range(len(about))]
 
 
@@ -148,10 +204,18 @@ def _part(plan: RankPlan) -> Iterator[None]:
             yield
         except SystemExit as left:
             if left.code not in (None, 0):
-                raise RuntimeError(f"the trial's function called sys.exit({left.code!r}) in rank {plan.context.world_rank}") from None
+                raise RuntimeError(
+                    f"the trial's function called sys.exit({left.code!r}) in rank {plan.context.world_rank}"
+                ) from None
 
 
-def _as_rank_zero(own: RankZero, plan: RankPlan, function: Callable[..., Any], config: Mapping[str, Any], parameters: Mapping[str, Any]) -> Any:
+def _as_rank_zero(
+    own: RankZero,
+    plan: RankPlan,
+    function: Callable[..., Any],
+    config: Mapping[str, Any],
+    parameters: Mapping[str, Any],
+) -> Any:
     over = threading.Event()
     threading.Thread(target=own.watch, args=(over,), name="troupe-gang", daemon=True).start()
     try:
@@ -159,7 +223,9 @@ def _as_rank_zero(own: RankZero, plan: RankPlan, function: Callable[..., Any], c
         with _as_rank(own, plan, own.inner):
             with _part(plan):
                 value = function(dict(config), **parameters)
-            own.raise_cause(None)  # the group stays meanwhile, so that whoever waits for this rank hears that it has returned
+            own.raise_cause(
+                None
+            )  # the group stays meanwhile, so that whoever waits for this rank hears that it has returned
         own.leave_group()
         return value
     except TrialStopped:
@@ -177,14 +243,23 @@ def _as_rank_zero(own: RankZero, plan: RankPlan, function: Callable[..., Any], c
 class RankZero(_here.Loop):
     """The trial's own loop, whose decisions the other ranks get too."""
 
-    def __init__(self, inner: _here.Loop, context: TuneContext, others: list[Any], running: list[Any], store: Any) -> None:
+    def __init__(
+        self,
+        inner: _here.Loop,
+        context: TuneContext,
+        others: list[Any],
+        running: list[Any],
+        store: Any,
+    ) -> None:
         self.inner, self.context, self.running = inner, context, running
         self._others = others
         self._store = store  # which serves as long as it is held
         self._number = 0
         self._reporting: list[Any] = []
 
-    def report(self, metrics: dict[str, Any], checkpoint: Checkpoint | None, dir_name: str | None) -> None:
+    def report(
+        self, metrics: dict[str, Any], checkpoint: Checkpoint | None, dir_name: str | None
+    ) -> None:
         """See Loop."""
         self._number += 1
         stop = ""
@@ -194,7 +269,10 @@ class RankZero(_here.Loop):
             stop = str(stopped) or "stopped"
             raise
         finally:
-            self._reporting = [each.decided.remote(self._number, stop, self.inner.latest()) for each in self._others]
+            self._reporting = [
+                each.decided.remote(self._number, stop, self.inner.latest())
+                for each in self._others
+            ]
 
     def latest(self) -> Checkpoint | None:
         """See Loop."""
@@ -212,7 +290,11 @@ class RankZero(_here.Loop):
 
     def raise_cause(self, symptom: Exception | None) -> None:
         """Raises what another rank has failed of: that is why rank 0 lost its connection to it. Without a symptom it waits for all."""
-        ready, _ = troupe.wait(list(self.running), num_returns=len(self.running), timeout=None if symptom is None else STUCK_GRACE_S)
+        ready, _ = troupe.wait(
+            list(self.running),
+            num_returns=len(self.running),
+            timeout=None if symptom is None else STUCK_GRACE_S,
+        )
         for rank, ref in enumerate(self.running, 1):
             if ref not in ready:
                 continue
@@ -220,7 +302,12 @@ class RankZero(_here.Loop):
                 troupe.get(ref)
             except exceptions.TroupeError as error:
                 if symptom is None or not _failures.is_symptom(error):
-                    cause = error.cause if isinstance(error, exceptions.TaskError) and isinstance(error.cause, Exception) else error
+                    cause = (
+                        error.cause
+                        if isinstance(error, exceptions.TaskError)
+                        and isinstance(error.cause, Exception)
+                        else error
+                    )
                     cause.add_note(f"in rank {rank} of {len(self.running) + 1}")
                     raise cause from symptom
 
@@ -269,7 +356,9 @@ class GangRank(_here.Loop):
         self.context, self._latest = plan.context, plan.latest
         with _as_rank(self, plan, None):
             function, args, kwargs = user_main.loads(payload)
-            own = directory.working_directory(Path(plan.context.path), wanted=plan.context.has_own_directory, is_shared=True)
+            own = directory.working_directory(
+                Path(plan.context.path), wanted=plan.context.has_own_directory, is_shared=True
+            )
             with contextlib.suppress(TrialStopped), own, _part(plan):
                 function(*args, **kwargs)
 
@@ -286,11 +375,15 @@ class GangRank(_here.Loop):
             self._changed.notify_all()
             return self._reports > 0
 
-    def report(self, metrics: dict[str, Any], checkpoint: Checkpoint | None, dir_name: str | None) -> None:
+    def report(
+        self, metrics: dict[str, Any], checkpoint: Checkpoint | None, dir_name: str | None
+    ) -> None:
         """See Loop: waits for the decision about rank 0's report of the same number, and is stopped with it."""
         if checkpoint is not None:
-            raise ValueError(f"report(checkpoint=...) of rank {self.context.world_rank}: of a trial that is a gang rank 0's checkpoint is kept, so all of "
-                             "it has to be written there: checkpoint=... if rank == 0 else None")
+            raise ValueError(
+                f"report(checkpoint=...) of rank {self.context.world_rank}: of a trial that is a gang rank 0's checkpoint is kept, so all of "
+                "it has to be written there: checkpoint=... if rank == 0 else None"
+            )
         with self._changed:
             self._reports += 1
             self._changed.wait_for(lambda: self._decided >= self._reports or self._stop)

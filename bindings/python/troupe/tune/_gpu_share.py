@@ -1,4 +1,5 @@
 """A trial that holds a part of a GPU: its torch takes no more of the card's memory than that (G9)."""
+
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
@@ -15,8 +16,8 @@ CONTEXT_BYTES = 640 << 20
 def fraction_of(amount: float, total_bytes: int) -> float:
     """Which part of a card with so much memory torch's allocator may have, in a process that holds that part of the card.
 
-        >>> fraction_of(0.5, 80 << 30)
-        0.4921875
+    >>> fraction_of(0.5, 80 << 30)
+    0.4921875
     """
     return max(0.0, amount - CONTEXT_BYTES / total_bytes)
 
@@ -30,9 +31,13 @@ def cap(amount: float) -> None:
 def _cap(cuda: Any, amount: float) -> None:
     def set_fractions() -> None:
         for device in range(cuda.device_count()):
-            cuda.set_per_process_memory_fraction(fraction_of(amount, cuda.get_device_properties(device).total_memory), device)
+            cuda.set_per_process_memory_fraction(
+                fraction_of(amount, cuda.get_device_properties(device).total_memory), device
+            )
 
-    cuda._lazy_call(set_fractions)  # torch's own way for what waits until a GPU is used, as seeds do
+    cuda._lazy_call(
+        set_fractions
+    )  # torch's own way for what waits until a GPU is used, as seeds do
 
 
 @dataclass(frozen=True)
@@ -57,7 +62,9 @@ def check(given: Any, what: str, gpus: float | None) -> None:
     if not isinstance(given, bool):
         raise TypeError(f"{what}(gpu_memory_fraction={given!r}): True or False")
     if given and gpus is not None and not 0 < gpus < 1:
-        raise ValueError(f"{what}(gpu_memory_fraction=True) caps torch's memory at the part of a GPU that a trial holds, 0.5 perhaps, and it holds {gpus:g}")
+        raise ValueError(
+            f"{what}(gpu_memory_fraction=True) caps torch's memory at the part of a GPU that a trial holds, 0.5 perhaps, and it holds {gpus:g}"
+        )
 
 
 _pickled.named_in("troupe._pickled", Capped)

@@ -1,4 +1,5 @@
 """The handle of a submitted sweep: what it does, its result, its end; from any program of the cluster."""
+
 from __future__ import annotations
 
 import contextlib
@@ -45,7 +46,11 @@ class SweepHandle:
             about = self._about()
             if about is None or about["over"]:
                 raise
-            return view.status_of(view.SweepView(self.path, "starting", {}, {"host": about["host"], "pid": about["pid"]}))
+            return view.status_of(
+                view.SweepView(
+                    self.path, "starting", {}, {"host": about["host"], "pid": about["pid"]}
+                )
+            )
 
     def _about(self) -> dict[str, Any] | None:
         import troupe
@@ -70,7 +75,9 @@ class SweepHandle:
             try:
                 grid = troupe.get(actor.result.remote(), timeout=timeout)
             except exceptions.GetTimeoutError:
-                raise exceptions.GetTimeoutError(f"sweep {self.name} has not ended after {timeout:g} s; it goes on: call result() again, or stop()") from None
+                raise exceptions.GetTimeoutError(
+                    f"sweep {self.name} has not ended after {timeout:g} s; it goes on: call result() again, or stop()"
+                ) from None
             except exceptions.ActorError:
                 grid = None  # it has been over for long, or is lost: the folder tells
             if grid is not None:
@@ -85,8 +92,10 @@ class SweepHandle:
     def _refuse_stopped(self, state: str) -> None:
         if state in ("stopped", "dead"):
             how = "was stopped" if state == "stopped" else "has no engine: its process was lost"
-            raise TuneError(f"sweep {self.name} {how}, and has no result yet\n  what it has done so far is in {self.path}; `troupe sweep resume "
-                            f"{self.name}` goes on with it")
+            raise TuneError(
+                f"sweep {self.name} {how}, and has no result yet\n  what it has done so far is in {self.path}; `troupe sweep resume "
+                f"{self.name}` goes on with it"
+            )
 
     def stop(self) -> None:
         """Ends the sweep here: its trials have 5 s for their `finally` blocks. It can be gone on with: `troupe sweep resume NAME`.
@@ -137,8 +146,10 @@ class SweepHandle:
 def running_elsewhere(path: Path) -> str:
     """That a sweep is a program's own."""
     _, engine = view.engine_of(path)
-    return (f"the sweep in {path} runs in a program, pid {engine.get('pid')} on {engine.get('host')}, and not as one that was submitted: Ctrl-C there "
-            "ends it, or `troupe sweep stop` on that host")
+    return (
+        f"the sweep in {path} runs in a program, pid {engine.get('pid')} on {engine.get('host')}, and not as one that was submitted: Ctrl-C there "
+        "ends it, or `troupe sweep stop` on that host"
+    )
 
 
 def submit(tuner: Any, resume: tuple[bool, str] | None = None) -> SweepHandle:
@@ -149,16 +160,22 @@ def submit(tuner: Any, resume: tuple[bool, str] | None = None) -> SweepHandle:
 
     session = _session.current()
     if session.launch:
-        raise TuneError("this is a part of a launch, with which all that it makes ends: sweep(...) runs the sweep here, in this launch's nodes")
+        raise TuneError(
+            "this is a part of a launch, with which all that it makes ends: sweep(...) runs the sweep here, in this launch's nodes"
+        )
     deciders.of(deciders.complete(tuner._tune), tuner._space, tuner._run.stop)
     path = tuner._path
     if resume is None and is_sweep(path):
-        raise FileExistsError(f"there is a sweep in {path} already: `troupe sweep resume {path.name}` goes on with it, and name= with another name "
-                              "begins a new one")
+        raise FileExistsError(
+            f"there is a sweep in {path} already: `troupe sweep resume {path.name}` goes on with it, and name= with another name "
+            "begins a new one"
+        )
     handle = _start(path, capture.dumps(None, (tuner,), {}, what="the sweep"), resume)
     if session.embedded is not None:
-        status_lines.say(f"troupe.tune: sweep {path.name} runs in a cluster of this program, and ends with it: with remote=True a cluster of "
-                         "`troupe start --head` keeps it")
+        status_lines.say(
+            f"troupe.tune: sweep {path.name} runs in a cluster of this program, and ends with it: with remote=True a cluster of "
+            "`troupe start --head` keeps it"
+        )
     return handle
 
 
@@ -175,12 +192,20 @@ def check_can_go_on(path: Path, errored: str = "") -> None:
 
     seen = view.of(path)
     if seen.state == "running":
-        raise TuneError(f"sweep {path.name} runs: pid {seen.engine.get('pid')} on {seen.engine.get('host')}" + (
-            "; what failed is tried again once it is over, or stopped" if errored else ""))
+        raise TuneError(
+            f"sweep {path.name} runs: pid {seen.engine.get('pid')} on {seen.engine.get('host')}"
+            + ("; what failed is tried again once it is over, or stopped" if errored else "")
+        )
     failed = seen.counts()["failed"]
     if seen.state == "finished" and not (errored and failed):
-        again = f"; `troupe sweep retry-failed {path.name}` tries the {failed} trials again that failed" if failed else ""
-        raise TuneError(f"sweep {path.name} is over: {seen.over}{again if not errored else ', and no trial of it has failed'}")
+        again = (
+            f"; `troupe sweep retry-failed {path.name}` tries the {failed} trials again that failed"
+            if failed
+            else ""
+        )
+        raise TuneError(
+            f"sweep {path.name} is over: {seen.over}{again if not errored else ', and no trial of it has failed'}"
+        )
     if not (path / TRAINABLE).exists():
         trainable_of(path)
 
@@ -191,19 +216,32 @@ def _start(path: Path, pickled: bytes, resume: tuple | None) -> SweepHandle:
 
     _let_go_of_the_name(path)
     made = troupe.remote(SweepHost).options(
-        name=path.name, namespace=NAMESPACE, lifetime="detached", num_cpus=0, max_restarts=-1, max_task_retries=-1, concurrency_groups={"waits": 64},
-        scheduling_strategy=beside(_session.current()))
+        name=path.name,
+        namespace=NAMESPACE,
+        lifetime="detached",
+        num_cpus=0,
+        max_restarts=-1,
+        max_task_retries=-1,
+        concurrency_groups={"waits": 64},
+        scheduling_strategy=beside(_session.current()),
+    )
     try:
         troupe.get(made.remote(path.name, pickled, str(path), resume).about.remote())
     except exceptions.AlreadyExistsError:
-        raise FileExistsError(f"a sweep called {path.name} runs in this cluster: name= with another name begins one beside it") from None
+        raise FileExistsError(
+            f"a sweep called {path.name} runs in this cluster: name= with another name begins one beside it"
+        ) from None
     return SweepHandle(path.name, path)
 
 
 def beside(session: _session.Session) -> Any:
     """A node of this host, where there is one: the sweep's folder is there."""
     here = boot_id()
-    nodes = [each["node"] for each in workers.node_infos(session) if each["boot_id"] == here and each["state"] == "alive"]
+    nodes = [
+        each["node"]
+        for each in workers.node_infos(session)
+        if each["boot_id"] == here and each["state"] == "alive"
+    ]
     return NodeAffinitySchedulingStrategy(nodes[0], soft=True) if nodes else None
 
 

@@ -1,4 +1,5 @@
 """`train(lr=0.1)`: a swept function here, once, with the values given; what it reports is shown."""
+
 from __future__ import annotations
 
 import shutil
@@ -23,7 +24,9 @@ class HereLoop(_here.Loop):
         self._latest: Checkpoint | None = None
         self._reports = 0
 
-    def report(self, metrics: dict[str, Any], checkpoint: Checkpoint | None, dir_name: str | None) -> None:
+    def report(
+        self, metrics: dict[str, Any], checkpoint: Checkpoint | None, dir_name: str | None
+    ) -> None:
         """See Loop: keeps the checkpoint until the next one, and shows the metrics. Nobody stops it."""
         self._reports += 1
         if checkpoint is not None:
@@ -32,7 +35,9 @@ class HereLoop(_here.Loop):
             if self._latest is not None:
                 shutil.rmtree(self._latest.path, ignore_errors=True)
             self._latest = Checkpoint(kept)
-        status_lines.say(f"{self.context.name} · report {self._reports} · {_words(metrics)}", quiet=self._quiet)
+        status_lines.say(
+            f"{self.context.name} · report {self._reports} · {_words(metrics)}", quiet=self._quiet
+        )
 
     def latest(self) -> Checkpoint | None:
         """See Loop."""
@@ -40,7 +45,10 @@ class HereLoop(_here.Loop):
 
 
 def _words(metrics: Mapping[str, Any]) -> str:
-    return "  ".join(f"{name}={value:.6g}" if isinstance(value, float) else f"{name}={value}" for name, value in metrics.items())
+    return "  ".join(
+        f"{name}={value:.6g}" if isinstance(value, float) else f"{name}={value}"
+        for name, value in metrics.items()
+    )
 
 
 def call(function: Callable[..., Any], args: tuple, kwargs: dict[str, Any], *, quiet: bool) -> Any:

@@ -1,4 +1,5 @@
 """`tune.run` and what it gives, for scripts that were written before Tuner; on the same engine."""
+
 from __future__ import annotations
 
 import os
@@ -26,15 +27,35 @@ def registered(trainable: Any) -> Any:
     if not isinstance(trainable, str):
         return trainable
     if trainable not in _registered:
-        raise ValueError(f"no trainable {trainable!r} is registered; there are: {', '.join(_registered) or 'none'} (tune.register_trainable)")
+        raise ValueError(
+            f"no trainable {trainable!r} is registered; there are: {', '.join(_registered) or 'none'} (tune.register_trainable)"
+        )
     return _registered[trainable]
 
 
-def run(run_or_experiment: Any, *, name: str | None = None, metric: str | None = None, mode: str | None = None, stop: Any = None,
-        time_budget_s: Any = None, config: Mapping[str, Any] | None = None, resources_per_trial: Any = None, num_samples: int = 1,
-        storage_path: str | os.PathLike | None = None, search_alg: Any = None, scheduler: Any = None, checkpoint_config: CheckpointConfig | None = None,
-        verbose: int | None = None, callbacks: Sequence[Any] | None = None, max_failures: int = 0, fail_fast: bool | str = False,
-        raise_on_failed_trial: bool = True, reuse_actors: bool = False, max_concurrent_trials: int | None = None) -> ExperimentAnalysis:
+def run(
+    run_or_experiment: Any,
+    *,
+    name: str | None = None,
+    metric: str | None = None,
+    mode: str | None = None,
+    stop: Any = None,
+    time_budget_s: Any = None,
+    config: Mapping[str, Any] | None = None,
+    resources_per_trial: Any = None,
+    num_samples: int = 1,
+    storage_path: str | os.PathLike | None = None,
+    search_alg: Any = None,
+    scheduler: Any = None,
+    checkpoint_config: CheckpointConfig | None = None,
+    verbose: int | None = None,
+    callbacks: Sequence[Any] | None = None,
+    max_failures: int = 0,
+    fail_fast: bool | str = False,
+    raise_on_failed_trial: bool = True,
+    reuse_actors: bool = False,
+    max_concurrent_trials: int | None = None,
+) -> ExperimentAnalysis:
     """Runs a sweep, as `Tuner(...).fit()` does, with its parameters in one list; blocks. Raises what that does, and TuneError where a trial has failed,
     unless `raise_on_failed_trial=False`. As Ray's `tune.run`.
 
@@ -46,33 +67,68 @@ def run(run_or_experiment: Any, *, name: str | None = None, metric: str | None =
     trainable = registered(run_or_experiment)
     if resources_per_trial is not None:
         trainable = _trainable.with_resources(trainable, resources_per_trial)
-    grid = Tuner(trainable, param_space=config, tune_config=TuneConfig(
-        metric=metric, mode=mode, num_samples=num_samples, search_alg=search_alg, scheduler=scheduler, time_budget_s=time_budget_s,
-        reuse_actors=reuse_actors, max_concurrent_trials=max_concurrent_trials), run_config=RunConfig(
-        name=name, storage_path=storage_path, stop=stop, callbacks=callbacks, verbose=verbose, checkpoint_config=checkpoint_config,
-        failure_config=FailureConfig(max_failures=max_failures, fail_fast=fail_fast))).fit()
+    grid = Tuner(
+        trainable,
+        param_space=config,
+        tune_config=TuneConfig(
+            metric=metric,
+            mode=mode,
+            num_samples=num_samples,
+            search_alg=search_alg,
+            scheduler=scheduler,
+            time_budget_s=time_budget_s,
+            reuse_actors=reuse_actors,
+            max_concurrent_trials=max_concurrent_trials,
+        ),
+        run_config=RunConfig(
+            name=name,
+            storage_path=storage_path,
+            stop=stop,
+            callbacks=callbacks,
+            verbose=verbose,
+            checkpoint_config=checkpoint_config,
+            failure_config=FailureConfig(max_failures=max_failures, fail_fast=fail_fast),
+        ),
+    ).fit()
     if grid.num_errors and raise_on_failed_trial:
-        raise TuneError(f"{grid.num_errors} of {len(grid)} trials failed, in {grid.experiment_path}; the first: {grid.errors[0]}")
+        raise TuneError(
+            f"{grid.num_errors} of {len(grid)} trials failed, in {grid.experiment_path}; the first: {grid.errors[0]}"
+        )
     return ExperimentAnalysis(grid, metric, mode)
 
 
 class ExperimentAnalysis:
     """What `tune.run` gives: the results under its older names. `grid`: all of them, as a ResultGrid."""
 
-    def __init__(self, grid: ResultGrid, default_metric: str | None = None, default_mode: str | None = None) -> None:
+    def __init__(
+        self, grid: ResultGrid, default_metric: str | None = None, default_mode: str | None = None
+    ) -> None:
         self.grid, self.default_metric, self.default_mode = grid, default_metric, default_mode
 
-    def get_best_trial(self, metric: str | None = None, mode: str | None = None, scope: str = "last", filter_nan_and_inf: bool = True) -> Result:
+    def get_best_trial(
+        self,
+        metric: str | None = None,
+        mode: str | None = None,
+        scope: str = "last",
+        filter_nan_and_inf: bool = True,
+    ) -> Result:
         """See ResultGrid.get_best_result."""
         return self.grid.get_best_result(metric, mode, scope, filter_nan_and_inf)
 
-    def get_best_config(self, metric: str | None = None, mode: str | None = None, scope: str = "last") -> dict[str, Any]:
+    def get_best_config(
+        self, metric: str | None = None, mode: str | None = None, scope: str = "last"
+    ) -> dict[str, Any]:
         """The configuration of the best trial."""
         return dict(self.get_best_trial(metric, mode, scope).config)
 
-    def get_best_checkpoint(self, trial: Result, metric: str | None = None, mode: str | None = None) -> Checkpoint | None:
+    def get_best_checkpoint(
+        self, trial: Result, metric: str | None = None, mode: str | None = None
+    ) -> Checkpoint | None:
         """Of that trial; see Result.get_best_checkpoint."""
-        return trial.get_best_checkpoint(metric or self.default_metric or "training_iteration", mode or self.default_mode or "max")
+        return trial.get_best_checkpoint(
+            metric or self.default_metric or "training_iteration",
+            mode or self.default_mode or "max",
+        )
 
     @property
     def best_trial(self) -> Result:

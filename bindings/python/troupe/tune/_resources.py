@@ -1,4 +1,5 @@
 """What a trial holds: amounts, or bundles of which the first is its own."""
+
 from __future__ import annotations
 
 import json
@@ -24,7 +25,9 @@ class PlacementGroupFactory:
 
     def __init__(self, bundles: Sequence[Mapping[str, float]], strategy: str = "PACK") -> None:
         if not bundles or isinstance(bundles, (str, Mapping)):
-            raise ValueError(f"PlacementGroupFactory({bundles!r}): a list of bundles, [{{'CPU': 1}}, {{'GPU': 1}}]")
+            raise ValueError(
+                f"PlacementGroupFactory({bundles!r}): a list of bundles, [{{'CPU': 1}}, {{'GPU': 1}}]"
+            )
         _strategies.check(strategy)
         self.bundles = [amounts(bundle) for bundle in bundles]
         self.strategy = strategy
@@ -45,11 +48,20 @@ class PlacementGroupFactory:
 def amounts(resources: Any) -> dict[str, float]:
     """By the runtime's names. Raises ValueError for what is no amount."""
     if not isinstance(resources, Mapping):
-        raise ValueError(f"a trial's resources are a dict of amounts, {{'cpu': 2, 'gpu': 0.5}}, or a PlacementGroupFactory, not {resources!r}")
+        raise ValueError(
+            f"a trial's resources are a dict of amounts, {{'cpu': 2, 'gpu': 0.5}}, or a PlacementGroupFactory, not {resources!r}"
+        )
     found = {}
     for name, amount in resources.items():
-        if not isinstance(name, str) or isinstance(amount, bool) or not isinstance(amount, (int, float)) or not amount >= 0:
-            raise ValueError(f"a trial's resources {dict(resources)!r}: {name!r}: {amount!r} is no amount of a resource")
+        if (
+            not isinstance(name, str)
+            or isinstance(amount, bool)
+            or not isinstance(amount, (int, float))
+            or not amount >= 0
+        ):
+            raise ValueError(
+                f"a trial's resources {dict(resources)!r}: {name!r}: {amount!r} is no amount of a resource"
+            )
         if amount:
             found[_NAMES.get(name, name)] = float(amount)
     return found
@@ -59,7 +71,9 @@ def shape_of(resources: Any) -> str:
     """A text that is the same for the same resources; of None that of the default."""
     if isinstance(resources, PlacementGroupFactory):
         if len(resources.bundles) > 1:
-            return json.dumps({"bundles": resources.bundles, "strategy": resources.strategy}, sort_keys=True)
+            return json.dumps(
+                {"bundles": resources.bundles, "strategy": resources.strategy}, sort_keys=True
+            )
         resources = resources.bundles[0]
     return json.dumps(DEFAULT if resources is None else amounts(resources), sort_keys=True)
 
@@ -67,7 +81,11 @@ def shape_of(resources: Any) -> str:
 def bundles_of(shape: str) -> tuple[list[dict[str, float]], str]:
     """The bundles of a shape, and their strategy; "" where there is one alone, which needs no group."""
     held = json.loads(shape)
-    return (held["bundles"], held["strategy"]) if isinstance(held.get("bundles"), list) else ([held], "")
+    return (
+        (held["bundles"], held["strategy"])
+        if isinstance(held.get("bundles"), list)
+        else ([held], "")
+    )
 
 
 def held_by(shape: str) -> dict[str, float]:
@@ -78,23 +96,43 @@ def held_by(shape: str) -> dict[str, float]:
 def options_of(shape: str, given: Mapping[str, Any]) -> dict[str, Any]:
     """Of the actor that is the trial's process; `given`: what is asked for beside what it holds, which of several bundles is their group's."""
     held = held_by(shape)
-    own = {name: value for name, value in given.items() if not bundles_of(shape)[1] or name not in _OF_GROUP}
+    own = {
+        name: value
+        for name, value in given.items()
+        if not bundles_of(shape)[1] or name not in _OF_GROUP
+    }
     return {**own, **amounts_as_options(held)}
 
 
 def amounts_as_options(held: Mapping[str, float]) -> dict[str, Any]:
     """Of an actor that holds so much."""
-    options: dict[str, Any] = {"num_cpus": 0, **{_OPTIONS[each]: amount for each, amount in held.items() if each in _OPTIONS}}
+    options: dict[str, Any] = {
+        "num_cpus": 0,
+        **{_OPTIONS[each]: amount for each, amount in held.items() if each in _OPTIONS},
+    }
     options["resources"] = {each: amount for each, amount in held.items() if each not in _OPTIONS}
     return options
 
 
-def group_options(bundles: Sequence[Mapping[str, float]], given: Mapping[str, Any]) -> dict[str, Any]:
+def group_options(
+    bundles: Sequence[Mapping[str, float]], given: Mapping[str, Any]
+) -> dict[str, Any]:
     """Of the placement group of several bundles."""
     labels = dict(given.get("label_selector") or {})
-    wanted = [{**labels, **({selectors.GPU_TYPE: given["accelerator_type"]} if given.get("accelerator_type") and bundle.get("GPU") else {})}
-              for bundle in bundles]
-    found: dict[str, Any] = {name: given[name] for name in ("priority", "infeasible") if name in given}
+    wanted = [
+        {
+            **labels,
+            **(
+                {selectors.GPU_TYPE: given["accelerator_type"]}
+                if given.get("accelerator_type") and bundle.get("GPU")
+                else {}
+            ),
+        }
+        for bundle in bundles
+    ]
+    found: dict[str, Any] = {
+        name: given[name] for name in ("priority", "infeasible") if name in given
+    }
     return {**found, "bundle_label_selector": wanted} if any(wanted) else found
 
 

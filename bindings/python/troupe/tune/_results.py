@@ -1,4 +1,5 @@
 """What a sweep gives: a Result for each trial, and the best of them."""
+
 from __future__ import annotations
 
 import datetime
@@ -49,7 +50,9 @@ class Result:
     def metrics_dataframe(self) -> Any:
         """The history as a DataFrame of pandas, configuration and all. Raises ImportError where pandas is not installed."""
         config = {f"config/{name}": value for name, value in flat(self.config)}
-        return _pandas("metrics_dataframe").DataFrame([{**dict(flat(each)), **config} for each in self.metrics_history])
+        return _pandas("metrics_dataframe").DataFrame(
+            [{**dict(flat(each)), **config} for each in self.metrics_history]
+        )
 
     @property
     def filesystem(self) -> None:
@@ -59,8 +62,15 @@ class Result:
     def get_best_checkpoint(self, metric: str, mode: str) -> Checkpoint | None:
         """Of those that are kept, the one with the largest (`mode="max"`) or smallest ("min") number under that key; None: none has one."""
         _check_mode("get_best_checkpoint", mode)
-        kept = [_retention.Kept(checkpoint.path, number, metrics) for number, (checkpoint, metrics) in enumerate(self.best_checkpoints)]
-        best = _retention.best_first([one for one in kept if _retention.value_of(one.metrics, metric) is not None], metric, mode)
+        kept = [
+            _retention.Kept(checkpoint.path, number, metrics)
+            for number, (checkpoint, metrics) in enumerate(self.best_checkpoints)
+        ]
+        best = _retention.best_first(
+            [one for one in kept if _retention.value_of(one.metrics, metric) is not None],
+            metric,
+            mode,
+        )
         return Checkpoint(best[0].name) if best else None
 
 
@@ -73,7 +83,9 @@ class ResultGrid:
         best.config, best.metrics["loss"], best.checkpoint
     """
 
-    def __init__(self, results: list[Result], path: str, metric: str | None = None, mode: str | None = None) -> None:
+    def __init__(
+        self, results: list[Result], path: str, metric: str | None = None, mode: str | None = None
+    ) -> None:
         self._results, self.experiment_path = results, path
         self._metric, self._mode = metric, mode
 
@@ -87,7 +99,9 @@ class ResultGrid:
         return iter(self._results)
 
     def __repr__(self) -> str:
-        return f"ResultGrid({len(self)} trials, {self.num_errors} failed, in {self.experiment_path})"
+        return (
+            f"ResultGrid({len(self)} trials, {self.num_errors} failed, in {self.experiment_path})"
+        )
 
     @property
     def errors(self) -> list[Exception]:
@@ -109,7 +123,13 @@ class ResultGrid:
         """None: the path is one of the machine's."""
         return None
 
-    def get_best_result(self, metric: str | None = None, mode: str | None = None, scope: str = "last", filter_nan_and_inf: bool = True) -> Result:
+    def get_best_result(
+        self,
+        metric: str | None = None,
+        mode: str | None = None,
+        scope: str = "last",
+        filter_nan_and_inf: bool = True,
+    ) -> Result:
         """The trial with the largest (`mode="max"`) or smallest ("min") value of the metric; both are TuneConfig's unless given.
 
         `scope`: "last" report of each trial, best of "all", mean ("avg"), mean of the last reports ("last-5-avg", "last-10-avg"). `filter_nan_and_inf`:
@@ -117,24 +137,40 @@ class ResultGrid:
         """
         metric, mode = metric or self._metric, mode or self._mode
         if not metric or not mode:
-            raise ValueError("get_best_result(): which metric? TuneConfig(metric=..., mode=...) says it, or get_best_result(metric, mode)")
+            raise ValueError(
+                "get_best_result(): which metric? TuneConfig(metric=..., mode=...) says it, or get_best_result(metric, mode)"
+            )
         _check_mode("get_best_result", mode)
         if scope not in SCOPES:
-            raise ValueError(f"get_best_result(scope={scope!r}): one of {', '.join(map(repr, SCOPES))}")
+            raise ValueError(
+                f"get_best_result(scope={scope!r}): one of {', '.join(map(repr, SCOPES))}"
+            )
         values = self._values(metric, mode, scope)
         score = Mode(mode).score
-        known = {place: value for place, value in values.items() if not filter_nan_and_inf or math.isfinite(value)}
+        known = {
+            place: value
+            for place, value in values.items()
+            if not filter_nan_and_inf or math.isfinite(value)
+        }
         if not known:
             there = sorted({name for each in self._results for name in names_of(each.metrics)})
-            raise RuntimeError(f"no trial of {len(self)} has a number under {metric!r}; reported were: {', '.join(there) or 'nothing'}"
-                               + (f"; {self.num_errors} trials failed: `grid.errors`" if self.num_errors else ""))
+            raise RuntimeError(
+                f"no trial of {len(self)} has a number under {metric!r}; reported were: {', '.join(there) or 'nothing'}"
+                + (f"; {self.num_errors} trials failed: `grid.errors`" if self.num_errors else "")
+            )
         return self._results[max(known, key=lambda place: score(known[place]))]
 
     def _values(self, metric: str, mode: str, scope: str) -> dict[int, float]:
         """Place in the grid -> what is compared, of the trials that have one."""
         if scope == "last":
-            found = {place: lookup(each.metrics, metric) for place, each in enumerate(self._results)}
-            return {place: float(value) for place, value in found.items() if isinstance(value, (int, float))}
+            found = {
+                place: lookup(each.metrics, metric) for place, each in enumerate(self._results)
+            }
+            return {
+                place: float(value)
+                for place, value in found.items()
+                if isinstance(value, (int, float))
+            }
         from troupe.tune._journal import history
 
         by_trial = history.values(Path(self.experiment_path), metric)
@@ -142,12 +178,25 @@ class ResultGrid:
         for place, each in enumerate(self._results):
             reported = by_trial.get(each.trial_id)
             if reported:
-                last = reported[-int(scope.split("-")[1]):] if scope.startswith("last-") else reported
-                chosen[place] = (max if mode == "max" else min)(last) if scope == "all" else sum(last) / len(last)
+                last = (
+                    reported[-int(scope.split("-")[1]) :] if scope.startswith("last-") else reported
+                )
+                chosen[place] = (
+                    (max if mode == "max" else min)(last)
+                    if scope == "all"
+                    else sum(last) / len(last)
+                )
         return chosen
 
-    def plot(self, folder: str | os.PathLike | None = None, *, metric: str | None = None, mode: str | None = None,
-             kinds: Sequence[str] = ("history", "parallel", "importance"), format: str = "png") -> dict[str, Any]:
+    def plot(
+        self,
+        folder: str | os.PathLike | None = None,
+        *,
+        metric: str | None = None,
+        mode: str | None = None,
+        kinds: Sequence[str] = ("history", "parallel", "importance"),
+        format: str = "png",
+    ) -> dict[str, Any]:
         """Pictures by Optuna's matplotlib functions: how the best came, which parameters go with it, which of them matter; needs no display.
 
         The figures by their names; with `folder` they are written there, `history.png` and so on. What there is not enough of is left out with a
@@ -157,20 +206,35 @@ class ResultGrid:
         """
         metric, mode = metric or self._metric, mode or self._mode
         if not metric or not mode:
-            raise ValueError("plot(): of which metric? TuneConfig(metric=..., mode=...) says it, or plot(metric=..., mode=...)")
+            raise ValueError(
+                "plot(): of which metric? TuneConfig(metric=..., mode=...) says it, or plot(metric=..., mode=...)"
+            )
         from troupe.tune._run.folder import tuner_of
         from troupe.tune._search import plots
         from troupe.tune._search.optuna_storage import TrialRecord
 
-        records = [TrialRecord(each.trial_id, each.config, "failed" if each.error is not None else "stopped" if each.stopped else "completed",
-                               values=[value] if isinstance(value := lookup(each.metrics, metric), (int, float)) else None) for each in self._results]
+        records = [
+            TrialRecord(
+                each.trial_id,
+                each.config,
+                "failed" if each.error is not None else "stopped" if each.stopped else "completed",
+                values=[value]
+                if isinstance(value := lookup(each.metrics, metric), (int, float))
+                else None,
+            )
+            for each in self._results
+        ]
         path = Path(self.experiment_path)
-        made: dict[str, Any] = plots.figures(records, tuner_of(path)["space"], metric, mode, name=path.name, kinds=kinds)
+        made: dict[str, Any] = plots.figures(
+            records, tuner_of(path)["space"], metric, mode, name=path.name, kinds=kinds
+        )
         if folder is not None:
             plots.written(made, folder, format)
         return made
 
-    def get_dataframe(self, filter_metric: str | None = None, filter_mode: str | None = None) -> Any:
+    def get_dataframe(
+        self, filter_metric: str | None = None, filter_mode: str | None = None
+    ) -> Any:
         """A row for each trial with its last report, or with `filter_metric` and `filter_mode` its best one, and its configuration: a DataFrame of pandas.
 
         Raises ImportError where pandas is not installed.
@@ -180,19 +244,54 @@ class ResultGrid:
             metrics = each.metrics
             if filter_metric is not None:
                 _check_mode("get_dataframe", filter_mode)
-                scored = [one for one in each.metrics_history if isinstance(lookup(one, filter_metric), (int, float))]
-                metrics = max(scored, key=lambda one: Mode(filter_mode).score(lookup(one, filter_metric)), default=metrics)
-            rows.append({**dict(flat({name: value for name, value in metrics.items() if name != "config"})), "trial_id": each.trial_id,
-                         "logdir": each.path, **{f"config/{name}": value for name, value in flat(each.config)}})
+                scored = [
+                    one
+                    for one in each.metrics_history
+                    if isinstance(lookup(one, filter_metric), (int, float))
+                ]
+                metrics = max(
+                    scored,
+                    key=lambda one: Mode(filter_mode).score(lookup(one, filter_metric)),
+                    default=metrics,
+                )
+            rows.append(
+                {
+                    **dict(
+                        flat({name: value for name, value in metrics.items() if name != "config"})
+                    ),
+                    "trial_id": each.trial_id,
+                    "logdir": each.path,
+                    **{f"config/{name}": value for name, value in flat(each.config)},
+                }
+            )
         return _pandas("get_dataframe()").DataFrame(rows)
 
 
-def shown(metrics: Mapping[str, Any], *, trial: str, config: Mapping[str, Any], where: Mapping[str, Any], done: bool) -> dict[str, Any]:
+def shown(
+    metrics: Mapping[str, Any],
+    *,
+    trial: str,
+    config: Mapping[str, Any],
+    where: Mapping[str, Any],
+    done: bool,
+) -> dict[str, Any]:
     """Metrics of a report with what every report has, as people read them."""
     stamp = metrics.get("timestamp")
-    date = datetime.datetime.fromtimestamp(stamp).strftime("%Y-%m-%d_%H-%M-%S") if isinstance(stamp, (int, float)) else None
-    return {**metrics, "date": date, "trial_id": trial, "hostname": where.get("hostname"), "node_ip": where.get("node_ip"), "pid": where.get("pid"),
-            "done": done, "config": dict(config)}
+    date = (
+        datetime.datetime.fromtimestamp(stamp).strftime("%Y-%m-%d_%H-%M-%S")
+        if isinstance(stamp, (int, float))
+        else None
+    )
+    return {
+        **metrics,
+        "date": date,
+        "trial_id": trial,
+        "hostname": where.get("hostname"),
+        "node_ip": where.get("node_ip"),
+        "pid": where.get("pid"),
+        "done": done,
+        "config": dict(config),
+    }
 
 
 def flat(metrics: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
@@ -213,7 +312,9 @@ def _pandas(what: str) -> Any:
     try:
         return importlib.import_module("pandas")
     except ImportError as error:
-        raise exceptions.MissingPackageError(f"{what} needs pandas (pip install pandas); Result.metrics and metrics_history have the same as dicts") from error
+        raise exceptions.MissingPackageError(
+            f"{what} needs pandas (pip install pandas); Result.metrics and metrics_history have the same as dicts"
+        ) from error
 
 
 _pickled.named_in("troupe.tune", Result, ResultGrid)

@@ -1,4 +1,5 @@
 """What a trial runs: a function of its configuration, what goes with it, and what it holds."""
+
 from __future__ import annotations
 
 import functools
@@ -41,7 +42,9 @@ def given(trainable: Any) -> Given:
     if isinstance(trainable, Given):
         return trainable
     if not callable(trainable) or inspect.iscoroutinefunction(trainable):
-        raise TypeError(f"a trial runs a function of its configuration, or a Trainable class, not {trainable!r}")
+        raise TypeError(
+            f"a trial runs a function of its configuration, or a Trainable class, not {trainable!r}"
+        )
     return Given(trainable)
 
 
@@ -75,7 +78,9 @@ def with_parameters(trainable: Any, **parameters: Any) -> Any:
         try:
             inspect.signature(known.function).bind_partial({}, **both)
         except TypeError as error:
-            raise TypeError(f"with_parameters({', '.join(parameters)}): {name_of(known.function)}() does not take them: {error}") from None
+            raise TypeError(
+                f"with_parameters({', '.join(parameters)}): {name_of(known.function)}() does not take them: {error}"
+            ) from None
         except ValueError:  # of an extension
             pass
     return replace(known, parameters=both)
@@ -86,7 +91,10 @@ def name_of(trainable: Any) -> str:
     while isinstance(trainable, functools.partial):
         trainable = trainable.func
     name = getattr(trainable, "__name__", None) or type(trainable).__name__
-    return "".join(each if each.isalnum() or each in "-_." else "_" for each in name).strip("_") or "trial"
+    return (
+        "".join(each if each.isalnum() or each in "-_." else "_" for each in name).strip("_")
+        or "trial"
+    )
 
 
 def is_class(known: Given) -> bool:
@@ -94,13 +102,19 @@ def is_class(known: Given) -> bool:
     if not inspect.isclass(known.function):
         return False
     if not issubclass(known.function, Trainable):
-        raise TypeError(f"{name_of(known.function)} is a class, and no tune.Trainable: derive it from that, or give a function of the configuration")
+        raise TypeError(
+            f"{name_of(known.function)} is a class, and no tune.Trainable: derive it from that, or give a function of the configuration"
+        )
     return True
 
 
 def says_resources(known: Given) -> bool:
     """Whether it is a class that says itself what a trial holds."""
-    return is_class(known) and known.function.default_resource_request.__func__ is not Trainable.default_resource_request.__func__
+    return (
+        is_class(known)
+        and known.function.default_resource_request.__func__
+        is not Trainable.default_resource_request.__func__
+    )
 
 
 def as_function(known: Given, *, every: int = 0, at_end: bool = False) -> Callable[..., Any]:
@@ -117,11 +131,18 @@ def as_function(known: Given, *, every: int = 0, at_end: bool = False) -> Callab
         signature.bind_partial({})
     except TypeError:
         return WithoutConfig(function)
-    missing = [each.name for each in list(signature.parameters.values())[1:] if each.default is each.empty and each.name not in known.parameters
-               and each.kind in (each.POSITIONAL_ONLY, each.POSITIONAL_OR_KEYWORD, each.KEYWORD_ONLY)]
+    missing = [
+        each.name
+        for each in list(signature.parameters.values())[1:]
+        if each.default is each.empty
+        and each.name not in known.parameters
+        and each.kind in (each.POSITIONAL_ONLY, each.POSITIONAL_OR_KEYWORD, each.KEYWORD_ONLY)
+    ]
     if missing:
-        raise TypeError(f"{name_of(function)}{signature} takes {', '.join(missing)} beside its configuration: "
-                        f"tune.with_parameters({name_of(function)}, {missing[0]}=...) gives it")
+        raise TypeError(
+            f"{name_of(function)}{signature} takes {', '.join(missing)} beside its configuration: "
+            f"tune.with_parameters({name_of(function)}, {missing[0]}=...) gives it"
+        )
     return function
 
 

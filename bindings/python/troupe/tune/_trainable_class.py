@@ -1,4 +1,5 @@
 """Trials as classes: Trainable, and how one runs."""
+
 from __future__ import annotations
 
 import os
@@ -39,15 +40,21 @@ class Trainable:
 
     def step(self) -> dict[str, Any]:
         """One iteration; its metrics. `"done": True` among them: it was the last."""
-        raise NotImplementedError(f"{type(self).__name__} has no step(): a Trainable's step() does one iteration and returns its metrics")
+        raise NotImplementedError(
+            f"{type(self).__name__} has no step(): a Trainable's step() does one iteration and returns its metrics"
+        )
 
     def save_checkpoint(self, checkpoint_dir: str) -> str | dict[str, Any] | None:
         """Writes what `load_checkpoint` needs into the folder, or returns it as a dict."""
-        raise NotImplementedError(f"{type(self).__name__} has no save_checkpoint(), and a checkpoint was asked for, by CheckpointConfig or by the scheduler")
+        raise NotImplementedError(
+            f"{type(self).__name__} has no save_checkpoint(), and a checkpoint was asked for, by CheckpointConfig or by the scheduler"
+        )
 
     def load_checkpoint(self, checkpoint: Any) -> None:
         """Goes on from what was saved: the folder, or the dict."""
-        raise NotImplementedError(f"{type(self).__name__} has no load_checkpoint(), and is to go on from a checkpoint")
+        raise NotImplementedError(
+            f"{type(self).__name__} has no load_checkpoint(), and is to go on from a checkpoint"
+        )
 
     def reset_config(self, new_config: dict[str, Any]) -> bool:
         """Whether this instance has taken the configuration over, and may go on as another trial; no, unless overridden."""
@@ -119,11 +126,16 @@ class ClassRun:
             while not done:
                 metrics = running.train()
                 done = bool(metrics.pop("done", False))
-                due = self._every and running.iteration % self._every == 0 or (done and self._at_end)
+                due = (
+                    self._every and running.iteration % self._every == 0 or (done and self._at_end)
+                )
                 with tempfile.TemporaryDirectory(prefix="checkpoint-") as folder:
                     _here.report(metrics, _saved(running, folder) if due else None)
         finally:
-            if not isinstance(running, Trainable) or type(running).reset_config is Trainable.reset_config:
+            if (
+                not isinstance(running, Trainable)
+                or type(running).reset_config is Trainable.reset_config
+            ):
                 self._kept = None
                 running.stop()
 
@@ -139,8 +151,14 @@ def _saved(running: Trainable, folder: str) -> Checkpoint:
     given = running.save_checkpoint(folder)
     if isinstance(given, Mapping):
         Path(folder, _DICT).write_bytes(pickle.dumps(dict(given)))
-    elif isinstance(given, str) and os.path.abspath(given) != os.path.abspath(folder) and not os.path.abspath(given).startswith(os.path.abspath(folder) + "/"):
-        raise ValueError(f"{type(running).__name__}.save_checkpoint() returned {given!r}: its files belong into the folder that it was given")
+    elif (
+        isinstance(given, str)
+        and os.path.abspath(given) != os.path.abspath(folder)
+        and not os.path.abspath(given).startswith(os.path.abspath(folder) + "/")
+    ):
+        raise ValueError(
+            f"{type(running).__name__}.save_checkpoint() returned {given!r}: its files belong into the folder that it was given"
+        )
     checkpoint = Checkpoint(folder)
     checkpoint.update_metadata({"training_iteration": running.iteration})
     return checkpoint

@@ -1,4 +1,5 @@
 """Tuner: what a sweep is given, checked; begun, or gone on with."""
+
 from __future__ import annotations
 
 import contextlib
@@ -29,12 +30,20 @@ class Tuner:
         print(grid.get_best_result().config)
     """
 
-    def __init__(self, trainable: Any, *, param_space: Mapping[str, Any] | None = None, tune_config: TuneConfig | None = None,
-                 run_config: RunConfig | None = None) -> None:
+    def __init__(
+        self,
+        trainable: Any,
+        *,
+        param_space: Mapping[str, Any] | None = None,
+        tune_config: TuneConfig | None = None,
+        run_config: RunConfig | None = None,
+    ) -> None:
         self._trainable = _trainable.given(trainable)
         _trainable.as_function(self._trainable)
         if param_space is not None and not isinstance(param_space, Mapping):
-            raise TypeError(f"Tuner(param_space={param_space!r}): a dict of what is searched and of constants")
+            raise TypeError(
+                f"Tuner(param_space={param_space!r}): a dict of what is searched and of constants"
+            )
         self._space = dict(param_space or {})
         self._tune = _of(TuneConfig, "tune_config", tune_config)
         self._run = _of(RunConfig, "run_config", _of_train(run_config))
@@ -73,18 +82,29 @@ class Tuner:
         new, path = self._folder is None, self._path
         tune = deciders.complete(self._tune) if new else self._tune
         decide = deciders.of(tune, self._space, self._run.stop)
-        plan = fit.plan_of(path.name, self._trial_name, self._sweep_id, self._trainable, tune, self._run, decide)
+        plan = fit.plan_of(
+            path.name, self._trial_name, self._sweep_id, self._trainable, tune, self._run, decide
+        )
         folder = SweepFolder(path, new=new, served=self._asks is not None, beside=_is_ray_program())
         with contextlib.closing(folder):
             if new:
                 folder.keep_trainable(self._trainable)
                 folder.keep_about(fit.about(plan, tune, self._space))
-                folder.keep_tuner({"space": self._space, "tune": tune, "run": _without_what_cannot_be_kept(self._run), "sweep_id": self._sweep_id,
-                                   "trial_name": self._trial_name})
+                folder.keep_tuner(
+                    {
+                        "space": self._space,
+                        "tune": tune,
+                        "run": _without_what_cannot_be_kept(self._run),
+                        "sweep_id": self._sweep_id,
+                        "trial_name": self._trial_name,
+                    }
+                )
                 self._folder, self._tune = path, tune
             elif not (path / ABOUT).exists():
                 folder.keep_about(fit.about(plan, tune, self._space))
-            self._grid = fit.run(plan, folder, self._run, decide, fit.Resumption(*self._resume), self._asks)
+            self._grid = fit.run(
+                plan, folder, self._run, decide, fit.Resumption(*self._resume), self._asks
+            )
         return self._grid
 
     def get_results(self) -> ResultGrid:
@@ -94,8 +114,17 @@ class Tuner:
         return self._grid
 
     @classmethod
-    def restore(cls, path: str | os.PathLike, trainable: Any, *, param_space: Mapping[str, Any] | None = None, resume_unfinished: bool = True,
-                resume_errored: bool = False, restart_errored: bool = False, storage_filesystem: Any = None) -> Tuner:
+    def restore(
+        cls,
+        path: str | os.PathLike,
+        trainable: Any,
+        *,
+        param_space: Mapping[str, Any] | None = None,
+        resume_unfinished: bool = True,
+        resume_errored: bool = False,
+        restart_errored: bool = False,
+        storage_filesystem: Any = None,
+    ) -> Tuner:
         """The Tuner of a sweep that was begun, in its folder: `fit()` goes on with it.
 
         `trainable`: the same function; `param_space`: the same, where it has objects that cannot be kept. `resume_unfinished`: whether trials that are
@@ -105,14 +134,30 @@ class Tuner:
         from troupe.tune._run.folder import absolute, tuner_of
 
         if storage_filesystem is not None:
-            raise ValueError("Tuner.restore(storage_filesystem=...) is not a part of Troupe: the path is a folder, of a mounted file system perhaps")
+            raise ValueError(
+                "Tuner.restore(storage_filesystem=...) is not a part of Troupe: the path is a folder, of a mounted file system perhaps"
+            )
         kept = tuner_of(absolute(path))
         if param_space is not None and set(param_space) != set(kept["space"]):
-            raise ValueError(f"Tuner.restore(param_space=...) has {', '.join(sorted(param_space))}, and the sweep was begun with "
-                             f"{', '.join(sorted(kept['space']))}: a sweep goes on with the space that it has")
-        found = cls(trainable, param_space=param_space or kept["space"], tune_config=kept["tune"], run_config=kept["run"])
-        found._resume = (resume_unfinished, "restart" if restart_errored else "resume" if resume_errored else "")
-        found._folder, found._sweep_id, found._trial_name = absolute(path), kept["sweep_id"], kept["trial_name"]
+            raise ValueError(
+                f"Tuner.restore(param_space=...) has {', '.join(sorted(param_space))}, and the sweep was begun with "
+                f"{', '.join(sorted(kept['space']))}: a sweep goes on with the space that it has"
+            )
+        found = cls(
+            trainable,
+            param_space=param_space or kept["space"],
+            tune_config=kept["tune"],
+            run_config=kept["run"],
+        )
+        found._resume = (
+            resume_unfinished,
+            "restart" if restart_errored else "resume" if resume_errored else "",
+        )
+        found._folder, found._sweep_id, found._trial_name = (
+            absolute(path),
+            kept["sweep_id"],
+            kept["trial_name"],
+        )
         return found
 
     def _served(self, asks: Any, resume: tuple | None) -> ResultGrid:
@@ -156,8 +201,14 @@ def _connect(*, quiet: bool) -> None:
     session.ensure()
     if not troupe.is_initialized():
         context = troupe.init()
-        held = ", ".join(f"{amount:g} {name}" for name, amount in troupe.cluster_resources().items() if name in ("CPU", "GPU"))
-        status_lines.say(f"troupe.tune: on {context.address or 'this machine'}: {held}", quiet=quiet)
+        held = ", ".join(
+            f"{amount:g} {name}"
+            for name, amount in troupe.cluster_resources().items()
+            if name in ("CPU", "GPU")
+        )
+        status_lines.say(
+            f"troupe.tune: on {context.address or 'this machine'}: {held}", quiet=quiet
+        )
 
 
 def _of_train(given: Any) -> Any:

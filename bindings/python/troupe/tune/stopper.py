@@ -3,6 +3,7 @@
 Their state is a function of the calls that they had. After a restart the same results are shown to them again, so a stopper of one's own should
 look at results alone, not at clocks.
 """
+
 from __future__ import annotations
 
 import datetime
@@ -20,16 +21,25 @@ from troupe.tune._core.ranked import Ranked
 from troupe.tune._search.space_tree import nearest
 from troupe.tune.schedulers import _said
 
-__all__ = ["CombinedStopper", "ExperimentPlateauStopper", "FunctionStopper", "MaximumIterationStopper", "NoopStopper", "Stopper",
-           "ThresholdStopper", "TimeoutStopper", "TrialPlateauStopper"]
+__all__ = [
+    "CombinedStopper",
+    "ExperimentPlateauStopper",
+    "FunctionStopper",
+    "MaximumIterationStopper",
+    "NoopStopper",
+    "Stopper",
+    "ThresholdStopper",
+    "TimeoutStopper",
+    "TrialPlateauStopper",
+]
 
 
 class Stopper(ABC):
     """Base of stoppers of one's own.
 
-        class NoProgress(tune.Stopper):
-            def __call__(self, trial_id, result): return result["loss"] > 100     # this trial is done
-            def stop_all(self): return False                                      # the whole sweep is
+    class NoProgress(tune.Stopper):
+        def __call__(self, trial_id, result): return result["loss"] > 100     # this trial is done
+        def stop_all(self): return False                                      # the whole sweep is
     """
 
     @abstractmethod
@@ -55,7 +65,7 @@ class NoopStopper(Stopper):
 class MaximumIterationStopper(NoopStopper):
     """A trial is done after `max_iter` results. Raises TypeError or ValueError.
 
-        RunConfig(stop=MaximumIterationStopper(max_iter=10))
+    RunConfig(stop=MaximumIterationStopper(max_iter=10))
     """
 
     def __init__(self, max_iter: int) -> None:
@@ -98,13 +108,24 @@ class TrialPlateauStopper(NoopStopper):
         RunConfig(stop=TrialPlateauStopper("loss", std=0.001, num_results=5))
     """
 
-    def __init__(self, metric: str, std: float = 0.01, num_results: int = 4, grace_period: int = 4, metric_threshold: float | None = None,
-                 mode: str | None = None) -> None:
+    def __init__(
+        self,
+        metric: str,
+        std: float = 0.01,
+        num_results: int = 4,
+        grace_period: int = 4,
+        metric_threshold: float | None = None,
+        mode: str | None = None,
+    ) -> None:
         self._metric, self._threshold = metric, metric_threshold
         self._std = _said.number("TrialPlateauStopper: std", std, least=0)
         self._number = _said.count("TrialPlateauStopper: num_results", num_results, 1)
         self._grace = _said.count("TrialPlateauStopper: grace_period", grace_period, 0)
-        self._mode = mode_of("TrialPlateauStopper with metric_threshold", mode).value if metric_threshold is not None else None
+        self._mode = (
+            mode_of("TrialPlateauStopper with metric_threshold", mode).value
+            if metric_threshold is not None
+            else None
+        )
         self._last: dict[str, tuple[int, deque]] = {}
 
     def __call__(self, trial_id: str, result: dict[str, Any]) -> bool:
@@ -114,7 +135,12 @@ class TrialPlateauStopper(NoopStopper):
         self._last[trial_id] = count + 1, last
         if count + 1 < self._grace or len(last) < self._number or not all(map(_is_finite, last)):
             return False
-        if self._mode == "min" and value > self._threshold or self._mode == "max" and value < self._threshold:
+        if (
+            self._mode == "min"
+            and value > self._threshold
+            or self._mode == "max"
+            and value < self._threshold
+        ):
             return False
         return statistics.pstdev(last) < self._std
 
@@ -127,7 +153,9 @@ class ExperimentPlateauStopper(Stopper):
         RunConfig(stop=ExperimentPlateauStopper("acc", mode="max", top=10, patience=20))
     """
 
-    def __init__(self, metric: str, std: float = 0.001, top: int = 10, mode: str = "min", patience: int = 0) -> None:
+    def __init__(
+        self, metric: str, std: float = 0.001, top: int = 10, mode: str = "min", patience: int = 0
+    ) -> None:
         self._metric, self._mode = metric, mode_of("ExperimentPlateauStopper", mode)
         self._std = _said.number("ExperimentPlateauStopper: std", std, above=0)
         self._top_count = _said.count("ExperimentPlateauStopper: top", top, 2)
@@ -139,12 +167,14 @@ class ExperimentPlateauStopper(Stopper):
         value = found(result, self._metric)
         if _is_finite(value):
             self._top.add(self._mode.score(value))
-            del self._top.scores[:-self._top_count]
+            del self._top.scores[: -self._top_count]
         self._since = self._since + 1 if self._is_flat() else 0
         return self.stop_all()
 
     def _is_flat(self) -> bool:
-        return len(self._top) == self._top_count and statistics.pstdev(self._top.scores) <= self._std
+        return (
+            len(self._top) == self._top_count and statistics.pstdev(self._top.scores) <= self._std
+        )
 
     def stop_all(self) -> bool:
         return self._is_flat() and self._since >= self._patience
@@ -157,12 +187,14 @@ def _is_finite(value: Any) -> bool:
 class FunctionStopper(NoopStopper):
     """A trial is done when `function(trial_id, result)` says so; `RunConfig(stop=function)` is the same.
 
-        RunConfig(stop=lambda trial_id, result: result["acc"] > 0.99)
+    RunConfig(stop=lambda trial_id, result: result["acc"] > 0.99)
     """
 
     def __init__(self, function: Callable[[str, dict[str, Any]], bool]) -> None:
         if not callable(function):
-            raise TypeError(f"FunctionStopper takes a function of a trial's id and a result, not {function!r}")
+            raise TypeError(
+                f"FunctionStopper takes a function of a trial's id and a result, not {function!r}"
+            )
         self._function = function
 
     def __call__(self, trial_id: str, result: dict[str, Any]) -> bool:
@@ -172,13 +204,20 @@ class FunctionStopper(NoopStopper):
 class ThresholdStopper(NoopStopper):
     """A trial is done when one of these metrics is at its value or above it, losses too; `RunConfig(stop={...})` is the same.
 
-        RunConfig(stop={"training_iteration": 10, "acc": 0.99})
+    RunConfig(stop={"training_iteration": 10, "acc": 0.99})
     """
 
     def __init__(self, thresholds: Mapping[str, float]) -> None:
         for name, value in thresholds.items():
-            if not isinstance(name, str) or isinstance(value, bool) or not isinstance(value, (int, float)) or math.isnan(value):
-                raise TypeError(f"stop takes metrics and the numbers at which a trial is done, not {name!r}: {value!r}")
+            if (
+                not isinstance(name, str)
+                or isinstance(value, bool)
+                or not isinstance(value, (int, float))
+                or math.isnan(value)
+            ):
+                raise TypeError(
+                    f"stop takes metrics and the numbers at which a trial is done, not {name!r}: {value!r}"
+                )
         self._thresholds = dict(thresholds)
         self._seen: set[str] = set()
 
@@ -186,15 +225,20 @@ class ThresholdStopper(NoopStopper):
         values = {name: found(result, name) for name in self._thresholds}
         for name, value in values.items():
             if value is None and name not in result and trial_id not in self._seen:
-                raise ReportError(f"stop has {name!r}, which is not reported{nearest(name, result)}")
+                raise ReportError(
+                    f"stop has {name!r}, which is not reported{nearest(name, result)}"
+                )
         self._seen.add(trial_id)
-        return any(isinstance(value, (int, float)) and value >= self._thresholds[name] for name, value in values.items())
+        return any(
+            isinstance(value, (int, float)) and value >= self._thresholds[name]
+            for name, value in values.items()
+        )
 
 
 class CombinedStopper(Stopper):
     """What one of these stops is stopped. Each of them sees every result. Raises TypeError.
 
-        RunConfig(stop=CombinedStopper(MaximumIterationStopper(10), TrialPlateauStopper("loss")))
+    RunConfig(stop=CombinedStopper(MaximumIterationStopper(10), TrialPlateauStopper("loss")))
     """
 
     def __init__(self, *stoppers: Stopper) -> None:
@@ -204,7 +248,9 @@ class CombinedStopper(Stopper):
         self.stoppers = stoppers
 
     def __call__(self, trial_id: str, result: dict[str, Any]) -> bool:
-        answers = [stopper(trial_id, result) for stopper in self.stoppers]  # all of them count, also after one that says yes
+        answers = [
+            stopper(trial_id, result) for stopper in self.stoppers
+        ]  # all of them count, also after one that says yes
         return any(answers)
 
     def stop_all(self) -> bool:
@@ -226,11 +272,15 @@ def made(stop: Any) -> Stopper:
         if hasattr(stop, "stop_all"):
             raise TypeError(f"stop={stop!r} has stop_all() and is no tune.Stopper: make it one")
         return FunctionStopper(stop)
-    raise TypeError(f"stop takes a dict of metrics and thresholds, a function of a trial's id and a result, or a tune.Stopper, not {stop!r}")
+    raise TypeError(
+        f"stop takes a dict of metrics and thresholds, a function of a trial's id and a result, or a tune.Stopper, not {stop!r}"
+    )
 
 
 def timeout_s(stopper: Stopper) -> float | None:
     """The seconds of the shortest TimeoutStopper in it; None: there is none."""
     inside = stopper.stoppers if isinstance(stopper, CombinedStopper) else ()
     own = [stopper.timeout_s] if isinstance(stopper, TimeoutStopper) else []
-    return min(own + [found for each in inside if (found := timeout_s(each)) is not None], default=None)
+    return min(
+        own + [found for each in inside if (found := timeout_s(each)) is not None], default=None
+    )

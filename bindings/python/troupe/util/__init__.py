@@ -1,4 +1,5 @@
 """Ray's `util` names: placement groups and scheduling strategies, ActorPool, named actors; `queue` is beside."""
+
 from __future__ import annotations
 
 import importlib
@@ -17,8 +18,19 @@ from troupe.util.placement_group import (
 )
 from troupe.util.serialization import deregister_serializer, register_serializer
 
-_MODULES = {"accelerators", "actor_pool", "annotations", "collective", "debug", "helpers", "metrics", "queue", "scheduling_strategies", "serialization",
-            "state"}
+_MODULES = {
+    "accelerators",
+    "actor_pool",
+    "annotations",
+    "collective",
+    "debug",
+    "helpers",
+    "metrics",
+    "queue",
+    "scheduling_strategies",
+    "serialization",
+    "state",
+}
 
 
 def list_named_actors(all_namespaces: bool = False) -> list[Any]:
@@ -27,7 +39,9 @@ def list_named_actors(all_namespaces: bool = False) -> list[Any]:
 
     session = _session.current()
     infos = session.request("ListActors", {})[1]["actors"]
-    named = [each for each in infos if each["name"] and each["state"] != "dead" and not each["unwanted"]]
+    named = [
+        each for each in infos if each["name"] and each["state"] != "dead" and not each["unwanted"]
+    ]
     if all_namespaces:
         return [{"name": each["name"], "namespace": each["namespace_"]} for each in named]
     return [each["name"] for each in named if each["namespace_"] == session.namespace]
@@ -46,10 +60,26 @@ def __getattr__(name: str) -> Any:
         return importlib.import_module(f"troupe.util.{name}")
     from troupe.ray_compat._missing import without
 
-    raise AttributeError(f"module 'troupe.util' has no attribute {name!r}{without(f'ray.util.{name}')}")
+    raise AttributeError(
+        f"module 'troupe.util' has no attribute {name!r}{without(f'ray.util.{name}')}"
+    )
 
 
-__all__ = ["ActorPool", "PlacementGroup", "as_completed", "deregister_serializer", "disable_log_once_globally", "enable_periodic_logging",
-           "get_current_placement_group", "get_node_ip_address", "get_placement_group", "list_named_actors", "log_once", "map_unordered",
-           "placement_group", "placement_group_table", "register_serializer",
-           "remove_placement_group"]
+__all__ = [
+    "ActorPool",
+    "PlacementGroup",
+    "as_completed",
+    "deregister_serializer",
+    "disable_log_once_globally",
+    "enable_periodic_logging",
+    "get_current_placement_group",
+    "get_node_ip_address",
+    "get_placement_group",
+    "list_named_actors",
+    "log_once",
+    "map_unordered",
+    "placement_group",
+    "placement_group_table",
+    "register_serializer",
+    "remove_placement_group",
+]

@@ -1,4 +1,5 @@
 """Groups whose tensors torch's backends move: Gloo, NCCL and Troupe's own."""
+
 from __future__ import annotations
 
 import datetime
@@ -18,7 +19,9 @@ from troupe.util._collective_types import Backend
 class TorchGroup(types.BaseGroup):
     """This process's part of a group of one of those backends."""
 
-    def __init__(self, world_size: int, rank: int, group_name: str, backend: str, timeout_ms: int) -> None:
+    def __init__(
+        self, world_size: int, rank: int, group_name: str, backend: str, timeout_ms: int
+    ) -> None:
         super().__init__(world_size, rank, group_name)
         self._library = backend
         native._map_privately()  # arrays that come from now on can be changed in place
@@ -26,7 +29,9 @@ class TorchGroup(types.BaseGroup):
         me = _collective.Member(rank, world_size, backend, boot_id())
         self._meeting, number, hosts = _collective.join(group_name, me, timeout_ms / 1000)
         store = _collective.MeetingStore(self._meeting, number, self._timeout)
-        make = {Backend.NCCL: self._nccl, Backend.GLOO: self._gloo, Backend.TROUPE: self._troupe}[backend]
+        make = {Backend.NCCL: self._nccl, Backend.GLOO: self._gloo, Backend.TROUPE: self._troupe}[
+            backend
+        ]
         self._torch_group = make(store, len(set(hosts)) == 1)
 
     @classmethod
@@ -47,7 +52,9 @@ class TorchGroup(types.BaseGroup):
         if one_host:
             options._devices = [gloo.create_device(hostname="127.0.0.1")]
         elif os.environ.get("GLOO_SOCKET_IFNAME"):
-            options._devices = [gloo.create_device(interface=os.environ["GLOO_SOCKET_IFNAME"].split(",")[0])]
+            options._devices = [
+                gloo.create_device(interface=os.environ["GLOO_SOCKET_IFNAME"].split(",")[0])
+            ]
         else:
             options._devices = [gloo.create_device(hostname=get_node_ip_address())]
         return gloo(store, self.rank, self.world_size, options)
@@ -78,11 +85,15 @@ class TorchGroup(types.BaseGroup):
 
                 torch.cuda.current_stream().synchronize()
         except RuntimeError as error:
-            raise RuntimeError(f"{what} of the collective group {self.group_name!r} failed at rank {self.rank} of "
-                               f"{self.world_size} ({self._library}): {error}\n  a member ended or came late; destroy the "
-                               "group and make it anew") from error
+            raise RuntimeError(
+                f"{what} of the collective group {self.group_name!r} failed at rank {self.rank} of "
+                f"{self.world_size} ({self._library}): {error}\n  a member ended or came late; destroy the "
+                "group and make it anew"
+            ) from error
 
-    def allreduce(self, tensor: Any, allreduce_options: types.AllReduceOptions = types.AllReduceOptions()) -> None:
+    def allreduce(
+        self, tensor: Any, allreduce_options: types.AllReduceOptions = types.AllReduceOptions()
+    ) -> None:
         import torch.distributed as dist
 
         options = dist.AllreduceOptions()
@@ -91,7 +102,9 @@ class TorchGroup(types.BaseGroup):
         self._run("allreduce", lambda pg: pg.allreduce([dense], options))
         back()
 
-    def reduce(self, tensor: Any, reduce_options: types.ReduceOptions = types.ReduceOptions()) -> None:
+    def reduce(
+        self, tensor: Any, reduce_options: types.ReduceOptions = types.ReduceOptions()
+    ) -> None:
         import torch.distributed as dist
 
         options = dist.ReduceOptions()
@@ -100,7 +113,9 @@ class TorchGroup(types.BaseGroup):
         self._run("reduce", lambda pg: pg.reduce([dense], options))
         back()
 
-    def broadcast(self, tensor: Any, broadcast_options: types.BroadcastOptions = types.BroadcastOptions()) -> None:
+    def broadcast(
+        self, tensor: Any, broadcast_options: types.BroadcastOptions = types.BroadcastOptions()
+    ) -> None:
         import torch.distributed as dist
 
         options = dist.BroadcastOptions()
@@ -109,16 +124,24 @@ class TorchGroup(types.BaseGroup):
         self._run("broadcast", lambda pg: pg.broadcast([dense], options))
         back()
 
-    def allgather(self, tensor_list: Sequence[Any], tensor: Any,
-                  allgather_options: types.AllGatherOptions = types.AllGatherOptions()) -> None:
+    def allgather(
+        self,
+        tensor_list: Sequence[Any],
+        tensor: Any,
+        allgather_options: types.AllGatherOptions = types.AllGatherOptions(),
+    ) -> None:
         into = [self._dense(each) for each in tensor_list]
         dense = self._dense_input(tensor)
         self._run("allgather", lambda pg: pg.allgather([[each for each, _ in into]], [dense]))
         for _, back in into:
             back()
 
-    def reducescatter(self, tensor: Any, tensor_list: Sequence[Any],
-                      reducescatter_options: types.ReduceScatterOptions = types.ReduceScatterOptions()) -> None:
+    def reducescatter(
+        self,
+        tensor: Any,
+        tensor_list: Sequence[Any],
+        reducescatter_options: types.ReduceScatterOptions = types.ReduceScatterOptions(),
+    ) -> None:
         import torch.distributed as dist
 
         options = dist.ReduceScatterOptions()
@@ -153,16 +176,22 @@ class TorchGroup(types.BaseGroup):
         if isinstance(value, np.ndarray):
             mine = value if value.flags.writeable else arrays.writable(value)
             if mine is None:
-                raise ValueError("the array is read-only: it came before this process joined a group, and others read its memory, "
-                                 "or the program made it so\n  pass array.copy()")
+                raise ValueError(
+                    "the array is read-only: it came before this process joined a group, and others read its memory, "
+                    "or the program made it so\n  pass array.copy()"
+                )
             value = torch.from_numpy(mine)
         elif not isinstance(value, torch.Tensor):
             if not hasattr(value, "__dlpack__"):
-                raise ValueError(f"a tensor is a numpy array or a torch tensor, not {type(value).__name__}")
+                raise ValueError(
+                    f"a tensor is a numpy array or a torch tensor, not {type(value).__name__}"
+                )
             value = torch.from_dlpack(value)
         device = "cuda" if self._library == Backend.NCCL else "cpu"
         if value.device.type != device:
-            raise ValueError(f"backend {self._library!r} takes tensors on {device}, this one is on {value.device}")
+            raise ValueError(
+                f"backend {self._library!r} takes tensors on {device}, this one is on {value.device}"
+            )
         return value
 
     def _dense(self, value: Any) -> tuple[Any, Callable[[], None]]:

@@ -1,4 +1,5 @@
 """What a collective group is to be able to do: the words of its operations, and the backends that have it."""
+
 from __future__ import annotations
 
 import dataclasses
@@ -135,7 +136,9 @@ class BaseGroup(metaclass=ABCMeta):
         """Whether it works in this process."""
 
     @abstractmethod
-    def allreduce(self, tensor: Any, allreduce_options: AllReduceOptions = AllReduceOptions()) -> None:
+    def allreduce(
+        self, tensor: Any, allreduce_options: AllReduceOptions = AllReduceOptions()
+    ) -> None:
         """See util.collective, as of all that follow."""
 
     @abstractmethod
@@ -145,15 +148,25 @@ class BaseGroup(metaclass=ABCMeta):
     def reduce(self, tensor: Any, reduce_options: ReduceOptions = ReduceOptions()) -> None: ...
 
     @abstractmethod
-    def allgather(self, tensor_list: Sequence[Any], tensor: Any,
-                  allgather_options: AllGatherOptions = AllGatherOptions()) -> None: ...
+    def allgather(
+        self,
+        tensor_list: Sequence[Any],
+        tensor: Any,
+        allgather_options: AllGatherOptions = AllGatherOptions(),
+    ) -> None: ...
 
     @abstractmethod
-    def broadcast(self, tensor: Any, broadcast_options: BroadcastOptions = BroadcastOptions()) -> None: ...
+    def broadcast(
+        self, tensor: Any, broadcast_options: BroadcastOptions = BroadcastOptions()
+    ) -> None: ...
 
     @abstractmethod
-    def reducescatter(self, tensor: Any, tensor_list: Sequence[Any],
-                      reducescatter_options: ReduceScatterOptions = ReduceScatterOptions()) -> None: ...
+    def reducescatter(
+        self,
+        tensor: Any,
+        tensor_list: Sequence[Any],
+        reducescatter_options: ReduceScatterOptions = ReduceScatterOptions(),
+    ) -> None: ...
 
     @abstractmethod
     def send(self, tensor: Any, send_options: SendOptions) -> None: ...

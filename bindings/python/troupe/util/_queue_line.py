@@ -1,4 +1,5 @@
 """What a queue's actor keeps: items in order, who waits for one, and who waits for room. For one event loop; no processes."""
+
 from __future__ import annotations
 
 import asyncio

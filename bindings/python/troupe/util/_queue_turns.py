@@ -3,6 +3,7 @@
 An actor reads a process no further while thousands of its calls run there, and then it would not see the put that
 those calls wait for.
 """
+
 from __future__ import annotations
 
 import asyncio

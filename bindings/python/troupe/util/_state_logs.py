@@ -3,6 +3,7 @@
 The text lies with the nodes. Its files are named here as Ray names them, by whose they are: `worker-<actor id>.out` and
 `.err`, `launch-<id>-rank-<n>.out` and `.err`.
 """
+
 from __future__ import annotations
 
 import collections
@@ -38,14 +39,25 @@ def _node_of(session: Any, node_id: str | None, node_ip: str | None) -> str | No
     """The id of the node that is meant; None: any."""
     if node_ip is None:
         return node_id
-    found = [each["node_id"] for each in state.list_nodes(session) if each["address"].rpartition(":")[0].strip("[]") == node_ip]
+    found = [
+        each["node_id"]
+        for each in state.list_nodes(session)
+        if each["address"].rpartition(":")[0].strip("[]") == node_ip
+    ]
     if len(found) != 1:
-        raise ValueError(f"{'several nodes have' if found else 'no node has'} the address {node_ip}: name one by node_id=")
+        raise ValueError(
+            f"{'several nodes have' if found else 'no node has'} the address {node_ip}: name one by node_id="
+        )
     return found[0]
 
 
-def list_logs(address: str | None = None, node_id: str | None = None, node_ip: str | None = None,
-              glob_filter: str | None = None, timeout: int = 30) -> dict[str, list[str]]:
+def list_logs(
+    address: str | None = None,
+    node_id: str | None = None,
+    node_ip: str | None = None,
+    glob_filter: str | None = None,
+    timeout: int = 30,
+) -> dict[str, list[str]]:
     """Names for `get_log` by what they are of: "worker_out", "worker_err", "job_out", "job_err".
 
     Of one node, or of all; `glob_filter`: those that match, e.g. "*7f3a*". View: the cluster; blocking.
@@ -56,14 +68,29 @@ def list_logs(address: str | None = None, node_id: str | None = None, node_ip: s
     kinds: dict[str, list[str]] = collections.defaultdict(list)
     for name, source in _files(session).items():
         if node in (None, source.node) and fnmatch.fnmatchcase(name, glob_filter or "*"):
-            kinds[f"{'job' if 'launch' in source.target else 'worker'}_{_suffix(source)}"].append(name)
+            kinds[f"{'job' if 'launch' in source.target else 'worker'}_{_suffix(source)}"].append(
+                name
+            )
     return dict(kinds)
 
 
-def get_log(address: str | None = None, node_id: str | None = None, node_ip: str | None = None, filename: str | None = None,
-            actor_id: str | None = None, task_id: str | None = None, pid: int | None = None, follow: bool = False,
-            tail: int = -1, timeout: int = 30, suffix: str = "out", encoding: str | None = "utf-8", errors: str | None = "strict",
-            submission_id: str | None = None, attempt_number: int = 0) -> Iterator[str]:
+def get_log(
+    address: str | None = None,
+    node_id: str | None = None,
+    node_ip: str | None = None,
+    filename: str | None = None,
+    actor_id: str | None = None,
+    task_id: str | None = None,
+    pid: int | None = None,
+    follow: bool = False,
+    tail: int = -1,
+    timeout: int = 30,
+    suffix: str = "out",
+    encoding: str | None = "utf-8",
+    errors: str | None = "strict",
+    submission_id: str | None = None,
+    attempt_number: int = 0,
+) -> Iterator[str]:
     """Lines of what an actor (`actor_id`), a process (`pid`, of the node that is named), all ranks of a launch
     (`submission_id`) or a file of `list_logs` (`filename`) has written: to stdout, or with `suffix="err"` to stderr.
 
@@ -74,12 +101,16 @@ def get_log(address: str | None = None, node_id: str | None = None, node_ip: str
     if suffix not in _SUFFIXES:
         raise ValueError(f"suffix is 'out' or 'err', not {suffix!r}")
     if task_id is not None:
-        raise ValueError("what a task writes is in the log of its process: actor_id= of one of list_workers(), or filename= of "
-                         "list_logs()")
+        raise ValueError(
+            "what a task writes is in the log of its process: actor_id= of one of list_workers(), or filename= of "
+            "list_logs()"
+        )
     given = {"filename": filename, "actor_id": actor_id, "pid": pid, "submission_id": submission_id}
     named = [name for name, value in given.items() if value is not None]
     if len(named) != 1:
-        raise ValueError(f"one of {', '.join(given)} says which log is wanted, not {' and '.join(named) or 'none'}")
+        raise ValueError(
+            f"one of {', '.join(given)} says which log is wanted, not {' and '.join(named) or 'none'}"
+        )
     session = connect.session_here()
     node = _node_of(session, node_id, node_ip)
     if filename is not None:
@@ -88,7 +119,11 @@ def get_log(address: str | None = None, node_id: str | None = None, node_ip: str
             raise ValueError(f"there is no log {filename!r}; list_logs() has their names")
         chosen = [source]
     elif submission_id is not None:
-        chosen = [source for source in _launch_sources(session, submission_id) if _suffix(source) == suffix]
+        chosen = [
+            source
+            for source in _launch_sources(session, submission_id)
+            if _suffix(source) == suffix
+        ]
     else:
         chosen = logs.of_actor(_process(session, actor_id, pid, node), stderr=_SUFFIXES[suffix])
     if follow and len(chosen) > 1:
@@ -104,7 +139,9 @@ def _launch_sources(session: Any, launch: str) -> list[Source]:
     raise ValueError(f"there is no launch {launch}; list_jobs() has their ids")
 
 
-def _process(session: Any, actor_id: str | None, pid: int | None, node: str | None) -> dict[str, Any]:
+def _process(
+    session: Any, actor_id: str | None, pid: int | None, node: str | None
+) -> dict[str, Any]:
     """The actor, or process for tasks, of this id, or of this pid."""
     processes = state.list_actors(session, tasks=True)
     if actor_id is not None:
@@ -126,4 +163,6 @@ def _last(lines: Iterable[str], count: int) -> Iterable[str]:
 
 def _only_here(address: str | None) -> None:
     if address not in (None, "auto"):
-        raise ValueError("address= is not for this call: it asks the cluster that init() connected this process to")
+        raise ValueError(
+            "address= is not for this call: it asks the cluster that init() connected this process to"
+        )

@@ -6,6 +6,7 @@
 A node's type is that of its GPUs (NVIDIA's), found when it starts, or what `troupe start --labels gpu_type=...` says, which the others
 need; upper and lower case are alike.
 """
+
 from __future__ import annotations
 
 NVIDIA_TESLA_V100 = "V100"

@@ -1,4 +1,5 @@
 """ActorPool: work given to whichever of some actors is free."""
+
 from __future__ import annotations
 
 from collections import deque
@@ -22,11 +23,13 @@ class ActorPool:
 
     def __init__(self, actors: Iterable[Any]) -> None:
         self._idle = deque(actors)
-        self._running: dict[Any, tuple[int, Any]] = {}  # the last ref of a piece of work -> (its number, actor)
-        self._by_number: dict[int, Any] = {}            # number -> ref, or list of refs
+        self._running: dict[
+            Any, tuple[int, Any]
+        ] = {}  # the last ref of a piece of work -> (its number, actor)
+        self._by_number: dict[int, Any] = {}  # number -> ref, or list of refs
         self._waiting: deque[tuple[Call, Any]] = deque()
         self._submitted = 0  # numbers given
-        self._returned = 0   # the number get_next() is at
+        self._returned = 0  # the number get_next() is at
 
     def map(self, fn: Call, values: Iterable[Any]) -> Iterator[Any]:
         """The results of `fn(actor, value)`, which returns a ref, in the order of the values; a list of results where
@@ -85,7 +88,9 @@ class ActorPool:
             raise TimeoutError(f"no result within {timeout:g} s; it is passed over")
         return self._take(ref)
 
-    def get_next_unordered(self, timeout: float | None = None, ignore_if_timedout: bool = False) -> Any:
+    def get_next_unordered(
+        self, timeout: float | None = None, ignore_if_timedout: bool = False
+    ) -> Any:
         """Any result, the first that is there. Raises as get_next does."""
         if not self.has_next():
             raise StopIteration("no more results to get")

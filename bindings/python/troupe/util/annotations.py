@@ -1,8 +1,9 @@
 """Ray's `ray.util.annotations`: decorators that say how stable a name of an interface is. They change nothing but its docstring's end.
 
-    @PublicAPI(stability="beta")
-    def load(path): ...
+@PublicAPI(stability="beta")
+def load(path): ...
 """
+
 from __future__ import annotations
 
 import functools
@@ -36,7 +37,11 @@ def Deprecated(*args: Any, message: str = "", warning: bool = False) -> Any:  # 
 
         @functools.wraps(thing)
         def warned(*called: Any, **named: Any) -> Any:
-            warnings.warn(f"{thing.__qualname__} is deprecated{': ' * bool(message)}{message}", RayDeprecationWarning, stacklevel=2)
+            warnings.warn(
+                f"{thing.__qualname__} is deprecated{': ' * bool(message)}{message}",
+                RayDeprecationWarning,
+                stacklevel=2,
+            )
             return thing(*called, **named)
 
         return warned

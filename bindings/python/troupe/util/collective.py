@@ -16,6 +16,7 @@ done; all members make the same calls in the same order. A member that is gone e
 names the group, the rank and the operation, at the latest after `gloo_timeout` milliseconds. Needs torch; a backend of one's own
 (`register_collective_backend`) needs what it needs.
 """
+
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -28,14 +29,27 @@ from troupe.util import _collective_types as types
 from troupe.util._collective_torch import gloo_available, nccl_available
 from troupe.util._collective_types import Backend, BaseGroup, ReduceOp, register_collective_backend
 
-_pickled.named_in(__name__, Backend, BaseGroup, ReduceOp, register_collective_backend, gloo_available, nccl_available)
+_pickled.named_in(
+    __name__,
+    Backend,
+    BaseGroup,
+    ReduceOp,
+    register_collective_backend,
+    gloo_available,
+    nccl_available,
+)
 _TIMEOUT_MS = 30000
 
 _groups: dict[str, BaseGroup] = {}
 
 
-def init_collective_group(world_size: int, rank: int, backend: str = Backend.NCCL, group_name: str = "default",
-                          gloo_timeout: int = _TIMEOUT_MS) -> None:
+def init_collective_group(
+    world_size: int,
+    rank: int,
+    backend: str = Backend.NCCL,
+    group_name: str = "default",
+    gloo_timeout: int = _TIMEOUT_MS,
+) -> None:
     """Makes this process rank `rank` of a group of `world_size`; returns when all are there.
 
     Raises ValueError for a rank that cannot be, or that does not go with what the others said, RuntimeError where the
@@ -44,14 +58,18 @@ def init_collective_group(world_size: int, rank: int, backend: str = Backend.NCC
     """
     backend = _checked(world_size, [rank], backend, group_name, gloo_timeout)
     if group_name in _groups:
-        raise RuntimeError(f"this process is in the collective group {group_name!r} already\n  destroy_collective_group() first")
+        raise RuntimeError(
+            f"this process is in the collective group {group_name!r} already\n  destroy_collective_group() first"
+        )
     own = types.registered(backend)
     _check_available(backend, own)
     if own is not None:
         _groups[group_name] = own(world_size, rank, group_name)
         return
     try:
-        _groups[group_name] = _collective_torch.TorchGroup(world_size, rank, group_name, backend, gloo_timeout)
+        _groups[group_name] = _collective_torch.TorchGroup(
+            world_size, rank, group_name, backend, gloo_timeout
+        )
     except (TimeoutError, ValueError) as error:
         what = getattr(error, "cause", None) or error  # as the meeting raised it
         kind = TimeoutError if isinstance(error, TimeoutError) else ValueError
@@ -61,33 +79,54 @@ def init_collective_group(world_size: int, rank: int, backend: str = Backend.NCC
 def _check_available(backend: str, own: type[BaseGroup] | None) -> None:
     if own is not None:
         if not own.check_backend_availability():
-            raise RuntimeError(f"backend {backend!r} cannot be used here: {own.__name__}.check_backend_availability() says no")
+            raise RuntimeError(
+                f"backend {backend!r} cannot be used here: {own.__name__}.check_backend_availability() says no"
+            )
     elif not (nccl_available() if backend == Backend.NCCL else gloo_available()):
-        raise RuntimeError(f"backend {backend!r} cannot be used here: it needs torch"
-                           f"{' with CUDA and a GPU (backend=gloo and backend=troupe work without)' if backend == Backend.NCCL else ''}")
+        raise RuntimeError(
+            f"backend {backend!r} cannot be used here: it needs torch"
+            f"{' with CUDA and a GPU (backend=gloo and backend=troupe work without)' if backend == Backend.NCCL else ''}"
+        )
 
 
-def create_collective_group(actors: Sequence[Any], world_size: int, ranks: Sequence[int], backend: str = Backend.NCCL,
-                            group_name: str = "default", gloo_timeout: int = _TIMEOUT_MS) -> None:
+def create_collective_group(
+    actors: Sequence[Any],
+    world_size: int,
+    ranks: Sequence[int],
+    backend: str = Backend.NCCL,
+    group_name: str = "default",
+    gloo_timeout: int = _TIMEOUT_MS,
+) -> None:
     """The same for these actors, from outside: `actors[i]` becomes rank `ranks[i]`. Returns when they are a group; raises what
     init_collective_group raised in one of them."""
     _checked(world_size, ranks, backend, group_name, gloo_timeout)
     if len(actors) != len(ranks) or sorted(ranks) != list(range(world_size)):
-        raise ValueError(f"each of {world_size} ranks needs one actor: there are {len(actors)} actors, and ranks are {list(ranks)}")
-    troupe.get([actor.__ray_call__.remote(_join, world_size, rank, backend, group_name, gloo_timeout)
-                for actor, rank in zip(actors, ranks)], timeout=gloo_timeout / 1000 + 60)
+        raise ValueError(
+            f"each of {world_size} ranks needs one actor: there are {len(actors)} actors, and ranks are {list(ranks)}"
+        )
+    troupe.get(
+        [
+            actor.__ray_call__.remote(_join, world_size, rank, backend, group_name, gloo_timeout)
+            for actor, rank in zip(actors, ranks)
+        ],
+        timeout=gloo_timeout / 1000 + 60,
+    )
 
 
 def _join(_instance: Any, *args: Any) -> None:
     init_collective_group(*args)
 
 
-def _checked(world_size: int, ranks: Sequence[int], backend: Any, group_name: Any, timeout_ms: Any) -> str:
+def _checked(
+    world_size: int, ranks: Sequence[int], backend: Any, group_name: Any, timeout_ms: Any
+) -> str:
     if isinstance(world_size, bool) or not isinstance(world_size, int) or world_size < 1:
         raise ValueError(f"world_size must be a whole number of at least 1, not {world_size!r}")
     for rank in ranks:
         if isinstance(rank, bool) or not isinstance(rank, int) or not 0 <= rank < world_size:
-            raise ValueError(f"a rank of {world_size} is a whole number from 0 to {world_size - 1}, not {rank!r}")
+            raise ValueError(
+                f"a rank of {world_size} is a whole number from 0 to {world_size - 1}, not {rank!r}"
+            )
     if not isinstance(group_name, str) or not group_name:
         raise ValueError(f"group_name must be a text, not {group_name!r}")
     if not isinstance(timeout_ms, int) or timeout_ms < 1:
@@ -96,8 +135,10 @@ def _checked(world_size: int, ranks: Sequence[int], backend: Any, group_name: An
     if types.registered(name) is not None:
         return name
     if name not in (Backend.NCCL, Backend.GLOO, Backend.TROUPE, "torch_gloo"):
-        raise ValueError(f"backend must be 'nccl', 'gloo' or 'troupe', or one that register_collective_backend() was given in this process, "
-                         f"not {backend!r}")
+        raise ValueError(
+            f"backend must be 'nccl', 'gloo' or 'troupe', or one that register_collective_backend() was given in this process, "
+            f"not {backend!r}"
+        )
     return Backend.GLOO if name == "torch_gloo" else name
 
 
@@ -125,10 +166,14 @@ def get_collective_group_size(group_name: str = "default") -> int:
 
 def _group(name: str, other: int = 0) -> BaseGroup:
     if name not in _groups:
-        raise RuntimeError(f"this process is not in the collective group {name!r}\n"
-                           "  init_collective_group() here, or create_collective_group() for its actor, comes first")
+        raise RuntimeError(
+            f"this process is not in the collective group {name!r}\n"
+            "  init_collective_group() here, or create_collective_group() for its actor, comes first"
+        )
     if not 0 <= other < _groups[name].world_size:
-        raise ValueError(f"a rank of the group {name!r} is from 0 to {_groups[name].world_size - 1}, not {other!r}")
+        raise ValueError(
+            f"a rank of the group {name!r} is from 0 to {_groups[name].world_size - 1}, not {other!r}"
+        )
     return _groups[name]
 
 
@@ -143,7 +188,9 @@ def allreduce(tensor: Any, group_name: str = "default", op: ReduceOp = ReduceOp.
     _group(group_name).allreduce(tensor, types.AllReduceOptions(_op(op)))
 
 
-def reduce(tensor: Any, dst_rank: int = 0, group_name: str = "default", op: ReduceOp = ReduceOp.SUM) -> None:
+def reduce(
+    tensor: Any, dst_rank: int = 0, group_name: str = "default", op: ReduceOp = ReduceOp.SUM
+) -> None:
     """The same for the tensor of rank `dst_rank` alone; those of others mean nothing afterwards."""
     _group(group_name, dst_rank).reduce(tensor, types.ReduceOptions(_op(op), dst_rank))
 
@@ -159,7 +206,12 @@ def allgather(tensor_list: Sequence[Any], tensor: Any, group_name: str = "defaul
     group.allgather(_one_each(group, tensor_list), tensor, types.AllGatherOptions())
 
 
-def reducescatter(tensor: Any, tensor_list: Sequence[Any], group_name: str = "default", op: ReduceOp = ReduceOp.SUM) -> None:
+def reducescatter(
+    tensor: Any,
+    tensor_list: Sequence[Any],
+    group_name: str = "default",
+    op: ReduceOp = ReduceOp.SUM,
+) -> None:
     """`tensor` of rank i becomes what all ranks' `tensor_list[i]` make together."""
     group = _group(group_name)
     group.reducescatter(tensor, _one_each(group, tensor_list), types.ReduceScatterOptions(_op(op)))
@@ -167,7 +219,9 @@ def reducescatter(tensor: Any, tensor_list: Sequence[Any], group_name: str = "de
 
 def _one_each(group: BaseGroup, tensors: Sequence[Any]) -> Sequence[Any]:
     if len(tensors) != group.world_size:
-        raise ValueError(f"tensor_list needs one tensor for each of {group.world_size} ranks, it has {len(tensors)}")
+        raise ValueError(
+            f"tensor_list needs one tensor for each of {group.world_size} ranks, it has {len(tensors)}"
+        )
     return tensors
 
 

@@ -1,7 +1,8 @@
 """Ray's `ray.util.debug`: a line of a log that is to come once.
 
-    if log_once("slow loader"): logger.warning("the loader is slower than the model")
+if log_once("slow loader"): logger.warning("the loader is slower than the model")
 """
+
 from __future__ import annotations
 
 import time

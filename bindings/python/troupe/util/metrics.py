@@ -7,6 +7,7 @@
 Metrics of one name and kind count together. View: this process; nothing is exported. An actor gives its own by a method that
 returns collected(). Calls take a lock and return at once.
 """
+
 from __future__ import annotations
 
 import bisect
@@ -29,9 +30,13 @@ class Metric:
 
     _kind = ""
 
-    def __init__(self, name: str, description: str = "", tag_keys: tuple[str, ...] | None = None) -> None:
+    def __init__(
+        self, name: str, description: str = "", tag_keys: tuple[str, ...] | None = None
+    ) -> None:
         if not isinstance(name, str) or _NAME.fullmatch(name) is None:
-            raise ValueError(f"{name!r} is no name of a metric: letters, digits, '_' and ':', no digit first")
+            raise ValueError(
+                f"{name!r} is no name of a metric: letters, digits, '_' and ':', no digit first"
+            )
         tag_keys = () if tag_keys is None else tag_keys
         if not isinstance(tag_keys, tuple) or not all(isinstance(key, str) for key in tag_keys):
             raise TypeError(f"tag_keys is a tuple of texts, not {tag_keys!r}")
@@ -39,7 +44,11 @@ class Metric:
         self._default_tags: dict[str, str] = {}
 
     def __reduce__(self) -> tuple:
-        return _made, (type(self), (self._name, self._description, *self._own(), self._tag_keys), self._default_tags)
+        return _made, (
+            type(self),
+            (self._name, self._description, *self._own(), self._tag_keys),
+            self._default_tags,
+        )
 
     def _own(self) -> tuple:
         return ()
@@ -52,12 +61,19 @@ class Metric:
     @property
     def info(self) -> dict[str, Any]:
         """How it was made."""
-        return {"name": self._name, "description": self._description, "tag_keys": self._tag_keys, "default_tags": self._default_tags}
+        return {
+            "name": self._name,
+            "description": self._description,
+            "tag_keys": self._tag_keys,
+            "default_tags": self._default_tags,
+        }
 
     def _checked(self, tags: Mapping[str, str] | None) -> dict[str, str]:
         for key, value in (tags or {}).items():
             if key not in self._tag_keys:
-                raise ValueError(f"{key!r} is no tag of the metric {self._name}, which has {', '.join(self._tag_keys) or 'none'}")
+                raise ValueError(
+                    f"{key!r} is no tag of the metric {self._name}, which has {', '.join(self._tag_keys) or 'none'}"
+                )
             if not isinstance(value, str):
                 raise TypeError(f"the value of the tag {key!r} is a text, not {value!r}")
         return dict(tags or {})
@@ -67,14 +83,24 @@ class Metric:
         merged = {**self._default_tags, **self._checked(tags)}
         missing = [key for key in self._tag_keys if key not in merged]
         if missing:
-            raise ValueError(f"the metric {self._name} needs a value of the tag {', '.join(missing)}")
+            raise ValueError(
+                f"the metric {self._name} needs a value of the tag {', '.join(missing)}"
+            )
         key = (self._kind, self._name, *sorted(merged.items()))
         found = _series.get(key)
         if found is None:
             if len(_series) >= SERIES_MAX:
-                raise ValueError(f"the metrics of this process have {SERIES_MAX} series, which is all they may: which tag of {self._name} has "
-                                 "a new value each time?")
-            found = _series[key] = {"name": self._name, "type": self._kind, "description": self._description, "tags": merged, **self._empty()}
+                raise ValueError(
+                    f"the metrics of this process have {SERIES_MAX} series, which is all they may: which tag of {self._name} has "
+                    "a new value each time?"
+                )
+            found = _series[key] = {
+                "name": self._name,
+                "type": self._kind,
+                "description": self._description,
+                "tags": merged,
+                **self._empty(),
+            }
         return found
 
     def _empty(self) -> dict[str, Any]:
@@ -118,18 +144,34 @@ class Histogram(Metric):
 
     _kind = "histogram"
 
-    def __init__(self, name: str, description: str = "", boundaries: Sequence[float] | None = None,
-                 tag_keys: tuple[str, ...] | None = None) -> None:
+    def __init__(
+        self,
+        name: str,
+        description: str = "",
+        boundaries: Sequence[float] | None = None,
+        tag_keys: tuple[str, ...] | None = None,
+    ) -> None:
         super().__init__(name, description, tag_keys)
-        if not boundaries or any(each <= 0 for each in boundaries) or list(boundaries) != sorted(boundaries):
-            raise ValueError(f"boundaries are numbers above 0 in rising order, at least one, not {boundaries!r}")
+        if (
+            not boundaries
+            or any(each <= 0 for each in boundaries)
+            or list(boundaries) != sorted(boundaries)
+        ):
+            raise ValueError(
+                f"boundaries are numbers above 0 in rising order, at least one, not {boundaries!r}"
+            )
         self.boundaries = list(boundaries)
 
     def _own(self) -> tuple:
         return (self.boundaries,)
 
     def _empty(self) -> dict[str, Any]:
-        return {"boundaries": self.boundaries, "buckets": [0] * (len(self.boundaries) + 1), "count": 0, "sum": 0.0}
+        return {
+            "boundaries": self.boundaries,
+            "buckets": [0] * (len(self.boundaries) + 1),
+            "count": 0,
+            "sum": 0.0,
+        }
 
     @property
     def info(self) -> dict[str, Any]:
@@ -154,8 +196,14 @@ def collected() -> list[dict[str, Any]]:
     """What the metrics of this process have counted: a dict for each name and tags, with `value`, or of a histogram `boundaries`, `buckets`,
     `count` and `sum`."""
     with _lock:
-        return [{**each, "tags": dict(each["tags"]), **({"buckets": list(each["buckets"])} if "buckets" in each else {})}
-                for each in _series.values()]
+        return [
+            {
+                **each,
+                "tags": dict(each["tags"]),
+                **({"buckets": list(each["buckets"])} if "buckets" in each else {}),
+            }
+            for each in _series.values()
+        ]
 
 
 __all__ = ["Counter", "Gauge", "Histogram", "Metric", "collected"]

@@ -1,22 +1,36 @@
 """Placement groups: bundles of resources reserved together, all or nothing."""
+
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
 from typing import Any
 
 from troupe import _words, exceptions
-from troupe._cluster import infeasible as _infeasible, resources, selectors as _selectors, session as _session
+from troupe._cluster import (
+    infeasible as _infeasible,
+    resources,
+    selectors as _selectors,
+    session as _session,
+)
 from troupe._cluster.groups import PlacementGroup
 from troupe._context import ActorContext
 from troupe._identity import new_id
 
 
-def placement_group(bundles: Sequence[Mapping[str, float]], strategy: str | None = None, name: str = "",
-                    lifetime: str | None = None, _soft_target_node_id: str | None = None,
-                    bundle_label_selector: Sequence[Mapping[str, str]] | None = None,
-                    topology_strategy: Mapping[str, str] | None = None, *,
-                    within: str | None = None, near: str | None = None, priority: int = 0,
-                    infeasible: str | None = None) -> PlacementGroup:
+def placement_group(
+    bundles: Sequence[Mapping[str, float]],
+    strategy: str | None = None,
+    name: str = "",
+    lifetime: str | None = None,
+    _soft_target_node_id: str | None = None,
+    bundle_label_selector: Sequence[Mapping[str, str]] | None = None,
+    topology_strategy: Mapping[str, str] | None = None,
+    *,
+    within: str | None = None,
+    near: str | None = None,
+    priority: int = 0,
+    infeasible: str | None = None,
+) -> PlacementGroup:
     """Asks for a group and returns its handle at once; `ready()` or `wait()` tell when it is there.
 
     Each bundle, e.g. `{"CPU": 2, "GPU": 1}`, lies on one node, with `"node:<address>": 0.01` in it on that one. Strategies: PACK (few nodes, where none is given), SPREAD (many),
@@ -35,28 +49,56 @@ def placement_group(bundles: Sequence[Mapping[str, float]], strategy: str | None
     """
     session = _session.current()
     if lifetime == "detached" and session.launch:
-        raise ValueError("lifetime='detached' inside a launch: everything its driver creates ends with the launch")
+        raise ValueError(
+            "lifetime='detached' inside a launch: everything its driver creates ends with the launch"
+        )
     if topology_strategy is not None:
         within, near = _levels(topology_strategy, strategy or within or near)
     strategy = "PACK" if strategy is None else strategy
     if _soft_target_node_id is not None and strategy != "STRICT_PACK":
         raise ValueError(f"_soft_target_node_id is for the strategy STRICT_PACK, not {strategy}")
     taken: _Taken = session.store.setdefault("groups_taken", _Taken())
-    kind = _kind(bundles, bundle_label_selector, strategy, lifetime, within, near, _soft_target_node_id, priority)
+    kind = _kind(
+        bundles,
+        bundle_label_selector,
+        strategy,
+        lifetime,
+        within,
+        near,
+        _soft_target_node_id,
+        priority,
+    )
     known = taken.get(kind)
-    wanted = known or _asked_for(bundles, strategy, lifetime, bundle_label_selector, within, near, priority)
+    wanted = known or _asked_for(
+        bundles, strategy, lifetime, bundle_label_selector, within, near, priority
+    )
     if known is None and _soft_target_node_id is not None:
-        wanted["where"] |= _selectors.where({_selectors.NODE_ID: _soft_target_node_id}, [{"label_selector": {}}], within, near)
+        wanted["where"] |= _selectors.where(
+            {_selectors.NODE_ID: _soft_target_node_id}, [{"label_selector": {}}], within, near
+        )
     group = PlacementGroup(new_id(), bundles)
     group.used = bool(name) or lifetime == "detached"
-    fields = {"group": group.id, "name": name, "namespace_": session.namespace if name else "", **wanted}
+    fields = {
+        "group": group.id,
+        "name": name,
+        "namespace_": session.namespace if name else "",
+        **wanted,
+    }
     session.board.follow("group", group.id)
     _infeasible.check(infeasible)
     if known and not name:
         fields["infeasible_waits"] = _infeasible.waits(session, infeasible)
         session.ask("CreateGroup", fields)
         return group
-    info = _infeasible.request(session, "CreateGroup", fields, fields, asked=infeasible, what=f"placement group {group.id[:8]}", cpus='{"CPU": {}}')[1]["info"]
+    info = _infeasible.request(
+        session,
+        "CreateGroup",
+        fields,
+        fields,
+        asked=infeasible,
+        what=f"placement group {group.id[:8]}",
+        cpus='{"CPU": {}}',
+    )[1]["info"]
     if info["state"] == "infeasible":
         raise exceptions.PlacementError(info["reason"])
     session.board.post_reply("group", group.id, info)
@@ -64,18 +106,31 @@ def placement_group(bundles: Sequence[Mapping[str, float]], strategy: str | None
     return group
 
 
-_LEVELS = {"ray.io/gpu-domain": "nvlink_domain", "nvlink_domain": "nvlink_domain", "rack": "rack", "block": "block"}
+_LEVELS = {
+    "ray.io/gpu-domain": "nvlink_domain",
+    "nvlink_domain": "nvlink_domain",
+    "rack": "rack",
+    "block": "block",
+}
 
 
-def _levels(topology_strategy: Mapping[str, str], otherwise: str | None) -> tuple[str | None, str | None]:
+def _levels(
+    topology_strategy: Mapping[str, str], otherwise: str | None
+) -> tuple[str | None, str | None]:
     """`within` and `near` of Ray's parameter."""
     if otherwise:
-        raise ValueError(f"topology_strategy and {otherwise!r} both say how bundles lie: give one of them")
+        raise ValueError(
+            f"topology_strategy and {otherwise!r} both say how bundles lie: give one of them"
+        )
     if not isinstance(topology_strategy, Mapping) or len(topology_strategy) != 1:
-        raise ValueError(f"topology_strategy is a dict of one level and its strategy, not {topology_strategy!r}")
-    (label, strategy), = topology_strategy.items()
+        raise ValueError(
+            f"topology_strategy is a dict of one level and its strategy, not {topology_strategy!r}"
+        )
+    ((label, strategy),) = topology_strategy.items()
     if label not in _LEVELS or strategy not in ("STRICT_PACK", "PACK"):
-        raise ValueError(f"topology_strategy takes one of {', '.join(_LEVELS)} with STRICT_PACK or PACK, not {topology_strategy!r}")
+        raise ValueError(
+            f"topology_strategy takes one of {', '.join(_LEVELS)} with STRICT_PACK or PACK, not {topology_strategy!r}"
+        )
     return (_LEVELS[label], None) if strategy == "STRICT_PACK" else (None, _LEVELS[label])
 
 
@@ -97,22 +152,40 @@ class _Taken:
             del self._kinds[next(iter(self._kinds))]
 
 
-def _kind(bundles: Sequence[Mapping[str, float]], selectors: Sequence[Mapping[str, str]] | None,
-          *options: Any) -> Hashable | None:
+def _kind(
+    bundles: Sequence[Mapping[str, float]],
+    selectors: Sequence[Mapping[str, str]] | None,
+    *options: Any,
+) -> Hashable | None:
     """Equal for calls that ask for the same. None where that cannot be said."""
     try:
         # Types too: True is no amount, though it is equal to 1.
-        kind = (tuple([tuple([(name, amount, type(amount)) for name, amount in bundle.items()]) for bundle in bundles]),
-                tuple([tuple(selector.items()) for selector in selectors or ()]), *options, type(options[-1]))
+        kind = (
+            tuple(
+                [
+                    tuple([(name, amount, type(amount)) for name, amount in bundle.items()])
+                    for bundle in bundles
+                ]
+            ),
+            tuple([tuple(selector.items()) for selector in selectors or ()]),
+            *options,
+            type(options[-1]),
+        )
         hash(kind)
     except (AttributeError, TypeError):
         return None
     return kind
 
 
-def _asked_for(bundles: Sequence[Mapping[str, float]], strategy: str, lifetime: str | None,
-               bundle_label_selector: Sequence[Mapping[str, str]] | None, within: str | None, near: str | None,
-               priority: int) -> dict[str, Any]:
+def _asked_for(
+    bundles: Sequence[Mapping[str, float]],
+    strategy: str,
+    lifetime: str | None,
+    bundle_label_selector: Sequence[Mapping[str, str]] | None,
+    within: str | None,
+    near: str | None,
+    priority: int,
+) -> dict[str, Any]:
     """The message, but for what tells groups apart."""
     from troupe import _strategies
 
@@ -128,22 +201,38 @@ def _asked_for(bundles: Sequence[Mapping[str, float]], strategy: str, lifetime: 
             resources.check_amount(f"bundle {index}: {name}", amount)
         if not _words.current.late_checks():
             resources.check_gpus(bundle.get("GPU", 0), f"bundle {index}: GPU")
-        wire.append({"index": index, "resources": resources.to_wire(resources.in_this_launch(bundle))})
+        wire.append(
+            {"index": index, "resources": resources.to_wire(resources.in_this_launch(bundle))}
+        )
     for bundle in wire:
         if not bundle["resources"]:
-            raise ValueError(f"bundle {bundle['index']} asks for nothing: {dict(bundles[bundle['index']])}")
+            raise ValueError(
+                f"bundle {bundle['index']} asks for nothing: {dict(bundles[bundle['index']])}"
+            )
     if bundle_label_selector:
         if len(bundle_label_selector) not in (1, len(wire)):
-            raise ValueError(f"bundle_label_selector has {len(bundle_label_selector)} selectors for {len(wire)} bundles: "
-                             "one for each, or one for all")
-        selectors = list(bundle_label_selector) * (len(wire) if len(bundle_label_selector) == 1 else 1)
+            raise ValueError(
+                f"bundle_label_selector has {len(bundle_label_selector)} selectors for {len(wire)} bundles: "
+                "one for each, or one for all"
+            )
+        selectors = list(bundle_label_selector) * (
+            len(wire) if len(bundle_label_selector) == 1 else 1
+        )
         for bundle, selector in zip(wire, selectors, strict=True):
             bundle["labels"] = _selectors.terms(selector, "bundle_label_selector")
     for bundle, address in zip(wire, addresses, strict=True):
         if address is not None:
-            bundle["labels"] = [*bundle.get("labels", ()), {"key": _selectors.NODE_IP, "value": address}]
-    return {"strategy": _strategies.BY_NAME[strategy], "bundles": wire, "detached": lifetime == "detached",
-            "where": _selectors.where(within=within, near=near), "priority": resources.check_priority(priority)}
+            bundle["labels"] = [
+                *bundle.get("labels", ()),
+                {"key": _selectors.NODE_IP, "value": address},
+            ]
+    return {
+        "strategy": _strategies.BY_NAME[strategy],
+        "bundles": wire,
+        "detached": lifetime == "detached",
+        "where": _selectors.where(within=within, near=near),
+        "priority": resources.check_priority(priority),
+    }
 
 
 def remove_placement_group(placement_group: PlacementGroup) -> None:
@@ -153,7 +242,9 @@ def remove_placement_group(placement_group: PlacementGroup) -> None:
     else knows. Whatever this process asks of the cluster afterwards finds it removed.
     """
     if not isinstance(placement_group, PlacementGroup):
-        raise ValueError(f"remove_placement_group() takes a placement group, not {type(placement_group).__name__}")
+        raise ValueError(
+            f"remove_placement_group() takes a placement group, not {type(placement_group).__name__}"
+        )
     session = _session.current()
     fields = {"group": placement_group.id}
     known = session.board.get("group", placement_group.id)
@@ -161,7 +252,9 @@ def remove_placement_group(placement_group: PlacementGroup) -> None:
         session.ask("RemoveGroup", fields)
         session.board.post("group", placement_group.id, {**known[0], "state": "removed"})
         return
-    session.board.post("group", placement_group.id, session.request("RemoveGroup", fields)[1]["info"])
+    session.board.post(
+        "group", placement_group.id, session.request("RemoveGroup", fields)[1]["info"]
+    )
 
 
 def get_placement_group(name: str) -> PlacementGroup:
@@ -170,15 +263,21 @@ def get_placement_group(name: str) -> PlacementGroup:
     if not name:
         raise ValueError("get_placement_group() takes the name of a group, not an empty one")
     try:
-        info = session.request("GetGroup", {"name": name, "namespace_": session.namespace})[1]["info"]
+        info = session.request("GetGroup", {"name": name, "namespace_": session.namespace})[1][
+            "info"
+        ]
     except exceptions.NotFoundError:
-        raise ValueError(f"no placement group is named {name!r} in namespace {session.namespace!r}") from None
+        raise ValueError(
+            f"no placement group is named {name!r} in namespace {session.namespace!r}"
+        ) from None
     return _of_info(info)
 
 
 def _of_info(info: dict) -> PlacementGroup:
     bundles = sorted(info["bundles"], key=lambda bundle: bundle["index"])
-    return PlacementGroup(info["group"], [resources.from_wire(bundle["resources"]) for bundle in bundles])
+    return PlacementGroup(
+        info["group"], [resources.from_wire(bundle["resources"]) for bundle in bundles]
+    )
 
 
 def placement_group_table(placement_group: PlacementGroup | None = None) -> dict[str, Any]:
@@ -187,7 +286,9 @@ def placement_group_table(placement_group: PlacementGroup | None = None) -> dict
 
     session = _session.current()
     if placement_group is not None:
-        return state.group_dict(session.request("GetGroup", {"group": placement_group.id})[1]["info"])
+        return state.group_dict(
+            session.request("GetGroup", {"group": placement_group.id})[1]["info"]
+        )
     return {group["placement_group_id"]: group for group in state.list_placement_groups(session)}
 
 
@@ -195,4 +296,6 @@ def get_current_placement_group() -> PlacementGroup | None:
     """The group the calling actor lives in, or None."""
     if ActorContext.current is None or not ActorContext.current.group:
         return None
-    return _of_info(_session.current().request("GetGroup", {"group": ActorContext.current.group})[1]["info"])
+    return _of_info(
+        _session.current().request("GetGroup", {"group": ActorContext.current.group})[1]["info"]
+    )

@@ -1,4 +1,5 @@
 """Queue: first in, first out, between processes; its items are kept by an async actor."""
+
 from __future__ import annotations
 
 import asyncio
@@ -69,7 +70,9 @@ class _Keeper:
     async def _next(self, timeout: float | None, left: asyncio.Future[Any] | None) -> Any:
         waits = asyncio.ensure_future(self._line.get(timeout))
         try:
-            await asyncio.wait({waits, left} if left else {waits}, return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait(
+                {waits, left} if left else {waits}, return_when=asyncio.FIRST_COMPLETED
+            )
         except BaseException:  # the call was cancelled
             self._withdraw(waits)
             raise
@@ -94,7 +97,9 @@ class _Keeper:
     def put_nowait(self, items: list[Any]) -> None:
         free = self._line.free
         if free is not None and len(items) > free:
-            raise Full(f"no room: {len(self._line)} of {self._maxsize} items are there, and {len(items)} more were put")
+            raise Full(
+                f"no room: {len(self._line)} of {self._maxsize} items are there, and {len(items)} more were put"
+            )
         self._line.add(items)
 
     def get_nowait(self, count: int) -> list[Any]:
@@ -174,7 +179,9 @@ class Queue:
     def _keeper(self) -> Any:
         """The queue's actor. ActorDiedError after shutdown()."""
         if self.actor is None:
-            raise exceptions.ActorDiedError("this queue was shut down by shutdown(): make a new one")
+            raise exceptions.ActorDiedError(
+                "this queue was shut down by shutdown(): make a new one"
+            )
         return self.actor
 
     @property
@@ -182,7 +189,9 @@ class Queue:
         """Those of all objects for this queue in this process."""
         mine: _Turns | None = self.__dict__.get("_own_turns")
         if mine is None:
-            mine = self.__dict__["_own_turns"] = _turns.setdefault(self._keeper._link.actor, _Turns())
+            mine = self.__dict__["_own_turns"] = _turns.setdefault(
+                self._keeper._link.actor, _Turns()
+            )
         return mine
 
     def __len__(self) -> int:

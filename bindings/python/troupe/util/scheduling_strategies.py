@@ -1,4 +1,5 @@
 """Where an actor is to run, as values for its `scheduling_strategy` option."""
+
 from __future__ import annotations
 
 from troupe._strategies import (
@@ -12,5 +13,13 @@ from troupe._strategies import (
     PlacementGroupSchedulingStrategy,
 )
 
-__all__ = ["Condition", "DoesNotExist", "Exists", "In", "NodeAffinitySchedulingStrategy", "NodeLabelSchedulingStrategy", "NotIn",
-           "PlacementGroupSchedulingStrategy"]
+__all__ = [
+    "Condition",
+    "DoesNotExist",
+    "Exists",
+    "In",
+    "NodeAffinitySchedulingStrategy",
+    "NodeLabelSchedulingStrategy",
+    "NotIn",
+    "PlacementGroupSchedulingStrategy",
+]

@@ -1,4 +1,5 @@
 """Serializers of the user's for classes that cannot be pickled, or not well. Ray's names."""
+
 from __future__ import annotations
 
 from collections import ChainMap
@@ -11,7 +12,9 @@ _own: dict[type, Callable[[Any], tuple]] = {}
 _installed = False
 
 
-def register_serializer(cls: type, *, serializer: Callable[[Any], Any], deserializer: Callable[[Any], Any]) -> None:
+def register_serializer(
+    cls: type, *, serializer: Callable[[Any], Any], deserializer: Callable[[Any], Any]
+) -> None:
     """From now on this process sends instances of `cls` as what `serializer` makes of them.
 
     View: this process; call it in an actor too where instances are to come back from there. `deserializer` travels

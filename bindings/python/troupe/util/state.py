@@ -6,6 +6,7 @@
 A record is a dict whose fields are attributes too. View: the cluster, asked at each call; blocking. `troupe.state`
 has the same with all that Troupe knows.
 """
+
 from __future__ import annotations
 
 import datetime
@@ -20,14 +21,33 @@ from troupe.util._state_logs import _only_here, get_log, list_logs
 
 _pickled.named_in(__name__, get_log, list_logs)
 _LIMIT = 100
-_ACTOR_STATES = {"pending": "PENDING_CREATION", "starting": "PENDING_CREATION", "alive": "ALIVE", "dead": "DEAD",
-                 "unavailable": "RESTARTING"}
-_JOB_STATES = {"none": "RUNNING", "succeeded": "SUCCEEDED", "failed": "FAILED", "cancelled": "STOPPED"}
-_TASK_STATES = {"arguments": "PENDING_ARGS_AVAIL", "waiting": "PENDING_NODE_ASSIGNMENT", "queued": "SUBMITTED_TO_WORKER",
-                "running": "RUNNING"}
+_ACTOR_STATES = {
+    "pending": "PENDING_CREATION",
+    "starting": "PENDING_CREATION",
+    "alive": "ALIVE",
+    "dead": "DEAD",
+    "unavailable": "RESTARTING",
+}
+_JOB_STATES = {
+    "none": "RUNNING",
+    "succeeded": "SUCCEEDED",
+    "failed": "FAILED",
+    "cancelled": "STOPPED",
+}
+_TASK_STATES = {
+    "arguments": "PENDING_ARGS_AVAIL",
+    "waiting": "PENDING_NODE_ASSIGNMENT",
+    "queued": "SUBMITTED_TO_WORKER",
+    "running": "RUNNING",
+}
 _EVENT_SOURCES = {"head": "GCS", "node": "NODE", "actor": "ACTOR", "launch": "JOB"}
-_OBJECT_STATES = {"pending": "PENDING_NODE_ASSIGNMENT", "inline": "FINISHED", "memory": "FINISHED", "error": "FAILED",
-                  "lost": "FAILED"}
+_OBJECT_STATES = {
+    "pending": "PENDING_NODE_ASSIGNMENT",
+    "inline": "FINISHED",
+    "memory": "FINISHED",
+    "error": "FAILED",
+    "lost": "FAILED",
+}
 _OPERATORS: dict[str, Callable[[Any, Any], bool]] = {
     "=": lambda have, want: str(have).lower() == str(want).lower(),
     "!=": lambda have, want: str(have).lower() != str(want).lower(),
@@ -44,7 +64,9 @@ class StateRecord(dict):
             raise AttributeError(f"this record has no {name!r}; it has {', '.join(self)}") from None
 
 
-def _chosen(records: list[StateRecord], filters: Sequence[tuple[str, str, Any]] | None, limit: int) -> list[StateRecord]:
+def _chosen(
+    records: list[StateRecord], filters: Sequence[tuple[str, str, Any]] | None, limit: int
+) -> list[StateRecord]:
     """Those that satisfy every (key, "=" or "!=", value), the first `limit` of them."""
     if isinstance(limit, bool) or not isinstance(limit, int) or limit < 1:
         raise ValueError(f"limit must be a whole number of at least 1, not {limit!r}")
@@ -53,13 +75,21 @@ def _chosen(records: list[StateRecord], filters: Sequence[tuple[str, str, Any]] 
             raise ValueError(f"a filter is (key, '=' or '!=', value), not {each!r}")
         key, operator, wanted = each
         if records and key not in records[0]:
-            raise ValueError(f"nothing can be filtered by {key!r}; there are {', '.join(records[0])}")
+            raise ValueError(
+                f"nothing can be filtered by {key!r}; there are {', '.join(records[0])}"
+            )
         records = [record for record in records if _OPERATORS[operator](record[key], wanted)]
     return records[:limit]
 
 
-def list_actors(address: str | None = None, filters: Sequence[tuple[str, str, Any]] | None = None, limit: int = _LIMIT,
-                timeout: int = 30, detail: bool = False, raise_on_missing_output: bool = True) -> list[StateRecord]:
+def list_actors(
+    address: str | None = None,
+    filters: Sequence[tuple[str, str, Any]] | None = None,
+    limit: int = _LIMIT,
+    timeout: int = 30,
+    detail: bool = False,
+    raise_on_missing_output: bool = True,
+) -> list[StateRecord]:
     """Actors, dead ones included while the head remembers them."""
     _only_here(address)
     return _chosen([_actor(each) for each in state.list_actors()], filters, limit)
@@ -67,29 +97,58 @@ def list_actors(address: str | None = None, filters: Sequence[tuple[str, str, An
 
 def _actor(each: dict[str, Any]) -> StateRecord:
     starts = each["state"] in ("pending", "starting")
-    return StateRecord(actor_id=each["actor_id"], class_name=each["class_name"],
-                       state="RESTARTING" if starts and each["restarts"] else _ACTOR_STATES[each["state"]],
-                       name=each["name"], ray_namespace=each["namespace"], node_id=each["node_id"], node_name=each["node"],
-                       pid=each["pid"], num_restarts=str(each["restarts"]), required_resources=each["resources"],
-                       death_cause=each["cause"] or None, repr_name=each["repr_name"], is_detached=None, job_id=each["launch"])
+    return StateRecord(
+        actor_id=each["actor_id"],
+        class_name=each["class_name"],
+        state="RESTARTING" if starts and each["restarts"] else _ACTOR_STATES[each["state"]],
+        name=each["name"],
+        ray_namespace=each["namespace"],
+        node_id=each["node_id"],
+        node_name=each["node"],
+        pid=each["pid"],
+        num_restarts=str(each["restarts"]),
+        required_resources=each["resources"],
+        death_cause=each["cause"] or None,
+        repr_name=each["repr_name"],
+        is_detached=None,
+        job_id=each["launch"],
+    )
 
 
-def list_nodes(address: str | None = None, filters: Sequence[tuple[str, str, Any]] | None = None, limit: int = _LIMIT,
-               timeout: int = 30, detail: bool = False, raise_on_missing_output: bool = True) -> list[StateRecord]:
+def list_nodes(
+    address: str | None = None,
+    filters: Sequence[tuple[str, str, Any]] | None = None,
+    limit: int = _LIMIT,
+    timeout: int = 30,
+    detail: bool = False,
+    raise_on_missing_output: bool = True,
+) -> list[StateRecord]:
     """Nodes, dead ones included while the head remembers them. A silent one counts as alive until its verdict."""
     _only_here(address)
     return _chosen([_node(each) for each in state.list_nodes()], filters, limit)
 
 
 def _node(each: dict[str, Any]) -> StateRecord:
-    return StateRecord(node_id=each["node_id"], node_ip=each["address"].rpartition(":")[0],
-                       state="ALIVE" if each["alive"] else "DEAD", state_message=each["why"] or None, node_name=each["name"],
-                       resources_total=each["resources"], labels=each["labels"], is_head_node=None)
+    return StateRecord(
+        node_id=each["node_id"],
+        node_ip=each["address"].rpartition(":")[0],
+        state="ALIVE" if each["alive"] else "DEAD",
+        state_message=each["why"] or None,
+        node_name=each["name"],
+        resources_total=each["resources"],
+        labels=each["labels"],
+        is_head_node=None,
+    )
 
 
-def list_placement_groups(address: str | None = None, filters: Sequence[tuple[str, str, Any]] | None = None,
-                          limit: int = _LIMIT, timeout: int = 30, detail: bool = False,
-                          raise_on_missing_output: bool = True) -> list[StateRecord]:
+def list_placement_groups(
+    address: str | None = None,
+    filters: Sequence[tuple[str, str, Any]] | None = None,
+    limit: int = _LIMIT,
+    timeout: int = 30,
+    detail: bool = False,
+    raise_on_missing_output: bool = True,
+) -> list[StateRecord]:
     """Placement groups."""
     _only_here(address)
     return _chosen([_group(each) for each in state.list_placement_groups()], filters, limit)
@@ -97,28 +156,58 @@ def list_placement_groups(address: str | None = None, filters: Sequence[tuple[st
 
 def _group(each: dict[str, Any]) -> StateRecord:
     places = each["bundles_to_node_id"]
-    bundles = [{"bundle_id": f"{each['placement_group_id']}_{index}", "unit_resources": amounts,
-                "node_id": places.get(index)} for index, amounts in each["bundles"].items()]
-    return StateRecord(placement_group_id=each["placement_group_id"], name=each["name"], state=each["state"],
-                       strategy=each["strategy"], bundles=bundles, stats={"reason": each["reason"]},
-                       creator_job_id=each["launch"])
+    bundles = [
+        {
+            "bundle_id": f"{each['placement_group_id']}_{index}",
+            "unit_resources": amounts,
+            "node_id": places.get(index),
+        }
+        for index, amounts in each["bundles"].items()
+    ]
+    return StateRecord(
+        placement_group_id=each["placement_group_id"],
+        name=each["name"],
+        state=each["state"],
+        strategy=each["strategy"],
+        bundles=bundles,
+        stats={"reason": each["reason"]},
+        creator_job_id=each["launch"],
+    )
 
 
-def list_workers(address: str | None = None, filters: Sequence[tuple[str, str, Any]] | None = None, limit: int = _LIMIT,
-                 timeout: int = 30, detail: bool = False, raise_on_missing_output: bool = True) -> list[StateRecord]:
+def list_workers(
+    address: str | None = None,
+    filters: Sequence[tuple[str, str, Any]] | None = None,
+    limit: int = _LIMIT,
+    timeout: int = 30,
+    detail: bool = False,
+    raise_on_missing_output: bool = True,
+) -> list[StateRecord]:
     """Processes of actors and those that run tasks, ended ones included while the head remembers them."""
     _only_here(address)
     return _chosen([_worker(each) for each in state.list_actors(tasks=True)], filters, limit)
 
 
 def _worker(each: dict[str, Any]) -> StateRecord:
-    return StateRecord(worker_id=each["actor_id"], is_alive=each["state"] in ("alive", "unavailable"), worker_type="WORKER",
-                       class_name=each["class_name"], node_id=each["node_id"], pid=each["pid"],
-                       exit_detail=each["cause"] or None)
+    return StateRecord(
+        worker_id=each["actor_id"],
+        is_alive=each["state"] in ("alive", "unavailable"),
+        worker_type="WORKER",
+        class_name=each["class_name"],
+        node_id=each["node_id"],
+        pid=each["pid"],
+        exit_detail=each["cause"] or None,
+    )
 
 
-def list_jobs(address: str | None = None, filters: Sequence[tuple[str, str, Any]] | None = None, limit: int = _LIMIT,
-              timeout: int = 30, detail: bool = False, raise_on_missing_output: bool = True) -> list[StateRecord]:
+def list_jobs(
+    address: str | None = None,
+    filters: Sequence[tuple[str, str, Any]] | None = None,
+    limit: int = _LIMIT,
+    timeout: int = 30,
+    detail: bool = False,
+    raise_on_missing_output: bool = True,
+) -> list[StateRecord]:
     """Launches, ended ones included while the head keeps their markers."""
     _only_here(address)
     return _chosen([_job(each) for each in state.list_launches()], filters, limit)
@@ -126,37 +215,71 @@ def list_jobs(address: str | None = None, filters: Sequence[tuple[str, str, Any]
 
 def _job(each: dict[str, Any]) -> StateRecord:
     waits = each["state"] in ("queued", "reserving")
-    return StateRecord(job_id=each["id"], submission_id=each["id"], type="SUBMISSION", entrypoint=each["name"],
-                       status="PENDING" if waits else _JOB_STATES[each["outcome"]],
-                       message=each["waiting_for"] if waits else each["cause"], driver_exit_code=each["exit_code"])
+    return StateRecord(
+        job_id=each["id"],
+        submission_id=each["id"],
+        type="SUBMISSION",
+        entrypoint=each["name"],
+        status="PENDING" if waits else _JOB_STATES[each["outcome"]],
+        message=each["waiting_for"] if waits else each["cause"],
+        driver_exit_code=each["exit_code"],
+    )
 
 
-def list_tasks(address: str | None = None, filters: Sequence[tuple[str, str, Any]] | None = None, limit: int = _LIMIT,
-               timeout: int = 30, detail: bool = False, raise_on_missing_output: bool = True) -> list[StateRecord]:
+def list_tasks(
+    address: str | None = None,
+    filters: Sequence[tuple[str, str, Any]] | None = None,
+    limit: int = _LIMIT,
+    timeout: int = 30,
+    detail: bool = False,
+    raise_on_missing_output: bool = True,
+) -> list[StateRecord]:
     """Tasks of the cluster that are not over, this process's first, 10,000 of each process at most; `task_id` is the id of their ref.
     Calls of actors are none. The processes that have started them are asked: where one has not answered after `timeout` seconds,
     GetTimeoutError is raised, unless `raise_on_missing_output` is False."""
     _only_here(address)
-    tasks = lists.of_cluster(connect.session_here(), limit=lists.MOST, ended=False, timeout=timeout, whole=raise_on_missing_output)
+    tasks = lists.of_cluster(
+        connect.session_here(),
+        limit=lists.MOST,
+        ended=False,
+        timeout=timeout,
+        whole=raise_on_missing_output,
+    )
     return _chosen([_task(each) for each in tasks], filters, limit)
 
 
 def _task(each: dict[str, Any]) -> StateRecord:
     amounts = {"CPU": each["num_cpus"], "GPU": each["num_gpus"], **each["resources"]}
-    return StateRecord(task_id=each["task_id"], name=each["name"], func_or_class_name=each["name"],
-                       state=_TASK_STATES[each["state"]], type="NORMAL_TASK", node_id=each["node_id"] or None,
-                       worker_id=each["worker_id"] or None, worker_pid=each["pid"] or None,
-                       job_id=each["job_id"], owner_pid=each["owner_pid"],
-                       required_resources={name: amount for name, amount in amounts.items() if amount})
+    return StateRecord(
+        task_id=each["task_id"],
+        name=each["name"],
+        func_or_class_name=each["name"],
+        state=_TASK_STATES[each["state"]],
+        type="NORMAL_TASK",
+        node_id=each["node_id"] or None,
+        worker_id=each["worker_id"] or None,
+        worker_pid=each["pid"] or None,
+        job_id=each["job_id"],
+        owner_pid=each["owner_pid"],
+        required_resources={name: amount for name, amount in amounts.items() if amount},
+    )
 
 
 def get_task(id: Any, address: str | None = None, timeout: int = 30) -> StateRecord | None:  # noqa: A002
     """The task of this id (hex), or of this ref; None where it is over."""
-    return _one(list_tasks(address, limit=1 << 30), "task_id", id if isinstance(id, str) else id.hex())
+    return _one(
+        list_tasks(address, limit=1 << 30), "task_id", id if isinstance(id, str) else id.hex()
+    )
 
 
-def list_objects(address: str | None = None, filters: Sequence[tuple[str, str, Any]] | None = None, limit: int = _LIMIT,
-                 timeout: int = 30, detail: bool = False, raise_on_missing_output: bool = True) -> list[StateRecord]:
+def list_objects(
+    address: str | None = None,
+    filters: Sequence[tuple[str, str, Any]] | None = None,
+    limit: int = _LIMIT,
+    timeout: int = 30,
+    detail: bool = False,
+    raise_on_missing_output: bool = True,
+) -> list[StateRecord]:
     """Objects that this process owns or borrows (see `troupe.state.list_objects`): large values, and those that other processes
     know; `object_id` is `ref.hex()`."""
     _only_here(address)
@@ -164,11 +287,25 @@ def list_objects(address: str | None = None, filters: Sequence[tuple[str, str, A
 
 
 def _object(each: dict[str, Any]) -> StateRecord:
-    kind = ("LOCAL_REFERENCE" if each["handles"] else "PINNED_IN_MEMORY" if each["views"] else
-            "CAPTURED_IN_OBJECT" if each["containers"] else "USED_BY_PENDING_TASK")
-    return StateRecord(object_id=each["object_id"], object_size=each["bytes"] or -1, reference_type=kind,
-                       task_status=_OBJECT_STATES[each["state"]], type="DRIVER" if _is_driver() else "WORKER", pid=os.getpid(),
-                       owned=each["owned"], call_site="")
+    kind = (
+        "LOCAL_REFERENCE"
+        if each["handles"]
+        else "PINNED_IN_MEMORY"
+        if each["views"]
+        else "CAPTURED_IN_OBJECT"
+        if each["containers"]
+        else "USED_BY_PENDING_TASK"
+    )
+    return StateRecord(
+        object_id=each["object_id"],
+        object_size=each["bytes"] or -1,
+        reference_type=kind,
+        task_status=_OBJECT_STATES[each["state"]],
+        type="DRIVER" if _is_driver() else "WORKER",
+        pid=os.getpid(),
+        owned=each["owned"],
+        call_site="",
+    )
 
 
 def _is_driver() -> bool:
@@ -188,24 +325,60 @@ def summarize_objects(address: str | None = None, timeout: int = 30) -> dict[str
     objects = list_objects(address, limit=1 << 30)
     summary: dict[str, dict[str, Any]] = {}
     for each in objects:
-        row = summary.setdefault(each["reference_type"], {"total_objects": 0, "total_size_mb": 0.0, "task_state_counts": {}})
+        row = summary.setdefault(
+            each["reference_type"],
+            {"total_objects": 0, "total_size_mb": 0.0, "task_state_counts": {}},
+        )
         row["total_objects"] += 1
         row["total_size_mb"] += max(0, each["object_size"]) / 1e6
-        row["task_state_counts"][each["task_status"]] = row["task_state_counts"].get(each["task_status"], 0) + 1
-    return {"cluster": {"summary": summary, "total_objects": len(objects), "callsite_enabled": False,
-                        "total_size_mb": sum(each["total_size_mb"] for each in summary.values()), "summary_by": "reference_type"}}
+        row["task_state_counts"][each["task_status"]] = (
+            row["task_state_counts"].get(each["task_status"], 0) + 1
+        )
+    return {
+        "cluster": {
+            "summary": summary,
+            "total_objects": len(objects),
+            "callsite_enabled": False,
+            "total_size_mb": sum(each["total_size_mb"] for each in summary.values()),
+            "summary_by": "reference_type",
+        }
+    }
 
 
-def list_runtime_envs(address: str | None = None, filters: Sequence[tuple[str, str, Any]] | None = None, limit: int = _LIMIT,
-                      timeout: int = 30, detail: bool = False, raise_on_missing_output: bool = True) -> list[StateRecord]:
+def list_runtime_envs(
+    address: str | None = None,
+    filters: Sequence[tuple[str, str, Any]] | None = None,
+    limit: int = _LIMIT,
+    timeout: int = 30,
+    detail: bool = False,
+    raise_on_missing_output: bool = True,
+) -> list[StateRecord]:
     """The environments that this process has asked for (see `troupe.state.list_runtime_envs`); `ref_cnt`: for how many."""
     _only_here(address)
-    return _chosen([StateRecord(runtime_env=each["runtime_env"], ref_cnt=each["asked_for"], success=None, error=None, node_id=None)
-                    for each in state.list_runtime_envs()], filters, limit)
+    return _chosen(
+        [
+            StateRecord(
+                runtime_env=each["runtime_env"],
+                ref_cnt=each["asked_for"],
+                success=None,
+                error=None,
+                node_id=None,
+            )
+            for each in state.list_runtime_envs()
+        ],
+        filters,
+        limit,
+    )
 
 
-def list_cluster_events(address: str | None = None, filters: Sequence[tuple[str, str, Any]] | None = None, limit: int = _LIMIT,
-                        timeout: int = 30, detail: bool = False, raise_on_missing_output: bool = True) -> list[StateRecord]:
+def list_cluster_events(
+    address: str | None = None,
+    filters: Sequence[tuple[str, str, Any]] | None = None,
+    limit: int = _LIMIT,
+    timeout: int = 30,
+    detail: bool = False,
+    raise_on_missing_output: bool = True,
+) -> list[StateRecord]:
     """What has happened (see `troupe.state.list_events`), the latest `limit`, the oldest of them first."""
     _only_here(address)
     return _chosen([_event(each) for each in reversed(state.list_events())], filters, limit)[::-1]
@@ -213,9 +386,16 @@ def list_cluster_events(address: str | None = None, filters: Sequence[tuple[str,
 
 def _event(each: dict[str, Any]) -> StateRecord:
     when = datetime.datetime.fromtimestamp(each["time_s"], datetime.timezone.utc)
-    return StateRecord(severity=each["severity"].upper(), time=when.strftime("%Y-%m-%d %H:%M:%S.%f"),
-                       source_type=_EVENT_SOURCES[each["source"]], message=each["message"], event_id=each["event_id"],
-                       custom_fields={name: each[name] for name in ("node_id", "actor_id", "launch") if each[name]})
+    return StateRecord(
+        severity=each["severity"].upper(),
+        time=when.strftime("%Y-%m-%d %H:%M:%S.%f"),
+        source_type=_EVENT_SOURCES[each["source"]],
+        message=each["message"],
+        event_id=each["event_id"],
+        custom_fields={
+            name: each[name] for name in ("node_id", "actor_id", "launch") if each[name]
+        },
+    )
 
 
 def get_job(id: str, address: str | None = None, timeout: int = 30) -> StateRecord | None:  # noqa: A002
@@ -238,7 +418,9 @@ def get_node(id: str, address: str | None = None, timeout: int = 30) -> StateRec
     return _one(list_nodes(address, limit=1 << 30), "node_id", id)
 
 
-def get_placement_group(id: str, address: str | None = None, timeout: int = 30) -> StateRecord | None:  # noqa: A002
+def get_placement_group(
+    id: str, address: str | None = None, timeout: int = 30
+) -> StateRecord | None:  # noqa: A002
     """The placement group of this id (hex), or None."""
     return _one(list_placement_groups(address, limit=1 << 30), "placement_group_id", id)
 
@@ -252,7 +434,13 @@ def summarize_actors(address: str | None = None, timeout: int = 30) -> dict[str,
 def summarize_tasks(address: str | None = None, timeout: int = 30) -> dict[str, Any]:
     """How many tasks there are of each function in each state."""
     tasks = list_tasks(address, limit=1 << 30)
-    return {"cluster": {"summary": _counted(tasks, "func_or_class_name"), "total_tasks": len(tasks), "summary_by": "func_name"}}
+    return {
+        "cluster": {
+            "summary": _counted(tasks, "func_or_class_name"),
+            "total_tasks": len(tasks),
+            "summary_by": "func_name",
+        }
+    }
 
 
 def _counted(records: list[StateRecord], key: str) -> dict[str, dict[str, Any]]:
@@ -270,10 +458,32 @@ def _one(records: list[StateRecord], key: str, wanted: str) -> StateRecord | Non
 def __getattr__(name: str) -> Any:
     from troupe.ray_compat._missing import without
 
-    raise AttributeError(f"module 'troupe.util.state' has no attribute {name!r}{without(f'ray.util.state.{name}')}")
+    raise AttributeError(
+        f"module 'troupe.util.state' has no attribute {name!r}{without(f'ray.util.state.{name}')}"
+    )
 
 
-__all__ = ["StateRecord", "get_actor", "get_job", "get_log", "get_node", "get_objects", "get_placement_group", "get_task",
-           "get_worker", "list_actors", "list_cluster_events", "list_jobs", "list_logs", "list_nodes", "list_objects",
-           "list_placement_groups", "list_runtime_envs", "list_tasks", "list_workers", "summarize_actors", "summarize_objects",
-           "summarize_tasks"]
+__all__ = [
+    "StateRecord",
+    "get_actor",
+    "get_job",
+    "get_log",
+    "get_node",
+    "get_objects",
+    "get_placement_group",
+    "get_task",
+    "get_worker",
+    "list_actors",
+    "list_cluster_events",
+    "list_jobs",
+    "list_logs",
+    "list_nodes",
+    "list_objects",
+    "list_placement_groups",
+    "list_runtime_envs",
+    "list_tasks",
+    "list_workers",
+    "summarize_actors",
+    "summarize_objects",
+    "summarize_tasks",
+]

@@ -3,6 +3,7 @@
 On the same host a CPU's tensor comes as a private view of shared memory and a GPU's is opened by torch's own reductions and cloned;
 between hosts, and where the process has not that GPU, it comes by way of the host's memory.
 """
+
 from __future__ import annotations
 
 import threading
@@ -32,18 +33,25 @@ def tensors(place: kept.Place, key: str, method: str, specs: Sequence[kept.Spec]
     here = place.boot_id == boot_id()
     limit_s = LEAST_S + sum(_bytes_of(each) for each in specs) / SLOWEST_BYTES_S
     try:
-        given, refused = _asked(place, server.TAKE, (key, here, _devices(specs) if here else []), limit_s)
-        made = [] if refused else [_made(each, spec) for each, spec in zip(given, specs, strict=True)]
+        given, refused = _asked(
+            place, server.TAKE, (key, here, _devices(specs) if here else []), limit_s
+        )
+        made = (
+            [] if refused else [_made(each, spec) for each, spec in zip(given, specs, strict=True)]
+        )
         if not refused and any(how == server.IPC for how, _ in given):
             _wait_for_copies(made)
             refused = _asked(place, server.CHECK, (key,), limit_s)
     except exceptions.GetTimeoutError:
         raise exceptions.ObjectFetchTimedOutError(
             f"{_names(method, specs, place)} did not come within {limit_s:.0f} s, counted from when they were asked for: its process does not "
-            "answer\n  `troupe stack` shows where it is") from None
+            "answer\n  `troupe stack` shows where it is"
+        ) from None
     except (exceptions.ActorError, exceptions.ObjectLostError) as error:
-        raise exceptions.OwnerDiedError(f"{_names(method, specs, place)} are lost: {_cause(place, error)}\n"
-                                        "  tensors live with the actor that returned them: call the method again, or without tensor_transport") from error
+        raise exceptions.OwnerDiedError(
+            f"{_names(method, specs, place)} are lost: {_cause(place, error)}\n"
+            "  tensors live with the actor that returned them: call the method again, or without tensor_transport"
+        ) from error
     if refused is not None:
         raise _refusal(refused, place, method, specs)
     return made
@@ -66,7 +74,9 @@ def _own(place: kept.Place, key: str, method: str) -> list[Any]:
     table = server.table_or_none()
     value = None if table is None else table.find(key)
     if value is None:
-        raise exceptions.ObjectLostError(f"the tensors that {method}() of {place} returned are not kept any more: nobody held a ref of them")
+        raise exceptions.ObjectLostError(
+            f"the tensors that {method}() of {place} returned are not kept any more: nobody held a ref of them"
+        )
     return [each.tensor for each in value.tensors]
 
 
@@ -87,7 +97,10 @@ def _gpus() -> list[str]:
     """The same by their numbers: asking makes a context of CUDA, as having a tensor there does."""
     import torch
 
-    return [str(torch.cuda.get_device_properties(each).uuid) for each in range(torch.cuda.device_count())]
+    return [
+        str(torch.cuda.get_device_properties(each).uuid)
+        for each in range(torch.cuda.device_count())
+    ]
 
 
 def _made(given: tuple[str, Any], spec: kept.Spec) -> Any:
@@ -145,7 +158,9 @@ def _channel(place: kept.Place) -> tuple[Any, bool]:
 
 def _open(session: Any, place: kept.Place) -> Any:
     if place.boot_id == boot_id():  # where the end of a connection is the end of its process
-        return _calls.connect_aside({"unix_path": place.unix_path, "boot_id": place.boot_id}, str(place), session.control)
+        return _calls.connect_aside(
+            {"unix_path": place.unix_path, "boot_id": place.boot_id}, str(place), session.control
+        )
     address = handle.watched(session, place.actor, place.class_name, Traits()).address()
     if address is None or address["incarnation"] != place.incarnation:
         raise exceptions.ActorDiedError(f"{place} is gone")
@@ -173,10 +188,13 @@ def _names(method: str, specs: Sequence[kept.Spec], place: kept.Place) -> str:
     return f"the tensors that {method}() of {place} returned ({kept.text_of(specs[0])}{more})"
 
 
-def _refusal(refused: tuple, place: kept.Place, method: str, specs: Sequence[kept.Spec]) -> exceptions.TroupeError:
+def _refusal(
+    refused: tuple, place: kept.Place, method: str, specs: Sequence[kept.Spec]
+) -> exceptions.TroupeError:
     if refused[0] == server.CHANGED:
         _, spec, before, now = refused
         return exceptions.TensorChangedError(
             f"the tensor ({kept.text_of(spec)}) that {method}() of {place} returned was changed in place there since: its version was {before} "
-            f"then and is {now} now\n  return tensor.clone(), or do not change what was returned while refs of it are used")
+            f"then and is {now} now\n  return tensor.clone(), or do not change what was returned while refs of it are used"
+        )
     return exceptions.ObjectLostError(f"{_names(method, specs, place)} are not kept there any more")

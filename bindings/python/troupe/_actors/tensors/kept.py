@@ -3,6 +3,7 @@
 Each value has a key that cannot be guessed: who was given the value may ask for its tensors, nobody else. A tensor's version, which
 torch counts up with each change in place, is noted when it is kept; what does not count (an inference tensor) has none.
 """
+
 from __future__ import annotations
 
 import dataclasses
@@ -43,12 +44,20 @@ class Place:
         """This process, which is an actor's."""
         actor = ActorContext.current
         assert actor is not None, "only an actor keeps tensors"
-        return cls(actor.actor, actor.incarnation, actor.class_name, actor.node_name, boot_id(), actor.socket_path, os.getpid())
+        return cls(
+            actor.actor,
+            actor.incarnation,
+            actor.class_name,
+            actor.node_name,
+            boot_id(),
+            actor.socket_path,
+            os.getpid(),
+        )
 
     @classmethod
     def of(cls, fields: Sequence[Any]) -> "Place":
         """The inverse of `fields()`; what a later version adds at their end is left out."""
-        return cls(*fields[:len(dataclasses.fields(cls))])
+        return cls(*fields[: len(dataclasses.fields(cls))])
 
     def fields(self) -> tuple:
         """It, as it travels."""
@@ -57,7 +66,11 @@ class Place:
     def is_here(self) -> bool:
         """Whether it is this process."""
         actor = ActorContext.current
-        return actor is not None and (self.actor, self.incarnation, self.pid) == (actor.actor, actor.incarnation, os.getpid())
+        return actor is not None and (self.actor, self.incarnation, self.pid) == (
+            actor.actor,
+            actor.incarnation,
+            os.getpid(),
+        )
 
     def __str__(self) -> str:
         return f"actor {self.class_name}({self.actor[:8]}) on {self.node_name}, pid {self.pid}"
@@ -93,7 +106,9 @@ class TensorTable:
     def keep(self, method: str, tensors: Sequence[Any]) -> str:
         """The key of these, from now on. Raises TooLargeError over a limit."""
         size = sum(each.nbytes for each in tensors if each.device.type == "cpu")
-        value = KeptValue(method, tuple(Kept(each, version_of(each), _written(each)) for each in tensors), size)
+        value = KeptValue(
+            method, tuple(Kept(each, version_of(each), _written(each)) for each in tensors), size
+        )
         key = secrets.token_hex(16)
         with self._changed:
             if len(self._values) >= VALUES_MAX or self._bytes + size > self._bytes_max:
@@ -104,9 +119,11 @@ class TensorTable:
         return key
 
     def _full(self, method: str, size: int) -> str:
-        return (f"{method}() returned tensors of {size:,} bytes of the CPU's memory that are to stay in {Place.here()}, which keeps "
-                f"{len(self._values):,} values with {self._bytes:,} bytes already; at most {VALUES_MAX:,} and {self._bytes_max:,} are kept\n"
-                "  drop refs of results that are not needed any more, or call the method without tensor_transport")
+        return (
+            f"{method}() returned tensors of {size:,} bytes of the CPU's memory that are to stay in {Place.here()}, which keeps "
+            f"{len(self._values):,} values with {self._bytes:,} bytes already; at most {VALUES_MAX:,} and {self._bytes_max:,} are kept\n"
+            "  drop refs of results that are not needed any more, or call the method without tensor_transport"
+        )
 
     def find(self, key: str) -> KeptValue | None:
         """The tensors of a key; None: they are let go of, or never were."""
@@ -127,13 +144,17 @@ class TensorTable:
     def wait_until_taken(self) -> None:
         """Blocks until nothing is kept of what methods returned; what the actor put goes with it."""
         with self._changed:
-            self._changed.wait_for(lambda: all(each.method == PUT for each in self._values.values()))
+            self._changed.wait_for(
+                lambda: all(each.method == PUT for each in self._values.values())
+            )
 
     def wait_until_freed(self, tensor: Any, timeout: float | None) -> bool:
         """Blocks until that tensor is kept for nobody; False: `timeout` seconds passed first."""
         ends = None if timeout is None else time.monotonic() + timeout
         with self._changed:
-            while any(kept.tensor is tensor for value in self._values.values() for kept in value.tensors):
+            while any(
+                kept.tensor is tensor for value in self._values.values() for kept in value.tensors
+            ):
                 left = None if ends is None else ends - time.monotonic()
                 if left is not None and left <= 0:
                     return False
@@ -157,14 +178,26 @@ def stays(value: Any) -> bool:
     if type(value).__name__ not in ("Tensor", "Parameter"):
         return False
     torch = sys.modules.get("torch")
-    return (torch is not None and type(value) in (torch.Tensor, torch.nn.Parameter) and value.layout is torch.strided
-            and value.device.type in _KINDS and not value.is_quantized and not value.is_nested and not value.__dict__)
+    return (
+        torch is not None
+        and type(value) in (torch.Tensor, torch.nn.Parameter)
+        and value.layout is torch.strided
+        and value.device.type in _KINDS
+        and not value.is_quantized
+        and not value.is_nested
+        and not value.__dict__
+    )
 
 
 def spec_of(tensor: Any) -> Spec:
     """What travels of it."""
-    return (tuple(tensor.shape), str(tensor.dtype).removeprefix("torch."), str(tensor.device), tensor.requires_grad,
-            type(tensor).__name__ == "Parameter")
+    return (
+        tuple(tensor.shape),
+        str(tensor.dtype).removeprefix("torch."),
+        str(tensor.device),
+        tensor.requires_grad,
+        type(tensor).__name__ == "Parameter",
+    )
 
 
 def text_of(spec: Spec) -> str:
@@ -202,4 +235,8 @@ def _written(tensor: Any) -> Any:
 def bytes_max() -> int:
     """What one process keeps of the CPU's memory: as much as it may write of objects."""
     given = os.environ.get("TROUPE_OBJECT_STORE_MEMORY", "")
-    return int(given) if given.isdigit() and int(given) else os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // 2
+    return (
+        int(given)
+        if given.isdigit() and int(given)
+        else os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // 2
+    )

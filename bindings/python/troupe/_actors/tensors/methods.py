@@ -1,4 +1,5 @@
 """Methods whose tensors stay in their actor: what they give is answered as values that name them."""
+
 from __future__ import annotations
 
 import contextlib
@@ -27,7 +28,11 @@ def _given(result: Any, name: str, returns: int) -> Any:
         return _yielded_later(result, name)
     if returns == 1:
         return carried(result, name)
-    return [carried(each, name) for each in result] if returns and isinstance(result, Iterable) else result
+    return (
+        [carried(each, name) for each in result]
+        if returns and isinstance(result, Iterable)
+        else result
+    )
 
 
 async def _awaited(result: Any, name: str, returns: int) -> Any:

@@ -4,6 +4,7 @@ It serves at the process's second call socket (`runtime/net/handover.h`), as cal
 Unix socket, those of others over TLS, and what is large goes as every large result goes. The socket and the thread are there once
 the first tensor is kept.
 """
+
 from __future__ import annotations
 
 import threading
@@ -51,8 +52,12 @@ def _begin(made: kept.TensorTable, unix_path: str) -> None:
             raise AttributeError(f"no call {name!r} is served here: only tensors are given")
         return getattr(giver, name)
 
-    threading.Thread(target=_callbacks.run, args=("giving tensors to other processes", lambda: _calls.serve(server, giver, find=find)),
-                     name="troupe-tensors", daemon=True).start()
+    threading.Thread(
+        target=_callbacks.run,
+        args=("giving tensors to other processes", lambda: _calls.serve(server, giver, find=find)),
+        name="troupe-tensors",
+        daemon=True,
+    ).start()
 
 
 class Giver:

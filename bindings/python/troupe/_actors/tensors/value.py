@@ -6,6 +6,7 @@ value, as they go with every value.
 The value is pickled by itself, with a number in each tensor's place; the tensors are put there while it is loaded. So they may be
 anywhere in it, and one that stands there twice is one where it arrives.
 """
+
 from __future__ import annotations
 
 import io
@@ -39,8 +40,10 @@ class CarriedValue:
         if not found:
             return _pickled.plain_value, (self._value,)
         if len(found) > TENSORS_MAX:
-            raise exceptions.TooLargeError(f"{self._method}() returned a value with {len(found)} tensors, and one may have {TENSORS_MAX}\n"
-                                           "  return them in parts, or make one tensor of them with torch.cat")
+            raise exceptions.TooLargeError(
+                f"{self._method}() returned a value with {len(found)} tensors, and one may have {TENSORS_MAX}\n"
+                "  return them in parts, or make one tensor of them with torch.cat"
+            )
         life = native.new_life()
         names = native.lend_life(life)
         if names is None:  # what takes the value holds no refs: the tensors go with it
@@ -49,8 +52,15 @@ class CarriedValue:
         key = table.keep(self._method, found)
         native.when_life_over(life, lambda: table.let_go_later(key))
         place = kept.Place.here().fields()
-        return _pickled.value_with_tensors, (rest, tuple(buffers), place, key, self._method, [kept.spec_of(each) for each in found],
-                                               *names)
+        return _pickled.value_with_tensors, (
+            rest,
+            tuple(buffers),
+            place,
+            key,
+            self._method,
+            [kept.spec_of(each) for each in found],
+            *names,
+        )
 
 
 class PassedValue:
@@ -64,15 +74,26 @@ class PassedValue:
     def __reduce__(self) -> tuple:
         names = native.lend_life(self._life)
         if names is None:
-            raise exceptions.ObjectLostError("a value with tensors that stay in their actor cannot be passed on: nothing holds them any more, or "
-                                             "this process has no descriptor to spare (raise `ulimit -n`)")
+            raise exceptions.ObjectLostError(
+                "a value with tensors that stay in their actor cannot be passed on: nothing holds them any more, or "
+                "this process has no descriptor to spare (raise `ulimit -n`)"
+            )
         rest, buffers, *more = self._fields
-        return _pickled.value_with_tensors, (rest, tuple(map(pickle.PickleBuffer, buffers)), *more, *names)
+        return _pickled.value_with_tensors, (
+            rest,
+            tuple(map(pickle.PickleBuffer, buffers)),
+            *more,
+            *names,
+        )
 
 
 def carried(value: Any, method: str) -> Any:
     """The value as it is to be answered; one that cannot have tensors, as it is."""
-    return value if type(value) in _PLAIN or "torch" not in sys.modules else CarriedValue(value, method)
+    return (
+        value
+        if type(value) in _PLAIN or "torch" not in sys.modules
+        else CarriedValue(value, method)
+    )
 
 
 def loaded(rest: Any, buffers: Sequence[Any], tensors: Sequence[Any]) -> Any:
@@ -96,7 +117,9 @@ def _without_tensors(value: Any, found: list[Any], buffers: list[pickle.PickleBu
         return _dumped(_pickler(), value, found, buffers)
     except (KeyboardInterrupt, MemoryError, RecursionError):
         raise
-    except BaseException:  # what C pickle refuses (a lambda, a class of the script), cloudpickle may not
+    except (
+        BaseException
+    ):  # what C pickle refuses (a lambda, a class of the script), cloudpickle may not
         found.clear()
         buffers.clear()
         return _dumped(_cloud_pickler(), value, found, buffers)

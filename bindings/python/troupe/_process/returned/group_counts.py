@@ -9,6 +9,7 @@ the counts of a group outlive it. Three kinds are counted, each under keys that 
 
 Which of them have not ended is for torch's flight recorder to say (`torch_records`).
 """
+
 from __future__ import annotations
 
 import contextlib
@@ -26,9 +27,9 @@ _POOL = "concurrent/futures/thread.py"
 _DISTRIBUTED = "torch/distributed/"
 
 
-_making: dict[str, None] = {}          # names of groups whose making was begun, in that order
-_over: dict[str, int] = {}             # key -> collectives of a group that was destroyed
-_waiting: dict[int, Any] = {}          # thread -> the torch.distributed.Work that it waits for
+_making: dict[str, None] = {}  # names of groups whose making was begun, in that order
+_over: dict[str, int] = {}  # key -> collectives of a group that was destroyed
+_waiting: dict[int, Any] = {}  # thread -> the torch.distributed.Work that it waits for
 _originals: dict[tuple[Any, str], Any] = {}  # methods of torch's classes that are wrapped here
 _module: Any = None
 
@@ -95,9 +96,23 @@ def counted(group: Any) -> list[tuple[str, int]]:
     name, found = _module._world.pg_names.get(group, ""), []
     for kind, those in devices.items():
         with contextlib.suppress(RuntimeError, AttributeError):  # a backend that does not count
-            count = torch_backend.begun(group) if kind == torch_backend.NAME else group._get_backend(those[0])._get_sequence_number_for_group()
+            count = (
+                torch_backend.begun(group)
+                if kind == torch_backend.NAME
+                else group._get_backend(those[0])._get_sequence_number_for_group()
+            )
             if count is not None:
-                found.append((kind, count - (message_counts.on_devices(name, [each.type for each in those]) if kind == _GLOO else 0)))
+                found.append(
+                    (
+                        kind,
+                        count
+                        - (
+                            message_counts.on_devices(name, [each.type for each in those])
+                            if kind == _GLOO
+                            else 0
+                        ),
+                    )
+                )
     return found
 
 
@@ -109,7 +124,9 @@ def begun(key: str) -> tuple[int, bool]:
         return int(parts[0] in _making), more
     if len(parts) == 4:
         receives, mine = parts[1] == "recv", int(parts[2])
-        count = message_counts.with_member(parts[0], receives, mine, None if parts[3] == "any" else int(parts[3]))
+        count = message_counts.with_member(
+            parts[0], receives, mine, None if parts[3] == "any" else int(parts[3])
+        )
         count += message_counts.with_member(parts[0], True, mine, None) if receives else 0
         return count, more or parts[0] not in _making
     if len(parts) == 3:
@@ -117,7 +134,9 @@ def begun(key: str) -> tuple[int, bool]:
     if len(parts) != 2 or not message_counts.is_clear(parts[0]):
         return 0, True
     count = _collectives(*parts)
-    return (0, True) if count is None else (count, more)  # it was never in that group: another process is, in this one's place
+    return (
+        (0, True) if count is None else (count, more)
+    )  # it was never in that group: another process is, in this one's place
 
 
 def _collectives(name: str, backend: str) -> int | None:
@@ -135,9 +154,17 @@ def snapshot() -> dict[str, int]:
     """Return all that this process has begun, by key. Of groups whose collectives cannot be told from batches of messages there are none."""
     found = {making_key(name): 1 for name in list(_making)}
     found.update(_over)
-    for group in list(_module._world.pg_map) if _module is not None and _module.is_initialized() else []:
+    for group in (
+        list(_module._world.pg_map) if _module is not None and _module.is_initialized() else []
+    ):
         name = _module._world.pg_names.get(group, "")
-        found.update({collective_key(name, kind): count for kind, count in counted(group) if message_counts.is_clear(name)})
+        found.update(
+            {
+                collective_key(name, kind): count
+                for kind, count in counted(group)
+                if message_counts.is_clear(name)
+            }
+        )
     for (name, receives, mine, peer), count in message_counts.totals().items():
         found[message_key(name, receives, mine, peer)] = count
         if not receives and peer is not None:
@@ -150,9 +177,15 @@ def program_goes_on() -> bool:
     frames = sys._current_frames()
     for thread in threading.enumerate():
         frame = frames.get(thread.ident or 0)
-        if thread is threading.main_thread() or thread is threading.current_thread() or frame is None:
+        if (
+            thread is threading.main_thread()
+            or thread is threading.current_thread()
+            or frame is None
+        ):
             continue
-        if not thread.daemon and _POOL not in frame.f_code.co_filename:  # a pool's thread that has nothing to do is in the pool's code
+        if (
+            not thread.daemon and _POOL not in frame.f_code.co_filename
+        ):  # a pool's thread that has nothing to do is in the pool's code
             return True
         while frame is not None:
             if _DISTRIBUTED in frame.f_code.co_filename:

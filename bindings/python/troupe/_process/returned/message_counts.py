@@ -3,6 +3,7 @@
 Counting is part of every send and receive, which take as little as 15 us, so it is done in C++ (bindings/train/bind_noted_calls.cc). Counts of a
 group outlive it.
 """
+
 from __future__ import annotations
 
 import contextlib
@@ -35,9 +36,9 @@ class GroupMessages:
     def __init__(self, name: str, mine: int, has_devices: bool) -> None:
         """`has_devices`: messages are counted by the device of their tensors, for these have different backends."""
         self.name, self.mine, self.has_devices = name, mine, has_devices
-        self.sent: dict[int | None, int] = {}      # by the other member's rank in the group
+        self.sent: dict[int | None, int] = {}  # by the other member's rank in the group
         self.received: dict[int | None, int] = {}  # None: from whichever member sends
-        self.elsewhere: Counter[str] = Counter()   # of these, by type of device that is not the CPU
+        self.elsewhere: Counter[str] = Counter()  # of these, by type of device that is not the CPU
         self.unclear = False
 
 
@@ -48,8 +49,18 @@ _coalescing: set[str] = set()
 
 def wrap(group: type, replace_method: Callable[[Any, str, Callable[[Any], Any]], None]) -> None:
     """Count the messages of all groups. `group`: torch.distributed.ProcessGroup."""
-    for name, find, peer_at in (("send", _find_sent, 2), ("recv", _find_received, 2), ("recv_anysource", _find_received, 0)):
-        replace_method(group, name, lambda begin, find=find, peer_at=peer_at: native.counted_message(begin, find, _note_other, _coalescing, peer_at))
+    for name, find, peer_at in (
+        ("send", _find_sent, 2),
+        ("recv", _find_received, 2),
+        ("recv_anysource", _find_received, 0),
+    ):
+        replace_method(
+            group,
+            name,
+            lambda begin, find=find, peer_at=peer_at: native.counted_message(
+                begin, find, _note_other, _coalescing, peer_at
+            ),
+        )
     replace_method(group, "_start_coalescing", lambda start: _marked(start, _coalescing.add))
     replace_method(group, "_end_coalescing", lambda end: _marked(end, _coalescing.discard))
 
@@ -67,7 +78,9 @@ def _find_sent(group: Any) -> tuple[weakref.ref[Any], GroupMessages, dict[int | 
     return weakref.ref(group), of_group, of_group.sent, of_group.has_devices
 
 
-def _find_received(group: Any) -> tuple[weakref.ref[Any], GroupMessages, dict[int | None, int], bool]:
+def _find_received(
+    group: Any,
+) -> tuple[weakref.ref[Any], GroupMessages, dict[int | None, int], bool]:
     of_group = _find(group)
     return weakref.ref(group), of_group, of_group.received, of_group.has_devices
 
@@ -75,7 +88,9 @@ def _find_received(group: Any) -> tuple[weakref.ref[Any], GroupMessages, dict[in
 def _find(group: Any) -> GroupMessages:
     name = group.group_name
     with _lock:
-        return _by_name.get(name) or _by_name.setdefault(name, GroupMessages(name, group.rank(), len(_backends(group)) > 1))
+        return _by_name.get(name) or _by_name.setdefault(
+            name, GroupMessages(name, group.rank(), len(_backends(group)) > 1)
+        )
 
 
 def _backends(group: Any) -> set[str]:
@@ -109,14 +124,20 @@ def on_devices(name: str, kinds: Collection[str]) -> int:
         return 0
     elsewhere = sum(count for kind, count in of_group.elsewhere.items() if kind not in kinds)
     if "cpu" in kinds or not of_group.has_devices:
-        return sum(of_group.sent.copy().values()) + sum(of_group.received.copy().values()) - elsewhere
+        return (
+            sum(of_group.sent.copy().values()) + sum(of_group.received.copy().values()) - elsewhere
+        )
     return sum(of_group.elsewhere[kind] for kind in kinds)
 
 
 def totals() -> dict[tuple[str, bool, int, int | None], int]:
     """Return how many messages were begun, by (group, whether they were received, this process's rank in it, the other member's)."""
-    return {(each.name, receives, each.mine, peer): count for each in all_groups()
-            for receives, counts in ((False, each.sent), (True, each.received)) for peer, count in counts.copy().items()}
+    return {
+        (each.name, receives, each.mine, peer): count
+        for each in all_groups()
+        for receives, counts in ((False, each.sent), (True, each.received))
+        for peer, count in counts.copy().items()
+    }
 
 
 def is_clear(name: str) -> bool:

@@ -6,6 +6,7 @@ operations. Then it says what the part waits in, leaves the others a moment to s
 A part that waits in the store itself, for a group to be made, loses its connection to the store, too. Ranks that wait for nobody, and groups without the rank
 that returned, are not touched.
 """
+
 from __future__ import annotations
 
 import contextlib
@@ -59,28 +60,51 @@ class Parts:
             self._ask(module, stores.beside(module._get_default_store()), part, rank, now, op_here)
             self._still.look_again(now, 0.0 if self._said_at else STILL_S)
 
-    def _ask(self, module: Any, store: Any, part: _parts.Part, rank: int, now: float, op_here: Callable[[], str]) -> None:
+    def _ask(
+        self,
+        module: Any,
+        store: Any,
+        part: _parts.Part,
+        rank: int,
+        now: float,
+        op_here: Callable[[], str],
+    ) -> None:
         key = f"{_KEY}/{part.run}"
         if not store.check([key]):
             return
         size = module.get_world_size()
-        records = {each: record for each in range(size) if each != rank and (record := _read(store, f"{key}/{each}")) is not None}
+        records = {
+            each: record
+            for each in range(size)
+            if each != rank and (record := _read(store, f"{key}/{each}")) is not None
+        }
         for word in returned_peers.words(module, frozenset(records)):
             counts = returned_verdict.missing(word, records)
             if not counts:
                 continue
-            mine = [word["key"], word["operation"]] if word["kind"] in ("collective", "making") else [rank, word["operation"]]
+            mine = (
+                [word["key"], word["operation"]]
+                if word["kind"] in ("collective", "making")
+                else [rank, word["operation"]]
+            )
             if not self._said_at:
                 self._said_at = now
                 store.set(f"{key}/waits/{rank}", json.dumps(mine))
             if now - self._said_at < GATHER_S:
                 return
-            waiting = [each for each in range(size) if each == rank or (each not in records and _read(store, f"{key}/waits/{each}") == mine)]
+            waiting = [
+                each
+                for each in range(size)
+                if each == rank
+                or (each not in records and _read(store, f"{key}/waits/{each}") == mine)
+            ]
             word = {**word, "op": word["op"] or op_here()}
             verdict = returned_verdict.text_of(word, counts, waiting)
             store.set(f"{key}/verdict", json.dumps(verdict))
             part.verdict = verdict
-            group_epochs.end_groups(getattr(store, "port", 0) if word["kind"] == "making" else 0, verdict)
+            group_epochs.end_groups(
+                getattr(store, "port", 0) if word["kind"] == "making" else 0, verdict
+            )
             return
 
 

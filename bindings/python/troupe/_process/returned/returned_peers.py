@@ -4,6 +4,7 @@ Called by the thread that watches groups. It costs nothing until ranks have retu
 for nobody. What counts is the operation that it waits in and who belongs to that, never how long it waits: the time only says when
 it is worth while to look, and to ask once more.
 """
+
 from __future__ import annotations
 
 import os
@@ -59,10 +60,17 @@ def is_making() -> bool:
 
 def wrap_making(make: Any, op: str) -> Any:
     """`init_process_group` or `new_group`, noted while it runs."""
+
     def noted(*args: Any, **kwargs: Any) -> Any:
-        ranks = (args[0] if args else kwargs.get("ranks")) if op == "new_group" and not _ends_by_barrier(kwargs) else None
+        ranks = (
+            (args[0] if args else kwargs.get("ranks"))
+            if op == "new_group" and not _ends_by_barrier(kwargs)
+            else None
+        )
         making = Making(op, None if ranks is None else [int(rank) for rank in ranks])
-        if op == "init_process_group" and not _of_launch({**dict(zip(_INIT_ARGUMENTS, args, strict=False)), **kwargs}):
+        if op == "init_process_group" and not _of_launch(
+            {**dict(zip(_INIT_ARGUMENTS, args, strict=False)), **kwargs}
+        ):
             return make(*args, **kwargs)
         _makings.append(making)
         try:
@@ -81,8 +89,12 @@ def _ends_by_barrier(given: dict[str, Any]) -> bool:
 def _of_launch(given: dict[str, Any]) -> bool:
     """Whether a default group with these arguments is the one of all ranks of the launch."""
     rank, size = group_epochs.place()
-    return (given.get("store") is None and given.get("init_method") in (None, "env://") and given.get("rank", -1) in (-1, rank)
-            and given.get("world_size", -1) in (-1, size))
+    return (
+        given.get("store") is None
+        and given.get("init_method") in (None, "env://")
+        and given.get("rank", -1) in (-1, rank)
+        and given.get("world_size", -1) in (-1, size)
+    )
 
 
 class Peers:
@@ -91,7 +103,7 @@ class Peers:
     def __init__(self) -> None:
         self._still = Stillness(STILL_S)
         self._turn = 0
-        self._begun: dict[str, int] = {}      # by key of collectives, when it was looked last
+        self._begun: dict[str, int] = {}  # by key of collectives, when it was looked last
         self._changed: dict[str, float] = {}  # when that was seen to change
 
     def look(self, module: Any, now: float, op_here: Callable[[], str]) -> None:
@@ -107,22 +119,46 @@ class Peers:
         if not self._still.is_due(now):
             return
         # The head asks one question at a time: of groups whose collectives may have ended, which only torch's recorder knows, the latest is first.
-        words = sorted(_words_of_launch(module, returned), key=lambda word: self._changed.get(word["key"], 0.0), reverse=True)
-        self._still.look_again(now, STILL_S if self._turn + 1 < len(words) else min(max(STILL_S, self._still.still_s(now)), AGAIN_S_MAX))
+        words = sorted(
+            _words_of_launch(module, returned),
+            key=lambda word: self._changed.get(word["key"], 0.0),
+            reverse=True,
+        )
+        self._still.look_again(
+            now,
+            STILL_S
+            if self._turn + 1 < len(words)
+            else min(max(STILL_S, self._still.still_s(now)), AGAIN_S_MAX),
+        )
         if words:
             round_, turn = divmod(self._turn, len(words))
             word = words[turn]
             named = word["awaited"]
             first = round_ * NAMED_MAX % len(named) if word["kind"] != "receive_any" else 0
-            group_epochs.say_awaits({**word, "awaited": named[first:first + NAMED_MAX], "op": word["op"] or op_here(), "where": failures.where()})
+            group_epochs.say_awaits(
+                {
+                    **word,
+                    "awaited": named[first : first + NAMED_MAX],
+                    "op": word["op"] or op_here(),
+                    "where": failures.where(),
+                }
+            )
         self._turn += 1
 
     def _note_begun(self, module: Any, now: float) -> None:
         begun = {}
         for group in list(module._world.pg_map) if module.is_initialized() else []:
             name = module._world.pg_names.get(group, "")
-            begun.update({group_counts.collective_key(name, kind): count for kind, count in group_counts.counted(group)})
-        self._changed = {key: self._changed.get(key, 0.0) if self._begun.get(key) == count else now for key, count in begun.items()}
+            begun.update(
+                {
+                    group_counts.collective_key(name, kind): count
+                    for kind, count in group_counts.counted(group)
+                }
+            )
+        self._changed = {
+            key: self._changed.get(key, 0.0) if self._begun.get(key) == count else now
+            for key, count in begun.items()
+        }
         self._begun = begun
 
 
@@ -134,16 +170,26 @@ def place(module: Any) -> Any:
         return None
     work = group_counts.waited_for(thread)
     groups = list(module._world.pg_map.items()) if module.is_initialized() else []
-    begun = [(module._world.pg_names.get(group, ""), group_counts.counted(group)) for group, _ in groups]
+    begun = [
+        (module._world.pg_names.get(group, ""), group_counts.counted(group)) for group, _ in groups
+    ]
     on_gpu = any(kind == _ON_GPU for _, counts in begun for kind, _ in counts)
-    if work is None and not on_gpu and not _makings and not any(each in frame.f_code.co_filename for each in (*_WAITS, *_WAITS_FOR_THREADS)):
+    if (
+        work is None
+        and not on_gpu
+        and not _makings
+        and not any(each in frame.f_code.co_filename for each in (*_WAITS, *_WAITS_FOR_THREADS))
+    ):
         return None
     return id(work), 0 if on_gpu else (id(frame), frame.f_lasti), begun
 
 
 def _words_of_launch(module: Any, returned: frozenset[int]) -> list[dict[str, Any]]:
     """Return what to tell the head; nothing where the default group is of another world than the launch's."""
-    if module.is_initialized() and (module.get_rank(), module.get_world_size()) != group_epochs.place():
+    if (
+        module.is_initialized()
+        and (module.get_rank(), module.get_world_size()) != group_epochs.place()
+    ):
         return []
     return words(module, returned)
 
@@ -156,12 +202,20 @@ def words(module: Any, returned: frozenset[int]) -> list[dict[str, Any]]:
         return []
     thread = _parts.thread()
     work = group_counts.waited_for(thread)
-    message = message_counts.message_in_call(thread) if work is None else message_counts.message_of(work)
+    message = (
+        message_counts.message_in_call(thread) if work is None else message_counts.message_of(work)
+    )
     if message is not None:
         return _of_message(module, message, returned)
-    begun = message_counts.totals()  # before the records: whatever these have in addition only makes the numbers smaller
+    begun = (
+        message_counts.totals()
+    )  # before the records: whatever these have in addition only makes the numbers smaller
     known = torch_records.recorded()
-    found = [word for each in pending_messages(known.messages, begun) for word in _of_message(module, each, returned)]
+    found = [
+        word
+        for each in pending_messages(known.messages, begun)
+        for word in _of_message(module, each, returned)
+    ]
     for group in list(module._world.pg_map):
         name = module._world.pg_names.get(group, "")
         awaited = sorted(returned & set(_members(module, group)))
@@ -169,16 +223,30 @@ def words(module: Any, returned: frozenset[int]) -> list[dict[str, Any]]:
             continue
         for kind, count in group_counts.counted(group):
             if waits := _oldest(known.collectives.get((name, kind)), count, on_gpu=kind == _ON_GPU):
-                found.append({"torch_group": group_names.shown(name), "key": group_counts.collective_key(name, kind), "kind": "collective",
-                              "operation": waits.number, "op": waits.op, "awaited": awaited})
+                found.append(
+                    {
+                        "torch_group": group_names.shown(name),
+                        "key": group_counts.collective_key(name, kind),
+                        "kind": "collective",
+                        "operation": waits.number,
+                        "op": waits.op,
+                        "awaited": awaited,
+                    }
+                )
     return found
 
 
-def pending_messages(pending: Sequence[PendingMessage], begun: Mapping[tuple[str, bool, int, int | None], int]) -> list[Message]:
+def pending_messages(
+    pending: Sequence[PendingMessage], begun: Mapping[tuple[str, bool, int, int | None], int]
+) -> list[Message]:
     """Return the oldest messages that have not ended, one for each member and direction in which one is waited for. `begun`: `message_counts.totals`."""
     left = [(each.group, each.receives, each.mine, each.peer) for each in pending]
     waited_for = {key for key, each in zip(left, pending, strict=True) if _is_waited_for(each)}
-    oldest = [Message(*key, begun.get(key, 0) - count + 1) for key, count in Counter(left).items() if key in waited_for]
+    oldest = [
+        Message(*key, begun.get(key, 0) - count + 1)
+        for key, count in Counter(left).items()
+        if key in waited_for
+    ]
     return [each for each in oldest if each.number > 0]
 
 
@@ -192,12 +260,27 @@ def _of_making(making: Making, returned: frozenset[int]) -> list[dict[str, Any]]
     awaited = sorted(returned if making.members is None else returned & set(making.members))
     if not awaited or not making.name:
         return []
-    return [{"torch_group": group_names.shown(making.name), "key": group_counts.making_key(making.name), "kind": "making", "operation": 1,
-             "op": making.op, "awaited": awaited}]
+    return [
+        {
+            "torch_group": group_names.shown(making.name),
+            "key": group_counts.making_key(making.name),
+            "kind": "making",
+            "operation": 1,
+            "op": making.op,
+            "awaited": awaited,
+        }
+    ]
 
 
 def _of_message(module: Any, message: Message, returned: frozenset[int]) -> list[dict[str, Any]]:
-    group = next((each for each in list(module._world.pg_map) if module._world.pg_names.get(each) == message.group), None)
+    group = next(
+        (
+            each
+            for each in list(module._world.pg_map)
+            if module._world.pg_names.get(each) == message.group
+        ),
+        None,
+    )
     if group is None:
         return []
     members = _members(module, group)
@@ -205,12 +288,28 @@ def _of_message(module: Any, message: Message, returned: frozenset[int]) -> list
     if message.peer is not None:
         if members[message.peer] not in returned:
             return []
-        key = group_counts.message_key(message.group, not message.receives, message.peer, message.mine)
-        return [{**word, "key": key, "kind": "receive" if message.receives else "send", "awaited": [members[message.peer]]}]
+        key = group_counts.message_key(
+            message.group, not message.receives, message.peer, message.mine
+        )
+        return [
+            {
+                **word,
+                "key": key,
+                "kind": "receive" if message.receives else "send",
+                "awaited": [members[message.peer]],
+            }
+        ]
     others = [rank for place, rank in enumerate(members) if place != message.mine]
     if not returned.issuperset(others) or len(others) > NAMED_MAX:
         return []
-    return [{**word, "key": group_counts.sent_to_key(message.group, message.mine), "kind": "receive_any", "awaited": others}]
+    return [
+        {
+            **word,
+            "key": group_counts.sent_to_key(message.group, message.mine),
+            "kind": "receive_any",
+            "awaited": others,
+        }
+    ]
 
 
 def _oldest(known: list[Collective] | None, count: int, *, on_gpu: bool) -> Collective | None:

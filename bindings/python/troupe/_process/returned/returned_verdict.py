@@ -2,6 +2,7 @@
 
 A word says what a rank waits in (`returned_peers.words`); a record has what a rank that returned has begun, by key (`group_counts.snapshot`).
 """
+
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
@@ -51,7 +52,9 @@ def text_of(word: Mapping[str, Any], counts: Mapping[int, int], waiting: Sequenc
         said = f"after {_many(counts[first], 'receive')} from {who}, which waits for it in send {number}{group}"
     else:
         said = f"after {_many(counts[first], 'send')} to {who}, which waits for it in receive {number}{group}"
-    return f"rank {first} returned {said}" + (f"; {_named(others)} returned before it, too" if others else "")
+    return f"rank {first} returned {said}" + (
+        f"; {_named(others)} returned before it, too" if others else ""
+    )
 
 
 def _named(ranks: Sequence[int]) -> str:

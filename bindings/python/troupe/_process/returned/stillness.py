@@ -1,4 +1,5 @@
 """How long something has stood still, and when it is worth while to look at it again."""
+
 from __future__ import annotations
 
 from typing import Any

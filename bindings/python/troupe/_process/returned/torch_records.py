@@ -3,6 +3,7 @@
 The recorder has one entry for each operation, and marks an entry as retired some time after its operation has ended. Operations that are begun
 together as one batch, messages mostly, have entries that share a number and are never retired (pytorch#137969). The last of them stands for the batch.
 """
+
 from __future__ import annotations
 
 import json
@@ -55,7 +56,9 @@ def read(entries: Iterable[dict[str, Any]]) -> Records:
     for entry in entries:
         of_messages = entry["is_p2p"]
         number = entry["p2p_seq_id" if of_messages else "collective_seq_id"]
-        batches.setdefault((entry["process_group"][0], _split(entry)[0], of_messages, number), []).append(entry)
+        batches.setdefault(
+            (entry["process_group"][0], _split(entry)[0], of_messages, number), []
+        ).append(entry)
     found = Records()
     for (group, backend, of_messages, number), batch in batches.items():
         known = None if of_messages else found.collectives.setdefault((group, backend), [])
@@ -66,7 +69,15 @@ def read(entries: Iterable[dict[str, Any]]) -> Records:
             continue
         for entry in batch:
             if told := _MESSAGE.fullmatch(_split(entry)[1]):
-                found.messages.append(PendingMessage(group, told[1] == "recv", int(told[2]), int(told[3]), int(entry["thread_id"])))
+                found.messages.append(
+                    PendingMessage(
+                        group,
+                        told[1] == "recv",
+                        int(told[2]),
+                        int(told[3]),
+                        int(entry["thread_id"]),
+                    )
+                )
     return found
 
 

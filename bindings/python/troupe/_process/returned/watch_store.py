@@ -3,6 +3,7 @@
 A thread of the program that waits in the store, for the other members of a group that it makes, holds the program's connection until they
 have come. Its rank says and asks nothing by that connection meanwhile.
 """
+
 from __future__ import annotations
 
 from datetime import timedelta
@@ -41,7 +42,9 @@ class WatchStore:
         del below, store
         if address != self._address or not self._is_alive():
             self.forget()
-            self._own = TCPStore(*address, None, False, timedelta(seconds=CONNECT_S), wait_for_workers=False)
+            self._own = TCPStore(
+                *address, None, False, timedelta(seconds=CONNECT_S), wait_for_workers=False
+            )
             self._address = address
         return self._own
 

@@ -3,6 +3,7 @@
 `register` makes `init_process_group("troupe")` work in this process. The library that is built against torch is loaded by the first group,
 and built then if this machine has none for this torch (`build`).
 """
+
 from __future__ import annotations
 
 import hmac
@@ -54,7 +55,10 @@ def begun(group: Any) -> int | None:
 
     try:
         return library.begun(group._get_backend(torch.device("cpu")))
-    except (RuntimeError, TypeError):  # a group without a backend for the CPU, or one written in Python
+    except (
+        RuntimeError,
+        TypeError,
+    ):  # a group without a backend for the CPU, or one written in Python
         return None
 
 
@@ -62,10 +66,14 @@ def _create(options: Any, _: Any) -> Any:
     """The backend of one group: torch calls it on all of its ranks."""
     name = options.group_id or "default"
     secret = hmac.digest(_of_launch, f"group {name}".encode(), "sha256") if _of_launch else None
-    return make(options.store, options.group_rank, options.group_size, name, options.timeout, secret)
+    return make(
+        options.store, options.group_rank, options.group_size, name, options.timeout, secret
+    )
 
 
-def make(store: Any, rank: int, size: int, name: str, timeout: timedelta, secret: bytes | None = None) -> Any:
+def make(
+    store: Any, rank: int, size: int, name: str, timeout: timedelta, secret: bytes | None = None
+) -> Any:
     """This process's part of a group whose ranks meet in `store`, under keys of theirs alone: a torch.distributed.Backend. Blocks until all are there.
 
     `secret`: the group's, where all its ranks have it from elsewhere; None: they tell it by the store, which then must be read by nobody else.

@@ -3,6 +3,7 @@
 Ranks of a launch know it from their head: whoever reaches their store reads and writes it, and must learn no secret there, nor set one. The store's keys are this group's own (torch gives each group a prefix). Where the ranks are on several nodes each listens at a port too,
 which it says once all know that; on one node nothing listens that another machine can reach.
 """
+
 from __future__ import annotations
 
 import os
@@ -12,7 +13,9 @@ _SECRET_BYTES = 32
 INTERFACE = "GLOO_SOCKET_IFNAME"  # the launch sets it to what reaches its other nodes, `lo` where there are none
 
 
-def meet(store: Any, rank: int, size: int, door: Any, known: bytes | None) -> tuple[bytes, list[bytes]]:
+def meet(
+    store: Any, rank: int, size: int, door: Any, known: bytes | None
+) -> tuple[bytes, list[bytes]]:
     """The group's secret and all ranks' cards. `known`: the secret, where all ranks have it; else it is rank 0's, in a store that nobody else
     reaches. Blocks. RuntimeError: this node has no address for the others."""
     if rank == 0 and known is None:
@@ -21,7 +24,9 @@ def meet(store: Any, rank: int, size: int, door: Any, known: bytes | None) -> tu
     if len({_host_of(card) for card in cards}) > 1:
         listen(door)
         cards = _told(store, "address", rank, size, bytes(door.card))
-    return bytes.fromhex(bytes(store.get("troupe/secret")).decode()) if known is None else known, cards
+    return bytes.fromhex(
+        bytes(store.get("troupe/secret")).decode()
+    ) if known is None else known, cards
 
 
 def listen(door: Any) -> None:
@@ -31,13 +36,17 @@ def listen(door: Any) -> None:
         door.listen(interface, os.environ.get("MASTER_ADDR", ""))
     except Exception as error:
         said = f" ({INTERFACE} names it)" if interface else ""
-        raise RuntimeError(f"a group of the backend troupe over several nodes: {error}{said}") from error
+        raise RuntimeError(
+            f"a group of the backend troupe over several nodes: {error}{said}"
+        ) from error
 
 
 def _told(store: Any, what: str, rank: int, size: int, card: bytes) -> list[bytes]:
     """What each rank says, in order; blocks until all have."""
     store.set(f"troupe/{what}/{rank}", card.hex())
-    return [bytes.fromhex(bytes(store.get(f"troupe/{what}/{each}")).decode()) for each in range(size)]
+    return [
+        bytes.fromhex(bytes(store.get(f"troupe/{what}/{each}")).decode()) for each in range(size)
+    ]
 
 
 def _host_of(card: bytes) -> bytes:

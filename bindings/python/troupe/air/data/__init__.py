@@ -7,6 +7,7 @@ A volume's path (`/Volumes/catalog/schema/volume/...`) is a path that every node
     loader = DataLoader(Decode(UCVolumeDataset("/Volumes/main/data/photos/train")), batch_size=32)
     torch.distributed.checkpoint.save(state, storage_writer=UCVolumeWriter("/Volumes/main/data/photos/checkpoints/step_100"))
 """
+
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -15,8 +16,13 @@ if TYPE_CHECKING:
     from troupe.air.data._loader import Checkpointable, DataLoader
 
 __all__ = ["Checkpointable", "DataLoader", "UCVolumeDataset", "UCVolumeReader", "UCVolumeWriter"]
-_MODULES = {"Checkpointable": "_loader", "DataLoader": "_loader", "UCVolumeDataset": "_dataset", "UCVolumeReader": "_checkpoints",
-            "UCVolumeWriter": "_checkpoints"}
+_MODULES = {
+    "Checkpointable": "_loader",
+    "DataLoader": "_loader",
+    "UCVolumeDataset": "_dataset",
+    "UCVolumeReader": "_checkpoints",
+    "UCVolumeWriter": "_checkpoints",
+}
 
 
 def __getattr__(name: str) -> Any:

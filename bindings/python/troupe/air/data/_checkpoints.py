@@ -1,4 +1,5 @@
 """Storage of `torch.distributed.checkpoint` in volumes: written to local disk first, then copied, `.metadata` last."""
+
 from __future__ import annotations
 
 import os
@@ -35,9 +36,16 @@ class UCVolumeWriter(FileSystemWriter):
         dcp.save(state, storage_writer=UCVolumeWriter("/Volumes/main/models/run/step_100"))
     """
 
-    def __init__(self, path: str | os.PathLike[str], staging_dir: str | os.PathLike[str] | None = None, **more: Any) -> None:
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        staging_dir: str | os.PathLike[str] | None = None,
+        **more: Any,
+    ) -> None:
         super().__init__(path, **more)
-        self._staging_parent = os.fspath(staging_dir) if staging_dir is not None else os.environ.get(_STAGING)
+        self._staging_parent = (
+            os.fspath(staging_dir) if staging_dir is not None else os.environ.get(_STAGING)
+        )
 
     def set_up_storage_writer(self, is_coordinator: bool, *args: Any, **more: Any) -> None:
         """Begin a checkpoint. An earlier one in the directory stops being whole now, before any rank replaces a file of it."""
@@ -47,7 +55,9 @@ class UCVolumeWriter(FileSystemWriter):
 
     def write_data(self, plan: Any, planner: Any) -> Future[list[Any]]:
         """Write this rank's part of the plan, and return a future that is done once it is in the directory."""
-        with tempfile.TemporaryDirectory(prefix="troupe-checkpoint-", dir=self._staging_parent) as staging:
+        with tempfile.TemporaryDirectory(
+            prefix="troupe-checkpoint-", dir=self._staging_parent
+        ) as staging:
             there, self.path = self.path, Path(staging)
             try:
                 written = super().write_data(plan, planner)
@@ -55,7 +65,9 @@ class UCVolumeWriter(FileSystemWriter):
             finally:
                 self.path = there
             if len(results) != len(plan.items):  # torch drops what a thread of its own raises
-                raise OSError(f"checkpoint {there}: of {len(plan.items)} parts of this rank {len(results)} were written")
+                raise OSError(
+                    f"checkpoint {there}: of {len(plan.items)} parts of this rank {len(results)} were written"
+                )
             for name in sorted(os.listdir(staging)):
                 _bring(Path(staging, name), Path(there, name))
         return written
@@ -63,8 +75,15 @@ class UCVolumeWriter(FileSystemWriter):
 
 def _bring(file: Path, target: Path) -> None:
     """Copy a file to a name beside its target, sync it, and rename it."""
-    with (disk.writing(f"checkpoint file {target}", target, needed=file.stat().st_size, remedy="free room there, or save elsewhere"),
-          folders.replacement(target) as partial):
+    with (
+        disk.writing(
+            f"checkpoint file {target}",
+            target,
+            needed=file.stat().st_size,
+            remedy="free room there, or save elsewhere",
+        ),
+        folders.replacement(target) as partial,
+    ):
         shutil.copyfile(file, partial)
         with partial.open("rb+") as written:
             os.fsync(written.fileno())
@@ -85,7 +104,11 @@ class UCVolumeReader(FileSystemReader):
 
     def __init__(self, path: str | os.PathLike[str], **more: Any) -> None:
         if not os.path.isdir(path):
-            raise FileNotFoundError(f"UCVolumeReader: there is no directory {os.fspath(path)} on {os.uname().nodename}")
+            raise FileNotFoundError(
+                f"UCVolumeReader: there is no directory {os.fspath(path)} on {os.uname().nodename}"
+            )
         if not os.path.exists(os.path.join(path, METADATA)):
-            raise FileNotFoundError(f"UCVolumeReader: {os.fspath(path)} has no {METADATA}: its checkpoint was never finished; take an earlier one")
+            raise FileNotFoundError(
+                f"UCVolumeReader: {os.fspath(path)} has no {METADATA}: its checkpoint was never finished; take an earlier one"
+            )
         super().__init__(path, **more)

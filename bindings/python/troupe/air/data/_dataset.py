@@ -1,4 +1,5 @@
 """UCVolumeDataset: the files of a volume, each copied to local disk before it is read."""
+
 from __future__ import annotations
 
 import contextlib
@@ -39,10 +40,18 @@ class UCVolumeDataset(torch.utils.data.IterableDataset):
             image = PIL.Image.open(path)
     """
 
-    def __init__(self, path: str | os.PathLike[str], cache_dir: str | os.PathLike[str] | None = None, *, equal: bool = False) -> None:
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        cache_dir: str | os.PathLike[str] | None = None,
+        *,
+        equal: bool = False,
+    ) -> None:
         self.path = os.fspath(path).rstrip("/") or "/"
         if not os.path.isdir(self.path):
-            raise FileNotFoundError(f"UCVolumeDataset: there is no directory {self.path} on {os.uname().nodename}: a volume is a path that every node sees")
+            raise FileNotFoundError(
+                f"UCVolumeDataset: there is no directory {self.path} on {os.uname().nodename}: a volume is a path that every node sees"
+            )
         self._cache = Path(os.fspath(cache_dir)) if cache_dir is not None else None
         self._equal = bool(equal)
         self._start = 0
@@ -52,7 +61,7 @@ class UCVolumeDataset(torch.utils.data.IterableDataset):
         files = files_below(self.path)
         share, shares = _shares.of_this_process()
         if self._equal:
-            files = files[:len(files) - len(files) % shares]
+            files = files[: len(files) - len(files) % shares]
         mine = files[share::shares]
         start, self._start = self._start, 0
         for place in range(min(start, len(mine)), len(mine)):
@@ -67,7 +76,11 @@ class UCVolumeDataset(torch.utils.data.IterableDataset):
     def _cache_dir(self) -> Path:
         if self._cache is None:
             chosen = os.environ.get(CACHE)
-            self._cache = Path(chosen) if chosen else Path(tempfile.gettempdir(), f"troupe-volumes-{os.geteuid()}")
+            self._cache = (
+                Path(chosen)
+                if chosen
+                else Path(tempfile.gettempdir(), f"troupe-volumes-{os.geteuid()}")
+            )
         return self._cache
 
 
@@ -77,13 +90,18 @@ def files_below(directory: str) -> list[str]:
     Raises:
         PermissionError: for a directory that cannot be read.
     """
+
     def fail(error: OSError) -> Any:
         raise error
 
     found = []
     for inside, folders, names in os.walk(directory, onerror=fail):
         folders[:] = sorted(each for each in folders if not each.startswith((".", "_")))
-        found += [os.path.relpath(os.path.join(inside, each), directory) for each in names if not each.startswith((".", "_"))]
+        found += [
+            os.path.relpath(os.path.join(inside, each), directory)
+            for each in names
+            if not each.startswith((".", "_"))
+        ]
     return sorted(found)
 
 
@@ -99,7 +117,11 @@ def local_copy(path: str, cache: Path) -> str:
     """
     for _ in range(3):
         about = os.stat(path)
-        key = hashlib.sha256(f"{os.path.realpath(path)}\0{about.st_size}\0{about.st_mtime_ns}".encode(errors="surrogateescape")).hexdigest()[:32]
+        key = hashlib.sha256(
+            f"{os.path.realpath(path)}\0{about.st_size}\0{about.st_mtime_ns}".encode(
+                errors="surrogateescape"
+            )
+        ).hexdigest()[:32]
         folder = _own(cache) / key[:2] / key
         copy = folder / os.path.basename(path)
         if copy.exists():
@@ -108,16 +130,26 @@ def local_copy(path: str, cache: Path) -> str:
         descriptor, name = tempfile.mkstemp(dir=folder, prefix=".copying-")
         os.close(descriptor)
         try:
-            with disk.writing(f"a copy of {path}", copy, needed=about.st_size, remedy=f"set {CACHE} to a directory with room"):
+            with disk.writing(
+                f"a copy of {path}",
+                copy,
+                needed=about.st_size,
+                remedy=f"set {CACHE} to a directory with room",
+            ):
                 shutil.copyfile(path, name)
             now = os.stat(path)
-            if (now.st_size, now.st_mtime_ns) == (about.st_size, about.st_mtime_ns) and os.path.getsize(name) == about.st_size:
+            if (now.st_size, now.st_mtime_ns) == (
+                about.st_size,
+                about.st_mtime_ns,
+            ) and os.path.getsize(name) == about.st_size:
                 os.replace(name, copy)
                 return str(copy)
         finally:
             with contextlib.suppress(FileNotFoundError):
                 os.unlink(name)
-    raise OSError(f"{path} changes while it is read: it was copied three times, and was another file each time")
+    raise OSError(
+        f"{path} changes while it is read: it was copied three times, and was another file each time"
+    )
 
 
 def _own(cache: Path) -> Path:
@@ -125,6 +157,8 @@ def _own(cache: Path) -> Path:
     cache.mkdir(mode=0o700, parents=True, exist_ok=True)
     about = cache.stat()
     if about.st_uid != os.geteuid() or about.st_mode & 0o022:
-        raise PermissionError(f"{cache} belongs to another user, or others may write to it: what is read from there could be theirs\n"
-                              f"  {CACHE} names another directory")
+        raise PermissionError(
+            f"{cache} belongs to another user, or others may write to it: what is read from there could be theirs\n"
+            f"  {CACHE} names another directory"
+        )
     return cache

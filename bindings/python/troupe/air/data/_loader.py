@@ -1,4 +1,5 @@
 """DataLoader: torch's, with defaults for files that are fetched, and a position that goes into a checkpoint."""
+
 from __future__ import annotations
 
 from collections.abc import Iterator
@@ -32,12 +33,29 @@ class DataLoader(torch.utils.data.DataLoader):
         loader.load_state_dict(checkpoint["loader"])
     """
 
-    def __init__(self, dataset: Any, batch_size: int | None = 1, *args: Any, num_workers: int = NUM_WORKERS, prefetch_factor: int | None = None,
-                 persistent_workers: bool | None = None, **more: Any) -> None:
+    def __init__(
+        self,
+        dataset: Any,
+        batch_size: int | None = 1,
+        *args: Any,
+        num_workers: int = NUM_WORKERS,
+        prefetch_factor: int | None = None,
+        persistent_workers: bool | None = None,
+        **more: Any,
+    ) -> None:
         if num_workers > 0:
             prefetch_factor = PREFETCH_FACTOR if prefetch_factor is None else prefetch_factor
-        super().__init__(dataset, batch_size, *args, num_workers=num_workers, prefetch_factor=prefetch_factor,
-                         persistent_workers=num_workers > 0 if persistent_workers is None else persistent_workers, **more)
+        super().__init__(
+            dataset,
+            batch_size,
+            *args,
+            num_workers=num_workers,
+            prefetch_factor=prefetch_factor,
+            persistent_workers=num_workers > 0
+            if persistent_workers is None
+            else persistent_workers,
+            **more,
+        )
         self._taken = 0
         self._dropped = 0
 

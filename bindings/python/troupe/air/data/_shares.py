@@ -1,4 +1,5 @@
 """Which share of a dataset this process reads: its rank's, and in a loader's worker that worker's part of it."""
+
 from __future__ import annotations
 
 import os
@@ -28,7 +29,9 @@ def _ranks(dist: object) -> tuple[int, int]:
         return 0, 1
     missing = [name for name, value in given.items() if not value]
     if missing:
-        raise ValueError(f"{missing[0]} is not set, although {next(name for name in given if given[name])} is: start the script with torchrun, also for one GPU")
+        raise ValueError(
+            f"{missing[0]} is not set, although {next(name for name in given if given[name])} is: start the script with torchrun, also for one GPU"
+        )
     rank, world = int(given["RANK"]), int(given["WORLD_SIZE"])
     if not 0 <= rank < world:
         raise ValueError(f"RANK={rank} is no rank of WORLD_SIZE={world}")

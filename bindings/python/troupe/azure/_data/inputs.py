@@ -7,6 +7,7 @@
 
 View: the first rank of a job on its node, which makes the job's directory.
 """
+
 from __future__ import annotations
 
 import contextlib
@@ -39,7 +40,9 @@ def place(folder: Path, sources: Mapping[str, tuple[str, str, str]], *, mounts: 
     Raises:
         OSError: for an input that cannot be read, or a disk that is full (OutOfDiskError).
     """
-    asked = [source for source, mode, _ in sources.values() if mode != IN_PLACE and mode not in COPIED]
+    asked = [
+        source for source, mode, _ in sources.values() if mode != IN_PLACE and mode not in COPIED
+    ]
     mounted = bool(asked) and mounts and may_mount(asked)
     listed = []
     for name, (source, mode, file) in sources.items():
@@ -67,8 +70,16 @@ def may_mount(sources: Iterable[str]) -> bool:
     if os.geteuid() == 0:
         return _may_mount_as_root(tuple(sources))
     try:
-        return subprocess.run([sys.executable, "-I", "-S", PROGRAM, "--try", *sources], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
-                              stderr=subprocess.DEVNULL, timeout=_TRY_S).returncode == 0
+        return (
+            subprocess.run(
+                [sys.executable, "-I", "-S", PROGRAM, "--try", *sources],
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+                timeout=_TRY_S,
+            ).returncode
+            == 0
+        )
     except (OSError, subprocess.TimeoutExpired):
         return False
 
@@ -118,7 +129,9 @@ def with_mounts(folder: Path, text: str, shell: str) -> str:
     listed = folder / LIST
     if not listed.exists():
         return text
-    return "exec " + shlex.join([sys.executable, "-I", "-S", PROGRAM, os.fspath(listed), shell, "-c", text])
+    return "exec " + shlex.join(
+        [sys.executable, "-I", "-S", PROGRAM, os.fspath(listed), shell, "-c", text]
+    )
 
 
 def shown(path: Path) -> str:
@@ -179,15 +192,23 @@ class _Copy:
 
     def _is_inner(self, link: str) -> bool:
         """Return True if the link leads to something in the folder from wherever the folder is."""
-        text, here = os.readlink(link), os.path.relpath(os.path.realpath(os.path.dirname(link)), self._root)
-        leaves = os.path.isabs(text) or os.path.normpath(os.path.join(here, text)).split(os.sep)[0] == os.pardir
+        text, here = (
+            os.readlink(link),
+            os.path.relpath(os.path.realpath(os.path.dirname(link)), self._root),
+        )
+        leaves = (
+            os.path.isabs(text)
+            or os.path.normpath(os.path.join(here, text)).split(os.sep)[0] == os.pardir
+        )
         return not leaves and os.path.commonpath([self._root, os.path.realpath(link)]) == self._root
 
 
 def _copy_file(source: str, target: str, what: str) -> None:
     """Copy a file with its rights and times, up to the size that it had when it was opened."""
     try:
-        descriptor = os.open(source, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)  # a FIFO of that name must not be waited for
+        descriptor = os.open(
+            source, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK
+        )  # a FIFO of that name must not be waited for
     except (FileNotFoundError, NotADirectoryError):
         return
     except OSError as error:
@@ -208,7 +229,11 @@ def _copy_bytes(read: int, written: int, size: int) -> None:
     left, ranges = size, True
     while left > 0:
         try:
-            done = os.copy_file_range(read, written, min(left, _STEP_BYTES)) if ranges else os.sendfile(written, read, None, min(left, _STEP_BYTES))
+            done = (
+                os.copy_file_range(read, written, min(left, _STEP_BYTES))
+                if ranges
+                else os.sendfile(written, read, None, min(left, _STEP_BYTES))
+            )
         except OSError as error:
             if not ranges or error.errno not in _NO_RANGES:
                 raise
@@ -216,7 +241,9 @@ def _copy_bytes(read: int, written: int, size: int) -> None:
             continue
         if done == 0 and not ranges:
             return  # it was made shorter meanwhile
-        ranges = ranges and done > 0  # some file systems answer 0 at once for files that they make up as they are read
+        ranges = (
+            ranges and done > 0
+        )  # some file systems answer 0 at once for files that they make up as they are read
         left -= done
 
 

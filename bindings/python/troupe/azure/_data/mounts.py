@@ -9,6 +9,7 @@ mount namespace alone. Another user's process also needs a user namespace, in wh
 
 As a program it imports nothing of troupe: it runs before each command that has inputs.
 """
+
 import ctypes
 import os
 import signal
@@ -22,7 +23,9 @@ _libc = ctypes.CDLL(None, use_errno=True)
 
 
 class _Attributes(ctypes.Structure):
-    _fields_ = [(name, ctypes.c_uint64) for name in ("set", "clear", "propagation", "user_namespace")]
+    _fields_ = [
+        (name, ctypes.c_uint64) for name in ("set", "clear", "propagation", "user_namespace")
+    ]
 
 
 def enter_namespace() -> None:
@@ -47,10 +50,22 @@ def mount_read_only(source: str, target: str) -> None:
         OSError: where this process may not, or the kernel is older than Linux 5.12.
     """
     there = os.fsencode(target)
-    _check(_libc.mount(os.fsencode(source), there, None, ctypes.c_ulong(_BIND | _RECURSIVE), None), target)
+    _check(
+        _libc.mount(os.fsencode(source), there, None, ctypes.c_ulong(_BIND | _RECURSIVE), None),
+        target,
+    )
     wanted = _Attributes(set=_READ_ONLY)
-    _check(_libc.syscall(ctypes.c_long(_SET_ATTRIBUTES), ctypes.c_int(_AT_FDCWD), there, ctypes.c_uint(_AT_RECURSIVE), ctypes.byref(wanted),
-                         ctypes.c_size_t(ctypes.sizeof(wanted))), target)
+    _check(
+        _libc.syscall(
+            ctypes.c_long(_SET_ATTRIBUTES),
+            ctypes.c_int(_AT_FDCWD),
+            there,
+            ctypes.c_uint(_AT_RECURSIVE),
+            ctypes.byref(wanted),
+            ctypes.c_size_t(ctypes.sizeof(wanted)),
+        ),
+        target,
+    )
 
 
 def mount_all(listed: str) -> None:
@@ -68,8 +83,10 @@ def mount_all(listed: str) -> None:
 
 def describe(error: OSError) -> str:
     """Return what is said of inputs that cannot be mounted."""
-    return (f"the job's inputs cannot be mounted read-only on {os.uname().nodename}: {error.filename}: {error.strerror}\n"
-            "  mode: download makes a copy of an input instead")
+    return (
+        f"the job's inputs cannot be mounted read-only on {os.uname().nodename}: {error.filename}: {error.strerror}\n"
+        "  mode: download makes a copy of an input instead"
+    )
 
 
 def _check(result: int, what: str) -> None:
@@ -95,7 +112,10 @@ def _main(words: list[str]) -> int:
     except OSError as error:
         print(f"troupe: {describe(error)}", file=sys.stderr)
         return 1
-    for number in (signal.SIGPIPE, signal.SIGXFSZ):  # which Python ignores, and a command would inherit that
+    for number in (
+        signal.SIGPIPE,
+        signal.SIGXFSZ,
+    ):  # which Python ignores, and a command would inherit that
         signal.signal(number, signal.SIG_DFL)
     os.execvp(words[1], words[1:])
 

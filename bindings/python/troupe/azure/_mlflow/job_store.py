@@ -8,6 +8,7 @@
 `hook/sitecustomize.py`, which each Python of the job's command runs at its start, makes the run and keeps the turns. A Python that does not run it has the
 address all the same. View: a rank of the job, before it becomes the command; and who brings the job's files.
 """
+
 from __future__ import annotations
 
 import contextlib
@@ -25,17 +26,27 @@ STORE, RUN = "TROUPE_JOB_MLFLOW", "TROUPE_JOB_MLFLOW_RUN"
 """Variables of the job's processes: the folder of the store, and what its run is called."""
 HOOK = os.fspath(Path(__file__).with_name("hook"))
 _DATABASE = "mlflow.db"
-_PLACES = (("experiments", "artifact_location"), ("runs", "artifact_uri"), ("logged_models", "artifact_location"))
+_PLACES = (
+    ("experiments", "artifact_location"),
+    ("runs", "artifact_uri"),
+    ("logged_models", "artifact_location"),
+)
 
 
 def wish_of(job: Any, given: Mapping[str, str]) -> dict[str, Any] | None:
     """Return what the run of a job is to be; None where the caller wants none. `given`: the caller's variables."""
     if rule.says_no(None, given):
         return None
-    return {"name": job.display_name or job.name, "experiment": job.experiment_name or "", "tags": {**dict(job.tags or {}), "troupe.job": str(job.name)}}
+    return {
+        "name": job.display_name or job.name,
+        "experiment": job.experiment_name or "",
+        "tags": {**dict(job.tags or {}), "troupe.job": str(job.name)},
+    }
 
 
-def variables(folder: Path, node: str, wish: Mapping[str, Any], now: Mapping[str, str], own: Mapping[str, str]) -> dict[str, str | None]:
+def variables(
+    folder: Path, node: str, wish: Mapping[str, Any], now: Mapping[str, str], own: Mapping[str, str]
+) -> dict[str, str | None]:
     """Return the variables by which processes of the job find its store; None: the variable is taken away. Empty where the job has an address.
 
     Args:
@@ -50,8 +61,14 @@ def variables(folder: Path, node: str, wish: Mapping[str, Any], now: Mapping[str
     inside = folder / INSIDE / node
     inside.mkdir(parents=True, exist_ok=True)
     path = os.pathsep.join([HOOK, *filter(None, [now.get("PYTHONPATH", "")])])
-    return {rule.URI: f"sqlite:///{inside / _DATABASE}", STORE: os.fspath(inside), RUN: json.dumps(wish), "PYTHONPATH": path,
-            rule.EXPERIMENT: None, rule.EXPERIMENT_NAME: wish["experiment"] or None}
+    return {
+        rule.URI: f"sqlite:///{inside / _DATABASE}",
+        STORE: os.fspath(inside),
+        RUN: json.dumps(wish),
+        "PYTHONPATH": path,
+        rule.EXPERIMENT: None,
+        rule.EXPERIMENT_NAME: wish["experiment"] or None,
+    }
 
 
 def relocate(store: Path, status: str) -> None:
@@ -64,6 +81,13 @@ def relocate(store: Path, status: str) -> None:
             told = json.loads((database.parent / "run.json").read_bytes())
             with contextlib.closing(sqlite3.connect(database)) as opened, opened:
                 for table, column in _PLACES:
-                    with contextlib.suppress(sqlite3.OperationalError):  # a version of MLflow without that table
-                        opened.execute(f"UPDATE {table} SET {column} = replace({column}, ?, ?)", (told["folder"], os.fspath(database.parent.resolve())))
-                opened.execute("UPDATE runs SET status = ? WHERE run_uuid = ?", (status, told["run"]))
+                    with contextlib.suppress(
+                        sqlite3.OperationalError
+                    ):  # a version of MLflow without that table
+                        opened.execute(
+                            f"UPDATE {table} SET {column} = replace({column}, ?, ?)",
+                            (told["folder"], os.fspath(database.parent.resolve())),
+                        )
+                opened.execute(
+                    "UPDATE runs SET status = ? WHERE run_uuid = ?", (status, told["run"])
+                )

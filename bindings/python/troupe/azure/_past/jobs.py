@@ -3,6 +3,7 @@
 A job whose program still runs is asked of its cluster, which other programs of the user reach. Of a job whose cluster has ended there is its record, and its
 directory in this host's cache. View: any process of the user on this host.
 """
+
 from __future__ import annotations
 
 import contextlib
@@ -35,18 +36,24 @@ def find(name: str, launches: Sequence[dict], operations: Operations) -> PastJob
         return None
     own = {each["launch"] for each in launches}
     known = [each for each in records.read_all() if each.launch not in own]
-    found = [each for each in known if each.name == name][:1] or [each for each in known if each.launch.startswith(name.lower())]
+    found = [each for each in known if each.name == name][:1] or [
+        each for each in known if each.launch.startswith(name.lower())
+    ]
     if not found or (found[0].name != name and any(each.startswith(name.lower()) for each in own)):
         return None
     if len(found) > 1:
-        raise exceptions.NotFoundError(f"several jobs have an id that begins with {_visible.name(name)}\n  troupe azure job list shows those there are")
+        raise exceptions.NotFoundError(
+            f"several jobs have an id that begins with {_visible.name(name)}\n  troupe azure job list shows those there are"
+        )
     return PastJob(found[0], operations)
 
 
 def list_all(launches: Sequence[dict]) -> list[tuple[int, Job]]:
     """Return all jobs that are none of `launches`, each with the time of its submission in microseconds."""
     own = {each["launch"] for each in launches}
-    return [(each.submitted_us, _job_of(each)) for each in records.read_all() if each.launch not in own]
+    return [
+        (each.submitted_us, _job_of(each)) for each in records.read_all() if each.launch not in own
+    ]
 
 
 def describe_place(launch: str, name: str) -> str:
@@ -75,7 +82,10 @@ class PastJob:
                 jobs.stream(self._record.launch)
                 return
         for rank, path in enumerate(self._logs()):
-            with contextlib.suppress(FileNotFoundError), open(path, encoding="utf-8", errors="replace") as file:
+            with (
+                contextlib.suppress(FileNotFoundError),
+                open(path, encoding="utf-8", errors="replace") as file,
+            ):
                 for line in file:
                     print(_visible.output(f"[{rank}] {line.rstrip(chr(10))}"), flush=True)
         if self._record.outcome != "succeeded":
@@ -91,18 +101,33 @@ class PastJob:
         """Bring what it wrote. Raises ValueError while it runs, or for an output that it has not, ObjectLostError, OSError."""
         with self._live() as jobs:
             if jobs is not None:
-                jobs.download(self._record.launch, download_path=folder, output_name=output_name, all=everything)
+                jobs.download(
+                    self._record.launch,
+                    download_path=folder,
+                    output_name=output_name,
+                    all=everything,
+                )
                 return
         name = self._record.name
         place = keeper.folder_of(self._record.launch)
         if place is None and not records.logs_of(self._record).is_dir():
-            raise exceptions.ObjectLostError(f"job {name} has no files here: it never began, or nobody has asked for them for a week")
+            raise exceptions.ObjectLostError(
+                f"job {name} has no files here: it never began, or nobody has asked for them for a week"
+            )
         if place is not None:
-            _files.bring(_files.KeptHere(name, self._record.outcome, place), folder, output_name, everything)
+            _files.bring(
+                _files.KeptHere(name, self._record.outcome, place), folder, output_name, everything
+            )
         elif output_name is not None:
-            raise exceptions.ObjectLostError(f"output {output_name!r} of job {name} is not here: its processes never began, or nobody has asked for it for a week")
+            raise exceptions.ObjectLostError(
+                f"output {output_name!r} of job {name} is not here: its processes never began, or nobody has asked for it for a week"
+            )
         if output_name is None:
-            with disk.arriving(folder / "artifacts" / "user_logs", f"what the processes of job {name} printed", remedy=_files.ELSEWHERE) as made:
+            with disk.arriving(
+                folder / "artifacts" / "user_logs",
+                f"what the processes of job {name} printed",
+                remedy=_files.ELSEWHERE,
+            ) as made:
                 for each in self._logs():
                     with contextlib.suppress(FileNotFoundError):
                         shutil.copyfile(each, made / each.name)
@@ -115,7 +140,12 @@ class PastJob:
             with contextlib.suppress(exceptions.TroupeError):  # it ends just now
                 session = connect.connect(self._record.address)
         if session is None:
-            self._record = _settle(next((each for each in records.read_all() if each.launch == self._record.launch), self._record))
+            self._record = _settle(
+                next(
+                    (each for each in records.read_all() if each.launch == self._record.launch),
+                    self._record,
+                )
+            )
             yield None
             return
         try:
@@ -124,16 +154,23 @@ class PastJob:
             session.close()
 
     def _logs(self) -> list[Path]:
-        return [records.logs_of(self._record) / _files.log_name(rank, self._record.processes) for rank in range(self._record.processes)]
+        return [
+            records.logs_of(self._record) / _files.log_name(rank, self._record.processes)
+            for rank in range(self._record.processes)
+        ]
 
 
 def _settle(record: records.Record) -> records.Record:
     """Return the record of a job whose cluster has ended. Of one whose program was killed it takes what its processes printed from what is left of the cluster."""
     if record.outcome:
         return record
-    error = exceptions.LaunchError(f"job {record.name} has ended with its program (pid {record.pid}), which was killed: its cluster was a part of it\n"
-                                   "  on a cluster (troupe start --head) a job outlives its submitter")
-    ended = replace(record, outcome="failed", error=keeper.describe_error(error), ended_s=time.time())
+    error = exceptions.LaunchError(
+        f"job {record.name} has ended with its program (pid {record.pid}), which was killed: its cluster was a part of it\n"
+        "  on a cluster (troupe start --head) a job outlives its submitter"
+    )
+    ended = replace(
+        record, outcome="failed", error=keeper.describe_error(error), ended_s=time.time()
+    )
     try:
         _rescue_logs(record)
         records.write(ended)
@@ -147,11 +184,16 @@ def _rescue_logs(record: records.Record) -> None:
     epochs = sorted(left.glob("epoch-*"), key=lambda each: each.stat().st_mtime_ns)
     if not epochs or records.logs_of(record).exists():
         return
-    with disk.arriving(records.logs_of(record), f"what the processes of job {record.name} printed") as made:
+    with disk.arriving(
+        records.logs_of(record), f"what the processes of job {record.name} printed"
+    ) as made:
         for rank in range(record.processes):
             with open(made / _files.log_name(rank, record.processes), "wb") as kept:
                 for ending in ("out", "err"):
-                    with contextlib.suppress(FileNotFoundError), open(epochs[-1] / f"rank-{rank}.{ending}", "rb") as file:
+                    with (
+                        contextlib.suppress(FileNotFoundError),
+                        open(epochs[-1] / f"rank-{rank}.{ending}", "rb") as file,
+                    ):
                         shutil.copyfileobj(file, kept)
 
 

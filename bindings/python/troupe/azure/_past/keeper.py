@@ -3,6 +3,7 @@
 View: the program whose cluster it is. A job's record is written when it is submitted and when it has ended; the session's close does that for the other
 command jobs of the cluster too, which sweeps and other programs have submitted.
 """
+
 from __future__ import annotations
 
 import os
@@ -47,7 +48,9 @@ class Keeper:
             records.write(self._record(info))
         except (exceptions.TroupeError, OSError) as error:
             self._warn(error)
-        threading.Thread(target=self._follow, args=(handle,), name="troupe-job-kept", daemon=True).start()
+        threading.Thread(
+            target=self._follow, args=(handle,), name="troupe-job-kept", daemon=True
+        ).start()
 
     def finish(self, info: dict) -> None:
         """Keep how a job ended and what its processes printed; nothing if that is kept already."""
@@ -68,14 +71,29 @@ class Keeper:
             _files.write_logs(handle, info, records.logs_of(record))
         outcome, error = info["outcome"], {}
         if info["state"] != "terminal":
-            outcome, error = "cancelled", describe_error(exceptions.LaunchCancelledError(f"job {info['name']}: its program closed the cluster before the job ended"))
+            outcome, error = (
+                "cancelled",
+                describe_error(
+                    exceptions.LaunchCancelledError(
+                        f"job {info['name']}: its program closed the cluster before the job ended"
+                    )
+                ),
+            )
         elif outcome != "succeeded":
             error = describe_error(_errors.of_launch(handle, info))
         records.write(replace(record, outcome=outcome, error=error, ended_s=time.time()))
 
     def _record(self, info: dict) -> records.Record:
-        return records.Record(info["launch"], info["name"], info["submitted_us"], info["ranks"], str(self._session.embedded.folder),
-                              self._session.embedded.address, os.getpid(), nodes=len(info["nodes"]))
+        return records.Record(
+            info["launch"],
+            info["name"],
+            info["submitted_us"],
+            info["ranks"],
+            str(self._session.embedded.folder),
+            self._session.embedded.address,
+            os.getpid(),
+            nodes=len(info["nodes"]),
+        )
 
     def _follow(self, handle: LaunchHandle) -> None:
         try:
@@ -89,21 +107,38 @@ class Keeper:
             launches = self._session.request("ListLaunches", {})[1]["launches"]
         except exceptions.TroupeError:
             return  # the cluster has ended by itself: the next reader says so
-        for info in sorted(launches, key=lambda each: -each["submitted_us"])[:records.JOBS_MAX]:
+        for info in sorted(launches, key=lambda each: -each["submitted_us"])[: records.JOBS_MAX]:
             if travelled.door(info) == self._door:
                 self.finish(info)
 
     def _warn(self, error: BaseException) -> None:
         if not self._has_warned:
             self._has_warned = True
-            status_lines.say(f"troupe: what is known of this program's jobs is not kept once it has ended: {error}")
+            status_lines.say(
+                f"troupe: what is known of this program's jobs is not kept once it has ended: {error}"
+            )
 
 
 def describe_error(error: exceptions.TroupeError) -> dict[str, Any]:
     """Return an error of a job as its record has it."""
-    kind = next(each for each in (exceptions.LaunchCancelledError, exceptions.GetTimeoutError, exceptions.LaunchError, exceptions.TroupeError)
-                if isinstance(error, each))
-    return {"kind": kind.__name__, "text": str(error), **{name: getattr(error, name, None) for name in ("rank", "host", "exit_code", "signal", "launch")}}
+    kind = next(
+        each
+        for each in (
+            exceptions.LaunchCancelledError,
+            exceptions.GetTimeoutError,
+            exceptions.LaunchError,
+            exceptions.TroupeError,
+        )
+        if isinstance(error, each)
+    )
+    return {
+        "kind": kind.__name__,
+        "text": str(error),
+        **{
+            name: getattr(error, name, None)
+            for name in ("rank", "host", "exit_code", "signal", "launch")
+        },
+    }
 
 
 def folder_of(launch: str) -> Path | None:

@@ -8,6 +8,7 @@ oldest ones over JOBS_MAX or LOG_BYTES_MAX. Each file is written whole or not at
 
 View: any process of the user on this host.
 """
+
 from __future__ import annotations
 
 import contextlib
@@ -40,12 +41,16 @@ class Record:
     name: str
     submitted_us: int
     processes: int
-    cluster: str             # the folder of its embedded cluster, which that program holds locked while it lives
-    address: str             # of that cluster, for other programs of the user
-    pid: int                 # of its program
+    cluster: (
+        str  # the folder of its embedded cluster, which that program holds locked while it lives
+    )
+    address: str  # of that cluster, for other programs of the user
+    pid: int  # of its program
     nodes: int = 0
-    outcome: str = ""        # "": it has not ended, or its program was killed before it could say
-    error: dict[str, Any] = field(default_factory=dict)  # of one that has not succeeded: see `_past.jobs`
+    outcome: str = ""  # "": it has not ended, or its program was killed before it could say
+    error: dict[str, Any] = field(
+        default_factory=dict
+    )  # of one that has not succeeded: see `_past.jobs`
     ended_s: float = 0.0
 
     @property
@@ -58,7 +63,10 @@ def write(record: Record) -> None:
     """Keep the record in place of the job's earlier one. Raises OSError."""
     folder = _root() / record.launch
     folder.mkdir(mode=0o700, exist_ok=True)
-    with folders.replacement(folder / _FILE) as fresh, open(fresh, "w", encoding="utf-8", opener=folders.open_private) as file:
+    with (
+        folders.replacement(folder / _FILE) as fresh,
+        open(fresh, "w", encoding="utf-8", opener=folders.open_private) as file,
+    ):
         json.dump(asdict(record), file)
 
 
@@ -87,7 +95,11 @@ def prune() -> None:
         folder = _root() / record.launch
         kept, size = kept + 1, size + _size_of(folder / _LOGS)
         ended_s = record.ended_s or record.submitted_us / 1e6
-        if time.time() - ended_s > packages.UNUSED_S or kept > JOBS_MAX or (size > LOG_BYTES_MAX and kept > 1):
+        if (
+            time.time() - ended_s > packages.UNUSED_S
+            or kept > JOBS_MAX
+            or (size > LOG_BYTES_MAX and kept > 1)
+        ):
             shutil.rmtree(folder, ignore_errors=True)
 
 
@@ -102,7 +114,17 @@ def _folders() -> Iterator[Path]:
 def _read(folder: Path) -> Record | None:
     known = {each.name for each in fields(Record)}
     try:
-        told = home.read_record(folder / _FILE, _REPAIR, launch=str, name=str, submitted_us=int, processes=int, cluster=str, address=str, pid=int)
+        told = home.read_record(
+            folder / _FILE,
+            _REPAIR,
+            launch=str,
+            name=str,
+            submitted_us=int,
+            processes=int,
+            cluster=str,
+            address=str,
+            pid=int,
+        )
     except (exceptions.DamagedFileError, OSError):
         return None
     if told is None or told["launch"] != folder.name:

@@ -1,4 +1,5 @@
 """`${{parent.inputs.x}}`, `${{parent.jobs.a.outputs.y}}` and `${{parent.outputs.z}}`, by which steps of a pipeline are bound. Pure."""
+
 from __future__ import annotations
 
 import re
@@ -24,7 +25,11 @@ class Binding:
     step: str = ""
 
     def __str__(self) -> str:
-        return f"${{{{parent.jobs.{self.step}.{self.kind.split()[-1]}.{self.name}}}}}" if self.step else f"${{{{parent.{self.kind}.{self.name}}}}}"
+        return (
+            f"${{{{parent.jobs.{self.step}.{self.kind.split()[-1]}.{self.name}}}}}"
+            if self.step
+            else f"${{{{parent.{self.kind}.{self.name}}}}}"
+        )
 
 
 def is_one(value: Any) -> bool:
@@ -40,23 +45,41 @@ def read(what: str, value: str) -> Binding:
         return Binding(match[1], match[2])
     if (match := _STEP.fullmatch(words)) is not None:
         return Binding(STEP_OUTPUT if match[2] == "outputs" else STEP_INPUT, match[3], match[1])
-    raise ValueError(f"{what}: {value} is no binding: there are ${{{{parent.inputs.NAME}}}}, ${{{{parent.jobs.STEP.outputs.NAME}}}} and, for an output, "
-                     "${{parent.outputs.NAME}}")
+    raise ValueError(
+        f"{what}: {value} is no binding: there are ${{{{parent.inputs.NAME}}}}, ${{{{parent.jobs.STEP.outputs.NAME}}}} and, for an output, "
+        "${{parent.outputs.NAME}}"
+    )
 
 
 def of(value: Any) -> Binding | None:
     """Return the binding of an input: of a text, or of the path of a mapping or an Input. None: it is a value of its own. Raises ValueError."""
-    text = value.get("path") if isinstance(value, Mapping) else getattr(value, "path", None) if hasattr(value, "is_literal") else value
+    text = (
+        value.get("path")
+        if isinstance(value, Mapping)
+        else getattr(value, "path", None)
+        if hasattr(value, "is_literal")
+        else value
+    )
     return read("it", text) if is_one(text) else None
 
 
-def check_input(what: str, binding: Binding, inputs: Mapping[str, Any], outputs: Mapping[str, Mapping[str, Any]], own: str) -> None:
+def check_input(
+    what: str,
+    binding: Binding,
+    inputs: Mapping[str, Any],
+    outputs: Mapping[str, Mapping[str, Any]],
+    own: str,
+) -> None:
     """Raise ValueError for a binding of the step `own`'s input that names nothing. `outputs`: of each step, by their names."""
     if binding.kind == INPUT:
         if binding.name not in inputs:
-            raise ValueError(f"{what}: {binding}: the pipeline has no input {binding.name!r}{field_checks.or_nearest(binding.name, inputs)}")
+            raise ValueError(
+                f"{what}: {binding}: the pipeline has no input {binding.name!r}{field_checks.or_nearest(binding.name, inputs)}"
+            )
     elif binding.kind == OUTPUT:
-        raise ValueError(f"{what}: {binding} is an output of the pipeline: bind the output of the step that writes it, ${{{{parent.jobs.STEP.outputs.NAME}}}}")
+        raise ValueError(
+            f"{what}: {binding} is an output of the pipeline: bind the output of the step that writes it, ${{{{parent.jobs.STEP.outputs.NAME}}}}"
+        )
     elif binding.step == own:
         raise ValueError(f"{what}: {binding} is of the step itself")
     else:
@@ -66,8 +89,14 @@ def check_input(what: str, binding: Binding, inputs: Mapping[str, Any], outputs:
 def check_step(what: str, binding: Binding, outputs: Mapping[str, Mapping[str, Any]]) -> None:
     """Raise ValueError for a binding to a step, or an output of it, that there is not."""
     if binding.step not in outputs:
-        raise ValueError(f"{what}: {binding}: the pipeline has no step {binding.step!r}{field_checks.or_nearest(binding.step, outputs)}")
+        raise ValueError(
+            f"{what}: {binding}: the pipeline has no step {binding.step!r}{field_checks.or_nearest(binding.step, outputs)}"
+        )
     if binding.kind == STEP_INPUT:
-        raise ValueError(f"{what}: {binding} is another step's input: bind what that input is bound to")
+        raise ValueError(
+            f"{what}: {binding} is another step's input: bind what that input is bound to"
+        )
     if binding.name not in outputs[binding.step]:
-        raise ValueError(f"{what}: {binding}: step {binding.step} has no output {binding.name!r}{field_checks.or_nearest(binding.name, outputs[binding.step])}")
+        raise ValueError(
+            f"{what}: {binding}: step {binding.step} has no output {binding.name!r}{field_checks.or_nearest(binding.name, outputs[binding.step])}"
+        )

@@ -1,4 +1,5 @@
 """The pipeline that a function with `@dsl.pipeline` is describing: the steps that it has made so far, and values that stand for later ones."""
+
 from __future__ import annotations
 
 import threading
@@ -21,10 +22,14 @@ class PipelineInput:
     __str__ = __repr__
 
     def _no_value(self, *_: Any) -> NoReturn:
-        raise TypeError(f"{self.name} is an input of the pipeline, whose value its steps get when they run: @pipeline(non_pipeline_inputs=[{self.name!r}]) "
-                        "hands the function the value itself")
+        raise TypeError(
+            f"{self.name} is an input of the pipeline, whose value its steps get when they run: @pipeline(non_pipeline_inputs=[{self.name!r}]) "
+            "hands the function the value itself"
+        )
 
-    __bool__ = __int__ = __float__ = __iter__ = __index__ = __len__ = __lt__ = __gt__ = __le__ = __ge__ = __add__ = __mul__ = _no_value
+    __bool__ = __int__ = __float__ = __iter__ = __index__ = __len__ = __lt__ = __gt__ = __le__ = (
+        __ge__
+    ) = __add__ = __mul__ = _no_value
 
 
 class Builder:
@@ -51,7 +56,11 @@ class Builder:
     def steps(self, used: set[str]) -> dict[str, Any]:
         """Return the steps by their numbered names, without templates that are not among the `used`."""
         named = {f"{NODE_PREFIX}{number}": each for number, each in enumerate(self.nodes)}
-        return {name: each for name, each in named.items() if id(each) not in self._templates or name in used}
+        return {
+            name: each
+            for name, each in named.items()
+            if id(each) not in self._templates or name in used
+        }
 
     def bound(self, value: Any) -> Any:
         """Return the binding of an input of the pipeline, of a step's output, or of a step with one output; any other value as it is."""
@@ -68,7 +77,9 @@ class Builder:
                 if output is value or node is value and len(outputs) == 1:
                     return f"{NODE_PREFIX}{number}", name
             if node is value:
-                raise TypeError(f"{value!r} has {len(outputs)} outputs: say which, as step.outputs.NAME")
+                raise TypeError(
+                    f"{value!r} has {len(outputs)} outputs: say which, as step.outputs.NAME"
+                )
         return None
 
 

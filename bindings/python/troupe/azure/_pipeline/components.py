@@ -1,4 +1,5 @@
 """Components: what a step runs, with declared inputs and outputs, and the job that it becomes with a step's values. Pure."""
+
 from __future__ import annotations
 
 import os
@@ -21,26 +22,47 @@ OTHER_KINDS = {
     "do_while": "a command step with the loop in its program",
     "if_else": "a command step with the condition in its program",
     "parallel_for": "one step for each value, or a sweep step (type: sweep)",
-    "flow_parallel": "a command step", "prompt_flow": "a command step",
+    "flow_parallel": "a command step",
+    "prompt_flow": "a command step",
 }
 """Types of steps and components that are not run here, with what to use instead."""
 OF_STEP = ("component", "comment")
-OVERRIDES = ("compute", "environment", "environment_variables", "resources", "distribution", "limits", "queue_settings", "identity", "services", "name",
-             "display_name", "description", "tags", "properties", "experiment_name", "is_deterministic")
+OVERRIDES = (
+    "compute",
+    "environment",
+    "environment_variables",
+    "resources",
+    "distribution",
+    "limits",
+    "queue_settings",
+    "identity",
+    "services",
+    "name",
+    "display_name",
+    "description",
+    "tags",
+    "properties",
+    "experiment_name",
+    "is_deterministic",
+)
 """What a step with a component may say itself."""
 
 
 def kind_of(what: str, kind: Any, kinds: tuple[str, ...]) -> str:
     """Return one of `kinds`. Raises ValueError for any other, with the nearest or what to use instead."""
     if isinstance(kind, str) and kind.lower() in OTHER_KINDS:
-        raise ValueError(f"{what} is {kind!r}, which is not run here: use {OTHER_KINDS[kind.lower()]}")
+        raise ValueError(
+            f"{what} is {kind!r}, which is not run here: use {OTHER_KINDS[kind.lower()]}"
+        )
     return _schema.one_of(what, kind, kinds)
 
 
 def refuse_registered(what: str, name: str) -> None:
     """Raise ValueError for the name of a component in a workspace or registry."""
     if name.startswith(("azureml:", "azureml://", "azureml//")):
-        raise ValueError(f"{what} is {name!r}: components are registered nowhere here, give the file that has it: component: ./train.yml")
+        raise ValueError(
+            f"{what} is {name!r}: components are registered nowhere here, give the file that has it: component: ./train.yml"
+        )
 
 
 @dataclass
@@ -60,7 +82,13 @@ class Component:
     outputs: Mapping[str, Any] = field(default_factory=dict)
 
 
-def inputs_with(component: Component, given: Mapping[str, Any], base: str, faults: Faults | FaultsInside, values: Mapping[str, Any]) -> dict[str, Any]:
+def inputs_with(
+    component: Component,
+    given: Mapping[str, Any],
+    base: str,
+    faults: Faults | FaultsInside,
+    values: Mapping[str, Any],
+) -> dict[str, Any]:
     """Return a component's inputs with the values of a step, whose paths are from `base`. Records what is wrong at ("inputs", NAME).
 
     `values`: the inputs of the pipeline, by which literals that are bound to them are checked.
@@ -78,7 +106,9 @@ def inputs_with(component: Component, given: Mapping[str, Any], base: str, fault
         about = _entities.input_of(name, declared)
         found[name] = about
         if isinstance(about, _entities.Input) and about.default is None and not about.optional:
-            faults.add(ValueError(f"the component's input {name} has no value"), "inputs" if given else ())
+            faults.add(
+                ValueError(f"the component's input {name} has no value"), "inputs" if given else ()
+            )
         elif isinstance(about, _entities.Input) and about.is_literal and about.default is not None:
             found[name] = about.default
     return found
@@ -92,27 +122,51 @@ def input_with(name: str, declared: Any, value: Any, base: str, values: Mapping[
         return value
     if about.is_literal:
         if binding is None:
-            return literal(f"inputs: {name}", value.get("value", value.get("default")) if isinstance(value, Mapping) else value, about)
-        if binding.kind == bindings.INPUT and binding.name in values and (known := _literal_of(values[binding.name])) is not None:
+            return literal(
+                f"inputs: {name}",
+                value.get("value", value.get("default")) if isinstance(value, Mapping) else value,
+                about,
+            )
+        if (
+            binding.kind == bindings.INPUT
+            and binding.name in values
+            and (known := _literal_of(values[binding.name])) is not None
+        ):
             literal(f"inputs: {name}: {binding}", known, about)
         return str(binding)
     mode = value.get("mode") if isinstance(value, Mapping) else getattr(value, "mode", None)
     kind = about.type
     if binding is not None:
-        return _entities.Input(type=kind, path=str(binding), mode=mode or about.mode, optional=about.optional)
+        return _entities.Input(
+            type=kind, path=str(binding), mode=mode or about.mode, optional=about.optional
+        )
     if isinstance(value, str | os.PathLike):
-        return _entities.Input(type=kind, path=absolute(field_checks.text(f"inputs: {name}", os.fspath(value)), base), mode=about.mode)
+        return _entities.Input(
+            type=kind,
+            path=absolute(field_checks.text(f"inputs: {name}", os.fspath(value)), base),
+            mode=about.mode,
+        )
     given = _entities.input_of(name, value)
     if not isinstance(given, _entities.Input) or given.is_literal:
         raise TypeError(f"inputs: {name} is of type {kind}, and needs a path, not {value!r}")
-    return _entities.Input(type=given.type, path=None if given.path is None else absolute(given.path, base), mode=given.mode or about.mode)
+    return _entities.Input(
+        type=given.type,
+        path=None if given.path is None else absolute(given.path, base),
+        mode=given.mode or about.mode,
+    )
 
 
 def _literal_of(value: Any) -> Any:
     """Return the literal that a pipeline's input is, as far as it is known; None: it has a path, or a pipeline around gives its value."""
     if isinstance(value, Mapping):
         value = value.get("value", value.get("default"))
-    return None if bindings.is_one(value) else value.default if isinstance(value, _entities.Input) else value
+    return (
+        None
+        if bindings.is_one(value)
+        else value.default
+        if isinstance(value, _entities.Input)
+        else value
+    )
 
 
 def literal(what: str, value: Any, about: _entities.Input) -> Any:
@@ -136,14 +190,22 @@ def literal(what: str, value: Any, about: _entities.Input) -> Any:
 def absolute(path: str, base: str) -> str:
     """Return a path that no longer depends on a folder; an address as it is."""
     scheme, separator, _ = path.partition(":")
-    if bindings.is_one(path) or separator and (path.startswith(f"{scheme}://") or scheme == "azureml"):
+    if (
+        bindings.is_one(path)
+        or separator
+        and (path.startswith(f"{scheme}://") or scheme == "azureml")
+    ):
         return path
     return os.path.abspath(os.path.join(base, os.path.expanduser(path)))
 
 
-def outputs_with(component: Component, given: Mapping[str, Any], base: str, faults: Faults | FaultsInside) -> dict[str, _entities.Output]:
+def outputs_with(
+    component: Component, given: Mapping[str, Any], base: str, faults: Faults | FaultsInside
+) -> dict[str, _entities.Output]:
     """Return a component's outputs as a step has them, which may say path and mode. Records what is wrong at ("outputs", NAME)."""
-    found = {name: _entities.output_of(name, declared) for name, declared in component.outputs.items()}
+    found = {
+        name: _entities.output_of(name, declared) for name, declared in component.outputs.items()
+    }
     for name, value in given.items():
         with faults.at("outputs", name, key=True):
             field_checks.known("the component's outputs", name, component.outputs)
@@ -151,7 +213,14 @@ def outputs_with(component: Component, given: Mapping[str, Any], base: str, faul
             continue
         with faults.at("outputs", name):
             about = _entities.output_of(name, value)
-            own = isinstance(value, Mapping) and "type" in value or isinstance(value, _entities.Output)
-            found[name] = _entities.Output(type=about.type if own else found[name].type, path=None if about.path is None else absolute(about.path, base),
-                                           mode=about.mode or found[name].mode)
+            own = (
+                isinstance(value, Mapping)
+                and "type" in value
+                or isinstance(value, _entities.Output)
+            )
+            found[name] = _entities.Output(
+                type=about.type if own else found[name].type,
+                path=None if about.path is None else absolute(about.path, base),
+                mode=about.mode or found[name].mode,
+            )
     return found

@@ -1,4 +1,5 @@
 """Digests of files and folders by their content, and the key by which equal steps are found."""
+
 from __future__ import annotations
 
 import hashlib
@@ -31,7 +32,12 @@ def _add(whole: Any, path: str, relative: str, above: tuple[tuple[int, int], ...
             _add(whole, os.path.join(path, name), f"{relative}/{name}", (*above, me))
     elif stat.S_ISREG(about.st_mode):
         with open(path, "rb") as file:
-            _say(whole, "program" if about.st_mode & stat.S_IXUSR else "file", relative, hashlib.file_digest(file, _ALGORITHM).hexdigest())
+            _say(
+                whole,
+                "program" if about.st_mode & stat.S_IXUSR else "file",
+                relative,
+                hashlib.file_digest(file, _ALGORITHM).hexdigest(),
+            )
     else:
         raise OSError(f"{path} is neither a file nor a folder")
 

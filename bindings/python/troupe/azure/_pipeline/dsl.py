@@ -1,4 +1,5 @@
 """`@pipeline` and `load_component`: pipelines as Python functions describe them."""
+
 from __future__ import annotations
 
 import functools
@@ -20,31 +21,69 @@ from troupe.azure._pipeline.components import Component
 from troupe.azure._pipeline.job import PipelineJob, inputs_of
 from troupe.azure._sweep_spaces import SweepDistribution
 
-_SETTINGS = {"compute": "default_compute", "default_compute": "default_compute", "default_compute_target": "default_compute",
-             "default_datastore": "default_datastore", "continue_on_step_failure": "continue_on_step_failure", "force_rerun": "force_rerun"}
+_SETTINGS = {
+    "compute": "default_compute",
+    "default_compute": "default_compute",
+    "default_compute_target": "default_compute",
+    "default_datastore": "default_datastore",
+    "continue_on_step_failure": "continue_on_step_failure",
+    "force_rerun": "force_rerun",
+}
 _NAME = re.compile(r"[^A-Za-z0-9_-]+")
 
 
 class CommandComponent:
     """A component: called with values of its inputs it makes a step, or outside of a pipeline's function a job.
 
-        train = load_component("./train.yml")
-        step = train(data=prep.outputs.clean, epochs=3)
+    train = load_component("./train.yml")
+    step = train(data=prep.outputs.clean, epochs=3)
     """
 
     is_component = True
 
-    def __init__(self, *, name: str | None = None, version: str | None = None, display_name: str | None = None, description: str | None = None,
-                 tags: Mapping[str, str] | None = None, command: str | None = None, code: Any = None, environment: Any = None, distribution: Any = None,
-                 resources: Any = None, inputs: Mapping[str, Any] | None = None, outputs: Mapping[str, Any] | None = None,
-                 is_deterministic: bool = True) -> None:
-        given = {"name": name, "version": version, "display_name": display_name, "description": description, "tags": tags, "command": command, "code": code,
-                 "environment": environment, "distribution": distribution, "resources": resources, "is_deterministic": is_deterministic}
+    def __init__(
+        self,
+        *,
+        name: str | None = None,
+        version: str | None = None,
+        display_name: str | None = None,
+        description: str | None = None,
+        tags: Mapping[str, str] | None = None,
+        command: str | None = None,
+        code: Any = None,
+        environment: Any = None,
+        distribution: Any = None,
+        resources: Any = None,
+        inputs: Mapping[str, Any] | None = None,
+        outputs: Mapping[str, Any] | None = None,
+        is_deterministic: bool = True,
+    ) -> None:
+        given = {
+            "name": name,
+            "version": version,
+            "display_name": display_name,
+            "description": description,
+            "tags": tags,
+            "command": command,
+            "code": code,
+            "environment": environment,
+            "distribution": distribution,
+            "resources": resources,
+            "is_deterministic": is_deterministic,
+        }
         declared = {each: _entities.input_of(each, value) for each, value in (inputs or {}).items()}
         made = {each: _entities.output_of(each, value) for each, value in (outputs or {}).items()}
         field_checks.text("command", command)
-        self._fill(Component("command", {key: value for key, value in given.items() if value is not None}, os.getcwd(), inputs=declared, outputs=made),
-                   name or "command")
+        self._fill(
+            Component(
+                "command",
+                {key: value for key, value in given.items() if value is not None},
+                os.getcwd(),
+                inputs=declared,
+                outputs=made,
+            ),
+            name or "command",
+        )
 
     @classmethod
     def of(cls, component: Component, source: str) -> CommandComponent:
@@ -69,17 +108,46 @@ class CommandComponent:
     def __call__(self, *args: Any, **inputs: Any) -> Any:
         """Return a step with these values. Raises TypeError or ValueError for a name that is no input, and for a value that is none."""
         if len(args) > len(self._component.inputs):
-            raise TypeError(f"{self!r} has {len(self._component.inputs)} inputs, and was given {len(args)} values")
+            raise TypeError(
+                f"{self!r} has {len(self._component.inputs)} inputs, and was given {len(args)} values"
+            )
         given = {**dict(zip(self._component.inputs, args, strict=False)), **inputs}
         builder = building.current()
-        known = {each.name: each.value for each in given.values() if isinstance(each, PipelineInput) and each.value is not None and not bindings.is_one(each.value)}
+        known = {
+            each.name: each.value
+            for each in given.values()
+            if isinstance(each, PipelineInput)
+            and each.value is not None
+            and not bindings.is_one(each.value)
+        }
         given = {name: building.bound(value) for name, value in given.items() if value is not None}
-        swept = {name: value for name, value in given.items() if isinstance(value, SweepDistribution) and name in self._component.inputs}
-        fixed = replace(self._component, inputs={name: each for name, each in self._component.inputs.items() if name not in swept})
+        swept = {
+            name: value
+            for name, value in given.items()
+            if isinstance(value, SweepDistribution) and name in self._component.inputs
+        }
+        fixed = replace(
+            self._component,
+            inputs={
+                name: each for name, each in self._component.inputs.items() if name not in swept
+            },
+        )
         faults = _Raises(repr(self))
-        found = components.inputs_with(fixed, {name: value for name, value in given.items() if name not in swept}, os.getcwd(), faults, known)
-        made = files.step_of(self._component, {**found, **dict.fromkeys(swept, "")}, components.outputs_with(self._component, {}, os.getcwd(), faults), {},
-                             None, ())
+        found = components.inputs_with(
+            fixed,
+            {name: value for name, value in given.items() if name not in swept},
+            os.getcwd(),
+            faults,
+            known,
+        )
+        made = files.step_of(
+            self._component,
+            {**found, **dict.fromkeys(swept, "")},
+            components.outputs_with(self._component, {}, os.getcwd(), faults),
+            {},
+            None,
+            (),
+        )
         made.component_name = self.name
         if swept:
             made.swept.update(swept)
@@ -110,7 +178,9 @@ class _Raises:
             self.add(error)
 
 
-def load_component(source: Any, *, relative_origin: Any = None, params_override: Sequence[Mapping[str, Any]] = ()) -> CommandComponent:
+def load_component(
+    source: Any, *, relative_origin: Any = None, params_override: Sequence[Mapping[str, Any]] = ()
+) -> CommandComponent:
     """Return the component of a YAML file, checked. Its code's path is from the file's folder.
 
     Raises FileNotFoundError, and ValueError with all errors of the file, each with line and column; NotImplementedError for `params_override`.
@@ -119,14 +189,25 @@ def load_component(source: Any, *, relative_origin: Any = None, params_override:
     """
     del relative_origin
     if params_override:
-        raise NotImplementedError("load_component(params_override=) is not there: change the step instead, as step.environment_variables = {...}")
+        raise NotImplementedError(
+            "load_component(params_override=) is not there: change the step instead, as step.environment_variables = {...}"
+        )
     path = os.fspath(source)
     return CommandComponent.of(files.component_of(path), path)
 
 
-def pipeline(function: Callable[..., Any] | None = None, *, name: str | None = None, version: str | None = None, display_name: str | None = None,
-             description: str | None = None, experiment_name: str | None = None, tags: Mapping[str, str] | None = None,
-             non_pipeline_inputs: Sequence[str] = (), **settings: Any) -> Any:
+def pipeline(
+    function: Callable[..., Any] | None = None,
+    *,
+    name: str | None = None,
+    version: str | None = None,
+    display_name: str | None = None,
+    description: str | None = None,
+    experiment_name: str | None = None,
+    tags: Mapping[str, str] | None = None,
+    non_pipeline_inputs: Sequence[str] = (),
+    **settings: Any,
+) -> Any:
     """Make a function that describes a pipeline: called with values, it returns a PipelineJob.
 
     In the function each call of a command job, a component or another such function is a step, called as the variable that it is assigned to. Its
@@ -146,41 +227,79 @@ def pipeline(function: Callable[..., Any] | None = None, *, name: str | None = N
     """
     for each in settings:
         if each not in _SETTINGS:
-            raise TypeError(f"@pipeline has no {each}={field_checks.or_nearest(each, (*_SETTINGS, 'name', 'display_name', 'description', 'tags', 'experiment_name'))}")
+            raise TypeError(
+                f"@pipeline has no {each}={field_checks.or_nearest(each, (*_SETTINGS, 'name', 'display_name', 'description', 'tags', 'experiment_name'))}"
+            )
 
     def decorate(function: Callable[..., Any]) -> Callable[..., PipelineJob]:
         @functools.wraps(function)
         def describe(*args: Any, **kwargs: Any) -> PipelineJob:
-            about = {"display_name": display_name or name or function.__name__, "description": description or inspect.getdoc(function),
-                     "experiment_name": experiment_name, "tags": tags}
-            return _described(function, args, kwargs, set(non_pipeline_inputs), about,
-                              {_SETTINGS[key]: value for key, value in settings.items() if value is not None})
+            about = {
+                "display_name": display_name or name or function.__name__,
+                "description": description or inspect.getdoc(function),
+                "experiment_name": experiment_name,
+                "tags": tags,
+            }
+            return _described(
+                function,
+                args,
+                kwargs,
+                set(non_pipeline_inputs),
+                about,
+                {_SETTINGS[key]: value for key, value in settings.items() if value is not None},
+            )
 
         return describe
 
     return decorate if function is None else decorate(function)
 
 
-def _described(function: Callable[..., Any], args: tuple, kwargs: dict, plain: set[str], about: Mapping[str, Any], settings: Mapping[str, Any]) -> PipelineJob:
+def _described(
+    function: Callable[..., Any],
+    args: tuple,
+    kwargs: dict,
+    plain: set[str],
+    about: Mapping[str, Any],
+    settings: Mapping[str, Any],
+) -> PipelineJob:
     values = _arguments(function, args, kwargs)
     outer = building.current()
-    values = {name: value if name in plain else building.bound(value) for name, value in values.items()}
-    stand_ins = {name: value if name in plain else PipelineInput(name, value) for name, value in values.items()}
+    values = {
+        name: value if name in plain else building.bound(value) for name, value in values.items()
+    }
+    stand_ins = {
+        name: value if name in plain else PipelineInput(name, value)
+        for name, value in values.items()
+    }
     with building.begun() as builder:
         returned, variables = _call(function, stand_ins)
         sources = _sources(builder, returned, function.__name__)
-    used = {each.step for node in builder.nodes for each in map(bindings.of, inputs_of(node).values()) if each is not None and each.step}
+    used = {
+        each.step
+        for node in builder.nodes
+        for each in map(bindings.of, inputs_of(node).values())
+        if each is not None and each.step
+    }
     steps = builder.steps(used | {step for step, _ in sources.values()})
     if not steps:
-        raise ValueError(f"the pipeline {function.__name__} has no step: its function calls no component, command job or pipeline")
+        raise ValueError(
+            f"the pipeline {function.__name__} has no step: its function calls no component, command job or pipeline"
+        )
     names = _names(steps, variables)
     for node in steps.values():
         inputs = inputs_of(node)
         for each, value in list(inputs.items()):
             inputs[each] = _renamed(value, names)
-    made = PipelineJob(os.getcwd(), jobs={names[each]: node for each, node in steps.items()}, settings=settings,
-                       inputs={name: value for name, value in values.items() if name not in plain and value is not None},
-                       sources={name: (names[step], output) for name, (step, output) in sources.items()}, **about)
+    made = PipelineJob(
+        os.getcwd(),
+        jobs={names[each]: node for each, node in steps.items()},
+        settings=settings,
+        inputs={
+            name: value for name, value in values.items() if name not in plain and value is not None
+        },
+        sources={name: (names[step], output) for name, (step, output) in sources.items()},
+        **about,
+    )
     if outer is not None:
         outer.add(made)
     return made
@@ -191,7 +310,9 @@ def _arguments(function: Callable[..., Any], args: tuple, kwargs: dict) -> dict[
     signature = inspect.signature(function)
     for each in signature.parameters.values():
         if each.kind in (each.VAR_KEYWORD, each.VAR_POSITIONAL):
-            raise TypeError(f"the pipeline {function.__name__} takes {each}: each of its inputs has to have a name of its own")
+            raise TypeError(
+                f"the pipeline {function.__name__} takes {each}: each of its inputs has to have a name of its own"
+            )
     try:
         given = signature.bind(*args, **kwargs)
     except TypeError as error:
@@ -222,12 +343,16 @@ def _sources(builder: building.Builder, returned: Any, name: str) -> dict[str, t
     if returned is None:
         return {}
     if not isinstance(returned, Mapping):
-        raise TypeError(f"the pipeline {name} returns {returned!r}; it returns a dict with its outputs, as {{'model': step.outputs.model}}, or nothing")
+        raise TypeError(
+            f"the pipeline {name} returns {returned!r}; it returns a dict with its outputs, as {{'model': step.outputs.model}}, or nothing"
+        )
     found = {}
     for output, value in returned.items():
         source = builder.source(value)
         if source is None:
-            raise TypeError(f"the pipeline {name} returns {output}: {value!r}, which is no output of one of its steps")
+            raise TypeError(
+                f"the pipeline {name} returns {output}: {value!r}, which is no output of one of its steps"
+            )
         found[output] = source
     return found
 
@@ -239,9 +364,20 @@ def _names(steps: Mapping[str, Any], variables: Mapping[str, Any]) -> dict[str, 
     found: dict[str, str] = {}
     for each, node in steps.items():
         own = node.name if not isinstance(node, PipelineJob) else None
-        first = _NAME.sub("_", own or by_id.get(id(node)) or getattr(node, "component_name", "") or getattr(node, "display_name", None) or "step")
+        first = _NAME.sub(
+            "_",
+            own
+            or by_id.get(id(node))
+            or getattr(node, "component_name", "")
+            or getattr(node, "display_name", None)
+            or "step",
+        )
         first = first if first[:1].isalpha() or first[:1] == "_" else f"step_{first}"
-        name = next(name for number in range(len(steps) + 1) if (name := f"{first}_{number}" if number else first) not in taken)
+        name = next(
+            name
+            for number in range(len(steps) + 1)
+            if (name := f"{first}_{number}" if number else first) not in taken
+        )
         taken.add(name)
         found[each] = name
     return found

@@ -1,10 +1,17 @@
 """Decisions on a pipeline's graph: the order of its steps, which of them start, end or are left out, and how the pipeline ends. Pure."""
+
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
-NOT_STARTED, RUNNING, COMPLETED, FAILED, CANCELED = "NotStarted", "Running", "Completed", "Failed", "Canceled"
+NOT_STARTED, RUNNING, COMPLETED, FAILED, CANCELED = (
+    "NotStarted",
+    "Running",
+    "Completed",
+    "Failed",
+    "Canceled",
+)
 TERMINAL = (COMPLETED, FAILED, CANCELED)
 AT_ONCE_MAX = 64
 """Steps of one pipeline that are submitted at a time."""
@@ -18,7 +25,9 @@ class CycleError(ValueError):
 
     def __init__(self, names: list[str]) -> None:
         self.names = names
-        super().__init__(f"the steps wait for each other: {' -> '.join([*names, names[0]])}, where -> means 'needs an output of'")
+        super().__init__(
+            f"the steps wait for each other: {' -> '.join([*names, names[0]])}, where -> means 'needs an output of'"
+        )
 
 
 def order(needs: Needs) -> list[str]:
@@ -35,7 +44,7 @@ def order(needs: Needs) -> list[str]:
                 done.add(name)
                 found.append(name)
             elif name in path:
-                raise CycleError(path[path.index(name):])
+                raise CycleError(path[path.index(name) :])
             elif name not in done:
                 path.append(name)
                 left += [(name, True), *((each, False) for each in reversed(list(needs[name])))]
@@ -51,7 +60,9 @@ class Decision:
     outcome: str | None = None
 
 
-def decide(needs: Needs, states: Mapping[str, str], *, continues: bool, is_cancelled: bool) -> Decision:
+def decide(
+    needs: Needs, states: Mapping[str, str], *, continues: bool, is_cancelled: bool
+) -> Decision:
     """Return what follows from the states of all steps.
 
     `continues`: after a failed step, steps that need none of its outputs still run. Without it the others that run are canceled, and no step starts.
@@ -63,8 +74,12 @@ def decide(needs: Needs, states: Mapping[str, str], *, continues: bool, is_cance
         cancel = running
     else:
         cancel = []
-        start = [name for name, state in states.items() if state == NOT_STARTED and all(states[each] == COMPLETED for each in needs[name])]
-        start = start[:max(0, AT_ONCE_MAX - len(running))]
+        start = [
+            name
+            for name, state in states.items()
+            if state == NOT_STARTED and all(states[each] == COMPLETED for each in needs[name])
+        ]
+        start = start[: max(0, AT_ONCE_MAX - len(running))]
     if running or start:
         return Decision(tuple(start), tuple(cancel))
     if all(state == COMPLETED for state in states.values()):

@@ -1,4 +1,5 @@
 """The driver of a pipeline: an actor that outlives the submitter, and goes on from the pipeline's folder where its process is lost."""
+
 from __future__ import annotations
 
 import contextlib
@@ -32,7 +33,9 @@ class PipelineHost:
         os.environ.update(variables)
         self._folder = Folder(Path(folder))
         self._changed = threading.Condition()
-        self._told: queue.SimpleQueue[_Ended | str] = queue.SimpleQueue()  # a step that has ended, or why all are to
+        self._told: queue.SimpleQueue[_Ended | str] = (
+            queue.SimpleQueue()
+        )  # a step that has ended, or why all are to
         self._runs: dict[str, StepRun] = {}
         self._threads = ThreadPoolExecutor(graph.AT_ONCE_MAX, thread_name_prefix="troupe-step")
         self._state = State()
@@ -69,8 +72,12 @@ class PipelineHost:
             traceback.print_exception(error)
             for run in self._runs.values():
                 run.cancel("the pipeline's driver failed")
-            with contextlib.suppress(OSError):  # of a folder that is not there, or full: who waits is told all the same
-                self._end(graph.FAILED, f"the pipeline's driver failed: {type(error).__name__}: {error}")
+            with contextlib.suppress(
+                OSError
+            ):  # of a folder that is not there, or full: who waits is told all the same
+                self._end(
+                    graph.FAILED, f"the pipeline's driver failed: {type(error).__name__}: {error}"
+                )
         self._left.wait(LINGER_S)
         troupe.get_runtime_context().current_actor.__ray_terminate__.remote()
 
@@ -89,20 +96,36 @@ class PipelineHost:
         with self._changed:
             self._state = state
         for name, each in state.steps.items():
-            if each.status == graph.RUNNING:  # the driver before this one has started it: its job is found by the same key
+            if (
+                each.status == graph.RUNNING
+            ):  # the driver before this one has started it: its job is found by the same key
                 self._begin(made, name)
         self._note()
         why = ""
         while True:
-            decision = graph.decide(made.needs, state.statuses(), continues=made.continues, is_cancelled=bool(why))
+            decision = graph.decide(
+                made.needs, state.statuses(), continues=made.continues, is_cancelled=bool(why)
+            )
             if decision.outcome is not None:
-                ended = [name for name, status in state.statuses().items() if status == graph.CANCELED]
-                self._end(decision.outcome, why or (f"step {', '.join(ended)} was cancelled" if decision.outcome == graph.CANCELED else ""))
+                ended = [
+                    name for name, status in state.statuses().items() if status == graph.CANCELED
+                ]
+                self._end(
+                    decision.outcome,
+                    why
+                    or (
+                        f"step {', '.join(ended)} was cancelled"
+                        if decision.outcome == graph.CANCELED
+                        else ""
+                    ),
+                )
                 return
             for name in decision.start:
                 self._begin(made, name)
                 with self._changed:
-                    state.steps[name] = StepState(graph.RUNNING, self._runs[name].job, started=time.time())
+                    state.steps[name] = StepState(
+                        graph.RUNNING, self._runs[name].job, started=time.time()
+                    )
             if decision.start:
                 self._note()
             for name in decision.cancel:
@@ -116,7 +139,9 @@ class PipelineHost:
             self._note()
 
     def _begin(self, made: _plan.Plan, name: str) -> None:
-        run = self._runs[name] = StepRun(made, name, self._folder, _session.current(), self._state.steps)
+        run = self._runs[name] = StepRun(
+            made, name, self._folder, _session.current(), self._state.steps
+        )
         self._threads.submit(lambda: self._told.put((name, run.run())))
 
     def _note(self) -> None:
@@ -140,8 +165,10 @@ class PipelineHost:
 
 
 def _unseen(path: Path) -> str:
-    return (f"the pipeline's driver runs on {socket.gethostname()}, which does not see {path}\n  start a node on the host that submits, or have "
-            "~/troupe_results where all hosts see it")
+    return (
+        f"the pipeline's driver runs on {socket.gethostname()}, which does not see {path}\n  start a node on the host that submits, or have "
+        "~/troupe_results where all hosts see it"
+    )
 
 
 _pickled.named_in("troupe._pickled", PipelineHost)

@@ -1,4 +1,5 @@
 """`PipelineJob`: a pipeline as people write it, in a file or by `@dsl.pipeline`, checked. Pure."""
+
 from __future__ import annotations
 
 import os
@@ -11,7 +12,19 @@ from troupe.azure._command import Named
 from troupe.azure._pipeline import bindings, graph
 from troupe.azure._pipeline.bindings import Binding
 
-FIELDS = ("name", "display_name", "description", "experiment_name", "tags", "properties", "compute", "inputs", "outputs", "jobs", "settings")
+FIELDS = (
+    "name",
+    "display_name",
+    "description",
+    "experiment_name",
+    "tags",
+    "properties",
+    "compute",
+    "inputs",
+    "outputs",
+    "jobs",
+    "settings",
+)
 SETTINGS = ("default_compute", "default_datastore", "continue_on_step_failure", "force_rerun")
 _FILES = ("uri_file",)
 _FOLDERS = ("uri_folder", "mltable")
@@ -26,10 +39,24 @@ class PipelineJobSettings:
         PipelineJobSettings(default_compute="cpu-cluster", force_rerun=True)
     """
 
-    def __init__(self, *, default_compute: str | None = None, default_datastore: str | None = None, continue_on_step_failure: bool | None = None,
-                 force_rerun: bool | None = None) -> None:
-        self.default_compute = None if default_compute is None else field_checks.text("default_compute", default_compute)
-        self.default_datastore = None if default_datastore is None else field_checks.text("default_datastore", default_datastore)
+    def __init__(
+        self,
+        *,
+        default_compute: str | None = None,
+        default_datastore: str | None = None,
+        continue_on_step_failure: bool | None = None,
+        force_rerun: bool | None = None,
+    ) -> None:
+        self.default_compute = (
+            None
+            if default_compute is None
+            else field_checks.text("default_compute", default_compute)
+        )
+        self.default_datastore = (
+            None
+            if default_datastore is None
+            else field_checks.text("default_datastore", default_datastore)
+        )
         self.continue_on_step_failure = _flag("continue_on_step_failure", continue_on_step_failure)
         self.force_rerun = _flag("force_rerun", force_rerun)
 
@@ -63,20 +90,42 @@ class PipelineJob:
     type = "pipeline"
     studio_url: str | None = None
 
-    def __init__(self, base_path: str = "", *, jobs: Mapping[str, Any], inputs: Mapping[str, Any] | None = None,
-                 outputs: Mapping[str, Any] | None = None, sources: Mapping[str, tuple[str, str]] | None = None, settings: Any = None,
-                 **about: Any) -> None:
+    def __init__(
+        self,
+        base_path: str = "",
+        *,
+        jobs: Mapping[str, Any],
+        inputs: Mapping[str, Any] | None = None,
+        outputs: Mapping[str, Any] | None = None,
+        sources: Mapping[str, tuple[str, str]] | None = None,
+        settings: Any = None,
+        **about: Any,
+    ) -> None:
         self.base_path = base_path or os.getcwd()
         self.id: str | None = None
         self.status: str | None = None
         for name in FIELDS[:7]:
             setattr(self, name, about.get(name))
-        self.inputs = Named({name: _entities.input_of(name, value) for name, value in _schema.mapping("inputs", inputs).items()})
-        self.outputs = Named({name: _entities.output_of(name, value) for name, value in _schema.mapping("outputs", outputs).items()})
+        self.inputs = Named(
+            {
+                name: _entities.input_of(name, value)
+                for name, value in _schema.mapping("inputs", inputs).items()
+            }
+        )
+        self.outputs = Named(
+            {
+                name: _entities.output_of(name, value)
+                for name, value in _schema.mapping("outputs", outputs).items()
+            }
+        )
         self.jobs: Named = Named(jobs)
         self.sources = dict(sources or {})
         for name, (step, output) in self.sources.items():
-            if name not in self.outputs and step in self.jobs and output in outputs_of(self.jobs[step]):
+            if (
+                name not in self.outputs
+                and step in self.jobs
+                and output in outputs_of(self.jobs[step])
+            ):
                 self.outputs[name] = _entities.Output(type=outputs_of(self.jobs[step])[output].type)
         self.settings = _entities.part(PipelineJobSettings, "settings", settings, SETTINGS)
 
@@ -95,7 +144,10 @@ class PipelineJob:
                 found[name] = getattr(self, name)
         for name, parts in (("inputs", self.inputs), ("outputs", self.outputs)):
             if parts:
-                found[name] = {each: about.to_dict() if hasattr(about, "to_dict") else about for each, about in parts.items()}
+                found[name] = {
+                    each: about.to_dict() if hasattr(about, "to_dict") else about
+                    for each, about in parts.items()
+                }
         found["jobs"] = {name: self._step_to_dict(name, each) for name, each in self.jobs.items()}
         if self.settings.to_dict():
             found["settings"] = self.settings.to_dict()
@@ -103,7 +155,11 @@ class PipelineJob:
 
     def _step_to_dict(self, name: str, job: Any) -> dict[str, Any]:
         found = job.to_dict()
-        bound = {output: f"${{{{parent.outputs.{mine}}}}}" for mine, (step, output) in self.sources.items() if step == name}
+        bound = {
+            output: f"${{{{parent.outputs.{mine}}}}}"
+            for mine, (step, output) in self.sources.items()
+            if step == name
+        }
         return {**found, "outputs": {**found.get("outputs", {}), **bound}} if bound else found
 
     def check(self) -> None:
@@ -116,7 +172,13 @@ class PipelineJob:
         for name, value in self.inputs.items():
             self.inputs[name] = _entities.input_of(name, value)
         problems: list[str] = []
-        check_bindings(self.jobs, {}, self.inputs, self.sources, lambda place, error: problems.append(f"{'.'.join(place)}: {error}"))
+        check_bindings(
+            self.jobs,
+            {},
+            self.inputs,
+            self.sources,
+            lambda place, error: problems.append(f"{'.'.join(place)}: {error}"),
+        )
         if len(problems) == 1:
             raise ValueError(problems[0])
         if problems:
@@ -133,17 +195,27 @@ def outputs_of(job: Any) -> Named:
     return job.outputs
 
 
-def check_bindings(jobs: Mapping[str, Any], raw: Mapping[str, Mapping[str, Any]], values: Mapping[str, Any], sources: Mapping[str, tuple[str, str]],
-                   tell: Callable[[tuple[str, ...], Exception], None]) -> None:
+def check_bindings(
+    jobs: Mapping[str, Any],
+    raw: Mapping[str, Mapping[str, Any]],
+    values: Mapping[str, Any],
+    sources: Mapping[str, tuple[str, str]],
+    tell: Callable[[tuple[str, ...], Exception], None],
+) -> None:
     """Tell each error in how a pipeline's steps are bound, with its place in the pipeline.
 
     `jobs`: the steps, None for one that is wrong itself and has only its fields, in `raw`. `values`: the pipeline's inputs.
     """
-    outputs = {name: outputs_of(job) if job is not None else _part_of(raw.get(name), "outputs") for name, job in jobs.items()}
+    outputs = {
+        name: outputs_of(job) if job is not None else _part_of(raw.get(name), "outputs")
+        for name, job in jobs.items()
+    }
     needs: dict[str, dict[str, None]] = {name: {} for name in jobs}
     wrong = {name for name, job in jobs.items() if job is None}
     for step, job in jobs.items():
-        for name, value in (inputs_of(job) if job is not None else _part_of(raw.get(step), "inputs")).items():
+        for name, value in (
+            inputs_of(job) if job is not None else _part_of(raw.get(step), "inputs")
+        ).items():
             try:
                 binding = bindings.of(value)
                 if binding is None:
@@ -153,17 +225,31 @@ def check_bindings(jobs: Mapping[str, Any], raw: Mapping[str, Mapping[str, Any]]
                 if binding.step:
                     needs[step][binding.step] = None
                 if not {binding.step, step} & wrong:
-                    _check_kinds(f"inputs: {name}", value, binding, outputs[binding.step][binding.name] if binding.step else values[binding.name])
+                    _check_kinds(
+                        f"inputs: {name}",
+                        value,
+                        binding,
+                        outputs[binding.step][binding.name]
+                        if binding.step
+                        else values[binding.name],
+                    )
             except ValueError as error:
                 tell(("jobs", step, "inputs", name), error)
     for name, (step, output) in sources.items():
         try:
             if step not in wrong:
-                bindings.check_step(f"outputs: {name}", Binding(bindings.STEP_OUTPUT, output, step), outputs)
+                bindings.check_step(
+                    f"outputs: {name}", Binding(bindings.STEP_OUTPUT, output, step), outputs
+                )
         except ValueError as error:
             tell(("outputs", name), error)
     try:
-        graph.order({name: [each for each in needed if each in needs and each != name] for name, needed in needs.items()})
+        graph.order(
+            {
+                name: [each for each in needed if each in needs and each != name]
+                for name, needed in needs.items()
+            }
+        )
     except graph.CycleError as error:
         tell(("jobs", error.names[0]), error)
 
@@ -180,7 +266,9 @@ def _check_kinds(what: str, value: Any, binding: Binding, source: Any) -> None:
     kind = getattr(source, "type", "")
     if value.is_literal or not kind or kind in _schema.LITERAL_TYPES:
         if not value.is_literal:
-            raise ValueError(f"{what} is of type {value.type}, and {binding} is {source!r}, which has no path")
+            raise ValueError(
+                f"{what} is of type {value.type}, and {binding} is {source!r}, which has no path"
+            )
         return
     if value.type in _FILES and kind in _FOLDERS or value.type in _FOLDERS and kind in _FILES:
         raise ValueError(f"{what} is of type {value.type}, and {binding} of type {kind}")

@@ -1,4 +1,5 @@
 """A pipeline as its driver runs it: steps in one flat graph, with all that is known before the first one runs. Pure."""
+
 from __future__ import annotations
 
 import copy
@@ -63,8 +64,19 @@ class Plan:
 
 def read(fields: Mapping[str, Any]) -> Plan:
     """Return the plan that `Plan.to_dict` gave."""
-    steps = {name: StepPlan(**{**each, "inputs": {key: tuple(source) for key, source in each["inputs"].items()}}) for name, each in fields["steps"].items()}
-    return Plan(**{**fields, "steps": steps, "outputs": {name: tuple(source) for name, source in fields["outputs"].items()}})
+    steps = {
+        name: StepPlan(
+            **{**each, "inputs": {key: tuple(source) for key, source in each["inputs"].items()}}
+        )
+        for name, each in fields["steps"].items()
+    }
+    return Plan(
+        **{
+            **fields,
+            "steps": steps,
+            "outputs": {name: tuple(source) for name, source in fields["outputs"].items()},
+        }
+    )
 
 
 @dataclass(frozen=True)
@@ -82,10 +94,19 @@ def flat(pipeline: PipelineJob) -> tuple[dict[str, Step], dict[str, tuple[str, s
     """
     flattened = _Flat()
     values = {name: _rooted(value, pipeline.base_path) for name, value in pipeline.inputs.items()}
-    sources = flattened.add(pipeline, "", values, _compute(pipeline, None), pipeline.experiment_name)
+    sources = flattened.add(
+        pipeline, "", values, _compute(pipeline, None), pipeline.experiment_name
+    )
     if len(flattened.steps) > MAX_STEPS:
-        raise ValueError(f"the pipeline has {len(flattened.steps)} steps, and {MAX_STEPS} is the limit")
-    order = graph.order({name: [step for step, _ in each.sources.values()] for name, each in flattened.steps.items()})
+        raise ValueError(
+            f"the pipeline has {len(flattened.steps)} steps, and {MAX_STEPS} is the limit"
+        )
+    order = graph.order(
+        {
+            name: [step for step, _ in each.sources.values()]
+            for name, each in flattened.steps.items()
+        }
+    )
     return {name: flattened.steps[name] for name in order}, sources
 
 
@@ -115,35 +136,64 @@ class _Flat:
     def __init__(self) -> None:
         self.steps: dict[str, Step] = {}
 
-    def add(self, pipeline: PipelineJob, prefix: str, values: Mapping[str, Any], compute: str | None, experiment: str | None) -> dict[str, tuple[str, str]]:
+    def add(
+        self,
+        pipeline: PipelineJob,
+        prefix: str,
+        values: Mapping[str, Any],
+        compute: str | None,
+        experiment: str | None,
+    ) -> dict[str, tuple[str, str]]:
         """Add a pipeline's steps. `values`: its inputs, each a value or a tuple (step, output). Returns the sources of its outputs."""
         inner: dict[str, dict[str, tuple[str, str]]] = {}
-        needs = {name: [each.step for each in map(bindings.of, inputs_of(job).values()) if each is not None and each.step]
-                 for name, job in pipeline.jobs.items()}
+        needs = {
+            name: [
+                each.step
+                for each in map(bindings.of, inputs_of(job).values())
+                if each is not None and each.step
+            ]
+            for name, job in pipeline.jobs.items()
+        }
         for name in graph.order(needs):
             job = copy.deepcopy(pipeline.jobs[name])
-            given = {each: self._resolved(value, values, inner, prefix) for each, value in inputs_of(job).items()}
+            given = {
+                each: self._resolved(value, values, inner, prefix)
+                for each, value in inputs_of(job).items()
+            }
             if isinstance(job, PipelineJob):
-                inner[name] = self.add(job, f"{prefix}{name}.", given, _compute(job, compute), experiment)
+                inner[name] = self.add(
+                    job, f"{prefix}{name}.", given, _compute(job, compute), experiment
+                )
                 continue
             inner[name] = {output: (prefix + name, output) for output in outputs_of(job)}
             job.compute = job.compute or compute
             job.experiment_name = job.experiment_name or experiment
             sources = {each: value for each, value in given.items() if isinstance(value, tuple)}
             for each, value in given.items():
-                inputs_of(job)[each] = _unbound(inputs_of(job)[each], self._type(value)) if each in sources else value
+                inputs_of(job)[each] = (
+                    _unbound(inputs_of(job)[each], self._type(value)) if each in sources else value
+                )
             self.steps[prefix + name] = Step(job, sources)
         sources = {name: inner[step][output] for name, (step, output) in pipeline.sources.items()}
         for name, (step, output) in sources.items():
             if name in pipeline.outputs:
-                _deliver(self.steps[step].job, output, _rooted(pipeline.outputs[name], pipeline.base_path))
+                _deliver(
+                    self.steps[step].job,
+                    output,
+                    _rooted(pipeline.outputs[name], pipeline.base_path),
+                )
         return sources
 
     def _type(self, source: tuple[str, str]) -> str:
         return str(outputs_of(self.steps[source[0]].job)[source[1]].type)
 
     @staticmethod
-    def _resolved(value: Any, values: Mapping[str, Any], inner: Mapping[str, Mapping[str, tuple[str, str]]], prefix: str) -> Any:
+    def _resolved(
+        value: Any,
+        values: Mapping[str, Any],
+        inner: Mapping[str, Mapping[str, tuple[str, str]]],
+        prefix: str,
+    ) -> Any:
         binding = bindings.of(value)
         if binding is None:
             return value
@@ -159,13 +209,17 @@ def _with_mode(found: Any, bound: Any) -> Any:
         return found.default if isinstance(found, _entities.Input) and found.is_literal else found
     if bound.is_literal:
         return found.default
-    return _entities.Input(type=found.type, path=found.path, mode=bound.mode or found.mode, optional=bound.optional)
+    return _entities.Input(
+        type=found.type, path=found.path, mode=bound.mode or found.mode, optional=bound.optional
+    )
 
 
 def _unbound(declared: Any, kind: str) -> _entities.Input:
     """Return an input that another step writes, whose path is known once that step has ended."""
     if isinstance(declared, _entities.Input):
-        return _entities.Input(type=declared.type, path=UNKNOWN, mode=declared.mode, optional=declared.optional)
+        return _entities.Input(
+            type=declared.type, path=UNKNOWN, mode=declared.mode, optional=declared.optional
+        )
     return _entities.Input(type=kind, path=UNKNOWN)
 
 
@@ -177,7 +231,14 @@ def job_of(step: StepPlan, name: str, paths: Mapping[str, str]) -> Any:
     """Return the job of a step that runs as `name`. `paths`: of its inputs that other steps have written."""
     fields = {key: value for key, value in step.job.items() if key not in ("type", "status", "id")}
     if step.type == "sweep":
-        trial = Command(step.base, **{key: value for key, value in fields.pop("trial").items() if key not in ("type", "status", "id")})
+        trial = Command(
+            step.base,
+            **{
+                key: value
+                for key, value in fields.pop("trial").items()
+                if key not in ("type", "status", "id")
+            },
+        )
         job: Any = Sweep(trial, fields.pop("search_space"), fields.pop("objective"), **fields)
     else:
         job = Command(step.base, **fields)

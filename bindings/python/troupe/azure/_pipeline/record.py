@@ -1,13 +1,14 @@
 """The folder of a pipeline: its plan, and what has become of each step, written whole at each change.
 
-    ~/troupe_results/NAME/
-      pipeline.json          the plan
-      state.json             the state of each step
-      driver.lock            locked as long as a driver runs the pipeline
-      code/DIGEST            the code of steps, as it was when the pipeline was submitted
-      steps/STEP/outputs/OUTPUT  an output that has no path of its own
-      steps/STEP/std_log.txt     what the step's processes printed
+~/troupe_results/NAME/
+  pipeline.json          the plan
+  state.json             the state of each step
+  driver.lock            locked as long as a driver runs the pipeline
+  code/DIGEST            the code of steps, as it was when the pipeline was submitted
+  steps/STEP/outputs/OUTPUT  an output that has no path of its own
+  steps/STEP/std_log.txt     what the step's processes printed
 """
+
 from __future__ import annotations
 
 import fcntl
@@ -67,7 +68,9 @@ class State:
 
 def read_state(fields: Mapping[str, Any]) -> State:
     """Return the state that `State.to_dict` gave."""
-    return State(**{**fields, "steps": {name: StepState(**each) for name, each in fields["steps"].items()}})
+    return State(
+        **{**fields, "steps": {name: StepState(**each) for name, each in fields["steps"].items()}}
+    )
 
 
 class Folder:

@@ -1,4 +1,5 @@
 """Steps that are reused: the key of a step, by which an earlier one with the same code, command, inputs and variables is found, if its outputs are whole."""
+
 from __future__ import annotations
 
 import contextlib
@@ -17,8 +18,25 @@ from troupe.azure._pipeline.plan import StepPlan
 FOLDER = ".steps"
 """In ~/troupe_results: a file for each key, which names the job and its outputs."""
 _VERSION, _KEYS_MAX = 1, 10_000
-_IGNORED = ("name", "description", "display_name", "tags", "properties", "experiment_name", "services", "identity", "queue_settings", "limits", "compute",
-            "code", "is_deterministic", "parent_job_name", "type", "status", "id")
+_IGNORED = (
+    "name",
+    "description",
+    "display_name",
+    "tags",
+    "properties",
+    "experiment_name",
+    "services",
+    "identity",
+    "queue_settings",
+    "limits",
+    "compute",
+    "code",
+    "is_deterministic",
+    "parent_job_name",
+    "type",
+    "status",
+    "id",
+)
 
 
 def key_of(step: StepPlan, inputs: Mapping[str, str]) -> str:
@@ -30,8 +48,18 @@ def key_of(step: StepPlan, inputs: Mapping[str, str]) -> str:
     if step.type == "sweep":
         job["trial"] = _content(step.job["trial"])
     part = job["trial"] if step.type == "sweep" else job
-    part["inputs"] = {name: _input(about, inputs.get(name)) for name, about in part.get("inputs", {}).items()}
-    return digests.of_value({"version": _VERSION, "type": step.type, "code": step.code, "job": job, "python": sys.version})
+    part["inputs"] = {
+        name: _input(about, inputs.get(name)) for name, about in part.get("inputs", {}).items()
+    }
+    return digests.of_value(
+        {
+            "version": _VERSION,
+            "type": step.type,
+            "code": step.code,
+            "job": job,
+            "python": sys.version,
+        }
+    )
 
 
 def _content(job: Mapping[str, Any]) -> dict[str, Any]:
@@ -41,10 +69,15 @@ def _content(job: Mapping[str, Any]) -> dict[str, Any]:
 def _input(about: Any, digest: str | None) -> Any:
     if not isinstance(about, Mapping):
         return about
-    return {**{name: value for name, value in about.items() if name in ("type", "mode", "default")}, **({"digest": digest} if digest else {})}
+    return {
+        **{name: value for name, value in about.items() if name in ("type", "mode", "default")},
+        **({"digest": digest} if digest else {}),
+    }
 
 
-def digests_of_inputs(inputs: Mapping[str, Any], known: Mapping[str, str], base: str, *, same_host: bool) -> dict[str, str] | None:
+def digests_of_inputs(
+    inputs: Mapping[str, Any], known: Mapping[str, str], base: str, *, same_host: bool
+) -> dict[str, str] | None:
     """Return the digest of each input with a path, of which `known` has those that other steps have written; None: one of them cannot be told.
 
     What is on other nodes, or at an address, may change without that anybody here sees it, and what a step may write to is changed by it. Raises OSError.
@@ -59,7 +92,9 @@ def digests_of_inputs(inputs: Mapping[str, Any], known: Mapping[str, str], base:
         scheme, separator, _ = path.partition("://")
         if value.mode == "direct" or separator and not (scheme == "file" and same_host):
             return None
-        found[name] = digests.of_path(os.path.join(base, os.path.expanduser(path.removeprefix("file://"))))
+        found[name] = digests.of_path(
+            os.path.join(base, os.path.expanduser(path.removeprefix("file://")))
+        )
     return found
 
 
@@ -72,7 +107,12 @@ class Store:
     def find(self, key: str) -> tuple[str, dict[str, dict[str, str]]] | None:
         """Return (the job, its outputs) of an equal step whose outputs are there and whole; None: there is none."""
         try:
-            fields = home.read_record(self._folder / f"{key}.json", "remove it: the step runs again", job=str, outputs=dict)
+            fields = home.read_record(
+                self._folder / f"{key}.json",
+                "remove it: the step runs again",
+                job=str,
+                outputs=dict,
+            )
         except (exceptions.DamagedFileError, OSError):
             return None
         if fields is None:
@@ -94,7 +134,11 @@ class Store:
 
     def _drop_oldest(self) -> None:
         """Remove the oldest tenth where there are as many as may be."""
-        found = [(each.stat().st_mtime, each.path) for each in os.scandir(self._folder) if each.name.endswith(".json")]
-        for _, path in sorted(found)[:_KEYS_MAX // 10] if len(found) >= _KEYS_MAX else ():
+        found = [
+            (each.stat().st_mtime, each.path)
+            for each in os.scandir(self._folder)
+            if each.name.endswith(".json")
+        ]
+        for _, path in sorted(found)[: _KEYS_MAX // 10] if len(found) >= _KEYS_MAX else ():
             with contextlib.suppress(FileNotFoundError):
                 os.unlink(path)

@@ -2,6 +2,7 @@
 
 A submitted pipeline runs in an actor of the cluster that outlives its submitter (`host`); each step is a job of its own.
 """
+
 from __future__ import annotations
 
 import os
@@ -55,15 +56,31 @@ class PipelineState(Job):
     type = "pipeline"
 
     def __init__(self, seen: PipelineView) -> None:
-        status = graph.FAILED if seen.is_lost else "Preparing" if seen.state.status == graph.NOT_STARTED else seen.state.status
+        status = (
+            graph.FAILED
+            if seen.is_lost
+            else "Preparing"
+            if seen.state.status == graph.NOT_STARTED
+            else seen.state.status
+        )
         super().__init__(seen.name, seen.name, status)
-        self.steps = {name: {"job": each.job, "status": each.status, **({"reused": True} if each.is_reused else {}), **({"cause": each.cause} if each.cause else {})}
-                      for name, each in seen.state.steps.items()}
+        self.steps = {
+            name: {
+                "job": each.job,
+                "status": each.status,
+                **({"reused": True} if each.is_reused else {}),
+                **({"cause": each.cause} if each.cause else {}),
+            }
+            for name, each in seen.state.steps.items()
+        }
         cause = shown.lost(seen.name, seen.state) if seen.is_lost else seen.state.cause
         if cause:
             self.cause = cause
         self.path = str(seen.folder.path)
-        self.display_name, self.experiment_name = seen.plan.about.get("display_name"), seen.plan.about.get("experiment_name")
+        self.display_name, self.experiment_name = (
+            seen.plan.about.get("display_name"),
+            seen.plan.about.get("experiment_name"),
+        )
         self.studio_url = seen.folder.path.absolute().as_uri()
 
 
@@ -80,17 +97,32 @@ def submit(pipeline: PipelineJob, session: _session.Session) -> None:
     name = pipeline.name or _new_name(pipeline)
     for each in steps:
         if len(f"{name}_{each}") > _schema.NAME_CHARACTERS_MAX:
-            raise ValueError(f"the job of step {each} would be called {name}_{each}; {_schema.NAME_CHARACTERS_MAX} characters are the limit of a job's name")
+            raise ValueError(
+                f"the job of step {each} would be called {name}_{each}; {_schema.NAME_CHARACTERS_MAX} characters are the limit of a job's name"
+            )
     path = root() / name
     if path.exists():
-        raise ValueError(f"there is a pipeline or sweep with the name {name!r} already, in {path}: give another name, or none for a new one")
+        raise ValueError(
+            f"there is a pipeline or sweep with the name {name!r} already, in {path}: give another name, or none for a new one"
+        )
     path.mkdir(parents=True)
     try:
         kept = _keep_code(codes, path / "code")
-        made = _plan.Plan(name, {each: _step_plan(step, *kept[each]) for each, step in steps.items()}, sources, {
-            "run": _identity.new_id(), **{field: value for field in ("display_name", "description", "experiment_name", "tags")
-                                          if (value := getattr(pipeline, field))}},
-            bool(pipeline.settings.continue_on_step_failure), bool(pipeline.settings.force_rerun))
+        made = _plan.Plan(
+            name,
+            {each: _step_plan(step, *kept[each]) for each, step in steps.items()},
+            sources,
+            {
+                "run": _identity.new_id(),
+                **{
+                    field: value
+                    for field in ("display_name", "description", "experiment_name", "tags")
+                    if (value := getattr(pipeline, field))
+                },
+            },
+            bool(pipeline.settings.continue_on_step_failure),
+            bool(pipeline.settings.force_rerun),
+        )
         Folder(path).begin(made)
         _say_what_means_nothing(pipeline, name, steps)
         with _as_current(session):
@@ -116,7 +148,11 @@ def _check_all(steps: Mapping[str, _plan.Step], session: _session.Session) -> di
             wrong[name] = error
     lines = [f"step {name}: {error}" for name, error in wrong.items()]
     if len(wrong) > 1:
-        kind = FileNotFoundError if all(isinstance(each, FileNotFoundError) for each in wrong.values()) else ValueError
+        kind = (
+            FileNotFoundError
+            if all(isinstance(each, FileNotFoundError) for each in wrong.values())
+            else ValueError
+        )
         raise kind("\n  ".join([f"{len(wrong)} steps are wrong", *lines]))
     for error in wrong.values():
         if type(error).__module__ == "builtins":
@@ -130,7 +166,9 @@ def _check(job: Any, session: _session.Session) -> str | None:
     job.check()
     command.check(is_complete=True)
     with command.located("compute"):
-        kind, _ = _instances.meant({"compute": job.compute, "instance_type": command.resources.instance_type})
+        kind, _ = _instances.meant(
+            {"compute": job.compute, "instance_type": command.resources.instance_type}
+        )
     with command.located("resources"):
         _shape.of(command, _start.nodes_of(session), kind)
     for each, value in command.inputs.items():
@@ -163,15 +201,23 @@ def _step_plan(step: _plan.Step, code: str, digest: str) -> _plan.StepPlan:
         inner["code"] = code
     for each in (fields, inner):
         each.pop("name", None)
-    return _plan.StepPlan(fields, command.base_path, step.sources, {name: about.type for name, about in command.outputs.items()}, digest,
-                          command.is_deterministic is not False)
+    return _plan.StepPlan(
+        fields,
+        command.base_path,
+        step.sources,
+        {name: about.type for name, about in command.outputs.items()},
+        digest,
+        command.is_deterministic is not False,
+    )
 
 
 def _say_what_means_nothing(pipeline: PipelineJob, name: str, steps: dict[str, _plan.Step]) -> None:
     said: dict[str, None] = {}
     for each in steps.values():
         job = each.job.trial if isinstance(each.job, Sweep) else each.job
-        _, unknown = _instances.meant({"compute": each.job.compute, "instance_type": job.resources.instance_type})
+        _, unknown = _instances.meant(
+            {"compute": each.job.compute, "instance_type": job.resources.instance_type}
+        )
         said.update(dict.fromkeys(_start.without_meaning(job, unknown)))
     if pipeline.settings.default_datastore:
         said["default_datastore"] = None
@@ -184,21 +230,37 @@ def _drive(name: str, path: Path) -> None:
 
     file = _instances.file()
     made = troupe.remote(PipelineHost).options(
-        name=name, namespace=NAMESPACE, lifetime="detached", num_cpus=0, max_restarts=-1, max_task_retries=-1,
-        concurrency_groups={"waits": _WAITERS_MAX}, scheduling_strategy=beside(_session.current()))
+        name=name,
+        namespace=NAMESPACE,
+        lifetime="detached",
+        num_cpus=0,
+        max_restarts=-1,
+        max_task_retries=-1,
+        concurrency_groups={"waits": _WAITERS_MAX},
+        scheduling_strategy=beside(_session.current()),
+    )
     try:
-        driver = made.remote(str(path), {_instances.VARIABLE: os.path.abspath(file)} if file else {})
+        driver = made.remote(
+            str(path), {_instances.VARIABLE: os.path.abspath(file)} if file else {}
+        )
         try:
             troupe.get(driver.about.remote())
         except FileNotFoundError:
             troupe.kill(driver)
             raise
     except exceptions.AlreadyExistsError:
-        raise ValueError(f"a pipeline called {name} runs in this cluster: give another name, or none for a new one") from None
+        raise ValueError(
+            f"a pipeline called {name} runs in this cluster: give another name, or none for a new one"
+        ) from None
 
 
 def _new_name(pipeline: PipelineJob) -> str:
-    short = re.sub(r"[^A-Za-z0-9_-]+", "-", pipeline.display_name or pipeline.experiment_name or "pipeline").strip("-_") or "pipeline"
+    short = (
+        re.sub(
+            r"[^A-Za-z0-9_-]+", "-", pipeline.display_name or pipeline.experiment_name or "pipeline"
+        ).strip("-_")
+        or "pipeline"
+    )
     return f"{short[:40]}-{_identity.new_id()[:8]}"
 
 
@@ -225,7 +287,10 @@ def known() -> list[PipelineState]:
     """Return all pipelines of this user, the one that was begun first at the front."""
     if not root().is_dir():
         return []
-    paths = sorted((each for each in root().glob(f"*/{PLAN}")), key=lambda each: (each.stat().st_mtime, each.parent.name))
+    paths = sorted(
+        (each for each in root().glob(f"*/{PLAN}")),
+        key=lambda each: (each.stat().st_mtime, each.parent.name),
+    )
     found = []
     for each in paths:
         try:
@@ -245,15 +310,17 @@ def _of_job(name: str) -> tuple[PipelineView, str] | None:
     """Return the pipeline and the step whose job has that name; None: it is no step's."""
     for at in [match.start() for match in re.finditer("_", name)]:
         seen = found(name[:at])
-        if seen is not None and name[at + 1:] in seen.state.steps:
-            return seen, name[at + 1:]
+        if seen is not None and name[at + 1 :] in seen.state.steps:
+            return seen, name[at + 1 :]
     return None
 
 
 def children(seen: PipelineView, known: Iterable[Job]) -> list[Job]:
     """Return the jobs of the pipeline's steps that have begun, the latest first; `known`: jobs that the cluster has."""
     by_name = {each.name: each for each in known}
-    begun = sorted((each for each in seen.state.steps.values() if each.job), key=lambda each: -each.started)
+    begun = sorted(
+        (each for each in seen.state.steps.values() if each.job), key=lambda each: -each.started
+    )
     return [by_name.get(each.job) or _job_of(each.job, each) for each in begun]
 
 
@@ -261,14 +328,22 @@ def _job_of(name: str, step: StepState) -> Job:
     return Job(name, name, step.status)
 
 
-def download(seen: PipelineView, session: _session.Session | None, folder: Path, output_name: str | None, everything: bool) -> None:
+def download(
+    seen: PipelineView,
+    session: _session.Session | None,
+    folder: Path,
+    output_name: str | None,
+    everything: bool,
+) -> None:
     """Bring what a pipeline that is over has written: its outputs, what the steps printed, and outputs/ and logs/ of steps that the cluster knows.
 
     Raises ValueError for an output that it has not, or that was not written, ObjectLostError where the output is not seen from this host, OSError.
     """
     if output_name is not None:
         field_checks.known(f"pipeline {seen.name}: outputs", output_name, seen.plan.outputs)
-    for name in [output_name] if output_name is not None else seen.plan.outputs if everything else ():
+    for name in (
+        [output_name] if output_name is not None else seen.plan.outputs if everything else ()
+    ):
         step, output = seen.plan.outputs[name]
         about = seen.state.steps[step].outputs.get(output)
         if about is None:
@@ -277,12 +352,20 @@ def download(seen: PipelineView, session: _session.Session | None, folder: Path,
                 raise ValueError(said)
             status_lines.say(f"troupe: {said}")
             continue
-        _bring(about["path"].removeprefix("file://"), folder / "named-outputs" / name, f"output {name!r} of pipeline {seen.name}")
+        _bring(
+            about["path"].removeprefix("file://"),
+            folder / "named-outputs" / name,
+            f"output {name!r} of pipeline {seen.name}",
+        )
     for step, state in seen.state.steps.items() if output_name is None else ():
         of = _of_job(state.job) if state.is_reused else (seen, step)
         log = of[0].folder.step(of[1]) / LOG if of is not None else None
         if log is not None and log.exists():
-            _bring(os.fspath(log), folder / "artifacts" / "steps" / step / "user_logs", f"the log of step {step} of pipeline {seen.name}")
+            _bring(
+                os.fspath(log),
+                folder / "artifacts" / "steps" / step / "user_logs",
+                f"the log of step {step} of pipeline {seen.name}",
+            )
     if session is not None and output_name is None:
         _bring_artifacts(seen, session, folder / "artifacts" / "steps")
 
@@ -304,8 +387,12 @@ def _bring_artifacts(seen: PipelineView, session: _session.Session, folder: Path
 def _bring(source: str, target: Path, what: str) -> None:
     """Copy a file into a folder, or all in a folder."""
     if not os.path.exists(source):
-        raise exceptions.ObjectLostError(f"{what} is not there: {source}\n  it was removed, or is on other hosts than {os.uname().nodename}")
-    with disk.arriving(target, what, remedy="free room there, or give another download_path") as made:
+        raise exceptions.ObjectLostError(
+            f"{what} is not there: {source}\n  it was removed, or is on other hosts than {os.uname().nodename}"
+        )
+    with disk.arriving(
+        target, what, remedy="free room there, or give another download_path"
+    ) as made:
         if os.path.isdir(source):
             shutil.copytree(source, made, dirs_exist_ok=True)
         else:
@@ -330,7 +417,9 @@ def follow(name: str, session: _session.Session | None) -> None:
     if last.steps:
         shown.say(shown.tree(seen.plan.needs, last))
     if last.status == graph.CANCELED:
-        raise exceptions.LaunchCancelledError(f"pipeline {name} was cancelled{': ' + last.cause if last.cause else ''}")
+        raise exceptions.LaunchCancelledError(
+            f"pipeline {name} was cancelled{': ' + last.cause if last.cause else ''}"
+        )
     if last.status == graph.FAILED:
         error = exceptions.LaunchError(shown.failure(name, last))
         step = shown.first_failed(last)
@@ -366,12 +455,17 @@ def stop(name: str, session: _session.Session | None) -> None:
     with _as_current(session):
         driver = _driver(name)
         if driver is not None:
-            troupe.get(driver.stop.remote("cancelled by jobs.cancel, or by Ctrl-C in the caller"), timeout=ANSWER_S)
+            troupe.get(
+                driver.stop.remote("cancelled by jobs.cancel, or by Ctrl-C in the caller"),
+                timeout=ANSWER_S,
+            )
             for _ in _states(seen):
                 pass
         elif seen.folder.is_driven():
-            raise exceptions.TroupeError(f"pipeline {name} runs in the cluster of another program, pid {seen.state.pid} on {seen.state.host}: end that one, "
-                                         "which ends the pipeline")
+            raise exceptions.TroupeError(
+                f"pipeline {name} runs in the cluster of another program, pid {seen.state.pid} on {seen.state.host}: end that one, "
+                "which ends the pipeline"
+            )
 
 
 def _driver(name: str) -> Any:

@@ -2,6 +2,7 @@
 
 View: the driver of a pipeline, a thread for each step.
 """
+
 from __future__ import annotations
 
 import contextlib
@@ -24,10 +25,19 @@ _LOG_BYTES_MAX = 64 << 20
 class StepRun:
     """The run of one step. `run` blocks until it has ended; `cancel` may be called from another thread."""
 
-    def __init__(self, made: _plan.Plan, name: str, folder: Folder, session: Any, known: Mapping[str, StepState]) -> None:
+    def __init__(
+        self,
+        made: _plan.Plan,
+        name: str,
+        folder: Folder,
+        session: Any,
+        known: Mapping[str, StepState],
+    ) -> None:
         self._plan, self._name, self._folder, self._session = made, name, folder, session
         self._step = made.steps[name]
-        self._written = {each: known[step].outputs[output] for each, (step, output) in self._step.inputs.items()}
+        self._written = {
+            each: known[step].outputs[output] for each, (step, output) in self._step.inputs.items()
+        }
         self.job = f"{made.name}_{name}"
         self._lock = threading.Lock()
         self._why = ""  # it is to be cancelled
@@ -41,9 +51,14 @@ class StepRun:
         except exceptions.LaunchCancelledError as error:
             state = StepState(graph.CANCELED, cause=str(error), exit_code=error.exit_code)
         except exceptions.LaunchError as error:
-            state = StepState(graph.FAILED, cause=str(error), exit_code=error.exit_code, signal=error.signal)
+            state = StepState(
+                graph.FAILED, cause=str(error), exit_code=error.exit_code, signal=error.signal
+            )
         except Exception as error:
-            state = StepState(graph.CANCELED if self._why else graph.FAILED, cause=f"{type(error).__name__}: {error}")
+            state = StepState(
+                graph.CANCELED if self._why else graph.FAILED,
+                cause=f"{type(error).__name__}: {error}",
+            )
         if self._why and state.status != graph.COMPLETED:
             state.status, state.cause = graph.CANCELED, self._why
         state.job = state.job or self.job
@@ -61,8 +76,12 @@ class StepRun:
 
     def _run(self) -> StepState:
         here = _identity.boot_id()
-        self._session.store["same_host"] = all(each["boot_id"] == here for each in workers.node_infos(self._session))  # nodes join and leave
-        job = _plan.job_of(self._step, self.job, {name: each["path"] for name, each in self._written.items()})
+        self._session.store["same_host"] = all(
+            each["boot_id"] == here for each in workers.node_infos(self._session)
+        )  # nodes join and leave
+        job = _plan.job_of(
+            self._step, self.job, {name: each["path"] for name, each in self._written.items()}
+        )
         places = self._places(job)
         key = self._key(job)
         store = reuse.Store(self._folder.path.parent)
@@ -74,8 +93,17 @@ class StepRun:
         (self._sweep if self._step.type == "sweep" else self._command)(job, places)
         for name, place in places.items():
             if "://" not in place and self._step.outputs[name] != "uri_file":
-                os.makedirs(place, exist_ok=True)  # one that is empty is not brought from another host
-        outputs = {name: {"path": place, "type": self._step.outputs[name], "digest": _digest(place) if key else ""} for name, place in places.items()}
+                os.makedirs(
+                    place, exist_ok=True
+                )  # one that is empty is not brought from another host
+        outputs = {
+            name: {
+                "path": place,
+                "type": self._step.outputs[name],
+                "digest": _digest(place) if key else "",
+            }
+            for name, place in places.items()
+        }
         if key and all(each["digest"] for each in outputs.values()):
             store.note(key, self.job, outputs)
         return StepState(graph.COMPLETED, outputs=outputs)
@@ -89,7 +117,9 @@ class StepRun:
                 place.parent.mkdir(parents=True, exist_ok=True)
                 about.path = str(place)
             elif "://" not in about.path:
-                about.path = os.path.abspath(os.path.join(self._step.base, os.path.expanduser(about.path)))
+                about.path = os.path.abspath(
+                    os.path.join(self._step.base, os.path.expanduser(about.path))
+                )
             found[name] = about.path
         return found
 
@@ -100,13 +130,24 @@ class StepRun:
         known = {name: each["digest"] for name, each in self._written.items()}
         if not all(known.values()):
             return ""
-        found = reuse.digests_of_inputs(inputs_of(job), known, self._step.base, same_host=bool(self._session.store.get("same_host", True)))
+        found = reuse.digests_of_inputs(
+            inputs_of(job),
+            known,
+            self._step.base,
+            same_host=bool(self._session.store.get("same_host", True)),
+        )
         return "" if found is None else reuse.key_of(self._step, found)
 
     def _command(self, job: Any, places: Mapping[str, str]) -> None:
         from troupe.azure import _files, _start
 
-        handle = _start.start(job, self._session, quiet=True, root=self._plan.name, idempotency_key=digests.of_value([self._plan.about["run"], self._name]))
+        handle = _start.start(
+            job,
+            self._session,
+            quiet=True,
+            root=self._plan.name,
+            idempotency_key=digests.of_value([self._plan.about["run"], self._name]),
+        )
         self._can_cancel(handle.stop)
         info = handle.wait_end()
         with contextlib.suppress(exceptions.TroupeError, OSError):  # the job's end is what counts
@@ -128,7 +169,9 @@ class StepRun:
             for line in handle.logs(0 if info["ranks"] == 1 else None):
                 left -= len(line) + 1
                 if left < 0:
-                    file.write(f"the rest is left out: a step's log here has {_LOG_BYTES_MAX >> 20} MiB at most\n")
+                    file.write(
+                        f"the rest is left out: a step's log here has {_LOG_BYTES_MAX >> 20} MiB at most\n"
+                    )
                     return
                 file.write(f"{line}\n")
 
@@ -142,14 +185,25 @@ class StepRun:
         storage = self._folder.path.parent
         if runs.found(self.job, storage) is None:
             runs.submit(job, self._session, storage)
-        self._can_cancel(lambda _: threading.Thread(target=runs.stop, args=(self.job, self._session, storage), name="troupe-step-stop", daemon=True).start())
+        self._can_cancel(
+            lambda _: threading.Thread(
+                target=runs.stop,
+                args=(self.job, self._session, storage),
+                name="troupe-step-stop",
+                daemon=True,
+            ).start()
+        )
         runs.follow(self.job, self._session, storage)
         if not places:
             return
         seen = runs.found(self.job, storage)
         assert seen is not None
         best = runs.best_child(seen)
-        info = next(each for each in self._session.request("ListLaunches", {})[1]["launches"] if each["name"] == best)
+        info = next(
+            each
+            for each in self._session.request("ListLaunches", {})[1]["launches"]
+            if each["name"] == best
+        )
         with _files.Kept(self._session, info) as kept:
             for name, place in places.items():
                 kept.copy(f"outputs/{name}", Path(place), f"output {name!r}", _files.ELSEWHERE)

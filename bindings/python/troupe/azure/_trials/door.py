@@ -2,6 +2,7 @@
 
 View: rank 0 of the job, which runs the command beside itself.
 """
+
 from __future__ import annotations
 
 import json
@@ -31,7 +32,11 @@ def open_to(folder: Path, trial: Mapping[str, str]) -> None:
     reports = troupe.get_actor(trial["reports"], trial["namespace"])
 
     def answer(request: dict[str, Any], asked: socket.socket) -> None:
-        told = reports.note_names.remote(request["names"]) if "names" in request else reports.tell.remote(request["metrics"])
+        told = (
+            reports.note_names.remote(request["names"])
+            if "names" in request
+            else reports.tell.remote(request["metrics"])
+        )
         asked.sendall(json.dumps({"stop": troupe.get(told)}).encode() + b"\n")
 
     _doors.append(_door.Door(inside, answer).__enter__())

@@ -1,4 +1,5 @@
 """`troupe.tune.report` in a process of a command job that is a trial of a sweep."""
+
 from __future__ import annotations
 
 import signal
@@ -19,10 +20,14 @@ class JobLoop(_here.Loop):
         self._ask, self._is_first = ask, is_first
         self.context = TuneContext()
 
-    def report(self, metrics: dict[str, Any], checkpoint: Checkpoint | None, dir_name: str | None) -> None:
+    def report(
+        self, metrics: dict[str, Any], checkpoint: Checkpoint | None, dir_name: str | None
+    ) -> None:
         """See Loop. Raises TrialStopped where the trial is to end, ValueError for a checkpoint."""
         if checkpoint is not None:
-            raise ValueError("report(checkpoint=...) in a command job: it keeps files in its outputs, ${{outputs.NAME}} or the folder outputs/")
+            raise ValueError(
+                "report(checkpoint=...) in a command job: it keeps files in its outputs, ${{outputs.NAME}} or the folder outputs/"
+            )
         if not self._is_first():
             return
         with _NoSignal() as told:
@@ -46,7 +51,10 @@ class _NoSignal:
         self._changes = False
 
     def __enter__(self) -> Self:
-        self._changes = threading.current_thread() is threading.main_thread() and signal.getsignal(signal.SIGTERM) == signal.SIG_DFL
+        self._changes = (
+            threading.current_thread() is threading.main_thread()
+            and signal.getsignal(signal.SIGTERM) == signal.SIG_DFL
+        )
         if self._changes:
             signal.signal(signal.SIGTERM, self._note)
         return self

@@ -2,6 +2,7 @@
 
 A submitted sweep runs in a process of the cluster that outlives its submitter (`tune._handle`); each trial is a job of its own (`trial`).
 """
+
 from __future__ import annotations
 
 import re
@@ -23,7 +24,13 @@ from troupe.tune._journal.view import SweepView
 from troupe.tune._run import folder as _folder, looking
 from troupe.tune._trainable import Given
 
-_STATUS = {"starting": "Preparing", "running": "Running", "finished": "Completed", "stopped": "Canceled", "dead": "Failed"}
+_STATUS = {
+    "starting": "Preparing",
+    "running": "Running",
+    "finished": "Completed",
+    "stopped": "Canceled",
+    "dead": "Failed",
+}
 _NODE = "ray.io/node-id"
 
 
@@ -58,7 +65,9 @@ def _child(trial: Any) -> str | None:
     return trial.last.metrics.get(trial_of.JOB) if trial.last is not None else None
 
 
-def submit(sweep: Sweep, session: _session.Session, storage: Path | None = None) -> _handle.SweepHandle:
+def submit(
+    sweep: Sweep, session: _session.Session, storage: Path | None = None
+) -> _handle.SweepHandle:
     """Begins it; sets the sweep's name where it has none. `storage`: the folder that its own is in, ~/troupe_results unless given. Raises what is wrong with it or its trials' job, ValueError for a name that is taken."""
     plan = sweep.plan()
     trial = plan.trial
@@ -71,9 +80,13 @@ def submit(sweep: Sweep, session: _session.Session, storage: Path | None = None)
     sweep.name = sweep.name or _new_name(sweep)
     path = _folder.absolute(storage or DEFAULT_STORAGE) / sweep.name
     if not re.fullmatch(r"[A-Za-z0-9_][A-Za-z0-9_.-]*", sweep.name):
-        raise ValueError(f"name: {sweep.name!r}: a sweep's name is of letters, digits, '_', '-' and '.'")
+        raise ValueError(
+            f"name: {sweep.name!r}: a sweep's name is of letters, digits, '_', '-' and '.'"
+        )
     if path.exists():
-        raise ValueError(f"there is a sweep with the name {sweep.name!r} already, in {path}: give another name, or none for a new one")
+        raise ValueError(
+            f"there is a sweep with the name {sweep.name!r} already, in {path}: give another name, or none for a new one"
+        )
     path.mkdir(parents=True)  # by which the sweep is found from now on
     before = _session.set_current(session)
     try:
@@ -81,11 +94,22 @@ def submit(sweep: Sweep, session: _session.Session, storage: Path | None = None)
         if code is not None:
             job["code"] = str(_code_folder.keep(code, path / "code", "the code of the sweep"))
         run = trial_of.JobTrial(sweep.name, job, trial.base_path, plan.metric, plan.trial_timeout_s)
-        handle = _handle.submit(Tuner(
-            Given(run, {}, {"CPU": 0}, _here(session)), param_space=plan.space, run_config=RunConfig(name=sweep.name, storage_path=str(path.parent), verbose=0),
-            tune_config=TuneConfig(
-                metric=plan.metric, mode=plan.mode, search_alg=plan.search_alg, scheduler=plan.scheduler, num_samples=plan.num_samples,
-                max_concurrent_trials=min(plan.max_concurrent, room), time_budget_s=plan.timeout_s)))
+        handle = _handle.submit(
+            Tuner(
+                Given(run, {}, {"CPU": 0}, _here(session)),
+                param_space=plan.space,
+                run_config=RunConfig(name=sweep.name, storage_path=str(path.parent), verbose=0),
+                tune_config=TuneConfig(
+                    metric=plan.metric,
+                    mode=plan.mode,
+                    search_alg=plan.search_alg,
+                    scheduler=plan.scheduler,
+                    num_samples=plan.num_samples,
+                    max_concurrent_trials=min(plan.max_concurrent, room),
+                    time_budget_s=plan.timeout_s,
+                ),
+            )
+        )
     except BaseException:
         shutil.rmtree(path, ignore_errors=True)
         raise
@@ -96,25 +120,48 @@ def submit(sweep: Sweep, session: _session.Session, storage: Path | None = None)
 
 
 def _new_name(sweep: Sweep) -> str:
-    short = re.sub(r"[^A-Za-z0-9_-]+", "-", sweep.display_name or sweep.experiment_name or "sweep").strip("-") or "sweep"
+    short = (
+        re.sub(
+            r"[^A-Za-z0-9_-]+", "-", sweep.display_name or sweep.experiment_name or "sweep"
+        ).strip("-")
+        or "sweep"
+    )
     return f"{short[:40]}-{_identity.new_id()[:8]}"
 
 
 def _room(plan: SweepPlan, session: _session.Session) -> int:
     """How many of its jobs run at once on the nodes that there are, at least one: more would only wait."""
     trial = plan.trial
-    kind, _ = _instances.meant({"compute": trial.compute, "instance_type": trial.resources.instance_type})
+    kind, _ = _instances.meant(
+        {"compute": trial.compute, "instance_type": trial.resources.instance_type}
+    )
     nodes = _start.nodes_of(session)
     shape = _plan.of(trial, nodes, kind)
-    ranks = sum(int(min(node.get("CPU", 0) // shape.processes, node.get("GPU", 0) // shape.gpus if shape.gpus else float("inf"))) for node in nodes)
+    ranks = sum(
+        int(
+            min(
+                node.get("CPU", 0) // shape.processes,
+                node.get("GPU", 0) // shape.gpus if shape.gpus else float("inf"),
+            )
+        )
+        for node in nodes
+    )
     return max(1, ranks // shape.ranks)
 
 
 def _here(session: _session.Session) -> dict[str, Any]:
     """Options of the trials' processes: they are where the job's code and its inputs are, if there is a node of this host."""
     here = _identity.boot_id()
-    nodes = [each["node"] for each in workers.node_infos(session) if each["boot_id"] == here and each["state"] == "alive"]
-    return {"label_selector": {_NODE: nodes[0]}} if nodes and not session.store.get("same_host", True) else {}
+    nodes = [
+        each["node"]
+        for each in workers.node_infos(session)
+        if each["boot_id"] == here and each["state"] == "alive"
+    ]
+    return (
+        {"label_selector": {_NODE: nodes[0]}}
+        if nodes and not session.store.get("same_host", True)
+        else {}
+    )
 
 
 def found(name: str, storage: Path | None = None) -> SweepView | None:
@@ -131,7 +178,9 @@ def follow(name: str, session: _session.Session, storage: Path | None = None) ->
     has come to its end well, with what the first failed of."""
     before = _session.set_current(session)
     try:
-        status_lines.say(f"sweep {name} · troupe sweep show {name}: its trials; troupe azure job stream -n {name}_00000: the output of one")
+        status_lines.say(
+            f"sweep {name} · troupe sweep show {name}: its trials; troupe azure job stream -n {name}_00000: the output of one"
+        )
         grid = _result(name, storage)
     finally:
         _session.set_current(before)
@@ -140,10 +189,17 @@ def follow(name: str, session: _session.Session, storage: Path | None = None) ->
     state = SweepState(seen)
     counted = ", ".join(f"{count} {what}" for what, count in state.trials.items())
     if state.status == "Failed":
-        error = exceptions.LaunchError(f"sweep {name}: all of its {len(grid)} trials have failed; the first of this:\n{grid.errors[0]}")
+        error = exceptions.LaunchError(
+            f"sweep {name}: all of its {len(grid)} trials have failed; the first of this:\n{grid.errors[0]}"
+        )
         raise error
-    best = f"; best {seen.metric}={state.best_value:.6g} of {state.best_child_run_id} {state.best_parameters}" if state.best_child_run_id else (
-        f"; no trial has reported {seen.metric}: mlflow.log_metric({seen.metric!r}, ...) in the job's script does")
+    best = (
+        f"; best {seen.metric}={state.best_value:.6g} of {state.best_child_run_id} {state.best_parameters}"
+        if state.best_child_run_id
+        else (
+            f"; no trial has reported {seen.metric}: mlflow.log_metric({seen.metric!r}, ...) in the job's script does"
+        )
+    )
     status_lines.say(f"sweep {name} · {counted}{best}")
 
 
@@ -153,7 +209,9 @@ def _result(name: str, storage: Path | None) -> Any:
     except TuneError:
         seen = found(name, storage)
         if seen is not None and seen.state == "stopped":
-            raise exceptions.LaunchCancelledError(f"sweep {name} was cancelled; `troupe sweep resume {name}` goes on with it") from None
+            raise exceptions.LaunchCancelledError(
+                f"sweep {name} was cancelled; `troupe sweep resume {name}` goes on with it"
+            ) from None
         raise
 
 
@@ -170,7 +228,9 @@ def best_child(seen: SweepView) -> str:
     """The name of the best trial's job. Raises ValueError where none has reported."""
     best = SweepState(seen).best_child_run_id
     if best is None:
-        raise ValueError(f"sweep {seen.name}: no trial has reported {seen.metric}, so there is no best one to download")
+        raise ValueError(
+            f"sweep {seen.name}: no trial has reported {seen.metric}, so there is no best one to download"
+        )
     return best
 
 
@@ -183,4 +243,8 @@ def children(seen: SweepView, jobs: Iterable[Job]) -> list[Job]:
 
 def known() -> list[SweepState]:
     """Sweeps of this user whose trials are jobs."""
-    return [SweepState(view.of(path)) for path in looking.folders() if view.about_of(path).get("trial_name") == "job"]
+    return [
+        SweepState(view.of(path))
+        for path in looking.folders()
+        if view.about_of(path).get("trial_name") == "job"
+    ]

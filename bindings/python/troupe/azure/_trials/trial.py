@@ -3,6 +3,7 @@
     process of the user's -> socket of rank 0's node -> TrialReports, an actor -> the trial's process -> the sweep's engine
 View: the trial's process, which holds nothing; what the job needs, its launch holds, and that ends with this process.
 """
+
 from __future__ import annotations
 
 import queue
@@ -28,7 +29,9 @@ class TrialReports:
     """Reports of one job on their way to its trial, one at a time. A report's asker waits for the decision."""
 
     def __init__(self) -> None:
-        self._said: queue.Queue[tuple[dict, queue.SimpleQueue[str]] | None] = queue.Queue(_WAITING_MAX)
+        self._said: queue.Queue[tuple[dict, queue.SimpleQueue[str]] | None] = queue.Queue(
+            _WAITING_MAX
+        )
         self._waits: queue.SimpleQueue[str] | None = None
         self._names: set[str] = set()
 
@@ -42,7 +45,7 @@ class TrialReports:
     @troupe.method(concurrency_group="ends")
     def note_names(self, names: list[str]) -> str:
         """Note metrics that were logged without the sweep's; "", as for a job that goes on."""
-        for each in names[:max(0, _NAMES_MAX - len(self._names))]:
+        for each in names[: max(0, _NAMES_MAX - len(self._names))]:
             self._names.add(str(each)[:_NAME_LENGTH_MAX])
         return ""
 
@@ -94,10 +97,20 @@ class JobTrial:
 
         session = _session.current()
         name = self._free_name(session, tune.get_context().get_trial_id())
-        reports = troupe.remote(TrialReports).options(
-            name=name, namespace=NAMESPACE, num_cpus=0, concurrency_groups={"jobs": _WAITING_MAX, "ends": 1}).remote()
+        reports = (
+            troupe.remote(TrialReports)
+            .options(
+                name=name,
+                namespace=NAMESPACE,
+                num_cpus=0,
+                concurrency_groups={"jobs": _WAITING_MAX, "ends": 1},
+            )
+            .remote()
+        )
         handle = self._start(name, config, session)
-        threading.Thread(target=_tell_end, args=(handle, reports), name="troupe-job-end", daemon=True).start()
+        threading.Thread(
+            target=_tell_end, args=(handle, reports), name="troupe-job-end", daemon=True
+        ).start()
         said, has_metric = troupe.get(reports.next.remote("")), False
         while said is not None:
             has_metric = has_metric or self.metric in said
@@ -119,13 +132,23 @@ class JobTrial:
         job.name = name
         if self.timeout_s is not None:
             job.set_limits(timeout=self.timeout_s)
-        return _start.start(job, session, quiet=True, detach=False, trial={"reports": name, "namespace": NAMESPACE, "metric": self.metric})
+        return _start.start(
+            job,
+            session,
+            quiet=True,
+            detach=False,
+            trial={"reports": name, "namespace": NAMESPACE, "metric": self.metric},
+        )
 
     def _free_name(self, session: Any, trial: str) -> str:
         """SWEEP_TRIAL; of a trial that is run again, with a number."""
         taken = {each["name"] for each in session.request("ListLaunches", {})[1]["launches"]}
         first = name_of(self.sweep, trial)
-        return next(each for number in range(1, len(taken) + 2) if (each := first if number == 1 else f"{first}_{number}") not in taken)
+        return next(
+            each
+            for number in range(1, len(taken) + 2)
+            if (each := first if number == 1 else f"{first}_{number}") not in taken
+        )
 
 
 def name_of(sweep: str, trial: str) -> str:
@@ -135,9 +158,15 @@ def name_of(sweep: str, trial: str) -> str:
 
 def without_metric(name: str, metric: str, logged: Sequence[str]) -> str:
     """Return the error of a job that has succeeded and never logged the metric; `logged`: the metrics that it did log. Pure."""
-    others = f"it logged {', '.join(map(_visible.name, logged))}" if logged else "it logged no metric at all"
-    return (f"job {name} ended without {metric}, by which its sweep compares trials: {others}\n  mlflow.log_metric({metric!r}, value) in a Python of the "
-            "job's command reports it; one with -I, -E or -S, or with another PYTHONPATH than PYTHONPATH=more:$PYTHONPATH, is not watched")
+    others = (
+        f"it logged {', '.join(map(_visible.name, logged))}"
+        if logged
+        else "it logged no metric at all"
+    )
+    return (
+        f"job {name} ended without {metric}, by which its sweep compares trials: {others}\n  mlflow.log_metric({metric!r}, value) in a Python of the "
+        "job's command reports it; one with -I, -E or -S, or with another PYTHONPATH than PYTHONPATH=more:$PYTHONPATH, is not watched"
+    )
 
 
 def made(job: Mapping[str, Any], base: str, config: Mapping[str, Any]) -> Any:
@@ -145,8 +174,12 @@ def made(job: Mapping[str, Any], base: str, config: Mapping[str, Any]) -> Any:
     from troupe.azure._command import Command
 
     fields = {name: value for name, value in job.items() if name not in ("type", "status", "id")}
-    given = Command(base, **{**fields, "inputs": {**dict.fromkeys(config, ""), **fields.get("inputs", {})}})(**config)
-    given.environment_variables.update({f"AZUREML_SWEEP_{name}": str(value) for name, value in config.items()})
+    given = Command(
+        base, **{**fields, "inputs": {**dict.fromkeys(config, ""), **fields.get("inputs", {})}}
+    )(**config)
+    given.environment_variables.update(
+        {f"AZUREML_SWEEP_{name}": str(value) for name, value in config.items()}
+    )
     return given
 
 

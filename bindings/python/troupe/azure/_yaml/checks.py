@@ -1,4 +1,5 @@
 """Checks of the fields of a job file. Each records what is wrong with its place in the file, and goes on, so that all errors are said at once. Pure."""
+
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
@@ -13,8 +14,21 @@ _OTHER_KINDS = {
     "spark": "troupe.spark has Spark's entry points for training, and `troupe run` starts a script",
     "automl": "a sweep of a command job (type: sweep) tries values of its inputs",
 }
-_ENVIRONMENT = ("name", "version", "description", "image", "build", "conda_file", "tags", "properties", "datastore", "inference_config", "os_type", "$schema",
-                "path")
+_ENVIRONMENT = (
+    "name",
+    "version",
+    "description",
+    "image",
+    "build",
+    "conda_file",
+    "tags",
+    "properties",
+    "datastore",
+    "inference_config",
+    "os_type",
+    "$schema",
+    "path",
+)
 _OBJECTIVE = ("goal", "primary_metric")
 _Place = tuple[str, ...]
 _Faults = Faults | FaultsInside
@@ -23,7 +37,9 @@ _Faults = Faults | FaultsInside
 def kind_of_job(kind: Any) -> str:
     """Return "command", "sweep" or "pipeline". Raises ValueError for any other type, with the nearest or what to use instead."""
     if isinstance(kind, str) and kind.lower() in _OTHER_KINDS:
-        raise ValueError(f"type is {kind!r}, and command jobs, sweeps and pipelines of them are run here: {_OTHER_KINDS[kind.lower()]}")
+        raise ValueError(
+            f"type is {kind!r}, and command jobs, sweeps and pipelines of them are run here: {_OTHER_KINDS[kind.lower()]}"
+        )
     return _schema.one_of("type", kind, _KINDS)
 
 
@@ -62,9 +78,20 @@ def sweep_job(faults: _Faults, fields: Mapping[str, Any]) -> None:
         check_known(faults, ("trial",), trial, "trial", (*_schema.COMMAND, *_schema.OF_A_FILE))
         if trial.get("command") is None:
             faults.add(ValueError("trial needs command: the line that a shell runs"), "trial")
-        both = {**(inputs if isinstance(inputs, Mapping) else {}), **(trial["inputs"] if isinstance(trial.get("inputs"), Mapping) else {})}
-        _job(faults, ("trial",), trial, both if both or isinstance(inputs, Mapping) else inputs, ("inputs",), trial.get("outputs") or fields.get("outputs"),
-             space if isinstance(space, Mapping) else {}, resources=fields.get("resources"))
+        both = {
+            **(inputs if isinstance(inputs, Mapping) else {}),
+            **(trial["inputs"] if isinstance(trial.get("inputs"), Mapping) else {}),
+        }
+        _job(
+            faults,
+            ("trial",),
+            trial,
+            both if both or isinstance(inputs, Mapping) else inputs,
+            ("inputs",),
+            trial.get("outputs") or fields.get("outputs"),
+            space if isinstance(space, Mapping) else {},
+            resources=fields.get("resources"),
+        )
     elif trial:
         with faults.at("trial"):
             field_checks.mapping("trial", trial)
@@ -76,7 +103,9 @@ def parts_of_sweep(fields: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str,
     return trial, {**(fields.get("inputs") or {}), **(trial.get("inputs") or {})}
 
 
-def check_known(faults: _Faults, place: _Place, fields: Mapping[Any, Any], what: str, names: tuple[str, ...]) -> None:
+def check_known(
+    faults: _Faults, place: _Place, fields: Mapping[Any, Any], what: str, names: tuple[str, ...]
+) -> None:
     for name in fields:
         with faults.at(*place, name, key=True):
             if not isinstance(name, str):
@@ -110,24 +139,47 @@ def check_shared(faults: _Faults, place: _Place, fields: Mapping[str, Any]) -> N
 
 def _text_value(what: str, value: Any) -> None:
     if isinstance(value, bool | int | float):
-        raise TypeError(f"{what} must be a string, not {value!r}; quote it: '{str(value).lower() if isinstance(value, bool) else value}'")
+        raise TypeError(
+            f"{what} must be a string, not {value!r}; quote it: '{str(value).lower() if isinstance(value, bool) else value}'"
+        )
     if value is not None and not isinstance(value, str):
         raise TypeError(f"{what} must be a string, not {value!r}")
 
 
-def _job(faults: _Faults, place: _Place, fields: Mapping[str, Any], inputs: Any, at_inputs: _Place, outputs: Any, space: Mapping[str, Any], *,
-         resources: Any = None) -> None:
+def _job(
+    faults: _Faults,
+    place: _Place,
+    fields: Mapping[str, Any],
+    inputs: Any,
+    at_inputs: _Place,
+    outputs: Any,
+    space: Mapping[str, Any],
+    *,
+    resources: Any = None,
+) -> None:
     """Check what is run: a command job, or the trial of a sweep, whose inputs and outputs may stand outside of it."""
     if place:
         check_shared(faults, place, fields)
-    for name, cls, names in (("resources", _entities.JobResourceConfiguration, _schema.RESOURCES), ("limits", _entities.CommandJobLimits, _schema.LIMITS),
-                             ("queue_settings", _entities.QueueSettings, _schema.QUEUE)):
+    for name, cls, names in (
+        ("resources", _entities.JobResourceConfiguration, _schema.RESOURCES),
+        ("limits", _entities.CommandJobLimits, _schema.LIMITS),
+        ("queue_settings", _entities.QueueSettings, _schema.QUEUE),
+    ):
         if fields.get(name) is not None:
             check_section(faults, (*place, name), fields[name], cls, names)
     if place and resources is not None:
-        check_section(faults, ("resources",), resources, _entities.JobResourceConfiguration, _schema.RESOURCES)
+        check_section(
+            faults, ("resources",), resources, _entities.JobResourceConfiguration, _schema.RESOURCES
+        )
     if fields.get("distribution") is not None:
-        _located(faults, (*place, "distribution"), fields["distribution"], _distributions.of, "distribution", kinds=_distributions.TYPES)
+        _located(
+            faults,
+            (*place, "distribution"),
+            fields["distribution"],
+            _distributions.of,
+            "distribution",
+            kinds=_distributions.TYPES,
+        )
     _environment(faults, (*place, "environment"), fields.get("environment"))
     with faults.at(*place, "code"):
         if fields.get("code") is not None and not isinstance(fields["code"], str):
@@ -138,16 +190,27 @@ def _job(faults: _Faults, place: _Place, fields: Mapping[str, Any], inputs: Any,
     own = own if isinstance(own, Mapping) else {}
     wrong = check_inputs(faults, (*place, "inputs"), own)
     if inputs is not None and is_mapping(faults, at_inputs, inputs):
-        wrong |= check_inputs(faults, at_inputs, {name: each for name, each in inputs.items() if name not in own})
+        wrong |= check_inputs(
+            faults, at_inputs, {name: each for name, each in inputs.items() if name not in own}
+        )
     at_outputs = (*place, "outputs") if fields.get("outputs") is not None else ("outputs",)
     if outputs is not None and is_mapping(faults, at_outputs, outputs):
         for name, each in outputs.items():
             check_part(faults, (*at_outputs, name), each, _entities.output_of, _entities.OUTPUT)
     inputs = inputs if isinstance(inputs, Mapping) else {}
-    needed = _texts(faults, place, fields, inputs, outputs if isinstance(outputs, Mapping) else {}, space)
+    needed = _texts(
+        faults, place, fields, inputs, outputs if isinstance(outputs, Mapping) else {}, space
+    )
     for name, each in inputs.items():
-        if each is None and name not in space and name not in wrong and _expressions.Place("inputs", name) in needed:
-            error = ValueError(f"inputs: {name} has no value; one that may have none stands in $[[...]] in the command")
+        if (
+            each is None
+            and name not in space
+            and name not in wrong
+            and _expressions.Place("inputs", name) in needed
+        ):
+            error = ValueError(
+                f"inputs: {name} has no value; one that may have none stands in $[[...]] in the command"
+            )
             faults.add(error, *((*place, "inputs") if name in own else at_inputs), name)
 
 
@@ -168,45 +231,102 @@ def check_name(what: str, name: Any) -> None:
     _entities.check_name(what, name)
 
 
-def check_part(faults: _Faults, place: _Place, given: Any, make: Callable[[str, Any], Any], names: tuple[str, ...]) -> None:
+def check_part(
+    faults: _Faults,
+    place: _Place,
+    given: Any,
+    make: Callable[[str, Any], Any],
+    names: tuple[str, ...],
+) -> None:
     """Check an input or output."""
     name, count = place[-1], len(faults)
     with faults.at(*place, key=True):
         check_name(place[-2], name)
     if len(faults) == count:
         kinds = (*_schema.ASSET_TYPES, *(_schema.LITERAL_TYPES if "default" in names else ()))
-        _located(faults, place, given, lambda value: make(name, value), f"{place[-2]}: {name}", names=names, kinds=kinds)
+        _located(
+            faults,
+            place,
+            given,
+            lambda value: make(name, value),
+            f"{place[-2]}: {name}",
+            names=names,
+            kinds=kinds,
+        )
 
 
-def check_section(faults: _Faults, place: _Place, given: Any, cls: type, names: tuple[str, ...], needs: tuple[str, ...] = ()) -> None:
-    _located(faults, place, given, lambda value: _entities.part(cls, place[-1], value, names), place[-1], names=names, needs=needs)
+def check_section(
+    faults: _Faults,
+    place: _Place,
+    given: Any,
+    cls: type,
+    names: tuple[str, ...],
+    needs: tuple[str, ...] = (),
+) -> None:
+    _located(
+        faults,
+        place,
+        given,
+        lambda value: _entities.part(cls, place[-1], value, names),
+        place[-1],
+        names=names,
+        needs=needs,
+    )
 
 
 def _search_space(faults: _Faults, name: str, given: Any) -> None:
-    kind = _sweep_spaces.KINDS.get(str(given.get("type")).lower()) if isinstance(given, Mapping) else None
-    _located(faults, ("search_space", name), given, lambda value: _sweep_spaces.of(name, value), f"search_space: {name}", kinds=_sweep_spaces.KINDS,
-             names=None if kind is None else ("type", *kind.fields), needs=kind.fields if kind else ())
+    kind = (
+        _sweep_spaces.KINDS.get(str(given.get("type")).lower())
+        if isinstance(given, Mapping)
+        else None
+    )
+    _located(
+        faults,
+        ("search_space", name),
+        given,
+        lambda value: _sweep_spaces.of(name, value),
+        f"search_space: {name}",
+        kinds=_sweep_spaces.KINDS,
+        names=None if kind is None else ("type", *kind.fields),
+        needs=kind.fields if kind else (),
+    )
 
 
 def _sections(faults: _Faults, fields: Mapping[str, Any], space: Any) -> None:
     """Check the sections of a sweep."""
-    for name, cls, names, needs in (("objective", _sweep_job.Objective, _OBJECTIVE, _OBJECTIVE), ("limits", _sweep_job.SweepJobLimits, _sweep_job.LIMITS, ()),
-                                    ("queue_settings", _entities.QueueSettings, _schema.QUEUE, ())):
+    for name, cls, names, needs in (
+        ("objective", _sweep_job.Objective, _OBJECTIVE, _OBJECTIVE),
+        ("limits", _sweep_job.SweepJobLimits, _sweep_job.LIMITS, ()),
+        ("queue_settings", _entities.QueueSettings, _schema.QUEUE, ()),
+    ):
         if fields.get(name):
             check_section(faults, (name,), fields[name], cls, names, needs)
-    for name, make, kinds in (("sampling_algorithm", _sweep_job.algorithm_of, _sweep_job.ALGORITHMS),
-                              ("early_termination", _sweep_job.policy_of, _sweep_job.POLICIES)):
+    for name, make, kinds in (
+        ("sampling_algorithm", _sweep_job.algorithm_of, _sweep_job.ALGORITHMS),
+        ("early_termination", _sweep_job.policy_of, _sweep_job.POLICIES),
+    ):
         if fields.get(name):
             _located(faults, (name,), fields[name], make, name, kinds=kinds)
     algorithm = fields.get("sampling_algorithm")
     if algorithm and isinstance(space, Mapping) and not len(faults):
         for name, each in space.items():
             with faults.at("search_space", name):
-                _sweep_job.check_sampled(_sweep_job.algorithm_of(algorithm), name, _sweep_spaces.of(name, each))
+                _sweep_job.check_sampled(
+                    _sweep_job.algorithm_of(algorithm), name, _sweep_spaces.of(name, each)
+                )
 
 
-def _located(faults: _Faults, place: _Place, given: Any, make: Callable[[Any], Any], what: str, *, names: tuple[str, ...] | None = None,
-             kinds: Iterable[str] = (), needs: tuple[str, ...] = ()) -> None:
+def _located(
+    faults: _Faults,
+    place: _Place,
+    given: Any,
+    make: Callable[[Any], Any],
+    what: str,
+    *,
+    names: tuple[str, ...] | None = None,
+    kinds: Iterable[str] = (),
+    needs: tuple[str, ...] = (),
+) -> None:
     """Check a value by making its object, and record each error at the field that causes it.
 
     The cause is found by changing fields: it is the field without which the error is another one. `names`: the fields that there are, where they are known
@@ -227,10 +347,16 @@ def _located(faults: _Faults, place: _Place, given: Any, make: Callable[[Any], A
         faults.add(ValueError(f"{what} needs {' and '.join(missing)}"), *place)
     if missing or "type" in given and kinds and not _schema.is_one_of(given["type"], kinds):
         return
-    left = {name: each for name, each in given.items() if isinstance(name, str) and (names is None or name in names)}
+    left = {
+        name: each
+        for name, each in given.items()
+        if isinstance(name, str) and (names is None or name in names)
+    }
     while (error := _error(make, left)) is not None:
         others = [name for name in left if name != "type" or not kinds]
-        culprit = next((name for name in others if _causes(name, error, make, left, name in needs)), None)
+        culprit = next(
+            (name for name in others if _causes(name, error, make, left, name in needs)), None
+        )
         if culprit is None:
             if len(faults) == count:  # what is missing may be what was left out for its own error
                 faults.add(error, *place)
@@ -255,10 +381,20 @@ def _error(make: Callable[[Any], Any], given: Any) -> Exception | None:
     return None
 
 
-def _causes(name: str, error: Exception, make: Callable[[Any], Any], given: Mapping[str, Any], is_needed: bool) -> bool:
+def _causes(
+    name: str,
+    error: Exception,
+    make: Callable[[Any], Any],
+    given: Mapping[str, Any],
+    is_needed: bool,
+) -> bool:
     """Return True if the error is another one, or none, without the field; of a field that has to be there, whenever it has another value."""
     without = {key: each for key, each in given.items() if key != name}
-    changed = [{**without, name: value} for value in (0, 1, "x", [1]) if value != given[name]] if is_needed else [without]
+    changed = (
+        [{**without, name: value} for value in (0, 1, "x", [1]) if value != given[name]]
+        if is_needed
+        else [without]
+    )
     return all(str(_error(make, each)) != str(error) for each in changed)
 
 
@@ -268,11 +404,19 @@ def _environment(faults: _Faults, place: _Place, given: Any) -> None:
     elif given is not None:
         with faults.at(*place):
             if not isinstance(given, str):
-                raise TypeError(f"environment must be a name or a mapping with image, conda_file or build, not {given!r}")
+                raise TypeError(
+                    f"environment must be a name or a mapping with image, conda_file or build, not {given!r}"
+                )
 
 
-def _texts(faults: _Faults, place: _Place, fields: Mapping[str, Any], inputs: Mapping[str, Any], outputs: Mapping[str, Any],
-           space: Mapping[str, Any]) -> set[_expressions.Place]:
+def _texts(
+    faults: _Faults,
+    place: _Place,
+    fields: Mapping[str, Any],
+    inputs: Mapping[str, Any],
+    outputs: Mapping[str, Any],
+    space: Mapping[str, Any],
+) -> set[_expressions.Place]:
     """Check the command and the variables, and return the inputs and outputs that they need."""
     texts: dict[_Place, tuple[str, str]] = {}
     what = ": ".join((*place, "command"))
@@ -284,14 +428,24 @@ def _texts(faults: _Faults, place: _Place, fields: Mapping[str, Any], inputs: Ma
         for name, each in variables.items():
             with faults.at(*place, "environment_variables", name, key=True):
                 if not name or "=" in name or "\0" in name:
-                    raise ValueError(f"environment_variables: {name!r} is no name of an environment variable")
+                    raise ValueError(
+                        f"environment_variables: {name!r} is no name of an environment variable"
+                    )
             with faults.at(*place, "environment_variables", name):
                 if each is not None and not isinstance(each, str | int | float):
-                    raise TypeError(f"environment_variables: {name} must be a string, a number, True or False, not {each!r}")
+                    raise TypeError(
+                        f"environment_variables: {name} must be a string, a number, True or False, not {each!r}"
+                    )
                 if isinstance(each, str):
-                    texts[*place, "environment_variables", name] = (f"environment_variables: {name}", each)
+                    texts[*place, "environment_variables", name] = (
+                        f"environment_variables: {name}",
+                        each,
+                    )
     needed: set[_expressions.Place] = set()
     for at, (what, text) in texts.items():
         with faults.at(*at):
-            needed |= _expressions.named(_expressions.read(text, what, {*inputs, *space}, outputs, space if place else None), required=True)
+            needed |= _expressions.named(
+                _expressions.read(text, what, {*inputs, *space}, outputs, space if place else None),
+                required=True,
+            )
     return needed

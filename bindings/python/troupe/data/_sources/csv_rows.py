@@ -3,6 +3,7 @@
 A newline ends a row unless it is inside a quoted value. A value is quoted where a quote is its first character, as pyarrow has it: a quote further on
 is a character like any other.
 """
+
 from __future__ import annotations
 
 import re
@@ -27,15 +28,24 @@ class RowEnds:
         if options.escape_char:
             return None
         quote = re.escape(options.quote_char or '"').encode()
-        begin = re.compile(rb"(?:\A|[\r\n]|" + re.escape(options.delimiter).encode() + rb")" + quote)
+        begin = re.compile(
+            rb"(?:\A|[\r\n]|" + re.escape(options.delimiter).encode() + rb")" + quote
+        )
         inside = rb"[^" + quote + rb"]*"
         doubled = rb"(?:" + quote + quote + inside + rb")*" if options.double_quote else b""
         after = rb"(?!" + quote + rb")" if options.double_quote else b""
-        return cls(begin if options.quote_char else None, re.compile(inside + doubled + quote + after))
+        return cls(
+            begin if options.quote_char else None, re.compile(inside + doubled + quote + after)
+        )
 
     def last(self, data: bytes) -> int:
         """Return where the last row of `data` ends that is complete, from a row's beginning on; 0: none is."""
-        return max((self._newlines(data, lambda first, end: data.rfind(b"\n", first, end))), default=-1) + 1
+        return (
+            max(
+                (self._newlines(data, lambda first, end: data.rfind(b"\n", first, end))), default=-1
+            )
+            + 1
+        )
 
     def _newlines(self, data: bytes, find: Callable[[int, int], int]) -> list[int]:
         """Return what `find` gives for each part of the data outside of quoted values, up to a value whose end is not there yet."""
@@ -66,7 +76,7 @@ class RowEnds:
         base, due = 0, each
         data = read(CHUNK_BYTES)
         if data.startswith(_MARK):
-            base, data = len(_MARK), data[len(_MARK):]
+            base, data = len(_MARK), data[len(_MARK) :]
 
         def note(first: int, end: int) -> int:
             nonlocal due
@@ -79,7 +89,9 @@ class RowEnds:
             ended = max(self._newlines(data, note), default=-1) + 1
             base, data = base + ended, data[ended:]
             if len(data) > most:
-                raise ValueError(f"the row at byte {base} has more than {most >> 20} MiB: is a quote in it not closed?")
+                raise ValueError(
+                    f"the row at byte {base} has more than {most >> 20} MiB: is a quote in it not closed?"
+                )
             more = read(CHUNK_BYTES)
             if not more:
                 return found

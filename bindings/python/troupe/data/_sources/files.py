@@ -1,4 +1,5 @@
 """Which files a path means, and what their folders' names say of their rows."""
+
 from __future__ import annotations
 
 import os
@@ -14,8 +15,17 @@ from troupe import _pickled, exceptions
 from troupe.data._errors import DataError
 from troupe.data._plan import Travels
 
-_TYPES = {"string": str, "str": str, "int": int, "float": float, "bool": lambda text: text.lower() == "true", str: str, int: int, float: float,
-          bool: lambda text: text.lower() == "true"}
+_TYPES = {
+    "string": str,
+    "str": str,
+    "int": int,
+    "float": float,
+    "bool": lambda text: text.lower() == "true",
+    str: str,
+    int: int,
+    float: float,
+    bool: lambda text: text.lower() == "true",
+}
 
 
 @dataclass(frozen=True)
@@ -35,7 +45,9 @@ class Partitioning(Travels):
         if self.style not in ("hive", "dir"):
             raise ValueError(f"Partitioning(style={self.style!r}): 'hive' or 'dir'")
         if self.style == "dir" and not self.field_names:
-            raise ValueError("Partitioning('dir') needs field_names: the columns that folders' names are, from the outermost one")
+            raise ValueError(
+                "Partitioning('dir') needs field_names: the columns that folders' names are, from the outermost one"
+            )
 
     def columns(self, path: str) -> dict[str, Any]:
         """What the folders of this file say."""
@@ -46,7 +58,13 @@ class Partitioning(Travels):
         if self.style == "hive":
             found = dict(part.split("=", 1) for part in parts if "=" in part)
         elif self.field_names and len(parts) >= len(self.field_names):
-            found = dict(zip(self.field_names, parts[-len(self.field_names):] if not base else parts, strict=False))
+            found = dict(
+                zip(
+                    self.field_names,
+                    parts[-len(self.field_names) :] if not base else parts,
+                    strict=False,
+                )
+            )
         kinds = self.field_types or {}
         return {name: _TYPES[kinds.get(name, "string")](text) for name, text in found.items()}
 
@@ -63,8 +81,16 @@ class Found:
     pipes: tuple[str, ...] = ()
 
 
-def find(what: str, paths: Any, filesystem: Any, extensions: Sequence[str] | None, *, skip: Any = None, missing_ok: bool = False,
-         keep: Any = None) -> Found:
+def find(
+    what: str,
+    paths: Any,
+    filesystem: Any,
+    extensions: Sequence[str] | None,
+    *,
+    skip: Any = None,
+    missing_ok: bool = False,
+    keep: Any = None,
+) -> Found:
     """The files that `paths` (a file, a folder with all that is below it, a URI, or a list of these) mean, in the order given and by name.
 
     Names that begin with "." or "_" below a folder are none. `keep`: a function that is given the paths and returns those to read. Raises DataError, a
@@ -78,7 +104,9 @@ def find(what: str, paths: Any, filesystem: Any, extensions: Sequence[str] | Non
     found: list[tuple[str, int]] = []
     system = filesystem
     for each in given:
-        system, path = _resolved(str(each.__fspath__() if hasattr(each, "__fspath__") else each), filesystem)
+        system, path = _resolved(
+            str(each.__fspath__() if hasattr(each, "__fspath__") else each), filesystem
+        )
         found += _below(what, system, path, endings, missing_ok)
     if keep is not None:
         kept = set(keep([path for path, _ in found]))
@@ -87,7 +115,11 @@ def find(what: str, paths: Any, filesystem: Any, extensions: Sequence[str] | Non
     if not files:
         raise _nothing(what, f"{given[0] if len(given) == 1 else given!r}: no file is left to read")
     local = isinstance(system, fs.LocalFileSystem)
-    return Found(files, None if local else system, tuple(path for path, size in files if not size and local and is_pipe(path)))
+    return Found(
+        files,
+        None if local else system,
+        tuple(path for path, size in files if not size and local and is_pipe(path)),
+    )
 
 
 def is_pipe(path: str) -> bool:
@@ -101,8 +133,13 @@ def is_pipe(path: str) -> bool:
 def no_pipes(what: str, found: Found) -> None:
     """Raise DataError for files that must be read at any place, if some are pipes."""
     for path in found.pipes:
-        raise exceptions.with_type_of(DataError, ValueError(path), f"{what}: {path} is a pipe or a device, and such files are read at their ends first: write "
-                                      "what comes out of it to a file", path=path)
+        raise exceptions.with_type_of(
+            DataError,
+            ValueError(path),
+            f"{what}: {path} is a pipe or a device, and such files are read at their ends first: write "
+            "what comes out of it to a file",
+            path=path,
+        )
 
 
 def _resolved(path: str, filesystem: Any) -> tuple[Any, str]:
@@ -113,23 +150,46 @@ def _resolved(path: str, filesystem: Any) -> tuple[Any, str]:
     return fs.LocalFileSystem(), posixpath.abspath(posixpath.expanduser(path))
 
 
-def _below(what: str, system: Any, path: str, endings: tuple[str, ...], missing_ok: bool) -> list[tuple[str, int]]:
+def _below(
+    what: str, system: Any, path: str, endings: tuple[str, ...], missing_ok: bool
+) -> list[tuple[str, int]]:
     info = system.get_file_info(path)
     if info.type == fs.FileType.NotFound:
         if missing_ok:
             return []
-        hint = "\n  it is no pattern: pass the folder, or the list that glob.glob() makes of it" if any(sign in path for sign in "*?[") else ""
+        hint = (
+            "\n  it is no pattern: pass the folder, or the list that glob.glob() makes of it"
+            if any(sign in path for sign in "*?[")
+            else ""
+        )
         raise _nothing(what, f"{path}: there is no such file or folder{hint}")
     if info.type != fs.FileType.Directory:
         return [(path, info.size or 0)]
-    inside = [one for one in system.get_file_info(fs.FileSelector(path, recursive=True)) if one.type == fs.FileType.File]
-    seen = sorted((one.path, one.size or 0) for one in inside
-                  if not any(part.startswith((".", "_")) for part in one.path.removeprefix(path).strip("/").split("/")))
+    inside = [
+        one
+        for one in system.get_file_info(fs.FileSelector(path, recursive=True))
+        if one.type == fs.FileType.File
+    ]
+    seen = sorted(
+        (one.path, one.size or 0)
+        for one in inside
+        if not any(
+            part.startswith((".", "_"))
+            for part in one.path.removeprefix(path).strip("/").split("/")
+        )
+    )
     files = [one for one in seen if not endings or one[0].lower().endswith(endings)]
     if not files and not missing_ok:
-        other = f" of {len(seen)} files, {posixpath.basename(seen[0][0])} the first" if seen else ": it is empty"
-        raise _nothing(what, f"{path}: no file of the folder ends with {' or '.join(endings) or 'anything'}{other}"
-                       + ("\n  file_extensions=None reads all of them" if seen else ""))
+        other = (
+            f" of {len(seen)} files, {posixpath.basename(seen[0][0])} the first"
+            if seen
+            else ": it is empty"
+        )
+        raise _nothing(
+            what,
+            f"{path}: no file of the folder ends with {' or '.join(endings) or 'anything'}{other}"
+            + ("\n  file_extensions=None reads all of them" if seen else ""),
+        )
     return files
 
 

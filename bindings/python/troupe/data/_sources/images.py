@@ -1,4 +1,5 @@
 """Images: pieces are files, decoded by Pillow, a row each."""
+
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -37,22 +38,35 @@ class ImageReader(Travels):
         """The block. Raises DataError naming the file."""
         arrays = [self._image(path) for path in piece.files]
         alike = self.size is not None and len({(each.shape, each.dtype) for each in arrays}) == 1
-        column, field = _columns.column_of(np.stack(arrays), "image") if alike else _columns.ragged_column(arrays, "image")
+        column, field = (
+            _columns.column_of(np.stack(arrays), "image")
+            if alike
+            else _columns.ragged_column(arrays, "image")
+        )
         table = pa.Table.from_arrays([column], schema=pa.schema([field]))
-        for name in ([] if self.partitioning is None else self.partitioning.columns(piece.path)):
-            table = table.append_column(name, pa.array([self.partitioning.columns(path)[name] for path in piece.files]))
+        for name in [] if self.partitioning is None else self.partitioning.columns(piece.path):
+            table = table.append_column(
+                name, pa.array([self.partitioning.columns(path)[name] for path in piece.files])
+            )
         return table.append_column("path", pa.array(piece.files)) if self.include_paths else table
 
     def _image(self, path: str) -> np.ndarray:
         image = need("PIL.Image", "read_images()")
         try:
-            with (self.filesystem or fs.LocalFileSystem()).open_input_file(path) as file, image.open(file) as opened:
+            with (
+                (self.filesystem or fs.LocalFileSystem()).open_input_file(path) as file,
+                image.open(file) as opened,
+            ):
                 found = opened.convert(self.mode) if self.mode is not None else opened
                 if self.size is not None:
-                    found = found.resize((self.size[1], self.size[0]), resample=image.Resampling.BILINEAR)
+                    found = found.resize(
+                        (self.size[1], self.size[0]), resample=image.Resampling.BILINEAR
+                    )
                 return np.asarray(found)
         except Exception as error:  # Pillow's decoders raise whatever they meet: struct.error, SyntaxError, DecompressionBombError
-            raise _errors.of_reading(path, error, "the file is damaged or no image: leave it out (partition_filter=)") from None
+            raise _errors.of_reading(
+                path, error, "the file is damaged or no image: leave it out (partition_filter=)"
+            ) from None
 
 
 def pieces_of(found: files.Found, blocks: int | None) -> list[FilesPiece]:
@@ -62,4 +76,9 @@ def pieces_of(found: files.Found, blocks: int | None) -> list[FilesPiece]:
     runs: list[tuple[int, int]] = []
     for first, end in grouped(sizes, target):
         runs += [(start, min(start + _FILES_MOST, end)) for start in range(first, end, _FILES_MOST)]
-    return [FilesPiece(tuple(path for path, _ in found.files[first:end]), _GROWS * sum(sizes[first:end])) for first, end in runs]
+    return [
+        FilesPiece(
+            tuple(path for path, _ in found.files[first:end]), _GROWS * sum(sizes[first:end])
+        )
+        for first, end in runs
+    ]

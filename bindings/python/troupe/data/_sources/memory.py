@@ -1,4 +1,5 @@
 """Blocks of what is no file: numbers, and rows that are held already."""
+
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -26,7 +27,13 @@ class RangeReader(Travels):
         numbers = np.arange(piece.start, piece.stop, dtype=np.int64)
         if self.shape is None:
             return pa.table({"id": numbers})
-        return _blocks.table_of_columns({"data": np.broadcast_to(numbers.reshape(-1, *[1] * len(self.shape)), (len(numbers), *self.shape))})
+        return _blocks.table_of_columns(
+            {
+                "data": np.broadcast_to(
+                    numbers.reshape(-1, *[1] * len(self.shape)), (len(numbers), *self.shape)
+                )
+            }
+        )
 
 
 @dataclass(frozen=True)
@@ -39,7 +46,12 @@ class HeldReader(Travels):
     def read(self, piece: Held) -> pa.Table:
         """The block: views of the parts where nothing has to move."""
         tables = [block_of(block) for block, _, _ in piece.parts]
-        table = _blocks.concat([each.slice(start, stop - start) for each, (_, start, stop) in zip(tables, piece.parts, strict=True)])
+        table = _blocks.concat(
+            [
+                each.slice(start, stop - start)
+                for each, (_, start, stop) in zip(tables, piece.parts, strict=True)
+            ]
+        )
         if piece.shuffle is None:
             return table
         return table.take(np.random.default_rng(piece.shuffle).permutation(table.num_rows))

@@ -1,4 +1,5 @@
 """Parquet: pieces are row groups, read by pyarrow; rows and bytes are known from the files' ends."""
+
 from __future__ import annotations
 
 import dataclasses
@@ -36,12 +37,19 @@ class ParquetReader(Travels):
     schema: Any = None
     filter: Any = None
     names: tuple[str, ...] = ()  # all columns that there are
-    filled: Mapping[str, Any] = field(default_factory=dict)  # the types of columns that have no value in some of the files
+    filled: Mapping[str, Any] = field(
+        default_factory=dict
+    )  # the types of columns that have no value in some of the files
 
     def with_columns(self, columns: Sequence[str]) -> ParquetReader | None:
         """One that reads only these; None: it cannot."""
         there = self.columns if self.columns is not None else self.names
-        if self.filter is not None or self.include_paths or self.partitioning is not None or not set(columns) <= set(there):
+        if (
+            self.filter is not None
+            or self.include_paths
+            or self.partitioning is not None
+            or not set(columns) <= set(there)
+        ):
             return None
         return dataclasses.replace(self, columns=tuple(columns))
 
@@ -49,7 +57,11 @@ class ParquetReader(Travels):
         """The block. Raises DataError naming the file."""
         try:
             with pq.ParquetFile(piece.path, filesystem=self.filesystem) as file:
-                in_file = None if self.columns is None else [name for name in self.columns if name in file.schema_arrow.names]
+                in_file = (
+                    None
+                    if self.columns is None
+                    else [name for name in self.columns if name in file.schema_arrow.names]
+                )
                 table = _read(file, list(piece.groups), in_file)
         except (pa.ArrowException, OSError) as error:
             raise _errors.of_reading(piece.path, error, _DAMAGED) from None
@@ -57,9 +69,19 @@ class ParquetReader(Travels):
             at = table.schema.get_field_index(name)
             if at >= 0 and pa.types.is_null(table.schema.field(at).type):
                 table = table.set_column(at, pa.field(name, kind), table.column(at).cast(kind))
-        table = with_folder_columns(table.replace_schema_metadata(None), piece.path, self.partitioning, include_paths=self.include_paths)
+        table = with_folder_columns(
+            table.replace_schema_metadata(None),
+            piece.path,
+            self.partitioning,
+            include_paths=self.include_paths,
+        )
         if self.columns is not None:
-            table = table.select([*self.columns, *(["path"] if self.include_paths and "path" not in self.columns else [])])
+            table = table.select(
+                [
+                    *self.columns,
+                    *(["path"] if self.include_paths and "path" not in self.columns else []),
+                ]
+            )
         if self.schema is not None:
             table = table.cast(self.schema)
         return table if self.filter is None else table.filter(self.filter)
@@ -80,13 +102,22 @@ def _read(file: pq.ParquetFile, groups: list[int], columns: list[str] | None) ->
     runs = grouped([sizes[name] for name in wanted], AT_ONCE_BYTES)
     if len(runs) < 2 or len(sizes) < len(names):  # a name twice cannot be asked for
         return file.read_row_groups(groups, columns=columns, use_threads=False)
-    parts = [file.read_row_groups(groups, columns=wanted[first:end], use_threads=False) for first, end in runs]
+    parts = [
+        file.read_row_groups(groups, columns=wanted[first:end], use_threads=False)
+        for first, end in runs
+    ]
     pa.default_memory_pool().release_unused()
-    found = {field.name: (part.column(field.name), field) for part in parts for field in part.schema}
-    return pa.Table.from_arrays([found[name][0] for name in wanted], schema=pa.schema([found[name][1] for name in wanted]))
+    found = {
+        field.name: (part.column(field.name), field) for part in parts for field in part.schema
+    }
+    return pa.Table.from_arrays(
+        [found[name][0] for name in wanted], schema=pa.schema([found[name][1] for name in wanted])
+    )
 
 
-def with_folder_columns(table: pa.Table, path: str, partitioning: Any, *, include_paths: bool) -> pa.Table:
+def with_folder_columns(
+    table: pa.Table, path: str, partitioning: Any, *, include_paths: bool
+) -> pa.Table:
     """With what the folders' names say, and with the file's path, as columns."""
     said = partitioning.columns(path) if partitioning is not None else {}
     if include_paths:
@@ -97,11 +128,14 @@ def with_folder_columns(table: pa.Table, path: str, partitioning: Any, *, includ
     return table
 
 
-def pieces_of(found: files.Found, reader: ParquetReader, blocks: int | None) -> tuple[list[FilePiece], ParquetReader]:
+def pieces_of(
+    found: files.Found, reader: ParquetReader, blocks: int | None
+) -> tuple[list[FilePiece], ParquetReader]:
     """The pieces of all files, and the reader that knows their columns. Reads the files' ends, several at a time.
 
     Raises DataError for a file that is none, and for files of several schemas.
     """
+
     def footer(file: tuple[str, int]) -> Any:
         try:
             return pq.read_metadata(file[0], filesystem=found.filesystem)
@@ -114,15 +148,36 @@ def pieces_of(found: files.Found, reader: ParquetReader, blocks: int | None) -> 
     types = _types(found, schemas)
     for (path, _), schema in zip(found.files, schemas, strict=True):
         _check_schema(types, path, schema, schemas[0].names, reader)
-    filled = {name: kind for name, (_, kind) in types.items() if any(pa.types.is_null(each.field(name).type) for each in schemas if name in each.names)}
-    partitioned = reader.partitioning is not None and any(reader.partitioning.columns(path) for path, _ in found.files)
-    reader = dataclasses.replace(reader, names=tuple(schemas[0].names), filled=filled, partitioning=reader.partitioning if partitioned else None,
-                                 filesystem=found.filesystem)
+    filled = {
+        name: kind
+        for name, (_, kind) in types.items()
+        if any(pa.types.is_null(each.field(name).type) for each in schemas if name in each.names)
+    }
+    partitioned = reader.partitioning is not None and any(
+        reader.partitioning.columns(path) for path, _ in found.files
+    )
+    reader = dataclasses.replace(
+        reader,
+        names=tuple(schemas[0].names),
+        filled=filled,
+        partitioning=reader.partitioning if partitioned else None,
+        filesystem=found.filesystem,
+    )
     _check_columns(found.files[0][0], reader)
-    total = sum(each.row_group(index).total_byte_size for each in footers for index in range(each.num_row_groups))
+    total = sum(
+        each.row_group(index).total_byte_size
+        for each in footers
+        for index in range(each.num_row_groups)
+    )
     target = max(1, total // blocks) if blocks else BLOCK_BYTES
-    pieces = [piece for (path, _), each in zip(found.files, footers, strict=True) for piece in _of_file(path, each, target, reader)]
-    return pieces or [FilePiece(found.files[0][0], rows=0)], reader  # a file without rows tells its columns
+    pieces = [
+        piece
+        for (path, _), each in zip(found.files, footers, strict=True)
+        for piece in _of_file(path, each, target, reader)
+    ]
+    return pieces or [
+        FilePiece(found.files[0][0], rows=0)
+    ], reader  # a file without rows tells its columns
 
 
 def _of_file(path: str, footer: Any, target: int, reader: ParquetReader) -> list[FilePiece]:
@@ -131,7 +186,15 @@ def _of_file(path: str, footer: Any, target: int, reader: ParquetReader) -> list
     for first, end in grouped([each.total_byte_size for each in groups], target):
         rows = sum(each.num_rows for each in groups[first:end])
         known = reader.filter is None
-        found.append(FilePiece(path, _size(groups[first:end], reader.columns), rows if known else None, row if known else None, tuple(range(first, end))))
+        found.append(
+            FilePiece(
+                path,
+                _size(groups[first:end], reader.columns),
+                rows if known else None,
+                row if known else None,
+                tuple(range(first, end)),
+            )
+        )
         row += rows
     return found
 
@@ -140,8 +203,12 @@ def _size(groups: Sequence[Any], columns: tuple[str, ...] | None) -> int:
     if columns is None:
         return sum(each.total_byte_size for each in groups)
     wanted = set(columns)
-    return sum(column.total_uncompressed_size for each in groups for index in range(each.num_columns)
-               if (column := each.column(index)).path_in_schema.partition(".")[0] in wanted)
+    return sum(
+        column.total_uncompressed_size
+        for each in groups
+        for index in range(each.num_columns)
+        if (column := each.column(index)).path_in_schema.partition(".")[0] in wanted
+    )
 
 
 def _types(found: files.Found, schemas: Sequence[pa.Schema]) -> dict[str, tuple[str, pa.DataType]]:
@@ -155,23 +222,40 @@ def _types(found: files.Found, schemas: Sequence[pa.Schema]) -> dict[str, tuple[
     return types
 
 
-def _check_schema(types: Mapping[str, tuple[str, pa.DataType]], path: str, schema: pa.Schema, names: Sequence[str], reader: ParquetReader) -> None:
+def _check_schema(
+    types: Mapping[str, tuple[str, pa.DataType]],
+    path: str,
+    schema: pa.Schema,
+    names: Sequence[str],
+    reader: ParquetReader,
+) -> None:
     """Raise DataError for a file whose columns are not those of the others. `names`: of the first file's."""
     if reader.schema is not None:
         return
-    for name in reader.columns if reader.columns is not None else tuple(dict.fromkeys([*names, *types])):
+    for name in (
+        reader.columns if reader.columns is not None else tuple(dict.fromkeys([*names, *types]))
+    ):
         here = schema.field(name).type if name in schema.names else None
         first_path, there = types.get(name, (path, None))
         if here == there or here is not None and pa.types.is_null(here):
             continue
         raise exceptions.with_type_of(
-            DataError, ValueError(path), f"{path} has another schema than {first_path}: column {name!r} is "
+            DataError,
+            ValueError(path),
+            f"{path} has another schema than {first_path}: column {name!r} is "
             f"{here or 'not there'} in the former, {there or 'not there'} in the latter\n"
-            "  columns=[...] reads those that all have alike; or read them apart, make them alike with map_batches, and union() them", path=path)
+            "  columns=[...] reads those that all have alike; or read them apart, make them alike with map_batches, and union() them",
+            path=path,
+        )
 
 
 def _check_columns(path: str, reader: ParquetReader) -> None:
-    known = (*reader.names, *(reader.partitioning.columns(path) if reader.partitioning is not None else ()))
+    known = (
+        *reader.names,
+        *(reader.partitioning.columns(path) if reader.partitioning is not None else ()),
+    )
     for name in reader.columns or ():
         if name not in known:
-            raise ValueError(f"read_parquet(columns=[..., {name!r}]): {path} has {', '.join(known)}")
+            raise ValueError(
+                f"read_parquet(columns=[..., {name!r}]): {path} has {', '.join(known)}"
+            )

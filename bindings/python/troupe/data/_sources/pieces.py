@@ -1,4 +1,5 @@
 """What one block is read from: a part of a file, a range of numbers, rows that are in memory already. Pure: nothing is read here."""
+
 from __future__ import annotations
 
 import dataclasses
@@ -52,7 +53,9 @@ class FilesPiece(Travels):
 
     def part(self, start: int, stop: int) -> FilesPiece:
         """Some of the files."""
-        return FilesPiece(self.files[start:stop], self.size * (stop - start) // max(len(self.files), 1))
+        return FilesPiece(
+            self.files[start:stop], self.size * (stop - start) // max(len(self.files), 1)
+        )
 
 
 @dataclass(frozen=True)
@@ -110,9 +113,13 @@ class Held(Travels):
         """Some of its rows."""
         if self.shuffle is not None or len(self.parts) != 1:
             return Part(self, start, stop)
-        (block, first, _), = self.parts
-        return dataclasses.replace(self, parts=((block, first + start, first + stop),), size=self.size * (stop - start) // max(self.rows, 1),
-                                   row=None if self.row is None else self.row + start)
+        ((block, first, _),) = self.parts
+        return dataclasses.replace(
+            self,
+            parts=((block, first + start, first + stop),),
+            size=self.size * (stop - start) // max(self.rows, 1),
+            row=None if self.row is None else self.row + start,
+        )
 
 
 @dataclass(frozen=True)

@@ -3,6 +3,7 @@
 A cut within a quoted value of a CSV file is found by the number of quotes before it, and is an error that says what to do: with
 `newlines_in_values=True` the file is looked through first, and cut where rows begin.
 """
+
 from __future__ import annotations
 
 import dataclasses
@@ -67,7 +68,9 @@ class TextReader(Travels):
             table = self._table(piece)
         except _REFUSED as error:
             raise _errors.of_reading(piece.path + part, error, self._hint()) from None
-        return with_folder_columns(table, piece.path, self.partitioning, include_paths=self.include_paths)
+        return with_folder_columns(
+            table, piece.path, self.partitioning, include_paths=self.include_paths
+        )
 
     def types(self, path: str, size: int) -> pa.Schema | None:
         """Return the columns of a file, or of the lines at the beginning of a large one; None where it is empty. Raises DataError naming the file."""
@@ -75,7 +78,7 @@ class TextReader(Travels):
             data = self.content(path, None if size <= WHOLE_BYTES else WHOLE_BYTES)
             if size > WHOLE_BYTES:
                 rows = self.row_ends()
-                data = data[:data.rfind(b"\n") + 1 if rows is None else rows.last(data)]
+                data = data[: data.rfind(b"\n") + 1 if rows is None else rows.last(data)]
             return self._parse(data).schema if data.strip() else None
         except _REFUSED as error:
             raise _errors.of_reading(path, error, self._hint()) from None
@@ -90,7 +93,11 @@ class TextReader(Travels):
 
     def row_ends(self) -> csv_rows.RowEnds | None:
         """Return what finds the ends of rows of a CSV file whose values may have newlines; None where it is read whole, or cut at any newline."""
-        if self.format != "csv" or self.options.keys() != {"parse_options"} or not self.options["parse_options"].newlines_in_values:
+        if (
+            self.format != "csv"
+            or self.options.keys() != {"parse_options"}
+            or not self.options["parse_options"].newlines_in_values
+        ):
             return None
         return csv_rows.RowEnds.of(self.options["parse_options"])
 
@@ -106,8 +113,10 @@ class TextReader(Travels):
 
     def _hint(self) -> str:
         if self.format == "csv":
-            return ("types are those of the first file: convert_options=pyarrow.csv.ConvertOptions(column_types={...}) says others, "
-                    "parse_options=pyarrow.csv.ParseOptions(...) another delimiter")
+            return (
+                "types are those of the first file: convert_options=pyarrow.csv.ConvertOptions(column_types={...}) says others, "
+                "parse_options=pyarrow.csv.ParseOptions(...) another delimiter"
+            )
         return "types are those of the first file: parse_options=pyarrow.json.ParseOptions(explicit_schema=...) says others"
 
     def _table(self, piece: FilePiece) -> pa.Table:
@@ -120,8 +129,10 @@ class TextReader(Travels):
         if self.schema is None or table.column_names == self.schema.names:
             return table
         if sorted(table.column_names) != sorted(self.schema.names):
-            raise ValueError(f"it has the columns {', '.join(table.column_names)}, and {self.first} has {', '.join(self.schema.names)}: read them apart, make "
-                             "them alike with map_batches, and union() them")
+            raise ValueError(
+                f"it has the columns {', '.join(table.column_names)}, and {self.first} has {', '.join(self.schema.names)}: read them apart, make "
+                "them alike with map_batches, and union() them"
+            )
         return table.select(self.schema.names)
 
     def _lines(self, piece: FilePiece) -> bytes:
@@ -132,7 +143,7 @@ class TextReader(Travels):
             data = file.read_at(piece.stop - begin, begin)
             if piece.start:  # the line that begins before belongs to the piece before
                 at = data.find(b"\n")
-                data = b"" if at < 0 else data[at + 1:]
+                data = b"" if at < 0 else data[at + 1 :]
             if not data:
                 return b""
             rest, at = b"", piece.stop
@@ -141,16 +152,20 @@ class TextReader(Travels):
                 if not more:
                     break
                 end = more.find(b"\n")
-                rest += more if end < 0 else more[:end + 1]
+                rest += more if end < 0 else more[: end + 1]
                 at += len(more)
                 if len(rest) > LINE_MOST:
                     raise ValueError(f"a line of more than {LINE_MOST >> 20} MiB")
         data += rest
         if self.format == "csv" and not self.options and data.count(b'"') % 2:
-            raise ValueError("a quoted value goes over the end of this part: parse_options=pyarrow.csv.ParseOptions(newlines_in_values=True) has the file cut "
-                             "where rows begin")
+            raise ValueError(
+                "a quoted value goes over the end of this part: parse_options=pyarrow.csv.ParseOptions(newlines_in_values=True) has the file cut "
+                "where rows begin"
+            )
         if self.format == "csv" and not piece.start and not data.strip():
-            raise ValueError("it begins with blank lines: without override_num_blocks it is read as a whole")
+            raise ValueError(
+                "it begins with blank lines: without override_num_blocks it is read as a whole"
+            )
         return data
 
     def _with_nulls(self, table: pa.Table) -> pa.Table:
@@ -171,20 +186,32 @@ class TextReader(Travels):
     def _parse(self, data: bytes, names: list[str] | None = None) -> pa.Table:
         """Return the rows; `names`: of the columns, where no header is in the data."""
         block = min(len(data) + 1, BLOCK_MOST)
-        kinds = {} if self.schema is None else {each.name: each.type for each in self.schema if not _has_null(each.type)}
+        kinds = (
+            {}
+            if self.schema is None
+            else {each.name: each.type for each in self.schema if not _has_null(each.type)}
+        )
         if self.format == "csv":
             return pa.csv.read_csv(
-                io.BytesIO(data), parse_options=self.options.get("parse_options"),
-                read_options=self.options.get("read_options") or pa.csv.ReadOptions(use_threads=False, block_size=block, column_names=names),
-                convert_options=self.options.get("convert_options") or pa.csv.ConvertOptions(column_types=kinds))
+                io.BytesIO(data),
+                parse_options=self.options.get("parse_options"),
+                read_options=self.options.get("read_options")
+                or pa.csv.ReadOptions(use_threads=False, block_size=block, column_names=names),
+                convert_options=self.options.get("convert_options")
+                or pa.csv.ConvertOptions(column_types=kinds),
+            )
         if self.arrays and _ARRAY.match(data):
             rows = json.loads(data)
             if not all(isinstance(row, dict) for row in rows):
                 raise ValueError("a JSON array of objects is wanted")
             return _blocks.table_of_rows(rows, self.schema)
         check_json(data)
-        parse = self.options.get("parse_options") or pa.json.ParseOptions(explicit_schema=pa.schema(kinds) if kinds else None)
-        table = pa.json.read_json(io.BytesIO(data), pa.json.ReadOptions(use_threads=False, block_size=block), parse)
+        parse = self.options.get("parse_options") or pa.json.ParseOptions(
+            explicit_schema=pa.schema(kinds) if kinds else None
+        )
+        table = pa.json.read_json(
+            io.BytesIO(data), pa.json.ReadOptions(use_threads=False, block_size=block), parse
+        )
         table.validate(full=True)  # that texts are UTF-8, which pyarrow checks in CSV alone
         return table
 
@@ -196,7 +223,9 @@ _REFUSED = (pa.ArrowException, OSError, ValueError, TypeError, OverflowError, Re
 def check_json(data: bytes) -> None:
     """Raise ValueError for JSON on which pyarrow crashes: a null before the first object, or too many objects within each other."""
     if _NULL.match(data):
-        raise ValueError("it begins with null: an object in each line is wanted, or an array of objects")
+        raise ValueError(
+            "it begins with null: an object in each line is wanted, or an array of objects"
+        )
     if _depth(data) > DEPTH_MOST and _depth(_STRING.sub(b"", data)) > DEPTH_MOST:
         raise ValueError(f"objects or arrays are nested more than {DEPTH_MOST} deep")
 
@@ -207,17 +236,27 @@ def _depth(data: bytes) -> int:
     steps[list(b"{[")], steps[list(b"}]")] = 1, -1
     most = open_now = 0
     for start in range(0, len(data), _LOOK):
-        found = open_now + np.cumsum(steps[np.frombuffer(data, np.uint8, min(_LOOK, len(data) - start), start)], dtype=np.int64)
+        found = open_now + np.cumsum(
+            steps[np.frombuffer(data, np.uint8, min(_LOOK, len(data) - start), start)],
+            dtype=np.int64,
+        )
         most, open_now = max(most, int(found.max())), int(found[-1])
     return most
 
 
 def _has_null(kind: pa.DataType) -> bool:
     """Return True for a type that says nothing of some of its values."""
-    return pa.types.is_null(kind) or any(_has_null(kind.field(index).type) for index in range(kind.num_fields))
+    return pa.types.is_null(kind) or any(
+        _has_null(kind.field(index).type) for index in range(kind.num_fields)
+    )
 
 
-def pieces_of(found: files.Found, reader: TextReader, blocks: int | None, apart: Callable[[str, Callable[[], Any]], Any]) -> tuple[list[FilePiece], TextReader]:
+def pieces_of(
+    found: files.Found,
+    reader: TextReader,
+    blocks: int | None,
+    apart: Callable[[str, Callable[[], Any]], Any],
+) -> tuple[list[FilePiece], TextReader]:
     """Return the pieces of all files, and the reader that knows their types where several pieces are to have the same.
 
     Args:
@@ -232,18 +271,46 @@ def pieces_of(found: files.Found, reader: TextReader, blocks: int | None, apart:
     pieces: list[FilePiece] = []
     for path, size in found.files:
         by_rows = reader.row_ends() is not None
-        whole = bool(reader.options) and not by_rows or path.lower().endswith(_PACKED) or path in found.pipes or not blocks and size <= WHOLE_BYTES
-        whole = whole or reader.format == "json" and reader.arrays and bool(_ARRAY.match(reader.content(path, 4096)))
-        parts: list[tuple[int, int | None]] = [(0, None)] if whole or not size else list(ranges(size, target))
+        whole = (
+            bool(reader.options)
+            and not by_rows
+            or path.lower().endswith(_PACKED)
+            or path in found.pipes
+            or not blocks
+            and size <= WHOLE_BYTES
+        )
+        whole = (
+            whole
+            or reader.format == "json"
+            and reader.arrays
+            and bool(_ARRAY.match(reader.content(path, 4096)))
+        )
+        parts: list[tuple[int, int | None]] = (
+            [(0, None)] if whole or not size else list(ranges(size, target))
+        )
         if len(parts) > 1 and by_rows:
-            starts = [at for at in apart(path, lambda path=path: reader.cuts(path, target)) if at < size]
+            starts = [
+                at for at in apart(path, lambda path=path: reader.cuts(path, target)) if at < size
+            ]
             parts = list(zip([0, *starts], [*starts, size], strict=True))
-        pieces += [FilePiece(path, size if stop is None else stop - start, None, 0 if start == 0 else None, (), start, None if len(parts) == 1 else stop)
-                   for start, stop in parts]
+        pieces += [
+            FilePiece(
+                path,
+                size if stop is None else stop - start,
+                None,
+                0 if start == 0 else None,
+                (),
+                start,
+                None if len(parts) == 1 else stop,
+            )
+            for start, stop in parts
+        ]
     is_cut = any(each.stop is not None for each in pieces)
     if len(pieces) > 1 and (is_cut or not reader.options) and not found.pipes:
         for path, size in found.files:
-            schema = apart(path, lambda path=path, size=size: reader.types(path, size)) if size else None
+            schema = (
+                apart(path, lambda path=path, size=size: reader.types(path, size)) if size else None
+            )
             if schema is not None:
                 return pieces, dataclasses.replace(reader, schema=schema, first=path)
     return pieces, reader

@@ -8,6 +8,7 @@ the calls again that its journal has, and drops the answers, since these are in 
 Trials are named by ids that are never used again. A trial's reports that count are numbered from 1 without gaps; after it went back to a
 checkpoint the numbers from there on are used again.
 """
+
 from __future__ import annotations
 
 import enum

@@ -1,4 +1,5 @@
 """Pure. What a sweep wants next: places for its trials, configurations for new ones, and which trial an idle place is for."""
+
 from __future__ import annotations
 
 from collections import Counter
@@ -14,7 +15,14 @@ from troupe.tune._core.trial import Phase, Trial
 class Demand:
     """Of one engine. `shape`: of all trials; None: each has its own. `asked`: trials for which the searcher has been asked."""
 
-    def __init__(self, rules: Rules, ledger: Ledger, places: Places, name_of: Callable[[int], str], shape: str | None) -> None:
+    def __init__(
+        self,
+        rules: Rules,
+        ledger: Ledger,
+        places: Places,
+        name_of: Callable[[int], str],
+        shape: str | None,
+    ) -> None:
         self._rules, self._ledger, self._places = rules, ledger, places
         self._name_of, self._shape = name_of, shape
         self.asked: dict[str, int] = {}  # with how much the searcher had been told by then
@@ -36,11 +44,19 @@ class Demand:
         if self._ledger.exhausted or self.blocked:
             return 0
         ahead, most = self._rules.ahead, self._rules.trials_max
-        return ahead if most is None else max(0, min(ahead, most - self._ledger.proposed - len(self.asked)))
+        return (
+            ahead
+            if most is None
+            else max(0, min(ahead, most - self._ledger.proposed - len(self.asked)))
+        )
 
     def can_add(self) -> bool:
         """Whether there is a trial to be started for the first time, or to be proposed."""
-        return bool(self.asked) or self.can_propose() > 0 or any(self._ledger.trials[name].is_new for name in self._ledger.waiting)
+        return (
+            bool(self.asked)
+            or self.can_propose() > 0
+            or any(self._ledger.trials[name].is_new for name in self._ledger.waiting)
+        )
 
     def free_name(self) -> str:
         """Of a trial that is not there yet."""
@@ -73,21 +89,37 @@ class Demand:
                 missing[place.shape] -= 1
             else:
                 unused.append(place)
-        return list(missing.elements()), [] if self.asked else unused  # the trial that is being proposed may hold as much
+        return list(
+            missing.elements()
+        ), [] if self.asked else unused  # the trial that is being proposed may hold as much
 
     def _wanted(self) -> int:
         """How many places without a trial there should be: no more than may be asked for before there is room."""
         ahead = self._rules.ahead
         if self._rules.concurrent_max is not None:
-            ahead = min(ahead, self._rules.concurrent_max - self._places.count(State.BUSY) - self._places.count(State.LEAVING))
-        demand = len(self._ledger.waiting) + len(self.asked) + self.can_propose() + len(self._ledger.paused)
+            ahead = min(
+                ahead,
+                self._rules.concurrent_max
+                - self._places.count(State.BUSY)
+                - self._places.count(State.LEAVING),
+            )
+        demand = (
+            len(self._ledger.waiting)
+            + len(self.asked)
+            + self.can_propose()
+            + len(self._ledger.paused)
+        )
         return max(0, min(ahead, demand))
 
     def _shapes(self) -> list[str]:
         """What those hold that would have a place now, in their order. An idle place for none of them is in their way."""
         trials = self._ledger.trials
         choice = self._ledger.scheduler.choose(self.can_add())
-        found = [trials[name].shape for name in self._ledger.waiting if choice is Choice.NEW or not trials[name].is_new]
+        found = [
+            trials[name].shape
+            for name in self._ledger.waiting
+            if choice is Choice.NEW or not trials[name].is_new
+        ]
         return [trials[choice.trial].shape, *found] if isinstance(choice, Resume) else found
 
     def trial_for(self, place: Place, now: float) -> tuple[Trial | None, str]:
@@ -106,9 +138,13 @@ class Demand:
             return (fresh if choice is Choice.NEW else None), ""
         trial = self._ledger.trials[choice.trial]
         if trial.phase is not Phase.PAUSED:
-            raise ValueError(f"{self._rules.scheduler_name} wants to go on with trial {trial.id}, which is {trial.phase.value}, not paused")
+            raise ValueError(
+                f"{self._rules.scheduler_name} wants to go on with trial {trial.id}, which is {trial.phase.value}, not paused"
+            )
         return (trial, choice.why or "wanted") if trial.shape == place.shape else (None, "")
 
     def is_complete(self) -> bool:
         """Whether all trials have been proposed that there are to be."""
-        return self._ledger.exhausted or (self._rules.trials_max is not None and self._ledger.proposed >= self._rules.trials_max)
+        return self._ledger.exhausted or (
+            self._rules.trials_max is not None and self._ledger.proposed >= self._rules.trials_max
+        )

@@ -3,6 +3,7 @@
 Rows of the journal are dicts of JSON with a `kind`. All rows that an event makes are committed together, before any of its effects is carried
 out: a crash between two effects leaves a journal from which the rest is found again.
 """
+
 from __future__ import annotations
 
 from collections.abc import Mapping
@@ -209,4 +210,14 @@ class Done:
     resumable: bool = False
 
 
-Effect = AskPlace | GiveUpPlace | Start | Answer | DropCheckpoint | AskSearcher | TellSearcher | Tell | Done
+Effect = (
+    AskPlace
+    | GiveUpPlace
+    | Start
+    | Answer
+    | DropCheckpoint
+    | AskSearcher
+    | TellSearcher
+    | Tell
+    | Done
+)

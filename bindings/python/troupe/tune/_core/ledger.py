@@ -4,6 +4,7 @@ A live engine applies each row as it makes it; a resumed one applies those of th
 the scheduler, the searcher and the stop conditions get the calls that go with it, both times the same. What they answer matters the first
 time alone, since what came of it are rows too.
 """
+
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
@@ -33,7 +34,13 @@ NOTHING = Came()
 class Ledger:
     """`told`: takes the searcher's calls, in their order."""
 
-    def __init__(self, rules: Rules, scheduler: Scheduler, conditions: Conditions, told: Callable[[TellSearcher], None]) -> None:
+    def __init__(
+        self,
+        rules: Rules,
+        scheduler: Scheduler,
+        conditions: Conditions,
+        told: Callable[[TellSearcher], None],
+    ) -> None:
         self.rules, self.scheduler, self.conditions = rules, scheduler, conditions
         self._told = told
         self.trials: dict[str, Trial] = {}
@@ -46,7 +53,11 @@ class Ledger:
         """Trials that wait for a place, in their order."""
         self.paused: dict[str, None] = {}
         self.running: dict[str, None] = {}
-        self._in_phase = {Phase.WAITING: self.waiting, Phase.PAUSED: self.paused, Phase.RUNNING: self.running}
+        self._in_phase = {
+            Phase.WAITING: self.waiting,
+            Phase.PAUSED: self.paused,
+            Phase.RUNNING: self.running,
+        }
         self.proposed = 0
         self.metric_seen = False
         self.metric_missing = 0
@@ -87,7 +98,12 @@ class Ledger:
     def _on_start(self, row: Row) -> None:
         trial = self.trials[row["trial"]]
         self._move(trial, Phase.RUNNING)
-        trial.attempt, trial.sequence, trial.why, trial.where = row["attempt"], 0, "", row.get("where", {})
+        trial.attempt, trial.sequence, trial.why, trial.where = (
+            row["attempt"],
+            0,
+            "",
+            row.get("where", {}),
+        )
         if trial.again:
             trial.again = False
             self.scheduler.resumed(trial.id, trial.config)
@@ -97,7 +113,14 @@ class Ledger:
         metrics = row["metrics"]
         trial.sequence, trial.number = row["sequence"], row["number"]
         trial.seconds, trial.fruitless = time_of(metrics), 0
-        report = Report(trial.id, trial.number, metrics, self.rules.score(metrics), bool(row["checkpoint"]), row["can_add"])
+        report = Report(
+            trial.id,
+            trial.number,
+            metrics,
+            self.rules.score(metrics),
+            bool(row["checkpoint"]),
+            row["can_add"],
+        )
         trial.last = report
         self.metric_seen = True
         if row["checkpoint"]:
@@ -132,7 +155,9 @@ class Ledger:
         self._move(trial, Phase.PAUSED)
         trial.config, trial.why = row["config"], row["why"]
         trial.number = row["number"]
-        trial.seconds = time_of(next(one.metrics for one in donor.kept if one.name == row["checkpoint"]))
+        trial.seconds = time_of(
+            next(one.metrics for one in donor.kept if one.name == row["checkpoint"])
+        )
         self._rest_on(trial, Base(donor.id, row["checkpoint"], row["number"]))
 
     def _on_fail(self, row: Row) -> Came:
@@ -156,7 +181,12 @@ class Ledger:
         trial.end, trial.why, trial.again = End(row["end"]), row["why"], False
         if row.get("error"):
             error = row["error"]
-            trial.failure = Failure(error["kind"], error["text"], pickled=error.get("pickled", ""), raised=error.get("raised"))
+            trial.failure = Failure(
+                error["kind"],
+                error["text"],
+                pickled=error.get("pickled", ""),
+                raised=error.get("raised"),
+            )
             self.metric_missing += row["error"]["kind"] == MISSING
         self._rest_on(trial, None)
         actions = self.scheduler.ended(trial.id, trial.end)
@@ -210,7 +240,11 @@ class Ledger:
 
     def needed(self, trial: Trial, checkpoint: str) -> bool:
         """Whether a checkpoint has to stay whatever its score: another trial goes on from it, or this one would."""
-        own = trial.base is not None and trial.base.trial == trial.id and trial.base.checkpoint == checkpoint
+        own = (
+            trial.base is not None
+            and trial.base.trial == trial.id
+            and trial.base.checkpoint == checkpoint
+        )
         return own or (trial.id, checkpoint) in self.pins
 
 
@@ -220,18 +254,43 @@ MISSING = "MetricMissing"
 
 def trial_row(trial: str, proposal: Proposal, shape: str) -> Row:
     """A new trial."""
-    return {"kind": "trial", "trial": trial, "config": dict(proposal.config), "extra": dict(proposal.extra), "shape": shape}
+    return {
+        "kind": "trial",
+        "trial": trial,
+        "config": dict(proposal.config),
+        "extra": dict(proposal.extra),
+        "shape": shape,
+    }
 
 
 def instead_row(trial: str, failed: Trial, *, goes_on: bool) -> Row:
     """A new trial, in place of one that failed."""
-    return {"kind": "trial", "trial": trial, "config": dict(failed.config), "extra": {}, "shape": failed.shape, "instead": failed.id, "goes_on": goes_on}
+    return {
+        "kind": "trial",
+        "trial": trial,
+        "config": dict(failed.config),
+        "extra": {},
+        "shape": failed.shape,
+        "instead": failed.id,
+        "goes_on": goes_on,
+    }
 
 
-def report_row(trial: Trial, sequence: int, metrics: Mapping[str, Any], checkpoint: str, *, can_add: bool) -> Row:
+def report_row(
+    trial: Trial, sequence: int, metrics: Mapping[str, Any], checkpoint: str, *, can_add: bool
+) -> Row:
     """The next report of a trial."""
-    return {"kind": "report", "trial": trial.id, "attempt": trial.attempt, "sequence": sequence, "number": trial.number + 1, "metrics": metrics,
-            "checkpoint": checkpoint, "can_add": can_add, "begun": trial.checkpoints + 1 if checkpoint else trial.checkpoints}
+    return {
+        "kind": "report",
+        "trial": trial.id,
+        "attempt": trial.attempt,
+        "sequence": sequence,
+        "number": trial.number + 1,
+        "metrics": metrics,
+        "checkpoint": checkpoint,
+        "can_add": can_add,
+        "begun": trial.checkpoints + 1 if checkpoint else trial.checkpoints,
+    }
 
 
 def end_row(trial: str, end: End, why: str, failure: Failure | None = None) -> Row:

@@ -1,4 +1,5 @@
 """Pure. What a sweep optimizes, where its configuration, its scheduler and its searcher may each say so, and its value in a report."""
+
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
@@ -32,7 +33,9 @@ def objective(said: Sequence[tuple[str, Any, Any]]) -> tuple[str | None, Mode | 
                 continue
             earlier = found.setdefault(name, (who, value))
             if earlier[1] != value:
-                raise ValueError(f"{earlier[0]} has {name}={earlier[1]!r} and {who} has {name}={value!r}: say it once")
+                raise ValueError(
+                    f"{earlier[0]} has {name}={earlier[1]!r} and {who} has {name}={value!r}: say it once"
+                )
     metric, mode = found.get("metric"), found.get("mode")
     return (metric[1] if metric else None), (Mode(mode[1]) if mode else None)
 

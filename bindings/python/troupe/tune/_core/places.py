@@ -1,4 +1,5 @@
 """Pure. The places of a sweep: processes that hold what a trial holds, asked for, idle, busy, or being left."""
+
 from __future__ import annotations
 
 import enum

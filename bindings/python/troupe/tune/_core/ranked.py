@@ -3,6 +3,7 @@
 `Ranked` is a sorted list: putting a score in moves what follows it in memory, 2 us at 10,000. `IntervalRanks` has values that hold for stretches
 of time: each is in as many sorted lists as its stretch has blocks of a power of two, and a time is in one block of each size.
 """
+
 from __future__ import annotations
 
 import bisect
@@ -66,7 +67,9 @@ class IntervalRanks:
     __slots__ = ("_levels",)
 
     def __init__(self) -> None:
-        self._levels: list[dict[int, list[float]]] = []  # by the logarithm of a block's size: its number, and its values, ascending
+        self._levels: list[
+            dict[int, list[float]]
+        ] = []  # by the logarithm of a block's size: its number, and its values, ascending
 
     def add(self, first: int, last: int, value: float) -> None:
         """The value holds from the tick `first` to the tick `last`, both included; where last < first, nowhere."""
@@ -94,7 +97,11 @@ class IntervalRanks:
     def remove(self, first: int, last: int, value: float) -> None:
         """Takes back what `add` was told. Raises ValueError where it was not."""
         for level, block in _blocks(first, last):
-            scores = self._levels[level][block] if level < len(self._levels) and block in self._levels[level] else []
+            scores = (
+                self._levels[level][block]
+                if level < len(self._levels) and block in self._levels[level]
+                else []
+            )
             place = bisect.bisect_left(scores, value)
             if place == len(scores) or scores[place] != value:
                 raise ValueError(f"{value!r} does not hold from {first} to {last}")

@@ -1,4 +1,5 @@
 """Pure. What a sweep was asked to do, beside what its scheduler and its searcher decide."""
+
 from __future__ import annotations
 
 import difflib
@@ -43,8 +44,10 @@ class Rules:
         """Why a trial that ends now can never be judged; "": it can, or need not be."""
         if self.metric is None or has_reported or self.may_be_silent:
             return ""
-        return (f"the trial has ended without a report, and {self.metric!r} is the metric of this sweep (TuneConfig(metric=...)): its function calls "
-                f"tune.report({{{self.metric!r}: ...}}), or returns such a dict")
+        return (
+            f"the trial has ended without a report, and {self.metric!r} is the metric of this sweep (TuneConfig(metric=...)): its function calls "
+            f"tune.report({{{self.metric!r}: ...}}), or returns such a dict"
+        )
 
     def missing(self, metrics: Mapping[str, Any]) -> str:
         """Why this report cannot be judged; "": it can."""
@@ -62,8 +65,21 @@ class Conditions:
     stops_all: Callable[[], bool] = lambda: False
 
 
-FILLED_IN = ("training_iteration", "time_total_s", "time_this_iter_s", "timestamp", "date", "trial_id", "hostname", "node_ip", "pid", "done",
-             "config", "iterations_since_restore", "time_since_restore")
+FILLED_IN = (
+    "training_iteration",
+    "time_total_s",
+    "time_this_iter_s",
+    "timestamp",
+    "date",
+    "trial_id",
+    "hostname",
+    "node_ip",
+    "pid",
+    "done",
+    "config",
+    "iterations_since_restore",
+    "time_since_restore",
+)
 """Metrics that are in every report by themselves."""
 
 
@@ -72,8 +88,10 @@ def missing_text(metric: str, metrics: Mapping[str, Any]) -> str:
     there = [name for name in names_of(metrics) if name not in FILLED_IN]
     near = difflib.get_close_matches(metric, there, n=1)
     has = f"it has {', '.join(map(repr, there))}" if there else "it has no metrics"
-    return (f"the report has no {metric!r}, the metric of this sweep (TuneConfig(metric=...)): {has}"
-            + (f"; did you mean {near[0]!r}?" if near else ""))
+    return (
+        f"the report has no {metric!r}, the metric of this sweep (TuneConfig(metric=...)): {has}"
+        + (f"; did you mean {near[0]!r}?" if near else "")
+    )
 
 
 def names_of(metrics: Mapping[str, Any], prefix: str = "") -> Iterable[str]:

@@ -1,14 +1,15 @@
 """Pure. The engine of a sweep: what each event means for its trials.
 
-    G1 A report is (trial, attempt, sequence), counted once. After a retry, what was reported beyond the checkpoint that it goes on from counts no more.
-    G2 A trial has one end, written once; whoever hears of it does so after it is in the journal.
-    G3 Whenever the engine ends, one that goes on from the journal ends the sweep with as many trials, none lost and none twice.
-    G4 A row of the journal begins each engine's epoch; trials of an older epoch are in no table of this one.
-    G5 A report and its checkpoint are one row.
-    G6 A checkpoint from which a trial would go on stays, whoever's it is; one is dropped by a row, and deleted after that.
-    G7 A report is answered with the decision, once that is in the journal. Where the trial only goes on, and no checkpoint is in it, the answer need not
-       wait for that: were the row lost with the engine, so would be the trial's process, and the next engine knows of neither.
+G1 A report is (trial, attempt, sequence), counted once. After a retry, what was reported beyond the checkpoint that it goes on from counts no more.
+G2 A trial has one end, written once; whoever hears of it does so after it is in the journal.
+G3 Whenever the engine ends, one that goes on from the journal ends the sweep with as many trials, none lost and none twice.
+G4 A row of the journal begins each engine's epoch; trials of an older epoch are in no table of this one.
+G5 A report and its checkpoint are one row.
+G6 A checkpoint from which a trial would go on stays, whoever's it is; one is dropped by a row, and deleted after that.
+G7 A report is answered with the decision, once that is in the journal. Where the trial only goes on, and no checkpoint is in it, the answer need not
+   wait for that: were the row lost with the engine, so would be the trial's process, and the next engine knows of neither.
 """
+
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
@@ -26,7 +27,15 @@ from troupe.tune._core.deciding import (
     Stop,
 )
 from troupe.tune._core.demand import Demand
-from troupe.tune._core.ledger import MISSING, Came, Ledger, end_row, instead_row, report_row, trial_row
+from troupe.tune._core.ledger import (
+    MISSING,
+    Came,
+    Ledger,
+    end_row,
+    instead_row,
+    report_row,
+    trial_row,
+)
 from troupe.tune._core.places import Place, Places, State
 from troupe.tune._core.rules import Conditions, Rules
 from troupe.tune._core.trial import Phase, Trial, filled
@@ -60,8 +69,15 @@ class Halt:
 class SweepCore:
     """`name_of`: the id of the trial with that number, from 0. One call of `handle` at a time; none takes time that grows with the trials."""
 
-    def __init__(self, rules: Rules, scheduler: Scheduler, conditions: Conditions | None = None, *, name_of: Callable[[int], str],
-                 uniform_shape: str | None = "") -> None:
+    def __init__(
+        self,
+        rules: Rules,
+        scheduler: Scheduler,
+        conditions: Conditions | None = None,
+        *,
+        name_of: Callable[[int], str],
+        uniform_shape: str | None = "",
+    ) -> None:
         self.rules = rules
         self.ledger = Ledger(rules, scheduler, conditions or Conditions(), self._tell_searcher)
         self.places = Places()
@@ -97,7 +113,11 @@ class SweepCore:
         if self.rules.time_budget_s is not None and self._halt is None:
             times.append(self._began + self.rules.time_budget_s - self.ledger.seconds)
         if self._halt is None and self.ledger.waiting:
-            times += [at for name in self.ledger.waiting if (at := self.ledger.trials[name].retry_at) > self._now]
+            times += [
+                at
+                for name in self.ledger.waiting
+                if (at := self.ledger.trials[name].retry_at) > self._now
+            ]
         return min((each for each in times if each is not None), default=None)
 
     # What events mean.
@@ -105,7 +125,15 @@ class SweepCore:
     def _on_begun(self, event: ev.Begun) -> None:
         self._began = self._now
         over = self.ledger.over
-        self._record({"kind": "begin", "epoch": event.epoch, "host": event.host, "pid": event.pid, "wall": event.wall})
+        self._record(
+            {
+                "kind": "begin",
+                "epoch": event.epoch,
+                "host": event.host,
+                "pid": event.pid,
+                "wall": event.wall,
+            }
+        )
         for name in list(self.ledger.running):
             self._record({"kind": "interrupt", "trial": name})
         if event.lets_go:
@@ -113,8 +141,14 @@ class SweepCore:
         if not event.unfinished:
             self._end_unstarted("its sweep was resumed without its unfinished trials")
         if event.errored:
-            for trial in [each for each in self.ledger.trials.values() if each.end is End.FAILED and not each.replaced_by]:
-                self._record(instead_row(self.demand.free_name(), trial, goes_on=event.errored == "resume"))
+            for trial in [
+                each
+                for each in self.ledger.trials.values()
+                if each.end is End.FAILED and not each.replaced_by
+            ]:
+                self._record(
+                    instead_row(self.demand.free_name(), trial, goes_on=event.errored == "resume")
+                )
         if over and not self.ledger.waiting:
             self._halt = Halt(over, False)
 
@@ -146,7 +180,13 @@ class SweepCore:
     def _on_reported(self, event: ev.Reported) -> None:
         trial = self.ledger.trials.get(event.trial)
         if trial is None or trial.phase is not Phase.RUNNING or trial.attempt != event.attempt:
-            why = trial.why if trial is not None and trial.why else self._halt.why if self._halt is not None else "this attempt is over"
+            why = (
+                trial.why
+                if trial is not None and trial.why
+                else self._halt.why
+                if self._halt is not None
+                else "this attempt is over"
+            )
             self._leave(event.trial, event.attempt, why)
             return
         if event.sequence <= trial.sequence:  # it was counted, and what was decided holds
@@ -156,7 +196,15 @@ class SweepCore:
             self._failed(trial, ev.Failure(MISSING, missing, final=True))
             self._leave(trial.id, event.attempt, missing)
             return
-        came = self._record(report_row(trial, event.sequence, filled(trial, event.metrics, event.elapsed_s), event.checkpoint, can_add=self.demand.can_add()))
+        came = self._record(
+            report_row(
+                trial,
+                event.sequence,
+                filled(trial, event.metrics, event.elapsed_s),
+                event.checkpoint,
+                can_add=self.demand.can_add(),
+            )
+        )
         self.demand.on_told()
         self._tell("result", trial.id)
         if came.refused:
@@ -173,7 +221,10 @@ class SweepCore:
             self._stop_all(Halt(STOPS_ALL, False))
 
     def _on_exited(self, event: ev.Exited) -> None:
-        trial, place = self.ledger.trials.get(event.trial), self.places.of(event.trial, event.attempt)
+        trial, place = (
+            self.ledger.trials.get(event.trial),
+            self.places.of(event.trial, event.attempt),
+        )
         if place is None or trial is None:
             return
         if self.rules.reuse and event.clean and self._halt is None:
@@ -191,7 +242,11 @@ class SweepCore:
 
     def _on_tick(self, event: ev.Tick) -> None:
         budget = self.rules.time_budget_s
-        if budget is not None and self._halt is None and self._now - self._began + self.ledger.seconds >= budget:
+        if (
+            budget is not None
+            and self._halt is None
+            and self._now - self._began + self.ledger.seconds >= budget
+        ):
             self._stop_all(Halt(f"time_budget_s={budget:g} is over", False))
 
     def _on_holdasked(self, event: ev.HoldAsked) -> None:
@@ -215,13 +270,22 @@ class SweepCore:
             elif isinstance(action, Pause) and trial.phase is Phase.RUNNING:
                 self._pause(trial, action.why)
             else:
-                raise ValueError(f"{self.rules.scheduler_name} asks for {action!r}, but trial {trial.id} is {trial.phase.value}")
+                raise ValueError(
+                    f"{self.rules.scheduler_name} asks for {action!r}, but trial {trial.id} is {trial.phase.value}"
+                )
 
     def _pause(self, trial: Trial, why: str) -> None:
         if self.ledger.scheduler.needs_checkpoints and trial.base is None:
-            text = (f"{self.rules.scheduler_name} pauses trials and goes on from their checkpoints, and trial {trial.id} has reported none: "
-                    "report(..., checkpoint=Checkpoint.from_directory(folder))")
-            self._end(trial, End.FAILED, "paused without a checkpoint", ev.Failure("NoCheckpoint", text, final=True))
+            text = (
+                f"{self.rules.scheduler_name} pauses trials and goes on from their checkpoints, and trial {trial.id} has reported none: "
+                "report(..., checkpoint=Checkpoint.from_directory(folder))"
+            )
+            self._end(
+                trial,
+                End.FAILED,
+                "paused without a checkpoint",
+                ev.Failure("NoCheckpoint", text, final=True),
+            )
             self._halt = self._halt or Halt("trials without checkpoints", True, text)
             return
         self._record({"kind": "pause", "trial": trial.id, "why": why})
@@ -231,24 +295,48 @@ class SweepCore:
         donor = self.ledger.trials[action.donor]
         found = [one.name for one in donor.kept if one.number == action.donor_report]
         if not found:
-            raise ValueError(f"{self.rules.scheduler_name} wants trial {trial.id} to go on from report {action.donor_report} of {donor.id}, of which "
-                             f"there is no checkpoint; there are those of {', '.join(str(one.number) for one in donor.kept) or 'none'}")
-        self._record({"kind": "exploit", "trial": trial.id, "donor": donor.id, "checkpoint": found[-1], "number": action.donor_report,
-                      "config": dict(action.config), "why": action.why})
+            raise ValueError(
+                f"{self.rules.scheduler_name} wants trial {trial.id} to go on from report {action.donor_report} of {donor.id}, of which "
+                f"there is no checkpoint; there are those of {', '.join(str(one.number) for one in donor.kept) or 'none'}"
+            )
+        self._record(
+            {
+                "kind": "exploit",
+                "trial": trial.id,
+                "donor": donor.id,
+                "checkpoint": found[-1],
+                "number": action.donor_report,
+                "config": dict(action.config),
+                "why": action.why,
+            }
+        )
         self._tell("exploits", trial.id, action.why)
 
     def _failed(self, trial: Trial, failure: ev.Failure) -> None:
         limit = self.rules.max_failures
         again = not failure.counts or limit == -1 or trial.failures < limit
         if again and not failure.final and self._halt is None:
-            self._heed(self._record({"kind": "fail", "trial": trial.id, "attempt": trial.attempt, "counts": failure.counts,
-                                     "error": {"kind": failure.kind, "text": failure.text}}))
+            self._heed(
+                self._record(
+                    {
+                        "kind": "fail",
+                        "trial": trial.id,
+                        "attempt": trial.attempt,
+                        "counts": failure.counts,
+                        "error": {"kind": failure.kind, "text": failure.text},
+                    }
+                )
+            )
             pause_s = _failures.pause_s(trial.fruitless)
             trial.retry_at = self._now + pause_s if pause_s else 0.0
             self._tell("error", trial.id, failure.text)
             return
         self._end(trial, End.FAILED, failure.kind, failure)
-        if failure.kind == MISSING and not self.ledger.metric_seen and self.ledger.metric_missing >= ALL_ALIKE:
+        if (
+            failure.kind == MISSING
+            and not self.ledger.metric_seen
+            and self.ledger.metric_missing >= ALL_ALIKE
+        ):
             self._stop_all(Halt("no trial reports the metric", True, failure.text))
         elif self.rules.fail_fast:
             self._stop_all(Halt(f"trial {trial.id} failed, and fail_fast is set", True))
@@ -278,7 +366,9 @@ class SweepCore:
     def _retain(self, trial: Trial) -> None:
         """Drops what `num_to_keep` says, except what somebody goes on from (G6)."""
         rules = self.rules
-        for one in _retention.to_drop(trial.kept, rules.num_to_keep, rules.keep_attribute, rules.keep_order):
+        for one in _retention.to_drop(
+            trial.kept, rules.num_to_keep, rules.keep_attribute, rules.keep_order
+        ):
             if not self.ledger.needed(trial, one.name):
                 self._record({"kind": "drop", "trial": trial.id, "checkpoint": one.name})
                 self._effect(ev.DropCheckpoint(trial.id, one.name))
@@ -343,11 +433,29 @@ class SweepCore:
 
     def _start(self, trial: Trial, place: Place) -> None:
         attempt = trial.attempt + 1
-        self._record({"kind": "start", "trial": trial.id, "attempt": attempt, "number": trial.number, "where": place.where,
-                      "base": None if trial.base is None else [trial.base.trial, trial.base.checkpoint]})
+        self._record(
+            {
+                "kind": "start",
+                "trial": trial.id,
+                "attempt": attempt,
+                "number": trial.number,
+                "where": place.where,
+                "base": None if trial.base is None else [trial.base.trial, trial.base.checkpoint],
+            }
+        )
         self.places.occupy(place, trial.id, attempt)
-        self._effect(ev.Start(place.number, trial.id, attempt, trial.config, trial.base, trial.number, trial.checkpoints,
-                              tuple(one.name for one in trial.kept)))
+        self._effect(
+            ev.Start(
+                place.number,
+                trial.id,
+                attempt,
+                trial.config,
+                trial.base,
+                trial.number,
+                trial.checkpoints,
+                tuple(one.name for one in trial.kept),
+            )
+        )
         self._tell("started", trial.id)
 
     def _finish_if_over(self) -> None:
@@ -355,17 +463,38 @@ class SweepCore:
         if halt is None:
             if ledger.held:
                 return
-            if ledger.paused and not ledger.running and not ledger.waiting and not self.demand.can_add():
+            if (
+                ledger.paused
+                and not ledger.running
+                and not ledger.waiting
+                and not self.demand.can_add()
+            ):
                 self._end_stall()
-            if ledger.running or ledger.waiting or ledger.paused or self.demand.asked or self.demand.can_propose():
+            if (
+                ledger.running
+                or ledger.waiting
+                or ledger.paused
+                or self.demand.asked
+                or self.demand.can_propose()
+            ):
                 return
-            error = "" if self.demand.is_complete() else "the searcher proposes nothing while no trial runs, and does not say that it has finished"
+            error = (
+                ""
+                if self.demand.is_complete()
+                else "the searcher proposes nothing while no trial runs, and does not say that it has finished"
+            )
             halt = self._halt = Halt("all trials are over", False, error)
         for place in [*self.places.asked(), *self.places.idle()]:
             self._give_up(place)
         if self.places.count(State.BUSY) or self.places.count(State.LEAVING):
             return
-        self._record({"kind": "leave", "seconds": self._now - self._began, "over": "" if halt.resumable else halt.why})
+        self._record(
+            {
+                "kind": "leave",
+                "seconds": self._now - self._began,
+                "over": "" if halt.resumable else halt.why,
+            }
+        )
         self._effect(ev.Done(halt.error, halt.resumable))
         self._done = True
 
@@ -380,7 +509,11 @@ class SweepCore:
             return
         for name in list(self.ledger.paused):
             if self.ledger.trials[name].phase is Phase.PAUSED:
-                self._end(self.ledger.trials[name], End.STOPPED, "it was paused, and nothing runs that would decide about it")
+                self._end(
+                    self.ledger.trials[name],
+                    End.STOPPED,
+                    "it was paused, and nothing runs that would decide about it",
+                )
 
     def _give_up(self, place: Place) -> None:
         self.places.give_up(place)
@@ -390,7 +523,9 @@ class SweepCore:
 
     def _record(self, row: ev.Row) -> Came:
         self._decided.rows.append(row)
-        self._decided.durable = self._decided.durable or row["kind"] in DURABLE or bool(row.get("checkpoint"))
+        self._decided.durable = (
+            self._decided.durable or row["kind"] in DURABLE or bool(row.get("checkpoint"))
+        )
         return self.ledger.apply(row)
 
     def _effect(self, effect: ev.Effect) -> None:

@@ -1,4 +1,5 @@
 """Pure. One trial of a sweep, as its rows in the journal make it."""
+
 from __future__ import annotations
 
 import enum
@@ -74,9 +75,16 @@ def filled(trial: Trial, metrics: Mapping[str, Any], elapsed_s: float) -> dict[s
     """The metrics of the trial's next report, with those that every report has."""
     number = trial.number + 1
     total = trial.seconds + elapsed_s
-    return {**metrics, "training_iteration": metrics.get("training_iteration", number), "time_this_iter_s": elapsed_s, "time_total_s": total,
-            "trial_id": trial.id, "iterations_since_restore": trial.sequence + 1, "time_since_restore": total - trial.seconds_of_base,
-            "done": False}
+    return {
+        **metrics,
+        "training_iteration": metrics.get("training_iteration", number),
+        "time_this_iter_s": elapsed_s,
+        "time_total_s": total,
+        "trial_id": trial.id,
+        "iterations_since_restore": trial.sequence + 1,
+        "time_since_restore": total - trial.seconds_of_base,
+        "done": False,
+    }
 
 
 def time_of(metrics: Mapping[str, Any]) -> float:

@@ -1,4 +1,5 @@
 """Reports of a sweep's trials, read from its journal: nothing is unpickled."""
+
 from __future__ import annotations
 
 import contextlib
@@ -34,7 +35,11 @@ def values(folder: Path, metric: str) -> dict[str, list[float]]:
     """trial -> the numbers under that key, of the reports that count."""
     found = {}
     for trial, history in _histories(folder).items():
-        numbers = [value for _, metrics in history if isinstance(value := lookup(metrics, metric), (int, float))]
+        numbers = [
+            value
+            for _, metrics in history
+            if isinstance(value := lookup(metrics, metric), (int, float))
+        ]
         if numbers:
             found[trial] = numbers
     return found
@@ -45,7 +50,9 @@ def all_reports(folder: Path) -> dict[str, list[tuple[int, dict[str, Any]]]]:
     return _histories(folder, opened=view.snapshot)
 
 
-def _histories(folder: Path, only: str | None = None, *, opened: Any = opened) -> dict[str, list[tuple[int, dict[str, Any]]]]:
+def _histories(
+    folder: Path, only: str | None = None, *, opened: Any = opened
+) -> dict[str, list[tuple[int, dict[str, Any]]]]:
     found: dict[str, list[tuple[int, dict[str, Any]]]] = {}
     with opened(folder) as db:
         for _, row in rows_of(db, folder / FILE):
@@ -55,5 +62,7 @@ def _histories(folder: Path, only: str | None = None, *, opened: Any = opened) -
             if row["kind"] == "report":
                 history.append((row["number"], row["metrics"]))
             elif row["kind"] == "start" and (row["base"] is None or row["base"][0] == row["trial"]):
-                found[row["trial"]] = [each for each in history if each[0] <= row["number"]]  # what it goes on from
+                found[row["trial"]] = [
+                    each for each in history if each[0] <= row["number"]
+                ]  # what it goes on from
     return found

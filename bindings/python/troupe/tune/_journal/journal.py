@@ -6,6 +6,7 @@
 One process writes: SQLite's exclusive lock is held from the first transaction to the end, in WAL mode, which then needs no memory that is
 shared and works on a network file system too. A commit survives kill -9 of anything; one that is to survive a loss of power is synced.
 """
+
 from __future__ import annotations
 
 import errno
@@ -69,7 +70,9 @@ class Journal:
         self.path = folder / FILE
         if not create and not self.path.exists():
             raise FileNotFoundError(f"{self.path}: there is no journal of a sweep")
-        self._db = sqlite3.connect(self.path, isolation_level=None, check_same_thread=False, cached_statements=16)
+        self._db = sqlite3.connect(
+            self.path, isolation_level=None, check_same_thread=False, cached_statements=16
+        )
         self._kept: set[str] = set()
         self._next = 1
         self._synced: bool | None = None
@@ -87,16 +90,22 @@ class Journal:
             self._db.execute(f"PRAGMA {pragma}")
         self._sync(True)
         self._db.execute("BEGIN IMMEDIATE")
-        version, = self._db.execute("PRAGMA user_version").fetchone()
+        (version,) = self._db.execute("PRAGMA user_version").fetchone()
         if version not in (0, FORMAT):
-            raise JournalError(f"{self.path} is of format {version}, and this version of Troupe knows {FORMAT}: use the version that wrote it")
+            raise JournalError(
+                f"{self.path} is of format {version}, and this version of Troupe knows {FORMAT}: use the version that wrote it"
+            )
         if not create and not has_rows_table(self._db):
             raise JournalError(empty_text(self.path))
-        self._db.execute("CREATE TABLE IF NOT EXISTS rows(number INTEGER PRIMARY KEY, crc INTEGER NOT NULL, row TEXT NOT NULL)")
-        self._db.execute("CREATE TABLE IF NOT EXISTS objects(key TEXT PRIMARY KEY, data BLOB NOT NULL) WITHOUT ROWID")
+        self._db.execute(
+            "CREATE TABLE IF NOT EXISTS rows(number INTEGER PRIMARY KEY, crc INTEGER NOT NULL, row TEXT NOT NULL)"
+        )
+        self._db.execute(
+            "CREATE TABLE IF NOT EXISTS objects(key TEXT PRIMARY KEY, data BLOB NOT NULL) WITHOUT ROWID"
+        )
         self._db.execute(f"PRAGMA user_version={FORMAT}")
         self._db.execute("COMMIT")
-        self._kept = {key for key, in self._db.execute("SELECT key FROM objects")}
+        self._kept = {key for (key,) in self._db.execute("SELECT key FROM objects")}
 
     def _sync(self, wanted: bool) -> None:
         if wanted != self._synced:
@@ -125,7 +134,10 @@ class Journal:
         written, number = [], self._next
         for row in rows:
             if row["kind"] in WITH_CONFIG:
-                row = {**row, "config": values.encoded(row["config"], lambda part: self._key(part, objects))}
+                row = {
+                    **row,
+                    "config": values.encoded(row["config"], lambda part: self._key(part, objects)),
+                }
             if "error" in row and "raised" in row["error"]:
                 row = {**row, "error": self._error(row["error"], objects)}
             text = json.dumps(row, separators=(",", ":"))
@@ -138,7 +150,9 @@ class Journal:
         self._next = number
         self._kept.update(objects)
 
-    def _commit(self, written: list[tuple[int, int, str]], objects: dict[str, bytes], durable: bool) -> None:
+    def _commit(
+        self, written: list[tuple[int, int, str]], objects: dict[str, bytes], durable: bool
+    ) -> None:
         self._sync(durable)
         self._db.execute("BEGIN")
         try:
@@ -157,9 +171,13 @@ class Journal:
 
         found = self._db.execute("SELECT data FROM objects WHERE key=?", (key,)).fetchone()
         if found is None:
-            raise JournalError(f"{self.path}: the object {key} is not there: the file is damaged\n  {_REPAIR}")
+            raise JournalError(
+                f"{self.path}: the object {key} is not there: the file is damaged\n  {_REPAIR}"
+            )
         if digest_of(found[0]) != key:
-            raise JournalError(f"{self.path}: the object {key} is not what was written: the file is damaged\n  {_REPAIR}")
+            raise JournalError(
+                f"{self.path}: the object {key} is not what was written: the file is damaged\n  {_REPAIR}"
+            )
         loaded = cloudpickle.loads(found[0])
         return loaded[1][0] if isinstance(loaded, tuple) else loaded
 
@@ -167,7 +185,11 @@ class Journal:
         """With the key of the exception itself, where that can be pickled, in its place."""
         raised = error["raised"]
         data = failures.pickled(raised) if raised is not None else b""
-        return {"kind": error["kind"], "text": error["text"], "pickled": self._key_of(data, objects) if data else ""}
+        return {
+            "kind": error["kind"],
+            "text": error["text"],
+            "pickled": self._key_of(data, objects) if data else "",
+        }
 
     def _key(self, value: Any, objects: dict[str, bytes]) -> str:
         return self._key_of(object_data(value), objects)
@@ -189,7 +211,11 @@ def rows_of(db: sqlite3.Connection, path: Path) -> Iterator[tuple[int, dict[str,
     while some := _fetched(found, path, expected):
         for number, crc, text in some:
             if number != expected or not isinstance(text, str) or crc != _crc(number, text):
-                what = f"row {expected} is missing" if number != expected else f"row {number} is not what was written"
+                what = (
+                    f"row {expected} is missing"
+                    if number != expected
+                    else f"row {number} is not what was written"
+                )
                 raise JournalError(f"{path}: {what}: the file is damaged\n  {_REPAIR}")
             expected += 1
         rows = json.loads(f"[{','.join(text for _, _, text in some)}]")
@@ -200,12 +226,20 @@ def _fetched(found: sqlite3.Cursor, path: Path, expected: int) -> list[tuple[int
     try:
         return found.fetchmany(DECODED_AT_ONCE)
     except sqlite3.DatabaseError as error:
-        raise JournalError(f"{path}: rows from {expected} on cannot be read ({error}): the file is damaged\n  {_REPAIR}") from error
+        raise JournalError(
+            f"{path}: rows from {expected} on cannot be read ({error}): the file is damaged\n  {_REPAIR}"
+        ) from error
 
 
 def _refusal(path: Path, error: sqlite3.Error) -> Exception:
     if "locked" in str(error):
         return BlockingIOError(f"{path} is open in another process, which is at this sweep")
     if "disk" in str(error) and "full" in str(error):
-        return OSError(errno.ENOSPC, f"the sweep's journal cannot be written ({error}); the sweep can be gone on with once there is room", os.fspath(path))
-    return JournalError(f"{path} cannot be read or written as a sweep's journal: {error}\n  {_REPAIR}")
+        return OSError(
+            errno.ENOSPC,
+            f"the sweep's journal cannot be written ({error}); the sweep can be gone on with once there is room",
+            os.fspath(path),
+        )
+    return JournalError(
+        f"{path} cannot be read or written as a sweep's journal: {error}\n  {_REPAIR}"
+    )

@@ -1,4 +1,5 @@
 """Who is at a sweep: one engine, by a lock on a file of its folder that says which process has it (G4)."""
+
 from __future__ import annotations
 
 import fcntl
@@ -28,10 +29,18 @@ class Owner:
         except BlockingIOError:
             owner = said_in(os.pread(self._number, 4096, 0))
             os.close(self._number)
-            raise BlockingIOError(f"another process runs the sweep in {folder}: pid {owner.get('pid')} on {owner.get('host')}\n  wait for its end, "
-                                  "or stop it by Ctrl-C there; a sweep of another RunConfig(name=...) runs beside it") from None
+            raise BlockingIOError(
+                f"another process runs the sweep in {folder}: pid {owner.get('pid')} on {owner.get('host')}\n  wait for its end, "
+                "or stop it by Ctrl-C there; a sweep of another RunConfig(name=...) runs beside it"
+            ) from None
         os.ftruncate(self._number, 0)
-        os.pwrite(self._number, json.dumps({"pid": os.getpid(), "host": socket.gethostname(), "served": served}).encode(), 0)
+        os.pwrite(
+            self._number,
+            json.dumps(
+                {"pid": os.getpid(), "host": socket.gethostname(), "served": served}
+            ).encode(),
+            0,
+        )
 
     def close(self) -> None:
         """Another process may have it."""

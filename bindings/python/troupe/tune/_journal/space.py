@@ -3,6 +3,7 @@
 Domains are written with their fields. A value that JSON does not have is written as the key by which the journal keeps it: it can be told from others, and
 is not loaded.
 """
+
 from __future__ import annotations
 
 import dataclasses
@@ -13,7 +14,15 @@ from typing import Any
 from troupe.exceptions import TroupeError
 from troupe.tune._journal import values
 from troupe.tune._journal.journal import digest_of, object_data
-from troupe.tune._search.domains import Categorical, Domain, Float, Function, Integer, Normal, grid_values
+from troupe.tune._search.domains import (
+    Categorical,
+    Domain,
+    Float,
+    Function,
+    Integer,
+    Normal,
+    grid_values,
+)
 
 JSON_BYTES_MAX = 1 << 20
 _KIND, _ANY = "domain", "any"
@@ -57,11 +66,20 @@ def _keep(part: Any) -> Any:
         except TroupeError:  # no configuration in the journal has it either
             return ""
     if isinstance(part, Categorical):
-        return {_KIND: Categorical.__name__, "categories": [values.encoded(_plain(each), _keep) for each in part.categories]}
+        return {
+            _KIND: Categorical.__name__,
+            "categories": [values.encoded(_plain(each), _keep) for each in part.categories],
+        }
     kind = type(part).__name__
     if _NUMBERS.get(kind) is not type(part) or part.fault() is not None:
         return {_KIND: _ANY}
-    return {_KIND: kind, **{each.name: values.plain_scalars(getattr(part, each.name)) for each in dataclasses.fields(part)}}  # type: ignore[arg-type]
+    return {
+        _KIND: kind,
+        **{
+            each.name: values.plain_scalars(getattr(part, each.name))
+            for each in dataclasses.fields(part)
+        },
+    }  # type: ignore[arg-type]
 
 
 def _load(inside: Any) -> Any:
@@ -74,4 +92,6 @@ def _load(inside: Any) -> Any:
 
 
 def _unknown() -> Any:
-    raise RuntimeError("what a function of a space returns is known to the sweep's own program alone")
+    raise RuntimeError(
+        "what a function of a space returns is known to the sweep's own program alone"
+    )

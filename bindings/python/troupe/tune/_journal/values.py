@@ -2,6 +2,7 @@
 
 Listing and exporting read the JSON alone, and unpickle nothing.
 """
+
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
@@ -44,7 +45,7 @@ def decoded(value: Any, load: Callable[[str], Any]) -> Any:
     if not isinstance(value, dict):
         return value
     if len(value) == 1:
-        (name, inside), = value.items()
+        ((name, inside),) = value.items()
         if name == OBJECT:
             return load(inside)
         if name == TUPLE:

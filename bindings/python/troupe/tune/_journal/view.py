@@ -1,4 +1,5 @@
 """A sweep as whoever looks at its folder sees it: while an engine is at it, after its end, and where its engine has died. Nothing is unpickled."""
+
 from __future__ import annotations
 
 import contextlib
@@ -19,7 +20,14 @@ from troupe.tune._core.ledger import Ledger
 from troupe.tune._core.rules import Conditions, Rules, lookup
 from troupe.tune._core.trial import Phase, Trial
 from troupe.tune._journal import owner, values
-from troupe.tune._journal.journal import FILE, WITH_CONFIG, JournalError, empty_text, has_rows_table, rows_of
+from troupe.tune._journal.journal import (
+    FILE,
+    WITH_CONFIG,
+    JournalError,
+    empty_text,
+    has_rows_table,
+    rows_of,
+)
 from troupe.tune.schedulers.trial_scheduler import FIFOScheduler
 
 ABOUT = "sweep.json"
@@ -68,20 +76,34 @@ class SweepView:
 
     def counts(self) -> dict[str, int]:
         """How many trials wait, run, are paused, and have ended how."""
-        found = dict.fromkeys((*(each.value for each in Phase if each is not Phase.ENDED), *(each.value for each in End)), 0)
+        found = dict.fromkeys(
+            (
+                *(each.value for each in Phase if each is not Phase.ENDED),
+                *(each.value for each in End),
+            ),
+            0,
+        )
         for trial in self.current():
             found[trial.end.value if trial.end is not None else trial.phase.value] += 1
         return found
 
     def value_of(self, trial: Trial) -> float | None:
         """The number under the metric in its last report that counts."""
-        found = lookup(trial.last.metrics, self.metric) if trial.last is not None and self.metric else None
+        found = (
+            lookup(trial.last.metrics, self.metric)
+            if trial.last is not None and self.metric
+            else None
+        )
         return float(found) if isinstance(found, (int, float)) else None
 
     def best(self) -> Trial | None:
         """The trial with the best number in its last report."""
         mode = Mode(self.about.get("mode") or "max")
-        known = {each.id: value for each in self.current() if (value := self.value_of(each)) is not None and value == value}
+        known = {
+            each.id: value
+            for each in self.current()
+            if (value := self.value_of(each)) is not None and value == value
+        }
         return self.trials[max(known, key=lambda each: mode.score(known[each]))] if known else None
 
     def name_of(self, trial: str) -> str:
@@ -100,21 +122,59 @@ def of(folder: Path, load: Callable[[str], Any] = lambda key: NOT_LOADED) -> Swe
                 row["config"] = values.decoded(row["config"], load)
             try:
                 ledger.apply(row)
-            except (LookupError, TypeError, ValueError, AttributeError) as error:  # a whole row of another version, or that does not fit those before
-                raise JournalError(f"{folder / FILE}: row {number} cannot be understood ({type(error).__name__}: {error})") from error
+            except (
+                LookupError,
+                TypeError,
+                ValueError,
+                AttributeError,
+            ) as error:  # a whole row of another version, or that does not fit those before
+                raise JournalError(
+                    f"{folder / FILE}: row {number} cannot be understood ({type(error).__name__}: {error})"
+                ) from error
             last = row["kind"]
             if last == "begin" and not began:
                 began = row["wall"]
-    state = "running" if held else "finished" if ledger.over else "stopped" if last == "leave" else "dead"
-    return SweepView(folder, state, about_of(folder), engine, ledger.trials, ledger.over, began, ledger.seconds, ledger.held)
+    state = (
+        "running"
+        if held
+        else "finished"
+        if ledger.over
+        else "stopped"
+        if last == "leave"
+        else "dead"
+    )
+    return SweepView(
+        folder,
+        state,
+        about_of(folder),
+        engine,
+        ledger.trials,
+        ledger.over,
+        began,
+        ledger.seconds,
+        ledger.held,
+    )
 
 
 def status_of(seen: SweepView) -> dict[str, Any]:
     """As a program reads it: see SweepHandle.status."""
     best = seen.best()
-    return {"name": seen.name, "state": seen.state, "held": seen.held, "path": str(seen.path), "metric": seen.metric, "mode": seen.about.get("mode"), "trials": seen.counts(),
-            "trials_planned": seen.planned, "engine": dict(seen.engine), "over": seen.over, "began": seen.began,
-            "best": None if best is None else {"trial_id": best.id, "config": dict(best.config), "value": seen.value_of(best)}}
+    return {
+        "name": seen.name,
+        "state": seen.state,
+        "held": seen.held,
+        "path": str(seen.path),
+        "metric": seen.metric,
+        "mode": seen.about.get("mode"),
+        "trials": seen.counts(),
+        "trials_planned": seen.planned,
+        "engine": dict(seen.engine),
+        "over": seen.over,
+        "began": seen.began,
+        "best": None
+        if best is None
+        else {"trial_id": best.id, "config": dict(best.config), "value": seen.value_of(best)},
+    }
 
 
 def was_left(folder: Path) -> bool:
@@ -131,8 +191,10 @@ def about_of(folder: Path) -> dict[str, Any]:
     except FileNotFoundError:
         return {}
     except (ValueError, TypeError) as error:
-        raise JournalError(f"{path} is damaged (offset {getattr(error, 'pos', 0)}: {error}): remove it, and Tuner.restore({str(folder)!r}, trainable).fit() "
-                           "writes it anew") from error
+        raise JournalError(
+            f"{path} is damaged (offset {getattr(error, 'pos', 0)}: {error}): remove it, and Tuner.restore({str(folder)!r}, trainable).fit() "
+            "writes it anew"
+        ) from error
 
 
 def engine_of(folder: Path) -> tuple[bool, dict[str, Any]]:
@@ -145,7 +207,10 @@ def engine_of(folder: Path) -> tuple[bool, dict[str, Any]]:
         return False, who
     if who.get("host") == socket.gethostname():
         return _has_open(who.get("pid"), path), who
-    with contextlib.suppress(OSError), path.open() as file:  # of another host, or nobody yet: only the lock tells
+    with (
+        contextlib.suppress(OSError),
+        path.open() as file,
+    ):  # of another host, or nobody yet: only the lock tells
         try:
             fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
         except BlockingIOError:
@@ -192,13 +257,17 @@ def snapshot(folder: Path) -> Iterator[sqlite3.Connection]:
                 break
             Path(made, log.name).unlink(missing_ok=True)
         else:
-            raise JournalError(f"{path}: its log was begun anew {COPIES_MAX} times while it was copied: try again")
+            raise JournalError(
+                f"{path}: its log was begun anew {COPIES_MAX} times while it was copied: try again"
+            )
         db = sqlite3.connect(copy)
         try:
             if not has_rows_table(db):
                 if not engine_of(folder)[0]:
                     raise JournalError(empty_text(path))
-                db.execute("CREATE TABLE rows(number INTEGER PRIMARY KEY, crc INTEGER NOT NULL, row TEXT NOT NULL)")  # it is being made just now
+                db.execute(
+                    "CREATE TABLE rows(number INTEGER PRIMARY KEY, crc INTEGER NOT NULL, row TEXT NOT NULL)"
+                )  # it is being made just now
             yield db
         except sqlite3.DatabaseError as error:
             raise JournalError(f"{path} cannot be read as a sweep's journal: {error}") from error

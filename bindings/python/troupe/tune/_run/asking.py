@@ -1,4 +1,5 @@
 """The searcher, where it is asked: by the engine's own thread, or elsewhere, with its answers among what the engine waits for."""
+
 from __future__ import annotations
 
 import time

@@ -1,4 +1,5 @@
 """What other threads ask an engine for: events that wake it."""
+
 from __future__ import annotations
 
 import threading

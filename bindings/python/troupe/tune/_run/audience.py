@@ -1,4 +1,5 @@
 """Who hears of a sweep beside its engine: callbacks, on threads of their own, which no trial waits for (G11)."""
+
 from __future__ import annotations
 
 import collections
@@ -43,7 +44,10 @@ class Audience:
         self._sweep = sweep
         loggers = [each for each in callbacks if isinstance(each, SweepLogger)]
         others = [each for each in callbacks if each not in loggers]
-        self._threads = [Listeners(sweep, group, setup) for group in ([others] if others else []) + [[each] for each in loggers]]
+        self._threads = [
+            Listeners(sweep, group, setup)
+            for group in ([others] if others else []) + [[each] for each in loggers]
+        ]
         for each in loggers:
             each.belongs_to(sweep)
 
@@ -105,9 +109,13 @@ class Listeners:
             if count > 1:
                 self._say(f"{what} raised {count:,} times in all")
         if self._missed:
-            self._say(f"callbacks ({who}) were {CALLS_MAX:,} calls behind and missed {self._missed:,}")
+            self._say(
+                f"callbacks ({who}) were {CALLS_MAX:,} calls behind and missed {self._missed:,}"
+            )
         if self._thread.is_alive():
-            self._say(f"callbacks ({who}) have not come to an end within {DRAIN_S:g} s, with about {self._news.qsize():,} calls to come: they are left")
+            self._say(
+                f"callbacks ({who}) have not come to an end within {DRAIN_S:g} s, with about {self._news.qsize():,} calls to come: they are left"
+            )
 
     def _say(self, text: str) -> None:
         status_lines.say(f"troupe.tune: sweep {self._sweep.name}: {text}")
@@ -126,7 +134,9 @@ class Listeners:
     def _tell(self, news: News) -> None:
         trial = self._by_id.get(news.trial)
         if trial is None:
-            trial = self._by_id[news.trial] = TrialView(news.trial, news.name, news.config, news.path)
+            trial = self._by_id[news.trial] = TrialView(
+                news.trial, news.name, news.config, news.path
+            )
             self._trials.append(trial)
         trial.config = news.config
         common: dict[str, Any] = {"iteration": self._iteration, "trials": self._trials}

@@ -1,4 +1,5 @@
 """What a trial has left in its process: whether another one may run there (G8)."""
+
 from __future__ import annotations
 
 import contextlib
@@ -32,12 +33,18 @@ class Before:
         if dict(os.environ) != self.environment:
             os.environ.clear()
             os.environ.update(self.environment)
-        return not (_threads() - self.threads) and not (_children() - self.children) and not _gpu_memory()
+        return (
+            not (_threads() - self.threads)
+            and not (_children() - self.children)
+            and not _gpu_memory()
+        )
 
 
 def _threads() -> set[int]:
     own = threading.get_ident()
-    return {each.ident for each in threading.enumerate() if each.ident is not None and each.ident != own}
+    return {
+        each.ident for each in threading.enumerate() if each.ident is not None and each.ident != own
+    }
 
 
 def _children() -> frozenset[str]:

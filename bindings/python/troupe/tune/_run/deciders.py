@@ -1,4 +1,5 @@
 """Who decides in a sweep: its scheduler, its searcher, and what these and the sweep's configuration say is optimized."""
+
 from __future__ import annotations
 
 import copy
@@ -34,7 +35,9 @@ def complete(tune: TuneConfig) -> TuneConfig:
     return found
 
 
-def _searcher(search: Any, space: Mapping[str, Any], samples: int, metric: str | None, mode: Mode | None) -> Searcher:
+def _searcher(
+    search: Any, space: Mapping[str, Any], samples: int, metric: str | None, mode: Mode | None
+) -> Searcher:
     """What the engine asks, of what `search_alg` may be."""
     from troupe.tune.search.basic_variant import BasicVariantGenerator
     from troupe.tune.search.searcher import Searcher as OwnSearcher
@@ -59,17 +62,35 @@ def of(tune: TuneConfig, space: Mapping[str, Any], stop: Any) -> Deciders:
     tune = copy.deepcopy(tune)
     scheduler = tune.scheduler if tune.scheduler is not None else FIFOScheduler()
     if not isinstance(scheduler, Scheduler):
-        raise TypeError(f"TuneConfig(scheduler={scheduler!r}): one of troupe.tune.schedulers, tune.schedulers.ASHAScheduler() for one")
+        raise TypeError(
+            f"TuneConfig(scheduler={scheduler!r}): one of troupe.tune.schedulers, tune.schedulers.ASHAScheduler() for one"
+        )
     search = tune.search_alg
-    metric, mode = objective([("TuneConfig", tune.metric, tune.mode), (type(scheduler).__name__, scheduler.metric, scheduler.mode),
-                              (type(search).__name__, getattr(search, "metric", None), getattr(search, "mode", None))])
+    metric, mode = objective(
+        [
+            ("TuneConfig", tune.metric, tune.mode),
+            (type(scheduler).__name__, scheduler.metric, scheduler.mode),
+            (type(search).__name__, getattr(search, "metric", None), getattr(search, "mode", None)),
+        ]
+    )
     if metric is None and not isinstance(scheduler, FIFOScheduler):
-        raise ValueError(f"{type(scheduler).__name__} compares trials: TuneConfig(metric=..., mode=...) says by what")
+        raise ValueError(
+            f"{type(scheduler).__name__} compares trials: TuneConfig(metric=..., mode=...) says by what"
+        )
     if metric is not None:
         scheduler.begin(metric, mode or Mode.MAX)
     stopper = stoppers.made(stop)
     searcher = _searcher(search, scheduler.completed(space), tune.num_samples, metric, mode)
     samples = None if tune.num_samples == -1 or searcher.total() is not None else tune.num_samples
     times = [each for each in (tune.time_budget_s, stoppers.timeout_s(stopper)) if each is not None]
-    conditions = Conditions() if stop is None else Conditions(lambda trial, metrics: bool(stopper(trial, dict(metrics))), lambda: bool(stopper.stop_all()))
-    return Deciders(scheduler, searcher, metric, mode or Mode.MAX, samples, conditions, min(times, default=None))
+    conditions = (
+        Conditions()
+        if stop is None
+        else Conditions(
+            lambda trial, metrics: bool(stopper(trial, dict(metrics))),
+            lambda: bool(stopper.stop_all()),
+        )
+    )
+    return Deciders(
+        scheduler, searcher, metric, mode or Mode.MAX, samples, conditions, min(times, default=None)
+    )

@@ -1,4 +1,5 @@
 """The working directory of a trial: its own folder, so that relative files of two trials are two files."""
+
 from __future__ import annotations
 
 import contextlib
@@ -16,7 +17,9 @@ ORIGINAL = ("TROUPE_ORIG_WORKING_DIR", "TUNE_ORIG_WORKING_DIR")
 
 def is_wanted(asked: bool | None) -> bool:
     """Return whether trials are to have directories of their own: as `TuneConfig(chdir_to_trial_dir=)` says, else as the variables of this process do."""
-    return bool(asked) if asked is not None else all(os.environ.get(name) != "0" for name in SWITCHES)
+    return (
+        bool(asked) if asked is not None else all(os.environ.get(name) != "0" for name in SWITCHES)
+    )
 
 
 @contextlib.contextmanager
@@ -29,12 +32,16 @@ def working_directory(folder: Path, *, wanted: bool, is_shared: bool = False) ->
     was = {name: os.environ.get(name) for name in ORIGINAL}
     for name in ORIGINAL:
         os.environ.setdefault(name, before)
-    sys.path[:] = [os.path.abspath(each) for each in sys.path]  # what was imported from the directory before still is
+    sys.path[:] = [
+        os.path.abspath(each) for each in sys.path
+    ]  # what was imported from the directory before still is
     try:
         folder.mkdir(parents=True, exist_ok=True)
         os.chdir(folder)
     except OSError as error:
-        _callbacks.say(f"troupe.tune: the trial's folder {folder} cannot be its working directory ({error.strerror}): it stays in {before}")
+        _callbacks.say(
+            f"troupe.tune: the trial's folder {folder} cannot be its working directory ({error.strerror}): it stays in {before}"
+        )
     try:
         yield
     finally:

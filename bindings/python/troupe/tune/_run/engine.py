@@ -1,4 +1,5 @@
 """The engine of a sweep: takes what happens to the core, commits its rows, carries out its effects. One thread, that of `fit()`."""
+
 from __future__ import annotations
 
 import contextlib
@@ -64,10 +65,17 @@ class Engine:
 
     def __init__(self, plan: Plan, folder: SweepFolder) -> None:
         self._plan, self._folder = plan, folder
-        self.core = SweepCore(plan.rules, plan.scheduler, plan.conditions, name_of=lambda number: f"{plan.sweep_id}_{number:05d}",
-                              uniform_shape=plan.shape if plan.shape_of is None else None)
+        self.core = SweepCore(
+            plan.rules,
+            plan.scheduler,
+            plan.conditions,
+            name_of=lambda number: f"{plan.sweep_id}_{number:05d}",
+            uniform_shape=plan.shape if plan.shape_of is None else None,
+        )
         self._waits = Waits()
-        self._places = TrialPlaces(plan.trial_name, plan.function, plan.parameters, self._waits, plan.options)
+        self._places = TrialPlaces(
+            plan.trial_name, plan.function, plan.parameters, self._waits, plan.options
+        )
         self._searcher = asking.asked(plan.searcher, self._waits)
         self._news: deque[ev.Event] = deque()
         self.done: ev.Done | None = None
@@ -86,7 +94,19 @@ class Engine:
                     self._searcher.tell(told)
             if self._plan.shown is not None:
                 self._plan.shown.know(self.core.ledger.trials.values())
-            self._take([ev.Begun(self.core.ledger.epoch + 1, socket.gethostname(), os.getpid(), time.time(), unfinished, errored, lets_go)])
+            self._take(
+                [
+                    ev.Begun(
+                        self.core.ledger.epoch + 1,
+                        socket.gethostname(),
+                        os.getpid(),
+                        time.time(),
+                        unfinished,
+                        errored,
+                        lets_go,
+                    )
+                ]
+            )
             while self.done is None:
                 self._take(self._wait())
             self._finish_searcher(self.done)
@@ -101,8 +121,11 @@ class Engine:
         with contextlib.suppress(Interrupted), self._waits.interrupted_by_signals():
             left = self._searcher.finish(patience_s)
         if left and not done.resumable:  # one that goes on tells the searcher everything again
-            say(self._plan.name, f"the searcher did not hear the end of all trials: {left:,} calls of {type(self._plan.searcher).__name__} were given up after "
-                                 f"{patience_s:g} s, or by Ctrl-C; the sweep's results are complete")
+            say(
+                self._plan.name,
+                f"the searcher did not hear the end of all trials: {left:,} calls of {type(self._plan.searcher).__name__} were given up after "
+                f"{patience_s:g} s, or by Ctrl-C; the sweep's results are complete",
+            )
 
     def stop(self, why: str, *, resumable: bool = True) -> None:
         """Asks the sweep to end; from the thread of `run`, or a signal's handler on it."""
@@ -123,7 +146,10 @@ class Engine:
             if self.interrupted:
                 raise KeyboardInterrupt
             self.interrupted = True
-            say(self._plan.name, f"stopping, {self._plan.rules.grace_s:g} s; Ctrl-C again ends it now")
+            say(
+                self._plan.name,
+                f"stopping, {self._plan.rules.grace_s:g} s; Ctrl-C again ends it now",
+            )
             self.stop("Ctrl-C")
             if self._waits.interruptible:
                 raise Interrupted
@@ -145,7 +171,10 @@ class Engine:
     def _wait(self) -> list[ev.Event]:
         deadline = self.core.deadline()
         timeout = None if deadline is None else max(0.0, deadline - time.monotonic())
-        found = [self._shaped(each) if isinstance(each, ev.Proposed) else each for each in self._waits.events(timeout)]
+        found = [
+            self._shaped(each) if isinstance(each, ev.Proposed) else each
+            for each in self._waits.events(timeout)
+        ]
         if deadline is not None and time.monotonic() >= deadline:
             found.append(ev.Tick())
         return found
@@ -201,33 +230,76 @@ class Engine:
             if told.what == "ended" and told.end is not None:
                 plan.shown.ended(told.trial, told.end)
             elif told.what == "result" and told.report is not None:
-                plan.shown.reported(told.report, lookup(told.report.metrics, plan.rules.metric) if plan.rules.metric else None, trial.config)
+                plan.shown.reported(
+                    told.report,
+                    lookup(told.report.metrics, plan.rules.metric) if plan.rules.metric else None,
+                    trial.config,
+                )
             elif told.what in ("started", "paused", "exploits", "error"):
-                plan.shown.moved(told.trial, {"started": "running", "error": ""}.get(told.what, "paused"))
+                plan.shown.moved(
+                    told.trial, {"started": "running", "error": ""}.get(told.what, "paused")
+                )
         if plan.audience is not None:
             metrics, checkpoint = None, ""
             if told.what == "result" and told.report is not None:
-                metrics = shown(told.report.metrics, trial=trial.id, config=trial.config, where=trial.where, done=told.end is not None)
-                checkpoint = str(self.folder_of(trial.id) / trial.kept[-1].name) if told.report.checkpoint and trial.kept else ""
+                metrics = shown(
+                    told.report.metrics,
+                    trial=trial.id,
+                    config=trial.config,
+                    where=trial.where,
+                    done=told.end is not None,
+                )
+                checkpoint = (
+                    str(self.folder_of(trial.id) / trial.kept[-1].name)
+                    if told.report.checkpoint and trial.kept
+                    else ""
+                )
             elif told.what == "started" and trial.base is not None:
                 checkpoint = trial.base.checkpoint
-            plan.audience.hear(News(told.what, trial.id, self.name_of(trial.id), str(self.folder_of(trial.id)), trial.config, metrics, checkpoint,
-                                    told.end, told.detail))
+            plan.audience.hear(
+                News(
+                    told.what,
+                    trial.id,
+                    self.name_of(trial.id),
+                    str(self.folder_of(trial.id)),
+                    trial.config,
+                    metrics,
+                    checkpoint,
+                    told.end,
+                    told.detail,
+                )
+            )
 
     def _start(self, start: ev.Start) -> None:
         plan, trial = self._plan, start.trial
-        context = TuneContext(name=plan.name, path=str(self.folder_of(trial)), trial_id=trial, trial_name=self.name_of(trial), has_own_directory=plan.has_directories,
-                              resources=_resources.held_by(self.core.ledger.trials[trial].shape))
-        config = capture.dumps(None, (dict(start.config),), {}, what=f"the configuration of trial {trial}")
-        base = str(self.folder_of(start.base.trial) / start.base.checkpoint) if start.base is not None else ""
-        self._places.start(start.place, trial, start.attempt, config, context, base, start.checkpoints, start.kept)
+        context = TuneContext(
+            name=plan.name,
+            path=str(self.folder_of(trial)),
+            trial_id=trial,
+            trial_name=self.name_of(trial),
+            has_own_directory=plan.has_directories,
+            resources=_resources.held_by(self.core.ledger.trials[trial].shape),
+        )
+        config = capture.dumps(
+            None, (dict(start.config),), {}, what=f"the configuration of trial {trial}"
+        )
+        base = (
+            str(self.folder_of(start.base.trial) / start.base.checkpoint)
+            if start.base is not None
+            else ""
+        )
+        self._places.start(
+            start.place, trial, start.attempt, config, context, base, start.checkpoints, start.kept
+        )
 
     def _shaped(self, answer: ev.Proposed) -> ev.Proposed:
         """With what its trial is to hold."""
         if answer.proposal is None:
             return answer
         shape_of = self._plan.shape_of
-        return dataclasses.replace(answer, shape=self._plan.shape if shape_of is None else shape_of(answer.proposal.config))
+        return dataclasses.replace(
+            answer, shape=self._plan.shape if shape_of is None else shape_of(answer.proposal.config)
+        )
 
 
 @contextlib.contextmanager

@@ -1,4 +1,5 @@
 """One call of `fit()`: from what Tuner was given to the results."""
+
 from __future__ import annotations
 
 import contextlib
@@ -31,6 +32,7 @@ from troupe.tune._run.folder import SweepFolder
 from troupe.tune._run.shown import Shown
 from troupe.tune.schedulers.trial_scheduler import FIFOScheduler
 
+
 @dataclasses.dataclass(frozen=True)
 class Resumption:
     """What of a sweep that was begun goes on; see Begun."""
@@ -40,18 +42,38 @@ class Resumption:
     lets_go: bool = True
 
 
-def rules_of(trainable: _trainable.Given, tune: TuneConfig, run: RunConfig, decide: Deciders) -> Rules:
+def rules_of(
+    trainable: _trainable.Given, tune: TuneConfig, run: RunConfig, decide: Deciders
+) -> Rules:
     """What the core is to keep to."""
     failures, checkpoints = run.failure_config, run.checkpoint_config
     assert failures is not None and checkpoints is not None
-    return Rules(metric=decide.metric, mode=decide.mode, trials_max=decide.samples,
-                 concurrent_max=tune.max_concurrent_trials, max_failures=failures.max_failures, fail_fast=bool(failures.fail_fast),
-                 num_to_keep=checkpoints.num_to_keep, keep_attribute=checkpoints.checkpoint_score_attribute,
-                 keep_order=checkpoints.checkpoint_score_order, time_budget_s=decide.time_s, reuse=tune.reuse_actors,
-                 scheduler_name=type(decide.scheduler).__name__, may_be_silent=getattr(trainable.function, "may_be_silent", False))
+    return Rules(
+        metric=decide.metric,
+        mode=decide.mode,
+        trials_max=decide.samples,
+        concurrent_max=tune.max_concurrent_trials,
+        max_failures=failures.max_failures,
+        fail_fast=bool(failures.fail_fast),
+        num_to_keep=checkpoints.num_to_keep,
+        keep_attribute=checkpoints.checkpoint_score_attribute,
+        keep_order=checkpoints.checkpoint_score_order,
+        time_budget_s=decide.time_s,
+        reuse=tune.reuse_actors,
+        scheduler_name=type(decide.scheduler).__name__,
+        may_be_silent=getattr(trainable.function, "may_be_silent", False),
+    )
 
 
-def plan_of(name: str, trial_name: str, sweep_id: str, trainable: _trainable.Given, tune: TuneConfig, run: RunConfig, decide: Deciders) -> Plan:
+def plan_of(
+    name: str,
+    trial_name: str,
+    sweep_id: str,
+    trainable: _trainable.Given,
+    tune: TuneConfig,
+    run: RunConfig,
+    decide: Deciders,
+) -> Plan:
     """Raises LaunchError where the function cannot travel."""
     checkpoints = run.checkpoint_config
     assert checkpoints is not None
@@ -59,29 +81,63 @@ def plan_of(name: str, trial_name: str, sweep_id: str, trainable: _trainable.Giv
     # What ends or pauses a trial from outside comes as the answer to its report, when it is too late for a checkpoint of that report.
     every = checkpoints.checkpoint_frequency or int(at_end or decide.scheduler.needs_checkpoints)
     runs = _trainable.as_function(trainable, every=every, at_end=at_end)
-    function = capture.dumps(_gpu_share.Capped(runs) if trainable.gpu_memory_fraction else runs, (), {}, what=f"the trials' function {trial_name}")
+    function = capture.dumps(
+        _gpu_share.Capped(runs) if trainable.gpu_memory_fraction else runs,
+        (),
+        {},
+        what=f"the trials' function {trial_name}",
+    )
     by_config = trainable.resources if callable(trainable.resources) else None
     if trainable.resources is None and _trainable.says_resources(trainable):
         by_config = trainable.function.default_resource_request
     shape_of: Callable[[Mapping[str, Any]], str] | None = None
     if by_config is not None:
+
         def shape_of(config: Mapping[str, Any]) -> str:
             return _resources.shape_of(by_config(dict(config)))
 
-    return Plan(name=name, function=function, parameters=trainable.parameters, rules=rules_of(trainable, tune, run, decide),
-                scheduler=decide.scheduler, searcher=decide.searcher, conditions=decide.conditions, shape_of=shape_of, shape=_resources.shape_of(None if by_config else trainable.resources), trial_name=trial_name, sweep_id=sweep_id,
-                options=trainable.options, has_directories=directory.is_wanted(tune.chdir_to_trial_dir))
+    return Plan(
+        name=name,
+        function=function,
+        parameters=trainable.parameters,
+        rules=rules_of(trainable, tune, run, decide),
+        scheduler=decide.scheduler,
+        searcher=decide.searcher,
+        conditions=decide.conditions,
+        shape_of=shape_of,
+        shape=_resources.shape_of(None if by_config else trainable.resources),
+        trial_name=trial_name,
+        sweep_id=sweep_id,
+        options=trainable.options,
+        has_directories=directory.is_wanted(tune.chdir_to_trial_dir),
+    )
 
 
 def about(plan: Plan, tune: TuneConfig, param_space: Any) -> dict[str, Any]:
     """What whoever looks at the sweep's folder needs to know of it; JSON."""
     total = plan.searcher.total()
-    return {"name": plan.name, "sweep_id": plan.sweep_id, "trial_name": plan.trial_name, "metric": plan.rules.metric, "mode": plan.rules.mode.value,
-            "trials": plan.rules.trials_max if total is None else total, "scheduler": plan.rules.scheduler_name,
-            "searcher": type(tune.search_alg).__name__, "began": time.time(), "space": space.encoded(param_space)}
+    return {
+        "name": plan.name,
+        "sweep_id": plan.sweep_id,
+        "trial_name": plan.trial_name,
+        "metric": plan.rules.metric,
+        "mode": plan.rules.mode.value,
+        "trials": plan.rules.trials_max if total is None else total,
+        "scheduler": plan.rules.scheduler_name,
+        "searcher": type(tune.search_alg).__name__,
+        "began": time.time(),
+        "space": space.encoded(param_space),
+    }
 
 
-def run(plan: Plan, folder: SweepFolder, run_config: RunConfig, decide: Deciders, resume: Resumption, asks: Asks | None = None) -> ResultGrid:
+def run(
+    plan: Plan,
+    folder: SweepFolder,
+    run_config: RunConfig,
+    decide: Deciders,
+    resume: Resumption,
+    asks: Asks | None = None,
+) -> ResultGrid:
     """Runs the sweep in its folder, which is opened and closed by who calls this. Blocks. `asks`: where others say what it is to do. Raises what
     Tuner.fit does."""
     plan = _seen(plan, folder.path, run_config, decide)
@@ -94,14 +150,19 @@ def run(plan: Plan, folder: SweepFolder, run_config: RunConfig, decide: Deciders
     try:
         if asks is not None:
             engine.listen(asks)
-        done = engine.run(unfinished=resume.unfinished, errored=resume.errored, lets_go=resume.lets_go)
+        done = engine.run(
+            unfinished=resume.unfinished, errored=resume.errored, lets_go=resume.lets_go
+        )
         how = done.error.partition("\n")[0]
         outcome = "stopped" if done.resumable else "failed" if done.error else "finished"
         if engine.interrupted and done.resumable:
             raise KeyboardInterrupt
     except KeyboardInterrupt:
         how, outcome = "stopped by Ctrl-C", "stopped"
-        say(plan.name, f"stopped by Ctrl-C; Tuner.restore({str(folder.path)!r}, trainable).fit() goes on with it")
+        say(
+            plan.name,
+            f"stopped by Ctrl-C; Tuner.restore({str(folder.path)!r}, trainable).fit() goes on with it",
+        )
         raise
     finally:
         if plan.audience is not None:
@@ -115,8 +176,16 @@ def run(plan: Plan, folder: SweepFolder, run_config: RunConfig, decide: Deciders
         for trial in engine.core.ledger.trials.values():
             if trial.end is End.FAILED:
                 raise _error_of(trial, folder) or TuneError(f"trial {trial.id} failed")
-    return ResultGrid([_result(trial, engine.folder_of(trial.id), folder)
-                       for trial in engine.core.ledger.trials.values() if not trial.replaced_by], str(folder.path), plan.rules.metric, plan.rules.mode.value)
+    return ResultGrid(
+        [
+            _result(trial, engine.folder_of(trial.id), folder)
+            for trial in engine.core.ledger.trials.values()
+            if not trial.replaced_by
+        ],
+        str(folder.path),
+        plan.rules.metric,
+        plan.rules.mode.value,
+    )
 
 
 def results_of(path: Path) -> ResultGrid:
@@ -126,8 +195,16 @@ def results_of(path: Path) -> ResultGrid:
         for row in folder.journal.read():
             ledger.apply(row)
         known = view.about_of(path)
-        return ResultGrid([_result(trial, path / f"{known.get('trial_name', 'trial')}_{trial.id}", folder)
-                           for trial in ledger.trials.values() if not trial.replaced_by], str(path), known.get("metric"), known.get("mode") or "max")
+        return ResultGrid(
+            [
+                _result(trial, path / f"{known.get('trial_name', 'trial')}_{trial.id}", folder)
+                for trial in ledger.trials.values()
+                if not trial.replaced_by
+            ],
+            str(path),
+            known.get("metric"),
+            known.get("mode") or "max",
+        )
 
 
 def _seen(plan: Plan, path: Path, run_config: RunConfig, decide: Deciders) -> Plan:
@@ -136,15 +213,37 @@ def _seen(plan: Plan, path: Path, run_config: RunConfig, decide: Deciders) -> Pl
     total = known()
     callbacks = run_config.callbacks or ()
     return dataclasses.replace(
-        plan, shown=None if run_config.verbose == 0 else Shown(plan.name, str(path), plan.rules.metric, known),
-        audience=Audience(SweepSeen(plan.name, str(path), plan.rules.metric, plan.rules.mode.value, total, run_config.verbose == 0), callbacks,
-                          stop=run_config.stop, num_samples=decide.samples, total_num_samples=total) if callbacks else None)
+        plan,
+        shown=None
+        if run_config.verbose == 0
+        else Shown(plan.name, str(path), plan.rules.metric, known),
+        audience=Audience(
+            SweepSeen(
+                plan.name,
+                str(path),
+                plan.rules.metric,
+                plan.rules.mode.value,
+                total,
+                run_config.verbose == 0,
+            ),
+            callbacks,
+            stop=run_config.stop,
+            num_samples=decide.samples,
+            total_num_samples=total,
+        )
+        if callbacks
+        else None,
+    )
 
 
 def _failed(error: str, plan: Plan, path: Path) -> Exception:
     kind = exceptions.PlacementError if error.startswith("a trial can never be placed") else None
     text = f"sweep {plan.name}: {error}\n  what it has done so far is in {path}"
-    return exceptions.with_type_of(TuneError, kind(error), text) if kind is not None else TuneError(text)
+    return (
+        exceptions.with_type_of(TuneError, kind(error), text)
+        if kind is not None
+        else TuneError(text)
+    )
 
 
 def _result(trial: Trial, path: Path, folder: SweepFolder) -> Result:
@@ -153,8 +252,16 @@ def _result(trial: Trial, path: Path, folder: SweepFolder) -> Result:
 
     kept = [(Checkpoint(path / one.name), as_shown(one.metrics, False)) for one in trial.kept]
     metrics = as_shown(trial.last.metrics, trial.end is not None) if trial.last is not None else {}
-    return Result(metrics=metrics, config=trial.config, checkpoint=kept[-1][0] if kept else None, error=_error_of(trial, folder), path=str(path),
-                  best_checkpoints=kept, trial_id=trial.id, stopped=trial.why if trial.end is End.STOPPED else "")
+    return Result(
+        metrics=metrics,
+        config=trial.config,
+        checkpoint=kept[-1][0] if kept else None,
+        error=_error_of(trial, folder),
+        path=str(path),
+        best_checkpoints=kept,
+        trial_id=trial.id,
+        stopped=trial.why if trial.end is End.STOPPED else "",
+    )
 
 
 def _error_of(trial: Trial, folder: SweepFolder) -> Exception | None:
@@ -164,6 +271,12 @@ def _error_of(trial: Trial, folder: SweepFolder) -> Exception | None:
         return None
     raised = failure.raised
     if raised is None and failure.pickled:
-        with contextlib.suppress(Exception):  # of a class that cannot be loaded here: its text is all that is left
+        with contextlib.suppress(
+            Exception
+        ):  # of a class that cannot be loaded here: its text is all that is left
             raised = folder.journal.load(failure.pickled)
-    return raised if isinstance(raised, Exception) else TrialFailedError(f"trial {trial.id}: {failure.text}")
+    return (
+        raised
+        if isinstance(raised, Exception)
+        else TrialFailedError(f"trial {trial.id}: {failure.text}")
+    )

@@ -1,13 +1,14 @@
 """The folder of a sweep.
 
-    sweep.db           the journal
-    tuner.pkl          what Tuner was given: how to go on with it
-    trainable.pkl      what its trials run, where that can be kept: how a command goes on with it
-    sweep.json         what is compared, how trials are called, and the space: for whoever looks at it without unpickling anything
-    .engine            who is at it; locked as long as that process lives
-    .earlier-ID/       these files of an earlier sweep of the same name, whose trials' folders are beside those of this one: under Ray's names
-    NAME_OF_A_TRIAL/   checkpoints, and whatever the trial writes there; made when there is something to write
+sweep.db           the journal
+tuner.pkl          what Tuner was given: how to go on with it
+trainable.pkl      what its trials run, where that can be kept: how a command goes on with it
+sweep.json         what is compared, how trials are called, and the space: for whoever looks at it without unpickling anything
+.engine            who is at it; locked as long as that process lives
+.earlier-ID/       these files of an earlier sweep of the same name, whose trials' folders are beside those of this one: under Ray's names
+NAME_OF_A_TRIAL/   checkpoints, and whatever the trial writes there; made when there is something to write
 """
+
 from __future__ import annotations
 
 import contextlib
@@ -51,7 +52,11 @@ def _put_aside(folder: Path) -> None:
         Journal(folder, create=False).close()  # what its log still has comes into the file
     away = folder / f"{EARLIER}{known}"
     away.mkdir(exist_ok=True)
-    files = [path for name in (f"{FILE}-wal", FILE, TRAINABLE, ABOUT, TUNER) if (path := folder / name).exists()]
+    files = [
+        path
+        for name in (f"{FILE}-wal", FILE, TRAINABLE, ABOUT, TUNER)
+        if (path := folder / name).exists()
+    ]
     for path in files:
         (away / path.name).unlink(missing_ok=True)
         try:
@@ -60,7 +65,9 @@ def _put_aside(folder: Path) -> None:
             shutil.copy2(path, away / path.name)
             synced(away / path.name)
     synced(away)
-    for path in files:  # the journal first, and its log before it: without it there is no sweep here any more
+    for path in (
+        files
+    ):  # the journal first, and its log before it: without it there is no sweep here any more
         path.unlink()
     synced(folder)
 
@@ -69,21 +76,30 @@ class SweepFolder:
     """Opened by an engine. `beside`: a new sweep may have the name of one that is over or was left, whose files are put aside first. Raises FileExistsError for a new sweep where there is one, FileNotFoundError for an old one where there is none,
     BlockingIOError where another process is at it, another OSError where the folder cannot be written."""
 
-    def __init__(self, path: Path, *, new: bool, served: bool = False, beside: bool = False) -> None:
+    def __init__(
+        self, path: Path, *, new: bool, served: bool = False, beside: bool = False
+    ) -> None:
         self.path = path
         if new and not beside and is_sweep(path):
-            raise FileExistsError(f"there is a sweep in {path} already: Tuner.restore({str(path)!r}, trainable).fit() goes on with it, and "
-                                  "RunConfig(name=...) with another name begins a new one")
+            raise FileExistsError(
+                f"there is a sweep in {path} already: Tuner.restore({str(path)!r}, trainable).fit() goes on with it, and "
+                "RunConfig(name=...) with another name begins a new one"
+            )
         if not new and not is_sweep(path):
-            raise FileNotFoundError(f"there is no sweep in {path}: RunConfig's storage_path and name, joined, are the folder of one")
+            raise FileNotFoundError(
+                f"there is no sweep in {path}: RunConfig's storage_path and name, joined, are the folder of one"
+            )
         try:
             path.mkdir(parents=True, exist_ok=True)
             self._owner = Owner(path, served=served)
         except BlockingIOError:
             raise
         except OSError as error:
-            raise type(error)(error.errno, f"the sweep's folder cannot be written ({error.strerror}); give RunConfig(storage_path=...) another one",
-                              str(path)) from error
+            raise type(error)(
+                error.errno,
+                f"the sweep's folder cannot be written ({error.strerror}); give RunConfig(storage_path=...) another one",
+                str(path),
+            ) from error
         try:
             if new and beside and is_sweep(path):
                 _put_aside(path)
@@ -102,7 +118,9 @@ class SweepFolder:
     def keep_trainable(self, trainable: Any) -> None:
         """Writes down what the trials run; nothing where that is too large or cannot be pickled: then whoever goes on with the sweep has to give it."""
         with contextlib.suppress(exceptions.TroupeError, TypeError):
-            self._keep_sealed(TRAINABLE, capture.dumps(None, (trainable,), {}, what="the trials' function"))
+            self._keep_sealed(
+                TRAINABLE, capture.dumps(None, (trainable,), {}, what="the trials' function")
+            )
 
     def keep_about(self, about: Mapping[str, Any]) -> None:
         """Writes down what those need who look at the sweep."""
@@ -126,7 +144,9 @@ class SweepFolder:
         except FileNotFoundError:
             return
         if self._dropper is None:
-            self._dropper = threading.Thread(target=self._remove_dropped, name="troupe-sweep-drops", daemon=True)
+            self._dropper = threading.Thread(
+                target=self._remove_dropped, name="troupe-sweep-drops", daemon=True
+            )
             self._dropper.start()
         self._drops.put(away)
 
@@ -148,12 +168,14 @@ def _unsealed(path: Path) -> bytes:
     data = path.read_bytes()
     seal = len(data) - len(_SEAL) - hashlib.sha256().digest_size
     if seal >= 0 and data[seal:].startswith(_SEAL):
-        whole = hashlib.sha256(data[:seal]).digest() == data[seal + len(_SEAL):]
+        whole = hashlib.sha256(data[:seal]).digest() == data[seal + len(_SEAL) :]
     else:
         seal, whole = len(data), data[:1] == b"\x80" and data[-1:] == b"."
     if not whole:
-        raise JournalError(f"{path} ({len(data)} bytes, from offset 0 on) is not what was written: the file is damaged\n  restore it from a copy, or begin "
-                           "the sweep anew under another RunConfig(name=...)")
+        raise JournalError(
+            f"{path} ({len(data)} bytes, from offset 0 on) is not what was written: the file is damaged\n  restore it from a copy, or begin "
+            "the sweep anew under another RunConfig(name=...)"
+        )
     return data[:seal]
 
 
@@ -162,7 +184,9 @@ def tuner_of(folder: Path) -> Any:
     import cloudpickle
 
     if not is_sweep(folder):
-        raise FileNotFoundError(f"there is no sweep in {folder}: RunConfig's storage_path and name, joined, are the folder of one")
+        raise FileNotFoundError(
+            f"there is no sweep in {folder}: RunConfig's storage_path and name, joined, are the folder of one"
+        )
     return cloudpickle.loads(_unsealed(folder / TUNER))[1][0]
 
 
@@ -171,8 +195,10 @@ def trainable_of(folder: Path) -> Any:
     from troupe._code import user_main
 
     if not (folder / TRAINABLE).exists():
-        raise FileNotFoundError(f"the sweep in {folder} has not kept what its trials run, which was too large or could not be pickled: "
-                                f"Tuner.restore({str(folder)!r}, trainable).fit() goes on with it")
+        raise FileNotFoundError(
+            f"the sweep in {folder} has not kept what its trials run, which was too large or could not be pickled: "
+            f"Tuner.restore({str(folder)!r}, trainable).fit() goes on with it"
+        )
     return user_main.loads(_unsealed(folder / TRAINABLE))[1][0]
 
 

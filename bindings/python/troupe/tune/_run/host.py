@@ -2,6 +2,7 @@
 
 The engine has one call at it at a time, which gives the answer to the last report and returns with the next one, or ends as the function does.
 """
+
 from __future__ import annotations
 
 import contextlib
@@ -51,18 +52,32 @@ class TrialHost(_here.Loop):
     def about(self) -> dict[str, Any]:
         """Where it runs."""
         here = troupe.get_runtime_context()
-        return {"hostname": socket.gethostname(), "node_ip": troupe.util.get_node_ip_address(), "pid": os.getpid(), "node": here.get_node_id(),
-                "actor": here.get_actor_id()}
+        return {
+            "hostname": socket.gethostname(),
+            "node_ip": troupe.util.get_node_ip_address(),
+            "pid": os.getpid(),
+            "node": here.get_node_id(),
+            "actor": here.get_actor_id(),
+        }
 
-    def begin(self, config: bytes, context: TuneContext, base: str, checkpoints: int, kept: tuple[str, ...]) -> tuple | bool:
+    def begin(
+        self,
+        config: bytes,
+        context: TuneContext,
+        base: str,
+        checkpoints: int,
+        kept: tuple[str, ...],
+    ) -> tuple | bool:
         """Starts the trial's function, and returns as `next` does. `base`: the folder of the checkpoint to go on from, "": none; `checkpoints`: how
         many the trial has begun."""
         self.context, self._folder = context, Path(context.path)
         self._latest = Checkpoint(base) if base else None
         self._sequence, self._checkpoints, self._told_to_stop = 0, checkpoints, ""
         if base and not Path(base).is_dir():
-            raise FileNotFoundError(f"the checkpoint {base}, from which trial {context.trial_id} is to go on, is not there on {socket.gethostname()}: "
-                                    "it was removed, or RunConfig(storage_path=...) is no folder that all hosts share")
+            raise FileNotFoundError(
+                f"the checkpoint {base}, from which trial {context.trial_id} is to go on, is not there on {socket.gethostname()}: "
+                "it was removed, or RunConfig(storage_path=...) is no folder that all hosts share"
+            )
         self._clean(kept)
         threading.Thread(target=self._run, args=(config,), name="trial", daemon=True).start()
         return self.next(None)
@@ -85,7 +100,9 @@ class TrialHost(_here.Loop):
                     if (name := entry.name.removeprefix(NAMED)) not in kept:
                         shutil.rmtree(self._folder / name, ignore_errors=True)
                     entry.unlink(missing_ok=True)
-                elif entry.name.startswith(STAGING) or (entry.name.startswith(CHECKPOINT) and entry.name not in kept):
+                elif entry.name.startswith(STAGING) or (
+                    entry.name.startswith(CHECKPOINT) and entry.name not in kept
+                ):
                     shutil.rmtree(entry, ignore_errors=True)
 
     def _run(self, config: bytes) -> None:
@@ -106,7 +123,11 @@ class TrialHost(_here.Loop):
             said = ("returned", False)
         except SystemExit as left:
             failed = left.code not in (None, 0)
-            said = ("raised", RuntimeError(f"the trial's function called sys.exit({left.code!r})")) if failed else ("returned", False)
+            said = (
+                ("raised", RuntimeError(f"the trial's function called sys.exit({left.code!r})"))
+                if failed
+                else ("returned", False)
+            )
         except BaseException as error:
             said = ("raised", error) if not self._told_to_stop else ("returned", False)
         finally:
@@ -116,7 +137,9 @@ class TrialHost(_here.Loop):
             said = ("returned", before.restored())
         self._said.put(said)
 
-    def report(self, metrics: dict[str, Any], checkpoint: Checkpoint | None, dir_name: str | None) -> None:
+    def report(
+        self, metrics: dict[str, Any], checkpoint: Checkpoint | None, dir_name: str | None
+    ) -> None:
         """See Loop: keeps the checkpoint, says so, and waits for the decision."""
         if self._told_to_stop:
             raise TrialStopped(self._told_to_stop)
@@ -128,7 +151,9 @@ class TrialHost(_here.Loop):
         self._sequence += 1
         now = time.monotonic()
         metrics.setdefault("timestamp", int(time.time()))
-        self._said.put(("reported", (self._sequence, _metrics.plain(metrics), name, now - self._at)))
+        self._said.put(
+            ("reported", (self._sequence, _metrics.plain(metrics), name, now - self._at))
+        )
         stop = self._answers.get()
         if dir_name is not None and name:
             (self._folder / f"{NAMED}{name}").unlink(missing_ok=True)
@@ -146,8 +171,12 @@ class TrialHost(_here.Loop):
         with checkpoint.as_directory() as source:
             self._folder.mkdir(exist_ok=True)
             if named and target.exists():
-                raise FileExistsError(f"there is a {name!r} in {self._folder} already: report(checkpoint_dir_name=...) needs another name each time")
-            _run_folder.copy_to_disk(Path(source), beside, f"the checkpoint of trial {self.context.get_trial_id()}")
+                raise FileExistsError(
+                    f"there is a {name!r} in {self._folder} already: report(checkpoint_dir_name=...) needs another name each time"
+                )
+            _run_folder.copy_to_disk(
+                Path(source), beside, f"the checkpoint of trial {self.context.get_trial_id()}"
+            )
         if named:
             (self._folder / f"{NAMED}{name}").touch()
         elif target.exists():  # of a process of an earlier attempt that has not ended yet, which nobody asks any more: the number is this one's

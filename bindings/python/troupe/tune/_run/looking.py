@@ -1,4 +1,5 @@
 """Sweeps that are found by their names in a storage folder, and the results of one that nobody runs."""
+
 from __future__ import annotations
 
 import os
@@ -34,9 +35,13 @@ def folder_of(name: str, storage: str | os.PathLike | None = None) -> Path:
         return absolute(storage or DEFAULT_STORAGE) / begins[0]
     where = absolute(storage or DEFAULT_STORAGE)
     if begins:
-        raise ValueError(f"several sweeps in {where} have a name that begins with {name!r}: {', '.join(begins)}")
-    raise ValueError(f"there is no sweep called {name!r} in {where}{space_tree.nearest(name, known)}; --storage, or storage=, is the folder that the "
-                     "sweep's own is in")
+        raise ValueError(
+            f"several sweeps in {where} have a name that begins with {name!r}: {', '.join(begins)}"
+        )
+    raise ValueError(
+        f"there is no sweep called {name!r} in {where}{space_tree.nearest(name, known)}; --storage, or storage=, is the folder that the "
+        "sweep's own is in"
+    )
 
 
 def results_of(path: Path) -> ResultGrid:

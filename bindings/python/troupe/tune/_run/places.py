@@ -1,4 +1,5 @@
 """The processes of trials: actors, asked for ahead of the room for them, and what is heard of them."""
+
 from __future__ import annotations
 
 import contextlib
@@ -39,13 +40,26 @@ class Held:
 class TrialPlaces:
     """Of one engine. `pickled`: the function, as it travels; `parameters`: what goes with it; `options`: of the actors, beside what they hold."""
 
-    def __init__(self, name: str, pickled: bytes, parameters: Mapping[str, Any], waits: Waits, options: Mapping[str, Any]) -> None:
+    def __init__(
+        self,
+        name: str,
+        pickled: bytes,
+        parameters: Mapping[str, Any],
+        waits: Waits,
+        options: Mapping[str, Any],
+    ) -> None:
         self._name = name
-        self._pickled: Any = pickled if len(pickled) <= FUNCTION_INLINE_BYTES_MAX else troupe.put(pickled)
+        self._pickled: Any = (
+            pickled if len(pickled) <= FUNCTION_INLINE_BYTES_MAX else troupe.put(pickled)
+        )
         self._parameters = {name: troupe.put(value) for name, value in parameters.items()}
         self._options: dict[str, Mapping[str, Any]] = {}
         self._given = options
-        self._environment = environment.build(options.get("runtime_env"), session=session.current(), preimport=options.get("preimport") or ())
+        self._environment = environment.build(
+            options.get("runtime_env"),
+            session=session.current(),
+            preimport=options.get("preimport") or (),
+        )
         self._held: dict[int, Held] = {}
         self._waits = waits
         self._refs: dict[int, Any] = {}
@@ -55,14 +69,31 @@ class TrialPlaces:
         """Asks for a process; what happened at once, if it did."""
         options = self._options.get(shape)
         if options is None:
-            options = self._options[shape] = troupe.remote(TrialHost).options(**_resources.options_of(shape, self._given))._options
+            options = self._options[shape] = (
+                troupe.remote(TrialHost)
+                .options(**_resources.options_of(shape, self._given))
+                ._options
+            )
         bundles, strategy = _resources.bundles_of(shape)
         group = None
         try:
             if strategy:
-                group = placement_group(bundles, strategy=strategy, **_resources.group_options(bundles, self._given))
-                options = {**options, "scheduling_strategy": PlacementGroupSchedulingStrategy(group, 0, placement_group_capture_child_tasks=True)}
-            actor = classes.create(TrialHost, (self._name, self._pickled, self._parameters), {}, options, environment=self._environment)
+                group = placement_group(
+                    bundles, strategy=strategy, **_resources.group_options(bundles, self._given)
+                )
+                options = {
+                    **options,
+                    "scheduling_strategy": PlacementGroupSchedulingStrategy(
+                        group, 0, placement_group_capture_child_tasks=True
+                    ),
+                }
+            actor = classes.create(
+                TrialHost,
+                (self._name, self._pickled, self._parameters),
+                {},
+                options,
+                environment=self._environment,
+            )
         except exceptions.PlacementError as error:
             return ev.PlaceLost(place, f"a trial can never be placed: {error}", fatal=True)
         self._held[place] = Held(actor, group)
@@ -124,16 +155,35 @@ class TrialPlaces:
     def _failed(self, place: int, held: Held, error: exceptions.TroupeError) -> ev.Event:
         if not held.trial:
             return ev.PlaceLost(place, str(error))
-        cause = error.cause if isinstance(error, exceptions.TaskError) and isinstance(error.cause, BaseException) else error
+        cause = (
+            error.cause
+            if isinstance(error, exceptions.TaskError) and isinstance(error.cause, BaseException)
+            else error
+        )
         lost = went_with_a_node(cause) or (cause is error and self._node_is_gone(held))
         # Nobody knows what became of the process; it is ended, and what it did with its connection is not the trial's doing.
-        counts = not lost and not (cause is error and isinstance(error, exceptions.ActorUnavailableError))
+        counts = not lost and not (
+            cause is error and isinstance(error, exceptions.ActorUnavailableError)
+        )
         kind = type(cause).__name__
         trial, attempt = held.trial, held.attempt
         self._left(held)
-        words = cause if cause is error else "\n  ".join([failures.first_line(cause), *getattr(error, "remote_traceback", "").rstrip().splitlines()])
+        words = (
+            cause
+            if cause is error
+            else "\n  ".join(
+                [
+                    failures.first_line(cause),
+                    *getattr(error, "remote_traceback", "").rstrip().splitlines(),
+                ]
+            )
+        )
         raised = exceptions.with_type_of(TrialFailedError, cause, f"trial {trial}: {words}")
-        return ev.Exited(trial, attempt, ev.Failure("NodeLost" if lost else kind, str(words), counts=counts, raised=raised))
+        return ev.Exited(
+            trial,
+            attempt,
+            ev.Failure("NodeLost" if lost else kind, str(words), counts=counts, raised=raised),
+        )
 
     def _left(self, held: Held) -> None:
         del self._by_trial[held.trial, held.attempt]
@@ -143,11 +193,17 @@ class TrialPlaces:
         if held.about is None:
             return False
         with contextlib.suppress(exceptions.TroupeError):
-            return not any(each["alive"] and each["state"] != "draining" for each in state.list_nodes() if each["node_id"] == held.about["node"])
+            return not any(
+                each["alive"] and each["state"] != "draining"
+                for each in state.list_nodes()
+                if each["node_id"] == held.about["node"]
+            )
         return False
 
 
 def went_with_a_node(error: BaseException) -> bool:
     """Whether a process that is named there ended with its node: the trial's own, or another one of its gang. By the words of the head about a node
     that is lost (`Turn::LossOf`), and of a worker that leaves (`WorkerCore::Leave`)."""
-    return isinstance(error, exceptions.NodeDiedError) or (isinstance(error, exceptions.ActorError) and bool(_WITH_NODE.search(str(error))))
+    return isinstance(error, exceptions.NodeDiedError) or (
+        isinstance(error, exceptions.ActorError) and bool(_WITH_NODE.search(str(error)))
+    )

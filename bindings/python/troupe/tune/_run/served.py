@@ -1,4 +1,5 @@
 """A submitted sweep: an actor that outlives its submitter, runs the engine on a thread, and begins again from the journal where its process is lost."""
+
 from __future__ import annotations
 
 import os
@@ -31,7 +32,9 @@ class SweepHost:
         self._grid: Any = None
         self._error: BaseException | None = None
         self._again = troupe.get_runtime_context().was_current_actor_reconstructed
-        threading.Thread(target=self._run, args=(pickled, resume), name="troupe-sweep", daemon=True).start()
+        threading.Thread(
+            target=self._run, args=(pickled, resume), name="troupe-sweep", daemon=True
+        ).start()
 
     def __repr__(self) -> str:
         return f"sweep {self._name}"
@@ -42,8 +45,10 @@ class SweepHost:
             if self._again:
                 resume = (True, "", False)  # what failed was tried again by the first process
                 if not begun:
-                    raise FileNotFoundError(f"the process that ran the sweep was lost, and on {socket.gethostname()} there is no sweep in {self._path}: "
-                                            "storage= has to be a folder that all hosts see; it is as that process left it")
+                    raise FileNotFoundError(
+                        f"the process that ran the sweep was lost, and on {socket.gethostname()} there is no sweep in {self._path}: "
+                        "storage= has to be a folder that all hosts see; it is as that process left it"
+                    )
             if not (self._again and view.was_left(self._path)):
                 self._grid = _tuner_of(pickled, self._path)._served(self._asks, resume)
         except BaseException as error:
@@ -56,7 +61,13 @@ class SweepHost:
 
     def about(self) -> dict[str, Any]:
         """Whether it runs, and where."""
-        return {"name": self._name, "path": str(self._path), "host": socket.gethostname(), "pid": os.getpid(), "over": self._over.is_set()}
+        return {
+            "name": self._name,
+            "path": str(self._path),
+            "host": socket.gethostname(),
+            "pid": os.getpid(),
+            "over": self._over.is_set(),
+        }
 
     def stop(self, why: str) -> None:
         """The trials end; the sweep can be gone on with."""
@@ -71,7 +82,11 @@ class SweepHost:
         """Once it is over: its ResultGrid, or None where the folder has it. Raises what `fit` raised."""
         self._over.wait()
         if self._error is not None:
-            raise self._error if isinstance(self._error, Exception) else RuntimeError(repr(self._error))
+            raise (
+                self._error
+                if isinstance(self._error, Exception)
+                else RuntimeError(repr(self._error))
+            )
         return self._grid
 
     @troupe.method(concurrency_group="waits")

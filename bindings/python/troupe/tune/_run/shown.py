@@ -1,4 +1,5 @@
 """What a person sees of a sweep: rows that change while it runs, in a terminal or a notebook, and a line at its end."""
+
 from __future__ import annotations
 
 import threading
@@ -17,7 +18,9 @@ CONFIG_CHARS_MAX = 100
 class Shown:
     """Of one sweep; its methods are called by the engine's thread, and cost little. `total()`: how many trials are known by now; None: not known."""
 
-    def __init__(self, name: str, path: str, metric: str | None, total: Callable[[], int | None]) -> None:
+    def __init__(
+        self, name: str, path: str, metric: str | None, total: Callable[[], int | None]
+    ) -> None:
         self._name, self._path, self._metric, self._total = name, path, metric, total
         self._lock = threading.Lock()
         self._began = time.monotonic()
@@ -39,13 +42,19 @@ class Shown:
         live_output.row(("sweep", self), None)
         live_output.row(("best", self), None)
         best = self._best_text()
-        status_lines.say(f"troupe.tune: {self._progress()}{f' · {how}' if how else ''}{f' · {best}' if best else ''} · in {self._path}")
+        status_lines.say(
+            f"troupe.tune: {self._progress()}{f' · {how}' if how else ''}{f' · {best}' if best else ''} · in {self._path}"
+        )
 
     def know(self, trials: Iterable[Trial]) -> None:
         """Those that the sweep has already, where it is gone on with."""
         for trial in trials:
             if trial.last is not None:
-                self.reported(trial.last, lookup(trial.last.metrics, self._metric) if self._metric else None, trial.config)
+                self.reported(
+                    trial.last,
+                    lookup(trial.last.metrics, self._metric) if self._metric else None,
+                    trial.config,
+                )
             if trial.end is not None and not trial.replaced_by:
                 self.ended(trial.id, trial.end)
 
@@ -72,7 +81,7 @@ class Shown:
                 self._best = (report.score, report.trial, value, config)
 
     def _leave(self, trial: str) -> None:
-        if (state := self._state.pop(trial, "")):
+        if state := self._state.pop(trial, ""):
             self._counts[state] -= 1
 
     def _progress(self) -> str:
@@ -80,7 +89,9 @@ class Shown:
             counts = dict(self._counts)
         minutes, seconds = divmod(int(time.monotonic() - self._began), 60)
         done = counts.pop("done")
-        parts = [f"{done}/{total} trials" if (total := self._total()) is not None else f"{done} trials"]
+        parts = [
+            f"{done}/{total} trials" if (total := self._total()) is not None else f"{done} trials"
+        ]
         parts += [f"{count} {what}" for what, count in counts.items() if count]
         return f"sweep {self._name} · {' · '.join(parts)} · {minutes}:{seconds:02d}"
 

@@ -1,4 +1,5 @@
 """What an engine waits for: answers of trials, places and searchers, all at once, on its own thread."""
+
 from __future__ import annotations
 
 import contextlib

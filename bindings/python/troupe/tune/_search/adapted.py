@@ -1,4 +1,5 @@
 """Pure. A searcher of Ray's interface as the engine asks it: its suggestions, completed by what `param_space` says of the rest."""
+
 from __future__ import annotations
 
 import random
@@ -18,19 +19,41 @@ class Adapted(Searcher):
     domains that it does not know. Raises TypeError or ValueError for a space that the searcher cannot have.
     """
 
-    def __init__(self, search: Any, space: Mapping[str, Any], num_samples: int, metric: str | None, mode: str | None) -> None:
+    def __init__(
+        self,
+        search: Any,
+        space: Mapping[str, Any],
+        num_samples: int,
+        metric: str | None,
+        mode: str | None,
+    ) -> None:
         space_tree.check(space)
-        if isinstance(num_samples, bool) or not isinstance(num_samples, int) or num_samples < 1 and num_samples != -1:
-            raise ValueError(f"num_samples must be a whole number of at least 1, or -1 for no end, not {num_samples!r}")
+        if (
+            isinstance(num_samples, bool)
+            or not isinstance(num_samples, int)
+            or num_samples < 1
+            and num_samples != -1
+        ):
+            raise ValueError(
+                f"num_samples must be a whole number of at least 1, or -1 for no end, not {num_samples!r}"
+            )
         name = type(search).__name__
         for path, value in space_tree.leaves(space):
             if grid_values(value) is not None:
-                raise ValueError(f"param_space: {space_tree.named(path)} is a grid, and {name} suggests one configuration at a time: make it a "
-                                 "tune.choice, or leave search_alg out")
+                raise ValueError(
+                    f"param_space: {space_tree.named(path)} is a grid, and {name} suggests one configuration at a time: make it a "
+                    "tune.choice, or leave search_alg out"
+                )
         if not search.set_search_properties(metric, mode, space):
-            left = [space_tree.named(path) for path, value in space_tree.leaves(space) if isinstance(value, Domain) and not isinstance(value, Function)]
+            left = [
+                space_tree.named(path)
+                for path, value in space_tree.leaves(space)
+                if isinstance(value, Domain) and not isinstance(value, Function)
+            ]
             if left:
-                raise ValueError(f"{name} has a space of its own, and param_space says what {', '.join(left)} may be: say it in one of the two")
+                raise ValueError(
+                    f"{name} has a space of its own, and param_space says what {', '.join(left)} may be: say it in one of the two"
+                )
         self.where = search.where
         self._search, self._space, self._samples = search, space, num_samples
         self._seed = getattr(search, "seed_of_the_rest", 0)
@@ -54,8 +77,12 @@ class Adapted(Searcher):
         if suggestion is None:
             return None
         if not isinstance(suggestion, Mapping):
-            raise TypeError(f"{type(self._search).__name__}.suggest({trial!r}) must return a dict of parameters, FINISHED or None, not {suggestion!r}")
-        config, _ = space_tree.draw(_with(self._space, suggestion), random.Random((self._seed << 64) + self._count))
+            raise TypeError(
+                f"{type(self._search).__name__}.suggest({trial!r}) must return a dict of parameters, FINISHED or None, not {suggestion!r}"
+            )
+        config, _ = space_tree.draw(
+            _with(self._space, suggestion), random.Random((self._seed << 64) + self._count)
+        )
         extra = {"search": self._count, **self._search.extra_of(trial)}
         self._count += 1
         self._own.add(trial)
@@ -85,5 +112,11 @@ class Adapted(Searcher):
 def _with(space: Any, suggestion: Any) -> Any:
     """The space with what is suggested in its place; dicts of both are joined."""
     if isinstance(space, Mapping) and isinstance(suggestion, Mapping):
-        return {**space, **{key: _with(space[key], value) if key in space else value for key, value in suggestion.items()}}
+        return {
+            **space,
+            **{
+                key: _with(space[key], value) if key in space else value
+                for key, value in suggestion.items()
+            },
+        }
     return suggestion

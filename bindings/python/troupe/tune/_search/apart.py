@@ -3,6 +3,7 @@
 The engine's thread puts calls in, in their order; answers and failures come to callbacks on the searcher's thread. What the searcher is, an object
 here or one in a process of its own (`child`), the thread does not know.
 """
+
 from __future__ import annotations
 
 import contextlib
@@ -26,8 +27,12 @@ class Apart:
     raised, or the searcher's process has ended; nothing is asked any more. Both are called by the searcher's thread.
     """
 
-    def __init__(self, searcher: Searcher, on_answer: Callable[[str, Proposal | None, bool], None],
-                 on_failure: Callable[[Exception], None]) -> None:
+    def __init__(
+        self,
+        searcher: Searcher,
+        on_answer: Callable[[str, Proposal | None, bool], None],
+        on_failure: Callable[[Exception], None],
+    ) -> None:
         self._searcher: Any = Child(searcher) if searcher.where is Where.PROCESS else searcher
         self._on_answer, self._on_failure = on_answer, on_failure
         self._calls: queue.Queue[tuple[str, tuple[Any, ...]] | None] = queue.Queue(_CALLS_MAX)
@@ -36,7 +41,9 @@ class Apart:
         self._over = threading.Event()
         self.made = 0
         """How many calls have come to an end."""
-        self._thread = threading.Thread(target=self._run, name=f"sweep's searcher {type(searcher).__name__}", daemon=True)
+        self._thread = threading.Thread(
+            target=self._run, name=f"sweep's searcher {type(searcher).__name__}", daemon=True
+        )
         self._thread.start()
 
     def propose(self, trial: str) -> None:
@@ -74,7 +81,10 @@ class Apart:
             return
         if self._calls.full() and not self._has_said:
             self._has_said = True
-            print(f"sweep: the searcher is {_CALLS_MAX} calls behind, so trials wait for it", file=sys.stderr)
+            print(
+                f"sweep: the searcher is {_CALLS_MAX} calls behind, so trials wait for it",
+                file=sys.stderr,
+            )
         self._calls.put((name, arguments))
 
     def close(self) -> None:
@@ -82,7 +92,9 @@ class Apart:
         self._closed = True
         if isinstance(self._searcher, Child):
             self._searcher.close()
-        with contextlib.suppress(queue.Full):  # then its thread ends after the call that it makes now
+        with contextlib.suppress(
+            queue.Full
+        ):  # then its thread ends after the call that it makes now
             self._calls.put_nowait(None)
         if isinstance(self._searcher, Child) and threading.current_thread() is not self._thread:
             self._thread.join()
@@ -90,7 +102,9 @@ class Apart:
     def _run(self) -> None:
         try:
             while (call := self._calls.get()) is not None and not self._closed:
-                if not self._finishing or call[0] != "propose":  # nobody would run what it proposes at the end
+                if (
+                    not self._finishing or call[0] != "propose"
+                ):  # nobody would run what it proposes at the end
                     self._make(*call)
                 self.made += 1
                 if self._closed or self._finishing and self._calls.empty():

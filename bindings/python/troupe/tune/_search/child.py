@@ -3,6 +3,7 @@
 The process is this interpreter again, and ends with the connection, so it never outlives who has started it. The connection is a pair of sockets
 that nobody else has. What travels is pickled by value where it is the program's own, as functions that travel to ranks are.
 """
+
 from __future__ import annotations
 
 import os
@@ -39,8 +40,19 @@ class Child:
         own = environment.of_own_process()
         own.setdefault("OMP_NUM_THREADS", "1")
         with there:
-            self._process = subprocess.Popen([sys.executable, "-P", "-c", _PROGRAM, str(there.fileno()), os.pathsep.join(environment.import_path())],
-                                             pass_fds=[there.fileno()], stdin=subprocess.DEVNULL, env=own)
+            self._process = subprocess.Popen(
+                [
+                    sys.executable,
+                    "-P",
+                    "-c",
+                    _PROGRAM,
+                    str(there.fileno()),
+                    os.pathsep.join(environment.import_path()),
+                ],
+                pass_fds=[there.fileno()],
+                stdin=subprocess.DEVNULL,
+                env=own,
+            )
         self._connection = Connection(here.detach())
         self._finished = False
         self._is_closed = False
@@ -89,8 +101,10 @@ class Child:
             return SearcherProcessError(f"the process of {self._name} was told to end")
         code = self._process.wait()
         how = f"by {signal.Signals(-code).name}" if code < 0 else f"with exit code {code}"
-        return SearcherProcessError(f"the process of {self._name} (pid {self._process.pid}) has ended {how} while the sweep needed it; its last words "
-                                    "are on stderr. The sweep can be resumed: it goes on with the same suggestions")
+        return SearcherProcessError(
+            f"the process of {self._name} (pid {self._process.pid}) has ended {how} while the sweep needed it; its last words "
+            "are on stderr. The sweep can be resumed: it goes on with the same suggestions"
+        )
 
     def close(self) -> None:
         """Ends the process; it is over when this returns."""

@@ -3,6 +3,7 @@
 A domain takes whatever it is given; `fault()` says what is wrong with it, and who has the whole space says where that is. Draws are made from
 a `random.Random`, so that numpy is not needed and the same seed draws the same on every machine.
 """
+
 from __future__ import annotations
 
 import inspect
@@ -28,7 +29,9 @@ def seed_of(random_state: Any) -> int:
     for name in ("integers", "randint"):  # of a Generator, of a RandomState
         if callable(draw := getattr(random_state, name, None)):
             return int(draw(0, 2**31 - 1))
-    raise TypeError(f"a seed is a whole number, or a generator of random numbers, not {random_state!r}")
+    raise TypeError(
+        f"a seed is a whole number, or a generator of random numbers, not {random_state!r}"
+    )
 
 
 class Domain(ABC):
@@ -50,13 +53,22 @@ class Domain(ABC):
         """One value, or a list of `size` ones, for who wants some outside of a sweep. Raises ValueError for a domain that has none."""
         if fault := self.fault():
             raise ValueError(f"{self!r}: {fault}")
-        generator = random_state if isinstance(random_state, random.Random) else random.Random(seed_of(random_state))
+        generator = (
+            random_state
+            if isinstance(random_state, random.Random)
+            else random.Random(seed_of(random_state))
+        )
         drawn = [self.draw(generator) for _ in range(size)]
         return drawn if size > 1 else drawn[0]
 
 
 def _is_number(value: Any) -> bool:
-    return isinstance(value, (int, float)) and not isinstance(value, bool) or hasattr(value, "__float__") and hasattr(value, "dtype")
+    return (
+        isinstance(value, (int, float))
+        and not isinstance(value, bool)
+        or hasattr(value, "__float__")
+        and hasattr(value, "dtype")
+    )
 
 
 def _bounds_fault(lower: Any, upper: Any, log: bool) -> str | None:
@@ -97,7 +109,9 @@ class Float(Domain):
 
     def __repr__(self) -> str:
         name = f"{'q' if self.q is not None else ''}{'log' if self.log else ''}uniform"
-        return f"{name}({self.lower!r}, {self.upper!r}{f', {self.q!r}' if self.q is not None else ''})"
+        return (
+            f"{name}({self.lower!r}, {self.upper!r}{f', {self.q!r}' if self.q is not None else ''})"
+        )
 
     def fault(self) -> str | None:
         if found := _bounds_fault(self.lower, self.upper, self.log):
@@ -160,7 +174,9 @@ class Integer(Domain):
 
     def __repr__(self) -> str:
         name = f"{'q' if self.q is not None else ''}{'log' if self.log else ''}randint"
-        return f"{name}({self.lower!r}, {self.upper!r}{f', {self.q!r}' if self.q is not None else ''})"
+        return (
+            f"{name}({self.lower!r}, {self.upper!r}{f', {self.q!r}' if self.q is not None else ''})"
+        )
 
     @property
     def step(self) -> int:
@@ -175,10 +191,18 @@ class Integer(Domain):
     @property
     def greatest(self) -> int:
         """The greatest of its values."""
-        return int(self.upper) - 1 if self.step == 1 else _steps(self.upper, self.step, up=False) * self.step
+        return (
+            int(self.upper) - 1
+            if self.step == 1
+            else _steps(self.upper, self.step, up=False) * self.step
+        )
 
     def fault(self) -> str | None:
-        for name, value in (("lower bound", self.lower), ("upper bound", self.upper), ("step", 1 if self.q is None else self.q)):
+        for name, value in (
+            ("lower bound", self.lower),
+            ("upper bound", self.upper),
+            ("step", 1 if self.q is None else self.q),
+        ):
             if not _is_number(value) or not math.isfinite(value) or int(value) != value:
                 return f"the {name} must be a whole number, not {value!r}"
         if found := _bounds_fault(self.lower, self.upper, self.log):
@@ -253,7 +277,9 @@ class Function(Domain):
             except TypeError:
                 continue
             return cls(function, arguments == 1)
-        raise TypeError(f"sample_from(): {function!r} must be callable with one argument, the configuration, or with none")
+        raise TypeError(
+            f"sample_from(): {function!r} must be callable with one argument, the configuration, or with none"
+        )
 
     def fault(self) -> str | None:
         return None
@@ -269,5 +295,9 @@ def grid_values(value: Any) -> list[Any] | None:
     """The values of a grid, of what `grid_search()` makes, as JSON or YAML may have it too; None: it is no grid."""
     if isinstance(value, Mapping) and len(value) == 1 and "grid_search" in value:
         values = value["grid_search"]
-        return list(values) if isinstance(values, Iterable) and not isinstance(values, (str, bytes, Mapping)) else []
+        return (
+            list(values)
+            if isinstance(values, Iterable) and not isinstance(values, (str, bytes, Mapping))
+            else []
+        )
     return None

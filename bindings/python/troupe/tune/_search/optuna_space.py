@@ -4,6 +4,7 @@ A choice of plain values is Optuna's own; of anything else it is one of their nu
 where that value is chosen, and its name says so: `optimizer[1]/momentum`. Normal distributions and functions are none of Optuna's: they are
 drawn, and the sampler does not know them.
 """
+
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
@@ -24,12 +25,17 @@ def import_optuna(what: str) -> Any:
     try:
         import optuna
     except ImportError:
-        raise exceptions.MissingPackageError(f"{what} needs Optuna, which is not installed: pip install 'troupe[tune]'", name="optuna") from None
+        raise exceptions.MissingPackageError(
+            f"{what} needs Optuna, which is not installed: pip install 'troupe[tune]'",
+            name="optuna",
+        ) from None
     return optuna
 
 
 def _is_plain(values: Any) -> bool:
-    return all(value is None or isinstance(value, (bool, int, float, str)) for value in values) and len(set(values)) == len(values)
+    return all(
+        value is None or isinstance(value, (bool, int, float, str)) for value in values
+    ) and len(set(values)) == len(values)
 
 
 def choices(domain: Any) -> list[Any]:
@@ -47,9 +53,13 @@ def distribution(domain: Any) -> BaseDistribution | None:
 
     if isinstance(domain, Float):
         step = None if domain.log else domain.q
-        return FloatDistribution(float(domain.lower), float(domain.upper), log=domain.log, step=step)
+        return FloatDistribution(
+            float(domain.lower), float(domain.upper), log=domain.log, step=step
+        )
     if isinstance(domain, Integer):
-        return IntDistribution(domain.least, domain.greatest, log=domain.log, step=1 if domain.log else domain.step)
+        return IntDistribution(
+            domain.least, domain.greatest, log=domain.log, step=1 if domain.log else domain.step
+        )
     if isinstance(domain, Categorical) or grid_values(domain) is not None:
         values = choices(domain)
         return CategoricalDistribution(values if _is_plain(values) else range(len(values)))
@@ -120,10 +130,14 @@ def _asked(trial: Trial, name: str, found: Any) -> Any:
 
 def has_parameters(space: Any) -> bool:
     """Whether there is anything in it that Optuna can suggest."""
-    return any(isinstance(node, (Float, Integer, Categorical)) for _, node in space_tree.leaves(space))
+    return any(
+        isinstance(node, (Float, Integer, Categorical)) for _, node in space_tree.leaves(space)
+    )
 
 
-def parameters(node: Any, config: Any, path: Path = (), prefix: str = "") -> Iterator[tuple[str, Any, BaseDistribution]]:
+def parameters(
+    node: Any, config: Any, path: Path = (), prefix: str = ""
+) -> Iterator[tuple[str, Any, BaseDistribution]]:
     """Name, value and distribution of each parameter of a configuration, whoever has made it; those whose value is none of the domain are left out."""
     if isinstance(node, Domain) or grid_values(node) is not None:
         found = distribution(node)
@@ -132,7 +146,9 @@ def parameters(node: Any, config: Any, path: Path = (), prefix: str = "") -> Ite
         name, values = _name(prefix, path), choices(node)
         raw = config
         if values and not _is_plain(values):
-            raw = next((number for number, value in enumerate(values) if _fits(value, config)), None)
+            raw = next(
+                (number for number, value in enumerate(values) if _fits(value, config)), None
+            )
         if raw is None and not (values and _is_plain(values)) or not _contains(found, raw):
             return
         yield name, raw, found
@@ -157,9 +173,21 @@ def _contains(found: Any, raw: Any) -> bool:
 def _fits(value: Any, config: Any) -> bool:
     """Whether a configuration may have come of that value of a choice: all that is no domain in it is there."""
     if isinstance(value, Domain):
-        return value.is_valid(config) or isinstance(value, Categorical) and any(_fits(each, config) for each in value.categories)
+        return (
+            value.is_valid(config)
+            or isinstance(value, Categorical)
+            and any(_fits(each, config) for each in value.categories)
+        )
     if isinstance(value, Mapping):
-        return isinstance(config, Mapping) and set(value) == set(config) and all(_fits(each, config[key]) for key, each in value.items())
+        return (
+            isinstance(config, Mapping)
+            and set(value) == set(config)
+            and all(_fits(each, config[key]) for key, each in value.items())
+        )
     if isinstance(value, (list, tuple)):
-        return isinstance(config, (list, tuple)) and len(value) == len(config) and all(map(_fits, value, config))
+        return (
+            isinstance(config, (list, tuple))
+            and len(value) == len(config)
+            and all(map(_fits, value, config))
+        )
     return value is config or bool(value == config)

@@ -2,6 +2,7 @@
 
 It holds in memory what the sweep's journal has, and is written by nobody else: what the storage is told of trials is kept by the sweep.
 """
+
 from __future__ import annotations
 
 import datetime
@@ -52,7 +53,9 @@ def quiet() -> Iterator[None]:
 
 def final(values: list[Any] | None, failed: bool) -> tuple[TrialState, list[float] | None]:
     """How a trial ends for Optuna: what failed, or ended without numbers, has failed. One that was stopped early is complete, with its last values."""
-    known = values is not None and all(isinstance(value, (int, float)) and not math.isnan(value) for value in values)
+    known = values is not None and all(
+        isinstance(value, (int, float)) and not math.isnan(value) for value in values
+    )
     if failed or not known or values is None:
         return TrialState.FAIL, None
     return TrialState.COMPLETE, [float(value) for value in values]
@@ -73,7 +76,11 @@ class SweepStorage(InMemoryStorage):
         self._reading = threading.RLock()
 
     def __getstate__(self) -> dict[Any, Any]:
-        return {name: value for name, value in super().__getstate__().items() if name not in ("_reading", "_changes")}
+        return {
+            name: value
+            for name, value in super().__getstate__().items()
+            if name not in ("_reading", "_changes")
+        }
 
     def __setstate__(self, state: dict[Any, Any]) -> None:
         super().__setstate__(state)
@@ -98,8 +105,12 @@ class SweepStorage(InMemoryStorage):
         number = self._ids.get(record.trial)
         if number is None:
             found = list(optuna_space.parameters(self._space, record.config))
-            template = create_trial(state=TrialState.RUNNING, params={name: value for name, value, _ in found},
-                                    distributions={name: each for name, _, each in found}, user_attrs={"trial": record.trial})
+            template = create_trial(
+                state=TrialState.RUNNING,
+                params={name: value for name, value, _ in found},
+                distributions={name: each for name, _, each in found},
+                user_attrs={"trial": record.trial},
+            )
             if record.began is not None:
                 template.datetime_start = record.began
             number = self._ids[record.trial] = super().create_new_trial(self._study, template)
@@ -115,7 +126,9 @@ class SweepStorage(InMemoryStorage):
         self.catch_up()
         return super().get_all_studies()
 
-    def get_all_trials(self, study_id: int, deepcopy: bool = True, states: Any = None) -> list[FrozenTrial]:
+    def get_all_trials(
+        self, study_id: int, deepcopy: bool = True, states: Any = None
+    ) -> list[FrozenTrial]:
         self.catch_up()
         return super().get_all_trials(study_id, deepcopy, states)
 

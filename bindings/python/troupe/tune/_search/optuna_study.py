@@ -3,6 +3,7 @@
 So each is made by a sampler that is new but for its arguments, with draws seeded by the number: what a sampler keeps beside the study would be gone
 after a restart. What it keeps in the study goes into the sweep's journal with the suggestion.
 """
+
 from __future__ import annotations
 
 import copy
@@ -30,12 +31,25 @@ class SweepStudy:
     `points` are suggested first; where `rewards` has their results, they are known instead.
     """
 
-    def __init__(self, space: Any, names: list[str], modes: list[str], sampler: Any, seed: int, points: list[dict], rewards: list | None) -> None:
+    def __init__(
+        self,
+        space: Any,
+        names: list[str],
+        modes: list[str],
+        sampler: Any,
+        seed: int,
+        points: list[dict],
+        rewards: list | None,
+    ) -> None:
         self._space, self._names, self._seed = space, names, seed
-        self._sampler = sampler if sampler is not None else optuna.samplers.TPESampler(seed=seed % 2**32)
+        self._sampler = (
+            sampler if sampler is not None else optuna.samplers.TPESampler(seed=seed % 2**32)
+        )
         self._is_known_kind = type(self._sampler).__module__.startswith("optuna.")
         self._storage = SweepStorage()
-        self._study = quietly_made(storage=self._storage, sampler=self._sampler, directions=directions(modes))
+        self._study = quietly_made(
+            storage=self._storage, sampler=self._sampler, directions=directions(modes)
+        )
         self._numbers: dict[str, int] = {}  # of trials that are not over
         self._kept: dict[str, dict[str, Any]] = {}  # of the last suggestion
         self._asked = 0
@@ -65,9 +79,19 @@ class SweepStudy:
         frozen = self._storage.get_trial(asked._trial_id)
         after = self._storage.get_study_system_attrs(self._study._study_id)
         self._numbers[trial] = asked.number
-        self._kept = {trial: {
-            "params": frozen.params, "distributions": {name: json.loads(distribution_to_json(each)) for name, each in frozen.distributions.items()},
-            "trial": frozen.system_attrs, "study": {name: value for name, value in after.items() if before.get(name) != value}}}
+        self._kept = {
+            trial: {
+                "params": frozen.params,
+                "distributions": {
+                    name: json.loads(distribution_to_json(each))
+                    for name, each in frozen.distributions.items()
+                },
+                "trial": frozen.system_attrs,
+                "study": {
+                    name: value for name, value in after.items() if before.get(name) != value
+                },
+            }
+        }
         return config
 
     def _fresh(self, number: int) -> Any:
@@ -81,8 +105,12 @@ class SweepStudy:
     def _suggested(self, asked: Any) -> dict[str, Any]:
         if callable(self._space):
             constants = self._space(asked)
-            if constants is not None and not (isinstance(constants, Mapping) and all(isinstance(name, str) for name in constants)):
-                raise TypeError(f"the function that is OptunaSearch's space must return a dict of constants, or None, not {constants!r}")
+            if constants is not None and not (
+                isinstance(constants, Mapping) and all(isinstance(name, str) for name in constants)
+            ):
+                raise TypeError(
+                    f"the function that is OptunaSearch's space must return a dict of constants, or None, not {constants!r}"
+                )
             return _nested({**asked.params, **(constants or {})})
         if any(isinstance(node, Domain) for _, node in space_tree.leaves(self._space)):
             return optuna_space.suggested(self._space, asked)
@@ -92,11 +120,19 @@ class SweepStudy:
 
     def _flat(self, point: Mapping[str, Any]) -> dict[str, Any]:
         """A point by the names of parameters."""
-        if not callable(self._space) and any(isinstance(node, Domain) for _, node in space_tree.leaves(self._space)):
+        if not callable(self._space) and any(
+            isinstance(node, Domain) for _, node in space_tree.leaves(self._space)
+        ):
             named = {name: value for name, value, _ in optuna_space.parameters(self._space, point)}
-            unknown = [space_tree.named(path) for path, _ in space_tree.leaves(point) if not _reaches(self._space, path)]
+            unknown = [
+                space_tree.named(path)
+                for path, _ in space_tree.leaves(point)
+                if not _reaches(self._space, path)
+            ]
             if unknown:
-                raise ValueError(f"OptunaSearch: points_to_evaluate: {', '.join(unknown)} is no parameter of param_space")
+                raise ValueError(
+                    f"OptunaSearch: points_to_evaluate: {', '.join(unknown)} is no parameter of param_space"
+                )
             return named
         return {space_tree.named(path): value for path, value in space_tree.leaves(point)}
 
@@ -107,8 +143,15 @@ class SweepStudy:
     def proposed(self, trial: str, kept: Mapping[str, Any]) -> None:
         """A suggestion of before a restart."""
         self._asked += 1
-        template = create_trial(state=TrialState.RUNNING, params=dict(kept["params"]), system_attrs=dict(kept["trial"]),
-                                distributions={name: json_to_distribution(json.dumps(each)) for name, each in kept["distributions"].items()})
+        template = create_trial(
+            state=TrialState.RUNNING,
+            params=dict(kept["params"]),
+            system_attrs=dict(kept["trial"]),
+            distributions={
+                name: json_to_distribution(json.dumps(each))
+                for name, each in kept["distributions"].items()
+            },
+        )
         created = self._storage.create_new_trial(self._study._study_id, template)
         for name, value in kept["study"].items():
             self._storage.set_study_system_attr(self._study._study_id, name, value)
@@ -122,13 +165,17 @@ class SweepStudy:
             self._storage.set_trial_intermediate_value(self._id(trial), int(step), float(value))
 
     def _id(self, trial: str) -> int:
-        return self._storage.get_trial_id_from_study_id_trial_number(self._study._study_id, self._numbers[trial])
+        return self._storage.get_trial_id_from_study_id_trial_number(
+            self._study._study_id, self._numbers[trial]
+        )
 
     def ended(self, trial: str, result: Mapping[str, Any] | None, failed: bool) -> None:
         """A trial is over."""
         if trial not in self._numbers:
             return
-        state, values = final(None if result is None else [found(result, name) for name in self._names], failed)
+        state, values = final(
+            None if result is None else [found(result, name) for name in self._names], failed
+        )
         trial_id, number = self._id(trial), self._numbers.pop(trial)
         try:
             with warnings.catch_warnings():
@@ -137,28 +184,45 @@ class SweepStudy:
         except RuntimeError:
             if not self._storage.get_trial(trial_id).state.is_finished():
                 raise
-            self._exhausted = True  # the sampler asks the study to stop: it has suggested all there is
+            self._exhausted = (
+                True  # the sampler asks the study to stop: it has suggested all there is
+            )
         if self._copies is not None:
             self._copies.add(trial, self._storage.get_trial(trial_id))
 
-    def known(self, point: Mapping[str, Any], value: Any, failed: bool, intermediate: list[float]) -> None:
+    def known(
+        self, point: Mapping[str, Any], value: Any, failed: bool, intermediate: list[float]
+    ) -> None:
         """A point that was tried elsewhere."""
         params = self._flat(point)
         if any(isinstance(node, Domain) for _, node in space_tree.leaves(self._space)):
-            distributions = {name: each for name, _, each in optuna_space.parameters(self._space, point)}
+            distributions = {
+                name: each for name, _, each in optuna_space.parameters(self._space, point)
+            }
         else:
-            distributions = {space_tree.named(path): each for path, each in space_tree.leaves(self._space)}
+            distributions = {
+                space_tree.named(path): each for path, each in space_tree.leaves(self._space)
+            }
             distributions = {name: distributions[name] for name in params if name in distributions}
         state, values = final(value if isinstance(value, (list, tuple)) else [value], failed)
-        self._study.add_trial(create_trial(state=state, values=values, params={name: params[name] for name in distributions},
-                                           distributions=distributions, intermediate_values=dict(enumerate(intermediate))))
+        self._study.add_trial(
+            create_trial(
+                state=state,
+                values=values,
+                params={name: params[name] for name in distributions},
+                distributions=distributions,
+                intermediate_values=dict(enumerate(intermediate)),
+            )
+        )
 
 
 class Copies:
     """A study in a storage of the user's: it gets each trial that is over, once. That it cannot be written stops nothing, and is said once."""
 
     def __init__(self, storage: Any, name: str, study: Any, identity: str) -> None:
-        self._study = quietly_made(storage=storage, study_name=name, directions=study.directions, load_if_exists=True)
+        self._study = quietly_made(
+            storage=storage, study_name=name, directions=study.directions, load_if_exists=True
+        )
         self._identity = identity
         self._there: set[str] = set()
         self._has_said = False
@@ -179,8 +243,11 @@ class Copies:
         except Exception as error:  # whatever a storage of the user's raises
             if not self._has_said:
                 self._has_said = True
-                warnings.warn(f"trial {trial} is not in the study {self._study.study_name!r} of OptunaSearch(storage=...): {type(error).__name__}: {error}; "
-                              "the sweep goes on, and its own journal has it", stacklevel=2)
+                warnings.warn(
+                    f"trial {trial} is not in the study {self._study.study_name!r} of OptunaSearch(storage=...): {type(error).__name__}: {error}; "
+                    "the sweep goes on, and its own journal has it",
+                    stacklevel=2,
+                )
 
 
 def quietly_made(**arguments: Any) -> Any:

@@ -2,6 +2,7 @@
 
 They need no display: figures are made with a backend that draws into files, whatever the program's own is, and nothing is shown.
 """
+
 from __future__ import annotations
 
 import os
@@ -19,12 +20,23 @@ if TYPE_CHECKING:
 
     from troupe.tune._search.optuna_storage import TrialRecord
 
-KINDS = {"history": "plot_optimization_history", "parallel": "plot_parallel_coordinate", "importance": "plot_param_importances"}
+KINDS = {
+    "history": "plot_optimization_history",
+    "parallel": "plot_parallel_coordinate",
+    "importance": "plot_param_importances",
+}
 FORMATS = ("png", "svg", "pdf")
 
 
-def figures(records: Iterable[TrialRecord], space: Mapping[str, Any], metric: str, mode: str, *, name: str = "sweep",
-            kinds: Sequence[str] = tuple(KINDS)) -> dict[str, Figure]:
+def figures(
+    records: Iterable[TrialRecord],
+    space: Mapping[str, Any],
+    metric: str,
+    mode: str,
+    *,
+    name: str = "sweep",
+    kinds: Sequence[str] = tuple(KINDS),
+) -> dict[str, Figure]:
     """A matplotlib figure of each kind, of the trials so far; a kind of which there is not enough is left out with a warning.
 
     "history": values in their order, and the best until then. "parallel": a line for each trial through its parameters. "importance": how much
@@ -34,13 +46,18 @@ def figures(records: Iterable[TrialRecord], space: Mapping[str, Any], metric: st
     try:
         import matplotlib
     except ImportError:
-        raise exceptions.MissingPackageError("plot() needs matplotlib, which is not installed: pip install 'troupe[tune]'", name="matplotlib") from None
+        raise exceptions.MissingPackageError(
+            "plot() needs matplotlib, which is not installed: pip install 'troupe[tune]'",
+            name="matplotlib",
+        ) from None
     for kind in kinds:
         if kind not in KINDS:
             raise ValueError(f"plot(): there is no picture {kind!r}{nearest(kind, KINDS)}")
     study = _study(list(records), space, mode, name)
     if not any(trial.state.name == "COMPLETE" for trial in study.get_trials(deepcopy=False)):
-        raise ValueError(f"plot(): no trial of {name} has ended with a number as {metric!r}, so there is nothing to see yet")
+        raise ValueError(
+            f"plot(): no trial of {name} has ended with a number as {metric!r}, so there is nothing to see yet"
+        )
     made: dict[str, Any] = {}
     missing: list[str] = []
     with _without_display(matplotlib):
@@ -68,7 +85,17 @@ def _drawn(kind: str, study: Any, metric: str, name: str) -> Figure:
     import optuna
     from matplotlib import pyplot
 
-    if kind == "importance" and len({trial.value for trial in study.get_trials(deepcopy=False) if trial.state.name == "COMPLETE"}) < 2:
+    if (
+        kind == "importance"
+        and len(
+            {
+                trial.value
+                for trial in study.get_trials(deepcopy=False)
+                if trial.state.name == "COMPLETE"
+            }
+        )
+        < 2
+    ):
         raise ValueError(f"it needs two trials that have ended with another {metric!r}")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # that these functions are experimental
@@ -98,7 +125,9 @@ def _without_display(matplotlib: Any) -> Iterator[None]:
                 pyplot.switch_backend(before)
 
 
-def written(made: Mapping[str, Figure], folder: str | os.PathLike[str], format: str = "png") -> list[str]:
+def written(
+    made: Mapping[str, Figure], folder: str | os.PathLike[str], format: str = "png"
+) -> list[str]:
     """Writes each figure into the folder, which is made where it is not there: `history.png` and so on. Raises ValueError for a format that is none."""
     if format not in FORMATS:
         raise ValueError(f"plot(): there is no format {format!r}{nearest(format, FORMATS)}")

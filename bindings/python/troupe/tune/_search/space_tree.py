@@ -3,6 +3,7 @@
 A configuration is made in two steps: the grids' values take their places, then domains are drawn, in the order in which they are written,
 and functions of the rest last. Values that hold domains themselves are drawn in turn. A grid that a function returns is there for who draws (`variants`).
 """
+
 from __future__ import annotations
 
 import difflib
@@ -46,7 +47,9 @@ def leaves(node: Any, path: Path = ()) -> Iterator[tuple[Path, Any]]:
         yield from leaves(value, (*path, key))
 
 
-def faults(node: Any, path: Path = (), *, in_choice: bool = False, above: tuple[int, ...] = ()) -> Iterator[str]:
+def faults(
+    node: Any, path: Path = (), *, in_choice: bool = False, above: tuple[int, ...] = ()
+) -> Iterator[str]:
     """What is wrong with a space, each with the parameter's path."""
     where = f"{named(path)}: " if path else ""
     if id(node) in above:
@@ -77,7 +80,9 @@ def check(space: Any, what: str = "param_space") -> None:
     if not isinstance(space, Mapping):
         raise TypeError(f"{what} must be a dict of parameters, not {space!r}")
     if found := list(dict.fromkeys(faults(space))):
-        raise ValueError(f"{what}: {found[0]}" if len(found) == 1 else "\n  ".join([f"{what}:", *found]))
+        raise ValueError(
+            f"{what}: {found[0]}" if len(found) == 1 else "\n  ".join([f"{what}:", *found])
+        )
 
 
 def size(node: Any) -> int:
@@ -96,7 +101,10 @@ def at_grid_point(node: Any, index: int, path: Path = ()) -> tuple[Any, list[Pat
 
     The grid whose path sorts first changes fastest.
     """
-    grids = sorted(((each, value) for each, value in leaves(node) if grid_values(value) is not None), key=lambda one: [str(key) for key in one[0]])
+    grids = sorted(
+        ((each, value) for each, value in leaves(node) if grid_values(value) is not None),
+        key=lambda one: [str(key) for key in one[0]],
+    )
     chosen: dict[Path, Any] = {}
     paths: list[Path] = []
     for place, grid in grids:
@@ -144,7 +152,9 @@ class Spec(Mapping):
     def __getitem__(self, key: Any) -> Any:
         value = self._raw[key]
         for place, each in leaves(value, (*self._path, key)):
-            if (isinstance(each, Domain) or grid_values(each) is not None) and (each is value or not isinstance(value, Mapping)):
+            if (isinstance(each, Domain) or grid_values(each) is not None) and (
+                each is value or not isinstance(value, Mapping)
+            ):
                 raise _Needs(place)
         return Spec(value, (*self._path, key)) if isinstance(value, Mapping) else value
 
@@ -154,7 +164,9 @@ class Spec(Mapping):
         if name == "config" and not self._path:
             return self
         if name not in self._raw:
-            raise AttributeError(f"there is no parameter {named((*self._path, name))!r}{nearest(name, self._raw)}")
+            raise AttributeError(
+                f"there is no parameter {named((*self._path, name))!r}{nearest(name, self._raw)}"
+            )
         return self[name]
 
     def __iter__(self) -> Iterator[Any]:
@@ -164,13 +176,17 @@ class Spec(Mapping):
         return len(self._raw)
 
 
-def draw(space: Mapping[str, Any], generator: random.Random, what: str = "param_space") -> tuple[dict[str, Any], list[Path]]:
+def draw(
+    space: Mapping[str, Any], generator: random.Random, what: str = "param_space"
+) -> tuple[dict[str, Any], list[Path]]:
     """A configuration of a space without grids, and the paths of what was drawn. Raises ValueError for functions that fail, or that need
     each other, and for one that returns a grid."""
     config, drawn = draw_to_grids(space, generator, what)
     if grids := grid_paths(config):
-        raise ValueError(f"{what}: {named(grids[0])}: a function of sample_from returned a grid, of which a searcher cannot propose each point: take "
-                         "tune.choice() there, or no search_alg")
+        raise ValueError(
+            f"{what}: {named(grids[0])}: a function of sample_from returned a grid, of which a searcher cannot propose each point: take "
+            "tune.choice() there, or no search_alg"
+        )
     return config, drawn
 
 
@@ -179,7 +195,9 @@ def grid_paths(config: Any) -> list[Path]:
     return [path for path, node in leaves(config) if grid_values(node) is not None]
 
 
-def draw_to_grids(space: Mapping[str, Any], generator: random.Random, what: str = "param_space") -> tuple[dict[str, Any], list[Path]]:
+def draw_to_grids(
+    space: Mapping[str, Any], generator: random.Random, what: str = "param_space"
+) -> tuple[dict[str, Any], list[Path]]:
     """Draw all that can be drawn. Functions may return grids: these, and functions that need their values, are left in the configuration.
 
     Return the configuration and the paths of what was drawn. Raises ValueError for functions that fail, that need each other, or that return a grid
@@ -189,7 +207,11 @@ def draw_to_grids(space: Mapping[str, Any], generator: random.Random, what: str 
     drawn: dict[Path, None] = {}
     while found := [(path, node) for path, node in leaves(config) if isinstance(node, Domain)]:
         plain = [(path, node) for path, node in found if not isinstance(node, Function)]
-        values = {path: node.draw(generator) for path, node in plain} if plain else _of_functions(config, found, generator, what)
+        values = (
+            {path: node.draw(generator) for path, node in plain}
+            if plain
+            else _of_functions(config, found, generator, what)
+        )
         if not values:
             break
         drawn.update(dict.fromkeys(values))
@@ -200,7 +222,9 @@ def draw_to_grids(space: Mapping[str, Any], generator: random.Random, what: str 
     return replaced(config, {}), list(drawn)
 
 
-def _of_functions(config: Any, found: list[tuple[Path, Any]], generator: random.Random, what: str) -> dict[Path, Any]:
+def _of_functions(
+    config: Any, found: list[tuple[Path, Any]], generator: random.Random, what: str
+) -> dict[Path, Any]:
     """The values of those functions that need none of the others; none where they all wait for grids. Raises ValueError."""
     values: dict[Path, Any] = {}
     needs: list[str] = []
@@ -210,7 +234,9 @@ def _of_functions(config: Any, found: list[tuple[Path, Any]], generator: random.
         except _Needs as missing:
             needs.append(f"{named(path)} needs {named(missing.path)}")
         except Exception as error:
-            raise ValueError(f"{what}: {named(path)}: {function!r} raised {type(error).__name__}: {error}") from error
+            raise ValueError(
+                f"{what}: {named(path)}: {function!r} raised {type(error).__name__}: {error}"
+            ) from error
         else:
             values[path] = value._raw if isinstance(value, Spec) else value
     if not values and not grid_paths(config):
@@ -236,7 +262,13 @@ def _overlaid(space: Any, point: Mapping, path: Path, what: str) -> dict[str, An
     made = dict(space)
     for key, value in point.items():
         if key not in made:
-            raise ValueError(f"{what}: {named((*path, key))!r} is no parameter of param_space{nearest(key, made)}")
-        inside = isinstance(made[key], Mapping) and grid_values(made[key]) is None and isinstance(value, Mapping)
+            raise ValueError(
+                f"{what}: {named((*path, key))!r} is no parameter of param_space{nearest(key, made)}"
+            )
+        inside = (
+            isinstance(made[key], Mapping)
+            and grid_values(made[key]) is None
+            and isinstance(value, Mapping)
+        )
         made[key] = _overlaid(made[key], value, (*path, key), what) if inside else value
     return made

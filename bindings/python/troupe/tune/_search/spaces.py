@@ -2,6 +2,7 @@
 
 Bounds are checked where the whole space is known, so that an error names the parameter. Nothing of this needs numpy.
 """
+
 from __future__ import annotations
 
 import warnings
@@ -15,13 +16,17 @@ _MISSING: Any = object()
 
 def _no_base(base: Any) -> None:
     if base is not _MISSING:
-        warnings.warn(f"base={base!r} means nothing: the logarithm's base changes no value that is drawn", DeprecationWarning, stacklevel=3)
+        warnings.warn(
+            f"base={base!r} means nothing: the logarithm's base changes no value that is drawn",
+            DeprecationWarning,
+            stacklevel=3,
+        )
 
 
 def uniform(lower: float, upper: float) -> Float:
     """A number from `lower` to `upper`, each as likely.
 
-        param_space={"momentum": tune.uniform(0.8, 0.99)}
+    param_space={"momentum": tune.uniform(0.8, 0.99)}
     """
     return Float(lower, upper)
 
@@ -29,7 +34,7 @@ def uniform(lower: float, upper: float) -> Float:
 def quniform(lower: float, upper: float, q: float) -> Float:
     """A multiple of `q` from `lower` to `upper`, both included; they must be multiples themselves.
 
-        tune.quniform(0.0, 0.5, 0.1)
+    tune.quniform(0.0, 0.5, 0.1)
     """
     return Float(lower, upper, q=q)
 
@@ -37,7 +42,7 @@ def quniform(lower: float, upper: float, q: float) -> Float:
 def loguniform(lower: float, upper: float, base: Any = _MISSING) -> Float:
     """A number from `lower` to `upper`, each order of magnitude as likely. The bounds are the values themselves.
 
-        tune.loguniform(1e-4, 1e-1)
+    tune.loguniform(1e-4, 1e-1)
     """
     _no_base(base)
     return Float(lower, upper, log=True)
@@ -46,7 +51,7 @@ def loguniform(lower: float, upper: float, base: Any = _MISSING) -> Float:
 def qloguniform(lower: float, upper: float, q: float, base: Any = _MISSING) -> Float:
     """As `loguniform`, rounded to a multiple of `q`; both bounds are included and must be multiples.
 
-        tune.qloguniform(0.01, 1.0, 0.01)
+    tune.qloguniform(0.01, 1.0, 0.01)
     """
     _no_base(base)
     return Float(lower, upper, log=True, q=q)
@@ -55,7 +60,7 @@ def qloguniform(lower: float, upper: float, q: float, base: Any = _MISSING) -> F
 def randint(lower: int, upper: int) -> Integer:
     """A whole number from `lower` on and below `upper`, which is not included.
 
-        tune.randint(0, 10)          # 0 to 9
+    tune.randint(0, 10)          # 0 to 9
     """
     return Integer(lower, upper)
 
@@ -63,7 +68,7 @@ def randint(lower: int, upper: int) -> Integer:
 def qrandint(lower: int, upper: int, q: int = 1) -> Integer:
     """A multiple of `q` from `lower` to `upper`, which is included, except with q=1: that is `randint`.
 
-        tune.qrandint(8, 64, 8)      # 8, 16, ..., 64
+    tune.qrandint(8, 64, 8)      # 8, 16, ..., 64
     """
     return Integer(lower, upper, q=q)
 
@@ -71,7 +76,7 @@ def qrandint(lower: int, upper: int, q: int = 1) -> Integer:
 def lograndint(lower: int, upper: int, base: Any = _MISSING) -> Integer:
     """A whole number from `lower` on and below `upper`, each order of magnitude as likely.
 
-        tune.lograndint(1, 1000)
+    tune.lograndint(1, 1000)
     """
     _no_base(base)
     return Integer(lower, upper, log=True)
@@ -80,7 +85,7 @@ def lograndint(lower: int, upper: int, base: Any = _MISSING) -> Integer:
 def qlograndint(lower: int, upper: int, q: int, base: Any = _MISSING) -> Integer:
     """A multiple of `q` from `lower` to `upper`, which is included except with q=1, each order of magnitude as likely.
 
-        tune.qlograndint(16, 1024, 16)
+    tune.qlograndint(16, 1024, 16)
     """
     _no_base(base)
     return Integer(lower, upper, log=True, q=q)
@@ -89,7 +94,7 @@ def qlograndint(lower: int, upper: int, q: int, base: Any = _MISSING) -> Integer
 def randn(mean: float = 0.0, sd: float = 1.0) -> Normal:
     """A number of the normal distribution with this mean and standard deviation.
 
-        tune.randn(10, 2)
+    tune.randn(10, 2)
     """
     return Normal(mean, sd)
 
@@ -97,7 +102,7 @@ def randn(mean: float = 0.0, sd: float = 1.0) -> Normal:
 def qrandn(mean: float, sd: float, q: float) -> Normal:
     """As `randn`, rounded to a multiple of `q`.
 
-        tune.qrandn(10, 2, 0.5)
+    tune.qrandn(10, 2, 0.5)
     """
     return Normal(mean, sd, q)
 
@@ -105,7 +110,7 @@ def qrandn(mean: float, sd: float, q: float) -> Normal:
 def choice(categories: Sequence[Any]) -> Categorical:
     """One of these values. A value may have domains inside: a choice of dicts is a space with conditions.
 
-        tune.choice([{"kind": "adam"}, {"kind": "sgd", "momentum": tune.uniform(0, 1)}])
+    tune.choice([{"kind": "adam"}, {"kind": "sgd", "momentum": tune.uniform(0, 1)}])
     """
     return Categorical(list(categories))
 
@@ -124,6 +129,6 @@ def sample_from(func: Callable[..., Any]) -> Function:
 def grid_search(values: Iterable[Any]) -> dict[str, list[Any]]:
     """Each of these values, with each combination of the other grids; all of that `num_samples` times. No grid is ever made whole.
 
-        {"lr": tune.grid_search([0.1, 0.01]), "seed": tune.grid_search(range(5))}     # 10 trials
+    {"lr": tune.grid_search([0.1, 0.01]), "seed": tune.grid_search(range(5))}     # 10 trials
     """
     return {"grid_search": list(values)}

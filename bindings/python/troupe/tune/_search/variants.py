@@ -6,6 +6,7 @@ resumed sweep goes on with the same configurations without having drawn the earl
 A function of `sample_from` may return a grid. Then the configuration of that number is followed by others, one for each further point of that grid,
 with the same values of all that was drawn before it.
 """
+
 from __future__ import annotations
 
 import itertools
@@ -38,11 +39,21 @@ class Variants:
     space, and for points that are none of it.
     """
 
-    def __init__(self, space: Mapping[str, Any], samples: int | None = 1, *, points: Sequence[Mapping[str, Any]] = (), seed: int = 0,
-                 constant_grid: bool = False) -> None:
+    def __init__(
+        self,
+        space: Mapping[str, Any],
+        samples: int | None = 1,
+        *,
+        points: Sequence[Mapping[str, Any]] = (),
+        seed: int = 0,
+        constant_grid: bool = False,
+    ) -> None:
         space_tree.check(space)
         self._seed, self._constant_grid = seed, constant_grid
-        self._blocks = [space_tree.overlaid(space, point, f"points_to_evaluate[{number}]") for number, point in enumerate(points)]
+        self._blocks = [
+            space_tree.overlaid(space, point, f"points_to_evaluate[{number}]")
+            for number, point in enumerate(points)
+        ]
         self._sizes = [space_tree.size(block) for block in self._blocks]
         self._space, self._grid = space, space_tree.size(space)
         samples_left = None if samples is None else max(0, samples - len(self._blocks))
@@ -70,7 +81,9 @@ class Variants:
         yield from _expanded(at_point, chosen, random.Random((self._seed << 64) + drawn_by), 0)
 
 
-def _expanded(space: Any, paths: list[space_tree.Path], generator: random.Random, left: int) -> Iterator[Variant]:
+def _expanded(
+    space: Any, paths: list[space_tree.Path], generator: random.Random, left: int
+) -> Iterator[Variant]:
     """Each configuration of a space without grids; `paths` has what was chosen before, and `left` says how many come after these."""
     config, drawn = space_tree.draw_to_grids(space, generator)
     paths = [*paths, *drawn]
@@ -92,9 +105,16 @@ class VariantSearcher(Searcher):
 
     def __init__(self, variants: Variants, max_concurrent: int = 0) -> None:
         self._variants, self._max_concurrent = variants, max_concurrent
-        self._number, self._point, self._left = 0, 0, 0  # the next one, and how many more are known after those of this number
+        self._number, self._point, self._left = (
+            0,
+            0,
+            0,
+        )  # the next one, and how many more are known after those of this number
         self._open: Iterator[Variant] | None = None
-        self._count, self._beyond = 0, 0  # of all that were proposed; of those that the space itself does not say
+        self._count, self._beyond = (
+            0,
+            0,
+        )  # of all that were proposed; of those that the space itself does not say
         self._most: int | None = None
         self._running: set[str] = set()
 
@@ -103,7 +123,9 @@ class VariantSearcher(Searcher):
         total = self._variants.total
         if total is not None:
             total += self._beyond + (self._point + self._left - 1 if self._point else 0)
-        return total if self._most is None else self._most if total is None else min(self._most, total)
+        return (
+            total if self._most is None else self._most if total is None else min(self._most, total)
+        )
 
     def limit(self, most: int) -> None:
         """Proposes the first of them alone, so many at most."""
@@ -112,7 +134,9 @@ class VariantSearcher(Searcher):
     def propose(self, trial: str) -> Proposal | None:
         if 0 < self._max_concurrent <= len(self._running) or (variant := self._following()) is None:
             return None
-        of_grid = {"point": self._point, "left": variant.left} if self._point or variant.left else {}
+        of_grid = (
+            {"point": self._point, "left": variant.left} if self._point or variant.left else {}
+        )
         proposal = Proposal(variant.config, {"variant": self._number, **of_grid})
         self.proposed(trial, proposal)
         return proposal
@@ -120,10 +144,14 @@ class VariantSearcher(Searcher):
     def _following(self) -> Variant | None:
         while not self.finished():
             if self._open is None:
-                self._open = itertools.islice(self._variants.each_at(self._number), self._point, None)
+                self._open = itertools.islice(
+                    self._variants.each_at(self._number), self._point, None
+                )
             if (found := next(self._open, None)) is not None:
                 return found
-            self._go_past(self._number, self._point - 1)  # after a restart a function returned a smaller grid than before
+            self._go_past(
+                self._number, self._point - 1
+            )  # after a restart a function returned a smaller grid than before
         return None
 
     def _go_past(self, number: int, point: int) -> None:
@@ -132,7 +160,12 @@ class VariantSearcher(Searcher):
 
     def finished(self) -> bool:
         total = self._variants.total
-        return total is not None and self._number >= total or self._most is not None and self._count >= self._most
+        return (
+            total is not None
+            and self._number >= total
+            or self._most is not None
+            and self._count >= self._most
+        )
 
     def proposed(self, trial: str, proposal: Proposal) -> None:
         number = proposal.extra.get("variant")
@@ -152,11 +185,30 @@ class VariantSearcher(Searcher):
         self._running.discard(trial)
 
 
-def searcher(space: Mapping[str, Any], num_samples: int, *, points_to_evaluate: Sequence[Mapping[str, Any]] | None = None,
-             max_concurrent: int = 0, constant_grid_search: bool = False, seed: Any = None) -> VariantSearcher:
+def searcher(
+    space: Mapping[str, Any],
+    num_samples: int,
+    *,
+    points_to_evaluate: Sequence[Mapping[str, Any]] | None = None,
+    max_concurrent: int = 0,
+    constant_grid_search: bool = False,
+    seed: Any = None,
+) -> VariantSearcher:
     """What proposes grid and random configurations; `num_samples` -1: without end. Raises TypeError or ValueError."""
-    if isinstance(num_samples, bool) or not isinstance(num_samples, int) or num_samples < 1 and num_samples != -1:
-        raise ValueError(f"num_samples must be a whole number of at least 1, or -1 for no end, not {num_samples!r}")
-    variants = Variants(space, None if num_samples == -1 else num_samples, points=list(points_to_evaluate or ()), seed=seed_of(seed),
-                        constant_grid=constant_grid_search)
+    if (
+        isinstance(num_samples, bool)
+        or not isinstance(num_samples, int)
+        or num_samples < 1
+        and num_samples != -1
+    ):
+        raise ValueError(
+            f"num_samples must be a whole number of at least 1, or -1 for no end, not {num_samples!r}"
+        )
+    variants = Variants(
+        space,
+        None if num_samples == -1 else num_samples,
+        points=list(points_to_evaluate or ()),
+        seed=seed_of(seed),
+        constant_grid=constant_grid_search,
+    )
     return VariantSearcher(variants, max_concurrent)

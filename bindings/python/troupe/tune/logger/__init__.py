@@ -1,9 +1,10 @@
 """Callbacks that write down what trials report, by Ray's names and in Ray's files: for `RunConfig(callbacks=[...])`. None of them is there unasked.
 
-    from troupe.tune.logger import CSVLoggerCallback, JsonLoggerCallback, TBXLoggerCallback
+from troupe.tune.logger import CSVLoggerCallback, JsonLoggerCallback, TBXLoggerCallback
 
-    tune.RunConfig(callbacks=[CSVLoggerCallback(), JsonLoggerCallback(), TBXLoggerCallback()])
+tune.RunConfig(callbacks=[CSVLoggerCallback(), JsonLoggerCallback(), TBXLoggerCallback()])
 """
+
 import importlib
 from typing import TYPE_CHECKING, Any
 
@@ -14,8 +15,14 @@ if TYPE_CHECKING:
     from troupe.tune.logger.mlflow import MLflowLoggerCallback
     from troupe.tune.logger.tensorboardx import TBXLoggerCallback
 
-_WHERE = {"CSVLoggerCallback": "csv", "JsonLoggerCallback": "json", "LoggerCallback": "logger", "MLflowLoggerCallback": "mlflow",
-          "TBXLoggerCallback": "tensorboardx", "pretty_print": "logger"}
+_WHERE = {
+    "CSVLoggerCallback": "csv",
+    "JsonLoggerCallback": "json",
+    "LoggerCallback": "logger",
+    "MLflowLoggerCallback": "mlflow",
+    "TBXLoggerCallback": "tensorboardx",
+    "pretty_print": "logger",
+}
 
 
 def __getattr__(name: str) -> Any:
@@ -30,4 +37,11 @@ def __dir__() -> list[str]:
     return sorted({*globals(), *_WHERE})
 
 
-__all__ = ["CSVLoggerCallback", "JsonLoggerCallback", "LoggerCallback", "MLflowLoggerCallback", "TBXLoggerCallback", "pretty_print"]
+__all__ = [
+    "CSVLoggerCallback",
+    "JsonLoggerCallback",
+    "LoggerCallback",
+    "MLflowLoggerCallback",
+    "TBXLoggerCallback",
+    "pretty_print",
+]

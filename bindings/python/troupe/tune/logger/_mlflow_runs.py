@@ -3,6 +3,7 @@
 A store that is away costs the sweep nothing: it is asked again after a pause that grows (`_tracking.guard.Breaker`), what comes meanwhile is left out
 and counted, and that is said once.
 """
+
 from __future__ import annotations
 
 import contextlib
@@ -49,14 +50,31 @@ class SweepRuns:
     """Of one sweep, all on one thread. `wish`: what its own run is to be; `client`: makes MLflow's; `say`: what a person is to know; `tags`: of the
     trials' runs; `late`: their parameters are written when they are over."""
 
-    def __init__(self, sweep: SweepSeen, wish: rule.Wish, client: Callable[[], Any], say: Callable[[str], None], tags: Mapping[str, str], *,
-                 late: bool = False) -> None:
-        self._sweep, self._wish, self._client, self._say, self._tags, self._late = sweep, wish, client, say, dict(tags), late
+    def __init__(
+        self,
+        sweep: SweepSeen,
+        wish: rule.Wish,
+        client: Callable[[], Any],
+        say: Callable[[str], None],
+        tags: Mapping[str, str],
+        *,
+        late: bool = False,
+    ) -> None:
+        self._sweep, self._wish, self._client, self._say, self._tags, self._late = (
+            sweep,
+            wish,
+            client,
+            say,
+            dict(tags),
+            late,
+        )
         self._run = self._experiment = ""
         self._runs: dict[str, str] = {}  # of trials that are not over
         self._first: dict[str, dict[str, str]] = {}  # their parameters
         self._aside: dict[str, Aside] = {}
-        self._to_end: dict[str, tuple[str, int | None]] = {}  # runs of trials that are over: how, and when
+        self._to_end: dict[
+            str, tuple[str, int | None]
+        ] = {}  # runs of trials that are over: how, and when
         self._best: tuple[float, str] | None = None
         self._many = self._left_out = 0
         self._said: set[str] = set()
@@ -72,7 +90,10 @@ class SweepRuns:
     def reported(self, trial: TrialView, result: Mapping[str, Any]) -> None:
         """Its metrics are put aside; many of them are written."""
         aside, now_ms = self._of(trial), _now_ms()
-        found = {**_values.metrics_of(result), **_values.changed(self._first.get(trial.trial_id, {}), trial.config)}
+        found = {
+            **_values.metrics_of(result),
+            **_values.changed(self._first.get(trial.trial_id, {}), trial.config),
+        }
         when, step = _values.time_ms_of(result, now_ms), _values.step_of(result)
         aside.metrics += [(name, number, when, step) for name, number in found.items()]
         aside.reports += 1
@@ -86,9 +107,13 @@ class SweepRuns:
         aside = self._of(trial)
         aside.status, aside.ended_ms = status, _now_ms()
         if trial.stopped or trial.error:
-            aside.tags["troupe.stopped" if trial.stopped else "troupe.error"] = (trial.stopped or trial.error)[:_values.TAG_CHARS_MAX]
+            aside.tags["troupe.stopped" if trial.stopped else "troupe.error"] = (
+                trial.stopped or trial.error
+            )[: _values.TAG_CHARS_MAX]
         first = self._first.pop(trial.trial_id, None)
-        aside.parameters = _values.parameters_of(trial.config) if self._late or first is None else first
+        aside.parameters = (
+            _values.parameters_of(trial.config) if self._late or first is None else first
+        )
         aside.artifacts = trial.path if artifacts else ""
         self._many += 1
         if self._many >= PUT_ASIDE_MAX:
@@ -118,19 +143,33 @@ class SweepRuns:
         from mlflow.entities import Metric, RunTag
 
         self.write()
-        status, now_ms = {"finished": "FINISHED", "failed": "FAILED"}.get(self._sweep.outcome, "KILLED"), _now_ms()
+        status, now_ms = (
+            {"finished": "FINISHED", "failed": "FAILED"}.get(self._sweep.outcome, "KILLED"),
+            _now_ms(),
+        )
         self._to_end |= dict.fromkeys(self._runs.values(), (status, now_ms))
         if not self._run:
             return
         with contextlib.suppress(Exception):
             if self._best is not None:
-                best, key = [RunTag("troupe.best_trial", self._best[1])], _values.key_of(str(self._sweep.metric))
-                self._call(lambda: self._client().log_batch(self._run, [Metric(key, self._best[0], now_ms, 0)], [], best))
+                best, key = (
+                    [RunTag("troupe.best_trial", self._best[1])],
+                    _values.key_of(str(self._sweep.metric)),
+                )
+                self._call(
+                    lambda: self._client().log_batch(
+                        self._run, [Metric(key, self._best[0], now_ms, 0)], [], best
+                    )
+                )
             if not self._wish.run:
                 self._to_end[self._run] = status, now_ms
             for run, (how, ended_ms) in list(self._to_end.items()):
                 self._end(run, how, ended_ms)
-        missing = [f"{self._left_out:,} reports are not there, the sweep's journal has them"] if self._left_out else []
+        missing = (
+            [f"{self._left_out:,} reports are not there, the sweep's journal has them"]
+            if self._left_out
+            else []
+        )
         missing += [f"{len(self._to_end):,} runs stay RUNNING"] if self._to_end else []
         if missing:
             self._say(f"MLflow: {self._wish.store} was away: {'; '.join(missing)}")
@@ -154,7 +193,10 @@ class SweepRuns:
         except Exception as error:
             if guard.is_away(error):
                 raise
-            self._once(type(error).__name__, f"MLflow: {self._wish.store} has refused something: {runs.words_of(error)}")
+            self._once(
+                type(error).__name__,
+                f"MLflow: {self._wish.store} has refused something: {runs.words_of(error)}",
+            )
             return None
 
     def _within(self, seconds: float, action: Callable[[], Any]) -> Any:
@@ -171,15 +213,23 @@ class SweepRuns:
         value = found.get(_values.key_of(self._sweep.metric)) if self._sweep.metric else None
         if value is None or math.isnan(value):
             return
-        if self._best is None or (value > self._best[0] if self._sweep.mode == "max" else value < self._best[0]):
+        if self._best is None or (
+            value > self._best[0] if self._sweep.mode == "max" else value < self._best[0]
+        ):
             self._best = value, trial.trial_id
 
     def _is_away(self, why: str) -> None:
         why = why.removeprefix(f"{guard.Away.__name__}: ")
         if not self._run:
-            self._once("away", f"MLflow: no run in {self._wish.store}: {why}\n  the sweep goes on without it; is the server there, and may this client write to it?")
+            self._once(
+                "away",
+                f"MLflow: no run in {self._wish.store}: {why}\n  the sweep goes on without it; is the server there, and may this client write to it?",
+            )
         else:
-            self._once("away", f"MLflow: {self._wish.store} is away: {why}\n  the sweep goes on, and what its trials report meanwhile is left out there")
+            self._once(
+                "away",
+                f"MLflow: {self._wish.store} is away: {why}\n  the sweep goes on, and what its trials report meanwhile is left out there",
+            )
 
     def _once(self, kind: str, text: str) -> None:
         if kind not in self._said:
@@ -188,6 +238,7 @@ class SweepRuns:
 
     def _opened(self) -> None:
         """Raises Away, also where the store refuses: it is asked as seldom then."""
+
         def open_or_away() -> None:
             try:
                 runs.within(OPEN_S, self._where, self._open)
@@ -206,7 +257,15 @@ class SweepRuns:
             if not self._wish.run:
                 # The folder is full: an engine that goes on makes another run.
                 with contextlib.suppress(OSError), folders.replacement(self._path) as fresh:
-                    fresh.write_text(json.dumps({"store": self._wish.store, "run": self._run, "experiment": self._experiment}))
+                    fresh.write_text(
+                        json.dumps(
+                            {
+                                "store": self._wish.store,
+                                "run": self._run,
+                                "experiment": self._experiment,
+                            }
+                        )
+                    )
         link = rule.link if self._wish.local else runs.link_of
         if not self._sweep.quiet:
             uri = self._wish.store if self._wish.local else client.tracking_uri
@@ -221,8 +280,13 @@ class SweepRuns:
         from mlflow.exceptions import MlflowException
 
         try:
-            kept = home.read_record(self._path, "the sweep goes on in another run, and its run before stays as it is in MLflow; nothing is to be done",
-                                    store=str, run=str, experiment=str)
+            kept = home.read_record(
+                self._path,
+                "the sweep goes on in another run, and its run before stays as it is in MLflow; nothing is to be done",
+                store=str,
+                run=str,
+                experiment=str,
+            )
         except OSError:
             return False
         except exceptions.DamagedFileError as error:
@@ -238,7 +302,12 @@ class SweepRuns:
             return False  # somebody has deleted it
         token = None
         while True:
-            page = client.search_runs([kept["experiment"]], f"tags.`mlflow.parentRunId` = '{kept['run']}'", max_results=PAGE, page_token=token)
+            page = client.search_runs(
+                [kept["experiment"]],
+                f"tags.`mlflow.parentRunId` = '{kept['run']}'",
+                max_results=PAGE,
+                page_token=token,
+            )
             for each in page:
                 if each.info.status in ("RUNNING", "KILLED") and TRIAL in each.data.tags:
                     trial = each.data.tags[TRIAL]
@@ -255,21 +324,43 @@ class SweepRuns:
         trial = aside.trial
         run = self._runs.get(trial.trial_id)
         if run is None:
-            tags = {**self._tags, "trial_name": trial.trial_name, TRIAL: trial.trial_id, "mlflow.parentRunId": self._run, "mlflow.user": self._wish.tags["mlflow.user"]}
-            made = self._call(lambda: self._client().create_run(self._experiment, tags=tags, run_name=trial.trial_name))
+            tags = {
+                **self._tags,
+                "trial_name": trial.trial_name,
+                TRIAL: trial.trial_id,
+                "mlflow.parentRunId": self._run,
+                "mlflow.user": self._wish.tags["mlflow.user"],
+            }
+            made = self._call(
+                lambda: self._client().create_run(
+                    self._experiment, tags=tags, run_name=trial.trial_name
+                )
+            )
             if made is None:
                 return
             run = self._runs[trial.trial_id] = made.info.run_id
             if not self._late:
-                aside.parameters = aside.parameters or self._first.get(trial.trial_id) or _values.parameters_of(trial.config)
+                aside.parameters = (
+                    aside.parameters
+                    or self._first.get(trial.trial_id)
+                    or _values.parameters_of(trial.config)
+                )
         elif not self._late:
             aside.parameters = {}  # it has them since it was made
         metrics = [Metric(*each) for each in aside.metrics]
         parameters = [Param(*each) for each in aside.parameters.items()]
         tags = [RunTag(*each) for each in aside.tags.items()]
         while metrics or parameters or tags:
-            batch = metrics[:METRICS_MAX - PARAMETERS_MAX - TAGS_MAX], parameters[:PARAMETERS_MAX], tags[:TAGS_MAX]
-            metrics, parameters, tags = metrics[len(batch[0]):], parameters[len(batch[1]):], tags[len(batch[2]):]
+            batch = (
+                metrics[: METRICS_MAX - PARAMETERS_MAX - TAGS_MAX],
+                parameters[:PARAMETERS_MAX],
+                tags[:TAGS_MAX],
+            )
+            metrics, parameters, tags = (
+                metrics[len(batch[0]) :],
+                parameters[len(batch[1]) :],
+                tags[len(batch[2]) :],
+            )
             self._call(lambda batch=batch: self._client().log_batch(run, *batch))
         if aside.artifacts and os.path.isdir(aside.artifacts):
             self._call(lambda: self._client().log_artifacts(run, aside.artifacts), ARTIFACTS_S)
@@ -282,7 +373,12 @@ def _now_ms() -> int:
 @contextlib.contextmanager
 def variables(given: Mapping[str, str]) -> Iterator[None]:
     """Meanwhile requests of this process end soon where nobody answers, and these are set; what the program itself has set, stays."""
-    names = ("MLFLOW_HTTP_REQUEST_TIMEOUT", "MLFLOW_HTTP_REQUEST_MAX_RETRIES", "MLFLOW_HTTP_REQUEST_BACKOFF_FACTOR", *given)
+    names = (
+        "MLFLOW_HTTP_REQUEST_TIMEOUT",
+        "MLFLOW_HTTP_REQUEST_MAX_RETRIES",
+        "MLFLOW_HTTP_REQUEST_BACKOFF_FACTOR",
+        *given,
+    )
     with _setting:
         before = {name: os.environ.get(name) for name in names}
         runs.impatient()

@@ -1,4 +1,5 @@
 """What MLflow takes of a trial: numbers as metrics, a configuration as parameters. Pure."""
+
 from __future__ import annotations
 
 import math
@@ -18,11 +19,17 @@ _REFUSED = re.compile(r"[^\w\-. :/]")  # in names
 def key_of(name: str) -> str:
     """As MLflow takes it.
 
-        >>> key_of("loss (val)")
-        'loss _val_'
+    >>> key_of("loss (val)")
+    'loss _val_'
     """
-    cleaned = posixpath.normpath(_REFUSED.sub("_", name)[:KEY_CHARS_MAX]).lstrip("/")  # it takes them as paths, each in its only form
-    return cleaned.replace(".", "_") if not cleaned.strip("./") or cleaned.startswith("..") else cleaned
+    cleaned = posixpath.normpath(_REFUSED.sub("_", name)[:KEY_CHARS_MAX]).lstrip(
+        "/"
+    )  # it takes them as paths, each in its only form
+    return (
+        cleaned.replace(".", "_")
+        if not cleaned.strip("./") or cleaned.startswith("..")
+        else cleaned
+    )
 
 
 def number_of(value: Any) -> float | None:
@@ -30,7 +37,11 @@ def number_of(value: Any) -> float | None:
     if isinstance(value, numbers.Real):
         return float(value)
     item = getattr(value, "item", None)
-    if item is not None and getattr(value, "ndim", None) == 0 and isinstance(found := item(), numbers.Real):
+    if (
+        item is not None
+        and getattr(value, "ndim", None) == 0
+        and isinstance(found := item(), numbers.Real)
+    ):
         return float(found)
     return None
 
@@ -38,16 +49,22 @@ def number_of(value: Any) -> float | None:
 def metrics_of(result: Mapping[str, Any]) -> dict[str, float]:
     """The numbers of a report, those inside dicts as "a/b"; without what says where and when it was made.
 
-        >>> metrics_of({"loss": 0.5, "by": {"class": 2}, "pid": 7, "text": "a", "config": {"lr": 1}})
-        {'loss': 0.5, 'by/class': 2.0}
+    >>> metrics_of({"loss": 0.5, "by": {"class": 2}, "pid": 7, "text": "a", "config": {"lr": 1}})
+    {'loss': 0.5, 'by/class': 2.0}
     """
     kept = by_depth({name: value for name, value in result.items() if name not in _NOT_METRICS})
-    return {key_of(name): number for name, value in kept.items() if (number := number_of(value)) is not None}
+    return {
+        key_of(name): number
+        for name, value in kept.items()
+        if (number := number_of(value)) is not None
+    }
 
 
 def parameters_of(config: Mapping[str, Any]) -> dict[str, str]:
     """A configuration as texts."""
-    return {key_of(name): str(value)[:PARAMETER_CHARS_MAX] for name, value in by_depth(config).items()}
+    return {
+        key_of(name): str(value)[:PARAMETER_CHARS_MAX] for name, value in by_depth(config).items()
+    }
 
 
 def changed(before: Mapping[str, str], config: Mapping[str, Any]) -> dict[str, float]:
@@ -55,7 +72,11 @@ def changed(before: Mapping[str, str], config: Mapping[str, Any]) -> dict[str, f
     found = {}
     for name, value in by_depth(config).items():
         number = number_of(value)
-        if number is not None and not math.isnan(number) and before.get(key_of(name), str(value)) != str(value):
+        if (
+            number is not None
+            and not math.isnan(number)
+            and before.get(key_of(name), str(value)) != str(value)
+        ):
             found[f"config/{key_of(name)}"[:KEY_CHARS_MAX]] = number
     return found
 

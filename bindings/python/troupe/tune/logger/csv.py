@@ -1,4 +1,5 @@
 """progress.csv in each trial's folder, as Ray writes it."""
+
 from __future__ import annotations
 
 import csv
@@ -27,7 +28,9 @@ class CSVLoggerCallback(LoggerCallback):
 
     def log_trial_result(self, iteration: int, trial: TrialView, result: dict[str, Any]) -> None:
         """See LoggerCallback."""
-        self._files.of(trial).add(by_depth({name: value for name, value in result.items() if name != "config"}))
+        self._files.of(trial).add(
+            by_depth({name: value for name, value in result.items() if name != "config"})
+        )
 
     def log_trial_end(self, trial: TrialView, failed: bool = False) -> None:
         """See LoggerCallback."""

@@ -1,4 +1,5 @@
 """result.json, params.json and params.pkl in each trial's folder, as Ray writes them."""
+
 from __future__ import annotations
 
 import functools
@@ -37,7 +38,9 @@ class JsonLoggerCallback(LoggerCallback):
 
         trial.init_local_path()
         folder = Path(trial.local_path)
-        folder.joinpath(PARAMETERS).write_text(json.dumps(dict(config), indent=2, sort_keys=True, cls=AsJson))
+        folder.joinpath(PARAMETERS).write_text(
+            json.dumps(dict(config), indent=2, sort_keys=True, cls=AsJson)
+        )
         folder.joinpath(PICKLED).write_bytes(cloudpickle.dumps(dict(config)))
 
     def log_trial_result(self, iteration: int, trial: TrialView, result: dict[str, Any]) -> None:

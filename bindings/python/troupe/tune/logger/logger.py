@@ -1,4 +1,5 @@
 """What loggers have in common: the base of them, values as JSON has them, and how many files are open."""
+
 from __future__ import annotations
 
 import json
@@ -39,27 +40,44 @@ class LoggerCallback(Callback):
     def log_trial_end(self, trial: TrialView, failed: bool = False) -> None:
         """A trial is over."""
 
-    def on_trial_start(self, iteration: int, trials: Sequence[TrialView], trial: TrialView, **info: Any) -> None:
+    def on_trial_start(
+        self, iteration: int, trials: Sequence[TrialView], trial: TrialView, **info: Any
+    ) -> None:
         """See Callback."""
         self.log_trial_start(trial)
 
-    def on_trial_restore(self, iteration: int, trials: Sequence[TrialView], trial: TrialView, **info: Any) -> None:
+    def on_trial_restore(
+        self, iteration: int, trials: Sequence[TrialView], trial: TrialView, **info: Any
+    ) -> None:
         """See Callback."""
         self.log_trial_restore(trial)
 
-    def on_trial_save(self, iteration: int, trials: Sequence[TrialView], trial: TrialView, **info: Any) -> None:
+    def on_trial_save(
+        self, iteration: int, trials: Sequence[TrialView], trial: TrialView, **info: Any
+    ) -> None:
         """See Callback."""
         self.log_trial_save(trial)
 
-    def on_trial_result(self, iteration: int, trials: Sequence[TrialView], trial: TrialView, result: dict[str, Any], **info: Any) -> None:
+    def on_trial_result(
+        self,
+        iteration: int,
+        trials: Sequence[TrialView],
+        trial: TrialView,
+        result: dict[str, Any],
+        **info: Any,
+    ) -> None:
         """See Callback."""
         self.log_trial_result(iteration, trial, result)
 
-    def on_trial_complete(self, iteration: int, trials: Sequence[TrialView], trial: TrialView, **info: Any) -> None:
+    def on_trial_complete(
+        self, iteration: int, trials: Sequence[TrialView], trial: TrialView, **info: Any
+    ) -> None:
         """See Callback."""
         self.log_trial_end(trial, failed=False)
 
-    def on_trial_error(self, iteration: int, trials: Sequence[TrialView], trial: TrialView, **info: Any) -> None:
+    def on_trial_error(
+        self, iteration: int, trials: Sequence[TrialView], trial: TrialView, **info: Any
+    ) -> None:
         """See Callback."""
         self.log_trial_end(trial, failed=True)
 
@@ -139,9 +157,13 @@ class AsJson(json.JSONEncoder):
 def pretty_print(result: dict[str, Any], exclude: set[str] | None = None) -> str:
     """A report as YAML, without its configuration, and without what is None or named in `exclude`. As Ray's `ray.tune.logger.pretty_print`.
 
-        print(pretty_print(grid[0].metrics))
+    print(pretty_print(grid[0].metrics))
     """
     import yaml
 
-    kept = {name: value for name, value in result.items() if name not in ("config", "hist_stats", *(exclude or ())) and value is not None}
+    kept = {
+        name: value
+        for name, value in result.items()
+        if name not in ("config", "hist_stats", *(exclude or ())) and value is not None
+    }
     return str(yaml.safe_dump(json.loads(json.dumps(kept, cls=AsJson)), default_flow_style=False))

@@ -1,4 +1,5 @@
 """A sweep in MLflow: a run for it, and one below that for each trial."""
+
 from __future__ import annotations
 
 import contextlib
@@ -32,20 +33,41 @@ class MLflowLoggerCallback(LoggerCallback, SweepLogger):
         RunConfig(callbacks=[MLflowLoggerCallback("http://mlflow.example:5000", experiment_name="digits")])
     """
 
-    def __init__(self, tracking_uri: str | None = None, *, registry_uri: str | None = None, experiment_name: str | None = None,
-                 tags: Mapping[str, Any] | None = None, tracking_token: str | None = None, save_artifact: bool = False,
-                 log_params_on_trial_end: bool = False) -> None:
+    def __init__(
+        self,
+        tracking_uri: str | None = None,
+        *,
+        registry_uri: str | None = None,
+        experiment_name: str | None = None,
+        tags: Mapping[str, Any] | None = None,
+        tracking_token: str | None = None,
+        save_artifact: bool = False,
+        log_params_on_trial_end: bool = False,
+    ) -> None:
         if importlib.util.find_spec("mlflow") is None:
-            raise exceptions.MissingPackageError("MLflowLoggerCallback writes by MLflow, which is not installed here: pip install 'troupe[tracking]', or mlflow")
-        for name, given in (("tracking_uri", tracking_uri), ("registry_uri", registry_uri), ("experiment_name", experiment_name)):
+            raise exceptions.MissingPackageError(
+                "MLflowLoggerCallback writes by MLflow, which is not installed here: pip install 'troupe[tracking]', or mlflow"
+            )
+        for name, given in (
+            ("tracking_uri", tracking_uri),
+            ("registry_uri", registry_uri),
+            ("experiment_name", experiment_name),
+        ):
             if given is not None and not isinstance(given, (str, os.PathLike)):
                 raise TypeError(f"MLflowLoggerCallback({name}={given!r}): a text")
         if tags is not None and not isinstance(tags, Mapping):
             raise TypeError(f"MLflowLoggerCallback(tags={tags!r}): a dict of texts")
         self.tracking_uri = None if tracking_uri is None else os.fspath(tracking_uri)
-        self.registry_uri, self.experiment_name, self.tracking_token = registry_uri, experiment_name, tracking_token
+        self.registry_uri, self.experiment_name, self.tracking_token = (
+            registry_uri,
+            experiment_name,
+            tracking_token,
+        )
         self.tags = {str(name): str(value) for name, value in (tags or {}).items()}
-        self.should_save_artifact, self.log_params_on_trial_end = save_artifact, log_params_on_trial_end
+        self.should_save_artifact, self.log_params_on_trial_end = (
+            save_artifact,
+            log_params_on_trial_end,
+        )
         self._live: _Live | None = None
 
     def __getstate__(self) -> dict[str, Any]:
@@ -59,7 +81,13 @@ class MLflowLoggerCallback(LoggerCallback, SweepLogger):
         """See SweepLogger."""
         self._live = _Live(self, sweep)
 
-    def setup(self, stop: Any = None, num_samples: int | None = None, total_num_samples: int | None = None, **info: Any) -> None:
+    def setup(
+        self,
+        stop: Any = None,
+        num_samples: int | None = None,
+        total_num_samples: int | None = None,
+        **info: Any,
+    ) -> None:
         """See Callback."""
         if self._live is not None:
             self._live.begin()
@@ -82,7 +110,9 @@ class MLflowLoggerCallback(LoggerCallback, SweepLogger):
     def log_trial_end(self, trial: TrialView, failed: bool = False) -> None:
         """See LoggerCallback."""
         if (runs := self._runs) is not None:
-            runs.ended(trial, "FAILED" if failed else "FINISHED", artifacts=self.should_save_artifact)
+            runs.ended(
+                trial, "FAILED" if failed else "FINISHED", artifacts=self.should_save_artifact
+            )
 
     def on_experiment_end(self, trials: Any, **info: Any) -> None:
         """See Callback."""
@@ -101,15 +131,28 @@ class _Live:
     def __init__(self, given: MLflowLoggerCallback, sweep: SweepSeen) -> None:
         self._given, self._sweep = given, sweep
         program = begin.of_this_program()  # which run is active, a thread knows for itself
-        self._uri = given.tracking_uri or os.environ.get(rule.URI) or program["uri"] or DEFAULT_STORE
+        self._uri = (
+            given.tracking_uri or os.environ.get(rule.URI) or program["uri"] or DEFAULT_STORE
+        )
         own = given.experiment_name is not None
         self._wish = rule.Wish(
-            local=turns.is_local(self._uri), store=rule.shown(self._uri), name=sweep.name, run="" if own or program["run"] else os.environ.get(rule.RUN, ""),
-            parent="" if own else program["run"], experiment="" if own else program["experiment"] or os.environ.get(rule.EXPERIMENT, ""),
+            local=turns.is_local(self._uri),
+            store=rule.shown(self._uri),
+            name=sweep.name,
+            run="" if own or program["run"] else os.environ.get(rule.RUN, ""),
+            parent="" if own else program["run"],
+            experiment="" if own else program["experiment"] or os.environ.get(rule.EXPERIMENT, ""),
             experiment_name=given.experiment_name or os.environ.get(rule.EXPERIMENT_NAME, ""),
-            tags={"troupe.sweep": sweep.name, "mlflow.user": begin.user_name(), "mlflow.source.type": "LOCAL",
-                  "mlflow.source.name": os.path.abspath(sys.argv[0]) if sys.argv and os.path.isfile(sys.argv[0]) else sweep.name,
-                  **({"troupe.trials": str(sweep.total)} if sweep.total is not None else {})})
+            tags={
+                "troupe.sweep": sweep.name,
+                "mlflow.user": begin.user_name(),
+                "mlflow.source.type": "LOCAL",
+                "mlflow.source.name": os.path.abspath(sys.argv[0])
+                if sys.argv and os.path.isfile(sys.argv[0])
+                else sweep.name,
+                **({"troupe.trials": str(sweep.total)} if sweep.total is not None else {}),
+            },
+        )
         self._client: Any = None
         self._stack = contextlib.ExitStack()
         self.runs: SweepRuns | None = None
@@ -117,12 +160,24 @@ class _Live:
     def begin(self) -> None:
         """On its own thread, which may take long."""
         if importlib.util.find_spec("mlflow") is None:
-            self._say("MLflow is not installed here: the sweep goes on without its runs; pip install 'troupe[tracking]'")
+            self._say(
+                "MLflow is not installed here: the sweep goes on without its runs; pip install 'troupe[tracking]'"
+            )
             return
-        self._stack.enter_context(variables({rule.TOKEN: self._given.tracking_token} if self._given.tracking_token else {}))
+        self._stack.enter_context(
+            variables(
+                {rule.TOKEN: self._given.tracking_token} if self._given.tracking_token else {}
+            )
+        )
         importlib.import_module("mlflow")  # which takes seconds: no server is waited for yet
-        self.runs = SweepRuns(self._sweep, self._wish, self._made_client, self._say, self._given.tags,
-                              late=self._given.log_params_on_trial_end)
+        self.runs = SweepRuns(
+            self._sweep,
+            self._wish,
+            self._made_client,
+            self._say,
+            self._given.tags,
+            late=self._given.log_params_on_trial_end,
+        )
         self.runs.write()
 
     def end(self) -> None:
@@ -139,4 +194,6 @@ class _Live:
         return self._client
 
     def _say(self, text: str) -> None:
-        status_lines.say(f"troupe.tune: sweep {self._sweep.name}: {rule.without_secrets(text, {**os.environ, rule.URI: self._uri})}")
+        status_lines.say(
+            f"troupe.tune: sweep {self._sweep.name}: {rule.without_secrets(text, {**os.environ, rule.URI: self._uri})}"
+        )

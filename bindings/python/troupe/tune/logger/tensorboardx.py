@@ -1,4 +1,5 @@
 """TensorBoard's files in each trial's folder, as Ray writes them, by tensorboardX."""
+
 from __future__ import annotations
 
 import functools
@@ -31,7 +32,9 @@ class TBXLoggerCallback(LoggerCallback):
         try:
             importlib.import_module("tensorboardX")
         except ImportError as error:
-            raise exceptions.MissingPackageError("TBXLoggerCallback writes by tensorboardX, which is not installed here: pip install 'troupe[tune]', or tensorboardX") from error
+            raise exceptions.MissingPackageError(
+                "TBXLoggerCallback writes by tensorboardX, which is not installed here: pip install 'troupe[tune]', or tensorboardX"
+            ) from error
         self._last: dict[TrialView, dict[str, Any]] = {}  # of trials that are not over
 
     @functools.cached_property
@@ -47,7 +50,9 @@ class TBXLoggerCallback(LoggerCallback):
         writer = self._writers.of(trial)
         step = result.get("timesteps_total") or result["training_iteration"]
         written: dict[str, Any] = {}
-        for name, value in by_depth({name: value for name, value in result.items() if name not in _LEFT_OUT}).items():
+        for name, value in by_depth(
+            {name: value for name, value in result.items() if name not in _LEFT_OUT}
+        ).items():
             if _add(writer, PREFIX + name, value, step):
                 written[PREFIX + name] = value
         self._last[trial] = written
@@ -110,8 +115,18 @@ def _add_parameters(writer: Any, given: Mapping[str, Any], metrics: Mapping[str,
     """The table of hyperparameters; what it has no form for is left out."""
     from tensorboardX.summary import hparams
 
-    plain = {name: value.item() if type(value).__module__ == "numpy" and hasattr(value, "item") and getattr(value, "ndim", 0) == 0 else value
-             for name, value in by_depth(given).items()}
-    parameters = {name: value for name, value in plain.items() if isinstance(value, (str, bool, int, float, list))}
+    plain = {
+        name: value.item()
+        if type(value).__module__ == "numpy"
+        and hasattr(value, "item")
+        and getattr(value, "ndim", 0) == 0
+        else value
+        for name, value in by_depth(given).items()
+    }
+    parameters = {
+        name: value
+        for name, value in plain.items()
+        if isinstance(value, (str, bool, int, float, list))
+    }
     for summary in hparams(hparam_dict=parameters, metric_dict=dict(metrics)):
         writer.file_writer.add_summary(summary)

@@ -1,4 +1,5 @@
 """Schedulers by the names of `ray.tune.schedulers`: who decides which trials run on, stop, wait, or go on from another one's checkpoint."""
+
 import importlib
 import inspect
 from typing import TYPE_CHECKING, Any
@@ -27,29 +28,67 @@ if TYPE_CHECKING:
     from troupe.tune.schedulers.trial_scheduler import FIFOScheduler, TrialScheduler
 
 _WHERE = {
-    "ASHAScheduler": "async_hyperband", "AsyncHyperBandScheduler": "async_hyperband", "BanditPolicy": "early_termination",
-    "FIFOScheduler": "trial_scheduler", "HyperBandForBOHB": "hb_bohb", "HyperBandScheduler": "hyperband",
-    "MedianStoppingPolicy": "early_termination", "MedianStoppingRule": "median_stopping_rule", "OptunaPruner": "optuna_pruner", "PB2": "pb2",
-    "PopulationBasedTraining": "pbt", "PopulationBasedTrainingReplay": "pbt_replay",
-    "ResourceChangingScheduler": "resource_changing_scheduler", "TrialScheduler": "trial_scheduler",
+    "ASHAScheduler": "async_hyperband",
+    "AsyncHyperBandScheduler": "async_hyperband",
+    "BanditPolicy": "early_termination",
+    "FIFOScheduler": "trial_scheduler",
+    "HyperBandForBOHB": "hb_bohb",
+    "HyperBandScheduler": "hyperband",
+    "MedianStoppingPolicy": "early_termination",
+    "MedianStoppingRule": "median_stopping_rule",
+    "OptunaPruner": "optuna_pruner",
+    "PB2": "pb2",
+    "PopulationBasedTraining": "pbt",
+    "PopulationBasedTrainingReplay": "pbt_replay",
+    "ResourceChangingScheduler": "resource_changing_scheduler",
+    "TrialScheduler": "trial_scheduler",
     "TruncationSelectionPolicy": "early_termination",
 }
 _BY_WORD = {
-    "fifo": "FIFOScheduler", "asha": "ASHAScheduler", "async_hyperband": "AsyncHyperBandScheduler", "asynchyperband": "AsyncHyperBandScheduler",
-    "median_stopping_rule": "MedianStoppingRule", "medianstopping": "MedianStoppingRule", "median": "MedianStoppingRule",
-    "hyperband": "HyperBandScheduler", "hb_bohb": "HyperBandForBOHB", "pbt": "PopulationBasedTraining",
-    "pbt_replay": "PopulationBasedTrainingReplay", "pb2": "PB2", "resource_changing": "ResourceChangingScheduler",
-    "optuna": "OptunaPruner", "bandit": "BanditPolicy", "median_stopping": "MedianStoppingPolicy", "truncation_selection": "TruncationSelectionPolicy",
+    "fifo": "FIFOScheduler",
+    "asha": "ASHAScheduler",
+    "async_hyperband": "AsyncHyperBandScheduler",
+    "asynchyperband": "AsyncHyperBandScheduler",
+    "median_stopping_rule": "MedianStoppingRule",
+    "medianstopping": "MedianStoppingRule",
+    "median": "MedianStoppingRule",
+    "hyperband": "HyperBandScheduler",
+    "hb_bohb": "HyperBandForBOHB",
+    "pbt": "PopulationBasedTraining",
+    "pbt_replay": "PopulationBasedTrainingReplay",
+    "pb2": "PB2",
+    "resource_changing": "ResourceChangingScheduler",
+    "optuna": "OptunaPruner",
+    "bandit": "BanditPolicy",
+    "median_stopping": "MedianStoppingPolicy",
+    "truncation_selection": "TruncationSelectionPolicy",
 }
-__all__ = ["PB2", "ASHAScheduler", "AsyncHyperBandScheduler", "BanditPolicy", "FIFOScheduler", "HyperBandForBOHB", "HyperBandScheduler",
-           "MedianStoppingPolicy", "MedianStoppingRule", "OptunaPruner", "PopulationBasedTraining", "PopulationBasedTrainingReplay", "ResourceChangingScheduler",
-           "TrialScheduler", "TruncationSelectionPolicy", "create_scheduler"]
+__all__ = [
+    "PB2",
+    "ASHAScheduler",
+    "AsyncHyperBandScheduler",
+    "BanditPolicy",
+    "FIFOScheduler",
+    "HyperBandForBOHB",
+    "HyperBandScheduler",
+    "MedianStoppingPolicy",
+    "MedianStoppingRule",
+    "OptunaPruner",
+    "PopulationBasedTraining",
+    "PopulationBasedTrainingReplay",
+    "ResourceChangingScheduler",
+    "TrialScheduler",
+    "TruncationSelectionPolicy",
+    "create_scheduler",
+]
 
 
 def __getattr__(name: str) -> Any:
     """What is public, from the module that has it."""
     if name not in _WHERE:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}; it has {', '.join(__all__)}")
+        raise AttributeError(
+            f"module {__name__!r} has no attribute {name!r}; it has {', '.join(__all__)}"
+        )
     return getattr(importlib.import_module(f"{__name__}.{_WHERE[name]}"), name)
 
 
@@ -65,4 +104,6 @@ def create_scheduler(scheduler: str, **kwargs: Any) -> "Scheduler":
     made = __getattr__(_BY_WORD[scheduler.lower()])
     parameters = inspect.signature(made).parameters
     takes_all = any(each.kind is each.VAR_KEYWORD for each in parameters.values())
-    return made(**{name: value for name, value in kwargs.items() if name in parameters or takes_all})
+    return made(
+        **{name: value for name, value in kwargs.items() if name in parameters or takes_all}
+    )

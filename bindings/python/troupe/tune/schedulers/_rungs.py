@@ -1,4 +1,5 @@
 """Pure. The rungs of one bracket of ASHA: what was recorded there, and who goes on."""
+
 from __future__ import annotations
 
 import math
@@ -39,7 +40,9 @@ class _Bracket:
         self.rungs = [Rung(milestone) for milestone in where]
         self.factor = factor
         self._stop_last = stop_last
-        self._fraction = (1 - 1 / factor) * 100 / 100  # rounded as a percentile that is given in percent
+        self._fraction = (
+            (1 - 1 / factor) * 100 / 100
+        )  # rounded as a percentile that is given in percent
         # Of a trial that is not over: rung -> number of the report and what is recorded.
         self._records: dict[str, dict[int, tuple[int, Any]]] = {}
 
@@ -95,7 +98,11 @@ class Promoting(_Bracket):
     def reached(self, trial: str, number: int, time: float, score: float) -> Verdict | None:
         """A report. The Verdict: the trial is to pause."""
         records = self._records.setdefault(trial, {})
-        new = [place for place, rung in enumerate(self.rungs) if time >= rung.milestone and place not in records]
+        new = [
+            place
+            for place, rung in enumerate(self.rungs)
+            if time >= rung.milestone and place not in records
+        ]
         for place in new:
             self._order += 1
             records[place] = number, (score, -self._order)
@@ -111,9 +118,16 @@ class Promoting(_Bracket):
         for rung in self.rungs:
             if rung.waiting:
                 score, order, trial = rung.waiting.scores[-1]
-                go_on, better = int(len(rung.scores) / self.factor), rung.scores.above((score, order))
+                go_on, better = (
+                    int(len(rung.scores) / self.factor),
+                    rung.scores.above((score, order)),
+                )
                 if better < go_on and score != WORST:
-                    return rung.milestone, trial, f"number {better + 1} of {len(rung.scores)}, of which {go_on} go on,"
+                    return (
+                        rung.milestone,
+                        trial,
+                        f"number {better + 1} of {len(rung.scores)}, of which {go_on} go on,",
+                    )
         return None
 
     def resumed(self, trial: str) -> None:

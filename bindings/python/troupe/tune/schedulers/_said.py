@@ -1,4 +1,5 @@
 """Pure. What schedulers are told, checked: their arguments, and the progress of a report."""
+
 from __future__ import annotations
 
 import math
@@ -9,15 +10,27 @@ from troupe.tune._core.objective import found, mode_of
 from troupe.tune._search.space_tree import nearest
 
 
-def number(what: str, value: Any, *, above: float | None = None, least: float | None = None, most: float | None = None) -> float:
+def number(
+    what: str,
+    value: Any,
+    *,
+    above: float | None = None,
+    least: float | None = None,
+    most: float | None = None,
+) -> float:
     """A finite number within these limits. Raises TypeError or ValueError, which call it `what`."""
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         raise TypeError(f"{what} must be a number, not {value!r}")
     too_low = above is not None and not value > above or least is not None and not value >= least
     if not math.isfinite(value) or too_low or most is not None and not value <= most:
-        limits = [f"above {above}" if above is not None else "", f"at least {least}" if least is not None else "",
-                  f"at most {most}" if most is not None else ""]
-        raise ValueError(f"{what} must be a finite number {' and '.join(filter(None, limits))}, not {value!r}")
+        limits = [
+            f"above {above}" if above is not None else "",
+            f"at least {least}" if least is not None else "",
+            f"at most {most}" if most is not None else "",
+        ]
+        raise ValueError(
+            f"{what} must be a finite number {' and '.join(filter(None, limits))}, not {value!r}"
+        )
     return value
 
 
@@ -33,7 +46,9 @@ def count(what: str, value: Any, least: int) -> int:
 def objective(what: str, time_attr: Any, metric: Any, mode: Any) -> None:
     """The arguments that most schedulers have. Raises TypeError or ValueError."""
     if not isinstance(time_attr, str) or not time_attr:
-        raise TypeError(f"{what}: time_attr must be the name of something that is reported, not {time_attr!r}")
+        raise TypeError(
+            f"{what}: time_attr must be the name of something that is reported, not {time_attr!r}"
+        )
     if metric is not None and (not isinstance(metric, str) or not metric):
         raise TypeError(f"{what}: metric must be the name of a metric, not {metric!r}")
     if mode is not None:
@@ -45,12 +60,16 @@ def progress(what: str, time_attr: str, report: Report) -> float | None:
     value = report.metrics.get(time_attr)
     if value is None and (value := found(report.metrics, time_attr)) is None:
         if report.number == 1:
-            raise ReportError(f"{what} asks for {time_attr!r} (time_attr), which is not reported{nearest(time_attr, report.metrics)}")
+            raise ReportError(
+                f"{what} asks for {time_attr!r} (time_attr), which is not reported{nearest(time_attr, report.metrics)}"
+            )
         return None
     if type(value) is not int and hasattr(value, "item"):
         value = value.item()
     if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value):
-        raise ReportError(f"{what} asks for {time_attr!r} (time_attr), which is reported as {value!r} and must be a finite number")
+        raise ReportError(
+            f"{what} asks for {time_attr!r} (time_attr), which is reported as {value!r} and must be a finite number"
+        )
     return value
 
 

@@ -1,4 +1,5 @@
 """ASHA, asynchronous successive halving (Li et al., arXiv 1810.05934): at rungs of the training the worse trials end, or wait."""
+
 from __future__ import annotations
 
 import math
@@ -37,9 +38,20 @@ class AsyncHyperBandScheduler(Scheduler):
         TuneConfig(metric="acc", mode="max", scheduler=ASHAScheduler(max_t=20), num_samples=64)
     """
 
-    def __init__(self, time_attr: str = "training_iteration", metric: str | None = None, mode: str | None = None, max_t: float = 100,
-                 grace_period: float = 1, reduction_factor: float = 4, brackets: int = 1, stop_last_trials: bool = True, *,
-                 type: str = "stopping", seed: int | None = None) -> None:
+    def __init__(
+        self,
+        time_attr: str = "training_iteration",
+        metric: str | None = None,
+        mode: str | None = None,
+        max_t: float = 100,
+        grace_period: float = 1,
+        reduction_factor: float = 4,
+        brackets: int = 1,
+        stop_last_trials: bool = True,
+        *,
+        type: str = "stopping",
+        seed: int | None = None,
+    ) -> None:
         _said.objective("ASHAScheduler", time_attr, metric, mode)
         _said.number("ASHAScheduler: max_t", max_t, above=0)
         _said.number("ASHAScheduler: grace_period", grace_period, above=0, most=max_t)
@@ -52,12 +64,20 @@ class AsyncHyperBandScheduler(Scheduler):
         self._time_attr, self._max_t, self._stop_last = time_attr, max_t, stop_last_trials
         self._generator = random.Random(seed_of(seed))
         kind = Promoting if type == "promotion" else Stopping
-        self._brackets = [kind(milestones(grace_period, max_t, reduction_factor, bracket), reduction_factor, stop_last_trials)
-                          for bracket in range(brackets)]
+        self._brackets = [
+            kind(
+                milestones(grace_period, max_t, reduction_factor, bracket),
+                reduction_factor,
+                stop_last_trials,
+            )
+            for bracket in range(brackets)
+        ]
         most = max(len(bracket.rungs) for bracket in self._brackets)
         self._weights = [math.exp(len(bracket.rungs) - most) for bracket in self._brackets]
         self._bracket_of: dict[str, Any] = {}
-        self._last: dict[str, tuple[int, float, float]] = {}  # number, progress and score of a trial's last report
+        self._last: dict[
+            str, tuple[int, float, float]
+        ] = {}  # number, progress and score of a trial's last report
         self._negated = False
 
     def begin(self, metric: str, mode: Mode) -> None:
@@ -65,7 +85,9 @@ class AsyncHyperBandScheduler(Scheduler):
 
     def added(self, trial: str, config: Mapping[str, Any]) -> None:
         one = len(self._brackets) == 1
-        self._bracket_of[trial] = self._brackets[0] if one else self._generator.choices(self._brackets, self._weights)[0]
+        self._bracket_of[trial] = (
+            self._brackets[0] if one else self._generator.choices(self._brackets, self._weights)[0]
+        )
 
     def reported(self, report: Report) -> Sequence[Action]:
         time = _said.progress("ASHAScheduler", self._time_attr, report)
@@ -74,16 +96,31 @@ class AsyncHyperBandScheduler(Scheduler):
         trial, bracket = report.trial, self._bracket_of[report.trial]
         self._last[trial] = report.number, time, report.score
         if time >= self._max_t and self._stop_last:
-            return (Stop(trial, f"it has reached {self._time_attr} {time:g}, and max_t is {self._max_t:g}"),)
+            return (
+                Stop(
+                    trial,
+                    f"it has reached {self._time_attr} {time:g}, and max_t is {self._max_t:g}",
+                ),
+            )
         verdict = bracket.reached(trial, report.number, time, report.score)
         if verdict is None:
             return ()
         rung = bracket.rungs[verdict.rung]
         at = f"{self._time_attr} {rung.milestone:g}"
         if self.needs_checkpoints:
-            return (Pause(trial, f"{len(rung.scores)} have reached {at}: it waits until it is one of the best 1/{bracket.factor:g} of them"),)
-        return (Stop(trial, f"{self.metric} is {_said.shown(report.score, self._negated)} at {at}, and the best 1/{bracket.factor:g} of "
-                            f"{verdict.count} before it are at {_said.shown(verdict.cutoff, self._negated)}"),)
+            return (
+                Pause(
+                    trial,
+                    f"{len(rung.scores)} have reached {at}: it waits until it is one of the best 1/{bracket.factor:g} of them",
+                ),
+            )
+        return (
+            Stop(
+                trial,
+                f"{self.metric} is {_said.shown(report.score, self._negated)} at {at}, and the best 1/{bracket.factor:g} of "
+                f"{verdict.count} before it are at {_said.shown(verdict.cutoff, self._negated)}",
+            ),
+        )
 
     def ended(self, trial: str, end: End) -> Sequence[Action]:
         bracket = self._bracket_of.pop(trial, None)
@@ -114,8 +151,14 @@ class AsyncHyperBandScheduler(Scheduler):
     def stalled(self) -> Sequence[Action]:
         if not self.needs_checkpoints:
             return ()
-        return [Stop(trial, f"it is not among the best 1/{bracket.factor:g} of those at {self._time_attr} {milestone:g}, and nothing else comes")
-                for bracket in self._brackets for trial, milestone in bracket.waiting()]
+        return [
+            Stop(
+                trial,
+                f"it is not among the best 1/{bracket.factor:g} of those at {self._time_attr} {milestone:g}, and nothing else comes",
+            )
+            for bracket in self._brackets
+            for trial, milestone in bracket.waiting()
+        ]
 
 
 ASHAScheduler = AsyncHyperBandScheduler

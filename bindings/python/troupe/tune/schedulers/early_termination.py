@@ -1,4 +1,5 @@
 """The three policies of early termination of Azure ML's sweep jobs. One report of the metric is one interval."""
+
 from __future__ import annotations
 
 from abc import abstractmethod
@@ -11,19 +12,24 @@ from troupe.tune.schedulers import _said
 
 
 class EarlyTerminationPolicy(Scheduler):
-    """What the policies have in common: they look at the reports of a number that is a multiple of `evaluation_interval`, from `delay_evaluation` on.
-    """
+    """What the policies have in common: they look at the reports of a number that is a multiple of `evaluation_interval`, from `delay_evaluation` on."""
 
     def __init__(self, *, delay_evaluation: int = 0, evaluation_interval: int = 0) -> None:
         self._name = type(self).__name__
         self.delay_evaluation = _said.count(f"{self._name}: delay_evaluation", delay_evaluation, 0)
-        self.evaluation_interval = _said.count(f"{self._name}: evaluation_interval", evaluation_interval, 0)
+        self.evaluation_interval = _said.count(
+            f"{self._name}: evaluation_interval", evaluation_interval, 0
+        )
         self._at: dict[int, Ranked] = {}  # what is compared, by the number of the report
         self._of: dict[str, dict[int, Any]] = {}  # what a trial that may go back, or end, has there
         self._negated = False
 
     def __repr__(self) -> str:
-        said = {name: value for name, value in vars(self).items() if not name.startswith("_") and name not in ("metric", "mode")}
+        said = {
+            name: value
+            for name, value in vars(self).items()
+            if not name.startswith("_") and name not in ("metric", "mode")
+        }
         return f"{self._name}({', '.join(f'{name}={value!r}' for name, value in said.items())})"
 
     def begin(self, metric: str, mode: Mode) -> None:
@@ -78,12 +84,21 @@ class BanditPolicy(EarlyTerminationPolicy):
         BanditPolicy(slack_factor=0.1, evaluation_interval=1, delay_evaluation=5)
     """
 
-    def __init__(self, *, delay_evaluation: int = 0, evaluation_interval: int = 0, slack_amount: float = 0, slack_factor: float = 0) -> None:
+    def __init__(
+        self,
+        *,
+        delay_evaluation: int = 0,
+        evaluation_interval: int = 0,
+        slack_amount: float = 0,
+        slack_factor: float = 0,
+    ) -> None:
         super().__init__(delay_evaluation=delay_evaluation, evaluation_interval=evaluation_interval)
         self.slack_amount = _said.number("BanditPolicy: slack_amount", slack_amount or 0, least=0)
         self.slack_factor = _said.number("BanditPolicy: slack_factor", slack_factor or 0, least=0)
         if self.slack_amount and self.slack_factor:
-            raise ValueError(f"BanditPolicy has slack_amount={slack_amount} and slack_factor={slack_factor}: say one of them")
+            raise ValueError(
+                f"BanditPolicy has slack_amount={slack_amount} and slack_factor={slack_factor}: say one of them"
+            )
 
     def _verdict(self, report: Report, ranked: Ranked) -> str | None:
         best = ranked.scores[-1]
@@ -91,24 +106,30 @@ class BanditPolicy(EarlyTerminationPolicy):
             return None
         slack = self.slack_amount
         if self.slack_factor:
-            slack = abs(best) * (self.slack_factor if self._negated else self.slack_factor / (1 + self.slack_factor))
+            slack = abs(best) * (
+                self.slack_factor if self._negated else self.slack_factor / (1 + self.slack_factor)
+            )
         if not report.score < best - slack:
             return None
-        return (f"{self.metric} is {_said.shown(report.score, self._negated)}, the best {_said.shown(best, self._negated)}, "
-                f"and it may be {'above' if self._negated else 'below'} that by {slack:g}")
+        return (
+            f"{self.metric} is {_said.shown(report.score, self._negated)}, the best {_said.shown(best, self._negated)}, "
+            f"and it may be {'above' if self._negated else 'below'} that by {slack:g}"
+        )
 
 
 class MedianStoppingPolicy(EarlyTerminationPolicy):
     """A trial ends at report N where its best so far is worse than the median of all trials' averages over their reports 1 to N.
 
-        MedianStoppingPolicy(evaluation_interval=1, delay_evaluation=5)
+    MedianStoppingPolicy(evaluation_interval=1, delay_evaluation=5)
     """
 
     _needs_all = True
 
     def __init__(self, *, delay_evaluation: int = 0, evaluation_interval: int = 1) -> None:
         super().__init__(delay_evaluation=delay_evaluation, evaluation_interval=evaluation_interval)
-        self._sums: dict[str, list[tuple[float, float, float]]] = {}  # sum, least and best after each report of a trial that is not over
+        self._sums: dict[
+            str, list[tuple[float, float, float]]
+        ] = {}  # sum, least and best after each report of a trial that is not over
 
     def _compared(self, report: Report) -> float:
         sums = self._sums.setdefault(report.trial, [(0.0, report.score, report.score)])
@@ -121,8 +142,10 @@ class MedianStoppingPolicy(EarlyTerminationPolicy):
         best, median = self._sums[report.trial][-1][2], ranked.quantile(0.5)
         if median is None or not best < median:
             return None
-        return (f"its best {self.metric} is {_said.shown(best, self._negated)}, and the median of {len(ranked)} averages is "
-                f"{_said.shown(median, self._negated)}")
+        return (
+            f"its best {self.metric} is {_said.shown(best, self._negated)}, and the median of {len(ranked)} averages is "
+            f"{_said.shown(median, self._negated)}"
+        )
 
     def ended(self, trial: str, end: End) -> Sequence[Action]:
         self._sums.pop(trial, None)
@@ -130,7 +153,7 @@ class MedianStoppingPolicy(EarlyTerminationPolicy):
 
     def went_back(self, trial: str, number: int) -> None:
         super().went_back(trial, number)
-        del self._sums.get(trial, [])[number + 1:]
+        del self._sums.get(trial, [])[number + 1 :]
 
 
 class TruncationSelectionPolicy(EarlyTerminationPolicy):
@@ -141,14 +164,27 @@ class TruncationSelectionPolicy(EarlyTerminationPolicy):
         TruncationSelectionPolicy(truncation_percentage=20, evaluation_interval=1, delay_evaluation=5)
     """
 
-    def __init__(self, *, delay_evaluation: int = 0, evaluation_interval: int = 0, truncation_percentage: int = 0) -> None:
+    def __init__(
+        self,
+        *,
+        delay_evaluation: int = 0,
+        evaluation_interval: int = 0,
+        truncation_percentage: int = 0,
+    ) -> None:
         super().__init__(delay_evaluation=delay_evaluation, evaluation_interval=evaluation_interval)
-        self.truncation_percentage = _said.count("TruncationSelectionPolicy: truncation_percentage", truncation_percentage, 1)
+        self.truncation_percentage = _said.count(
+            "TruncationSelectionPolicy: truncation_percentage", truncation_percentage, 1
+        )
         if truncation_percentage > 99:
-            raise ValueError(f"TruncationSelectionPolicy: truncation_percentage must be 1 to 99, not {truncation_percentage}")
+            raise ValueError(
+                f"TruncationSelectionPolicy: truncation_percentage must be 1 to 99, not {truncation_percentage}"
+            )
 
     def _verdict(self, report: Report, ranked: Ranked) -> str | None:
-        worst, not_better = len(ranked) * self.truncation_percentage // 100, len(ranked) - ranked.above(report.score) - 1
+        worst, not_better = (
+            len(ranked) * self.truncation_percentage // 100,
+            len(ranked) - ranked.above(report.score) - 1,
+        )
         if not not_better < worst:
             return None
         return f"{self.metric} is {_said.shown(report.score, self._negated)}, one of the worst {worst} of {len(ranked)}"

@@ -1,4 +1,5 @@
 """Hyperband (Li et al., arXiv 1603.06560), synchronous: in each bracket all trials come to a milestone before the best of them go on."""
+
 from __future__ import annotations
 
 import math
@@ -52,13 +53,25 @@ class HyperBandScheduler(Scheduler):
 
     needs_checkpoints = True
 
-    def __init__(self, time_attr: str = "training_iteration", metric: str | None = None, mode: str | None = None, max_t: int = 81,
-                 reduction_factor: float = 3, stop_last_trials: bool = True) -> None:
+    def __init__(
+        self,
+        time_attr: str = "training_iteration",
+        metric: str | None = None,
+        mode: str | None = None,
+        max_t: int = 81,
+        reduction_factor: float = 3,
+        stop_last_trials: bool = True,
+    ) -> None:
         _said.objective("HyperBandScheduler", time_attr, metric, mode)
         _said.number("HyperBandScheduler: max_t", max_t, least=1)
         _said.number("HyperBandScheduler: reduction_factor", reduction_factor, above=1)
         self.metric, self.mode = metric, mode
-        self._time_attr, self._max_t, self._eta, self._stop_last = time_attr, max_t, reduction_factor, stop_last_trials
+        self._time_attr, self._max_t, self._eta, self._stop_last = (
+            time_attr,
+            max_t,
+            reduction_factor,
+            stop_last_trials,
+        )
         self._kinds = round(math.log(max_t) / math.log(reduction_factor)) + 1
         self._kind = 0  # of the next bracket
         self._filling: _Bracket | None = None
@@ -82,9 +95,9 @@ class HyperBandScheduler(Scheduler):
         while True:
             kind = self._kind
             self._kind = (self._kind + 1) % self._kinds
-            milestone = int(self._max_t * self._eta ** -kind)
+            milestone = int(self._max_t * self._eta**-kind)
             if milestone > 0:
-                size = math.ceil(self._kinds / (kind + 1) * self._eta ** kind)
+                size = math.ceil(self._kinds / (kind + 1) * self._eta**kind)
                 return _Bracket(size, milestone, kind, keep=size)
 
     def reported(self, report: Report) -> Sequence[Action]:
@@ -98,7 +111,12 @@ class HyperBandScheduler(Scheduler):
         bracket.behind.discard(trial)
         if bracket.behind or not bracket.is_full and report.can_add:
             self._paused.add(trial)
-            return (Pause(trial, f"it waits for {len(bracket.behind) or 'more'} others of its bracket at {self._time_attr} {bracket.milestone:g}"),)
+            return (
+                Pause(
+                    trial,
+                    f"it waits for {len(bracket.behind) or 'more'} others of its bracket at {self._time_attr} {bracket.milestone:g}",
+                ),
+            )
         return self._halved(bracket, trial)
 
     def _halved(self, bracket: _Bracket, running: str | None) -> list[Action]:
@@ -108,20 +126,46 @@ class HyperBandScheduler(Scheduler):
             if bracket.halvings == 0:
                 if not self._stop_last:
                     break
-                actions += self._stops(bracket, list(bracket.live), f"its bracket is done at {self._time_attr} {bracket.milestone:g}")
+                actions += self._stops(
+                    bracket,
+                    list(bracket.live),
+                    f"its bracket is done at {self._time_attr} {bracket.milestone:g}",
+                )
                 break
             reached, bracket.halvings = bracket.milestone, bracket.halvings - 1
             bracket.keep = math.ceil(bracket.keep / self._eta)
             bracket.milestone = int(min(bracket.milestone * self._eta, self._max_t))
-            ranked = sorted(bracket.live, key=bracket.live.__getitem__)  # of equal ones, those that were added later are better
-            actions += self._stops(bracket, ranked[:-bracket.keep], f"it is not one of the best {bracket.keep} of {len(ranked)} in its bracket at "
-                                                                    f"{self._time_attr} {reached:g}")
-            on = [trial for trial in bracket.live if bracket.progress[trial] < bracket.milestone or bracket.halvings == 0 and not self._stop_last]
+            ranked = sorted(
+                bracket.live, key=bracket.live.__getitem__
+            )  # of equal ones, those that were added later are better
+            actions += self._stops(
+                bracket,
+                ranked[: -bracket.keep],
+                f"it is not one of the best {bracket.keep} of {len(ranked)} in its bracket at "
+                f"{self._time_attr} {reached:g}",
+            )
+            on = [
+                trial
+                for trial in bracket.live
+                if bracket.progress[trial] < bracket.milestone
+                or bracket.halvings == 0
+                and not self._stop_last
+            ]
             bracket.behind = set(on)
             self._ready.update((trial, None) for trial in on if trial in self._paused)
-        if running is not None and running in bracket.live and running not in bracket.behind and bracket.behind:
+        if (
+            running is not None
+            and running in bracket.live
+            and running not in bracket.behind
+            and bracket.behind
+        ):
             self._paused.add(running)
-            actions.append(Pause(running, f"it waits for others of its bracket at {self._time_attr} {bracket.milestone:g}"))
+            actions.append(
+                Pause(
+                    running,
+                    f"it waits for others of its bracket at {self._time_attr} {bracket.milestone:g}",
+                )
+            )
         return actions
 
     def _stops(self, bracket: _Bracket, trials: list[str], why: str) -> Iterator[Stop]:
@@ -135,11 +179,19 @@ class HyperBandScheduler(Scheduler):
         self._ready.pop(trial, None)
         was_live = bracket.live.pop(trial, None) is not None
         bracket.behind.discard(trial)
-        return self._halved(bracket, None) if was_live and bracket.is_full and self._waits(bracket) else ()
+        return (
+            self._halved(bracket, None)
+            if was_live and bracket.is_full and self._waits(bracket)
+            else ()
+        )
 
     def _waits(self, bracket: _Bracket) -> bool:
         """Whether all that are left of the bracket are paused, and none of them is to go on."""
-        return bool(bracket.live) and not bracket.behind and all(trial in self._paused and trial not in self._ready for trial in bracket.live)
+        return (
+            bool(bracket.live)
+            and not bracket.behind
+            and all(trial in self._paused and trial not in self._ready for trial in bracket.live)
+        )
 
     def went_back(self, trial: str, number: int) -> None:
         bracket = self._bracket_of[trial]
@@ -159,4 +211,9 @@ class HyperBandScheduler(Scheduler):
         return super().choose(can_add)
 
     def stalled(self) -> Sequence[Action]:
-        return [action for bracket in dict.fromkeys(self._bracket_of.values()) if self._waits(bracket) for action in self._halved(bracket, None)]
+        return [
+            action
+            for bracket in dict.fromkeys(self._bracket_of.values())
+            if self._waits(bracket)
+            for action in self._halved(bracket, None)
+        ]

@@ -1,4 +1,5 @@
 """The median stopping rule of Vizier: a trial ends where its best is worse than the median of the others' averages."""
+
 from __future__ import annotations
 
 import bisect
@@ -47,8 +48,18 @@ class _Point:
     def then(self, number: int, tick: int, score: float, counts: bool) -> _Point:
         """The next point. `counts`: whether the report is past the grace period."""
         if not counts:
-            return _Point(number, tick, self.total, self.count, self.low, self.high, max(self.best, score))
-        return _Point(number, tick, self.total + score, self.count + 1, min(self.low, score), max(self.high, score), max(self.best, score))
+            return _Point(
+                number, tick, self.total, self.count, self.low, self.high, max(self.best, score)
+            )
+        return _Point(
+            number,
+            tick,
+            self.total + score,
+            self.count + 1,
+            min(self.low, score),
+            max(self.high, score),
+            max(self.best, score),
+        )
 
 
 class Averages:
@@ -58,7 +69,9 @@ class Averages:
         self._ranks = IntervalRanks()
         self._points: dict[str, list[_Point]] = {}  # of trials that are not over
 
-    def compared(self, trial: str, number: int, tick: int, score: float, counts: bool) -> tuple[int, bool, float, float]:
+    def compared(
+        self, trial: str, number: int, tick: int, score: float, counts: bool
+    ) -> tuple[int, bool, float, float]:
         """Records a report: how many others there are, whether their median is above this trial's best, the median, and that best."""
         points = self._points.setdefault(trial, [])
         before = points[-1] if points else _Point(0, tick)
@@ -103,8 +116,16 @@ class MedianStoppingRule(Scheduler):
         TuneConfig(metric="loss", mode="min", scheduler=MedianStoppingRule(time_attr="training_iteration", grace_period=3))
     """
 
-    def __init__(self, time_attr: str = "time_total_s", metric: str | None = None, mode: str | None = None, grace_period: float = 60.0,
-                 min_samples_required: int = 3, min_time_slice: float = 0, hard_stop: bool = True) -> None:
+    def __init__(
+        self,
+        time_attr: str = "time_total_s",
+        metric: str | None = None,
+        mode: str | None = None,
+        grace_period: float = 60.0,
+        min_samples_required: int = 3,
+        min_time_slice: float = 0,
+        hard_stop: bool = True,
+    ) -> None:
         _said.objective("MedianStoppingRule", time_attr, metric, mode)
         _said.number("MedianStoppingRule: grace_period", grace_period, least=0)
         _said.count("MedianStoppingRule: min_samples_required", min_samples_required, 1)
@@ -134,19 +155,30 @@ class MedianStoppingRule(Scheduler):
             return ()
         self._ticks = self._ticks or (1 if isinstance(time, int) else _TICKS)
         counts = time >= self._grace
-        count, is_above, median, best = self._averages.compared(trial, report.number, math.floor(time * self._ticks), report.score, counts)
+        count, is_above, median, best = self._averages.compared(
+            trial, report.number, math.floor(time * self._ticks), report.score, counts
+        )
         if not counts:
             return ()
         if count < self._least:
             others_wait = report.can_add or bool(self._paused)
-            if report.checkpoint and others_wait and time - self._paused_at.get(trial, -math.inf) > self._slice:
+            if (
+                report.checkpoint
+                and others_wait
+                and time - self._paused_at.get(trial, -math.inf) > self._slice
+            ):
                 self._paused_at[trial] = time
-                return self._pause(trial, f"{count} others have come to {self._time_attr} {time:g} and {self._least} must: others first")
+                return self._pause(
+                    trial,
+                    f"{count} others have come to {self._time_attr} {time:g} and {self._least} must: others first",
+                )
             return ()
         if not is_above:
             return ()
-        why = (f"the best {self.metric} up to {self._time_attr} {time:g} is {_said.shown(best, self._negated)}, and the median of {count} others' "
-               f"averages is {_said.shown(median, self._negated)}")
+        why = (
+            f"the best {self.metric} up to {self._time_attr} {time:g} is {_said.shown(best, self._negated)}, and the median of {count} others' "
+            f"averages is {_said.shown(median, self._negated)}"
+        )
         if self._hard_stop:
             return (Stop(trial, why),)
         self._given_up.add(trial)
@@ -173,7 +205,7 @@ class MedianStoppingRule(Scheduler):
     def _runs(self, trial: str) -> None:
         entry = self._order[trial], trial
         place = bisect.bisect_left(self._paused, entry)
-        if self._paused[place:place + 1] == [entry]:
+        if self._paused[place : place + 1] == [entry]:
             del self._paused[place]
 
     def choose(self, can_add: bool) -> Resume | Choice:

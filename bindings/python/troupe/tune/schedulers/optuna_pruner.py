@@ -1,4 +1,5 @@
 """Optuna's pruners as a scheduler."""
+
 from __future__ import annotations
 
 import importlib.util
@@ -24,10 +25,19 @@ class OptunaPruner(Scheduler):
         TuneConfig(metric="acc", mode="max", scheduler=tune.OptunaPruner(optuna.pruners.PercentilePruner(25.0)))
     """
 
-    def __init__(self, pruner: BasePruner, time_attr: str = "training_iteration", metric: str | None = None, mode: str | None = None) -> None:
+    def __init__(
+        self,
+        pruner: BasePruner,
+        time_attr: str = "training_iteration",
+        metric: str | None = None,
+        mode: str | None = None,
+    ) -> None:
         _said.objective("OptunaPruner", time_attr, metric, mode)
         if importlib.util.find_spec("optuna") is None:
-            raise exceptions.MissingPackageError("OptunaPruner needs Optuna, which is not installed: pip install 'troupe[tune]'", name="optuna")
+            raise exceptions.MissingPackageError(
+                "OptunaPruner needs Optuna, which is not installed: pip install 'troupe[tune]'",
+                name="optuna",
+            )
         if not callable(getattr(pruner, "prune", None)):
             raise TypeError(f"OptunaPruner takes one of optuna.pruners, not {pruner!r}")
         self.metric, self.mode = metric, mode
@@ -35,7 +45,9 @@ class OptunaPruner(Scheduler):
         self._study: Any = None
         self._ids: dict[str, int] = {}
         self._last: dict[str, float] = {}
-        self._steps: dict[str, dict[int, tuple[int, float]]] = {}  # number of the report -> step and value, of trials that are not over
+        self._steps: dict[
+            str, dict[int, tuple[int, float]]
+        ] = {}  # number of the report -> step and value, of trials that are not over
         self._negated = False
 
     def begin(self, metric: str, mode: Mode) -> None:
@@ -43,7 +55,11 @@ class OptunaPruner(Scheduler):
 
         self.metric, self._negated = metric, mode is Mode.MIN
         # Its name counts: HyperbandPruner draws brackets by it.
-        self._study = quietly_made(study_name="sweep", direction="minimize" if self._negated else "maximize", pruner=self._pruner)
+        self._study = quietly_made(
+            study_name="sweep",
+            direction="minimize" if self._negated else "maximize",
+            pruner=self._pruner,
+        )
 
     def added(self, trial: str, config: Mapping[str, Any]) -> None:
         self._ids[trial], self._steps[trial] = self._new({}), {}
@@ -59,15 +75,26 @@ class OptunaPruner(Scheduler):
         if time is None:
             return ()
         trial, step = report.trial, int(time)
-        value = float("nan") if report.score == WORST else -report.score if self._negated else report.score
+        value = (
+            float("nan")
+            if report.score == WORST
+            else -report.score
+            if self._negated
+            else report.score
+        )
         self._last[trial] = value
         self._steps[trial][report.number] = step, value
         storage = self._study._storage
         storage.set_trial_intermediate_value(self._ids[trial], step, value)
         if not self._pruner.prune(self._study, storage.get_trial(self._ids[trial])):
             return ()
-        return (Stop(trial, f"{type(self._pruner).__name__} prunes it at {self._time_attr} {step}, where its {self.metric} is "
-                            f"{_said.shown(report.score, self._negated)}"),)
+        return (
+            Stop(
+                trial,
+                f"{type(self._pruner).__name__} prunes it at {self._time_attr} {step}, where its {self.metric} is "
+                f"{_said.shown(report.score, self._negated)}",
+            ),
+        )
 
     def ended(self, trial: str, end: End) -> Sequence[Action]:
         from optuna.trial import TrialState
@@ -75,7 +102,13 @@ class OptunaPruner(Scheduler):
         number, value = self._ids.pop(trial), self._last.pop(trial, None)
         self._steps.pop(trial)
         failed = end is End.FAILED or value is None or math.isnan(value)
-        state = TrialState.FAIL if failed else TrialState.COMPLETE if end is End.COMPLETED else TrialState.PRUNED
+        state = (
+            TrialState.FAIL
+            if failed
+            else TrialState.COMPLETE
+            if end is End.COMPLETED
+            else TrialState.PRUNED
+        )
         self._study._storage.set_trial_state_values(number, state, None if failed else [value])
         return ()
 
@@ -84,6 +117,8 @@ class OptunaPruner(Scheduler):
 
         # A storage takes no value back: the trial begins anew with those that count.
         self._study._storage.set_trial_state_values(self._ids[trial], TrialState.FAIL)
-        self._steps[trial] = {each: value for each, value in self._steps[trial].items() if each <= number}
+        self._steps[trial] = {
+            each: value for each, value in self._steps[trial].items() if each <= number
+        }
         self._ids[trial] = self._new(dict(self._steps[trial].values()))
         self._last.pop(trial, None)

@@ -1,4 +1,5 @@
 """Population based training (Jaderberg et al., arXiv 1711.09846): trials that do badly go on from those that do well, a little changed."""
+
 from __future__ import annotations
 
 import math
@@ -64,11 +65,24 @@ class PopulationBasedTraining(Scheduler):
 
     needs_checkpoints = True
 
-    def __init__(self, time_attr: str = "time_total_s", metric: str | None = None, mode: str | None = None, perturbation_interval: float = 60.0,
-                 burn_in_period: float = 0.0, hyperparam_mutations: Mapping[str, Any] | None = None, quantile_fraction: float = 0.25,
-                 resample_probability: float = 0.25, perturbation_factors: Sequence[float] = (1.2, 0.8),
-                 custom_explore_fn: Callable[[dict], dict] | None = None, log_config: bool = True, require_attrs: bool = True,
-                 synch: bool = False, *, seed: int | None = None) -> None:
+    def __init__(
+        self,
+        time_attr: str = "time_total_s",
+        metric: str | None = None,
+        mode: str | None = None,
+        perturbation_interval: float = 60.0,
+        burn_in_period: float = 0.0,
+        hyperparam_mutations: Mapping[str, Any] | None = None,
+        quantile_fraction: float = 0.25,
+        resample_probability: float = 0.25,
+        perturbation_factors: Sequence[float] = (1.2, 0.8),
+        custom_explore_fn: Callable[[dict], dict] | None = None,
+        log_config: bool = True,
+        require_attrs: bool = True,
+        synch: bool = False,
+        *,
+        seed: int | None = None,
+    ) -> None:
         name = "PopulationBasedTraining"
         _said.objective(name, time_attr, metric, mode)
         _said.number(f"{name}: perturbation_interval", perturbation_interval, above=0)
@@ -80,15 +94,25 @@ class PopulationBasedTraining(Scheduler):
         for factor in perturbation_factors:
             _said.number(f"{name}: perturbation_factors", factor)
         if hyperparam_mutations is not None and not isinstance(hyperparam_mutations, Mapping):
-            raise TypeError(f"{name}: hyperparam_mutations must be a dict, not {hyperparam_mutations!r}")
+            raise TypeError(
+                f"{name}: hyperparam_mutations must be a dict, not {hyperparam_mutations!r}"
+            )
         if not hyperparam_mutations and custom_explore_fn is None:
-            raise ValueError(f"{name}: say what changes, by hyperparam_mutations= or custom_explore_fn=")
+            raise ValueError(
+                f"{name}: say what changes, by hyperparam_mutations= or custom_explore_fn="
+            )
         self.metric, self.mode = metric, mode
         self.log_config = log_config
-        self._time_attr, self._interval, self._burn_in = time_attr, perturbation_interval, burn_in_period
+        self._time_attr, self._interval, self._burn_in = (
+            time_attr,
+            perturbation_interval,
+            burn_in_period,
+        )
         self._mutations = dict(hyperparam_mutations or {})
         self._quantile, self._require, self._synch = quantile_fraction, require_attrs, synch
-        self._explorer = Explorer(self._mutations, resample_probability, tuple(perturbation_factors), custom_explore_fn)
+        self._explorer = Explorer(
+            self._mutations, resample_probability, tuple(perturbation_factors), custom_explore_fn
+        )
         self._generator = random.Random(seed_of(seed))
         self._next_sync = max(perturbation_interval, burn_in_period)
         self._population = _Population()
@@ -107,8 +131,10 @@ class PopulationBasedTraining(Scheduler):
         time = _said.progress("PopulationBasedTraining", self._time_attr, report)
         if time is None:
             if self._require:
-                raise ReportError(f"PopulationBasedTraining asks for {self._time_attr!r} (time_attr) in every report, and report {report.number} of "
-                                  f"{report.trial} has none; with require_attrs=False such a report is passed over")
+                raise ReportError(
+                    f"PopulationBasedTraining asks for {self._time_attr!r} (time_attr) in every report, and report {report.number} of "
+                    f"{report.trial} has none; with require_attrs=False such a report is passed over"
+                )
             return ()
         member = self._population.members[report.trial]
         is_ready = time >= self._burn_in and time - member.perturbed >= self._interval
@@ -133,13 +159,18 @@ class PopulationBasedTraining(Scheduler):
         if member.unsaved_since is None:
             member.unsaved_since = time
         elif not member.has_saved and time - member.unsaved_since >= self._interval:
-            raise ReportError(f"PopulationBasedTraining copies checkpoints, and {report.trial} has reported none in {report.number} reports: "
-                              f"report(metrics, checkpoint=...) at least every perturbation_interval, here {self._interval:g} {self._time_attr}")
+            raise ReportError(
+                f"PopulationBasedTraining copies checkpoints, and {report.trial} has reported none in {report.number} reports: "
+                f"report(metrics, checkpoint=...) at least every perturbation_interval, here {self._interval:g} {self._time_attr}"
+            )
 
     def _alone(self, report: Report, time: float) -> Sequence[Action]:
         trial, member = report.trial, self._population.members[report.trial]
         member.perturbed = time
-        if self._population.is_low(trial, self._quantile) and (exploit := self._exploit(trial)) is not None:
+        if (
+            self._population.is_low(trial, self._quantile)
+            and (exploit := self._exploit(trial)) is not None
+        ):
             return (exploit,)
         first = self._population.least_trained()
         if report.checkpoint and (report.can_add or first is not None and first[1] < time):
@@ -154,7 +185,9 @@ class PopulationBasedTraining(Scheduler):
         if report.can_add or self._population.least_progress() < self._next_sync:
             return (pause,)
         exploits = self._all_at_once(self._population.members[trial].trained)
-        return exploits if any(exploit.trial == trial for exploit in exploits) else (pause, *exploits)
+        return (
+            exploits if any(exploit.trial == trial for exploit in exploits) else (pause, *exploits)
+        )
 
     def _all_at_once(self, time: float) -> list[Exploit]:
         """All are there: the worst go on from the best, and the next time is set."""
@@ -178,11 +211,19 @@ class PopulationBasedTraining(Scheduler):
         for step in range(len(upper)):
             donor = upper[(first + step) % len(upper)]
             other = population.members[donor]
-            if other.copyable is None or other.standing is None or other.standing == WORST or mine is None or other.standing <= mine:
+            if (
+                other.copyable is None
+                or other.standing is None
+                or other.standing == WORST
+                or mine is None
+                or other.standing <= mine
+            ):
                 continue
             config, changes = self._explorer.explored(other.config, self._generator)
-            why = (f"its {self.metric} is {_said.shown(mine, self._negated)} and {donor}'s {_said.shown(other.standing, self._negated)}; "
-                   f"{changes}")
+            why = (
+                f"its {self.metric} is {_said.shown(mine, self._negated)} and {donor}'s {_said.shown(other.standing, self._negated)}; "
+                f"{changes}"
+            )
             number, time = other.copyable
             member.copyable, member.saved, member.config = None, None, config
             member.perturbed = other.perturbed
@@ -209,7 +250,9 @@ class PopulationBasedTraining(Scheduler):
         trial, trained = first
         if self._synch and trained >= self._next_sync:
             return Choice.WAIT
-        return Resume(trial, f"none that waits has come less far than {self._time_attr} {trained:g}")
+        return Resume(
+            trial, f"none that waits has come less far than {self._time_attr} {trained:g}"
+        )
 
     def stalled(self) -> Sequence[Action]:
         members = self._population.members
@@ -277,11 +320,16 @@ class _Population:
     def is_low(self, trial: str, fraction: float) -> bool:
         """Whether it is one of the worst."""
         member = self.members[trial]
-        return member.standing is not None and self._ranked.below((member.standing, member.order, trial)) < self._quantile(fraction)
+        return member.standing is not None and self._ranked.below(
+            (member.standing, member.order, trial)
+        ) < self._quantile(fraction)
 
     def best(self, fraction: float) -> list[str]:
         """Those of the upper quantile."""
-        return [trial for *_, trial in self._ranked.scores[len(self._ranked) - self._quantile(fraction):]]
+        return [
+            trial
+            for *_, trial in self._ranked.scores[len(self._ranked) - self._quantile(fraction) :]
+        ]
 
     def went_back(self, trial: str, number: int) -> None:
         """What it has reported after that one counts no more."""

@@ -1,4 +1,5 @@
 """The changes that a trial of population based training has gone through, made again with one trial."""
+
 from __future__ import annotations
 
 import json
@@ -19,9 +20,19 @@ from troupe.tune._core.deciding import (
 )
 
 
-def line(trial: str, donor: str, trial_iteration: int, donor_iteration: int, donor_config: Mapping[str, Any], config: Mapping[str, Any]) -> str:
+def line(
+    trial: str,
+    donor: str,
+    trial_iteration: int,
+    donor_iteration: int,
+    donor_config: Mapping[str, Any],
+    config: Mapping[str, Any],
+) -> str:
     """One exploit as it stands in a policy file, `pbt_policy_TRIAL.txt`: the file has those of the donor first, then those of the trial."""
-    return json.dumps([trial, donor, trial_iteration, donor_iteration, dict(donor_config), dict(config)], default=repr)
+    return json.dumps(
+        [trial, donor, trial_iteration, donor_iteration, dict(donor_config), dict(config)],
+        default=repr,
+    )
 
 
 def changes(text: str, file: str) -> tuple[dict[str, Any] | None, list[tuple[int, dict[str, Any]]]]:
@@ -34,7 +45,9 @@ def changes(text: str, file: str) -> tuple[dict[str, Any] | None, list[tuple[int
         try:
             trial, donor, _, iteration, donor_config, config = json.loads(row)
         except (ValueError, TypeError):
-            raise ValueError(f"{file}, line {number}, is no line of a policy of population based training: {row[:200]!r}") from None
+            raise ValueError(
+                f"{file}, line {number}, is no line of a policy of population based training: {row[:200]!r}"
+            ) from None
         rows.append((trial, donor, iteration, donor_config, config))
     first, found, whose = None, [], None
     for trial, donor, iteration, donor_config, config in reversed(rows):
@@ -62,7 +75,9 @@ class PopulationBasedTrainingReplay(Scheduler):
             with open(self._file, encoding="utf-8") as file:
                 self._first, self._changes = changes(file.read(), self._file)
         except OSError as error:
-            raise ValueError(f"the policy file {self._file} cannot be read: {error.strerror}") from error
+            raise ValueError(
+                f"the policy file {self._file} cannot be read: {error.strerror}"
+            ) from error
         self._next = 0
         self._trial: str | None = None
         self._waits = False
@@ -71,27 +86,46 @@ class PopulationBasedTrainingReplay(Scheduler):
         if self._first is None:
             return space
         if space:
-            warnings.warn(f"param_space is passed over: the first configuration is that of {self._file}", stacklevel=2)
+            warnings.warn(
+                f"param_space is passed over: the first configuration is that of {self._file}",
+                stacklevel=2,
+            )
         return self._first
 
     def added(self, trial: str, config: Mapping[str, Any]) -> None:
         if self._trial is not None:
-            raise ValueError("PopulationBasedTrainingReplay trains one trial, and there are more: num_samples=1, and no grid")
+            raise ValueError(
+                "PopulationBasedTrainingReplay trains one trial, and there are more: num_samples=1, and no grid"
+            )
         self._trial = trial
 
     def reported(self, report: Report) -> Sequence[Action]:
         iteration = report.metrics.get("training_iteration", report.number)
-        due = [number for number in range(self._next, len(self._changes)) if iteration >= self._changes[number][0]]
+        due = [
+            number
+            for number in range(self._next, len(self._changes))
+            if iteration >= self._changes[number][0]
+        ]
         if not due:
             return ()
         at, config = self._changes[due[-1]]
         if not report.checkpoint:
             if len(due) > 1:
-                raise ReportError(f"PopulationBasedTrainingReplay changes the configuration at training_iteration {self._changes[due[0]][0]} and {at} "
-                                  "and goes on from a checkpoint of there, and none was reported since the first")
+                raise ReportError(
+                    f"PopulationBasedTrainingReplay changes the configuration at training_iteration {self._changes[due[0]][0]} and {at} "
+                    "and goes on from a checkpoint of there, and none was reported since the first"
+                )
             return ()
         self._next, self._waits = due[-1] + 1, True
-        return (Exploit(report.trial, report.trial, report.number, config, f"the policy changes it at training_iteration {at}"),)
+        return (
+            Exploit(
+                report.trial,
+                report.trial,
+                report.number,
+                config,
+                f"the policy changes it at training_iteration {at}",
+            ),
+        )
 
     def resumed(self, trial: str, config: Mapping[str, Any]) -> None:
         self._waits = False

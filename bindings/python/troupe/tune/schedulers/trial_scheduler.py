@@ -1,4 +1,5 @@
 """The scheduler that stops nothing, and what all schedulers are."""
+
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -11,7 +12,7 @@ TrialScheduler = Scheduler
 class FIFOScheduler(Scheduler):
     """Trials run in the order in which they come, each to its own end. What a sweep without `scheduler` has.
 
-        TuneConfig(scheduler=FIFOScheduler())
+    TuneConfig(scheduler=FIFOScheduler())
     """
 
     def reported(self, report: Report) -> Sequence[Action]:

@@ -1,4 +1,5 @@
 """Searchers by the names of `ray.tune.search`: who proposes configurations."""
+
 import importlib
 import inspect
 from typing import TYPE_CHECKING, Any
@@ -11,25 +12,40 @@ if TYPE_CHECKING:
     from troupe.tune.search.searcher import Searcher
 
 _WHERE = {
-    "BasicVariantGenerator": "troupe.tune.search.basic_variant", "ConcurrencyLimiter": "troupe.tune.search.concurrency_limiter",
-    "Repeater": "troupe.tune.search.repeater", "Searcher": "troupe.tune.search.searcher", "grid_search": "troupe.tune._search.spaces",
+    "BasicVariantGenerator": "troupe.tune.search.basic_variant",
+    "ConcurrencyLimiter": "troupe.tune.search.concurrency_limiter",
+    "Repeater": "troupe.tune.search.repeater",
+    "Searcher": "troupe.tune.search.searcher",
+    "grid_search": "troupe.tune._search.spaces",
 }
 _BY_WORD = {
     "variant_generator": ("troupe.tune.search.basic_variant", "BasicVariantGenerator"),
     "random": ("troupe.tune.search.basic_variant", "BasicVariantGenerator"),
     "optuna": ("troupe.tune.search.optuna", "OptunaSearch"),
-    "ax": ("troupe.tune.search.ax", "AxSearch"), "bayesopt": ("troupe.tune.search.bayesopt", "BayesOptSearch"),
-    "bohb": ("troupe.tune.search.bohb", "TuneBOHB"), "hebo": ("troupe.tune.search.hebo", "HEBOSearch"),
-    "hyperopt": ("troupe.tune.search.hyperopt", "HyperOptSearch"), "nevergrad": ("troupe.tune.search.nevergrad", "NevergradSearch"),
+    "ax": ("troupe.tune.search.ax", "AxSearch"),
+    "bayesopt": ("troupe.tune.search.bayesopt", "BayesOptSearch"),
+    "bohb": ("troupe.tune.search.bohb", "TuneBOHB"),
+    "hebo": ("troupe.tune.search.hebo", "HEBOSearch"),
+    "hyperopt": ("troupe.tune.search.hyperopt", "HyperOptSearch"),
+    "nevergrad": ("troupe.tune.search.nevergrad", "NevergradSearch"),
     "zoopt": ("troupe.tune.search.zoopt", "ZOOptSearch"),
 }
-__all__ = ["BasicVariantGenerator", "ConcurrencyLimiter", "Repeater", "Searcher", "create_searcher", "grid_search"]
+__all__ = [
+    "BasicVariantGenerator",
+    "ConcurrencyLimiter",
+    "Repeater",
+    "Searcher",
+    "create_searcher",
+    "grid_search",
+]
 
 
 def __getattr__(name: str) -> Any:
     """What is public, from the module that has it."""
     if name not in _WHERE:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}; it has {', '.join(__all__)}")
+        raise AttributeError(
+            f"module {__name__!r} has no attribute {name!r}; it has {', '.join(__all__)}"
+        )
     return getattr(importlib.import_module(_WHERE[name]), name)
 
 

@@ -1,4 +1,5 @@
 """Searchers that have another one propose."""
+
 from __future__ import annotations
 
 from collections.abc import Mapping
@@ -23,7 +24,9 @@ class WrappingSearcher(Searcher):
     def mode(self) -> Any:
         return self.searcher.mode
 
-    def set_search_properties(self, metric: str | None, mode: str | None, config: Mapping[str, Any], **spec: Any) -> bool:
+    def set_search_properties(
+        self, metric: str | None, mode: str | None, config: Mapping[str, Any], **spec: Any
+    ) -> bool:
         return self.searcher.set_search_properties(metric, mode, config, **spec)
 
     def flush(self) -> None:

@@ -1,4 +1,5 @@
 """The generator of grid and random configurations, which a sweep without `search_alg` has."""
+
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
@@ -19,12 +20,28 @@ class BasicVariantGenerator:
         TuneConfig(search_alg=BasicVariantGenerator(points_to_evaluate=[{"lr": 0.1}], random_state=7), num_samples=20)
     """
 
-    def __init__(self, points_to_evaluate: Sequence[Mapping[str, Any]] | None = None, max_concurrent: int = 0,
-                 constant_grid_search: bool = False, random_state: Any = None) -> None:
-        if points_to_evaluate is not None and (isinstance(points_to_evaluate, (str, Mapping)) or not isinstance(points_to_evaluate, Sequence)):
-            raise TypeError(f"points_to_evaluate must be a list of dicts, not {points_to_evaluate!r}")
-        if isinstance(max_concurrent, bool) or not isinstance(max_concurrent, int) or max_concurrent < 0:
-            raise ValueError(f"max_concurrent must be a whole number, 0 for no limit, not {max_concurrent!r}")
+    def __init__(
+        self,
+        points_to_evaluate: Sequence[Mapping[str, Any]] | None = None,
+        max_concurrent: int = 0,
+        constant_grid_search: bool = False,
+        random_state: Any = None,
+    ) -> None:
+        if points_to_evaluate is not None and (
+            isinstance(points_to_evaluate, (str, Mapping))
+            or not isinstance(points_to_evaluate, Sequence)
+        ):
+            raise TypeError(
+                f"points_to_evaluate must be a list of dicts, not {points_to_evaluate!r}"
+            )
+        if (
+            isinstance(max_concurrent, bool)
+            or not isinstance(max_concurrent, int)
+            or max_concurrent < 0
+        ):
+            raise ValueError(
+                f"max_concurrent must be a whole number, 0 for no limit, not {max_concurrent!r}"
+            )
         self.points_to_evaluate = list(points_to_evaluate or ())
         self.max_concurrent = max_concurrent
         self.constant_grid_search = constant_grid_search
@@ -33,8 +50,14 @@ class BasicVariantGenerator:
 
     def searcher(self, space: Mapping[str, Any], num_samples: int) -> variants.VariantSearcher:
         """What the engine asks. Raises TypeError or ValueError for a space, or points, that are none."""
-        found = variants.searcher(space, num_samples, points_to_evaluate=self.points_to_evaluate, max_concurrent=self.max_concurrent,
-                                  constant_grid_search=self.constant_grid_search, seed=self.seed)
+        found = variants.searcher(
+            space,
+            num_samples,
+            points_to_evaluate=self.points_to_evaluate,
+            max_concurrent=self.max_concurrent,
+            constant_grid_search=self.constant_grid_search,
+            seed=self.seed,
+        )
         if self.most is not None:
             found.limit(self.most)
         return found

@@ -1,4 +1,5 @@
 """A searcher that is asked only while few of its trials run."""
+
 from __future__ import annotations
 
 from collections.abc import Mapping
@@ -19,14 +20,24 @@ class ConcurrencyLimiter(WrappingSearcher):
 
     def __init__(self, searcher: Searcher, max_concurrent: int, batch: bool = False) -> None:
         if not isinstance(searcher, Searcher):
-            raise TypeError(f"ConcurrencyLimiter takes a Searcher, not {searcher!r}; BasicVariantGenerator has max_concurrent= of its own")
-        if isinstance(max_concurrent, bool) or not isinstance(max_concurrent, int) or max_concurrent < 1:
-            raise ValueError(f"max_concurrent must be a whole number of at least 1, not {max_concurrent!r}")
+            raise TypeError(
+                f"ConcurrencyLimiter takes a Searcher, not {searcher!r}; BasicVariantGenerator has max_concurrent= of its own"
+            )
+        if (
+            isinstance(max_concurrent, bool)
+            or not isinstance(max_concurrent, int)
+            or max_concurrent < 1
+        ):
+            raise ValueError(
+                f"max_concurrent must be a whole number of at least 1, not {max_concurrent!r}"
+            )
         super().__init__(searcher)
         self.max_concurrent, self.batch = max_concurrent, batch
         self._limits_itself = searcher.set_max_concurrency(max_concurrent)
         self._live: set[str] = set()
-        self._ended: dict[str, tuple[dict[str, Any] | None, bool]] = {}  # of a batch that is not over
+        self._ended: dict[
+            str, tuple[dict[str, Any] | None, bool]
+        ] = {}  # of a batch that is not over
 
     def suggest(self, trial_id: str) -> dict[str, Any] | str | None:
         if not self._limits_itself and len(self._live) >= self.max_concurrent:
@@ -39,7 +50,9 @@ class ConcurrencyLimiter(WrappingSearcher):
     def extra_of(self, trial_id: str) -> dict[str, Any]:
         return self.searcher.extra_of(trial_id)
 
-    def on_trial_proposed(self, trial_id: str, config: Mapping[str, Any], extra: Mapping[str, Any]) -> None:
+    def on_trial_proposed(
+        self, trial_id: str, config: Mapping[str, Any], extra: Mapping[str, Any]
+    ) -> None:
         """As `suggest`, of a suggestion that was made before a restart."""
         suggestion_again(self.searcher, trial_id, config, extra)
         self._live.add(trial_id)
@@ -47,7 +60,9 @@ class ConcurrencyLimiter(WrappingSearcher):
     def on_trial_result(self, trial_id: str, result: dict[str, Any]) -> None:
         self.searcher.on_trial_result(trial_id, result)
 
-    def on_trial_complete(self, trial_id: str, result: dict[str, Any] | None = None, error: bool = False) -> None:
+    def on_trial_complete(
+        self, trial_id: str, result: dict[str, Any] | None = None, error: bool = False
+    ) -> None:
         if trial_id not in self._live:
             return
         self._ended[trial_id] = result, error
@@ -66,6 +81,12 @@ class ConcurrencyLimiter(WrappingSearcher):
         self._pass_on()
         super().flush()
 
-    def add_evaluated_point(self, parameters: dict[str, Any], value: float, error: bool = False, pruned: bool = False,
-                            intermediate_values: list[float] | None = None) -> None:
+    def add_evaluated_point(
+        self,
+        parameters: dict[str, Any],
+        value: float,
+        error: bool = False,
+        pruned: bool = False,
+        intermediate_values: list[float] | None = None,
+    ) -> None:
         self.searcher.add_evaluated_point(parameters, value, error, pruned, intermediate_values)

@@ -1,4 +1,5 @@
 """A searcher whose suggestions are tried several times, and that learns from the averages."""
+
 from __future__ import annotations
 
 import copy
@@ -33,11 +34,15 @@ class Repeater(WrappingSearcher):
 
     def __init__(self, searcher: Searcher, repeat: int = 1, set_index: bool = True) -> None:
         if not isinstance(searcher, Searcher):
-            raise TypeError(f"Repeater takes a Searcher, not {searcher!r}; with a grid, num_samples= repeats it")
+            raise TypeError(
+                f"Repeater takes a Searcher, not {searcher!r}; with a grid, num_samples= repeats it"
+            )
         if isinstance(repeat, bool) or not isinstance(repeat, int) or repeat < 1:
             raise ValueError(f"repeat must be a whole number of at least 1, not {repeat!r}")
         if isinstance(searcher.metric, (list, tuple)):
-            raise TypeError(f"Repeater averages one metric, and {type(searcher).__name__} has {searcher.metric!r}")
+            raise TypeError(
+                f"Repeater averages one metric, and {type(searcher).__name__} has {searcher.metric!r}"
+            )
         super().__init__(searcher)
         self.repeat = repeat
         self._set_index = set_index
@@ -57,9 +62,14 @@ class Repeater(WrappingSearcher):
 
     def extra_of(self, trial_id: str) -> dict[str, Any]:
         group = self._groups[trial_id]
-        return {**(self.searcher.extra_of(trial_id) if group.first == trial_id else {}), "repeats": group.first}
+        return {
+            **(self.searcher.extra_of(trial_id) if group.first == trial_id else {}),
+            "repeats": group.first,
+        }
 
-    def on_trial_proposed(self, trial_id: str, config: Mapping[str, Any], extra: Mapping[str, Any]) -> None:
+    def on_trial_proposed(
+        self, trial_id: str, config: Mapping[str, Any], extra: Mapping[str, Any]
+    ) -> None:
         """As `suggest`, of a suggestion that was made before a restart."""
         own = {name: value for name, value in config.items() if name != TRIAL_INDEX}
         if extra.get("repeats", trial_id) == trial_id:
@@ -69,7 +79,9 @@ class Repeater(WrappingSearcher):
             self._groups[trial_id] = self._current
             self._current.trials[trial_id] = None
 
-    def on_trial_complete(self, trial_id: str, result: dict[str, Any] | None = None, error: bool = False) -> None:
+    def on_trial_complete(
+        self, trial_id: str, result: dict[str, Any] | None = None, error: bool = False
+    ) -> None:
         group = self._groups.pop(trial_id, None)
         if group is None:
             return
@@ -86,7 +98,9 @@ class Repeater(WrappingSearcher):
 
     def flush(self) -> None:
         """Pass on the averages of groups that are not complete, of those of their trials that have ended."""
-        for group in {id(each): each for each in [self._current, *self._groups.values()] if each is not None}.values():
+        for group in {
+            id(each): each for each in [self._current, *self._groups.values()] if each is not None
+        }.values():
             missing = len(group.trials) < self.repeat or None in group.trials.values()
             if missing and any(score is not None for score in group.trials.values()):
                 self._pass_on(group)

@@ -1,4 +1,5 @@
 """What a searcher of one's own is, by Ray's interface."""
+
 from __future__ import annotations
 
 import pickle
@@ -27,15 +28,30 @@ class Searcher:
     """What `suggest` returns when there is nothing more to suggest."""
     where = Where.THREAD
 
-    def __init__(self, metric: str | list[str] | None = None, mode: str | list[str] | None = None) -> None:
-        modes = list(mode) if isinstance(mode, (list, tuple)) else [mode] if mode is not None else []
-        if metric is not None and mode is not None and (isinstance(metric, str) != isinstance(mode, str)
-                                                        or not isinstance(metric, str) and len(metric) != len(modes)):
-            raise ValueError(f"metric and mode must be two texts, or two lists of the same length, not {metric!r} and {mode!r}")
+    def __init__(
+        self, metric: str | list[str] | None = None, mode: str | list[str] | None = None
+    ) -> None:
+        modes = (
+            list(mode) if isinstance(mode, (list, tuple)) else [mode] if mode is not None else []
+        )
+        if (
+            metric is not None
+            and mode is not None
+            and (
+                isinstance(metric, str) != isinstance(mode, str)
+                or not isinstance(metric, str)
+                and len(metric) != len(modes)
+            )
+        ):
+            raise ValueError(
+                f"metric and mode must be two texts, or two lists of the same length, not {metric!r} and {mode!r}"
+            )
         for each in modes:
             mode_of(type(self).__name__, each)
         self._metric, self._mode = metric, mode
-        self.seed_of_the_rest = seed_of(None)  # of what is drawn beside its suggestions, kept with it so that a resumed sweep draws the same
+        self.seed_of_the_rest = seed_of(
+            None
+        )  # of what is drawn beside its suggestions, kept with it so that a resumed sweep draws the same
 
     @property
     def metric(self) -> str | list[str] | None:
@@ -47,7 +63,9 @@ class Searcher:
         """Whether it is to be large or small."""
         return self._mode
 
-    def set_search_properties(self, metric: str | None, mode: str | None, config: Mapping[str, Any], **spec: Any) -> bool:
+    def set_search_properties(
+        self, metric: str | None, mode: str | None, config: Mapping[str, Any], **spec: Any
+    ) -> bool:
         """The sweep's objective and its `param_space`, before all other calls. False: the searcher has a space of its own, so `param_space` may
         hold constants alone, which each configuration gets too."""
         return False
@@ -59,9 +77,13 @@ class Searcher:
     def on_trial_result(self, trial_id: str, result: dict[str, Any]) -> None:
         """A report of a trial; it may lack the metric, or have NaN."""
 
-    def on_trial_complete(self, trial_id: str, result: dict[str, Any] | None = None, error: bool = False) -> None:
+    def on_trial_complete(
+        self, trial_id: str, result: dict[str, Any] | None = None, error: bool = False
+    ) -> None:
         """A trial is over. `result`: its last report, if there is one, with `done` False where it was stopped early. `error`: it failed."""
-        raise NotImplementedError(f"{type(self).__name__} has no on_trial_complete(trial_id, result, error)")
+        raise NotImplementedError(
+            f"{type(self).__name__} has no on_trial_complete(trial_id, result, error)"
+        )
 
     def flush(self) -> None:
         """Work on what was held back, since the sweep makes no more calls. Of wrapping searchers: passes on the trials of an incomplete batch."""
@@ -70,10 +92,18 @@ class Searcher:
         """So many trials run at most. True: the searcher sees to that itself."""
         return False
 
-    def add_evaluated_point(self, parameters: dict[str, Any], value: float, error: bool = False, pruned: bool = False,
-                            intermediate_values: list[float] | None = None) -> None:
+    def add_evaluated_point(
+        self,
+        parameters: dict[str, Any],
+        value: float,
+        error: bool = False,
+        pruned: bool = False,
+        intermediate_values: list[float] | None = None,
+    ) -> None:
         """The result of a point that was tried elsewhere. Raises NotImplementedError where the searcher cannot use it."""
-        raise NotImplementedError(f"{type(self).__name__} cannot be told of points that were tried elsewhere")
+        raise NotImplementedError(
+            f"{type(self).__name__} cannot be told of points that were tried elsewhere"
+        )
 
     def extra_of(self, trial_id: str) -> dict[str, Any]:
         """What is to be kept with a suggestion that was just made, of JSON, for `on_trial_proposed`."""

@@ -3,6 +3,7 @@
 The first process that starts a run makes the job's run, and the others go on in it. Processes ask the database in turns: where several make its tables at
 once, or write at once, they fail. Nothing is imported here until the program imports mlflow; then the environment's own sitecustomize has run.
 """
+
 import contextlib
 import fcntl
 import functools
@@ -20,7 +21,9 @@ _URI = f"sqlite:///{_FOLDER}/mlflow.db"
 _ARTIFACTS, _RUN = os.path.join(_FOLDER, "artifacts"), os.path.join(_FOLDER, "run.json")
 _lock = threading.RLock()
 _depth = 0  # of calls of this process that have the turn
-os.register_at_fork(before=_lock.acquire, after_in_parent=_lock.release, after_in_child=_lock.release)
+os.register_at_fork(
+    before=_lock.acquire, after_in_parent=_lock.release, after_in_child=_lock.release
+)
 
 
 @contextlib.contextmanager
@@ -28,7 +31,11 @@ def turn():
     """Keep the job's other processes on this node, and threads of this one, from the store meanwhile."""
     global _depth
     with _lock:
-        held = os.open(os.path.join(_FOLDER, "lock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600) if _depth == 0 else -1
+        held = (
+            os.open(os.path.join(_FOLDER, "lock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+            if _depth == 0
+            else -1
+        )
         _depth += 1
         try:
             if held >= 0:
@@ -58,14 +65,21 @@ def _make_run():
     client, experiment = mlflow.MlflowClient(_URI), "0"
     if wish["experiment"]:
         found = client.get_experiment_by_name(wish["experiment"])
-        experiment = found.experiment_id if found is not None else client.create_experiment(wish["experiment"])
+        experiment = (
+            found.experiment_id
+            if found is not None
+            else client.create_experiment(wish["experiment"])
+        )
     run = client.create_run(experiment, tags=wish["tags"], run_name=wish["name"]).info.run_id
     told = {"run": run, "experiment": experiment, "folder": _FOLDER}
     with open(f"{_RUN}.new", "w", encoding="utf-8") as file:
         json.dump(told, file)
     os.replace(f"{_RUN}.new", _RUN)
-    print(f"troupe: what this job logs by MLflow is its run {run} in {_FOLDER}; `troupe azure job download --all` brings it into artifacts/mlflow",
-          file=sys.stderr, flush=True)
+    print(
+        f"troupe: what this job logs by MLflow is its run {run} in {_FOLDER}; `troupe azure job download --all` brings it into artifacts/mlflow",
+        file=sys.stderr,
+        flush=True,
+    )
     return told
 
 
@@ -83,7 +97,9 @@ def _change_fluent(fluent):
         if not _has_started and not fluent.active_run() and _is_own(None):
             run, experiment = job_run()
             _has_started.append(run)
-            if str(fluent._active_experiment_id or experiment) == experiment:  # else the program goes its own way, into another experiment
+            if (
+                str(fluent._active_experiment_id or experiment) == experiment
+            ):  # else the program goes its own way, into another experiment
                 os.environ["MLFLOW_EXPERIMENT_ID"] = experiment
                 os.environ["MLFLOW_RUN_ID"] = run
         return start(*args, **kwargs)
@@ -113,7 +129,9 @@ def _in_turns(store):
 
     if not getattr(store, "has_turns", False):
         for name in dir(type(store)):
-            if not name.startswith("_") and inspect.isfunction(inspect.getattr_static(type(store), name)):
+            if not name.startswith("_") and inspect.isfunction(
+                inspect.getattr_static(type(store), name)
+            ):
                 setattr(store, name, _as_turn(getattr(store, name)))
         store.has_turns = True
     return store
@@ -130,6 +148,7 @@ def _as_turn(method):
 
 def _where_it_fits(change: Callable[[object], None]) -> Callable[[object], None]:
     """Return the change without an error for another make of MLflow, which works as it is."""
+
     def run(module: object) -> None:
         with contextlib.suppress(AttributeError):
             change(module)
@@ -137,13 +156,17 @@ def _where_it_fits(change: Callable[[object], None]) -> Callable[[object], None]
     return run
 
 
-_CHANGES = {"mlflow.tracking.fluent": _where_it_fits(_change_fluent),
-            "mlflow.tracking._tracking_service.registry": _where_it_fits(_change_registry)}
+_CHANGES = {
+    "mlflow.tracking.fluent": _where_it_fits(_change_fluent),
+    "mlflow.tracking._tracking_service.registry": _where_it_fits(_change_registry),
+}
 
 
 def _after_import() -> type:
     """Return the class AfterImport of the package, loaded by its file: this Python may have another version's package, or none."""
-    path = os.path.join(os.path.dirname(os.path.dirname(os.path.dirname(_HERE))), "_after_import.py")
+    path = os.path.join(
+        os.path.dirname(os.path.dirname(os.path.dirname(_HERE))), "_after_import.py"
+    )
     module = type(sys)("_troupe_after_import")
     importlib.machinery.SourceFileLoader(module.__name__, path).exec_module(module)
     found: type = module.AfterImport
@@ -151,7 +174,7 @@ def _after_import() -> type:
 
 
 _places = [os.path.abspath(each or ".") for each in sys.path]
-_next = sys.path[_places.index(_HERE) + 1:] if _HERE in _places else sys.path
+_next = sys.path[_places.index(_HERE) + 1 :] if _HERE in _places else sys.path
 sys.path[:] = [each for each in sys.path if os.path.abspath(each or ".") != _HERE]
 if _FOLDER and os.environ.get("MLFLOW_TRACKING_URI") == _URI:
     sys.meta_path.insert(0, _after_import()(_CHANGES))

@@ -4,6 +4,7 @@
 they do, and report, in whichever thread; `troupe.tune.report` reports. Of a job of several processes rank 0's count. Nothing is imported here
 until the program imports mlflow or troupe.tune; then the environment's own sitecustomize has run.
 """
+
 import functools
 import importlib.machinery
 import importlib.util
@@ -20,7 +21,9 @@ _others = {}  # metrics that were logged since the last report, beside the sweep
 _named = set()  # metrics that the sweep knows to be logged
 _lock = threading.Lock()  # of both
 _call = threading.local()  # `inside`: this thread is in a call that reports once it has ended
-os.register_at_fork(before=_lock.acquire, after_in_parent=_lock.release, after_in_child=_lock.release)
+os.register_at_fork(
+    before=_lock.acquire, after_in_parent=_lock.release, after_in_child=_lock.release
+)
 
 
 def ask(metrics):
@@ -93,9 +96,14 @@ def _by_step(metrics):
     return [steps[step] for step in sorted(steps)]
 
 
-_METRICS = {"log_metric": lambda key, value, *_, **__: [{key: value}], "log_metrics": lambda metrics, *_, **__: [metrics]}
-_OF_CLIENTS = {"log_metric": lambda self, run_id, key, value, *_, **__: [{key: value}],
-               "log_batch": lambda self, run_id, metrics=(), *_, **__: _by_step(metrics)}
+_METRICS = {
+    "log_metric": lambda key, value, *_, **__: [{key: value}],
+    "log_metrics": lambda metrics, *_, **__: [metrics],
+}
+_OF_CLIENTS = {
+    "log_metric": lambda self, run_id, key, value, *_, **__: [{key: value}],
+    "log_batch": lambda self, run_id, metrics=(), *_, **__: _by_step(metrics),
+}
 
 
 def _watch(place, functions):
@@ -119,12 +127,19 @@ def _report_here(module):
     module.enter(loop.JobLoop(ask, is_first))
 
 
-_CHANGES = {"mlflow": _watch_mlflow, "mlflow.tracking.fluent": _watch_mlflow, "mlflow.tracking.client": _watch_client, "troupe.train._here": _report_here}
+_CHANGES = {
+    "mlflow": _watch_mlflow,
+    "mlflow.tracking.fluent": _watch_mlflow,
+    "mlflow.tracking.client": _watch_client,
+    "troupe.train._here": _report_here,
+}
 
 
 def _after_import() -> type:
     """Return the class AfterImport of the package, loaded by its file: this Python may have another version's package, or none."""
-    path = os.path.join(os.path.dirname(os.path.dirname(os.path.dirname(_HERE))), "_after_import.py")
+    path = os.path.join(
+        os.path.dirname(os.path.dirname(os.path.dirname(_HERE))), "_after_import.py"
+    )
     module = type(sys)("_troupe_after_import")
     importlib.machinery.SourceFileLoader(module.__name__, path).exec_module(module)
     found: type = module.AfterImport

@@ -5,12 +5,17 @@ MLflow are opened by one process at a time (`troupe/_tracking/turns.py`).
 Packages below others' roots cannot stand on the import path themselves: what looks whether `pyspark` is installed would find it. Nothing
 is imported here until a program asks for one of them, for torch's groups or for MLflow; then the environment's own sitecustomize has run.
 """
+
 import importlib.machinery
 import os
 import sys
 
 _HERE = os.path.dirname(os.path.abspath(__file__))
-_CLAIMS = {"databricks": ("databricks.air",), "pyspark": ("pyspark.ml.torch", "pyspark.ml.deepspeed"), "azure": ("azure.ai.ml", "azure.identity")}
+_CLAIMS = {
+    "databricks": ("databricks.air",),
+    "pyspark": ("pyspark.ml.torch", "pyspark.ml.deepspeed"),
+    "azure": ("azure.ai.ml", "azure.identity"),
+}
 _changes = {}
 """Module of others -> what changes it right after its import."""
 _changer = None
@@ -22,7 +27,10 @@ class _AtFirstUse:
     @classmethod
     def find_spec(cls, name, path=None, target=None):
         """None, so that the finders that are then there answer."""
-        if any(each.startswith(f"{name}.") or name == each or name.startswith(f"{each}.") for each in tuple(_wanted)):
+        if any(
+            each.startswith(f"{name}.") or name == each or name.startswith(f"{each}.")
+            for each in tuple(_wanted)
+        ):
             _wanted.clear()  # it stays among the finders: an import in another thread would miss the one behind it
             from troupe import stand_ins
 
@@ -64,12 +72,18 @@ _wanted = [claim for name, claims in _CLAIMS.items() if name in _names for claim
 if _wanted:
     sys.meta_path.insert(0, _AtFirstUse)
 if os.environ.get("TROUPE_GLOO_FOR_NCCL"):
-    _changes["torch.distributed.distributed_c10d"] = lambda module: _of_troupe("_process/gloo_for_nccl.py").wrap(module)
+    _changes["torch.distributed.distributed_c10d"] = lambda module: _of_troupe(
+        "_process/gloo_for_nccl.py"
+    ).wrap(module)
 if os.environ.get("TROUPE_MLFLOW_LOCKS"):
-    _changes["mlflow"] = lambda module: _of_troupe("_tracking/turns.py").take_turns(module, os.environ["TROUPE_MLFLOW_LOCKS"])
+    _changes["mlflow"] = lambda module: _of_troupe("_tracking/turns.py").take_turns(
+        module, os.environ["TROUPE_MLFLOW_LOCKS"]
+    )
 if _changes:
     sys.meta_path.insert(0, _ChangedAtImport)
-_own = importlib.machinery.PathFinder.find_spec("sitecustomize", [each for each in sys.path if os.path.abspath(each or ".") != _HERE])
+_own = importlib.machinery.PathFinder.find_spec(
+    "sitecustomize", [each for each in sys.path if os.path.abspath(each or ".") != _HERE]
+)
 if _own is not None and _own.loader is not None:
     _module = type(sys)(__name__)  # names of its own: what is above is still to run
     _module.__file__, _module.__spec__, _module.__loader__ = _own.origin, _own, _own.loader

@@ -1,4 +1,5 @@
 """Optuna's samplers as a searcher."""
+
 from __future__ import annotations
 
 import importlib.util
@@ -38,19 +39,36 @@ class OptunaSearch(Searcher):
 
     where = Where.PROCESS
 
-    def __init__(self, space: Mapping[str, Any] | Callable[[Any], dict | None] | None = None, metric: str | list[str] | None = None,
-                 mode: str | list[str] | None = None, points_to_evaluate: Sequence[Mapping[str, Any]] | None = None,
-                 sampler: BaseSampler | None = None, study_name: str | None = None, storage: BaseStorage | None = None, seed: int | None = None,
-                 evaluated_rewards: Sequence[float] | None = None) -> None:
+    def __init__(
+        self,
+        space: Mapping[str, Any] | Callable[[Any], dict | None] | None = None,
+        metric: str | list[str] | None = None,
+        mode: str | list[str] | None = None,
+        points_to_evaluate: Sequence[Mapping[str, Any]] | None = None,
+        sampler: BaseSampler | None = None,
+        study_name: str | None = None,
+        storage: BaseStorage | None = None,
+        seed: int | None = None,
+        evaluated_rewards: Sequence[float] | None = None,
+    ) -> None:
         super().__init__(metric, mode)
         if importlib.util.find_spec("optuna") is None:
-            raise exceptions.MissingPackageError("OptunaSearch needs Optuna, which is not installed: pip install 'troupe[tune]'", name="optuna")
+            raise exceptions.MissingPackageError(
+                "OptunaSearch needs Optuna, which is not installed: pip install 'troupe[tune]'",
+                name="optuna",
+            )
         if sampler is not None and not callable(getattr(sampler, "sample_relative", None)):
-            raise TypeError(f"OptunaSearch: sampler must be one of optuna.samplers, not {sampler!r}")
+            raise TypeError(
+                f"OptunaSearch: sampler must be one of optuna.samplers, not {sampler!r}"
+            )
         if sampler is not None and seed is not None:
-            raise ValueError("OptunaSearch: seed= is of the sampler that is made without sampler=; give yours its own seed")
+            raise ValueError(
+                "OptunaSearch: seed= is of the sampler that is made without sampler=; give yours its own seed"
+            )
         if storage is not None and not callable(getattr(storage, "create_new_trial", None)):
-            raise TypeError(f"OptunaSearch: storage must be one of optuna.storages, not {storage!r}")
+            raise TypeError(
+                f"OptunaSearch: storage must be one of optuna.storages, not {storage!r}"
+            )
         self._space = self._checked_space(space)
         self._is_param_space = False
         self._points = self._checked_points(points_to_evaluate, evaluated_rewards)
@@ -65,40 +83,64 @@ class OptunaSearch(Searcher):
         if space is None or callable(space):
             return space
         if not isinstance(space, Mapping):
-            raise TypeError(f"OptunaSearch: space must be a dict of distributions or a function of an Optuna trial, not {space!r}")
+            raise TypeError(
+                f"OptunaSearch: space must be a dict of distributions or a function of an Optuna trial, not {space!r}"
+            )
         for path, value in space_tree.leaves(space):
-            if not isinstance(value, Domain) and not type(value).__module__.startswith("optuna.distributions"):
-                raise TypeError(f"OptunaSearch: space: {space_tree.named(path)} must be one of optuna.distributions, not {value!r}")
+            if not isinstance(value, Domain) and not type(value).__module__.startswith(
+                "optuna.distributions"
+            ):
+                raise TypeError(
+                    f"OptunaSearch: space: {space_tree.named(path)} must be one of optuna.distributions, not {value!r}"
+                )
         if any(isinstance(value, Domain) for _, value in space_tree.leaves(space)):
             space_tree.check(space, "OptunaSearch: space")
         return space
 
     def _checked_points(self, points: Any, rewards: Any) -> list[dict[str, Any]]:
-        if points is not None and (isinstance(points, (str, Mapping)) or not isinstance(points, Sequence)):
-            raise TypeError(f"OptunaSearch: points_to_evaluate must be a list of dicts, not {points!r}")
+        if points is not None and (
+            isinstance(points, (str, Mapping)) or not isinstance(points, Sequence)
+        ):
+            raise TypeError(
+                f"OptunaSearch: points_to_evaluate must be a list of dicts, not {points!r}"
+            )
         for point in points or ():
             if not isinstance(point, Mapping):
-                raise TypeError(f"OptunaSearch: points_to_evaluate must be a list of dicts, and {point!r} is none")
+                raise TypeError(
+                    f"OptunaSearch: points_to_evaluate must be a list of dicts, and {point!r} is none"
+                )
         if rewards is not None and len(rewards) != len(points or ()):
-            raise ValueError(f"OptunaSearch: there are {len(points or ())} points_to_evaluate and {len(rewards)} evaluated_rewards")
+            raise ValueError(
+                f"OptunaSearch: there are {len(points or ())} points_to_evaluate and {len(rewards)} evaluated_rewards"
+            )
         if rewards is not None and callable(self._space):
-            raise TypeError("OptunaSearch: evaluated_rewards= needs a space of distributions: of a function it is not known which there are")
+            raise TypeError(
+                "OptunaSearch: evaluated_rewards= needs a space of distributions: of a function it is not known which there are"
+            )
         return [dict(point) for point in points or ()]
 
-    def set_search_properties(self, metric: str | None, mode: str | None, config: Mapping[str, Any], **spec: Any) -> bool:
+    def set_search_properties(
+        self, metric: str | None, mode: str | None, config: Mapping[str, Any], **spec: Any
+    ) -> bool:
         self._metric = self._metric if self._metric is not None else metric
         self._mode = self._mode if self._mode is not None else mode
         if not self._metric or not self._mode:
-            raise ValueError(f"OptunaSearch needs what is optimized: TuneConfig(metric=..., mode=...), and has metric={self._metric!r} and "
-                             f"mode={self._mode!r}")
+            raise ValueError(
+                f"OptunaSearch needs what is optimized: TuneConfig(metric=..., mode=...), and has metric={self._metric!r} and "
+                f"mode={self._mode!r}"
+            )
         if isinstance(self._metric, str) != isinstance(self._mode, str):
-            raise ValueError(f"OptunaSearch: metric={self._metric!r} and mode={self._mode!r} must be two texts, or two lists")
+            raise ValueError(
+                f"OptunaSearch: metric={self._metric!r} and mode={self._mode!r} must be two texts, or two lists"
+            )
         if self._space is not None:
             return False
         from troupe.tune._search.optuna_space import has_parameters
 
         if not has_parameters(config):
-            raise ValueError("param_space has nothing that Optuna can suggest: it needs a tune.uniform, tune.choice, tune.randint or the like")
+            raise ValueError(
+                "param_space has nothing that Optuna can suggest: it needs a tune.uniform, tune.choice, tune.randint or the like"
+            )
         self._space, self._is_param_space = config, True
         return True
 
@@ -111,7 +153,9 @@ class OptunaSearch(Searcher):
 
             names = [self._metric] if isinstance(self._metric, str) else list(self._metric or ())
             modes = [self._mode] if isinstance(self._mode, str) else list(self._mode or ())
-            self._made = SweepStudy(self._space, names, modes, self._sampler, self._seed, self._points, self._rewards)
+            self._made = SweepStudy(
+                self._space, names, modes, self._sampler, self._seed, self._points, self._rewards
+            )
             if self._storage is not None:
                 self._made.copy_to(self._storage, self._name, self._identity)
         return self._made
@@ -123,16 +167,26 @@ class OptunaSearch(Searcher):
     def extra_of(self, trial_id: str) -> dict[str, Any]:
         return {"optuna": self._study.kept(trial_id)}
 
-    def on_trial_proposed(self, trial_id: str, config: Mapping[str, Any], extra: Mapping[str, Any]) -> None:
+    def on_trial_proposed(
+        self, trial_id: str, config: Mapping[str, Any], extra: Mapping[str, Any]
+    ) -> None:
         """As `suggest`, of a suggestion that was made before a restart."""
         self._study.proposed(trial_id, extra["optuna"])
 
     def on_trial_result(self, trial_id: str, result: dict[str, Any]) -> None:
         self._study.reported(trial_id, result)
 
-    def on_trial_complete(self, trial_id: str, result: dict[str, Any] | None = None, error: bool = False) -> None:
+    def on_trial_complete(
+        self, trial_id: str, result: dict[str, Any] | None = None, error: bool = False
+    ) -> None:
         self._study.ended(trial_id, result, error)
 
-    def add_evaluated_point(self, parameters: dict[str, Any], value: float, error: bool = False, pruned: bool = False,
-                            intermediate_values: list[float] | None = None) -> None:
+    def add_evaluated_point(
+        self,
+        parameters: dict[str, Any],
+        value: float,
+        error: bool = False,
+        pruned: bool = False,
+        intermediate_values: list[float] | None = None,
+    ) -> None:
         self._study.known(parameters, value, error, intermediate_values or [])
