@@ -189,9 +189,8 @@ def record() -> dict:
     finally:
         kill(worker)
         while any(node["alive"] for node in json.loads(troupe("status", "--json"))["nodes"]):
-            time.sleep(
-                0.05
-            )  # lint-ok: until the head knows of the node's end: its actors wait for another one
+            # Until the head knows of the node's end: its actors wait for another one.
+            time.sleep(0.05)  # lint-ok: it offers no event for that
         kill(head["pid"])
     said = next(line for line in driver.stdout.splitlines() if line.startswith("recorded "))
     with sqlite3.connect(state / "head/journal.db") as journal:  # its log becomes a part of it

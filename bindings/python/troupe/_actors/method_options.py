@@ -179,13 +179,13 @@ def method(
     function: Callable[Concatenate[Any, P], Coroutine[Any, Any, T]], /
 ) -> DeclaredMethod[P, ObjectRef[T], Coroutine[Any, Any, T]]: ...
 @overload
-def method(
+def method(  # type: ignore[overload-overlap]
     function: Callable[Concatenate[Any, P], AsyncIterator[T]], /
-) -> DeclaredMethod[P, ObjectRefGenerator[T], AsyncIterator[T]]: ...  # type: ignore[overload-overlap]
+) -> DeclaredMethod[P, ObjectRefGenerator[T], AsyncIterator[T]]: ...
 @overload
-def method(
+def method(  # type: ignore[overload-overlap]
     function: Callable[Concatenate[Any, P], Iterator[T]], /
-) -> DeclaredMethod[P, ObjectRefGenerator[T], Iterator[T]]: ...  # type: ignore[overload-overlap]
+) -> DeclaredMethod[P, ObjectRefGenerator[T], Iterator[T]]: ...
 @overload
 def method(function: Callable[Concatenate[Any, P], T], /) -> DeclaredMethod[P, ObjectRef[T], T]: ...
 @overload
@@ -193,9 +193,9 @@ def method(
     *, num_returns: Literal["dynamic"], **options: Unpack[GivenOptions]
 ) -> DynamicMethodDecorator: ...
 @overload
-def method(
+def method(  # type: ignore[overload-overlap]  # 1 is a number
     *, num_returns: Literal[1, "streaming"] | None = None, **options: Unpack[GivenOptions]
-) -> MethodDecorator: ...  # type: ignore[overload-overlap]  # 1 is a number
+) -> MethodDecorator: ...
 @overload
 def method(*, num_returns: int, **options: Unpack[GivenOptions]) -> SplitMethodDecorator: ...
 def method(*args: Any, **options: Any) -> Any:

@@ -181,8 +181,8 @@ def _module(name: str) -> tuple[Any, str, Any, Any]:
     found = (
         runpy._get_main_module_details(ImportError)
         if name == "__main__"
-        else runpy._get_module_details(name, ImportError)
-    )  # type: ignore[attr-defined]
+        else runpy._get_module_details(name, ImportError)  # type: ignore[attr-defined]
+    )
     _, spec, code = found
     return code, spec.origin, spec, spec.loader
 

@@ -147,10 +147,10 @@ def filter_of(networks: list[Network], version: int) -> list[tuple[int, int, int
     ):
         longest = max(network.prefixlen for network in few)
         few = list(
-            ipaddress.collapse_addresses(
+            ipaddress.collapse_addresses(  # type: ignore[type-var]
                 network.supernet() if network.prefixlen == longest else network for network in few
             )
-        )  # type: ignore[type-var]
+        )
     stored = [
         step
         for word in range(words)

@@ -37,9 +37,9 @@ def remote(
     *, num_returns: Literal["dynamic"], **options: Unpack[RemoteOptions]
 ) -> DynamicDecorator: ...
 @overload
-def remote(
+def remote(  # type: ignore[overload-overlap]  # 1 is a number
     *, num_returns: Literal[1, "streaming"] | None = None, **options: Unpack[RemoteOptions]
-) -> RemoteDecorator: ...  # type: ignore[overload-overlap]  # 1 is a number
+) -> RemoteDecorator: ...
 @overload
 def remote(*, num_returns: int, **options: Unpack[RemoteOptions]) -> SplitDecorator: ...
 def remote(*args: Any, **options: Any) -> Any:

@@ -23,13 +23,13 @@ class MethodDecorator(Protocol):
         self, function: Callable[Concatenate[Any, _Q], Coroutine[Any, Any, _T]], /
     ) -> DeclaredMethod[_Q, ObjectRef[_T], Coroutine[Any, Any, _T]]: ...
     @overload
-    def __call__(
+    def __call__(  # type: ignore[overload-overlap]
         self, function: Callable[Concatenate[Any, _Q], AsyncIterator[_T]], /
-    ) -> DeclaredMethod[_Q, ObjectRefGenerator[_T], AsyncIterator[_T]]: ...  # type: ignore[overload-overlap]
+    ) -> DeclaredMethod[_Q, ObjectRefGenerator[_T], AsyncIterator[_T]]: ...
     @overload
-    def __call__(
+    def __call__(  # type: ignore[overload-overlap]
         self, function: Callable[Concatenate[Any, _Q], Iterator[_T]], /
-    ) -> DeclaredMethod[_Q, ObjectRefGenerator[_T], Iterator[_T]]: ...  # type: ignore[overload-overlap]
+    ) -> DeclaredMethod[_Q, ObjectRefGenerator[_T], Iterator[_T]]: ...
     @overload
     def __call__(
         self, function: Callable[Concatenate[Any, _Q], _T], /
@@ -64,9 +64,9 @@ class RemoteDecorator(Protocol):
     @overload
     def __call__(self, target: type[_T], /) -> ActorClass[_T, type[_T]]: ...  # type: ignore[overload-overlap]
     @overload
-    def __call__(
+    def __call__(  # type: ignore[overload-overlap]
         self, target: Callable[_Q, Iterator[_T]], /
-    ) -> RemoteFunction[_Q, ObjectRefGenerator[_T]]: ...  # type: ignore[overload-overlap]
+    ) -> RemoteFunction[_Q, ObjectRefGenerator[_T]]: ...
     @overload
     def __call__(self, target: Callable[_Q, _T], /) -> RemoteFunction[_Q, ObjectRef[_T]]: ...
 

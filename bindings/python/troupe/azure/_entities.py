@@ -405,9 +405,9 @@ def _literal(value: Any) -> Any:
 def literal(what: str, value: Any, about: Input) -> Any:
     """The value, of the type and within the limits that its Input says. Raises TypeError or ValueError."""
     kinds = {"string": str, "integer": int, "number": (int, float), "boolean": bool}
-    if not isinstance(value, kinds[about.type]) or isinstance(value, bool) != (
+    if not isinstance(value, kinds[about.type]) or isinstance(value, bool) != (  # type: ignore[arg-type]
         about.type == "boolean"
-    ):  # type: ignore[arg-type]
+    ):
         raise TypeError(f"{what} must be of type {about.type}, not {value!r}")
     if about.min is not None and value < about.min or about.max is not None and value > about.max:
         raise ValueError(

@@ -200,8 +200,8 @@ class Training:
             attempts=attempts,
             path=str(self._folder.path),
             checkpoint=latest and Path(latest.path).name,
-            max_failures=self._plan.run.failure_config.max_failures,
-        )  # type: ignore[union-attr]
+            max_failures=self._plan.run.failure_config.max_failures,  # type: ignore[union-attr]
+        )
         origin = (
             failed[cause].cause
             if isinstance(failed[cause], exceptions.TaskError)

@@ -166,8 +166,10 @@ def _plans(about: list[dict[str, Any]], loop: _here.Loop) -> tuple[Any, list[Ran
             node_rank=node_rank,
         )
         plans[bundle] = RankPlan(
-            context, {name: str(value) for name, value in variables.items()}, loop.latest()
-        )  # type: ignore[arg-type]
+            context,
+            {name: str(value) for name, value in variables.items()},
+            loop.latest(),  # type: ignore[arg-type]
+        )
     return store, [plans[bundle] for bundle in range(len(about))]
 
 

@@ -77,9 +77,9 @@ def _keep(part: Any) -> Any:
         _KIND: kind,
         **{
             each.name: values.plain_scalars(getattr(part, each.name))
-            for each in dataclasses.fields(part)
+            for each in dataclasses.fields(part)  # type: ignore[arg-type]
         },
-    }  # type: ignore[arg-type]
+    }
 
 
 def _load(inside: Any) -> Any:
