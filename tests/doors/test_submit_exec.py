@@ -35,14 +35,50 @@ def test_a_training_in_interpreters_of_their_own_computes_the_same(
     folder = training(tmp_path / "w")
     forked = printed(troupe_in(folder, *two("train.py", "--lr", "0.01")))
     assert len(forked) == 5
-    with (
-        (folder / "train.py").open("a") as script
-    ):  # on a busy machine torch's own end of an interpreter is SIGABRT now and then, also under torchrun
-        script.write("import os\nos._exit(0)\n")
     assert printed(troupe_in(folder, *two("--fresh", "train.py", "--lr", "0.01"))) == forked
     assert (
         printed(troupe_in(folder, *two("--", sys.executable, "train.py", "--lr", "0.01"))) == forked
     )
+
+
+# Built beside the test: a thread that asks for Python after its end, in a function that nothing may
+# unwind through, and which the program waits for, as torch's Gloo groups do now and then.
+LATE_THREAD = """
+#include <pthread.h>
+#include <unistd.h>
+extern "C" int _Py_IsFinalizing();
+extern "C" int PyGILState_Ensure();
+static pthread_t thread;
+static void* Late(void*) noexcept {
+  while (!_Py_IsFinalizing()) usleep(100);
+  PyGILState_Ensure();
+  return nullptr;
+}
+extern "C" void begin() { pthread_create(&thread, nullptr, Late, nullptr); }
+extern "C" void join() { pthread_join(thread, nullptr); }
+"""
+LATE_PROGRAM = """
+import ctypes, sys, torch
+late = ctypes.CDLL("./late.so")
+class Last:
+    def __del__(self):
+        late.join()
+last = Last()
+late.begin()
+sys.exit(int(sys.argv[1]))
+"""
+
+
+@pytest.mark.skipif(sys.version_info >= (3, 14), reason="Python lets such threads stand still")
+def test_a_thread_that_outlives_python_does_not_end_a_program_by_sigabrt(
+    idle: Home, tmp_path: Path
+) -> None:
+    folder = project(tmp_path / "w", **{"late.cc": LATE_THREAD, "late.py": LATE_PROGRAM})
+    build = ["c++", "-shared", "-fPIC", "late.cc", "-o", "late.so"]
+    subprocess.run(build, cwd=folder, check=True, timeout=LIMIT_S)
+    for code in (0, 3):
+        done = troupe_in(folder, "submit", "--", SHELL, "-c", f"{sys.executable} late.py {code}")
+        assert done.returncode == code, done.stderr
 
 
 @pytest.mark.parametrize(

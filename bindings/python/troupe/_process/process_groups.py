@@ -38,7 +38,7 @@ def prepare() -> None:
     """
     if _cpu_ranks.asked_for():
         os.environ[gloo_for_nccl.BELOW] = "1"
-        stand_ins.run_start_hook_below()
+    stand_ins.run_start_hook_below()
     after_import(
         {_MODULE: _wrap_groups, _PARALLEL: _wrap_parallel, _rendezvous.MODULE: _rendezvous.wrap}
     )

@@ -15,7 +15,7 @@ import sys
 from collections.abc import Callable
 from typing import Any, NoReturn
 
-from troupe import _rendezvous, stand_ins
+from troupe import _rendezvous
 from troupe._after_import import after_import
 from troupe._cluster import home, session as _session
 from troupe._code import failures
@@ -100,7 +100,6 @@ def track(session: _session.Session, begin: dict) -> None:
         after_import({"mlflow": _take_turns})
         if begin["rank"] is not None and _is_there("mlflow"):
             os.environ["TROUPE_MLFLOW_LOCKS"] = str(home.home())  # turns.BELOW
-            stand_ins.run_start_hook_below()
 
 
 def _is_there(name: str) -> bool:

@@ -1,22 +1,34 @@
-"""Run by every Python that a program of `troupe run-as` starts: `databricks.air`, `pyspark.ml.torch` and `azure.ai.ml` are as in the program.
-And by every Python that a rank starts or becomes: of a CPU rank NCCL is Gloo there, as in the rank (`troupe/_process/gloo_for_nccl.py`), and databases of
-MLflow are opened by one process at a time (`troupe/_tracking/turns.py`).
+"""Run by every Python that a program of `troupe run-as` starts: `databricks.air`,
+`pyspark.ml.torch` and `azure.ai.ml` are as in the program. And by every Python that a rank starts
+or becomes: of a CPU rank NCCL is Gloo there, as in the rank (`troupe/_process/gloo_for_nccl.py`),
+and databases of MLflow are opened by one process at a time (`troupe/_tracking/turns.py`). Threads
+of torch abort neither at their end (`troupe/stand_ins/_late_threads.py`).
 
-Packages below others' roots cannot stand on the import path themselves: what looks whether `pyspark` is installed would find it. Nothing
-is imported here until a program asks for one of them, for torch's groups or for MLflow; then the environment's own sitecustomize has run.
+Packages below others' roots cannot stand on the import path themselves: what looks whether
+`pyspark` is installed would find it. Nothing is imported here until a program asks for one of them,
+for torch or for MLflow; then the environment's own sitecustomize has run.
 """
+
+from __future__ import annotations
 
 import importlib.machinery
 import os
 import sys
 
+TYPE_CHECKING = False  # typing is not imported for every Python
+if TYPE_CHECKING:
+    from typing import Any
+
 _HERE = os.path.dirname(os.path.abspath(__file__))
+_PACKAGE = os.path.dirname(os.path.dirname(os.path.dirname(_HERE)))
 _CLAIMS = {
     "databricks": ("databricks.air",),
     "pyspark": ("pyspark.ml.torch", "pyspark.ml.deepspeed"),
     "azure": ("azure.ai.ml", "azure.identity"),
 }
-_changes = {}
+_changes = {
+    "torch": lambda module: _of_troupe("stand_ins/_late_threads.py").watch(_PACKAGE),
+}
 """Module of others -> what changes it right after its import."""
 _changer = None
 
@@ -56,9 +68,12 @@ class _ChangedAtImport:
         return _changer.find_spec(name, path, target)
 
 
-def _of_troupe(file):
-    """Return a module of the package by its file: this Python may have another version's package, or none."""
-    path = os.path.join(os.path.dirname(os.path.dirname(os.path.dirname(_HERE))), *file.split("/"))
+def _of_troupe(file: str) -> Any:
+    """Return a module of the package by its file.
+
+    This Python may have another version's package, or none.
+    """
+    path = os.path.join(_PACKAGE, *file.split("/"))
     name = "_troupe_" + os.path.basename(file).partition(".")[0].lstrip("_")
     loader = importlib.machinery.SourceFileLoader(name, path)
     module = type(sys)(name)
@@ -79,8 +94,7 @@ if os.environ.get("TROUPE_MLFLOW_LOCKS"):
     _changes["mlflow"] = lambda module: _of_troupe("_tracking/turns.py").take_turns(
         module, os.environ["TROUPE_MLFLOW_LOCKS"]
     )
-if _changes:
-    sys.meta_path.insert(0, _ChangedAtImport)
+sys.meta_path.insert(0, _ChangedAtImport)
 _own = importlib.machinery.PathFinder.find_spec(
     "sitecustomize", [each for each in sys.path if os.path.abspath(each or ".") != _HERE]
 )
