@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Actor calls on one host and over TLS: latency, rate, and the raw socket's own figures in the same run.
+"""Actor calls on one host and over TLS: latency, rate, and the raw socket's own figures in the same
+run.
 
     cmake --build build/release --target _native call_floor call_native troupe-head troupe-worker
     python benchmarks/call_path.py [--build build/release] [--runs 5] [--json benchmarks/results/x.json]
@@ -61,7 +62,10 @@ def compute():
 
 
 def start(native, directory, cpu, spin, kind="plain", busy=False):
-    """An actor process; (pid, path). `kind`: how its methods run. `busy`: another of its threads computes in Python."""
+    """An actor process; (pid, path).
+
+    `kind`: how its methods run. `busy`: another of its threads computes in Python.
+    """
     path = os.path.join(directory, f"{time.monotonic_ns()}.sock")
     read, write = os.pipe()
     pid = os.fork()
@@ -221,7 +225,8 @@ def over_tls(build, runs, calls, pipelined):
     env.setdefault("TROUPE_BIN_DIR", str(build / "bin"))
     if not (pathlib.Path(env["TROUPE_BIN_DIR"]) / "troupe-worker").exists():
         sys.exit(
-            f"no troupe-worker in {env['TROUPE_BIN_DIR']}: build troupe-head and troupe-worker, or give --no-tls"
+            f"no troupe-worker in {env['TROUPE_BIN_DIR']}: build troupe-head and troupe-worker, or "
+            "give --no-tls"
         )
     done = subprocess.run(
         [

@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 """Actor calls over TLS between two nodes of this machine (--force-tcp): latency and rate, as JSON.
 
-Run by call_path.py, which shows the rows. A head and two workers are started in a directory of their
-own and stopped at the end; caller and actor are actors, one on either node, pinned like the other cases.
+Run by call_path.py, which shows the rows. A head and two workers are started in a directory of
+their own and stopped at the end; caller and actor are actors, one on either node, pinned like the
+other cases.
 """
 
 import json

@@ -1,8 +1,9 @@
-"""What a call costs beside time: allocations (malloc; Python's own small objects are not), system calls and wake-ups, of the
-caller and of the actor.
+"""What a call costs beside time: allocations (malloc; Python's own small objects are not), system
+calls and wake-ups, of the caller and of the actor.
 
-Each row runs on a cluster of its own. Allocations are counted by a library that is loaded before glibc, wake-ups by
-the kernel (voluntary context switches of all threads), system calls by `perf stat`, where that is there and may.
+Each row runs on a cluster of its own. Allocations are counted by a library that is loaded before
+glibc, wake-ups by the kernel (voluntary context switches of all threads), system calls by `perf
+stat`, where that is there and may.
 
     cmake --build build/release --target _native malloc_count troupe-head troupe-worker
     python benchmarks/call_profile.py [--build build/release] [--keep]

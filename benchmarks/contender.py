@@ -1,4 +1,5 @@
-"""What benchmarks share that measure programs beside each other: a contender's process, a cluster of one's own, the options."""
+"""What benchmarks share that measure programs beside each other: a contender's process, a cluster
+of one's own, the options."""
 
 import argparse
 import json

@@ -1,12 +1,15 @@
-"""A rank is killed (SIGKILL): who is told what, when, and what is left. Troupe, torchrun and Ray alternately.
+"""A rank is killed (SIGKILL): who is told what, when, and what is left.
+
+Troupe, torchrun and Ray alternately.
 
 Four ranks, each in work that does not notice a lost peer (as an NCCL kernel would not); rank 2 is
-killed. Measured from the kill: until the caller is told, until the last other rank has ended, and the
-processes of the job that are alive one second after it. Ray keeps its actors: its row says so.
+killed. Measured from the kill: until the caller is told, until the last other rank has ended, and
+the processes of the job that are alive one second after it. Ray keeps its actors: its row says so.
 
     python benchmarks/failure.py [--rounds 5] [--ray /path/to/python] [--keep]
 
-`--blame N`, `--ends N`: whom the error names, and whether launches in which nothing fails end well (failure_blame.py).
+`--blame N`, `--ends N`: whom the error names, and whether launches in which nothing fails end well
+(failure_blame.py).
 """
 
 import argparse

@@ -1,7 +1,9 @@
-"""Whom the error names when one of several ranks ends, and how often: Troupe and torchrun alternately, beside a busy loop on each core.
+"""Whom the error names when one of several ranks ends, and how often: Troupe and torchrun
+alternately, beside a busy loop on each core.
 
-Four ranks in a loop of collectives; rank 2 ends in each of the ways that a rank can, the others see closed connections and say so.
-Right is who names rank 2 and how it ended. Then launches that end well: whether all of them do.
+Four ranks in a loop of collectives; rank 2 ends in each of the ways that a rank can, the others see
+closed connections and say so. Right is who names rank 2 and how it ended. Then launches that end
+well: whether all of them do.
 
 Part of failure.py: `python benchmarks/failure.py --blame 40 --ends 200 [--keep]`.
 """
@@ -18,7 +20,8 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "scripts
 from stress import busy_cores  # noqa: E402
 
 BLAMED = 2
-# How rank 2 ends, and what of that must be in the error. torchrun takes an exit with 0 for success, so there it is only seen whom it names.
+# How rank 2 ends, and what of that must be in the error. torchrun takes an exit with 0 for success,
+# so there it is only seen whom it names.
 WAYS = {
     "raises ValueError": ("raise ValueError('diverged')", "ValueError"),
     "SIGKILL": ("os.kill(os.getpid(), 9)", "SIGKILL"),
@@ -45,7 +48,8 @@ TORCHRUN_LIMIT_S = 300.0
 
 @contextlib.contextmanager
 def two_nodes() -> typing.Iterator[None]:
-    """This process is the driver of a cluster of two workers, each as a host of its own to the other."""
+    """This process is the driver of a cluster of two workers, each as a host of its own to the
+    other."""
     import troupe
     from troupe.cluster_utils import Cluster
 
@@ -77,7 +81,10 @@ def by_troupe(word: str, named: str) -> tuple[bool, str]:
 
 
 def by_torchrun(word: str, named: str, folder: pathlib.Path) -> tuple[bool, str]:
-    """The same of what `torchrun --standalone` names as the root cause. Of exits with 0 it has no word: there rank 2 must be named."""
+    """The same of what `torchrun --standalone` names as the root cause.
+
+    Of exits with 0 it has no word: there rank 2 must be named.
+    """
     script = folder / "train.py"
     script.write_text(TRAINING + "\ntrain(sys.argv[1])\n")
     done = subprocess.run(

@@ -1,13 +1,16 @@
-"""An hour of a bad network between a head and its nodes: does anybody take a slow node for a lost one?
+"""An hour of a bad network between a head and its nodes: does anybody take a slow node for a lost
+one?
 
 A head and four nodes on hosts of their own, everything between which passes through a proxy
-(tests/e2e/fault_proxy.py): latency, jitter, 10 % of the chunks lost, and one host or another pausing for 2 s
-every 8 s. All the while a gang with a rank on every node runs, launches of four ranks come and go, and actors on
-all nodes call each other. Nothing may be lost: no node, no launch, no call. The driver is on the head's host.
+(tests/e2e/fault_proxy.py): latency, jitter, 10 % of the chunks lost, and one host or another
+pausing for 2 s every 8 s. All the while a gang with a rank on every node runs, launches of four
+ranks come and go, and actors on all nodes call each other. Nothing may be lost: no node, no launch,
+no call. The driver is on the head's host.
 
     python benchmarks/false_alarm.py --minutes 60 [--seed 1] [--keep]
 
-Needs root (network namespaces). How late this program's own timers were says what the machine added.
+Needs root (network namespaces). How late this program's own timers were says what the machine
+added.
 """
 
 import argparse

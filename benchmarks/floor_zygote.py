@@ -1,8 +1,9 @@
 """The floor of a launch: a bare zygote that forks ranks, with nothing of Troupe in it.
 
-It imports torch once, then forks one rank per request; each rank joins a Gloo group over a store that
-the launching process serves, does one all-reduce (or one DDP step) and sends its result through a
-pipe. No security, no supervision, no durability, no logs: what the operating system and torch cost.
+It imports torch once, then forks one rank per request; each rank joins a Gloo group over a store
+that the launching process serves, does one all-reduce (or one DDP step) and sends its result
+through a pipe. No security, no supervision, no durability, no logs: what the operating system and
+torch cost.
 
 Measured by benchmarks/launch.py in the same run as Troupe and torchrun.
 """

@@ -1,7 +1,9 @@
-"""What a cluster takes while it does nothing: memory of head and worker, processor time; the head's memory with many actors.
+"""What a cluster takes while it does nothing: memory of head and worker, processor time; the head's
+memory with many actors.
 
-A head and a worker of their own, a driver that is connected and has one actor. For the directory the node's one CPU is
-taken and 10,000 actors wait for it: each is known to the head as one that runs is, with its class and its options.
+A head and a worker of their own, a driver that is connected and has one actor. For the directory
+the node's one CPU is taken and 10,000 actors wait for it: each is known to the head as one that
+runs is, with its class and its options.
 
     python benchmarks/footprint.py [--seconds 30] [--actors 10000] [--keep]
 """

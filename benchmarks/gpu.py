@@ -1,8 +1,11 @@
-"""One rank on a GPU against torchrun, in one run, alternately: a launch, warm and cold, and the step of a DDP model.
+"""One rank on a GPU against torchrun, in one run, alternately: a launch, warm and cold, and the
+step of a DDP model.
 
-Each contender starts one rank, which forms an NCCL group and does one all-reduce (`gpu_job.py`, the same file for both). Warm: on a
-cluster that is there, against `torchrun --standalone`. Cold: a script of its own that starts and ends its cluster, against the same. The
-step is that of eight layers of 1,024, forward, backward, AdamW, as the rank itself takes its time. Ratios are medians of those of pairs.
+Each contender starts one rank, which forms an NCCL group and does one all-reduce (`gpu_job.py`, the
+same file for both). Warm: on a cluster that is there, against `torchrun --standalone`. Cold: a
+script of its own that starts and ends its cluster, against the same. The step is that of eight
+layers of 1,024, forward, backward, AdamW, as the rank itself takes its time. Ratios are medians of
+those of pairs.
 
     python benchmarks/gpu.py [--rounds 7] [--keep]     # on a machine with a GPU; without one by Gloo, which --keep refuses
 """
@@ -34,7 +37,8 @@ def output_of(command: list[str]) -> str:
     done = subprocess.run(command, capture_output=True, text=True)
     if done.returncode != 0:
         raise SystemExit(
-            f"{' '.join(command)} ended with exit code {done.returncode}\n{done.stdout[-1000:]}\n{done.stderr[-3000:]}"
+            f"{' '.join(command)} ended with exit code "
+            f"{done.returncode}\n{done.stdout[-1000:]}\n{done.stderr[-3000:]}"
         )
     return done.stdout
 

@@ -1,9 +1,10 @@
 """How soon a killed head serves again, with many registered nodes.
 
-A real head and 1,000 simulated nodes (head_nodes.cc: real sessions, registrations and heartbeats in one
-process). The head is killed by SIGKILL and started again with the same state; counted from that start: the head
-says it is ready, a driver has its first answer, the last of the nodes is registered again. Over Unix sockets as
-the same user, and over TLS with node certificates (two cores then do 2,000 handshakes, both sides of each).
+A real head and 1,000 simulated nodes (head_nodes.cc: real sessions, registrations and heartbeats in
+one process). The head is killed by SIGKILL and started again with the same state; counted from that
+start: the head says it is ready, a driver has its first answer, the last of the nodes is registered
+again. Over Unix sockets as the same user, and over TLS with node certificates (two cores then do
+2,000 handshakes, both sides of each).
 
     python benchmarks/head_restart.py --keep
 """

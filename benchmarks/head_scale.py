@@ -1,4 +1,5 @@
-"""A head with 10,000 nodes and 80,000 GPUs: joins, groups a second, restart, memory (head_scale.cc tells how).
+"""A head with 10,000 nodes and 80,000 GPUs: joins, groups a second, restart, memory (head_scale.cc
+tells how).
 
 python benchmarks/head_scale.py --program build/release/bin/head_scale --keep
 """

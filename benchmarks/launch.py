@@ -1,9 +1,10 @@
 """A launch on a warm cluster against torchrun and against the floor, in one run, alternately.
 
-Each contender starts N ranks, forms a Gloo group, does one all-reduce (or one DDP step with AdamW) and
-hands every rank's result back. Printed: median, best and the ratio to torchrun and to the floor
-(a bare zygote, floor_zygote.py). Before each contender the machine is left alone for half a second, so that
-nobody pays for the processes that the one before has left to end, or for those that the zygote parks.
+Each contender starts N ranks, forms a Gloo group, does one all-reduce (or one DDP step with AdamW)
+and hands every rank's result back. Printed: median, best and the ratio to torchrun and to the floor
+(a bare zygote, floor_zygote.py). Before each contender the machine is left alone for half a second,
+so that nobody pays for the processes that the one before has left to end, or for those that the
+zygote parks.
 
     python benchmarks/launch.py [--rounds 7] [--keep]
 """

@@ -1,7 +1,8 @@
 """Puts of large values into recycled shared memory, beside plain copies of the same size.
 
-Usage: python benchmarks/object_put.py [--rounds N] [--keep]; build the target object_put of the release preset first.
-The program does all ways alternately in one process; GB/s are 1e9 bytes a second.
+Usage: python benchmarks/object_put.py [--rounds N] [--keep]; build the target object_put of the
+release preset first. The program does all ways alternately in one process; GB/s are 1e9 bytes a
+second.
 """
 
 import argparse

@@ -1,9 +1,11 @@
-"""Values between two hosts: arguments that an actor of another host gets, results that come from there, by size.
+"""Values between two hosts: arguments that an actor of another host gets, results that come from
+there, by size.
 
-Both hosts are this machine: the nodes share no Unix socket (--force-tcp), so that a value is copied over TLS, as it is between
-machines. Floors of the same run: a plain TCP connection over loopback, and TLS with the same cipher over it (Python's ssl, one
-process on either end). With --ray PYTHON (an interpreter that has Ray 2.60 and numpy) Ray's two raylets of one machine do the
-same, round by round; what they send is not encrypted.
+Both hosts are this machine: the nodes share no Unix socket (--force-tcp), so that a value is copied
+over TLS, as it is between machines. Floors of the same run: a plain TCP connection over loopback,
+and TLS with the same cipher over it (Python's ssl, one process on either end). With --ray PYTHON
+(an interpreter that has Ray 2.60 and numpy) Ray's two raylets of one machine do the same, round by
+round; what they send is not encrypted.
 
     python benchmarks/objects_away.py [--rounds 5] [--ray /path/to/python] [--keep]
 """
@@ -25,7 +27,8 @@ from report import keep, settle  # noqa: E402
 SIZES = {"100 KB": 100_000, "1 MB": 1_000_000, "10 MB": 10_000_000, "100 MB": 100_000_000}
 SECONDS = 1.0
 
-# Each line "KIND BYTES SECONDS" is a round, answered with values a second. The values are new each time: none is there already.
+# Each line "KIND BYTES SECONDS" is a round, answered with values a second. The values are new each
+# time: none is there already.
 ROUNDS = """
 import numpy as np
 
@@ -115,7 +118,8 @@ def certificate(folder: str) -> tuple[str, str]:
 
 
 def floor(size: int, folder: str, tls: bool) -> float:
-    """Values a second, sent by a process of its own and read here into memory that is used again."""
+    """Values a second, sent by a process of its own and read here into memory that is used
+    again."""
     listener = socket.create_server(("127.0.0.1", 0))
     key, shown = certificate(folder) if tls else ("", "")
     sender = os.fork()

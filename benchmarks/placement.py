@@ -1,7 +1,7 @@
 """Placement's pure decisions: cost against the size of the cluster, 100 to 100,000 nodes of 8 GPUs.
 
-Runs placement_plans (what it measures is told at its top) for each size, prints and keeps the figures; --plot draws
-them (with matplotlib).
+Runs placement_plans (what it measures is told at its top) for each size, prints and keeps the
+figures; --plot draws them (with matplotlib).
 
     python benchmarks/placement.py --program build/release/bin/placement_plans --keep --plot benchmarks/results/placement.svg
 """

@@ -1,8 +1,9 @@
-"""Placement groups created, waited for and removed, 100 in flight, as Ray's own microbenchmark does it.
+"""Placement groups created, waited for and removed, 100 in flight, as Ray's own microbenchmark does
+it.
 
-A cluster of its own per contender, on this machine: one node, and four nodes with one bundle on each. Troupe's
-groups are durable: every one is in the head's journal, synced, before it is CREATED. With --ray PYTHON (an
-interpreter that has Ray 2.60) both are measured in one run, round by round.
+A cluster of its own per contender, on this machine: one node, and four nodes with one bundle on
+each. Troupe's groups are durable: every one is in the head's journal, synced, before it is CREATED.
+With --ray PYTHON (an interpreter that has Ray 2.60) both are measured in one run, round by round.
 
     python benchmarks/placement_groups.py [--rounds 5] [--ray /path/to/python] [--keep]
 """

@@ -1,4 +1,5 @@
-"""How well jobs are placed: generated traces and small clusters, against others (placement_quality.cc tells how).
+"""How well jobs are placed: generated traces and small clusters, against others
+(placement_quality.cc tells how).
 
 python benchmarks/placement_quality.py --program build/release/bin/placement_quality --keep
 """

@@ -1,7 +1,9 @@
-"""A launch whose ranks import a heavy module: imported by the ranks, and imported ahead (`preimport=`), at the first use and at later ones.
+"""A launch whose ranks import a heavy module: imported by the ranks, and imported ahead
+(`preimport=`), at the first use and at later ones.
 
-The module is --module (transformers, lightning, sklearn.ensemble ...), which has to be installed here. "no import" is the same launch of
-a function that imports nothing: what is left of a launch where an import costs nothing.
+The module is --module (transformers, lightning, sklearn.ensemble ...), which has to be installed
+here. "no import" is the same launch of a function that imports nothing: what is left of a launch
+where an import costs nothing.
 
     python benchmarks/preimport.py [--rounds 5] [--module sklearn.ensemble] [--keep]
 """
@@ -16,7 +18,8 @@ from report import keep, settle, summary  # noqa: E402
 
 
 def figures(module: str, rounds: int) -> dict[str, list[float]]:
-    """Seconds from the call to the results, of 2 ranks, on a node of its own for each round: "first" is the first of that node."""
+    """Seconds from the call to the results, of 2 ranks, on a node of its own for each round:
+    "first" is the first of that node."""
     import troupe
     from troupe.launch import distributed
 

@@ -1,8 +1,10 @@
-"""Every operation of `ray microbenchmark`, by Troupe and by Ray alternately, with the ratio per row.
+"""Every operation of `ray microbenchmark`, by Troupe and by Ray alternately, with the ratio per
+row.
 
-Each row has a cluster of its own (8 logical CPUs), so that one row's processes are not the next one's load. Beside
-them the floors of this machine: a ping-pong over a Unix socket, a copy into memory that is used again. On the rows that
-they have also Ray's compiled graph, torch.distributed.rpc and Monarch (torchmonarch), each in the interpreter given.
+Each row has a cluster of its own (8 logical CPUs), so that one row's processes are not the next
+one's load. Beside them the floors of this machine: a ping-pong over a Unix socket, a copy into
+memory that is used again. On the rows that they have also Ray's compiled graph,
+torch.distributed.rpc and Monarch (torchmonarch), each in the interpreter given.
 
     python benchmarks/ray_compare.py --ray /path/to/python [--rpc PYTHON] [--monarch PYTHON] [--rounds 3] [--seconds 2]
                                      [--rows "1:1 actor calls sync" ...] [--keep]
@@ -104,7 +106,8 @@ def floors() -> dict[str, dict[str, float]]:
 
 
 def rows_of_program() -> list[str]:
-    """The names of its rows, without importing it (that connects to nothing, but needs numpy and a contender)."""
+    """The names of its rows, without importing it (that connects to nothing, but needs numpy and a
+    contender)."""
     tree = ast.parse(PROGRAM.read_text())
     return [
         decorator.args[0].value

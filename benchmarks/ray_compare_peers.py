@@ -1,8 +1,10 @@
-"""Other ways to call an actor's method that takes nothing, on one machine, as jobs/ray_compare_program.py calls Troupe's and Ray's.
+"""Other ways to call an actor's method that takes nothing, on one machine, as
+jobs/ray_compare_program.py calls Troupe's and Ray's.
 
-Run by ray_compare.py: `ray_compare_peers.py graph|rpc|monarch SECONDS ROW`; prints one JSON object of rates. `graph`: Ray's
-compiled graph of one actor's method; one call at a time, as it is made for. `rpc`: torch.distributed.rpc between two
-processes. `monarch`: an endpoint of an actor of torchmonarch, in a process of its own.
+Run by ray_compare.py: `ray_compare_peers.py graph|rpc|monarch SECONDS ROW`; prints one JSON object
+of rates. `graph`: Ray's compiled graph of one actor's method; one call at a time, as it is made
+for. `rpc`: torch.distributed.rpc between two processes. `monarch`: an endpoint of an actor of
+torchmonarch, in a process of its own.
 """
 
 import json

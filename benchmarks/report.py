@@ -12,7 +12,8 @@ from collections.abc import Callable
 
 
 def _processor_ticks() -> tuple[int, int, int]:
-    """Of all processors since the machine's start: in all, with nothing to do, and taken by other machines of its host."""
+    """Of all processors since the machine's start: in all, with nothing to do, and taken by other
+    machines of its host."""
     ticks = [int(each) for each in open("/proc/stat").readline().split()[1:9]]
     return sum(ticks), ticks[3] + ticks[4], ticks[7]
 
@@ -57,7 +58,8 @@ def summary(seconds: list[float]) -> dict:
 
 
 def settle(seconds: float = 0.5) -> None:
-    """Leaves the machine alone, so that what one contender leaves behind is not the next one's cost."""
+    """Leaves the machine alone, so that what one contender leaves behind is not the next one's
+    cost."""
     time.sleep(seconds)  # lint-ok: a pause between measurements
 
 
@@ -66,8 +68,9 @@ WARM_UP_S = 1.0
 
 
 def await_rest() -> None:
-    """Waits until the machine has done next to nothing for half a second, for 30 s at most (then it says so): what a
-    cluster goes on with behind its start, imports above all, is part of no call, whoever made the cluster."""
+    """Waits until the machine has done next to nothing for half a second, for 30 s at most (then it
+    says so): what a cluster goes on with behind its start, imports above all, is part of no call,
+    whoever made the cluster."""
     begin = time.perf_counter()
     idle = 0.0
     while time.perf_counter() - begin < REST_MOST_S:
@@ -85,8 +88,9 @@ def await_rest() -> None:
 
 
 def rate(turn: Callable[[], None], operations: int, seconds: float) -> float:
-    """Operations a second in the steady state, over at least `seconds`: after one turn, a machine that is otherwise at
-    rest, and WARM_UP_S of turns that are not counted (as in Ray's own `timeit`)."""
+    """Operations a second in the steady state, over at least `seconds`: after one turn, a machine
+    that is otherwise at rest, and WARM_UP_S of turns that are not counted (as in Ray's own
+    `timeit`)."""
     turn()
     await_rest()
     _turns_per_s(turn, WARM_UP_S)
@@ -102,8 +106,11 @@ def _turns_per_s(turn: Callable[[], None], seconds: float) -> float:
 
 
 def keep(name: str, rows: dict, write: bool, part: bool = False) -> None:
-    """Prints the rows as JSON lines; with `write`, replaces benchmarks/results/NAME.json. With `part` as well, those rows
-    alone take the place of the ones there, with the floors beside them and where they were taken as `measured`."""
+    """Prints the rows as JSON lines; with `write`, replaces benchmarks/results/NAME.json.
+
+    With `part` as well, those rows alone take the place of the ones there, with the floors beside
+    them and where they were taken as `measured`.
+    """
     document = {"benchmark": name, "machine": machine(), "rows": rows}
     for key, row in rows.items():
         print(f"{key:45s} {json.dumps(row)}")

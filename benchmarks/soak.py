@@ -1,12 +1,14 @@
 """An hour of everything at once on one cluster: does anything grow?
 
-Calls of all kinds (of plain, threaded and async actors), tasks, large objects, refs inside values, streams, placement
-groups, cancelled work and wrong calls, while actors and the processes of tasks are killed every few seconds and restarted.
-Every answer is checked. Sampled every ten seconds, while the load rests: memory, descriptors and threads of head, worker,
-driver, an async actor and one with threads, the blocks Python has allocated in the driver, the number of processes, the
-descriptors of shared memory (soak_samples.py). What is there in the last sixth of the time is compared with what was there
-after the first: more than a tenth and a little is growth, and the program exits with 1. SIGUSR1 has the load rest after the
-next sample, once more has it go on: time at rest does not count.
+Calls of all kinds (of plain, threaded and async actors), tasks, large objects, refs inside values,
+streams, placement groups, cancelled work and wrong calls, while actors and the processes of tasks
+are killed every few seconds and restarted. Every answer is checked. Sampled every ten seconds,
+while the load rests: memory, descriptors and threads of head, worker, driver, an async actor and
+one with threads, the blocks Python has allocated in the driver, the number of processes, the
+descriptors of shared memory (soak_samples.py). What is there in the last sixth of the time is
+compared with what was there after the first: more than a tenth and a little is growth, and the
+program exits with 1. SIGUSR1 has the load rest after the next sample, once more has it go on: time
+at rest does not count.
 
     python benchmarks/soak.py --minutes 60 [--keep]
 """
@@ -247,7 +249,8 @@ class Load:
         )
         assert troupe.get(worker.echo.remote(ref), timeout=WAIT_S)[-1] == 1
         assert troupe.get(self.async_actor.echo.remote({"ref": ref}), timeout=WAIT_S)["ref"] == ref
-        # What it keeps of one that died is gone with it: the call is made again, and finds the ref alive.
+        # What it keeps of one that died is gone with it: the call is made again, and finds the ref
+        # alive.
         assert (
             troupe.get(other.keep.remote({"ref": troupe.put(np.full(30_000, 5))}), timeout=WAIT_S)
             == 5
@@ -300,7 +303,10 @@ class Load:
 
     @contextlib.contextmanager
     def resting(self) -> Iterator[None]:
-        """Within it no part works: what is there then is kept, not in use. A part that goes on is an error."""
+        """Within it no part works: what is there then is kept, not in use.
+
+        A part that goes on is an error.
+        """
         with self.changed:
             self.rests = True
             if not self.changed.wait_for(lambda: self.busy == 0, 2 * WAIT_S):

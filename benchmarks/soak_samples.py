@@ -8,7 +8,8 @@ import pathlib
 import statistics
 import sys
 
-# Beside a tenth, in the units of what is sampled: an allocator's arenas, a connection that comes and goes.
+# Beside a tenth, in the units of what is sampled: an allocator's arenas, a connection that comes
+# and goes.
 SLACK = {
     "memory_mib": 12.0,
     "blocks": 20_000,
@@ -20,8 +21,12 @@ SLACK = {
 
 
 def give_back_freed_memory() -> None:
-    """Has glibc map what is large by itself. It would soon take arrays of 16 MB out of its threads' arenas, keep up to 32 MiB at
-    the end of each when they are freed, and malloc_trim leaves those ends alone: 15 to 60 MiB, more or less, of nothing."""
+    """Has glibc map what is large by itself.
+
+    It would soon take arrays of 16 MB out of its threads' arenas, keep up to 32 MiB at the end of
+    each when they are freed, and malloc_trim leaves those ends alone: 15 to 60 MiB, more or less,
+    of nothing.
+    """
     m_trim_threshold, m_mmap_threshold = -1, -3  # malloc.h
     libc = ctypes.CDLL(None)
     libc.mallopt(m_mmap_threshold, 1 << 20)

@@ -43,7 +43,8 @@ class Echo:
 
 
 def cluster_up() -> tuple[float, float]:
-    """(seconds until a head and two workers that joined by address are ready, seconds to stop them)."""
+    """(seconds until a head and two workers that joined by address are ready, seconds to stop
+    them)."""
     with tempfile.TemporaryDirectory(prefix="troupe-bench-") as home:
         begin = time.perf_counter()
         address, token = start_head(home, "--no-worker")
@@ -111,7 +112,8 @@ def warm_spawn(rounds: int) -> list[float]:
 
 
 def driver_return(rounds: int) -> list[float]:
-    """From the driver's return on rank 0 to the caller holding the result, durable marker included."""
+    """From the driver's return on rank 0 to the caller holding the result, durable marker
+    included."""
     import troupe
     from troupe.launch import ray_launch
 

@@ -1,6 +1,7 @@
 """Remote functions: one after the other, and many at once, as `ray microbenchmark` does it.
 
-With --ray PYTHON (an interpreter that has Ray 2.60) Ray runs the same program, alternately, and the ratio is printed.
+With --ray PYTHON (an interpreter that has Ray 2.60) Ray runs the same program, alternately, and the
+ratio is printed.
 
     python benchmarks/tasks.py [--rounds 5] [--ray /path/to/python] [--keep]
 """

@@ -1,10 +1,11 @@
-"""Trains a classifier of handwritten digits with PyTorch DDP on two ranks, from a dataset of Parquet files.
+"""Trains a classifier of handwritten digits with PyTorch DDP on two ranks, from a dataset of
+Parquet files.
 
     python examples/dataset_ddp.py                               # on an embedded cluster of this machine
     TROUPE_ADDRESS=10.0.0.1:6400 python examples/dataset_ddp.py    # on a cluster whose nodes see the folder of the files
 
-The digits are written as Parquet once, scaled as they are read, and dealt to the ranks: each has equally many rows, in each epoch those of other
-files. Needs `pip install 'troupe[examples,data]'`.
+The digits are written as Parquet once, scaled as they are read, and dealt to the ranks: each has
+equally many rows, in each epoch those of other files. Needs `pip install 'troupe[examples,data]'`.
 """
 
 import os
@@ -25,7 +26,8 @@ def scaled(batch: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
 
 
 def train(shards: list[data.DataIterator], epochs: int) -> tuple[int, float]:
-    """One rank: returns how many rows it was dealt in an epoch, and the accuracy on what it was dealt in the last one."""
+    """One rank: returns how many rows it was dealt in an epoch, and the accuracy on what it was
+    dealt in the last one."""
     import torch
     import torch.distributed as dist
     from torch.nn.parallel import DistributedDataParallel

@@ -3,8 +3,9 @@
     python examples/driver_on_rank0.py                              # on an embedded cluster
     TROUPE_ADDRESS=10.0.0.1:6400 python examples/driver_on_rank0.py   # on a cluster
 
-The driver looks at its nodes, reserves a placement group, runs actors in its bundles, runs a function on
-all ranks inside one process group, and returns; the marker that ends the launch is printed.
+The driver looks at its nodes, reserves a placement group, runs actors in its bundles, runs a
+function on all ranks inside one process group, and returns; the marker that ends the launch is
+printed.
 """
 
 import os

@@ -2,8 +2,8 @@
 
     python examples/gang_sweep.py
 
-Each trial's ranks form a process group as those of a `@distributed` function do; rank 0's reports are the trial's, and where all ranks
-report a stop reaches all of them.
+Each trial's ranks form a process group as those of a `@distributed` function do; rank 0's reports
+are the trial's, and where all ranks report a stop reaches all of them.
 """
 
 import os
@@ -67,7 +67,8 @@ def main() -> None:
         grid = swept.sweep(epochs=6)
     for result in grid:
         print(
-            f"lr {result.config['lr']:<6} accuracy {result.metrics['accuracy']:.3f} on {result.metrics['ranks']} ranks, {result.metrics['samples']} samples"
+            f"lr {result.config['lr']:<6} accuracy {result.metrics['accuracy']:.3f} on "
+            f"{result.metrics['ranks']} ranks, {result.metrics['samples']} samples"
         )
     assert not grid.errors, grid.errors[0]
     assert all(

@@ -1,9 +1,11 @@
-"""Population based training on handwritten digits: four trainings that go on from the best ones' checkpoints with other learning rates.
+"""Population based training on handwritten digits: four trainings that go on from the best ones'
+checkpoints with other learning rates.
 
     python examples/pbt_digits.py
 
-Every second epoch the worst of the population takes the weights of the best, and a learning rate near that one's. Each trial
-goes on from `tune.get_checkpoint()`, its own or another's, so that nothing else is to be written for it.
+Every second epoch the worst of the population takes the weights of the best, and a learning rate
+near that one's. Each trial goes on from `tune.get_checkpoint()`, its own or another's, so that
+nothing else is to be written for it.
 """
 
 import os
@@ -15,7 +17,8 @@ POPULATION, EPOCHS = 4, 8
 
 
 def train(config: dict) -> None:
-    """One member: weights and optimizer are in its checkpoint, its learning rate in its configuration."""
+    """One member: weights and optimizer are in its checkpoint, its learning rate in its
+    configuration."""
     import torch
     from sklearn.datasets import load_digits
     from sklearn.model_selection import train_test_split
@@ -59,7 +62,8 @@ def train(config: dict) -> None:
 
 
 def main() -> None:
-    """Runs the population; ends with an error where it has not learned, or nobody has gone on from another's weights."""
+    """Runs the population; ends with an error where it has not learned, or nobody has gone on from
+    another's weights."""
     with tempfile.TemporaryDirectory() as storage:
         grid = tune.Tuner(
             train,
@@ -83,7 +87,8 @@ def main() -> None:
         rates = [[each["lr"] for each in result.metrics_history] for result in grid]
     for result, used in zip(grid, rates, strict=True):
         print(
-            f"{result.trial_id}: accuracy {result.metrics['accuracy']:.3f}, learning rates {', '.join(f'{rate:.4g}' for rate in dict.fromkeys(used))}"
+            f"{result.trial_id}: accuracy {result.metrics['accuracy']:.3f}, learning rates "
+            f"{', '.join(f'{rate:.4g}' for rate in dict.fromkeys(used))}"
         )
     assert not grid.errors, grid.errors[0]
     assert grid.get_best_result().metrics["accuracy"] >= 0.93, "the population has not learned"

@@ -1,11 +1,13 @@
-"""Trains a classifier of handwritten digits with PyTorch DDP on four ranks, of which one is killed on the way.
+"""Trains a classifier of handwritten digits with PyTorch DDP on four ranks, of which one is killed
+on the way.
 
     python examples/recover_digits.py              # the others go on without it
     python examples/recover_digits.py replace      # another process takes its place
 
-The others go on in their processes, from the last checkpoint, in a group of three, or of four with a process that begins anew: with
-`on_rank_death="shrink"` or "replace" a death is no failure of the launch while enough ranks live, and `troupe.train.attempts()` forms the
-ranks' group anew. Rank 3 kills itself once, in epoch 4.
+The others go on in their processes, from the last checkpoint, in a group of three, or of four with
+a process that begins anew: with `on_rank_death="shrink"` or "replace" a death is no failure of the
+launch while enough ranks live, and `troupe.train.attempts()` forms the ranks' group anew. Rank 3
+kills itself once, in epoch 4.
 """
 
 import os
@@ -21,7 +23,8 @@ RANKS, EPOCHS, FATAL_EPOCH = 4, 10, 4
 
 
 def learn(folder: str) -> dict:
-    """One rank, whatever befalls the others: returns what it was at the end, and the test accuracy of all."""
+    """One rank, whatever befalls the others: returns what it was at the end, and the test accuracy
+    of all."""
     import torch
     import torch.distributed as dist
     from sklearn.datasets import load_digits

@@ -1,10 +1,12 @@
-"""Searches the hyperparameters of a classifier of handwritten digits: 64 trials, of which ASHA stops the bad ones early.
+"""Searches the hyperparameters of a classifier of handwritten digits: 64 trials, of which ASHA
+stops the bad ones early.
 
     python examples/sweep_digits.py                              # on this machine
     TROUPE_ADDRESS=10.0.0.1:6400 python examples/sweep_digits.py   # on a cluster
     python examples/sweep_digits.py --picture best.png           # with the best accuracy by then, trial after trial, as a picture
 
-`troupe sweep show digits --storage FOLDER` has what it does meanwhile, where --storage FOLDER was given.
+`troupe sweep show digits --storage FOLDER` has what it does meanwhile, where --storage FOLDER was
+given.
 """
 
 import argparse
@@ -101,7 +103,8 @@ def main() -> None:
         if given.picture:
             draw(by_then, given.picture)
     print(
-        f"{len(grid)} trials, {sum(count < EPOCHS for count in reports)} stopped early, {sum(reports)} epochs of {EPOCHS * len(grid)}"
+        f"{len(grid)} trials, {sum(count < EPOCHS for count in reports)} stopped early, "
+        f"{sum(reports)} epochs of {EPOCHS * len(grid)}"
     )
     print(f"best accuracy {best.metrics['accuracy']:.3f} with {best.config}")
     assert not grid.errors, grid.errors[0]

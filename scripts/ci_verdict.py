@@ -1,9 +1,10 @@
-"""Ends a run of .ci/run: second runs of what failed, the verdict, what failing tests said, the minutes.
+"""Ends a run of .ci/run: second runs of what failed, the verdict, what failing tests said, the
+minutes.
 
     ci_verdict.py FOLDER SECONDS_LEFT      exit code 0 where the run is good
 
-FOLDER has `parts`, a line `NAME SHARE SECONDS STATUS` for each part, and a folder for each with what its suites left: NAME.status,
-NAME.out and, of tests, NAME.xml (scripts/setup.sh: suite).
+FOLDER has `parts`, a line `NAME SHARE SECONDS STATUS` for each part, and a folder for each with
+what its suites left: NAME.status, NAME.out and, of tests, NAME.xml (scripts/setup.sh: suite).
 """
 
 from __future__ import annotations

@@ -3,8 +3,9 @@
     scripts/device_digest.py            writes it
     scripts/device_digest.py --check    exit code 1 where it is of another source, or ptxas does not take it for a GPU of today
 
-Needs clang-19, nothing of CUDA's; ptxas where there is one (`--ptxas FILE`; torch's and triton's packages bring it). PTX 6.0 for compute capability
-6.0, which every driver of CUDA 12 and later compiles for its GPU.
+Needs clang-19, nothing of CUDA's; ptxas where there is one (`--ptxas FILE`; torch's and triton's
+packages bring it). PTX 6.0 for compute capability 6.0, which every driver of CUDA 12 and later
+compiles for its GPU.
 """
 
 from __future__ import annotations
@@ -82,7 +83,8 @@ def main() -> int:
         HEADER.write_text(text)
     elif HEADER.read_text() != text:
         print(
-            f"{HEADER.relative_to(ROOT)} is not what {COMPILER} makes of {SOURCE.name}: run scripts/device_digest.py",
+            f"{HEADER.relative_to(ROOT)} is not what {COMPILER} makes of {SOURCE.name}: run "
+            "scripts/device_digest.py",
             file=sys.stderr,
         )
         return 1

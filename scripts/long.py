@@ -1,4 +1,6 @@
-"""What takes longer than a run of continuous integration has for it: `./test long NAME`. How it ended is kept in tests/long/NAME.json.
+"""What takes longer than a run of continuous integration has for it: `./test long NAME`.
+
+How it ended is kept in tests/long/NAME.json.
 
 scripts/long.py           the names, what each does, and how its last run ended
 scripts/long.py NAME      runs it (`./test long NAME` builds first); exit code as its command's
@@ -45,16 +47,21 @@ NAMES = {
         ".venv-frameworks/bin/python -m pytest -v -rs -o addopts=--strict-markers tests/frameworks",
     ),
     "tensorflow": (
-        "trainings of TensorFlow as command jobs: MultiWorkerMirroredStrategy, a parameter server, a killed worker",
-        ".venv-tensorflow/bin/python -m pytest -v -rs -o addopts=--strict-markers tests/frameworks/tensorflow",
+        "trainings of TensorFlow as command jobs: MultiWorkerMirroredStrategy, a parameter server, "
+        "a killed worker",
+        ".venv-tensorflow/bin/python -m pytest -v -rs -o addopts=--strict-markers "
+        "tests/frameworks/tensorflow",
     ),
     "doors": (
-        "what of the front doors takes long and is shown by another test too: other distributions, hosts, guides, losses",
-        f"{PYTHON} -m pytest -v -rs -o addopts=--strict-markers -m long tests/doors tests/guides --ignore=tests/doors/real_ray",
+        "what of the front doors takes long and is shown by another test too: other distributions, "
+        "hosts, guides, losses",
+        f"{PYTHON} -m pytest -v -rs -o addopts=--strict-markers -m long tests/doors tests/guides "
+        "--ignore=tests/doors/real_ray",
     ),
     "real_ray": (
         "real Ray clusters in launches: each process of theirs killed, two at once",
-        ".venv-frameworks/bin/python -m pytest -v -rs -o addopts=--strict-markers tests/doors/real_ray",
+        ".venv-frameworks/bin/python -m pytest -v -rs -o addopts=--strict-markers "
+        "tests/doors/real_ray",
     ),
     "cpp": (
         "the training in C++, built against torch, on two hosts, with one of its actors killed",
@@ -99,7 +106,10 @@ def listed() -> str:
         ended = "never kept"
         if kept.exists():
             last = json.loads(kept.read_text())
-            ended = f"{'passed' if last['passed'] else 'FAILED'} at {last['commit']} on {last['date']}, {last['minutes']} minutes"
+            ended = (
+                f"{'passed' if last['passed'] else 'FAILED'} at {last['commit']} on "
+                f"{last['date']}, {last['minutes']} minutes"
+            )
         lines.append(f"{name:14} {what}; {ended}")
     return "\n".join(lines)
 

@@ -95,7 +95,8 @@ def leftovers(home: pathlib.Path) -> list[str]:
             environment = (process / "environ").read_bytes()
             if f"TROUPE_HOME={home}".encode() in environment.split(b"\0"):
                 found.append(
-                    f"{process.name} {(process / 'cmdline').read_bytes().decode().replace(chr(0), ' ')}"
+                    f"{process.name} "
+                    f"{(process / 'cmdline').read_bytes().decode().replace(chr(0), ' ')}"
                 )
         except OSError:
             continue  # it ended while we looked, or is another user's

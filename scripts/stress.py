@@ -1,4 +1,5 @@
-"""What scripts/stress runs: tests again and again beside a busy loop on each core, and a table of how they ended.
+"""What scripts/stress runs: tests again and again beside a busy loop on each core, and a table of
+how they ended.
 
 The table is pure (`Tally`): one row a test, those that failed first, then the slowest.
 """
@@ -131,7 +132,8 @@ def command_of(test: str, report: Path) -> list[str]:
 def main() -> int:
     if len(sys.argv) not in (2, 3) or not (len(sys.argv) == 2 or sys.argv[2].isdigit()):
         print(
-            f"usage: scripts/stress TEST [RUNS, {DEFAULT_RUNS}]\n  TEST: a pytest node id, file or folder, or the name of a ctest test",
+            f"usage: scripts/stress TEST [RUNS, {DEFAULT_RUNS}]\n  TEST: a pytest node id, file or "
+            "folder, or the name of a ctest test",
             file=sys.stderr,
         )
         return 2

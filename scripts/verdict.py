@@ -1,9 +1,11 @@
-"""What a run of continuous integration is worth: which failures get a second run, and what both runs say together.
+"""What a run of continuous integration is worth: which failures get a second run, and what both
+runs say together.
 
-Pure: texts in, values out. Rules: a test of pytest, or of ctest's with a label of SECOND_RUN_LABELS, that failed is run once more,
-alone. It passed then: it is flaky, which is said and is no failure, up to FLAKY_MAX of them. What can never be a slow moment is a
-failure at once: a sanitizer's report, a broken invariant, a crash, and every test of another kind (lint, simulator, property,
-model, fuzz), and pytest's tests with the marker `property`.
+Pure: texts in, values out. Rules: a test of pytest, or of ctest's with a label of
+SECOND_RUN_LABELS, that failed is run once more, alone. It passed then: it is flaky, which is said
+and is no failure, up to FLAKY_MAX of them. What can never be a slow moment is a failure at once: a
+sanitizer's report, a broken invariant, a crash, and every test of another kind (lint, simulator,
+property, model, fuzz), and pytest's tests with the marker `property`.
 """
 
 from __future__ import annotations
@@ -60,7 +62,10 @@ class Suite:
             return ""
         if self.status == _FAILED_CODE.get(tool_of(self.name)) and self.failures:
             return ""
-        return f"{self.part}: {self.name} ended with {self.status}, and {len(self.failures) or 'none'} of its tests failed"
+        return (
+            f"{self.part}: {self.name} ended with {self.status}, and "
+            f"{len(self.failures) or 'none'} of its tests failed"
+        )
 
 
 @dataclass(frozen=True)
@@ -86,7 +91,8 @@ def preset_of(suite: str) -> str:
 
 
 def python_of(suite: str) -> str:
-    """The interpreter of a suite of pytest, as scripts/setup.sh (pytest_on) chooses it: pytest-dev.NAME has an environment of its own."""
+    """The interpreter of a suite of pytest, as scripts/setup.sh (pytest_on) chooses it:
+    pytest-dev.NAME has an environment of its own."""
     _, _, own = suite.partition(".")
     return f".venv-{own}/bin/python" if own else ".venv/bin/python"
 
@@ -101,7 +107,8 @@ def _fatal_words(words: str) -> str:
 
 
 def of_pytest(suite: str, xml: str) -> list[Failure]:
-    """What failed, from pytest's report (junit_family=xunit1); a test that failed and its teardown too is one."""
+    """What failed, from pytest's report (junit_family=xunit1); a test that failed and its teardown
+    too is one."""
     found: dict[str, Failure] = {}
     for case in ElementTree.fromstring(xml).iter("testcase"):
         said = [each for each in case if each.tag in ("failure", "error")]
@@ -134,7 +141,8 @@ def of_pytest(suite: str, xml: str) -> list[Failure]:
 def of_ctest(
     suite: str, xml: str, printed: str, labels: Mapping[str, Iterable[str]]
 ) -> list[Failure]:
-    """What failed, from ctest's report, what it printed (which says how a test ended) and the tests' labels."""
+    """What failed, from ctest's report, what it printed (which says how a test ended) and the
+    tests' labels."""
     ends = dict(
         re.findall(
             r"^\s+\d+ - (\S+) \((.*)\)\s*$", printed.rpartition("tests FAILED:")[2], re.MULTILINE
@@ -154,7 +162,8 @@ def of_ctest(
 
 
 def second_runs(suites: Iterable[Suite]) -> list[Failure]:
-    """Which tests are to be run once more: all that may, but none where they are many, which no slow moment explains."""
+    """Which tests are to be run once more: all that may, but none where they are many, which no
+    slow moment explains."""
     wanted = [failure for suite in suites for failure in suite.failures if not failure.fatal]
     return wanted if len(wanted) <= SECOND_RUNS_MAX else []
 
@@ -162,7 +171,10 @@ def second_runs(suites: Iterable[Suite]) -> list[Failure]:
 def decide(
     parts: Mapping[str, int], suites: Sequence[Suite], passed_again: Mapping[tuple[str, str], bool]
 ) -> Verdict:
-    """The verdict. `parts`: how each ended; `passed_again`: by (suite, test), of those that were run once more."""
+    """The verdict.
+
+    `parts`: how each ended; `passed_again`: by (suite, test), of those that were run once more.
+    """
     verdict = Verdict()
     for suite in suites:
         wrong = suite.unexplained()
@@ -181,13 +193,17 @@ def decide(
                 how = (
                     "failed twice"
                     if again is False
-                    else "failed, and was not run once more: too many have failed, or no time is left"
+                    else (
+                        "failed, and was not run once more: too many have failed, or no time is "
+                        "left"
+                    )
                 )
                 verdict.failed.append((f"{name}: {how}", failure.words))
     if len(verdict.flaky) > FLAKY_MAX:
         verdict.failed.append(
             (
-                f"{len(verdict.flaky)} tests failed once and passed alone; more than {FLAKY_MAX} are a failure",
+                f"{len(verdict.flaky)} tests failed once and passed alone; more than {FLAKY_MAX} "
+                "are a failure",
                 "",
             )
         )
@@ -205,7 +221,10 @@ def decide(
 
 
 def minutes(seconds: Mapping[str, float], shares: Mapping[str, str]) -> list[str]:
-    """A line of what each part took, one of each share, one of all. `shares`: to which each part belongs."""
+    """A line of what each part took, one of each share, one of all.
+
+    `shares`: to which each part belongs.
+    """
     lines = ["minutes: " + ", ".join(f"{part} {each / 60:.1f}" for part, each in seconds.items())]
     for share, most in SHARES_MIN.items():
         took = sum(each for part, each in seconds.items() if shares.get(part) == share) / 60
@@ -219,5 +238,6 @@ def minutes(seconds: Mapping[str, float], shares: Mapping[str, str]) -> list[str
     total = sum(seconds.values()) / 60
     return [
         *lines,
-        f"in all: {total:.1f} of {BUDGET_MIN} minutes{': OVER THE BUDGET' if total > BUDGET_MIN else ''}",
+        f"in all: {total:.1f} of {BUDGET_MIN} "
+        f"minutes{': OVER THE BUDGET' if total > BUDGET_MIN else ''}",
     ]

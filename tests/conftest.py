@@ -8,11 +8,12 @@ from pathlib import Path
 
 import pytest
 
-# A shell that runs this in the background ignores SIGINT for it and for every process below: tests of
-# Ctrl-C would then wait for ever for what cannot come.
+# A shell that runs this in the background ignores SIGINT for it and for every process below: tests
+# of Ctrl-C would then wait for ever for what cannot come.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
-# Launches of `serverless_gpu` have a run wherever MLflow is installed: tests of that (doors/tracking) take this away.
+# Launches of `serverless_gpu` have a run wherever MLflow is installed: tests of that
+# (doors/tracking) take this away.
 os.environ.setdefault("TROUPE_TRACKING", "0")
 
 FRAMEWORKS = Path(__file__).parent / "frameworks"
@@ -24,19 +25,23 @@ def named(folder: Path, arguments: Sequence[str]) -> bool:
 
 
 def pytest_ignore_collect(collection_path, config):
-    """Frameworks' programs need an environment of their own (`./test frameworks`): they run where they are named."""
+    """Frameworks' programs need an environment of their own (`./test frameworks`): they run where
+    they are named."""
     return True if collection_path == FRAMEWORKS and not named(FRAMEWORKS, config.args) else None
 
 
 def pytest_collection_modifyitems(items):
-    """What looks for a violation of a property says so in pytest's report: scripts/verdict.py gives it no second run.
+    """What looks for a violation of a property says so in pytest's report: scripts/verdict.py gives
+    it no second run.
 
-    A test has one name in every process: by it, it is given to one of several workers, and run once more.
+    A test has one name in every process: by it, it is given to one of several workers, and run once
+    more.
     """
     for item in items:
         if re.search(r" at 0x[0-9a-f]+", item.nodeid):
             raise pytest.UsageError(
-                f"{item.nodeid}: the name has an address in it, another one in each process; give its parameters ids"
+                f"{item.nodeid}: the name has an address in it, another one in each process; give "
+                "its parameters ids"
             )
         function = getattr(item, "obj", None)
         if item.get_closest_marker("property") or getattr(function, "is_hypothesis_test", False):

@@ -1,4 +1,5 @@
-"""tests/e2e/conftest.py by a name of its own: of several files named conftest only one can be imported by that name.
+"""tests/e2e/conftest.py by a name of its own: of several files named conftest only one can be
+imported by that name.
 
 from e2e_conftest import *            # in another folder's conftest.py: the fixtures
 from e2e_conftest import Home         # in its tests

@@ -4,8 +4,9 @@
     open(gate, "rb", buffering=0).read(1)      # in a rank or actor, which has the path: returns once the gate is open
     gate.open()
 
-It is a FIFO that the test keeps open and writes a byte for each into. To open it for writing and to close it again would let only
-those go on that are reading by then: who is seen before the gate may yet have to open it, and would wait for ever.
+It is a FIFO that the test keeps open and writes a byte for each into. To open it for writing and to
+close it again would let only those go on that are reading by then: who is seen before the gate may
+yet have to open it, and would wait for ever.
 """
 
 from __future__ import annotations

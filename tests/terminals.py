@@ -24,7 +24,8 @@ LIMIT_S = 240.0  # for what is waited for: a program that starts a cluster on a 
 
 
 class Screen:
-    """What a terminal shows: the steps, erasures and places that are used here; everything else is a fault."""
+    """What a terminal shows: the steps, erasures and places that are used here; everything else is
+    a fault."""
 
     def __init__(self) -> None:
         self.columns = COLUMNS
@@ -82,7 +83,8 @@ class Screen:
 
 
 class Terminal:
-    """A program in a terminal, which is its own: what is typed there as Ctrl-C interrupts it, and all of its process group."""
+    """A program in a terminal, which is its own: what is typed there as Ctrl-C interrupts it, and
+    all of its process group."""
 
     def __init__(self, code: str, **env: str) -> None:
         self.main, side = pty.openpty()

@@ -1,14 +1,17 @@
-"""Reading Parquet into torch batches, and dealing rows to four readers: troupe.data against ray.data, in one run, alternately.
+"""Reading Parquet into torch batches, and dealing rows to four readers: troupe.data against
+ray.data, in one run, alternately.
 
-Files of 10 float32 columns, snappy, in row groups of 16 MB, in the page cache. Each side is a process with a cluster of two CPUs of its own that has read
-all once. Rows:
+Files of 10 float32 columns, snappy, in row groups of 16 MB, in the page cache. Each side is a
+process with a cluster of two CPUs of its own that has read all once. Rows:
 
   read    an epoch of iter_torch_batches(batch_size=4096), each column of each batch summed, from the second batch on
   map     the same behind map_batches of a function that doubles all columns
   split   an epoch of four processes that go through streaming_split(4, equal=True) like that, from the call to the last one's end
 
-Of each side: seconds, the processors' seconds of those of its processes that are there at the end (which others on the machine change less), and by how much the memory of all its
-processes (their proportional shares) grew at most beyond what it was after imports, for which a few numbers go through both sides' processes first. `--large` reads that many MiB too, for memory alone.
+Of each side: seconds, the processors' seconds of those of its processes that are there at the end
+(which others on the machine change less), and by how much the memory of all its processes (their
+proportional shares) grew at most beyond what it was after imports, for which a few numbers go
+through both sides' processes first. `--large` reads that many MiB too, for memory alone.
 
     python benchmarks/doors/data.py --ray PYTHON [--mib 1024] [--large 4096] [--rounds 5] [--rows read,map,split] [--folder DIR] [--keep]
 

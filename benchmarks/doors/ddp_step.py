@@ -1,8 +1,10 @@
-"""The step of a DDP model under `troupe submit` against the same file under torchrun, in one run, in turns.
+"""The step of a DDP model under `troupe submit` against the same file under torchrun, in one run,
+in turns.
 
-Two ranks on processors, one thread each on both sides: OMP_NUM_THREADS is left to the launchers. A round is torchrun, Troupe, torchrun; its
-ratio is Troupe's median step by the first torchrun's, and what the two torchruns differ by says what this machine can tell apart:
-by more than NOISE_MOST in the median of rounds, the ratio means nothing here, and that is said instead.
+Two ranks on processors, one thread each on both sides: OMP_NUM_THREADS is left to the launchers. A
+round is torchrun, Troupe, torchrun; its ratio is Troupe's median step by the first torchrun's, and
+what the two torchruns differ by says what this machine can tell apart: by more than NOISE_MOST in
+the median of rounds, the ratio means nothing here, and that is said instead.
 
     python benchmarks/doors/ddp_step.py [--rounds 7] [--steps 200] [--keep]
 """
@@ -27,7 +29,10 @@ NOISE_MOST = 0.03
 
 
 def step_of(line: list[str], steps: int, home: str) -> float:
-    """The median step's seconds of one run. Raises SystemExit where it failed or had more than a thread."""
+    """The median step's seconds of one run.
+
+    Raises SystemExit where it failed or had more than a thread.
+    """
     environment = {
         name: value
         for name, value in os.environ.items()
@@ -46,7 +51,8 @@ def step_of(line: list[str], steps: int, home: str) -> float:
     said = json.loads(next(each for each in done.stdout.splitlines() if each.startswith("{")))
     if said["threads"] != 1:
         raise SystemExit(
-            f"{' '.join(line)} gave its ranks {said['threads']} threads each: the steps cannot be compared"
+            f"{' '.join(line)} gave its ranks {said['threads']} threads each: the steps cannot be "
+            "compared"
         )
     return said["step_s"]
 

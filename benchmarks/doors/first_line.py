@@ -1,7 +1,9 @@
-"""A command job of one node x 2 processes: from `jobs.create_or_update` to the first line that it prints, on a cluster that runs.
+"""A command job of one node x 2 processes: from `jobs.create_or_update` to the first line that it
+prints, on a cluster that runs.
 
-The job has a code folder of 20 files, an input and an output. `edited`: a file of the folder was changed before each, so that it is packed and
-sent anew. `program`: the same line by `submit_command`, without a directory of its own. All in one process, alternately. Run by submit.py.
+The job has a code folder of 20 files, an input and an output. `edited`: a file of the folder was
+changed before each, so that it is packed and sent anew. `program`: the same line by
+`submit_command`, without a directory of its own. All in one process, alternately. Run by submit.py.
 """
 
 import os
@@ -17,7 +19,8 @@ LINE = "echo first"
 
 
 def first_line(start, folder: pathlib.Path) -> float:
-    """Seconds from the call of `start` to the first line of what it started, which is then waited for."""
+    """Seconds from the call of `start` to the first line of what it started, which is then waited
+    for."""
     begin = time.perf_counter()
     handle = start(folder)
     lines = handle.logs(follow=True)

@@ -1,6 +1,8 @@
-"""Jobs on a warm cluster: from `submit_job` to the command's first instruction; 1,000 submissions that queue; from a line's writing to whoever follows the log.
+"""Jobs on a warm cluster: from `submit_job` to the command's first instruction; 1,000 submissions
+that queue; from a line's writing to whoever follows the log.
 
-With `--ray PYTHON` the first and the last of them by Ray's own client too, in the same run, by turns.
+With `--ray PYTHON` the first and the last of them by Ray's own client too, in the same run, by
+turns.
 
     python benchmarks/doors/jobs.py [--rounds 20] [--ray PYTHON] [--keep]
 """

@@ -1,9 +1,11 @@
-"""What the output of ranks costs on its way to the program that shows it: whether all of it arrives, and who pays for a slow reader.
+"""What the output of ranks costs on its way to the program that shows it: whether all of it
+arrives, and who pays for a slow reader.
 
-Four ranks write lines of 100 bytes, each so many a second, for so long. `file`: the caller's stdout is a file, in which every line of each rank
-must be there once, in order; the head's processor time is that of the same launch without a line, and of no launch. `slow reader`: the caller's
-stdout is a pipe that is read at 100 lines a second; the ranks must be no slower than before, no process may grow, what is not shown must be
-counted, and the files of the workers must have every line.
+Four ranks write lines of 100 bytes, each so many a second, for so long. `file`: the caller's stdout
+is a file, in which every line of each rank must be there once, in order; the head's processor time
+is that of the same launch without a line, and of no launch. `slow reader`: the caller's stdout is a
+pipe that is read at 100 lines a second; the ranks must be no slower than before, no process may
+grow, what is not shown must be counted, and the files of the workers must have every line.
 
     python benchmarks/doors/logs.py [--rate 10000] [--seconds 10] [--keep]
 """
@@ -91,7 +93,8 @@ class Shown:
             self.others.append(line)
 
     def verdict(self, written: int) -> dict:
-        """Per-rank faults, summed: lines that are neither there nor counted, that are there twice, that are out of order."""
+        """Per-rank faults, summed: lines that are neither there nor counted, that are there twice,
+        that are out of order."""
         rows = [self.numbers[str(rank)] for rank in range(RANKS)]
         return {
             "lines": sum(map(len, rows)),

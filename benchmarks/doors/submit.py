@@ -1,10 +1,13 @@
-"""`troupe submit train.py` against `torchrun --standalone` of the same file, in one run, alternately.
+"""`troupe submit train.py` against `torchrun --standalone` of the same file, in one run,
+alternately.
 
-Two ranks form a Gloo group and do one all-reduce (jobs/torchrun_job.py). Timed is the whole command, from its start to its exit: `warm` on a
-cluster that runs, `cold` with none, so that one is started for the launch, and ends with it; `fresh` on the running one, with an
-interpreter for each rank.
+Two ranks form a Gloo group and do one all-reduce (jobs/torchrun_job.py). Timed is the whole
+command, from its start to its exit: `warm` on a cluster that runs, `cold` with none, so that one is
+started for the launch, and ends with it; `fresh` on the running one, with an interpreter for each
+rank.
 
-`--first-line`: another figure, of a command job (`troupe.azure`) of 2 processes, from its submission to its first line (first_line.py).
+`--first-line`: another figure, of a command job (`troupe.azure`) of 2 processes, from its
+submission to its first line (first_line.py).
 
     python benchmarks/doors/submit.py [--rounds 7] [--first-line] [--keep]
 """

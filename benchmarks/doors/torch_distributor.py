@@ -1,12 +1,16 @@
-"""TorchDistributor's function mode in local mode, warm: Troupe's against pyspark's own, in one run, alternately.
+"""TorchDistributor's function mode in local mode, warm: Troupe's against pyspark's own, in one run,
+alternately.
 
-Two processes form a Gloo group and do one all-reduce; rank 0 returns its sum. Timed is `run()`, from the call to the output. Each side is a
-process that has made its TorchDistributor, and pyspark's its SparkSession (`local[2]`), and has run once.
+Two processes form a Gloo group and do one all-reduce; rank 0 returns its sum. Timed is `run()`,
+from the call to the output. Each side is a process that has made its TorchDistributor, and
+pyspark's its SparkSession (`local[2]`), and has run once.
 
     python benchmarks/doors/torch_distributor.py --pyspark PYTHON [--rounds 7] [--keep]
 
-PYTHON is an interpreter that has pyspark and torch, on a machine with Java (Debian: default-jre-headless):
-    python3 -m venv spark && spark/bin/pip install pyspark torch numpy --extra-index-url https://download.pytorch.org/whl/cpu
+PYTHON is an interpreter that has pyspark and torch, on a machine with Java (Debian:
+default-jre-headless):
+    python3 -m venv spark && spark/bin/pip install pyspark torch numpy --extra-index-url
+    https://download.pytorch.org/whl/cpu
 """
 
 import argparse

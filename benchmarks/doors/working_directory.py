@@ -1,9 +1,11 @@
-"""What a working directory of 2,000 files and 100 MB, unchanged since the last launch, adds to a launch on another host.
+"""What a working directory of 2,000 files and 100 MB, unchanged since the last launch, adds to a
+launch on another host.
 
-The node is a host of its own (--force-tcp): the directory has to travel. A launch of one rank that returns at once, on a warm cluster, by
-turns without a working directory, with one that is as it was, and with one of whose files one line has changed. Beside the time: what the caller and
-the rank's process take of a processor, which a busy machine changes less. `floor`: what looking at each file costs alone, at the caller and
-again at the node (os.scandir and stat; lstat).
+The node is a host of its own (--force-tcp): the directory has to travel. A launch of one rank that
+returns at once, on a warm cluster, by turns without a working directory, with one that is as it
+was, and with one of whose files one line has changed. Beside the time: what the caller and the
+rank's process take of a processor, which a busy machine changes less. `floor`: what looking at each
+file costs alone, at the caller and again at the node (os.scandir and stat; lstat).
 
     python benchmarks/doors/working_directory.py [--rounds 15] [--files 2000] [--mb 100] [--keep]
 """
@@ -24,7 +26,8 @@ from report import await_rest, keep, settle, summary  # noqa: E402
 
 
 def fill(folder: pathlib.Path, files: int, megabytes: int) -> None:
-    """Folders of 50 files each, of contents that do not compress, and a `.gitignore` that leaves none of them out."""
+    """Folders of 50 files each, of contents that do not compress, and a `.gitignore` that leaves
+    none of them out."""
     (folder / ".gitignore").write_text(
         "*.log\n*.py[cod]\n/data/\nwandb/\n!keep.log\n*.egg-info/\nbuild/\n"
     )

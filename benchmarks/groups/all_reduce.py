@@ -1,12 +1,14 @@
-"""all_reduce and a DDP step of two ranks on a host, or of one or more on each of two: the backend `troupe` against torch's Gloo, by turns in
-the same processes.
+"""all_reduce and a DDP step of two ranks on a host, or of one or more on each of two: the backend
+`troupe` against torch's Gloo, by turns in the same processes.
 
-Each rank has both groups. In a round each size is reduced by one, then by the other, who is first by turns; what a rank's process took of
-the CPU meanwhile is counted too. The DDP step is of a model of 8 MB, one thread each.
+Each rank has both groups. In a round each size is reduced by one, then by the other, who is first
+by turns; what a rank's process took of the CPU meanwhile is counted too. The DDP step is of a model
+of 8 MB, one thread each.
 
     python benchmarks/groups/all_reduce.py [--rounds 15] [--hosts 2] [--ranks 2] [--keep]
 
-Two hosts are network namespaces of this machine, joined by virtual cables: what its processors copy for them is what a network card would do.
+Two hosts are network namespaces of this machine, joined by virtual cables: what its processors copy
+for them is what a network card would do.
 """
 
 import argparse
@@ -109,7 +111,8 @@ def over_hosts(count: int, rounds: int) -> list[dict]:
 
 
 def rows(ranks: list[dict]) -> dict:
-    """By what was run: times of the first rank, CPU time of all, the median of the paired ratios."""
+    """By what was run: times of the first rank, CPU time of all, the median of the paired
+    ratios."""
     found = {}
     for what, of_backend in ranks[0].items():
         row = {}

@@ -1,8 +1,11 @@
-"""What becomes of a training group when something befalls one of its ranks: every way to fail, for plain Gloo with the guard and for the backend `troupe`.
+"""What becomes of a training group when something befalls one of its ranks: every way to fail, for
+plain Gloo with the guard and for the backend `troupe`.
 
-Four ranks of a launch with `on_rank_death="shrink"`, in all-reduces of 1 MB. The rank that fails says when, just before; the others say when they were
-out of what they waited in, and when an all-reduce of the next group was done. Each cell is the slowest survivor's, median over rounds. NCCL's rows are
-those of `train/train_groups.cc` over the fake NCCL of three versions, where this build has that program. The table is text:
+Four ranks of a launch with `on_rank_death="shrink"`, in all-reduces of 1 MB. The rank that fails
+says when, just before; the others say when they were out of what they waited in, and when an
+all-reduce of the next group was done. Each cell is the slowest survivor's, median over rounds.
+NCCL's rows are those of `train/train_groups.cc` over the fake NCCL of three versions, where this
+build has that program. The table is text:
 
     python benchmarks/groups/failure_matrix.py [--rounds 3] [--only WORD] [--keep]
 """
@@ -32,7 +35,11 @@ PROGRAM = pathlib.Path("build/dev/bin/train_groups")
 
 @dataclass(frozen=True)
 class Way:
-    """A way to fail. `where` the victim is; `dead`: who is not there in the next group; `fails`: what the launch's error must say, "" where it must not fail."""
+    """A way to fail.
+
+    `where` the victim is; `dead`: who is not there in the next group; `fails`: what the launch's
+    error must say, "" where it must not fail.
+    """
 
     where: str
     dead: tuple[int, ...] = (VICTIM,)
@@ -98,7 +105,10 @@ def fail(folder: str, way: Way, rank: int) -> None:
 
 
 def rank_of(folder: str, backend: str, way: Way) -> int:
-    """A rank: all-reduces until somebody fails, then one of the next group. Returns its rank in the launch."""
+    """A rank: all-reduces until somebody fails, then one of the next group.
+
+    Returns its rank in the launch.
+    """
     import torch
     import torch.distributed as dist
 
@@ -143,14 +153,16 @@ def awaited(folder: str, name: str, count: int) -> list[float]:
     while len(found := said(folder, name)) < count:
         if time.monotonic() > deadline:
             raise TimeoutError(
-                f"{len(found)} of {count} files {name} were there {LIMIT_S} s after they were first looked for"
+                f"{len(found)} of {count} files {name} were there {LIMIT_S} s after they were "
+                "first looked for"
             )
         time.sleep(0.002)  # lint-ok: a look at what other processes have written
     return found
 
 
 class Cluster:
-    """A head and its nodes, in a home of their own, for this process and its ranks; ended with the statement."""
+    """A head and its nodes, in a home of their own, for this process and its ranks; ended with the
+    statement."""
 
     def __init__(self, cpus: list[int]) -> None:
         self._cpus = cpus
@@ -235,7 +247,8 @@ def from_outside(way: Way, cluster: Cluster, handle: object, folder: str) -> Non
 
 @dataclass(frozen=True)
 class Seen:
-    """Of one run: seconds from the fault to the slowest survivor's error, and to its first all-reduce of the next group; how it ended."""
+    """Of one run: seconds from the fault to the slowest survivor's error, and to its first
+    all-reduce of the next group; how it ended."""
 
     out: float | None
     next: float | None
@@ -299,7 +312,10 @@ def table(ways: dict[str, Way], rounds: int, cluster: Cluster) -> Iterator[str]:
 
 
 def rows(rounds: int, only: str) -> Iterator[str]:
-    yield f"{'':58} {'':16} {'raised':>8} {'next':>8}  outcome; ms since the fault, slowest survivor, median of {rounds}"
+    yield (
+        f"{'':58} {'':16} {'raised':>8} {'next':>8}  outcome; ms since the fault, slowest "
+        f"survivor, median of {rounds}"
+    )
     if ways := {name: way for name, way in WAYS.items() if only in name}:
         with Cluster([RANKS]) as cluster:
             run(

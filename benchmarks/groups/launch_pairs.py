@@ -1,7 +1,9 @@
-"""Launches of this checkout against those of another one (an older commit, built), in pairs: what a change has cost launches.
+"""Launches of this checkout against those of another one (an older commit, built), in pairs: what a
+change has cost launches.
 
-Each side has a cluster of its own, by a driver in a process of its own, warm. Of each pair the sides take turns to begin; printed is the median
-over the pairs of this side's time by the other's, and what two clusters of the same build differ by, in the same run.
+Each side has a cluster of its own, by a driver in a process of its own, warm. Of each pair the
+sides take turns to begin; printed is the median over the pairs of this side's time by the other's,
+and what two clusters of the same build differ by, in the same run.
 
     git worktree add ../before COMMIT && (cd ../before && ./test cpp NONE)
     python benchmarks/groups/launch_pairs.py --before ../before [--pairs 40] [--keep]
@@ -43,7 +45,8 @@ def all_reduce() -> int:
 
 
 def drive() -> None:
-    """One side: for each line of stdin, a kind, a launch of it, and the seconds that it took on stdout."""
+    """One side: for each line of stdin, a kind, a launch of it, and the seconds that it took on
+    stdout."""
     import troupe
     from troupe.launch import distributed
 

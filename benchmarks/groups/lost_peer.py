@@ -1,9 +1,11 @@
-"""How soon ranks that wait in a collective with one that is killed are out of it: from the killer's clock to the last survivor's exception.
+"""How soon ranks that wait in a collective with one that is killed are out of it: from the killer's
+clock to the last survivor's exception.
 
-Four ranks on one node in a loop of all-reduces of plain Gloo; rank 3 is killed with SIGKILL. Rank 3's neighbours see its connections end; the
-others would wait out the group's timeout, but for the head's word. By turns with the same program's ranks as plain processes, which nobody
-tells anything: of these it is counted how many were out within `--patience` seconds. torchrun's own ranks are told by SIGTERM, which a rank
-in a collective does not see before it is out of it.
+Four ranks on one node in a loop of all-reduces of plain Gloo; rank 3 is killed with SIGKILL. Rank
+3's neighbours see its connections end; the others would wait out the group's timeout, but for the
+head's word. By turns with the same program's ranks as plain processes, which nobody tells anything:
+of these it is counted how many were out within `--patience` seconds. torchrun's own ranks are told
+by SIGTERM, which a rank in a collective does not see before it is out of it.
 
     python benchmarks/groups/lost_peer.py [--rounds 10] [--patience 3] [--keep]
 """
@@ -65,7 +67,8 @@ def awaited(folder: str, name: str, count: int, patience_s: float) -> dict[int, 
 
 
 def killed(folder: str, patience_s: float) -> list[float]:
-    """Kills the victim once all are in the loop; the seconds after which each of the survivors that came out was out."""
+    """Kills the victim once all are in the loop; the seconds after which each of the survivors that
+    came out was out."""
     pids = awaited(folder, "begun", RANKS, 60)
     time.sleep(0.2)  # lint-ok: they are in the middle of it
     begin = time.time()

@@ -1,12 +1,16 @@
-"""A rank is killed in DDP's backward: when the others are out of it, and when a full step of the next group is done.
+"""A rank is killed in DDP's backward: when the others are out of it, and when a full step of the
+next group is done.
 
-Four ranks on one node train a model of 8 MB on Gloo; rank 3 kills itself with SIGKILL in the backward pass of a step, and its clock just before is
-the beginning. By turns, in one run:
+Four ranks on one node train a model of 8 MB on Gloo; rank 3 kills itself with SIGKILL in the
+backward pass of a step, and its clock just before is the beginning. By turns, in one run:
 
-* in process: `on_rank_death="shrink"` and `troupe.train.attempts()`, the same processes in a group of three;
-* restarted processes: torchrun, `--max-restarts 1 --monitor-interval 0.1` and TORCH_DISABLE_SHARE_RDZV_TCP_STORE=1, without which torch 2.11's
-  restart meets the addresses of the former ranks and fails; and the launch's own `max_attempts=2`, all four ranks anew;
-* torchrun by its defaults, of which is told how many of the rounds did a step after the kill at all.
+* in process: `on_rank_death="shrink"` and `troupe.train.attempts()`, the same processes in a group
+  of three;
+* restarted processes: torchrun, `--max-restarts 1 --monitor-interval 0.1` and
+  TORCH_DISABLE_SHARE_RDZV_TCP_STORE=1, without which torch 2.11's restart meets the addresses of
+  the former ranks and fails; and the launch's own `max_attempts=2`, all four ranks anew;
+* torchrun by its defaults, of which is told how many of the rounds did a step after the kill at
+  all.
 
     python benchmarks/groups/reform.py [--rounds 5] [--keep]
 """
@@ -91,7 +95,8 @@ def restarted(folder: str) -> None:
 
 
 def times(folder: str, survivors: int) -> tuple[float, float]:
-    """Seconds from the kill: the last survivor's exception (those that were never told have none), the last rank's step of the next group."""
+    """Seconds from the kill: the last survivor's exception (those that were never told have none),
+    the last rank's step of the next group."""
     begin = json.loads(pathlib.Path(folder, "killed").read_text())
     out = [json.loads(each.read_text()) - begin for each in pathlib.Path(folder).glob("out.[0-9]")]
     step = [
@@ -116,8 +121,11 @@ def by_torchrun() -> tuple[float, float]:
     with tempfile.TemporaryDirectory() as folder:
         torchrun(folder, "--monitor-interval", "0.1", TORCH_DISABLE_SHARE_RDZV_TCP_STORE="1")
         return times(
-            folder, RANKS
-        )  # what its ranks did counts: one in eight aborts in torch's own threads when the interpreter ends
+            folder,
+            RANKS,
+            # what its ranks did counts: one in eight aborts in torch's own threads when the
+            # interpreter ends
+        )
 
 
 def torchrun_recovers() -> bool:

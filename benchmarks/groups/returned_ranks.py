@@ -1,11 +1,14 @@
-"""Ranks that return while others wait for them: how soon the launch fails, and whether a healthy launch does.
+"""Ranks that return while others wait for them: how soon the launch fails, and whether a healthy
+launch does.
 
-Failing programs: rank 1 of three returns, leaves by `sys.exit(0)` or catches an exception and returns. The others
-go on to an operation that rank 1 was to take part in. Each program must fail, name rank 1, and do so within 10 s of
-its return. Healthy programs: ranks finish up to minutes apart, while others work alone, go on in groups of their
-own, or finish what the rank that returned has begun. None may fail.
+Failing programs: rank 1 of three returns, leaves by `sys.exit(0)` or catches an exception and
+returns. The others go on to an operation that rank 1 was to take part in. Each program must fail,
+name rank 1, and do so within 10 s of its return. Healthy programs: ranks finish up to minutes
+apart, while others work alone, go on in groups of their own, or finish what the rank that returned
+has begun. None may fail.
 
-`python benchmarks/groups/returned_ranks.py [--failing 40] [--healthy 200] [--apart 130] [--beside 12] [--keep]`
+`python benchmarks/groups/returned_ranks.py [--failing 40] [--healthy 200] [--apart 130] [--beside
+12] [--keep]`
 """
 
 import argparse
@@ -134,7 +137,8 @@ def ends_well(shape: str, backend: str, apart_s: float) -> int:
         if rank != LEAVES:
             work.wait()
     elif shape == "messages":
-        # counts of messages differ between ranks, and rank 2 waits for rank 1's last one, and then for rank 0 alone
+        # counts of messages differ between ranks, and rank 2 waits for rank 1's last one, and then
+        # for rank 0 alone
         if rank == 0:
             for _ in range(5):
                 dist.send(one, 1)

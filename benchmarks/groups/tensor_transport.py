@@ -1,7 +1,9 @@
-"""A tensor from one actor to another of a host, and back to its own: staying in its actor (tensor_transport="auto") against as an ordinary result.
+"""A tensor from one actor to another of a host, and back to its own: staying in its actor
+(tensor_transport="auto") against as an ordinary result.
 
-Each measurement is a call that makes nothing but returns a tensor that is there, and a call of the taker with its ref, which looks at the
-first and the last element: together, from the driver, one after the other. "read": the taker reads all of it. By turns in one run.
+Each measurement is a call that makes nothing but returns a tensor that is there, and a call of the
+taker with its ref, which looks at the first and the last element: together, from the driver, one
+after the other. "read": the taker reads all of it. By turns in one run.
 
     python benchmarks/groups/tensor_transport.py [--rounds 15] [--keep]
 """

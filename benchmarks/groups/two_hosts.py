@@ -1,4 +1,5 @@
-"""A cluster over two hosts that are network namespaces of this machine, joined by virtual cables; needs root."""
+"""A cluster over two hosts that are network namespaces of this machine, joined by virtual cables;
+needs root."""
 
 import contextlib
 import json
@@ -18,8 +19,8 @@ TROUPE = [sys.executable, "-m", "troupe"]
 
 @contextlib.contextmanager
 def cluster(cpus: int) -> Iterator[None]:
-    """A head on the first host and a node with so many CPUs on each; this thread goes on on the first host and is connected. For good: it does not
-    come back from there."""
+    """A head on the first host and a node with so many CPUs on each; this thread goes on on the
+    first host and is connected. For good: it does not come back from there."""
     import troupe
 
     if reason := why_not():

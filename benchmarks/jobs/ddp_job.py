@@ -1,4 +1,5 @@
-"""The work of benchmarks/doors/ddp_step.py, under Troupe and under torchrun: steps of a DDP model on processors, by as many threads as the launcher says.
+"""The work of benchmarks/doors/ddp_step.py, under Troupe and under torchrun: steps of a DDP model
+on processors, by as many threads as the launcher says.
 
 ddp_job.py [--warm-up 20] [--steps 200]     rank 0 prints the seconds of one step, their median, and torch's threads
 """

@@ -12,7 +12,8 @@ WARM_UP_STEPS, STEPS = 30, 100
 
 
 def run(work: str) -> float:
-    """One rank: forms the group of its environment, one all-reduce; with "ddp_steps" the median time of a DDP step."""
+    """One rank: forms the group of its environment, one all-reduce; with "ddp_steps" the median
+    time of a DDP step."""
     import torch
     import torch.distributed as dist
 
@@ -56,6 +57,7 @@ def _ddp_steps(device) -> float:
 
 if __name__ == "__main__":
     print(run(sys.argv[1]))
-    # As the other contenders leave: torch's Gloo destructor can end a rank with SIGABRT at this point.
+    # As the other contenders leave: torch's Gloo destructor can end a rank with SIGABRT at this
+    # point.
     sys.stdout.flush()
     os._exit(0)

@@ -1,7 +1,9 @@
-"""The operations of `ray microbenchmark` (Ray 2.60, python/ray/_private/ray_perf.py), for whoever is called `ray` here.
+"""The operations of `ray microbenchmark` (Ray 2.60, python/ray/_private/ray_perf.py), for whoever
+is called `ray` here.
 
-Run by ray_compare.py in a process of its own: `ray_compare_program.py troupe|ray SECONDS [ROW...]`; prints one JSON
-object of rates. Shapes are Ray's: batches, sizes, numbers of clients. "1:1 threaded-actor calls sync" alone is not of it.
+Run by ray_compare.py in a process of its own: `ray_compare_program.py troupe|ray SECONDS [ROW...]`;
+prints one JSON object of rates. Shapes are Ray's: batches, sizes, numbers of clients. "1:1
+threaded-actor calls sync" alone is not of it.
 """
 
 import json

@@ -1,7 +1,8 @@
-"""What schedulers decide, beside Ray's own: the same random traces for both, differences counted by their cause.
+"""What schedulers decide, beside Ray's own: the same random traces for both, differences counted by
+their cause.
 
-A trace ends at the first difference: from there on the two have seen other things. Both sides are asked in one process, so the interpreter given
-has Ray and can load this checkout's package.
+A trace ends at the first difference: from there on the two have seen other things. Both sides are
+asked in one process, so the interpreter given has Ray and can load this checkout's package.
 
     python benchmarks/sweeps/decisions.py --ray PYTHON [--traces 200] [--keep]
 
@@ -83,7 +84,8 @@ def value_of(generator: random.Random, kind: str) -> Any:
 
 
 class Trace:
-    """One random history of a sweep, shown to both; `difference`: what they decided otherwise, and after what."""
+    """One random history of a sweep, shown to both; `difference`: what they decided otherwise, and
+    after what."""
 
     def __init__(self, name: str, kind: str, seed: int) -> None:
         self.name, self.kind, self.generator = name, kind, random.Random(f"{name} {kind} {seed}")
@@ -160,7 +162,10 @@ def stopping(trace: Trace) -> str | None:
 def cause(trace: Trace, controller: RayController, theirs: Any, trial: RayTrial, mine: bool) -> str:
     """Why two rules that are to be the same have decided otherwise."""
     if trace.kind == "infinite":
-        return "an infinite score counts as it is here, and makes a percentile or an average NaN, or is left out, there"
+        return (
+            "an infinite score counts as it is here, and makes a percentile or an average NaN, "
+            "or is left out, there"
+        )
     if trace.kind in ("NaN", "None"):
         return f"{trace.kind} is worse than all here, and compared with nothing, or left out, there"
     if trace.name != "asha" and any(
@@ -285,7 +290,8 @@ def hyperband_of_ray(
 
 
 def pbt(trace: Trace) -> str | None:
-    """Population based training: who becomes a copy, at which report, and that the donor is one that Ray might have drawn."""
+    """Population based training: who becomes a copy, at which report, and that the donor is one
+    that Ray might have drawn."""
     import ray.tune.schedulers.pbt as rays
 
     from troupe.tune._core.deciding import Exploit, Mode, Report
@@ -338,7 +344,8 @@ def pbt(trace: Trace) -> str | None:
         if set(mine) != set(other) or any(donor not in other[name] for name, donor in mine.items()):
             return cause_of_copies(trace, ours, theirs, mine, other)
         if mine and not synch:
-            return None  # from here on the copies' clocks are the donors', which this trace does not move
+            # from here on the copies' clocks are the donors', which this trace does not move
+            return None
         for each in order:
             each.status = "RUNNING" if not synch else each.status
     return None
@@ -348,12 +355,18 @@ def cause_of_copies(trace: Trace, ours: Any, theirs: Any, mine: dict, other: dic
     if trace.kind in ("NaN", "None"):
         return f"{trace.kind} is worse than all here, and is left out there"
     if set(other) < set(mine):
-        return "Ray draws a donor that has no checkpoint, since it was not among the best when it reported, and copies nothing"
+        return (
+            "Ray draws a donor that has no checkpoint, since it was not among the best when it "
+            "reported, and copies nothing"
+        )
     if set(mine) < set(other) and trace.kind == "equal scores":
         return "one as good as itself is not copied here"
     scores = {trial.trial_id: state.last_score for trial, state in theirs._trial_state.items()}
     if any(member.standing != scores[name] for name, member in ours._population.members.items()):
-        return "a trial ranks by its latest report with a checkpoint, which is what is copied, here, and by the one at its last interval there"
+        return (
+            "a trial ranks by its latest report with a checkpoint, which is what is copied, "
+            "here, and by the one at its last interval there"
+        )
     return "unexplained"
 
 
@@ -384,7 +397,8 @@ def compare(name: str, traces: int) -> dict[str, Any]:
 
 
 def costs(trials: int = 10_000, reports: int = 10) -> dict[str, dict[str, float]]:
-    """Microseconds of a decision of each scheduler, once so many trials have reported: of 1,000 more reports."""
+    """Microseconds of a decision of each scheduler, once so many trials have reported: of 1,000
+    more reports."""
     from troupe.tune import schedulers
     from troupe.tune._core.deciding import End, Mode, Report
 
@@ -469,7 +483,8 @@ def main() -> None:
     for name in NAMES:
         for kind, row in found[name].items():
             print(
-                f"{name:18} {kind:13} {row['traces']:5} traces {row['decisions']:8} decisions {row['stops or copies']:6} stops or copies "
+                f"{name:18} {kind:13} {row['traces']:5} traces {row['decisions']:8} decisions "
+                f"{row['stops or copies']:6} stops or copies "
                 f"{row['traces that differ']:5} differ"
             )
             for why, count in sorted(row["causes"].items(), key=lambda each: -each[1]):

@@ -1,7 +1,9 @@
-"""Sweeps: trials a second, the way of a report, an early stop, ten thousand trials, a journal that is opened.
+"""Sweeps: trials a second, the way of a report, an early stop, ten thousand trials, a journal that
+    is opened.
 
-With --ray PYTHON (an interpreter that has ray[tune] 2.60) both sides run 32 trials of 5 reports, in turn, each with its cluster up and a trial run before,
-two at a time: (a) by their defaults; (b) Tune with reuse_actors=True and without its loggers, Troupe with reuse_actors=True.
+With --ray PYTHON (an interpreter that has ray[tune] 2.60) both sides run 32 trials of 5 reports, in
+turn, each with its cluster up and a trial run before, two at a time: (a) by their defaults; (b)
+Tune with reuse_actors=True and without its loggers, Troupe with reuse_actors=True.
 
     python benchmarks/sweeps/sweep.py [--pairs 3] [--trials 10000] [--only NAME] [--ray /path/to/python] [--keep]
 """
@@ -147,7 +149,8 @@ def way_of_a_report() -> dict:
 
 
 def early_stop() -> dict:
-    """From a report that stops its trial to the first line of the next one, in the one slot there is."""
+    """From a report that stops its trial to the first line of the next one, in the one slot there
+    is."""
     found = {}
     for how in ("fresh", "reused"):
         grid, _ = fit(
@@ -164,8 +167,12 @@ def early_stop() -> dict:
 
 
 def many(trials: int) -> dict:
-    """So many trials of one report, with processes that are used again: two slots. Whether the last tenth of them takes longer than the first, by the clock
-    and by the processor time of the engine's process; on a machine that others use only the latter says whether anything grows with the trials."""
+    """So many trials of one report, with processes that are used again: two slots.
+
+    Whether the last tenth of them takes longer than the first, by the clock and by the processor
+    time of the engine's process; on a machine that others use only the latter says whether anything
+    grows with the trials.
+    """
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     marks: list[tuple[float, float]] = []
 
@@ -194,7 +201,8 @@ def many(trials: int) -> dict:
 
 
 def results_a_second() -> dict:
-    """Reports of 8 trials into one engine, and without processes: the core and the journal alone."""
+    """Reports of 8 trials into one engine, and without processes: the core and the journal
+    alone."""
     from troupe.tune._core import events as ev
     from troupe.tune._core.deciding import Mode, Proposal
     from troupe.tune._core.rules import Rules

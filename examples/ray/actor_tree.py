@@ -1,4 +1,5 @@
-"""A tree of actors: supervisors make workers of their own, so that one handle stands for a whole branch.
+"""A tree of actors: supervisors make workers of their own, so that one handle stands for a whole
+branch.
 
     troupe run-as-ray examples/ray/actor_tree.py
 

@@ -1,4 +1,5 @@
-"""An actor with coroutines: many calls are under way in it at once, on one thread, and a driver may await refs.
+"""An actor with coroutines: many calls are under way in it at once, on one thread, and a driver may
+await refs.
 
     troupe run-as-ray examples/ray/async_actor.py
 
@@ -32,7 +33,10 @@ class Gate:
         return name
 
     async def open(self) -> int:
-        """Opens it once all have come; how many were waiting. A plain method would have stood in a line behind them."""
+        """Opens it once all have come; how many were waiting.
+
+        A plain method would have stood in a line behind them.
+        """
         await self.all_here.wait()
         self.opened.set()
         return self.waiting

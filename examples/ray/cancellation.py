@@ -1,4 +1,5 @@
-"""Cancellation: of a task that waits in line, of one that runs, of one that must be ended by force, and of a coroutine.
+"""Cancellation: of a task that waits in line, of one that runs, of one that must be ended by force,
+    and of a coroutine.
 
     troupe run-as-ray examples/ray/cancellation.py
 

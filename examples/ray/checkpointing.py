@@ -1,4 +1,5 @@
-"""Checkpoints: an actor that writes down what it has done goes on from there when its process is lost.
+"""Checkpoints: an actor that writes down what it has done goes on from there when its process is
+    lost.
 
     troupe run-as-ray examples/ray/checkpointing.py
 
@@ -18,7 +19,10 @@ import ray
 
 @ray.remote(num_cpus=0.5, max_restarts=2, max_task_retries=2)
 class Measurer:
-    """Measures words. Its constructor runs again after a loss, and finds what was written before."""
+    """Measures words.
+
+    Its constructor runs again after a loss, and finds what was written before.
+    """
 
     def __init__(self, path: str) -> None:
         self.path = path

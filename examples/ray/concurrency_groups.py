@@ -1,4 +1,5 @@
-"""Concurrency groups: methods of an actor in groups of their own, so that slow ones never keep the others waiting.
+"""Concurrency groups: methods of an actor in groups of their own, so that slow ones never keep the
+others waiting.
 
     troupe run-as-ray examples/ray/concurrency_groups.py
 

@@ -1,4 +1,5 @@
-"""Environments: variables for one task or actor, by its options, beside those of others and of the driver.
+"""Environments: variables for one task or actor, by its options, beside those of others and of the
+    driver.
 
     troupe run-as-ray examples/ray/environment_variables.py
 

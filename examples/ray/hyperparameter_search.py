@@ -1,4 +1,5 @@
-"""Hyperparameter search: trials with other configurations, the bad ones stopped early, each going on from its checkpoint where it fails.
+"""Hyperparameter search: trials with other configurations, the bad ones stopped early, each going
+on from its checkpoint where it fails.
 
     troupe run-as-ray examples/ray/hyperparameter_search.py
 
@@ -53,7 +54,8 @@ with tempfile.TemporaryDirectory() as storage:
     best = grid.get_best_result()
     print(f"{len(grid)} trials, {grid.num_errors} failed, the best has lr {best.config['lr']}")
     print(
-        f"it went on from its checkpoint: report {best.metrics['training_iteration']}, begun again at step {best.metrics['first']}"
+        f"it went on from its checkpoint: report {best.metrics['training_iteration']}, begun again "
+        f"at step {best.metrics['first']}"
     )
     early = sum(result.metrics["training_iteration"] < 10 for result in grid)
     print(f"stopped early: {early}")

@@ -1,4 +1,5 @@
-"""A limit for what is under way: with more inputs than fit into memory, ray.wait() says when the next may start.
+"""A limit for what is under way: with more inputs than fit into memory, ray.wait() says when the
+next may start.
 
     troupe run-as-ray examples/ray/limit_pending_tasks.py
 

@@ -1,4 +1,5 @@
-"""Map and reduce: words are counted in parts, each part is split by word, and each reducer adds up its share of the words.
+"""Map and reduce: words are counted in parts, each part is split by word, and each reducer adds up
+its share of the words.
 
     troupe run-as-ray examples/ray/map_reduce.py
 
@@ -19,7 +20,10 @@ REDUCERS = 2
 
 @ray.remote(num_cpus=0.5, num_returns=REDUCERS)
 def map_part(text: str) -> list[list[tuple[str, int]]]:
-    """Counts the words of one text, sorted out by reducer. By a hash that is the same in all processes: Python's is not."""
+    """Counts the words of one text, sorted out by reducer.
+
+    By a hash that is the same in all processes: Python's is not.
+    """
     shares: list[list[tuple[str, int]]] = [[] for _ in range(REDUCERS)]
     for word, count in Counter(text.split()).items():
         shares[zlib.crc32(word.encode()) % REDUCERS].append((word, count))
@@ -28,7 +32,8 @@ def map_part(text: str) -> list[list[tuple[str, int]]]:
 
 @ray.remote(num_cpus=0.5)
 def reduce_share(*parts: list[tuple[str, int]]) -> dict[str, int]:
-    """Adds up what all mappers have for this reducer; its arguments come straight from them, not by the driver."""
+    """Adds up what all mappers have for this reducer; its arguments come straight from them, not by
+    the driver."""
     totals: Counter[str] = Counter()
     for part in parts:
         for word, count in part:

@@ -1,4 +1,5 @@
-"""Nested tasks: a task starts tasks of its own, here to sort parts of a list, down to a size that is not worth a task.
+"""Nested tasks: a task starts tasks of its own, here to sort parts of a list, down to a size that
+is not worth a task.
 
     troupe run-as-ray examples/ray/nested_tasks.py
 
@@ -25,7 +26,10 @@ def split(numbers: list[int]) -> tuple[list[int], list[int], list[int]]:
 
 @ray.remote(num_cpus=0.5)
 def quicksort(numbers: list[int]) -> list[int]:
-    """The numbers in order. A task that waits for others gives its CPU back, so nesting cannot block itself."""
+    """The numbers in order.
+
+    A task that waits for others gives its CPU back, so nesting cannot block itself.
+    """
     if len(numbers) <= SMALL:
         return sorted(numbers)
     below, same, above = split(numbers)

@@ -1,4 +1,5 @@
-"""Objects by reference: put once, used by many; a ref that is an argument comes as its value, one inside a list as a ref.
+"""Objects by reference: put once, used by many; a ref that is an argument comes as its value, one
+inside a list as a ref.
 
     troupe run-as-ray examples/ray/objects_by_reference.py
 
@@ -24,7 +25,10 @@ def kind(value) -> str:
 
 @ray.remote(num_cpus=0.25)
 def part(array: np.ndarray, index: int) -> float:
-    """The sum up to that quarter. The array is shared memory on its node: it is read, not copied, and cannot be written to."""
+    """The sum up to that quarter.
+
+    The array is shared memory on its node: it is read, not copied, and cannot be written to.
+    """
     assert not array.flags.writeable
     return float(array[: index * len(array) // 4].sum())
 

@@ -1,4 +1,5 @@
-"""A parameter server: an actor keeps the weights, workers send gradients from their own data, as fast as each can.
+"""A parameter server: an actor keeps the weights, workers send gradients from their own data, as
+fast as each can.
 
     troupe run-as-ray examples/ray/parameter_server.py
 

@@ -1,4 +1,5 @@
-"""Pipelining: a worker asks for its next item before it works on this one, so that fetching and working overlap.
+"""Pipelining: a worker asks for its next item before it works on this one, so that fetching and
+    working overlap.
 
     troupe run-as-ray examples/ray/pipelining.py
 
@@ -45,7 +46,8 @@ class Worker:
         return done
 
     def pipelined(self) -> tuple[list[int], int]:
-        """Has the fetch of the next item under way while it works; also how many had been handed out before the first was done."""
+        """Has the fetch of the next item under way while it works; also how many had been handed
+        out before the first was done."""
         done, ahead = [], 0
         coming = self.source.next.remote()
         while (item := ray.get(coming)) is not None:

@@ -1,4 +1,5 @@
-"""A placement group: resources reserved at once, in bundles, for actors and tasks that belong together.
+"""A placement group: resources reserved at once, in bundles, for actors and tasks that belong
+together.
 
     troupe run-as-ray examples/ray/placement_groups.py
 

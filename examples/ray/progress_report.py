@@ -1,4 +1,6 @@
-"""Progress of tasks: they report to an actor, which the driver asks while they run. Here, pi by throwing darts.
+"""Progress of tasks: they report to an actor, which the driver asks while they run.
+
+Here, pi by throwing darts.
 
     troupe run-as-ray examples/ray/progress_report.py
 

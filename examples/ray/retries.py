@@ -26,7 +26,10 @@ def count_run(folder: str, name: str) -> int:
 
 @ray.remote(num_cpus=0.5, max_retries=3)
 def lost_twice(folder: str) -> int:
-    """Its process ends in the first two runs. Lost processes are retried without being asked for."""
+    """Its process ends in the first two runs.
+
+    Lost processes are retried without being asked for.
+    """
     run = count_run(folder, "lost")
     if run < 3:
         os._exit(1)
@@ -35,7 +38,10 @@ def lost_twice(folder: str) -> int:
 
 @ray.remote(num_cpus=0.5, max_retries=3, retry_exceptions=[ConnectionError])
 def raises(folder: str, error: Exception) -> int:
-    """Raises in the first two runs. Errors are retried where they are named, or all with retry_exceptions=True."""
+    """Raises in the first two runs.
+
+    Errors are retried where they are named, or all with retry_exceptions=True.
+    """
     run = count_run(folder, type(error).__name__)
     if run < 3:
         raise error

@@ -1,4 +1,5 @@
-"""Generators: a task or method yields results that can be used while it still runs, as many as there turn out to be.
+"""Generators: a task or method yields results that can be used while it still runs, as many as
+    there turn out to be.
 
     troupe run-as-ray examples/ray/streaming_generators.py
 

@@ -1,4 +1,5 @@
-"""Errors: what a task raises is raised where its result is got, by its own type, through every task that depends on it.
+"""Errors: what a task raises is raised where its result is got, by its own type, through every task
+    that depends on it.
 
     troupe run-as-ray examples/ray/task_errors.py
 

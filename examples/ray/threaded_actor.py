@@ -1,4 +1,5 @@
-"""Threads in an actor: with max_concurrency its plain methods run at once, and share what it has, behind a lock.
+"""Threads in an actor: with max_concurrency its plain methods run at once, and share what it has,
+behind a lock.
 
     troupe run-as-ray examples/ray/threaded_actor.py
 

@@ -1,4 +1,5 @@
-"""A queue between producers and consumers in different processes, of a size that makes the producers wait.
+"""A queue between producers and consumers in different processes, of a size that makes the
+producers wait.
 
     troupe run-as-ray examples/ray/work_queue.py
 

@@ -108,7 +108,8 @@ def write_field(field) -> str:
 
 
 def union_functions(kinds: list[tuple[str, str]], type_name: str, read: str, write: str) -> str:
-    """Read and Write of a struct whose `body` is one of several kinds; `read` and `write` are its other fields."""
+    """Read and Write of a struct whose `body` is one of several kinds; `read` and `write` are its
+    other fields."""
     reads, writes = [], []
     for index, (name, struct) in enumerate(kinds):
         reads.append(

@@ -1,4 +1,5 @@
-"""Emits inspect.h, for tests and traces: random filling and a line-per-field text of any message."""
+"""Emits inspect.h, for tests and traces: random filling and a line-per-field text of any
+message."""
 
 from emit_structs import cpp_type
 from schema import Schema, Type
@@ -26,7 +27,10 @@ def fill(t: Type, target: str) -> str:
             f"{{ {fill(t.item, 'item')} }});"
         )
     if t.kind == "enum":
-        return f"{target} = static_cast<{t.name}>(random.Below(static_cast<unsigned>(k{t.name}Last) + 1));"
+        return (
+            f"{target} = "
+            f"static_cast<{t.name}>(random.Below(static_cast<unsigned>(k{t.name}Last) + 1));"
+        )
     if t.kind == "bool":
         return f"{target} = random.Below(2) == 1;"
     if t.kind == "int":

@@ -81,7 +81,8 @@ def struct_functions(struct) -> str:
         f"PyObject* ToPython(const {struct.name}& in) {{\n{keys}  PyObject* dict = PyDict_New();\n"
         f"  if (dict == nullptr) return nullptr;\n{sets}  return dict;\n}}\n\n"
         f"bool FromPython(PyObject* fields, {struct.name}& out) {{\n"
-        f'  return EachItem(fields, "{struct.name}", [&](std::string_view name, PyObject* value) {{\n'
+        f'  return EachItem(fields, "{struct.name}", [&](std::string_view name, PyObject* value) '
+        f"{{\n"
         f'{gets}    return UnknownKey("{struct.name}", name);\n  }});\n}}\n'
     )
 

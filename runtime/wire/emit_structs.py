@@ -41,7 +41,8 @@ def family(name: str, says: str, structs: list[str]) -> str:
     """The declaration of a OneOf of these structs, `name`, with NameOf and Visit."""
     group = f"{name}Family"
     kinds = "".join(
-        f"template <>\nstruct KindOf<{group}, {struct}> : std::integral_constant<std::size_t, {i}> {{}};\n"
+        f"template <>\nstruct KindOf<{group}, {struct}> : std::integral_constant<std::size_t, {i}> "
+        f"{{}};\n"
         for i, struct in enumerate(structs)
     )
     cases = "".join(
@@ -60,7 +61,8 @@ def family(name: str, says: str, structs: list[str]) -> str:
         "    default: std::abort();\n  }\n}\n\n"
         f"inline constexpr std::string_view k{name}Names[] = {{{names}}};\n"
         f'/// The kind in it, e.g. "{structs[-1]}".\n'
-        f"inline std::string_view NameOf(const {name}& one) {{ return k{name}Names[one.index()]; }}\n"
+        f"inline std::string_view NameOf(const {name}& one) {{ return k{name}Names[one.index()]; "
+        f"}}\n"
     )
 
 

@@ -1,4 +1,5 @@
-"""What the call path's tests share: the extension module, actors as forked processes, one actor class."""
+"""What the call path's tests share: the extension module, actors as forked processes, one actor
+class."""
 
 import asyncio
 import importlib.util
@@ -129,7 +130,8 @@ _ready = os.pipe()
 
 
 class Actor:
-    """A process that serves `instance` at a socket; made by fork before any channel exists in it."""
+    """A process that serves `instance` at a socket; made by fork before any channel exists in
+    it."""
 
     def __init__(self, directory, make, max_concurrency=1, **serving):
         self.path = os.path.join(directory, f"a{len(os.listdir(directory))}.sock")

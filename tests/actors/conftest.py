@@ -23,7 +23,8 @@ def error_factory():
 
 @pytest.fixture
 def start():
-    """start(make, max_concurrency=1, groups=[], loop=False) -> Actor; all are killed at the end of the test."""
+    """start(make, max_concurrency=1, groups=[], loop=False) -> Actor; all are killed at the end of
+    the test."""
     actors = []
     with tempfile.TemporaryDirectory(prefix="trp-") as directory:
 

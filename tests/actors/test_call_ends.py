@@ -1,6 +1,7 @@
 """Method: real actors in forked processes behind real Unix sockets, called through troupe._native.
 
-Ends: death, verdicts, forks, signals; and actors that answer out of order. Every wait has a deadline: a hang is a failure, not a stuck run.
+Ends: death, verdicts, forks, signals; and actors that answer out of order. Every wait has a
+deadline: a hang is a failure, not a stuck run.
 """
 
 import asyncio

@@ -1,6 +1,7 @@
 """Method: real actors in forked processes behind real Unix sockets, called through troupe._native.
 
-Peers that break the protocol's rules, or read slowly. Every wait has a deadline: a hang is a failure, not a stuck run.
+Peers that break the protocol's rules, or read slowly. Every wait has a deadline: a hang is a
+failure, not a stuck run.
 """
 
 import socket
@@ -24,7 +25,8 @@ CALL_F = struct.pack("<HHHH", 0, 0, 0, 0) + struct.pack("<H", 1) + b"f" + b"\0" 
 
 
 def overlapping_buffers():
-    """A value whose 100 buffers are each all of it: copies would take a hundred times of what came."""
+    """A value whose 100 buffers are each all of it: copies would take a hundred times of what
+    came."""
     head = b"\x07" + struct.pack("<I", 4) + b"\x80\x05N."
     size = 16 + 100 * 24 + len(head)
     value = (

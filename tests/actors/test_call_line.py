@@ -1,7 +1,8 @@
-"""Calls whose arguments are to come: they are made at once, and run when the last argument is there.
+"""Calls whose arguments are to come: they are made at once, and run when the last argument is
+there.
 
-Method: real actors in forked processes, called through troupe._native; arguments are refs that this process answers
-itself, so that what waits does so until the test says otherwise.
+Method: real actors in forked processes, called through troupe._native; arguments are refs that this
+process answers itself, so that what waits does so until the test says otherwise.
 """
 
 import os

@@ -1,4 +1,5 @@
-"""What a session knows of launches, actors and groups: who waits wakes, and what is kept does not grow with its age."""
+"""What a session knows of launches, actors and groups: who waits wakes, and what is kept does not
+grow with its age."""
 
 from __future__ import annotations
 

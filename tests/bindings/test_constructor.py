@@ -1,4 +1,5 @@
-"""What an actor's process does with the refs inside its constructor's arguments, as its maker brings them; without a cluster."""
+"""What an actor's process does with the refs inside its constructor's arguments, as its maker
+brings them; without a cluster."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""The loop of an actor with coroutines: what it asks before it waits, and what it must not miss meanwhile."""
+"""The loop of an actor with coroutines: what it asks before it waits, and what it must not miss
+meanwhile."""
 
 from __future__ import annotations
 

@@ -1,8 +1,9 @@
 """A process ends by its own code although a daemon thread of it is in the extension.
 
-Method: the thread connects to a socket that never answers; the socket is closed by a finaliser that runs
-when the interpreter is ending already, so that the thread comes back too late. (Without care that was
-std::terminate.) Another thread is in Python code that the extension has called: a value is pickled.
+Method: the thread connects to a socket that never answers; the socket is closed by a finaliser that
+runs when the interpreter is ending already, so that the thread comes back too late. (Without care
+that was std::terminate.) Another thread is in Python code that the extension has called: a value is
+pickled.
 """
 
 from __future__ import annotations

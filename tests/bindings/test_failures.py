@@ -1,4 +1,5 @@
-"""What is shown of a failure: the program's own frames, of a crash what stood before Python's fault handler, and no C++ frames of torch's."""
+"""What is shown of a failure: the program's own frames, of a crash what stood before Python's fault
+handler, and no C++ frames of torch's."""
 
 from __future__ import annotations
 
@@ -15,7 +16,8 @@ OURS = os.path.join(os.path.dirname(troupe.__file__), "_rank.py")
 
 
 def called_by_the_runtime(source: str) -> BaseException:
-    """What `source` raises when two functions, one in the other, of a file of the package call it."""
+    """What `source` raises when two functions, one in the other, of a file of the package call
+    it."""
     lines = "def outer(call):\n    inner(call)\ndef inner(call):\n    call()\n"
     names: dict = {}
     exec(compile(lines, OURS, "exec"), names)
@@ -37,7 +39,10 @@ def test_the_runtime_s_frames_are_not_shown_however_many_they_are() -> None:
 
 
 def test_neither_are_those_of_what_an_error_came_of() -> None:
-    source = "def step():\n    try:\n        outer(lambda: {}['a'])\n    except KeyError as error:\n        raise ValueError('b') from error"
+    source = (
+        "def step():\n    try:\n        outer(lambda: {}['a'])\n    except KeyError as "
+        "error:\n        raise ValueError('b') from error"
+    )
     text = failures.describe(called_by_the_runtime(source))
     assert "direct cause" in text and text.count("_rank.py") == 2, (
         "between the program's own frames they stay"
@@ -102,11 +107,14 @@ def test_what_is_no_crash_is_shown_by_its_end() -> None:
 
 
 LOST = [
-    "[W1127 21:16:42.994 TCPStore.cpp:138] [c10d] recvValue failed on SocketImpl(fd=4): Connection was likely closed.",
-    "Exception raised from recvBytes at /pytorch/torch/csrc/distributed/c10d/Utils.hpp:682 (most recent call first):",
+    "[W1127 21:16:42.994 TCPStore.cpp:138] [c10d] recvValue failed on SocketImpl(fd=4): Connection "
+    "was likely closed.",
+    "Exception raised from recvBytes at /pytorch/torch/csrc/distributed/c10d/Utils.hpp:682 (most "
+    "recent call first):",
 ]
 FRAMES = [
-    "frame #0: c10::Error::Error(c10::SourceLocation, std::string) + 0x9d (0x7fa0f737305d in /lib/libc10.so)",
+    "frame #0: c10::Error::Error(c10::SourceLocation, std::string) + 0x9d (0x7fa0f737305d in "
+    "/lib/libc10.so)",
     "frame #1: <unknown function> + 0x6a9174d (0x7fa06609174d in /lib/libtorch_cpu.so)",
     "frame #2: .venv/bin/python() [0x547b96]",
 ]

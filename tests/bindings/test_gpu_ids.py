@@ -1,4 +1,7 @@
-"""get_gpu_ids(): the names that the node's devices have, in every kind of process. Method: the process's beginning and its actor are data."""
+"""get_gpu_ids(): the names that the node's devices have, in every kind of process.
+
+Method: the process's beginning and its actor are data.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +13,9 @@ import troupe
 from troupe._cluster import variables
 from troupe._context import ActorContext
 
-CASES = [  # what the process began with, what the node has given its actor (None: it is a rank or a driver), the ids
+# what the process began with, what the node has given its actor (None: it is a rank or a driver),
+# the ids
+CASES = [
     ({"CUDA_VISIBLE_DEVICES": "0,1"}, None, [0, 1]),
     ({"CUDA_VISIBLE_DEVICES": "3"}, [0], [3]),
     ({"CUDA_VISIBLE_DEVICES": "GPU-d885309d,MIG-1"}, None, ["GPU-d885309d", "MIG-1"]),

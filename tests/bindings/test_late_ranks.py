@@ -60,16 +60,17 @@ def test_the_words_name_ranks_of_the_launch_hosts_and_where() -> None:
     names = {0: 4, 1: 5, 2: 6, 3: 7}
     text = told([waits(9), works(8), None, waits(9)], [1, 2], "3", 61.2, names)
     assert text.splitlines()[0] == (
-        "ranks 5 and 6 have not come to operation 9 of process group 3, in which ranks 4 and 7 wait, for 61 s by now. "
+        "ranks 5 and 6 have not come to operation 9 of process group 3, in which ranks 4 and 7 "
+        "wait, for 61 s by now. "
         "Nothing is ended because of that"
     )
     assert (
-        'rank 5 (host b, pid 2) has begun 8 operations, and is here:\n  File "train.py", line 7, in save'
-        in text
+        'rank 5 (host b, pid 2) has begun 8 operations, and is here:\n  File "train.py", line 7, '
+        "in save" in text
     )
     assert (
-        "rank 6 says nothing: it is stopped, or in code that keeps Python's lock; `troupe stack` shows where"
-        in text
+        "rank 6 says nothing: it is stopped, or in code that keeps Python's lock; `troupe stack` "
+        "shows where" in text
     )
     assert "perhaps because the ranks' programs differ" in told(
         [waits(9), waits(7)], [1], "0", 10, {0: 0, 1: 1}
@@ -137,7 +138,8 @@ def test_any_thread_of_a_rank_may_wait_in_an_operation(file: str, waits: bool, o
     release.acquire()
     exec(
         compile(
-            "def all_reduce(inside, lock):\n  inside.release()\n  lock.acquire()\n  lock.release()\n",
+            "def all_reduce(inside, lock):\n  inside.release()\n  lock.acquire()\n  "
+            "lock.release()\n",
             f"/packages/{file}",
             "exec",
         ),
@@ -156,7 +158,8 @@ def test_any_thread_of_a_rank_may_wait_in_an_operation(file: str, waits: bool, o
 
 
 def test_the_watching_thread_keeps_no_store_of_the_program_alive() -> None:
-    """Port of a store that rank 0 serves is free once the program drops it, and the next store there gets a connection of its own."""
+    """Port of a store that rank 0 serves is free once the program drops it, and the next store
+    there gets a connection of its own."""
     dist = pytest.importorskip("torch.distributed")
     watch, port = WatchStore(), 0
     for round_ in range(3):

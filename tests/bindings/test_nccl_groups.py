@@ -1,4 +1,7 @@
-"""NCCL groups are aborted together. Method: torch's own module, with backends that note what is asked of them; real ones: tests/gpu."""
+"""NCCL groups are aborted together.
+
+Method: torch's own module, with backends that note what is asked of them; real ones: tests/gpu.
+"""
 
 from __future__ import annotations
 

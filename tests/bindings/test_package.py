@@ -260,7 +260,8 @@ START = {"LANG": "C", "HF_HOME": "/h", "HOME": "/root", "GONE": "1", "SAME": "s"
             (),
             ("CUDA_VISIBLE_DEVICES", "GONE", "LANG", "SAME", "SLURM_PROCID"),
         ),
-        # In a process of the runtime: what has travelled to it, and what it has set, go on; what the node itself has does not.
+        # In a process of the runtime: what has travelled to it, and what it has set, go on; what
+        # the node itself has does not.
         (
             {**START, "SEED": "1"},
             (),
@@ -408,7 +409,8 @@ def test_a_death_for_want_of_memory_is_of_two_types_and_has_limit_and_use() -> N
         "pid": 9,
         "exit_code": 0,
         "signal": 9,
-        "cause": "actor A on node-c (c), pid 9, ended: SIGKILL, out of memory (cgroup memory.events), peak RSS 3072.0 MiB, limit 4096.0 MiB",
+        "cause": "actor A on node-c (c), pid 9, ended: SIGKILL, out of memory (cgroup "
+        "memory.events), peak RSS 3072.0 MiB, limit 4096.0 MiB",
         "exception_type": "troupe.exceptions.OutOfMemoryError",
         "traceback": "",
         "log_tail": "",
@@ -482,7 +484,8 @@ def test_groups_made_after_the_default_one_was_destroyed_have_names_of_their_own
 
 
 def test_a_sound_token_s_cluster_is_read_as_the_native_module_reads_it() -> None:
-    """The tokens of the C++ tests' shape, made here; a changed character anywhere leaves it to the native module."""
+    """The tokens of the C++ tests' shape, made here; a changed character anywhere leaves it to the
+    native module."""
     from troupe import _native
     from troupe._cluster import node_start
 

@@ -1,7 +1,8 @@
-"""What pickles of Troupe's own things name (troupe/_pickled.py): public modules and that one, today; and the older names stay.
+"""What pickles of Troupe's own things name (troupe/_pickled.py): public modules and that one,
+today; and the older names stay.
 
-Method: what is pickled is loaded by an unpickler that notes every name it is asked for. Handles, refs and groups, which need a
-cluster: tests/e2e/test_pickled_names.py.
+Method: what is pickled is loaded by an unpickler that notes every name it is asked for. Handles,
+refs and groups, which need a cluster: tests/e2e/test_pickled_names.py.
 """
 
 from __future__ import annotations
@@ -25,7 +26,8 @@ from troupe.launch import _function, _large_result, distributed
 from troupe.launch._over_ray import OverRay
 from troupe.spark._rank_zero import RankZero
 
-# Of 0.1.0 at 3421ef8, in journals and kept values: module, name, and what has the name today, where that is another.
+# Of 0.1.0 at 3421ef8, in journals and kept values: module, name, and what has the name today, where
+# that is another.
 OLDER_NAMES = [
     ("troupe._actor_handle", "_handle", "handle"),
     ("troupe._actor_handle", "_counted", "counted_handle"),
@@ -94,7 +96,8 @@ class Noting(pickle.Unpickler):
 
 
 def travelled(value: Any) -> Any:
-    """The value as it arrives; its pickle names nothing of ours but `troupe._pickled` and public modules."""
+    """The value as it arrives; its pickle names nothing of ours but `troupe._pickled` and public
+    modules."""
     noting = Noting(capture.cloudpickled(value))
     arrived = noting.load()
     private = {each for each in noting.named if "._" in each and each != "troupe._pickled"}

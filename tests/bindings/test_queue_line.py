@@ -1,4 +1,5 @@
-"""What a queue's actor keeps, and the turns of a process at it, against their rules; no processes."""
+"""What a queue's actor keeps, and the turns of a process at it, against their rules; no
+processes."""
 
 from __future__ import annotations
 

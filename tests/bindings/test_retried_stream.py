@@ -18,7 +18,8 @@ from troupe._actors.streams import NOT_YET
 
 
 class Attempt:
-    """A call of a streaming method: its items, then an error or the end, and an answer that comes after them."""
+    """A call of a streaming method: its items, then an error or the end, and an answer that comes
+    after them."""
 
     def __init__(self, *values: int) -> None:
         self._items: collections.deque[Any] = collections.deque()

@@ -1,4 +1,5 @@
-"""Rows of a stream: lines once and in order, of a progress bar its last state, in bounded memory, however the bytes are cut.
+"""Rows of a stream: lines once and in order, of a progress bar its last state, in bounded memory,
+however the bytes are cut.
 
 Method: streams as tqdm, rich and plain programs write them, fed whole and byte by byte.
 """

@@ -1,4 +1,5 @@
-"""Method: environments as launchers make them, line by line, through the pure reader; no process is started."""
+"""Method: environments as launchers make them, line by line, through the pure reader; no process is
+started."""
 
 from __future__ import annotations
 
@@ -95,7 +96,8 @@ REFUSED = [
     (
         {},
         {"nodes": 2},
-        "looked for GROUP_RANK of torchrun, OMPI_COMM_WORLD_RANK of Open MPI, SLURM_PROCID of Slurm",
+        "looked for GROUP_RANK of torchrun, OMPI_COMM_WORLD_RANK of Open MPI, SLURM_PROCID of "
+        "Slurm",
     ),
     (MPI, {}, "Open MPI does not say where node 0 is"),
     (LWS | {"LWS_LEADER_ADDRESS": ""}, {}, "LWS_LEADER_ADDRESS: not set"),

@@ -1,4 +1,5 @@
-"""What a terminal and a notebook's cell are given of ranks' output: how wide, in whose colours, how much. Pure."""
+"""What a terminal and a notebook's cell are given of ranks' output: how wide, in whose colours, how
+much. Pure."""
 
 from __future__ import annotations
 

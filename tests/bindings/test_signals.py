@@ -1,5 +1,5 @@
-"""Signals that do not end the system call which the main thread waits in: another thread raises them, as happens when one
-comes just before that call."""
+"""Signals that do not end the system call which the main thread waits in: another thread raises
+them, as happens when one comes just before that call."""
 
 from __future__ import annotations
 
@@ -33,7 +33,8 @@ def _blocked(thread: int) -> bool:
 
 @contextlib.contextmanager
 def _interrupted_by_another_thread(release: Callable[[], object]) -> Iterator[None]:
-    """What is done in it waits until another thread raises SIGINT; `release` ends the wait if that does not."""
+    """What is done in it waits until another thread raises SIGINT; `release` ends the wait if that
+    does not."""
     main = threading.get_native_id()
     over, late = threading.Event(), threading.Event()
 

@@ -1,4 +1,5 @@
-"""What `troupe stack` says where something stands in the way of the reading: the settings are made up, the texts are real."""
+"""What `troupe stack` says where something stands in the way of the reading: the settings are made
+up, the texts are real."""
 
 from __future__ import annotations
 
@@ -37,7 +38,8 @@ def test_what_is_no_refusal_is_left_as_it_is() -> None:
     assert "there is no process" in _stacks._reason(DENIED, 2**22 + 1, True)
 
 
-# As py-spy where a library of the process cannot be unwound: it reads Python's frames, and fails with C's.
+# As py-spy where a library of the process cannot be unwound: it reads Python's frames, and fails
+# with C's.
 NO_NATIVE = """#!/bin/sh
 case " $* " in
 *" --native "*) printf 'Error: UNW_EINVAL\n\nStack backtrace:\n 0: x\n' >&2; exit 1;;

@@ -1,4 +1,5 @@
-"""Reminders: a signal that may have gone by is sent again, later and later, until its call is over."""
+"""Reminders: a signal that may have gone by is sent again, later and later, until its call is
+over."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Options of remote functions: what is refused, by which error, and what stands where nothing is said."""
+"""Options of remote functions: what is refused, by which error, and what stands where nothing is
+said."""
 
 from __future__ import annotations
 

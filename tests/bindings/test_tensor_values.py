@@ -1,6 +1,8 @@
-"""Values whose tensors stay elsewhere: what is taken out of them, the table of what is kept, and tensors of a GPU as they are opened.
+"""Values whose tensors stay elsewhere: what is taken out of them, the table of what is kept, and
+tensors of a GPU as they are opened.
 
-Method: the modules by themselves; of CUDA, which no machine here has, torch's own signature is what is held.
+Method: the modules by themselves; of CUDA, which no machine here has, torch's own signature is what
+is held.
 """
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
-"""Where nodes stand and where a reservation lies: the tree and the picture, of data made up here."""
+"""Where nodes stand and where a reservation lies: the tree and the picture, of data made up
+here."""
 
 from __future__ import annotations
 
@@ -56,7 +57,8 @@ def test_the_tree_says_each_domain_once_and_leaves_out_the_dead() -> None:
 
 def test_how_a_node_is_connected_stands_below_it() -> None:
     told = fabric.of_label(
-        "if eth0 up 1000 10.0.0.1/24;rdma mlx5_0:1 InfiniBand ACTIVE 400000 4X_NDR ib0 fe80000000000000;gpudirect dma-buf;"
+        "if eth0 up 1000 10.0.0.1/24;rdma mlx5_0:1 InfiniBand ACTIVE 400000 4X_NDR ib0 "
+        "fe80000000000000;gpudirect dma-buf;"
     )
     assert topology.text(
         [{**node("a", "r1"), "network": fabric.as_dict(told)}, node("b", "r1")]

@@ -1,6 +1,7 @@
 """What is shown to people has no sequence that a terminal obeys: V1 and V2 of troupe/_visible.py.
 
-Method: texts made of the pieces that sequences consist of, at random from fixed seeds, and cut at every place.
+Method: texts made of the pieces that sequences consist of, at random from fixed seeds, and cut at
+every place.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """The zygote by itself: this test is its worker, over the socket; children are real forks.
 
-`Worker` speaks the worker's half; this process is a subreaper as a worker is, so what the zygote forks are its
-children. Everything is waited for by an event with a deadline: a datagram of the zygote, the bytes or the end of a
-child's control channel, its end.
+`Worker` speaks the worker's half; this process is a subreaper as a worker is, so what the zygote
+forks are its children. Everything is waited for by an event with a deadline: a datagram of the
+zygote, the bytes or the end of a child's control channel, its end.
 """
 
 from __future__ import annotations
@@ -74,7 +74,8 @@ class Worker:
         return fields
 
     def read(self) -> None:
-        """One datagram: children that are announced are known from then on, the rest is for next()."""
+        """One datagram: children that are announced are known from then on, the rest is for
+        next()."""
         data, fds, _, _ = socket.recv_fds(self.socket, 1 << 20, 4)
         for each in fds:
             os.close(each)
@@ -86,7 +87,8 @@ class Worker:
             self.said.append((kind, fields))
 
     def children(self) -> set[int]:
-        """Living children that this zygote has forked; each is a child of ours, and was announced."""
+        """Living children that this zygote has forked; each is a child of ours, and was
+        announced."""
         ours: set[int] = set()
         for task in Path("/proc/self/task").iterdir():
             with contextlib.suppress(
@@ -282,7 +284,8 @@ def test_parked_children_end_with_a_zygote_that_is_killed(tmp_path: Path) -> Non
     until(lambda: title_of(given) != "troupe: parked", "the request's arrival")
     worker.process.kill()
     worker.process.wait(LIMIT_S)
-    # The other one, and whom it may have been about to park in the place of what was given its request.
+    # The other one, and whom it may have been about to park in the place of what was given its
+    # request.
     waiting = (parked | worker.children()) - {given}
     assert {os.waitstatus_to_exitcode(reap(pid)) for pid in waiting} == {prefork.NEVER_GIVEN}
     assert worker.children() == {given}, "what was given its request lives on"
@@ -308,7 +311,8 @@ def test_none_are_parked_where_the_variable_says_so(tmp_path: Path) -> None:
 
 
 def test_a_zygote_is_in_no_cluster_and_starts_none(tmp_path: Path) -> None:
-    """A module that is to be imported before its program asks for it, and calls the cluster while it is."""
+    """A module that is to be imported before its program asks for it, and calls the cluster while
+    it is."""
     (tmp_path / "calls_early.py").write_text("import troupe\ntroupe.init()\n")
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     ours.settimeout(LIMIT_S)
@@ -361,7 +365,8 @@ ctypes.CDLL = Recording
 def test_forked_and_executed_processes_name_their_worker_as_the_one_that_may_read_them(
     tmp_path: Path,
 ) -> None:
-    """Seen at the call, for most kernels that tests run on have no Yama; this process is the worker."""
+    """Seen at the call, for most kernels that tests run on have no Yama; this process is the
+    worker."""
     record = tmp_path / "record"
     (tmp_path / "sitecustomize.py").write_text(RECORD_PRCTL)
     path = os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")])

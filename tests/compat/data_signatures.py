@@ -1,9 +1,12 @@
-"""The arguments and defaults of `ray.data`, for those of its names that Troupe has. Writes `ray_data_signatures.txt`, with a Python that has Ray:
+"""The arguments and defaults of `ray.data`, for those of its names that Troupe has.
+
+Writes `ray_data_signatures.txt`, with a Python that has Ray:
 
     python tests/compat/data_signatures.py > tests/compat/ray_data_signatures.txt
 
-A line is a name and its parameters: "*" and "**" in front where they gather arguments, "*," before those that are given by name alone, "=" and the
-default. Defaults that are objects stand as the names of their classes.
+A line is a name and its parameters: "*" and "**" in front where they gather arguments, "*," before
+those that are given by name alone, "=" and the default. Defaults that are objects stand as the
+names of their classes.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""Programs written for Ray, run as users run them. Not in conftest.py, of which there are several: pytest finds one of them by that name."""
+"""Programs written for Ray, run as users run them.
+
+Not in conftest.py, of which there are several: pytest finds one of them by that name.
+"""
 
 from __future__ import annotations
 

@@ -2,9 +2,10 @@
 
     python tests/compat/record_names.py > tests/compat/ray_names.txt      # by a Python that has Ray
 
-A name is public when no part of it starts with an underscore and its module lists it in `__all__`; where a module has none,
-when it is a class, a function or an exception that the module itself defines. A library of Ray's (`ray.data`, `ray.tune`...) is one
-line. Kinds: `module`, `class`, `function`, `value`, `library`; `module+function` is a path that is both, and so on.
+A name is public when no part of it starts with an underscore and its module lists it in `__all__`;
+where a module has none, when it is a class, a function or an exception that the module itself
+defines. A library of Ray's (`ray.data`, `ray.tune`...) is one line. Kinds: `module`, `class`,
+`function`, `value`, `library`; `module+function` is a path that is both, and so on.
 """
 
 from __future__ import annotations

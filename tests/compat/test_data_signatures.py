@@ -1,4 +1,5 @@
-"""troupe.data takes what ray.data takes: names, kinds and defaults of arguments, as recorded of Ray in `ray_data_signatures.txt`."""
+"""troupe.data takes what ray.data takes: names, kinds and defaults of arguments, as recorded of Ray
+in `ray_data_signatures.txt`."""
 
 from __future__ import annotations
 

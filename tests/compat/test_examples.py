@@ -1,7 +1,8 @@
-"""The scripts of examples/ray are Ray programs that run here unchanged, without `ray.init()`, and print what they say they do.
+"""The scripts of examples/ray are Ray programs that run here unchanged, without `ray.init()`, and
+print what they say they do.
 
-Method: each by `troupe run-as-ray` in a process of its own; the lines it is to print are in its docstring. examples/README.md and
-docs/ray.md name each of them.
+Method: each by `troupe run-as-ray` in a process of its own; the lines it is to print are in its
+docstring. examples/README.md and docs/ray.md name each of them.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
-"""What no node can hold: programs written for Ray wait for a node that joins, with the reason on stderr; Troupe's own are refused at once
-unless `infeasible="wait"` is said.
+"""What no node can hold: programs written for Ray wait for a node that joins, with the reason on
+stderr; Troupe's own are refused at once unless `infeasible="wait"` is said.
 
-Method: programs on a cluster of one small node, to which a larger one is added once it is seen that they wait.
+Method: programs on a cluster of one small node, to which a larger one is added once it is seen that
+they wait.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
-"""A program written for Ray needs no `ray.init()`: its first call starts a cluster of this machine and says so, once.
+"""A program written for Ray needs no `ray.init()`: its first call starts a cluster of this machine
+and says so, once.
 
-Method: a program for each first call, by `troupe run-as-ray` and with `ray_compat.install()`, in processes of their own; what `import troupe`
-alone answers to the same.
+Method: a program for each first call, by `troupe run-as-ray` and with `ray_compat.install()`, in
+processes of their own; what `import troupe` alone answers to the same.
 """
 
 from __future__ import annotations
@@ -25,12 +26,15 @@ FIRST = {
     "get": "ray.get([])\nassert ray.is_initialized()\nprint(7)",
     "wait": "ray.wait([])\nassert ray.is_initialized()\nprint(7)",
     "imported": "from ray import put, get\nprint(get(put(7)))\nassert ray.is_initialized()",
-    "get_actor": "try:\n    ray.get_actor('nobody')\nexcept ValueError:\n    print(7)\nassert ray.is_initialized()",
-    "context": "assert len(ray.get_runtime_context().get_node_id()) == 32 and ray.is_initialized()\nprint(7)",
+    "get_actor": "try:\n    ray.get_actor('nobody')\nexcept ValueError:\n    print(7)\nassert "
+    "ray.is_initialized()",
+    "context": "assert len(ray.get_runtime_context().get_node_id()) == 32 and "
+    "ray.is_initialized()\nprint(7)",
     "get_gpu_ids": "assert ray.get_gpu_ids() == [] and ray.is_initialized()\nprint(7)",
     "group": "group = ray.util.placement_group([{'CPU': 1}])\nray.get(group.ready())\nprint(7)",
     "queue": "from ray.util.queue import Queue\nqueue = Queue()\nqueue.put(7)\nprint(queue.get())",
-    "thread": f"import threading\n{TASK}def run():\n    print(ray.get(f.remote()))\nthread = threading.Thread(target=run)\nthread.start()\nthread.join()",
+    "thread": f"import threading\n{TASK}def run():\n    print(ray.get(f.remote()))\nthread = "
+    "threading.Thread(target=run)\nthread.start()\nthread.join()",
     "once more": f"{TASK}ray.init(num_cpus=1)\nray.shutdown()\nprint(ray.get(f.remote()))",
 }
 
@@ -121,7 +125,8 @@ def test_by_ones_own_choice_it_stays_explicit(home: Home, tmp_path: Path) -> Non
 
 def test_of_a_program_that_installs_it(home: Home) -> None:
     done = home.python(
-        f"from troupe import ray_compat\nray_compat.install()\nimport ray\n{ACTOR}print(ray.get(A.remote().f.remote()))"
+        "from troupe import ray_compat\nray_compat.install()\nimport "
+        f"ray\n{ACTOR}print(ray.get(A.remote().f.remote()))"
     )
     assert done.stdout == "7\n" and done.stderr.startswith(LINE), done.stderr
 

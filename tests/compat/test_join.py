@@ -1,6 +1,8 @@
-"""A second program is on the cluster that another one's `ray.init()` made; the command `ray`; processes of multiprocessing have `ray`.
+"""A second program is on the cluster that another one's `ray.init()` made; the command `ray`;
+processes of multiprocessing have `ray`.
 
-Method: a program that starts another one by subprocess, as users' programs do, and says what that one printed.
+Method: a program that starts another one by subprocess, as users' programs do, and says what that
+one printed.
 """
 
 from __future__ import annotations
@@ -74,8 +76,10 @@ def test_without_an_address_it_makes_its_own(home: Home, tmp_path: Path) -> None
 def test_programs_of_troupe_join_too_by_address(home: Home) -> None:
     done = home.python(
         "import subprocess, sys, troupe\naddress = troupe.init(num_cpus=1).address\n"
-        "code = f'import troupe; troupe.init({address!r}); print(troupe.cluster_resources()[\"CPU\"])'\n"
-        "print(subprocess.run([sys.executable, '-c', code], capture_output=True, text=True, check=True).stdout, end='')"
+        "code = f'import troupe; troupe.init({address!r}); "
+        'print(troupe.cluster_resources()["CPU"])\'\n'
+        "print(subprocess.run([sys.executable, '-c', code], capture_output=True, text=True, "
+        "check=True).stdout, end='')"
     )
     assert done.stdout == "1.0\n", done.stderr
 
@@ -86,7 +90,8 @@ def test_auto_means_no_cluster_of_another_home(home: Home, tmp_path: Path) -> No
         [
             sys.executable,
             "-c",
-            "import sys, troupe\ntroupe.init(num_cpus=1)\nprint('up', flush=True)\nsys.stdin.read()",
+            "import sys, troupe\ntroupe.init(num_cpus=1)\nprint('up', "
+            "flush=True)\nsys.stdin.read()",
         ],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
@@ -108,7 +113,8 @@ def test_auto_means_no_cluster_of_another_home(home: Home, tmp_path: Path) -> No
 def test_it_ends_with_the_first(home: Home, tmp_path: Path) -> None:
     first = tmp_path / "first.py"
     first.write_text(
-        "import ray, sys\nprint(ray.init(num_cpus=1).address_info['address'], flush=True)\nsys.stdin.readline()\n"
+        "import ray, sys\nprint(ray.init(num_cpus=1).address_info['address'], "
+        "flush=True)\nsys.stdin.readline()\n"
     )
     parent = subprocess.Popen(
         [sys.executable, "-m", "troupe", "run-as-ray", str(first)],
@@ -181,7 +187,8 @@ def test_ray_stop_ends_none_that_ray_did_not_start(home: Home, tmp_path: Path) -
     done = run_as_ray(
         home,
         tmp_path / "script.py",
-        "import ray, subprocess\nsubprocess.run(['ray', 'stop'], check=True)\nray.init(num_cpus=1)\n"
+        "import ray, subprocess\nsubprocess.run(['ray', 'stop'], "
+        "check=True)\nray.init(num_cpus=1)\n"
         "print(ray.get_runtime_context().gcs_address)",
     )
     assert done.stdout.splitlines()[-1] != started["address"] and "no cluster" in done.stdout

@@ -1,6 +1,8 @@
-"""Ray's smaller modules and functions do what they say: each in a program as users write it, by `troupe run-as-ray`.
+"""Ray's smaller modules and functions do what they say: each in a program as users write it, by
+`troupe run-as-ray`.
 
-Method: one program per module; what it prints was compared with Ray's own answer, but for what is of Troupe alone.
+Method: one program per module; what it prints was compared with Ray's own answer, but for what is
+of Troupe alone.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
-"""What Ray refuses where it is asked for, Ray's older ways to say things, and handles of methods as values: as Ray has them.
+"""What Ray refuses where it is asked for, Ray's older ways to say things, and handles of methods as
+values: as Ray has them.
 
-Method: programs by `troupe run-as-ray`, each of which says behind a line what Ray prints there; and, of what only such a program gets,
-what `import troupe` answers.
+Method: programs by `troupe run-as-ray`, each of which says behind a line what Ray prints there;
+and, of what only such a program gets, what `import troupe` answers.
 """
 
 from __future__ import annotations

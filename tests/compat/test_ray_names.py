@@ -1,7 +1,7 @@
 """Every public name of Ray is there, or is named in docs/ray.md with what to use instead.
 
-Method: Ray's namespace as recorded data (`ray_names.txt`), looked up name by name; for paths that are both a module and a name,
-processes of their own that import in every order.
+Method: Ray's namespace as recorded data (`ray_names.txt`), looked up name by name; for paths that
+are both a module and a name, processes of their own that import in every order.
 """
 
 from __future__ import annotations
@@ -84,7 +84,8 @@ ORDERS = [
     "import importlib; importlib.import_module('ray.util.placement_group')",
     "from ray.util import placement_group\nimport ray.util.placement_group",
     "ray.util.placement_group\nimport ray.util.placement_group",
-    "import sys\nimport ray.util.placement_group\ndel sys.modules['ray.util.placement_group']\nimport ray.util.placement_group",
+    "import sys\nimport ray.util.placement_group\ndel "
+    "sys.modules['ray.util.placement_group']\nimport ray.util.placement_group",
     "from ray.util.placement_group import *\nimport ray.util.scheduling_strategies",
 ]
 
@@ -108,9 +109,12 @@ def test_a_group_is_made_after_the_module_was_imported(home: Home, tmp_path: Pat
     done = run_as_ray(
         home,
         tmp_path / "script.py",
-        "import ray\nimport ray.util.placement_group\nfrom ray.util.placement_group import PlacementGroup\n"
-        "ray.init(num_cpus=1)\ngroup = ray.util.placement_group([{'CPU': 1}])\nray.get(group.ready())\n"
-        "@ray.remote(num_cpus=0)\ndef inside():\n    import ray.util.placement_group\n    return callable(ray.util.placement_group)\n"
+        "import ray\nimport ray.util.placement_group\nfrom ray.util.placement_group import "
+        "PlacementGroup\n"
+        "ray.init(num_cpus=1)\ngroup = ray.util.placement_group([{'CPU': "
+        "1}])\nray.get(group.ready())\n"
+        "@ray.remote(num_cpus=0)\ndef inside():\n    import ray.util.placement_group\n    return "
+        "callable(ray.util.placement_group)\n"
         "print(isinstance(group, PlacementGroup), ray.get(inside.remote()))",
     )
     assert done.stdout.split() == ["True", "True"]

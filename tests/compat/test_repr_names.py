@@ -1,6 +1,8 @@
-"""How actors are called in listings and in front of what they print: as their class says, with their process, as Ray does.
+"""How actors are called in listings and in front of what they print: as their class says, with
+their process, as Ray does.
 
-Method: a program prints the pids and texts that are expected; its output is compared with what stands in front of the actors' lines.
+Method: a program prints the pids and texts that are expected; its output is compared with what
+stands in front of the actors' lines.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
 """Actors that are started again, and names of those that could not be started: as Ray answers.
 
-Method: a constructor that waits for a file where it runs again, so that calls are made for certain while the actor is being started.
+Method: a constructor that waits for a file where it runs again, so that calls are made for certain
+while the actor is being started.
 """
 
 from __future__ import annotations

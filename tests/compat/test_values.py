@@ -1,6 +1,7 @@
 """What `ray.get` and arguments give to a program written for Ray: arrays of any size are read-only.
 
-Method: arrays of every shape through put, tasks and actors, in a program by `troupe run-as-ray`; Ray answers the same.
+Method: arrays of every shape through put, tasks and actors, in a program by `troupe run-as-ray`;
+Ray answers the same.
 """
 
 from __future__ import annotations
@@ -60,6 +61,7 @@ def test_arrays_are_read_only(home: Home, tmp_path: Path) -> None:
 
 def test_without_it_a_small_array_is_the_callers_own(home: Home) -> None:
     done = home.python(
-        "import numpy as np, troupe\ntroupe.init(num_cpus=1)\ngot = troupe.get(troupe.put(np.zeros(4)))\ngot[0] = 1\nprint(got.tolist())"
+        "import numpy as np, troupe\ntroupe.init(num_cpus=1)\ngot = "
+        "troupe.get(troupe.put(np.zeros(4)))\ngot[0] = 1\nprint(got.tolist())"
     )
     assert done.stdout == "[1.0, 0.0, 0.0, 0.0]\n", done.stderr

@@ -1,4 +1,5 @@
-"""The fixtures of tests/e2e, and programs in C++ that an outside project builds from an installed Troupe."""
+"""The fixtures of tests/e2e, and programs in C++ that an outside project builds from an installed
+Troupe."""
 
 from __future__ import annotations
 
@@ -22,7 +23,10 @@ def _run(*command: str | Path) -> None:
 
 @pytest.fixture(scope="session")
 def programs() -> Path:
-    """The folder of the outside project's programs: `actors`, `hello_actor`. Built once for all who ask at the same time."""
+    """The folder of the outside project's programs: `actors`, `hello_actor`.
+
+    Built once for all who ask at the same time.
+    """
     build = Path(_native.__file__).resolve().parents[2]
     if not (build / "lib" / "libtroupe.so").exists():
         pytest.skip(f"{build} has no libtroupe.so: build its target troupe_api")

@@ -1,4 +1,5 @@
-"""Actors and programs in C++ on hosts of their own: calls go over TLS, by names that the head certifies."""
+"""Actors and programs in C++ on hosts of their own: calls go over TLS, by names that the head
+certifies."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""The training in C++ of examples/cpp/digits_ddp: two hosts of two ranks each, of which one is killed on the way."""
+"""The training in C++ of examples/cpp/digits_ddp: two hosts of two ranks each, of which one is
+killed on the way."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""What the tests of requirements share: wheels made here, and an installer that tells of each of its runs."""
+"""What the tests of requirements share: wheels made here, and an installer that tells of each of
+its runs."""
 
 from __future__ import annotations
 
@@ -29,7 +30,10 @@ def wheel(
     command: str = "",
     data_bytes: int = 0,
 ) -> str:
-    """A wheel with one module, whose VALUE is its version, and a command that prints it; its path. `data_bytes`: of one more file."""
+    """A wheel with one module, whose VALUE is its version, and a command that prints it; its path.
+
+    `data_bytes`: of one more file.
+    """
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / f"{name}-{version}-py3-none-any.whl"
     info = f"{name}-{version}.dist-info"
@@ -42,7 +46,8 @@ def wheel(
                 "",
             ]
         ),
-        f"{info}/WHEEL": "Wheel-Version: 1.0\nGenerator: test\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
+        f"{info}/WHEEL": "Wheel-Version: 1.0\nGenerator: test\nRoot-Is-Purelib: true\nTag: "
+        "py3-none-any\n",
     }
     if command:
         files[f"{info}/entry_points.txt"] = f"[console_scripts]\n{command} = {name}:main\n"

@@ -37,7 +37,10 @@ for step in range(5):
         print("loss", step, loss.item().hex(), flush=True)
 dist.destroy_process_group()
 """
-SAYS = "import os, sys\nprint('out', os.environ['RANK'], flush=True)\nprint('err', os.environ['RANK'], file=sys.stderr, flush=True)\n"
+SAYS = (
+    "import os, sys\nprint('out', os.environ['RANK'], flush=True)\nprint('err', "
+    "os.environ['RANK'], file=sys.stderr, flush=True)\n"
+)
 PARTS = """
 import torch
 
@@ -59,7 +62,8 @@ def project(folder: Path, **files: str) -> Path:
 
 
 def training(folder: Path) -> Path:
-    """A repository with its own train.py, a module beside it and a file that it reads by a relative path."""
+    """A repository with its own train.py, a module beside it and a file that it reads by a relative
+    path."""
     return project(folder, train=TRAIN, parts=PARTS, **{"scale.txt": "0.5\n"})
 
 
@@ -80,7 +84,10 @@ def troupe_in(
 def torchrun_in(
     folder: Path, *words: str, env: dict[str, str] | None = None
 ) -> subprocess.CompletedProcess:
-    """torchrun itself, of this interpreter: the yardstick. Run again where torch aborts one of its ranks, which comes and goes."""
+    """torchrun itself, of this interpreter: the yardstick.
+
+    Run again where torch aborts one of its ranks, which comes and goes.
+    """
     for _ in range(TORCHRUNS_MAX):
         done = subprocess.run(
             [sys.executable, "-m", "torch.distributed.run", *words],
@@ -109,7 +116,8 @@ def started_in(folder: Path, *args: str) -> subprocess.Popen:
 
 
 def _as_in_a_terminal() -> None:
-    """Heed the keys' signals, which a shell has its background commands ignore, and so all that these start."""
+    """Heed the keys' signals, which a shell has its background commands ignore, and so all that
+    these start."""
     signal.signal(signal.SIGINT, signal.default_int_handler)
     signal.signal(signal.SIGQUIT, signal.SIG_DFL)
 

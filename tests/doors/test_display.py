@@ -1,7 +1,8 @@
-"""What a person sees of a launch: a row while it waits, starts and has said nothing, in a terminal; lines elsewhere; nothing when quiet.
+"""What a person sees of a launch: a row while it waits, starts and has said nothing, in a terminal;
+lines elsewhere; nothing when quiet.
 
-Method: programs in a pseudo terminal (tests/terminals.py) and with pipes; a launch of the test's own holds all CPUs while a row is to be seen.
-The row's words: tests/bindings/test_phase.py.
+Method: programs in a pseudo terminal (tests/terminals.py) and with pipes; a launch of the test's
+own holds all CPUs while a row is to be seen. The row's words: tests/bindings/test_phase.py.
 """
 
 from __future__ import annotations
@@ -34,7 +35,8 @@ print(train.distributed({gate!r}))
 """
 WAITS = 'open(gate, "rb", buffering=0).read(1); print("rank", os.environ["RANK"], "speaks")'
 COLOURS = (
-    'print(f"{chr(27)}[31mred", flush=True); print("still red", flush=True); print(f"{chr(27)}[0mplain", flush=True)\n'
+    'print(f"{chr(27)}[31mred", flush=True); print("still red", flush=True); '
+    'print(f"{chr(27)}[0mplain", flush=True)\n'
     '    if os.environ["RANK"] == "1": sys.stderr.write("wide " * 60 + chr(10))'
 )
 
@@ -116,7 +118,8 @@ def test_a_row_says_what_is_waited_for_and_goes_when_ranks_print(
 def test_logs_that_are_followed_say_what_is_waited_for(held: Any, gate: Gate, address: str) -> None:
     waits = distributed(processes=2, remote=True)(lambda: print("speaks", flush=True)).submit()
     terminal = Terminal(
-        f"import sys; sys.argv = ['troupe', 'logs', {waits.id!r}, '--follow']\nfrom troupe.cli import main\nmain()",
+        f"import sys; sys.argv = ['troupe', 'logs', {waits.id!r}, '--follow']\nfrom troupe.cli "
+        "import main\nmain()",
         TROUPE_ADDRESS=address,
     )
     assert terminal.until(
@@ -226,7 +229,10 @@ def test_quiet_shows_the_output_and_no_word_of_ours(held: Any, gate: Gate, addre
 def test_ctrl_c_in_a_terminal_stops_and_leaves_the_screen_clean(
     cluster: Home, gate: Gate, address: str
 ) -> None:
-    body = 'try: print("begun", flush=True); open(gate, "rb", buffering=0).read(1)\n    except KeyboardInterrupt: print("last words", flush=True)'
+    body = (
+        'try: print("begun", flush=True); open(gate, "rb", buffering=0).read(1)\n    except '
+        'KeyboardInterrupt: print("last words", flush=True)'
+    )
     caught = (
         code(body, gate.path).replace("print(train", "try: print(train").rstrip()
         + "\nexcept KeyboardInterrupt: print('interrupted')\n"

@@ -1,6 +1,7 @@
 """What came along with a launch is told by its status, and no value of a variable is told anywhere.
 
-Method: real launches; what anybody of the machine could read is read: command lines of all processes, status, lists, logs.
+Method: real launches; what anybody of the machine could read is read: command lines of all
+processes, status, lists, logs.
 """
 
 from __future__ import annotations

@@ -1,7 +1,9 @@
-"""Output that is read more slowly than it is written, in files that lose their older half: what is shown is whole lines, the rest is counted.
+"""Output that is read more slowly than it is written, in files that lose their older half: what is
+shown is whole lines, the rest is counted.
 
-Method: a cluster of its own whose log files have 1 MiB. A rank writes 8 MiB at a time and waits until its file was cut; nobody reads the
-caller's stdout until the launch has ended. Every byte is shown or counted.
+Method: a cluster of its own whose log files have 1 MiB. A rank writes 8 MiB at a time and waits
+until its file was cut; nobody reads the caller's stdout until the launch has ended. Every byte is
+shown or counted.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
-"""The way of ranks' output to the program that shows it: everything once and in order, past the head, and no rank, no memory for a slow reader.
+"""The way of ranks' output to the program that shows it: everything once and in order, past the
+head, and no rank, no memory for a slow reader.
 
-Method: programs of their own whose stdout is a file, or a pipe that nobody reads until the launch has ended; a head that stands still
-while ranks write. The figures: benchmarks/doors/logs.py.
+Method: programs of their own whose stdout is a file, or a pipe that nobody reads until the launch
+has ended; a head that stands still while ranks write. The figures: benchmarks/doors/logs.py.
 """
 
 from __future__ import annotations
@@ -174,7 +175,8 @@ def test_a_reader_that_reads_nothing_slows_no_rank_and_grows_no_memory(
 def test_more_streams_are_followed_than_a_worker_answers_at_once(
     cluster: Home, tmp_path: Path
 ) -> None:
-    """Each has all of its lines, also those beyond the 256 questions that a worker takes from one connection."""
+    """Each has all of its lines, also those beyond the 256 questions that a worker takes from one
+    connection."""
     gate = Gate(tmp_path / "gate")
     path = gate.path
 

@@ -1,7 +1,9 @@
-"""Launches in a notebook: what a cell shows of them and how much, the interrupt button, and what is edited and run again.
+"""Launches in a notebook: what a cell shows of them and how much, the interrupt button, and what is
+edited and run again.
 
-Method: notebooks are run by nbclient through a real kernel that is connected to the module's cluster; what the cells hold at the end is what a
-reader of the notebook sees. Bars: tests/e2e/test_notebook.py. Needs the extra `notebook`.
+Method: notebooks are run by nbclient through a real kernel that is connected to the module's
+cluster; what the cells hold at the end is what a reader of the notebook sees. Bars:
+tests/e2e/test_notebook.py. Needs the extra `notebook`.
 """
 
 from __future__ import annotations
@@ -43,8 +45,14 @@ class Client(nbclient.NotebookClient):
 
 
 def run(*cells: str, seen: Callable[[str], Any] | None = None, errors: bool = False) -> Any:
-    """The notebook after its cells were run; the client that ran it is `notebook.client`. `seen(client, text)`: of what is shown."""
-    connect = f"import troupe\ntroupe.init({troupe.state._session.current().address!r})\nfrom troupe.launch import distributed, attach"
+    """The notebook after its cells were run; the client that ran it is `notebook.client`.
+
+    `seen(client, text)`: of what is shown.
+    """
+    connect = (
+        f"import troupe\ntroupe.init({troupe.state._session.current().address!r})\nfrom "
+        "troupe.launch import distributed, attach"
+    )
     notebook = nbformat.v4.new_notebook(
         cells=[nbformat.v4.new_code_cell(each) for each in (connect, *cells)]
     )

@@ -1,6 +1,8 @@
-"""pip requirements of launches: one virtual environment for each set and node, which sees what the node has, made once, and a zygote of it.
+"""pip requirements of launches: one virtual environment for each set and node, which sees what the
+node has, made once, and a zygote of it.
 
-Method: wheels made here, and in most tests a `uv` that tells of each of its runs; nothing is fetched from anywhere.
+Method: wheels made here, and in most tests a `uv` that tells of each of its runs; nothing is
+fetched from anywhere.
 """
 
 from __future__ import annotations

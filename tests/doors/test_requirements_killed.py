@@ -1,4 +1,5 @@
-"""Processes that want one environment at once: what was killed the next makes whole, and what fails fails for all that wait.
+"""Processes that want one environment at once: what was killed the next makes whole, and what fails
+fails for all that wait.
 
 Method: a `uv` that waits until it is let go on, and starters that are processes of their own.
 """
@@ -26,7 +27,8 @@ print(tiny_thing.VALUE, tiny_thing.__file__)
 def test_one_that_was_killed_while_it_was_made_is_made_whole_by_the_next(
     home: Home, tmp_path: Path
 ) -> None:
-    """The installer outlives its killed starter: nobody else writes to the folder before it has ended."""
+    """The installer outlives its killed starter: nobody else writes to the folder before it has
+    ended."""
     installer = Installer(tmp_path / "bin")
     line = [sys.executable, "-c", MAKES, wheel(tmp_path)]
     environment = {**os.environ, **installer.variables()}

@@ -1,4 +1,5 @@
-"""`troupe run-as`: scripts that import other launchers' packages run as they are, in all that they start; names that are missing.
+"""`troupe run-as`: scripts that import other launchers' packages run as they are, in all that they
+start; names that are missing.
 
 Method: scripts as users write them, in processes of their own. Ray alone: test_ray_compat.py.
 """
@@ -116,8 +117,10 @@ def test_only_some_of_them(home: Home, tmp_path: Path) -> None:
     """The others are what is installed, in the script and below it."""
     (tmp_path / "serverless_gpu.py").write_text("mine = True")
     text = (
-        "import serverless_gpu, ray, subprocess, sys\nassert serverless_gpu.mine\nprint(type(ray).__name__, flush=True)\n"
-        "subprocess.run([sys.executable, '-c', 'import serverless_gpu; print(serverless_gpu.mine)'], check=True)"
+        "import serverless_gpu, ray, subprocess, sys\nassert "
+        "serverless_gpu.mine\nprint(type(ray).__name__, flush=True)\n"
+        "subprocess.run([sys.executable, '-c', 'import serverless_gpu; "
+        "print(serverless_gpu.mine)'], check=True)"
     )
     done = run_as(
         home,
@@ -165,7 +168,8 @@ MISSING = [
     ),
     (
         "import pyspark.ml.torch.data",
-        "use troupe.data.read_parquet(path).streaming_split(n), and iter_torch_batches() of a share",
+        "use troupe.data.read_parquet(path).streaming_split(n), and iter_torch_batches() of a "
+        "share",
     ),
     (
         "from pyspark.ml.deepspeed.deepspeed_distributor import Other",
@@ -173,14 +177,17 @@ MISSING = [
     ),
     (
         "from pyspark.sql import SparkSession",
-        "No module named 'pyspark.sql': pyspark is not installed; Troupe stands in for pyspark.ml.torch and",
+        "No module named 'pyspark.sql': pyspark is not installed; Troupe stands in for "
+        "pyspark.ml.torch and",
     ),
     (
-        "from pyspark.ml.torch.distributor import TorchDistributor; from pyspark.sql import SparkSession",
+        "from pyspark.ml.torch.distributor import TorchDistributor; from pyspark.sql import "
+        "SparkSession",
         "need no SparkSession here: leave that out",
     ),
     (
-        "from pyspark.ml.torch.distributor import TorchDistributor; from pyspark import SparkContext",
+        "from pyspark.ml.torch.distributor import TorchDistributor; from pyspark import "
+        "SparkContext",
         "or pip install pyspark, which is used for all else",
     ),
     ("from azure.ai.ml import automl", "use a program of your own in a command job"),
@@ -200,19 +207,25 @@ def test_what_is_missing_is_named_with_what_to_use(
 ) -> None:
     for text in (
         statement,
-        f"import subprocess, sys\nsys.exit(subprocess.run([sys.executable, '-c', {statement!r}]).returncode)",
+        "import subprocess, sys\nsys.exit(subprocess.run([sys.executable, '-c', "
+        f"{statement!r}]).returncode)",
     ):
         done = run_as(home, tmp_path / "script.py", text)
         assert done.returncode == 1 and words in done.stderr.splitlines()[-1], done.stderr
 
 
 def test_packages_above_stay_what_is_installed(home: Home, tmp_path: Path) -> None:
-    """Who looks whether pyspark is there gets the truth, and what is there of it is the installed one's."""
+    """Who looks whether pyspark is there gets the truth, and what is there of it is the installed
+    one's."""
     looks = (
-        "import importlib.util\nprint(importlib.util.find_spec('pyspark'), importlib.util.find_spec('azure'))\n"
+        "import importlib.util\nprint(importlib.util.find_spec('pyspark'), "
+        "importlib.util.find_spec('azure'))\n"
         "try:\n    import pyspark\nexcept ImportError as error:\n    print(error)\n"
     )
-    both = f"{looks}import subprocess, sys\nsys.stdout.flush()\nsubprocess.run([sys.executable, '-c', {looks!r}], check=True)"
+    both = (
+        f"{looks}import subprocess, sys\nsys.stdout.flush()\nsubprocess.run([sys.executable, "
+        f"'-c', {looks!r}], check=True)"
+    )
     done = run_as(home, tmp_path / "script.py", both)
     there, why, *below = done.stdout.splitlines()
     assert there == "None None" and why.startswith(
@@ -222,7 +235,10 @@ def test_packages_above_stay_what_is_installed(home: Home, tmp_path: Path) -> No
     for folder in ("pyspark", "pyspark/ml", "pyspark/ml/torch"):
         (tmp_path / folder).mkdir()
         (tmp_path / folder / "__init__.py").write_text(f"name = 'installed {folder}'")
-    text = "import pyspark.ml\nprint(pyspark.name, pyspark.ml.name)\nimport pyspark.ml.torch\nprint(type(pyspark.ml.torch).__name__)"
+    text = (
+        "import pyspark.ml\nprint(pyspark.name, pyspark.ml.name)\nimport "
+        "pyspark.ml.torch\nprint(type(pyspark.ml.torch).__name__)"
+    )
     assert run_as(home, tmp_path / "script.py", text).stdout.splitlines() == [
         "installed pyspark installed pyspark/ml",
         "TorchDistributorModule",
@@ -236,7 +252,10 @@ def test_packages_above_stay_what_is_installed(home: Home, tmp_path: Path) -> No
 
 def test_the_environments_own_sitecustomize_runs(home: Home, tmp_path: Path) -> None:
     (tmp_path / "sitecustomize.py").write_text("import sys\nsys.customized = 'yes'")
-    text = "import subprocess, sys\nsubprocess.run([sys.executable, '-c', 'import sys; print(getattr(sys, \"customized\", None))'])"
+    text = (
+        "import subprocess, sys\nsubprocess.run([sys.executable, '-c', 'import sys; "
+        'print(getattr(sys, "customized", None))\'])'
+    )
     (tmp_path / "sub").mkdir()
     done = run_as(
         home, tmp_path / "sub" / "script.py", text, PYTHONPATH=f"{tmp_path}:{':'.join(sys.path)}"
@@ -253,8 +272,10 @@ def test_install_in_a_program_of_ones_own(home: Home, tmp_path: Path) -> None:
         "RuntimeError: serverless_gpu was imported before troupe.stand_ins.install()" in done.stderr
     )
     done = home.python(
-        "from troupe import stand_ins\nstand_ins.install(['serverless_gpu'])\nstand_ins.install()\nprint(stand_ins.installed())\n"
-        "import serverless_gpu\nprint(sorted(dir(serverless_gpu))[:2])\nstand_ins.install(['nothing'])",
+        "from troupe import "
+        "stand_ins\nstand_ins.install(['serverless_gpu'])\nstand_ins.install()\nprint(stand_ins.installed())\n"
+        "import "
+        "serverless_gpu\nprint(sorted(dir(serverless_gpu))[:2])\nstand_ins.install(['nothing'])",
         cwd=tmp_path,
     )
     assert done.stdout.splitlines() == [
@@ -299,7 +320,8 @@ print(wave.changed, len(sys.meta_path) - len(there))
 
 
 def test_threads_that_import_and_set_variables_meanwhile_disturb_nothing(home: Home) -> None:
-    """What other threads change is copied before it is gone through; a finder that is done stays, for who goes through them would miss the next one."""
+    """What other threads change is copied before it is gone through; a finder that is done stays,
+    for who goes through them would miss the next one."""
     done = home.python(THREADS, timeout=2 * TIMEOUT_S)
     assert done.stdout == "True 1\n", done.stderr
 
@@ -317,13 +339,14 @@ def test_a_module_that_shadows_a_standard_one_is_named(home: Home, tmp_path: Pat
     (tmp_path / "wave.py").write_text("")
     script = tmp_path / "script.py"
     text = (
-        "from troupe.launch import distributed\n@distributed(processes=1)\ndef f():\n    import wave\n    wave.open\n"
+        "from troupe.launch import distributed\n@distributed(processes=1)\ndef f():\n    import "
+        "wave\n    wave.open\n"
         "if __name__ == '__main__':\n    f.distributed()\n"
     )
     done = run_as(home, script, text)
     assert (
-        f"try: on the import path before Python's own of the same name, for libraries too: {tmp_path}/wave.py"
-        in done.stderr
+        "try: on the import path before Python's own of the same name, for libraries too: "
+        f"{tmp_path}/wave.py" in done.stderr
     ), done.stderr
     (tmp_path / "random.py").write_text("")
     done = subprocess.run(
@@ -331,7 +354,8 @@ def test_a_module_that_shadows_a_standard_one_is_named(home: Home, tmp_path: Pat
     )
     assert (
         done.returncode == 1
-        and f"troupe: on the import path before Python's own of the same name, for libraries too: {tmp_path}/random.py, "
+        and "troupe: on the import path before Python's own of the same name, for libraries too: "
+        f"{tmp_path}/random.py, "
         f"{tmp_path}/wave.py"
         in done.stderr
     ), done.stderr

@@ -1,7 +1,9 @@
-"""The serverless GPU API: its decorators, types, pools, ranks without GPUs, runtime helpers and monitor.
+"""The serverless GPU API: its decorators, types, pools, ranks without GPUs, runtime helpers and
+monitor.
 
-Method: a real cluster of logical GPUs of two types, one node of them in a reserved pool, and one node without; launches say where they
-ran. What is refused is looked at word by word. Variables are set in this process, for they are read at each call.
+Method: a real cluster of logical GPUs of two types, one node of them in a reserved pool, and one
+node without; launches say where they ran. What is refused is looked at word by word. Variables are
+set in this process, for they are read at each call.
 """
 
 from __future__ import annotations
@@ -36,7 +38,8 @@ def clean(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture(scope="module")
 def gpus(shared_home: Home) -> Iterator[Home]:
-    """Three nodes of two GPUs: h (H100), p (H100, in the pool "team"), a (A10), all logical; this process is connected."""
+    """Three nodes of two GPUs: h (H100), p (H100, in the pool "team"), a (A10), all logical; this
+    process is connected."""
     started = shared_home.json(
         "start",
         "--head",
@@ -94,7 +97,8 @@ def ranks() -> tuple[int, ...]:
 def test_results_by_rank_and_runtime_helpers(
     idle_gpus: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A1, A4, A5, A8: a list by rank; the handle of troupe.launch; both names of a type, in any case."""
+    """A1, A4, A5, A8: a list by rank; the handle of troupe.launch; both names of a type, in any
+    case."""
     monkeypatch.setenv("TROUPE_USE_RESERVED_GPU_POOL", "0")
     assert sg.distributed(gpus=2, gpu_type="h100", remote=True)(ranks).distributed() == [
         (0, 0, 2, 2, 0, 0),
@@ -310,7 +314,8 @@ def told_of(done: subprocess.CompletedProcess) -> list[str]:
 
 
 def test_ranks_without_gpus(home: Home) -> None:
-    """Where no node has a GPU gpus=N is N processes and the type is ignored, said once for each function; TROUPE_CPU_RANKS=0 refuses, with what to do."""
+    """Where no node has a GPU gpus=N is N processes and the type is ignored, said once for each
+    function; TROUPE_CPU_RANKS=0 refuses, with what to do."""
     for value in ("0", "False"):
         done = home.python(NO_GPUS, env={"TROUPE_CPU_RANKS": value})
         assert done.returncode == 1 and "PlacementError" in done.stderr, done.stderr
@@ -373,7 +378,8 @@ drive.distributed()
 
 
 def test_what_asks_for_gpus_in_a_launch_of_cpu_ranks_gets_cpus(home: Home) -> None:
-    """Actors, tasks and placement groups, types of GPUs with them, by the shares of the CPUs that the ranks have; said once, by the driver."""
+    """Actors, tasks and placement groups, types of GPUs with them, by the shares of the CPUs that
+    the ranks have; said once, by the driver."""
     env = {
         "TROUPE_ADDRESS": home.json(
             "start", "--head", "--port", "0", "--num-cpus", "3", "--num-gpus", "0"
@@ -384,7 +390,10 @@ def test_what_asks_for_gpus_in_a_launch_of_cpu_ranks_gets_cpus(home: Home) -> No
     assert done.stdout.splitlines() == [f"[0] {[([], {'CPU': 0.6})] * 5}", f"[0] {[[]] * 3}"], (
         done.stdout + done.stderr
     )
-    said = "troupe: the ranks of this launch have no GPUs, so its actors, tasks and placement groups that ask for GPUs get CPUs, "
+    said = (
+        "troupe: the ranks of this launch have no GPUs, so its actors, tasks and placement "
+        "groups that ask for GPUs get CPUs, "
+    )
     assert done.stderr.count(said + "of each CPU or GPU that they ask for 0.6 CPU") == 1, (
         done.stderr
     )
@@ -395,13 +404,14 @@ def test_what_asks_for_gpus_in_a_launch_of_cpu_ranks_gets_cpus(home: Home) -> No
 def test_a_program_that_names_no_cluster_runs_on_the_one_of_this_host_else_on_its_own(
     home: Home,
 ) -> None:
-    """What was found is said once, in one line, with what gpus= means there; of several clusters one has to be named. More ranks than CPUs share them."""
+    """What was found is said once, in one line, with what gpus= means there; of several clusters
+    one has to be named. More ranks than CPUs share them."""
     done = home.python(REMOTE)
     assert done.stdout == f"True ['{os.uname().nodename}']\n", done.stderr
     first, second = told_of(done)
     assert (
-        "no cluster of this user runs on this host: one of this machine is started, which ends with this program; "
-        in first
+        "no cluster of this user runs on this host: one of this machine is started, which ends "
+        "with this program; " in first
     ), first
     assert re.search(
         r"gpus=40 of ranks means 40 processes without GPUs( that share \d+ CPUs?)?, and gpu_type='A10' is ignored$",
@@ -425,7 +435,8 @@ def test_a_program_that_names_no_cluster_runs_on_the_one_of_this_host_else_on_it
     assert done.stdout == "True ['mine']\n", done.stderr
     first, second = told_of(done)
     assert first.startswith(
-        f"troupe: TROUPE_ADDRESS is not set: the cluster that runs on this host is used, {address}; mine has no GPU: "
+        "troupe: TROUPE_ADDRESS is not set: the cluster that runs on this host is used, "
+        f"{address}; mine has no GPU: "
     ), first
     assert "40 processes without GPUs that share 3 CPUs" in first and "cluster" not in second, (
         done.stderr
@@ -466,8 +477,9 @@ print("child", dist.get_backend(), sys.customized)
 
 @pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="needs torch")
 def test_nccl_is_gloo_on_cpu_ranks(home: Home, tmp_path: Path) -> None:
-    """Of all that names it, said once, also in interpreters that a rank starts, whose own sitecustomize runs; what needs CUDA is an error that
-    names the line, as nothing of CUDA is changed."""
+    """Of all that names it, said once, also in interpreters that a rank starts, whose own
+    sitecustomize runs; what needs CUDA is an error that names the line, as nothing of CUDA is
+    changed."""
     (tmp_path / "sitecustomize.py").write_text(
         "import sys\n_HERE = _GROUPS = None\nsys.customized = __file__"
     )
@@ -562,7 +574,8 @@ print(sorted(next(iter(monitor.latest().values()))))
 
 
 def test_a_monitor_samples_every_node(home: Home) -> None:
-    """A14: of each node of the launch, by an actor there; ended, it has a last sample and leaves no actor."""
+    """A14: of each node of the launch, by an actor there; ended, it has a last sample and leaves no
+    actor."""
     done = home.python(MONITOR, env={"TROUPE_CPU_RANKS": "1"})
     assert done.returncode == 0, done.stderr
     for line in done.stdout.splitlines():
@@ -588,15 +601,18 @@ print(sorted(mlflow.MlflowClient().get_run(run.info.run_id).data.metrics))
 
 
 def test_a_tracking_server_that_is_down_is_said_once(home: Home, tmp_path: Path) -> None:
-    """Tracking never fails the training: a module that stands for mlflow and raises, as a server that is away does."""
+    """Tracking never fails the training: a module that stands for mlflow and raises, as a server
+    that is away does."""
     (tmp_path / "mlflow").mkdir()
     (tmp_path / "mlflow" / "__init__.py").write_text(
-        "class MlflowClient:\n    def log_batch(self, run_id, metrics): raise OSError('connection refused by 10.0.0.9')\n"
+        "class MlflowClient:\n    def log_batch(self, run_id, metrics): raise OSError('connection "
+        "refused by 10.0.0.9')\n"
         "def active_run(): return None\n"
     )
     (tmp_path / "mlflow" / "entities.py").write_text("def Metric(*fields): return fields\n")
     code = (
-        "from troupe.serverless_gpu import RayMetricsMonitor\nwith RayMetricsMonitor(sampling_interval=0.01) as m:\n"
+        "from troupe.serverless_gpu import RayMetricsMonitor\nwith "
+        "RayMetricsMonitor(sampling_interval=0.01) as m:\n"
         "    while m._step < 3: pass\nprint(bool(m.latest()))"
     )
     done = home.python(code, cwd=tmp_path, env={"MLFLOW_RUN_ID": "abc"})

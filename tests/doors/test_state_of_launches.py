@@ -1,6 +1,7 @@
 """`troupe.state` and `status()` of launches that go to a cluster without `troupe.init()`.
 
-Method: a program that launches by TROUPE_ADDRESS and asks for what the cluster holds, in one process; a launch of it succeeds, one fails.
+Method: a program that launches by TROUPE_ADDRESS and asks for what the cluster holds, in one
+process; a launch of it succeeds, one fails.
 """
 
 from __future__ import annotations

@@ -1,6 +1,8 @@
-"""`troupe submit`: a script, as people have it, on several ranks; what it sees, how it ends, and what is left.
+"""`troupe submit`: a script, as people have it, on several ranks; what it sees, how it ends, and
+what is left.
 
-Method: the command itself, in a folder of its own, on a cluster that runs; where `python` or torchrun can be asked for the right value, it is.
+Method: the command itself, in a folder of its own, on a cluster that runs; where `python` or
+torchrun can be asked for the right value, it is.
 """
 
 from __future__ import annotations
@@ -105,7 +107,8 @@ def test_the_exit_code_is_that_of_the_rank_that_failed(
 ) -> None:
     folder = project(
         tmp_path / "w",
-        ends=f"import os, sys\nif os.environ['RANK'] == '1':\n    print('about to end', file=sys.stderr)\n    {ends}\n",
+        ends="import os, sys\nif os.environ['RANK'] == '1':\n    print('about to end', "
+        f"file=sys.stderr)\n    {ends}\n",
     )
     done = troupe_in(folder, *two("ends.py"))
     assert done.returncode == code, done.stderr

@@ -1,6 +1,8 @@
-"""`troupe submit` where no cluster is known: one is started for the launch; inside `troupe run` it is the run's.
+"""`troupe submit` where no cluster is known: one is started for the launch; inside `troupe run` it
+is the run's.
 
-Method: the command itself in a TROUPE_HOME without a cluster; torchrun says how many threads a rank has.
+Method: the command itself in a TROUPE_HOME without a cluster; torchrun says how many threads a rank
+has.
 """
 
 from __future__ import annotations
@@ -13,7 +15,8 @@ from e2e_conftest import Home
 from submits import SAYS, printed, project, torchrun_in, troupe_in, two
 
 WHERE = "import os\nprint(os.environ['RANK'])\n"
-# In one go: torchrun's Pythons are unbuffered, and print() would write the end of the line by itself.
+# In one go: torchrun's Pythons are unbuffered, and print() would write the end of the line by
+# itself.
 THREADS = "import sys, torch\nsys.stdout.write(f'{torch.get_num_threads()}\\n')\n"
 
 

@@ -1,6 +1,8 @@
-"""Ranks that become another program: `--fresh`, `-- command`, `--no-python`; the worker takes how that ends for the rank's outcome.
+"""Ranks that become another program: `--fresh`, `-- command`, `--no-python`; the worker takes how
+that ends for the rank's outcome.
 
-Method: real commands, whose pid, exit code and signals say that it was exec and that nothing stands between the worker and them.
+Method: real commands, whose pid, exit code and signals say that it was exec and that nothing stands
+between the worker and them.
 """
 
 from __future__ import annotations

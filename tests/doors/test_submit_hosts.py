@@ -1,6 +1,8 @@
-"""`troupe submit` on nodes that are as other hosts: the folder travels, and ranks are spread as asked.
+"""`troupe submit` on nodes that are as other hosts: the folder travels, and ranks are spread as
+asked.
 
-Method: two workers by --force-tcp, which take no path of this host for theirs; a script tells where it was run.
+Method: two workers by --force-tcp, which take no path of this host for theirs; a script tells where
+it was run.
 """
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
-"""The options of `troupe submit` and `troupe torchrun`: torchrun's own, what they show, and what is refused.
+"""The options of `troupe submit` and `troupe torchrun`: torchrun's own, what they show, and what is
+refused.
 
 Method: the command itself; torchrun's own parser says which options there are.
 """
@@ -121,7 +122,10 @@ sys.stderr.write(f"err {os.environ['RANK']}\\n")
 
 
 def test_prefixes_and_filtered_files_are_torchruns(idle: Home, tmp_path: Path) -> None:
-    """Of teed streams; by default the role and the local rank, else by the template. A filter with two commas has one of its own."""
+    """Of teed streams; by default the role and the local rank, else by the template.
+
+    A filter with two commas has one of its own.
+    """
     folder = project(tmp_path / "w", says=SAYS_IN_ONE_GO)
     words = [
         "--nproc-per-node",
@@ -139,7 +143,8 @@ def test_prefixes_and_filtered_files_are_torchruns(idle: Home, tmp_path: Path) -
         ({}, None),
         (
             {
-                "TORCHELASTIC_LOG_LINE_PREFIX_TEMPLATE": "<${role_name} ${rank}/${local_rank} ${other}> "
+                "TORCHELASTIC_LOG_LINE_PREFIX_TEMPLATE": "<${role_name} ${rank}/${local_rank} "
+                "${other}> "
             },
             None,
         ),
@@ -211,7 +216,8 @@ WRITTEN = {
 
 
 def test_log_dir_has_files_that_outlive_the_cluster(idle: Home, tmp_path: Path) -> None:
-    """On the file system of the cluster's folder and on another one, by links and by copies, and with the id that the run was given."""
+    """On the file system of the cluster's folder and on another one, by links and by copies, and
+    with the id that the run was given."""
     folder = project(tmp_path / "w", says=SAYS)
     with tempfile.TemporaryDirectory(dir="/dev/shm") as elsewhere:
         for logs in (folder / "logs", Path(elsewhere, "logs")):
@@ -334,7 +340,8 @@ sys.exit(3)
 def test_ranks_have_torchruns_time_to_save_and_the_exit_code_is_torchruns(
     idle: Home, tmp_path: Path
 ) -> None:
-    """More than the 10 s of other launches, after a signal to the command and after another rank's failure, side by side."""
+    """More than the 10 s of other launches, after a signal to the command and after another rank's
+    failure, side by side."""
     folder = project(tmp_path / "w", saves=SAVES)
     line = ("torchrun", "--nproc-per-node", "2", "saves.py")
     failing, told = started_in(folder, *line, "fail"), started_in(folder, *line)
@@ -364,7 +371,8 @@ while True:
 def test_signals_to_handle_are_passed_on_to_the_ranks_as_torchrun_does(
     idle: Home, tmp_path: Path
 ) -> None:
-    """Under torchrun's name SIGQUIT by default; under Troupe's own SIGTERM in its place, or the signal itself where it was asked for."""
+    """Under torchrun's name SIGQUIT by default; under Troupe's own SIGTERM in its place, or the
+    signal itself where it was asked for."""
     folder = project(tmp_path / "w", heeds=HEEDS)
     for words, told, got, code in (
         (["torchrun"], signal.SIGQUIT, "SIGQUIT", 1),
@@ -404,7 +412,8 @@ main()
 def test_the_error_file_of_a_launcher_that_was_told_to_end_is_torchruns(
     idle: Home, tmp_path: Path
 ) -> None:
-    """It names the signal, also where a rank has recorded an exception on it; and a launch that never began names why."""
+    """It names the signal, also where a rank has recorded an exception on it; and a launch that
+    never began names why."""
     folder = project(tmp_path / "w", told=FAILS_WHEN_TOLD)
     commands = {}
     for who, module in (
@@ -503,7 +512,8 @@ def test_a_program_or_a_log_folder_that_is_not_there_has_torchruns_exit_code_and
 def test_two_submissions_of_one_line_have_the_same_payload(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    """Also with error files that are passed on: where one key stands for both, their payloads are compared."""
+    """Also with error files that are passed on: where one key stands for both, their payloads are
+    compared."""
     lines: list[Any] = []
     monkeypatch.setenv("TORCHELASTIC_ERROR_FILE", str(tmp_path / "error.json"))
     for name, instead in (
@@ -527,7 +537,8 @@ def test_two_submissions_of_one_line_have_the_same_payload(
 def test_virtual_local_rank_and_the_local_rank_argument(idle: Home, tmp_path: Path) -> None:
     folder = project(
         tmp_path / "w",
-        shows="import os, sys\nprint(os.environ['RANK'], os.environ['LOCAL_RANK'], *sys.argv[1:])\n",
+        shows="import os, sys\nprint(os.environ['RANK'], os.environ['LOCAL_RANK'], "
+        "*sys.argv[1:])\n",
     )
     assert printed(troupe_in(folder, *two("--virtual-local-rank", "shows.py"))) == ["0 0", "1 0"]
     assert printed(troupe_in(folder, *two("--local-rank-argument", "shows.py", "x"))) == [

@@ -1,7 +1,9 @@
-"""TorchDistributor and DeepspeedTorchDistributor in local mode, by the rows of docs/torch_distributor.md.
+"""TorchDistributor and DeepspeedTorchDistributor in local mode, by the rows of
+docs/torch_distributor.md.
 
-Method: this process is the caller, on the cluster that is started for it; ranks without GPUs say what they have. With GPUs: test_torch_distributor_gpus.py;
-what ends the caller: test_torch_distributor_alone.py.
+Method: this process is the caller, on the cluster that is started for it; ranks without GPUs say
+what they have. With GPUs: test_torch_distributor_gpus.py; what ends the caller:
+test_torch_distributor_alone.py.
 """
 
 from __future__ import annotations
@@ -42,8 +44,12 @@ VARIABLES = (
     "TORCHELASTIC_MAX_RESTARTS",
     "OMP_NUM_THREADS",
 )
-# In one go: torchrun's Pythons are unbuffered, and print() would write the end of the line by itself.
-SAYS = f"import json, os, sys\nsys.stdout.write(json.dumps([sys.argv, {{name: os.environ.get(name) for name in {VARIABLES!r}}}]) + '\\n')\n"
+# In one go: torchrun's Pythons are unbuffered, and print() would write the end of the line by
+# itself.
+SAYS = (
+    f"import json, os, sys\nsys.stdout.write(json.dumps([sys.argv, {{name: os.environ.get(name) "
+    f"for name in {VARIABLES!r}}}]) + '\\n')\n"
+)
 
 
 @pytest.fixture(scope="module")
@@ -111,7 +117,8 @@ def test_other_arguments_of_the_constructor() -> None:
 
 
 def test_b1_a_function_returns_rank_0s_output(here: Home) -> None:
-    """B1, B3: with gloo, which is the function's own choice; positional and keyword arguments are its own."""
+    """B1, B3: with gloo, which is the function's own choice; positional and keyword arguments are
+    its own."""
 
     def train(learning_rate: float, use_gpu: bool, *, num_processes: str) -> tuple:
         import torch
@@ -132,7 +139,10 @@ def test_b1_a_function_returns_rank_0s_output(here: Home) -> None:
 
 
 def test_the_output_is_rank_0s_and_not_the_last_writers(here: Home) -> None:
-    """pyspark's ranks all write one file. Rank 1 returns long after rank 0 has, and what it returns could not travel."""
+    """pyspark's ranks all write one file.
+
+    Rank 1 returns long after rank 0 has, and what it returns could not travel.
+    """
 
     def train() -> Any:
         import torch.distributed as dist
@@ -169,7 +179,8 @@ def test_outputs_of_any_size_and_callables_of_any_kind(here: Home) -> None:
 
 
 def test_the_functions_processes_have_no_arguments_of_the_program(here: Home) -> None:
-    """As under torchrun, where the function is run by a script of its own: a parser in it does not see what the caller was started with."""
+    """As under torchrun, where the function is run by a script of its own: a parser in it does not
+    see what the caller was started with."""
 
     def parse() -> tuple:
         return argparse.ArgumentParser().parse_args(), len(sys.argv)
@@ -223,7 +234,8 @@ def test_a_file_takes_no_keywords_and_may_be_a_path(
 def test_b2_a_failure_has_the_last_100_lines(here: Home, tmp_path: Path) -> None:
     """B2: of the rank that failed, after which rank, where and why; stdout and stderr."""
     text = (
-        "import os, sys\nfor number in range(150):\n    print('line', number, os.environ['RANK'], flush=True)\n"
+        "import os, sys\nfor number in range(150):\n    print('line', number, os.environ['RANK'], "
+        "flush=True)\n"
         "if os.environ['RANK'] == '1':\n    sys.exit('no such file')\n"
     )
     script = str(project(tmp_path / "w", fails=text) / "fails.py")
@@ -236,7 +248,8 @@ def test_b2_a_failure_has_the_last_100_lines(here: Home, tmp_path: Path) -> None
         and error.host
     )
     before, _, below = str(error).partition(
-        f"\nCommand {[script, '--lr=1']} failed with return code 1. The last 100 lines of the task output "
+        f"\nCommand {[script, '--lr=1']} failed with return code 1. The last 100 lines of the task "
+        "output "
         "are included below: \n"
     )
     assert (
@@ -323,7 +336,8 @@ def test_an_output_that_cannot_travel(here: Home, tmp_path: Path) -> None:
 
     with pytest.raises(
         RuntimeError,
-        match="failed due to a pickling error: .*train.* cannot be loaded here: ModuleNotFoundError: No module named 'onlythere'",
+        match="failed due to a pickling error: .*train.* cannot be loaded here: "
+        "ModuleNotFoundError: No module named 'onlythere'",
     ):
         cpus(1).run(train)
 
@@ -407,7 +421,8 @@ def test_b6_deepspeeds_options_in_file_mode(
     """B6: behind the file's own arguments; its children can read the configuration too."""
     text = (
         "import subprocess, sys\nprint(sys.argv[1:3], flush=True)\n"
-        "if '--deepspeed_config' in sys.argv:\n    assert sys.argv[3] == '--deepspeed_config' and len(sys.argv) == 5\n"
+        "if '--deepspeed_config' in sys.argv:\n    assert sys.argv[3] == '--deepspeed_config' and "
+        "len(sys.argv) == 5\n"
         "    subprocess.run(['cat', sys.argv[4]], check=True)\n    print()\n"
     )
     folder = project(tmp_path / "w", shows=text)

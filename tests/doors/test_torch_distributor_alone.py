@@ -1,4 +1,5 @@
-"""TorchDistributor in processes of their own: callers that die or are interrupted, machines without GPUs or a cluster, scripts unchanged by `run-as`.
+"""TorchDistributor in processes of their own: callers that die or are interrupted, machines without
+GPUs or a cluster, scripts unchanged by `run-as`.
 
 Method: programs as users write them. What is left is looked for by the processes of the test.
 """
@@ -95,7 +96,8 @@ def test_ctrl_c_stops_the_ranks(home: Home, tmp_path: Path) -> None:
 
 
 def test_b3_gpus_of_this_machine(home: Home) -> None:
-    """B3: more processes than GPUs are as many as there are GPUs, which a warning says; a second distributor has its own."""
+    """B3: more processes than GPUs are as many as there are GPUs, which a warning says; a second
+    distributor has its own."""
     code = (
         SAYS
         + """
@@ -148,7 +150,10 @@ except RuntimeError as error:
 
 
 def test_without_a_cluster_a_run_on_one_is_on_this_machine(home: Home) -> None:
-    """Said once, as is what use_gpu= means there; more nodes than there are, are this one. Of several clusters one has to be named."""
+    """Said once, as is what use_gpu= means there; more nodes than there are, are this one.
+
+    Of several clusters one has to be named.
+    """
     code = (
         SAYS
         + """
@@ -176,7 +181,8 @@ print(DeepspeedTorchDistributor(1, 2, localMode=False).run(lambda: os.environ["W
 
 
 def test_ranks_without_gpus_by_a_variable(home: Home) -> None:
-    """Said once a run; NCCL is Gloo there, and what asks for CUDA all the same ends in one error that names the line."""
+    """Said once a run; NCCL is Gloo there, and what asks for CUDA all the same ends in one error
+    that names the line."""
     code = (
         SAYS
         + """
@@ -198,7 +204,8 @@ distributor.run(train)
     )
     assert (
         done.stderr.count(
-            "TROUPE_CPU_RANKS is set: use_gpu=True of TorchDistributor means 2 processes without GPUs"
+            "TROUPE_CPU_RANKS is set: use_gpu=True of TorchDistributor means 2 processes without "
+            "GPUs"
         )
         == 2
     )
@@ -206,7 +213,8 @@ distributor.run(train)
 
 
 def test_b4_functions_of_main_and_of_modules_beside_the_script(home: Home, tmp_path: Path) -> None:
-    """B4: what the script defines, and what lies beside it, travels; a module that a node lacks is named."""
+    """B4: what the script defines, and what lies beside it, travels; a module that a node lacks is
+    named."""
     folder = project(
         tmp_path / "w",
         beside="def scale(x):\n    return 3 * x\n",

@@ -1,4 +1,5 @@
-"""TorchDistributor on the GPUs of a cluster, and of this machine: whose they are, how many there are, what is said where there are none.
+"""TorchDistributor on the GPUs of a cluster, and of this machine: whose they are, how many there
+are, what is said where there are none.
 
 Method: nodes with GPUs that are only counted; ranks say which they have. No rank uses one.
 """
@@ -71,7 +72,8 @@ def places() -> list[tuple[str, str, str, str]]:
 
 
 def test_b3_a_gpu_for_each_rank_over_the_nodes(idle_gpus: Home) -> None:
-    """B1, B3: LOCAL_RANK is the number of the rank's device among those of the launch on its node."""
+    """B1, B3: LOCAL_RANK is the number of the rank's device among those of the launch on its
+    node."""
     found = TorchDistributor(num_processes=4, local_mode=False, use_gpu=True).run(places)
     assert sorted((local, number) for _, local, _, number in found) == [
         ("0", "0"),
@@ -84,7 +86,8 @@ def test_b3_a_gpu_for_each_rank_over_the_nodes(idle_gpus: Home) -> None:
 
 
 def test_b3_what_one_run_has_no_other_is_given(idle_gpus: Home, tmp_path: Path) -> None:
-    """GPU ownership: a second run waits while the first has the GPUs, and is given them after it."""
+    """GPU ownership: a second run waits while the first has the GPUs, and is given them after
+    it."""
     from concurrent.futures import ThreadPoolExecutor
 
     gate = tmp_path / "gate"
@@ -113,7 +116,10 @@ def test_b3_what_one_run_has_no_other_is_given(idle_gpus: Home, tmp_path: Path) 
 def test_a_file_on_the_clusters_gpus(
     idle_gpus: Home, tmp_path: Path, capfd: pytest.CaptureFixture
 ) -> None:
-    text = "import os\nprint(os.environ['RANK'], os.environ['LOCAL_WORLD_SIZE'], os.environ['CUDA_VISIBLE_DEVICES'])\n"
+    text = (
+        "import os\nprint(os.environ['RANK'], os.environ['LOCAL_WORLD_SIZE'], "
+        "os.environ['CUDA_VISIBLE_DEVICES'])\n"
+    )
     folder = project(tmp_path / "w", says=text)
     assert TorchDistributor(4, local_mode=False, use_gpu=True).run(str(folder / "says.py")) is None
     assert sorted(line for line in capfd.readouterr().out.splitlines() if line.startswith("[")) == [

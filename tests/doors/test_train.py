@@ -1,7 +1,8 @@
-"""troupe.train: workers that report together, checkpoints that are kept, restarts from them, and how a training fails.
+"""troupe.train: workers that report together, checkpoints that are kept, restarts from them, and
+how a training fails.
 
-Method: trainings of a real cluster with Gloo on CPUs; what workers see they write down or report. Scripts written for Ray: test_train_ray.py; rules
-and the run's folder: tests/bindings/train.
+Method: trainings of a real cluster with Gloo on CPUs; what workers see they write down or report.
+Scripts written for Ray: test_train_ray.py; rules and the run's folder: tests/bindings/train.
 """
 
 from __future__ import annotations
@@ -70,7 +71,8 @@ def checkpoint_of(folder: Path, **files: str) -> Checkpoint:
 
 
 def test_reports_are_a_barrier_and_rank_0_counts(idle: Home, tmp_path: Path) -> None:
-    """What another rank wrote before its report is there when a report returns; one model on all ranks."""
+    """What another rank wrote before its report is there when a report returns; one model on all
+    ranks."""
 
     def loop(config: dict) -> str:
         import torch
@@ -144,7 +146,8 @@ def test_reports_are_a_barrier_and_rank_0_counts(idle: Home, tmp_path: Path) -> 
 
 
 def test_checkpoints_of_several_ranks_are_one(idle: Home, tmp_path: Path) -> None:
-    """A file of one name is the lowest rank's; the folder that was given is the caller's; metadata stays."""
+    """A file of one name is the lowest rank's; the folder that was given is the caller's; metadata
+    stays."""
 
     def loop(config: dict) -> None:
         rank = train.get_context().get_world_rank()
@@ -219,7 +222,8 @@ def test_pruning_keeps_the_best_and_the_latest(idle: Home, tmp_path: Path) -> No
 
 
 def counting(config: dict) -> int:
-    """Four steps, each with a checkpoint of rank 0; once, as config says, something happens to a rank."""
+    """Four steps, each with a checkpoint of rank 0; once, as config says, something happens to a
+    rank."""
     context = train.get_context()
     rank, start = context.get_world_rank(), 0
     if (checkpoint := train.get_checkpoint()) is not None:
@@ -283,7 +287,8 @@ def test_a_failure_starts_all_again_from_the_checkpoint(
 
 
 def test_too_many_failures(idle: Home, tmp_path: Path) -> None:
-    """The error is of the worker's own type; the rank that waits for it in a collective is no cause. A run of this name then goes on."""
+    """The error is of the worker's own type; the rank that waits for it in a collective is no
+    cause. A run of this name then goes on."""
     with pytest.raises(train.TrainingFailedError) as raised:
         trainer(
             counting, tmp_path, failures=1, path=str(tmp_path), what="raise", rank=1, always=True
@@ -328,7 +333,8 @@ def test_a_killed_worker_is_the_cause_and_not_who_missed_it(idle: Home, tmp_path
     [
         (
             "return",
-            "rank 1 returned after 1 calls of report() in this attempt, and rank 0 called it once more",
+            "rank 1 returned after 1 calls of report() in this attempt, and rank 0 called it once "
+            "more",
         ),
         ("exit", "the training loop of rank 1 called sys.exit(3)"),
         ("metrics", "takes a dict of metrics"),
@@ -372,7 +378,8 @@ def test_what_a_loop_does_wrong_is_said(idle: Home, tmp_path: Path, how: str, wo
 def test_a_loop_may_go_on_after_a_checkpoint_that_could_not_be_kept(
     idle: Home, tmp_path: Path
 ) -> None:
-    """The file system refuses a rank's part, then the whole; what follows is kept, and nothing is left of either."""
+    """The file system refuses a rank's part, then the whole; what follows is kept, and nothing is
+    left of either."""
 
     def loop(config: dict) -> None:
         rank = train.get_context().get_world_rank()
@@ -503,7 +510,10 @@ def test_a_rank_that_does_not_come_to_its_report_is_named(
     late = [text for text in said if "waits in" in text]
     assert (
         len(late) == 1
-        and "nothing is heard for 0.05 s: rank 0 waits in report() number 1 of this attempt for rank 1; `troupe list actors`"
+        and (
+            "nothing is heard for 0.05 s: rank 0 waits in report() number 1 of this attempt for "
+            "rank 1; `troupe list actors`"
+        )
         in late[0]
     )
 

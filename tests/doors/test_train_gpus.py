@@ -1,4 +1,6 @@
-"""troupe.train on GPUs: which worker has which, and what it sees. On a real one: tests/gpu/test_gpu_train.py.
+"""troupe.train on GPUs: which worker has which, and what it sees.
+
+On a real one: tests/gpu/test_gpu_train.py.
 
 Method: two nodes of logical GPUs; workers meet by Gloo and say what their variables are.
 """

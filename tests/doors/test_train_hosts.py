@@ -1,4 +1,6 @@
-"""troupe.train over several nodes: ranks by node, where they meet, a folder that not all see. A node that is lost: test_train_lost_node.py.
+"""troupe.train over several nodes: ranks by node, where they meet, a folder that not all see.
+
+A node that is lost: test_train_lost_node.py.
 
 Method: two nodes of one cluster that reach each other as hosts do, by TCP.
 """

@@ -1,4 +1,5 @@
-"""`ray.train` as scripts written for Ray have it: under `troupe run-as`, in the driver of a `@ray_launch` and without one.
+"""`ray.train` as scripts written for Ray have it: under `troupe run-as`, in the driver of a
+`@ray_launch` and without one.
 
 Method: scripts in processes of their own, on a cluster by address.
 """
@@ -124,7 +125,8 @@ def test_a_killed_worker_costs_what_came_after_its_checkpoint(
 def test_a_workers_exception_is_the_callers(
     shared_home: Home, address: str, tmp_path: Path, where: str
 ) -> None:
-    """Through the driver of a launch too, whose error has the training's as its cause, and its text."""
+    """Through the driver of a launch too, whose error has the training's as its cause, and its
+    text."""
     done = run(shared_home, tmp_path / "script.py", address, where, "raise")
     assert done.returncode == 0 and "KeyError True" in done.stdout.splitlines(), (
         done.stdout + done.stderr
@@ -139,7 +141,8 @@ def test_a_workers_exception_is_the_callers(
 def test_a_run_that_failed_is_restored_by_another_process(
     shared_home: Home, address: str, tmp_path: Path
 ) -> None:
-    """From what its folder has: the loop and its config too, whatever the second process would have given."""
+    """From what its folder has: the loop and its config too, whatever the second process would have
+    given."""
     failed = run(shared_home, tmp_path / "script.py", address, "program", "raise")
     assert failed.returncode == 0 and "KeyError True" in failed.stdout.splitlines(), (
         failed.stdout + failed.stderr

@@ -1,6 +1,8 @@
-"""Nodes whose Python or main libraries are other versions than the caller's: told once, at the launch, a row for each library.
+"""Nodes whose Python or main libraries are other versions than the caller's: told once, at the
+launch, a row for each library.
 
-Method: a node that was told, by its label, that it has an older torch and no numpy; what is compared does not depend on what is installed.
+Method: a node that was told, by its label, that it has an older torch and no numpy; what is
+compared does not depend on what is installed.
 """
 
 from __future__ import annotations

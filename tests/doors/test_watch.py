@@ -1,6 +1,8 @@
-"""`handle.watch()` and `troupe.launch.attach`: a launch that runs already, seen from the program that has its handle, and from another.
+"""`handle.watch()` and `troupe.launch.attach`: a launch that runs already, seen from the program
+that has its handle, and from another.
 
-Method: programs of their own beside a launch that waits at a gate; what they print, and what Ctrl-C in them leaves running.
+Method: programs of their own beside a launch that waits at a gate; what they print, and what Ctrl-C
+in them leaves running.
 """
 
 from __future__ import annotations
@@ -56,7 +58,8 @@ def started(code: str) -> subprocess.Popen:
 def test_another_program_watches_by_the_id_until_the_end(idle: Home, gate: Gate) -> None:
     handle = distributed(processes=2, remote=True)(speak).submit(gate.path)
     watcher = started(
-        f"from troupe.launch import attach\nattach({handle.id[:8]!r}).watch()\nprint('the watcher goes on')"
+        f"from troupe.launch import attach\nattach({handle.id[:8]!r}).watch()\nprint('the watcher "
+        "goes on')"
     )
     assert watcher.stdout is not None
     assert {watcher.stdout.readline(), watcher.stdout.readline()} == {
@@ -79,9 +82,13 @@ def test_ctrl_c_leaves_it_running_and_says_how_to_come_back(
 ) -> None:
     handle = distributed(processes=1, remote=True)(speak).submit(gate.path)
     watcher = started(
-        f"from troupe.launch import attach\nattach({handle.id!r}).watch()\nprint('the watcher goes on')"
+        f"from troupe.launch import attach\nattach({handle.id!r}).watch()\nprint('the watcher goes "
+        "on')"
         if way == "watch"
-        else f"import sys; sys.argv = ['troupe', 'logs', {handle.id!r}, '--follow']\nfrom troupe.cli import main\nmain()"
+        else (
+            f"import sys; sys.argv = ['troupe', 'logs', {handle.id!r}, '--follow']\nfrom "
+            "troupe.cli import main\nmain()"
+        )
     )
     assert watcher.stdout is not None and watcher.stdout.readline() == "[0] before 0\n"
     watcher.send_signal(signal.SIGINT)
@@ -156,7 +163,10 @@ def test_a_task_that_has_the_handle_watches(idle: Home, gate: Gate) -> None:
 
 
 def test_attach_without_a_cluster_says_how_to_have_one(idle: Home) -> None:
-    code = "import os; del os.environ['TROUPE_ADDRESS']\nfrom troupe.launch import attach\nattach('7f3a')"
+    code = (
+        "import os; del os.environ['TROUPE_ADDRESS']\nfrom troupe.launch import "
+        "attach\nattach('7f3a')"
+    )
     _, errors = started(code).communicate(timeout=LIMIT_S)
     assert (
         "ConnectionError: not connected to a cluster: call troupe.init" in errors

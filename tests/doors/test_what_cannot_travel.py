@@ -1,6 +1,8 @@
-"""What a function takes along and cannot travel, results too, and modules that a node lacks: named, with the way to it and what to do.
+"""What a function takes along and cannot travel, results too, and modules that a node lacks: named,
+with the way to it and what to do.
 
-Method: launches, tasks and actors of a real cluster, each with one thing that is at fault, deep inside others; the text is looked at.
+Method: launches, tasks and actors of a real cluster, each with one thing that is at fault, deep
+inside others; the text is looked at.
 """
 
 from __future__ import annotations
@@ -130,7 +132,8 @@ def test_the_way_to_what_is_too_large(idle: Home) -> None:
     with pytest.raises(exceptions.TooLargeError) as caught:
         distributed(processes=1, remote=True)(train).submit()
     assert str(caught.value).startswith(
-        "cannot start: the function captures `helper`, and in it helper > held['rows'].table (bytearray, 101.0 MiB pickled; the limit is 100.0 MiB)\n"
+        "cannot start: the function captures `helper`, and in it helper > held['rows'].table "
+        "(bytearray, 101.0 MiB pickled; the limit is 100.0 MiB)\n"
         "  load it inside the function"
     ), caught.value
     halves = by(
@@ -304,7 +307,8 @@ def test_a_package_whose_module_has_another_name(idle: Home, kind: str, tmp_path
     start = {
         "launch": "distributed(processes=1, remote=True)(lambda: helper()).submit().result(60)",
         "task": "troupe.get(troupe.remote(lambda: helper()).remote(), timeout=60)",
-        "actor": "troupe.get(troupe.remote(type('A', (), {'go': lambda self: helper()})).remote().go.remote(), timeout=60)",
+        "actor": "troupe.get(troupe.remote(type('A', (), {'go': lambda self: "
+        "helper()})).remote().go.remote(), timeout=60)",
     }[kind]
     code = f"""
 import sys, types, troupe

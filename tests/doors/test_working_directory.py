@@ -1,6 +1,8 @@
-"""The working directory on other hosts: as it is at each launch, and no more of it sent than has changed.
+"""The working directory on other hosts: as it is at each launch, and no more of it sent than has
+changed.
 
-Method: two workers by --force-tcp, which take no path of this host for theirs. Rules and limits: tests/bindings/code/test_trees.py.
+Method: two workers by --force-tcp, which take no path of this host for theirs. Rules and limits:
+tests/bindings/code/test_trees.py.
 """
 
 from __future__ import annotations
@@ -16,7 +18,10 @@ from submits import printed, project, troupe_in
 
 from troupe.launch import distributed
 
-READS = "import os\nimport helper\nprint(helper.VALUE, os.environ['RANK'], len(open('large.bin', 'rb').read()), os.getcwd())\n"
+READS = (
+    "import os\nimport helper\nprint(helper.VALUE, os.environ['RANK'], len(open('large.bin', "
+    "'rb').read()), os.getcwd())\n"
+)
 
 
 @pytest.fixture
@@ -116,7 +121,8 @@ while True:
 def test_what_writes_in_the_directory_fails_no_launch(
     hosts: dict[str, str], folder: Path, tmp_path: Path
 ) -> None:
-    """Four kinds of writers beside 200 files: a log that grows, a folder that comes and goes, a file written anew, a database."""
+    """Four kinds of writers beside 200 files: a log that grows, a folder that comes and goes, a
+    file written anew, a database."""
     for number in range(200):
         (folder / f"{number}.txt").write_text(str(number))
     (tmp_path / "writes.py").write_text(WRITERS)

@@ -1,7 +1,7 @@
 """Fixtures of the end-to-end tests: real heads, workers and ranks in a TROUPE_HOME of their own.
 
-Every test leaves nothing behind: `home` asserts at its end that no process it started is alive, by the
-variable TROUPE_TEST_ID that all of them inherit, and that no socket of theirs is left.
+Every test leaves nothing behind: `home` asserts at its end that no process it started is alive, by
+the variable TROUPE_TEST_ID that all of them inherit, and that no socket of theirs is left.
 """
 
 from __future__ import annotations
@@ -62,14 +62,15 @@ def eventually(
 def torch_aborted_at_the_end(stderr: str) -> bool:
     """Whether a process of torch's aborted while its interpreter ended, by what was written there.
 
-    A thread of torch that wants Python's lock then is ended by pthread_exit in the midst of C++: std::terminate. That says nothing of what the
-    program did before.
+    A thread of torch that wants Python's lock then is ended by pthread_exit in the midst of C++:
+    std::terminate. That says nothing of what the program did before.
     """
     return "terminate called without an active exception" in stderr
 
 
 def _thread_states(pid: int) -> list[str]:
-    """Return the state of each thread of a process, a letter of proc_pid_stat(5); none once it has been reaped."""
+    """Return the state of each thread of a process, a letter of proc_pid_stat(5); none once it has
+    been reaped."""
     states = []
     with contextlib.suppress(OSError):
         for task in os.listdir(f"/proc/{pid}/task"):
@@ -81,12 +82,16 @@ def _thread_states(pid: int) -> list[str]:
 
 
 def running(pid: int) -> bool:
-    """Return whether a process has not ended. One that nobody has reaped yet has ended; one of which only the first thread is over has not."""
+    """Return whether a process has not ended.
+
+    One that nobody has reaped yet has ended; one of which only the first thread is over has not.
+    """
     return any(state not in "ZX" for state in _thread_states(pid))
 
 
 def stand_still(pid: int) -> None:
-    """Stops a process, and returns once none of its threads runs: the signal alone takes its time, more on a busy machine."""
+    """Stops a process, and returns once none of its threads runs: the signal alone takes its time,
+    more on a busy machine."""
     os.kill(pid, signal.SIGSTOP)
     eventually(
         lambda: all(state == "T" for state in _thread_states(pid)),

@@ -6,9 +6,10 @@
         hosts.cut("a")                             # nothing passes to or from a; heal() undoes it
         print(hosts.figures())                     # what it did so far
 
-Each host is a network namespace with nothing but a loopback; the proxy has sockets in all of them and is
-their only network. Whoever listens on a host does it at its address and PORT; in every other namespace the
-proxy listens at that address, and passes on what comes. What it does is what a bad network does to TCP:
+Each host is a network namespace with nothing but a loopback; the proxy has sockets in all of them
+and is their only network. Whoever listens on a host does it at its address and PORT; in every other
+namespace the proxy listens at that address, and passes on what comes. What it does is what a bad
+network does to TCP:
 
 * a chunk of data takes the latency and some jitter; chunks of one direction stay in order;
 * a lost chunk stalls its direction by one retransmission timeout (200 ms), which doubles while the
@@ -122,7 +123,8 @@ class _Network:
         return (now.latency_ms + jitter + stall) / 1000
 
     async def pauses(self) -> None:
-        """Pauses, never two at once nor one right after the other: those would add up to a longer one."""
+        """Pauses, never two at once nor one right after the other: those would add up to a longer
+        one."""
         while True:
             changed, now = self.changed, self.weather
             wait = self.random.expovariate(1 / now.pause_every_s) if now.pause_s else None

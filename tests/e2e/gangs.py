@@ -1,4 +1,5 @@
-"""Launches whose ranks wait for a word: what a test needs to end one of them, or what runs it, at a known moment.
+"""Launches whose ranks wait for a word: what a test needs to end one of them, or what runs it, at a
+known moment.
 
     gang = Gang(tmp_path, 3)                  # submitted, and all three ranks are running
     gang.tell(1, "os._exit(3)")               # rank 1 evaluates this; what it gives is its result
@@ -88,7 +89,8 @@ class Gang:
             out.write(word)
 
     def listening(self, rank: int) -> TextIO:
-        """Waits until this rank listens, and returns where its word is to be written: it may be stopped before."""
+        """Waits until this rank listens, and returns where its word is to be written: it may be
+        stopped before."""
         fifo = self.folder / f"{self.epoch}-{rank}.word"
 
         def opened() -> int | None:

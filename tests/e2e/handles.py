@@ -1,4 +1,5 @@
-"""What tests of actors' handles share: when a process has ended, and when what was let go of has been looked at."""
+"""What tests of actors' handles share: when a process has ended, and when what was let go of has
+been looked at."""
 
 from __future__ import annotations
 
@@ -35,7 +36,8 @@ class Watched:
 
 
 def all_looked_at() -> None:
-    """What this process has let go of until now was taken up; what follows in other processes was not waited for."""
+    """What this process has let go of until now was taken up; what follows in other processes was
+    not waited for."""
     done = threading.Event()
     _background.later(done.set)
     assert done.wait(WITHIN_S), f"that took more than {WITHIN_S:g} s"

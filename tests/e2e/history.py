@@ -1,9 +1,11 @@
-"""Is a history of concurrent operations on values and markers one that a single head could have given?
+"""Is a history of concurrent operations on values and markers one that a single head could have
+given?
 
-Values: every key is a register with a version. The checker looks for an order of all operations that keeps
-real time (what ended before another began comes before it) and in which every answer is right: the method
-of Wing and Gong with Lowe's memory of states already tried. An operation whose outcome is not known may
-have happened at any time after it began, or not at all. Keys are checked apart.
+Values: every key is a register with a version. The checker looks for an order of all operations
+that keeps real time (what ended before another began comes before it) and in which every answer is
+right: the method of Wing and Gong with Lowe's memory of states already tried. An operation whose
+outcome is not known may have happened at any time after it began, or not at all. Keys are checked
+apart.
 
 Markers: write-once. Everybody who learns of a launch's end must have learnt the same one.
 """
@@ -69,7 +71,10 @@ def step(state: Register, operation: Operation) -> tuple[Any, Register]:
 
 
 def linearizable(operations: list[Operation]) -> bool:
-    """Whether the operations of one key have such an order. Iterative; memory grows with concurrency alone."""
+    """Whether the operations of one key have such an order.
+
+    Iterative; memory grows with concurrency alone.
+    """
     pending = sorted(operations, key=lambda each: each.began)
     must = frozenset(i for i, each in enumerate(pending) if each.answer is not UNKNOWN)
     tried: set[tuple[frozenset, int, Register]] = set()

@@ -33,7 +33,10 @@ class Authority:
         folder.mkdir(exist_ok=True)
 
     def issue(self, role: str, *, days: int = 1, alone: bool = False) -> Path:
-        """A key and its certificate, in one file, and the authority's. `days=-1`: it ended yesterday."""
+        """A key and its certificate, in one file, and the authority's.
+
+        `days=-1`: it ended yesterday.
+        """
         stem = self._folder / uuid.uuid4().hex
         names = f"subjectAltName=URI:troupe://{self._cluster}/{role}/{uuid.uuid4().hex}"
         (stem.with_suffix(".ext")).write_text(
@@ -103,7 +106,8 @@ class Door:
         return socket.create_connection(self.address, timeout=60, source_address=(self.source, 0))
 
     def enter(self, certificate: Path | None = None) -> socket.socket:
-        """A connection on which frames may be sent; SSLError or ConnectionError when it is refused before that."""
+        """A connection on which frames may be sent; SSLError or ConnectionError when it is refused
+        before that."""
         peer = self.connect()
         if not self.tls:
             return peer
@@ -116,7 +120,8 @@ class Door:
         return context.wrap_socket(peer, server_hostname=self.server_name)
 
     def descriptors(self) -> int:
-        """How many descriptors its process has, those by which a worker watches its children aside: it parks some when it likes."""
+        """How many descriptors its process has, those by which a worker watches its children aside:
+        it parks some when it likes."""
         return sum(self.kinds().values())
 
     def kinds(self) -> collections.Counter[str]:
@@ -201,8 +206,8 @@ def header(
 
 
 def bombed(frame: bytes) -> bytes:
-    """The frame, whose first list of structs says that it has 2^29 - 1 elements of no size: no byte longer, and
-    half a billion steps to whoever walks it."""
+    """The frame, whose first list of structs says that it has 2^29 - 1 elements of no size: no byte
+    longer, and half a billion steps to whoever walks it."""
     words = list(
         struct.unpack(f"<{(len(frame) - 16) // 8}Q", frame[16 : 16 + (len(frame) - 16) // 8 * 8])
     )
@@ -218,7 +223,8 @@ def bombed(frame: bytes) -> bytes:
 
 
 def looped(frame: bytes) -> bytes:
-    """The frame, of whose largest struct every pointer leads back to that struct: nested without an end."""
+    """The frame, of whose largest struct every pointer leads back to that struct: nested without an
+    end."""
     words = list(struct.unpack(f"<{(len(frame) - 16) // 8}Q", frame[16:]))
     place, pointers = max(
         (

@@ -1,16 +1,18 @@
 """The head killed again and again, at numbered places, under clients that go on.
 
-A head, a worker and clients of three kinds run; the head gets TROUPE_FAULTS="*=kill@N" with another N in each
-life, so that it dies at the N-th passage of any place that has a name (before and after a commit, around an
-fsync, a message received, an answer about to leave), and is started again at once. Every third life ends in a
-snapshot: before, in the middle of and after its transaction in turn. Clients are never told:
+A head, a worker and clients of three kinds run; the head gets TROUPE_FAULTS="*=kill@N" with another
+N in each life, so that it dies at the N-th passage of any place that has a name (before and after a
+commit, around an fsync, a message received, an answer about to leave), and is started again at
+once. Every third life ends in a snapshot: before, in the middle of and after its transaction in
+turn. Clients are never told:
 
-* writers put, create, erase and read values and record what they asked and were answered (history.py);
+* writers put, create, erase and read values and record what they asked and were answered
+  (history.py);
 * a launcher submits launches, each of which leaves a line in a file, and fetches their results;
 * an observer waits for the marker of each launch.
 
-At the end nothing acknowledged may be lost and nothing doubled: the history has an order, every launch has
-one outcome and ran once, every result is right.
+At the end nothing acknowledged may be lost and nothing doubled: the history has an order, every
+launch has one outcome and ran once, every result is right.
 
     python tests/e2e/kill_sweep.py --kills 1000 --output benchmarks/results/kill_sweep.json
 """
@@ -179,7 +181,8 @@ class Writer:
 
 
 class Launcher:
-    """Submits launches one after the other; an observer waits for each marker on a connection of its own."""
+    """Submits launches one after the other; an observer waits for each marker on a connection of
+    its own."""
 
     def __init__(self, socket: str, recorder: Recorder, trace: Path, done: threading.Event) -> None:
         from troupe._cluster import connect, session
@@ -243,7 +246,8 @@ class Launcher:
             self.recorder.outcome(launch, info["outcome"])
             if info["outcome"] != "succeeded" or ran[token] != 1:
                 found.append(
-                    f"launch {launch} of token {token}: {info['outcome']} ({info['cause']}), ran {ran[token]} times"
+                    f"launch {launch} of token {token}: {info['outcome']} ({info['cause']}), ran "
+                    f"{ran[token]} times"
                 )
         if set(ran) != set(self.launches.values()):
             found.append(

@@ -1,4 +1,5 @@
-"""Hosts made of network namespaces: each has its own interfaces and addresses, joined by one bridge.
+"""Hosts made of network namespaces: each has its own interfaces and addresses, joined by one
+bridge.
 
     with Hosts("head", "a", "b") as hosts:
         hosts["a"].run([...])                      # a command on that host
@@ -7,10 +8,10 @@
         hosts.isolate("a")                         # its cable is pulled
         hosts.heal()
 
-A cut drops packets silently, as a network does; nobody is told. The file system, users and processes
-are shared with this machine: whoever wants nodes that share no Unix socket starts them with
---force-tcp. Needs root; `why_not()` says in a sentence what is missing. At the end the namespaces are
-gone, and with them their interfaces and routes.
+A cut drops packets silently, as a network does; nobody is told. The file system, users and
+processes are shared with this machine: whoever wants nodes that share no Unix socket starts them
+with --force-tcp. Needs root; `why_not()` says in a sentence what is missing. At the end the
+namespaces are gone, and with them their interfaces and routes.
 """
 
 from __future__ import annotations
@@ -30,7 +31,8 @@ _NOWHERE = "02:00:00:00:de:ad"
 
 
 def ip(*args: str) -> None:
-    """Runs the command `ip`; one at a time on this machine, for two that make the folder of namespaces at once fail."""
+    """Runs the command `ip`; one at a time on this machine, for two that make the folder of
+    namespaces at once fail."""
     with open(
         os.path.join(tempfile.gettempdir(), f"troupe-tests-ip-{os.geteuid()}.lock"), "w"
     ) as lock:
@@ -73,7 +75,8 @@ class Hosts:
 
     def __init__(self, *names: str) -> None:
         self._tag = uuid.uuid4().hex[:6]
-        self._hub = f"tt-{self._tag}-hub"  # the bridge has a namespace of its own: nothing of this machine is touched
+        # the bridge has a namespace of its own: nothing of this machine is touched
+        self._hub = f"tt-{self._tag}-hub"
         self._hosts = {
             name: Host(name, f"tt-{self._tag}-{name}", f"10.77.0.{number}")
             for number, name in enumerate(names, 1)
@@ -175,7 +178,10 @@ def why_not() -> str:
             hosts.isolate("one")
             hosts.heal()
     except subprocess.CalledProcessError as error:
-        return f"network namespaces, veth pairs or a bridge are not to be had here: {error.stderr.strip()}"
+        return (
+            "network namespaces, veth pairs or a bridge are not to be had here: "
+            f"{error.stderr.strip()}"
+        )
     except (AssertionError, subprocess.TimeoutExpired) as error:
         return f"network namespaces do not work here: {error}"
     return ""

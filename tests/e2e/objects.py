@@ -1,4 +1,5 @@
-"""What tests of objects share: whether anything is held still; arrays of every kind, and where their memory starts."""
+"""What tests of objects share: whether anything is held still; arrays of every kind, and where
+their memory starts."""
 
 from __future__ import annotations
 
@@ -48,7 +49,8 @@ def arrays_of(size: int) -> dict[str, Any]:
 
 
 def unaligned(value: Any, name: str = "value") -> list[str]:
-    """Return where inside `value` arrays and tensors lie whose memory does not start on 64 bytes."""
+    """Return where inside `value` arrays and tensors lie whose memory does not start on 64
+    bytes."""
     if isinstance(value, dict):
         return [
             each for key, inside in value.items() for each in unaligned(inside, f"{name}[{key!r}]")
@@ -63,7 +65,8 @@ def unaligned(value: Any, name: str = "value") -> list[str]:
 
 
 def differing(got: dict[str, Any], wanted: dict[str, Any]) -> list[str]:
-    """Return the kinds of `arrays_of` of which `got` has another class, type, shape or order, or other elements."""
+    """Return the kinds of `arrays_of` of which `got` has another class, type, shape or order, or
+    other elements."""
 
     def form(each: Any) -> tuple:
         order = (

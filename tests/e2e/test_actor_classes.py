@@ -1,6 +1,8 @@
-"""Classes of actors as Ray's programs use them: their other names, the methods that calls reach, how their actors end.
+"""Classes of actors as Ray's programs use them: their other names, the methods that calls reach,
+how their actors end.
 
-Method: each is done in this process or inside an actor, and compared with what the plain class, or Ray, gives.
+Method: each is done in this process or inside an actor, and compared with what the plain class, or
+Ray, gives.
 """
 
 from __future__ import annotations
@@ -56,7 +58,8 @@ Worker = troupe.remote(num_cpus=0)(Plain)
 
 
 def actor_class() -> Any:
-    """One whose name is that of the actor class, as a decorator makes it: what its methods see by that name."""
+    """One whose name is that of the actor class, as a decorator makes it: what its methods see by
+    that name."""
 
     @troupe.remote(num_cpus=0)
     class Decorated:

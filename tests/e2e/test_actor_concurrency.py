@@ -1,4 +1,5 @@
-"""Actors that run several calls at once, through real processes: threads, coroutines, concurrency groups."""
+"""Actors that run several calls at once, through real processes: threads, coroutines, concurrency
+groups."""
 
 from __future__ import annotations
 

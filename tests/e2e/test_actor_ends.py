@@ -1,4 +1,5 @@
-"""Calls that are cancelled, and calls that are made again when an actor is started again; real processes."""
+"""Calls that are cancelled, and calls that are made again when an actor is started again; real
+processes."""
 
 from __future__ import annotations
 
@@ -100,7 +101,8 @@ def test_a_queued_call_is_not_run(idle: Home, tmp_path: Path, threads: int) -> N
 
 
 def test_a_call_that_came_with_the_one_that_runs_is_not_run(idle: Home, tmp_path: Path) -> None:
-    """All calls are in what the actor reads at once; the word of their cancellation comes while the first one runs."""
+    """All calls are in what the actor reads at once; the word of their cancellation comes while the
+    first one runs."""
     made = troupe.remote(Slow).remote()
     pid = troupe.get(made.pid.remote(), timeout=20)
     stand_still(pid)

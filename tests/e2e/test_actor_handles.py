@@ -1,7 +1,7 @@
 """Actors end with their last handle, wherever that is; real processes.
 
-Method: the kernel tells when an actor's process has ended (a pidfd). That one goes on is seen by a call that it answers after
-all that was let go of here was looked at.
+Method: the kernel tells when an actor's process has ended (a pidfd). That one goes on is seen by a
+call that it answers after all that was let go of here was looked at.
 """
 
 from __future__ import annotations

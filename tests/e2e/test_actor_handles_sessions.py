@@ -1,4 +1,7 @@
-"""Handles of sessions and programs that end; real processes. Method: as in test_actor_handles.py."""
+"""Handles of sessions and programs that end; real processes.
+
+Method: as in test_actor_handles.py.
+"""
 
 from __future__ import annotations
 

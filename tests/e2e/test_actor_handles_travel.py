@@ -1,4 +1,5 @@
-"""Handles that are given on: what has one keeps its actor, and what cannot be counted is wanted; real processes.
+"""Handles that are given on: what has one keeps its actor, and what cannot be counted is wanted;
+real processes.
 
 Method: as in test_actor_handles.py.
 """

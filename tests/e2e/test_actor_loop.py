@@ -1,7 +1,8 @@
-"""The loop of an actor with coroutines asks for calls before it waits: nothing else of the loop may suffer.
+"""The loop of an actor with coroutines asks for calls before it waits: nothing else of the loop may
+suffer.
 
-Method: one caller that calls without pause, so that the loop always finds the next call by asking; meanwhile timers, threads,
-other sockets and other callers want their turn.
+Method: one caller that calls without pause, so that the loop always finds the next call by asking;
+meanwhile timers, threads, other sockets and other callers want their turn.
 """
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
-"""Options of actor methods through real processes: several returns, limits, Ray's special methods, handles."""
+"""Options of actor methods through real processes: several returns, limits, Ray's special methods,
+handles."""
 
 from __future__ import annotations
 

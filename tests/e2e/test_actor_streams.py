@@ -1,4 +1,5 @@
-"""Methods that yield, through real processes: plain, threaded and async actors, errors, back-pressure, ends."""
+"""Methods that yield, through real processes: plain, threaded and async actors, errors,
+back-pressure, ends."""
 
 from __future__ import annotations
 
@@ -147,7 +148,8 @@ def test_a_dropped_generator_ends_its_method(maker) -> None:
 
 
 def test_each_word_of_what_is_taken_is_heard(idle: Home) -> None:
-    """Each is all that the waiting maker gets: one that is read and not looked at would be waited for for ever."""
+    """Each is all that the waiting maker gets: one that is read and not looked at would be waited
+    for for ever."""
     made = troupe.remote(Maker).remote()
     generator = made.count.options(_generator_backpressure_num_objects=1).remote(300)
     assert [troupe.get(ref, timeout=60) for ref in generator] == list(range(300))

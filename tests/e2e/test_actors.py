@@ -161,7 +161,8 @@ def name_is_taken(name: str) -> bool:
 def test_an_answer_that_is_heard_after_the_news_it_was_overtaken_by(
     idle: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The head's answer says pending; what follows says alive, and is heard on another thread, perhaps first."""
+    """The head's answer says pending; what follows says alive, and is heard on another thread,
+    perhaps first."""
 
     def overtaken(
         self: Board, noun: str, identity: str, info: dict, attachment: bytes = b""

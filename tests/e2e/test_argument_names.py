@@ -1,7 +1,8 @@
-"""All that a launch's call is given is the function's, whatever a parameter is called; options come by `options(...)` alone.
+"""All that a launch's call is given is the function's, whatever a parameter is called; options come
+by `options(...)` alone.
 
-Method: functions whose parameters are called as the launch's own options and names, launched on a cluster; what the ranks saw, and
-whether the launch is a detached one, is looked at.
+Method: functions whose parameters are called as the launch's own options and names, launched on a
+cluster; what the ranks saw, and whether the launch is a detached one, is looked at.
 """
 
 from __future__ import annotations

@@ -1,6 +1,8 @@
-"""Arguments of every name, number and kind arrive as they were given; what is checked is what is called.
+"""Arguments of every name, number and kind arrive as they were given; what is checked is what is
+called.
 
-Method: each call is made through real processes and compared with a plain call of the same function.
+Method: each call is made through real processes and compared with a plain call of the same
+function.
 """
 
 from __future__ import annotations

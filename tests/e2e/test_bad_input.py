@@ -1,4 +1,5 @@
-"""What users get wrong with launches: one clear error each, before any rank starts where that is possible."""
+"""What users get wrong with launches: one clear error each, before any rank starts where that is
+possible."""
 
 from __future__ import annotations
 
@@ -160,22 +161,26 @@ SCRIPTS = {
     ),
     "too many": (
         "distributed(processes=100, remote=True)(len).distributed([])",
-        "on one node: troupe start --num-cpus N starts a node that offers N, whatever its machine has; with cpus_per_rank=0.",
+        "on one node: troupe start --num-cpus N starts a node that offers N, whatever its machine "
+        "has; with cpus_per_rank=0.",
     ),
     "no such GPU": (
         "distributed(gpus=1, gpu_type='H100', remote=True)(len).distributed([])",
         "H100",
     ),
     "200 MB": (
-        "data = bytearray(200 << 20); distributed(processes=2, remote=True)(lambda: len(data)).distributed()",
+        "data = bytearray(200 << 20); distributed(processes=2, remote=True)(lambda: "
+        "len(data)).distributed()",
         "`data` (bytearray, 200.0 MiB",
     ),
     "unpicklable": (
-        "lock = threading.Lock(); distributed(processes=2, remote=True)(lambda: lock).distributed()",
+        "lock = threading.Lock(); distributed(processes=2, remote=True)(lambda: "
+        "lock).distributed()",
         "`lock`",
     ),
     "python": (
-        "_environment.PYTHON_VERSION = '3.9'; distributed(processes=1, remote=True)(len).distributed([])",
+        "_environment.PYTHON_VERSION = '3.9'; distributed(processes=1, "
+        "remote=True)(len).distributed([])",
         "3.9",
     ),
     "arguments": (

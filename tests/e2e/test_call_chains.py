@@ -1,7 +1,7 @@
 """Calls of actors whose arguments are answers of other calls: `b.g.remote(a.f.remote())`.
 
-Method: a real cluster; what has to wait does so until the test lets it, so that a call that blocked its caller would
-be a hang here, and a deadline makes a hang a failure.
+Method: a real cluster; what has to wait does so until the test lets it, so that a call that blocked
+its caller would be a hang here, and a deadline makes a hang a failure.
 """
 
 from __future__ import annotations

@@ -1,8 +1,10 @@
-"""CB-1: an exception in a callback ends nothing else. CB-2: a session that has ended says so to everyone who waits.
+"""CB-1: an exception in a callback ends nothing else.
 
-Method: a driver, an actor and a rank are given news whose hearing raises, on the thread that their waits depend on: an
-exception of the user's that ends threads when it is loaded, a stderr that is gone. What is asked of the cluster then must be
-answered. The last driver loses its head for good.
+CB-2: a session that has ended says so to everyone who waits.
+
+Method: a driver, an actor and a rank are given news whose hearing raises, on the thread that their
+waits depend on: an exception of the user's that ends threads when it is loaded, a stderr that is
+gone. What is asked of the cluster then must be answered. The last driver loses its head for good.
 """
 
 from __future__ import annotations

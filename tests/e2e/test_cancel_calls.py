@@ -1,6 +1,8 @@
-"""Cancelling the call of an actor's method cancels what the method has started: calls of actors and tasks, and what these started.
+"""Cancelling the call of an actor's method cancels what the method has started: calls of actors and
+tasks, and what these started.
 
-Method: actors of every kind call an actor whose calls take as long as nobody cancels them, or tasks that hang.
+Method: actors of every kind call an actor whose calls take as long as nobody cancels them, or tasks
+that hang.
 """
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
-"""placement_group_capture_child_tasks: what an actor or a task in a placement group makes goes into the group too.
+"""placement_group_capture_child_tasks: what an actor or a task in a placement group makes goes into
+    the group too.
 
 Method: a real cluster; what runs says which group it is in.
 """

@@ -155,7 +155,8 @@ def test_another_process_reaches_it_by_its_address_or_home(home: Home) -> None:
 
 def test_nothing_is_left_when_the_test_process_is_killed(home: Home) -> None:
     code = (
-        "from troupe.cluster_utils import Cluster; import sys; c = Cluster(True); c.add_node(num_cpus=1); "
+        "from troupe.cluster_utils import Cluster; import sys; c = Cluster(True); "
+        "c.add_node(num_cpus=1); "
         "print(c.home, flush=True); sys.stdin.read()"
     )
     process = subprocess.Popen(

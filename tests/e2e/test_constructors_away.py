@@ -1,7 +1,8 @@
-"""Constructors of actors on another host than who makes them, whose arguments hold refs and handles; real processes.
+"""Constructors of actors on another host than who makes them, whose arguments hold refs and
+handles; real processes.
 
-Method: two workers of this machine that are as two hosts (--force-tcp), actors pinned to them, this process as the driver: a third
-host. Counters of each process's object store say what is held.
+Method: two workers of this machine that are as two hosts (--force-tcp), actors pinned to them, this
+process as the driver: a third host. Counters of each process's object store say what is held.
 """
 
 from __future__ import annotations

@@ -1,7 +1,9 @@
-"""Two nodes on one machine that share its kernel and network, but no files, as containers do: they are hosts of their own.
+"""Two nodes on one machine that share its kernel and network, but no files, as containers do: they
+are hosts of their own.
 
-Method: each worker is started in a mount namespace in which the folder of its sockets is hidden by another one.
-Nothing is said with --force-tcp. Skipped, with the reason, where such a namespace cannot be made.
+Method: each worker is started in a mount namespace in which the folder of its sockets is hidden by
+another one. Nothing is said with --force-tcp. Skipped, with the reason, where such a namespace
+cannot be made.
 """
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
-"""Graphs of calls, as Ray's `ray.dag`: described by `bind`, run by `execute`, with real actors and tasks."""
+"""Graphs of calls, as Ray's `ray.dag`: described by `bind`, run by `execute`, with real actors and
+tasks."""
 
 from __future__ import annotations
 

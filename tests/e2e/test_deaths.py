@@ -1,7 +1,9 @@
-"""How a rank, a driver, a caller can end: what the caller sees, every rank's exit code, what is left.
+"""How a rank, a driver, a caller can end: what the caller sees, every rank's exit code, what is
+left.
 
 The rows of docs/deaths.md, with real processes forked by a warm zygote. `idle` sees to it that all
-resources are free again after each, and the end of the module that no process and no socket is left.
+resources are free again after each, and the end of the module that no process and no socket is
+left.
 """
 
 from __future__ import annotations
@@ -72,7 +74,8 @@ DEATHS = [
     ),
     Death(
         "aborts in a thread that is not Python's",
-        "(lambda c: (os.write(2, b'  what():  not enough\\n'), c.CDLL(None).pthread_create(c.byref(c.c_ulong()), None, "
+        "(lambda c: (os.write(2, b'  what():  not enough\\n'), "
+        "c.CDLL(None).pthread_create(c.byref(c.c_ulong()), None, "
         "c.CDLL(None).abort, None), signal.pause()))(__import__('ctypes'))",
         134,
         "rank 1 was killed by SIGABRT on one",
@@ -81,7 +84,8 @@ DEATHS = [
     ),
     Death(
         "has no address space left",
-        "[__import__('resource').setrlimit(9, (1 << 30, 1 << 30)), [bytearray(1 << 28) for _ in range(99)]]",
+        "[__import__('resource').setrlimit(9, (1 << 30, 1 << 30)), [bytearray(1 << 28) for _ in "
+        "range(99)]]",
         1,
         "rank 1 raised MemoryError",
         MemoryError,
@@ -156,9 +160,8 @@ def test_a_rank_that_does_not_leave_after_its_result_is_ended(idle: Home, tmp_pa
     warning = eventually(
         lambda: gang.handle.status()["rank_infos"][0]["warning"], what="the word of it"
     )
-    assert (
-        warning
-        == "rank 0 on one returned its value, and then did not end in the time it had and was killed"
+    assert warning == (
+        "rank 0 on one returned its value, and then did not end in the time it had and was killed"
     )
 
 
@@ -169,7 +172,8 @@ def test_what_a_rank_leaves_behind_is_ended(idle: Home, tmp_path: Path) -> None:
     start = f"subprocess.Popen([sys.executable, '-c', {code!r}], start_new_session=True, stdout=-1)"
     gang.tell(
         0,
-        f"[(lambda left: (left.stdout.readline(), Path({str(pids)!r}).write_text(str(left.pid))))({start}), "
+        "[(lambda left: (left.stdout.readline(), "
+        f"Path({str(pids)!r}).write_text(str(left.pid))))({start}), "
         "os.kill(os.getpid(), 9)]",
     )
     gang.failure(exceptions.LaunchError)

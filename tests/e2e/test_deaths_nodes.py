@@ -1,8 +1,9 @@
-"""What becomes of a launch when a worker, a zygote or the head ends or stands still; attempts and their zombies.
+"""What becomes of a launch when a worker, a zygote or the head ends or stands still; attempts and
+their zombies.
 
-The second half of docs/deaths.md: two nodes on this machine, rank 0 on `one`, rank 1 on a second node that is a new
-one in each test. Whether a node has been missed is read from what it says or what the head shows, never
-from the time that passed.
+The second half of docs/deaths.md: two nodes on this machine, rank 0 on `one`, rank 1 on a second
+node that is a new one in each test. Whether a node has been missed is read from what it says or
+what the head shows, never from the time that passed.
 """
 
 from __future__ import annotations
@@ -65,7 +66,8 @@ def children(pid: int, word: str) -> list[int]:
 
 
 def zygotes(worker: int) -> list[int]:
-    """The node's own zygote, or none: a process that was forked just now has its command for a moment, and began later."""
+    """The node's own zygote, or none: a process that was forked just now has its command for a
+    moment, and began later."""
 
     def began(pid: int) -> int:
         try:
@@ -78,7 +80,8 @@ def zygotes(worker: int) -> list[int]:
 
 @pytest.fixture
 def stall(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Where a FIFO is to lie while the loop of the next worker that is started shall wait, in a call of the system."""
+    """Where a FIFO is to lie while the loop of the next worker that is started shall wait, in a
+    call of the system."""
     monkeypatch.setenv("TROUPE_FAULTS", "worker.tick=stall@1-")
     monkeypatch.setenv("TROUPE_STALL", str(tmp_path / "stall"))
     return tmp_path / "stall"
@@ -153,7 +156,8 @@ def test_a_worker_is_killed(second: Node, tmp_path: Path) -> None:
 
 
 def starts_others(folder: str) -> Any:
-    """A rank's life, with processes below it: executed in a session of their own, by a shell that goes on, forked alone."""
+    """A rank's life, with processes below it: executed in a session of their own, by a shell that
+    goes on, forked alone."""
     import signal
     import subprocess
 
@@ -213,7 +217,8 @@ def test_a_worker_that_stands_still_for_less_than_its_lease(second: Node, tmp_pa
         os.kill(second.pid, signal.SIGCONT)
         if suspected < 4 and second.seen()["state"] != "dead":
             break
-        gang.handle.cancel()  # this process stood still itself, on a busy machine: it was longer than a lease
+        # this process stood still itself, on a busy machine: it was longer than a lease
+        gang.handle.cancel()
     eventually(
         lambda: (second.seen()["state"], second.seen()["why"]) == ("alive", ""),
         what="the end of it",
@@ -239,8 +244,8 @@ def test_a_worker_that_stands_still_for_longer_than_its_lease(
     ) and ", nor does it answer one\n" in str(error)
     assert f": its worker (process {second.pid}) is stopped" in str(error)
     assert (
-        f"  the other rank is stopped; what still runs on {second.name} ends when that node is heard of again"
-        in str(error)
+        f"  the other rank is stopped; what still runs on {second.name} ends when that node is "
+        "heard of again" in str(error)
     )
     for shown in (cluster.run("status").stdout, cluster.run("list", "nodes").stdout):
         [row] = [line for line in shown.splitlines() if line.startswith(second.name)]
@@ -284,7 +289,8 @@ def test_a_worker_whose_loop_waits_for_the_system_is_not_lost_for_its_silence(
 
 
 def test_the_next_attempt_and_the_zombie_of_the_first(second: Node, tmp_path: Path) -> None:
-    """The zombie has its word already: it returns a value of the old epoch when its node goes on."""
+    """The zombie has its word already: it returns a value of the old epoch when its node goes
+    on."""
     gang = spread(tmp_path, max_attempts=2)
     there, old = rank_on(gang, second), list(gang.pids)
     with gang.listening(there) as zombie:

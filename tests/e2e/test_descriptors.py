@@ -1,7 +1,8 @@
-"""Descriptors run out in a head, a worker and an actor: said once, no spinning, and all goes on afterwards.
+"""Descriptors run out in a head, a worker and an actor: said once, no spinning, and all goes on
+afterwards.
 
-Method: the limit of a running process is set to what it has open (prlimit), connections are made to it,
-and its log and the processor time it takes are looked at; then the limit is lifted.
+Method: the limit of a running process is set to what it has open (prlimit), connections are made to
+it, and its log and the processor time it takes are looked at; then the limit is lifted.
 """
 
 from __future__ import annotations
@@ -30,8 +31,8 @@ WAITS = "no descriptor is left"
 
 @contextmanager
 def no_descriptor_left(pid: int, spare: int = 0) -> Iterator[None]:
-    """The process can open no more than `spare` descriptors: the system gives the lowest free number, and
-    none from the limit on."""
+    """The process can open no more than `spare` descriptors: the system gives the lowest free
+    number, and none from the limit on."""
     before = resource.prlimit(pid, resource.RLIMIT_NOFILE)
     used = {int(name) for name in os.listdir(f"/proc/{pid}/fd")}
     free = [number for number in range(len(used) + spare + 1) if number not in used]
@@ -89,7 +90,8 @@ def node(home: Home) -> Iterator[dict]:
 
 
 def knock(where: tuple[str, int], opened: ExitStack) -> None:
-    """Twelve connections: each is taken with the last descriptor and closed, so that nobody is left waiting."""
+    """Twelve connections: each is taken with the last descriptor and closed, so that nobody is left
+    waiting."""
     for _ in range(12):
         one = opened.enter_context(socket.create_connection(where, timeout=30))
         one.settimeout(30)
@@ -122,7 +124,8 @@ def test_a_worker_out_of_descriptors_says_so_once_and_goes_on(home: Home, node: 
 
 
 def test_callers_wait_for_an_actor_without_descriptors(home: Home, node: dict) -> None:
-    """Of this host by its Unix socket (another actor), of another one by the door (this driver is as one)."""
+    """Of this host by its Unix socket (another actor), of another one by the door (this driver is
+    as one)."""
 
     class Asker:
         def ask(self, other: object) -> object:
@@ -144,7 +147,8 @@ def test_callers_wait_for_an_actor_without_descriptors(home: Home, node: dict) -
 def test_a_head_out_of_descriptors_serves_who_is_connected_and_later_the_others(
     home: Home, node: dict
 ) -> None:
-    """What is journaled is still written; who comes is refused at once, and told by its own command."""
+    """What is journaled is still written; who comes is refused at once, and told by its own
+    command."""
 
     @distributed(processes=2, remote=True)
     def gang() -> int:

@@ -1,7 +1,8 @@
-"""Tensors of a GPU that come to a process without one: the error says so, and what to do, whichever way they came.
+"""Tensors of a GPU that come to a process without one: the error says so, and what to do, whichever
+way they came.
 
-Method: torch is told that a tensor of the host lies on a device, as it would write down one that does; what arrives is loaded by whoever
-gets it. Real tensors of a GPU: tests/gpu.
+Method: torch is told that a tensor of the host lies on a device, as it would write down one that
+does; what arrives is loaded by whoever gets it. Real tensors of a GPU: tests/gpu.
 """
 
 from __future__ import annotations

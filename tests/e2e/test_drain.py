@@ -1,6 +1,8 @@
-"""A node that is told to leave: the code of its ranks has time for a last word, and its caller is told why.
+"""A node that is told to leave: the code of its ranks has time for a last word, and its caller is
+told why.
 
-Method: a head and one worker, which gets SIGTERM while two ranks wait there; the ranks' code is that of test_stopping.
+Method: a head and one worker, which gets SIGTERM while two ranks wait there; the ranks' code is
+that of test_stopping.
 """
 
 from __future__ import annotations

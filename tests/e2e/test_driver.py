@@ -1,4 +1,5 @@
-"""`@ray_launch`: rank 0 as the driver of its launch, the other ranks serving it until the marker."""
+"""`@ray_launch`: rank 0 as the driver of its launch, the other ranks serving it until the
+marker."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""`num_returns="dynamic"`: one ref of all that a task or a method yields, there once that is over."""
+"""`num_returns="dynamic"`: one ref of all that a task or a method yields, there once that is
+over."""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
-"""get() of several refs raises with the first that is known to have failed, wherever that stands in the list.
+"""get() of several refs raises with the first that is known to have failed, wherever that stands in
+the list.
 
-Method: what stands before it in the list waits for a gate that is opened only when the error was raised; without the rule the
-get() would end at its deadline, with another error. Real processes.
+Method: what stands before it in the list waits for a gate that is opened only when the error was
+raised; without the rule the get() would end at its deadline, with another error. Real processes.
 """
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
-"""Embedded clusters: no address, cold zygote (processes by exec), nothing left after the end, however it comes."""
+"""Embedded clusters: no address, cold zygote (processes by exec), nothing left after the end,
+however it comes."""
 
 from __future__ import annotations
 
@@ -134,7 +135,10 @@ print(json.dumps({"found": found, "workers": sorted({worker for _, _, worker in 
 def test_a_file_named_like_a_library_is_run_by_the_program_alone(
     home: Home, tmp_path: Path
 ) -> None:
-    """In the directory and in PYTHONPATH; torch imports tqdm. What runs it is the program, and asks of it: no other cluster is started by it."""
+    """In the directory and in PYTHONPATH; torch imports tqdm.
+
+    What runs it is the program, and asks of it: no other cluster is started by it.
+    """
     pytest.importorskip("torch")
     (tmp_path / "tqdm.py").write_text(NAMED_LIKE_A_LIBRARY)
     (tmp_path / "main.py").write_text(USES_IT)
@@ -158,7 +162,8 @@ def test_a_file_named_like_a_library_is_run_by_the_program_alone(
 def test_a_program_that_has_its_own_of_a_loaded_library_gets_it(
     home: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Of a zygote that has loaded the library already: the process starts anew, and is what it was to be."""
+    """Of a zygote that has loaded the library already: the process starts anew, and is what it was
+    to be."""
     pytest.importorskip("torch")
     pytest.importorskip("tqdm")  # torch imports it
     (tmp_path / "tqdm.py").write_text("MINE = True\n")

@@ -1,7 +1,9 @@
-"""Exceptions that mean something to Python itself, raised by users' code: they arrive as errors, whatever they pass through.
+"""Exceptions that mean something to Python itself, raised by users' code: they arrive as errors,
+whatever they pass through.
 
-Method: a task, a plain, a threaded and an asynchronous actor raise each of them; it is got, awaited, gathered, streamed, passed
-on as an argument, and met by a future, in real processes. None becomes a value, ends a loop, or a wait for ever.
+Method: a task, a plain, a threaded and an asynchronous actor raise each of them; it is got,
+awaited, gathered, streamed, passed on as an argument, and met by a future, in real processes. None
+becomes a value, ends a loop, or a wait for ever.
 """
 
 from __future__ import annotations
@@ -164,7 +166,8 @@ def test_of_a_plain_actor(idle: Home, name: str, threads: int) -> None:
 
 
 def test_get_gives_a_stop_iteration_and_await_an_error_that_it_causes(idle: Home) -> None:
-    """A coroutine that raised one would be ended by it with a value, which is why Python has a RuntimeError in its place."""
+    """A coroutine that raised one would be ended by it with a value, which is why Python has a
+    RuntimeError in its place."""
     with pytest.raises(StopIteration) as got:
         troupe.get(fails.remote(StopIteration(7)), timeout=WITHIN_S)
     assert isinstance(got.value, exceptions.TaskError) and got.value.value == 7

@@ -1,4 +1,5 @@
-"""What has happened: troupe.state.list_events, Ray's list_cluster_events, `troupe list events`, and list_runtime_envs."""
+"""What has happened: troupe.state.list_events, Ray's list_cluster_events, `troupe list events`, and
+list_runtime_envs."""
 
 from __future__ import annotations
 

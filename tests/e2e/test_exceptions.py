@@ -1,7 +1,9 @@
-"""Exceptions of every kind are caught by their own type, with their attributes, wherever they come from.
+"""Exceptions of every kind are caught by their own type, with their attributes, wherever they come
+from.
 
-Method: every exception class that Python has, a subclass of each, and classes of every shape a program may give one, are raised by
-a task, a method, a constructor and a launch, and put as plain values; what arrives is compared with what was made.
+Method: every exception class that Python has, a subclass of each, and classes of every shape a
+program may give one, are raised by a task, a method, a constructor and a launch, and put as plain
+values; what arrives is compared with what was made.
 """
 
 from __future__ import annotations

@@ -1,8 +1,10 @@
-"""A bad network is no lost node: some seconds of benchmarks/false_alarm.py, and what the proxy can do.
+"""A bad network is no lost node: some seconds of benchmarks/false_alarm.py, and what the proxy can
+do.
 
-Method: head and nodes on hosts of their own between which everything passes through fault_proxy.py. Here
-the pauses are shorter and no chunk is lost twice, so that no silence comes near the lease even on a busy machine; the whole is the benchmark. Skipped,
-with the reason, where namespaces cannot be made.
+Method: head and nodes on hosts of their own between which everything passes through fault_proxy.py.
+Here the pauses are shorter and no chunk is lost twice, so that no silence comes near the lease even
+on a busy machine; the whole is the benchmark. Skipped, with the reason, where namespaces cannot be
+made.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """Cuts between the head and its nodes: who gives up what, and when (decision 19 of the design).
 
-Method: head and two nodes on hosts of their own, this process a driver through the head's Unix socket, which
-no cut concerns. The files and processes of the hosts are this machine's, so a test sees what a node that is
-cut off does. TROUPE_TEST_LIMITS shortens the fence of 60 s and the 75 s after which the head re-creates. Skipped, with the
-reason, where namespaces cannot be made.
+Method: head and two nodes on hosts of their own, this process a driver through the head's Unix
+socket, which no cut concerns. The files and processes of the hosts are this machine's, so a test
+sees what a node that is cut off does. TROUPE_TEST_LIMITS shortens the fence of 60 s and the 75 s
+after which the head re-creates. Skipped, with the reason, where namespaces cannot be made.
 """
 
 from __future__ import annotations
@@ -34,7 +34,8 @@ FENCE_S, RECREATE_S = 10, 30
 
 @pytest.fixture(scope="module")
 def hosts(shared_home: Home) -> Iterator[Hosts]:
-    """Hosts `head`, `a` and `b`, with a worker of 2 CPUs on the latter two; this process is connected."""
+    """Hosts `head`, `a` and `b`, with a worker of 2 CPUs on the latter two; this process is
+    connected."""
     env = {"TROUPE_TEST_LIMITS": f"fence_after={FENCE_S},recreate_after={RECREATE_S}"}
     with Hosts("head", "a", "b") as made:
         listen = ["--listen", made["head"].address, "--port", "0"]
@@ -185,7 +186,8 @@ def told(folder: Path) -> set[int]:
 
 
 def take_a_name_twice(folder: str) -> int:
-    """A rank's life: makes an actor on the node that it is told; told again, it kills that one and makes another of its name."""
+    """A rank's life: makes an actor on the node that it is told; told again, it kills that one and
+    makes another of its name."""
     made = troupe.remote(Teller).options(
         name="one", scheduling_strategy=On(live(folder), soft=True)
     )
@@ -196,9 +198,12 @@ def take_a_name_twice(folder: str) -> int:
 
 
 def test_an_actor_that_is_made_elsewhere_has_ended_before(healed: Hosts, tmp_path: Path) -> None:
-    """The named one may be re-created: its node kills it at the fence. The other one runs until its node is told.
+    """The named one may be re-created: its node kills it at the fence.
 
-    AN-4: in a launch that goes on without the node, too, another actor of a name starts when the one before has ended.
+    The other one runs until its node is told.
+
+    AN-4: in a launch that goes on without the node, too, another actor of a name starts when the
+    one before has ended.
     """
     gang, there = spread(tmp_path, function=take_a_name_twice, on_rank_death="shrink")
     gang.tell(1 - there, repr(seen("b")["node_id"]))
@@ -238,7 +243,10 @@ def test_an_actor_that_is_made_elsewhere_has_ended_before(healed: Hosts, tmp_pat
 def test_an_actor_whose_node_is_lost_is_out_of_reach_and_goes_on_when_it_is_back(
     healed: Hosts, tmp_path: Path
 ) -> None:
-    """It reserved nothing: its node may keep it. Calls meanwhile fail at once, and say that it may be back."""
+    """It reserved nothing: its node may keep it.
+
+    Calls meanwhile fail at once, and say that it may be back.
+    """
     actor = (
         troupe.remote(Teller)
         .options(scheduling_strategy=On(seen("b")["node_id"], soft=True))
@@ -263,9 +271,11 @@ def test_an_actor_whose_node_is_lost_is_out_of_reach_and_goes_on_when_it_is_back
 
 
 def test_an_actor_fences_itself_when_its_worker_stands_still(healed: Hosts, tmp_path: Path) -> None:
-    """Nobody else could: the worker that should kill it is stopped, and it may be made anew elsewhere.
+    """Nobody else could: the worker that should kill it is stopped, and it may be made anew
+    elsewhere.
 
-    AN-4: so may the one that is killed meanwhile, as another actor of its name, which waits for that.
+    AN-4: so may the one that is killed meanwhile, as another actor of its name, which waits for
+    that.
     """
     b = On(seen("b")["node_id"], soft=True)
     made = troupe.remote(Teller)
@@ -297,7 +307,8 @@ def test_an_actor_fences_itself_when_its_worker_stands_still(healed: Hosts, tmp_
         assert shown(after)["state"] == "pending"
         eventually(
             lambda: re.fullmatch(
-                "the former actor 'one' on node b, which .*: it is fenced in [0-9]+ s at the latest",
+                "the former actor 'one' on node b, which .*: it is fenced in [0-9]+ s at the "
+                "latest",
                 shown(after)["waiting_for"],
             ),
             what="the reason why it waits",

@@ -1,7 +1,8 @@
 """Errors whose classes run code of their own when one is made, changed, looked at or pickled.
 
-Method: a task, a constructor and a method raise each kind; whatever that code does, the error that arrives is of the user's
-type and says what happened, and so it is where it is passed on and pickled again.
+Method: a task, a constructor and a method raise each kind; whatever that code does, the error that
+arrives is of the user's type and says what happened, and so it is where it is passed on and pickled
+again.
 """
 
 from __future__ import annotations
@@ -123,7 +124,8 @@ def test_it_says_what_happened(idle: Home, kind: str) -> None:
 
 
 def test_a_wait_of_another_s_is_not_this_one_s(idle: Home) -> None:
-    """A get() that timed out inside a task is a TimeoutError of the task, no GetTimeoutError of the caller's get()."""
+    """A get() that timed out inside a task is a TimeoutError of the task, no GetTimeoutError of the
+    caller's get()."""
 
     @troupe.remote(max_retries=0, num_cpus=0)
     def waits() -> None:

@@ -1,8 +1,8 @@
 """Actors end with their last handle, whichever host that is on; real processes.
 
-Method: two workers of this machine that are as two hosts (--force-tcp), actors pinned to them, this process as the driver: a third
-host. The kernel tells when an actor's process has ended (a pidfd). That one goes on is seen by a call that it answers after
-all that was let go of here was looked at.
+Method: two workers of this machine that are as two hosts (--force-tcp), actors pinned to them, this
+process as the driver: a third host. The kernel tells when an actor's process has ended (a pidfd).
+That one goes on is seen by a call that it answers after all that was let go of here was looked at.
 """
 
 from __future__ import annotations
@@ -373,7 +373,8 @@ def test_what_it_held_is_given_back(hosts: dict[str, str]) -> None:
     eventually(lambda: troupe.available_resources() == before, what="its CPUs")
 
 
-# ---- faults ----------------------------------------------------------------------------------------
+# ---- faults
+# ----------------------------------------------------------------------------------------
 
 
 def killed(actor: Any) -> None:
@@ -475,7 +476,8 @@ def test_connections_that_are_cut(hosts: dict[str, str]) -> None:
     no_lives(holder)
 
 
-# ---- where counting ends ---------------------------------------------------------------------------
+# ---- where counting ends
+# ---------------------------------------------------------------------------
 
 
 def test_a_handle_that_another_host_pickled_itself_is_not_counted(hosts: dict[str, str]) -> None:

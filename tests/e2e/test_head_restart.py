@@ -1,7 +1,8 @@
-"""A head killed with live work and started again: what runs goes on, what was acknowledged is there.
+"""A head killed with live work and started again: what runs goes on, what was acknowledged is
+there.
 
-Method: a real head is killed with SIGKILL while a driver waits, and started again by `troupe start --head`,
-with a driver on the head's host and one that came by TLS and a token.
+Method: a real head is killed with SIGKILL while a driver waits, and started again by `troupe start
+--head`, with a driver on the head's host and one that came by TLS and a token.
 """
 
 from __future__ import annotations

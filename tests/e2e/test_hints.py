@@ -1,6 +1,7 @@
 """Where people err in launches, the error says what was meant.
 
-Method: each common mistake once, through a real launch where it gets that far; the text is looked at.
+Method: each common mistake once, through a real launch where it gets that far; the text is looked
+at.
 """
 
 from __future__ import annotations
@@ -98,7 +99,8 @@ with troupe.init(num_cpus=2, num_gpus=2, labels={"gpu_type": "A10"}):
 
 
 def test_more_cpus_than_are_there(idle: Home) -> None:
-    """The amount that is named fits; where CPUs are not what is missing, nothing is said of them."""
+    """The amount that is named fits; where CPUs are not what is missing, nothing is said of
+    them."""
     code = """
 import troupe
 from troupe.launch import distributed
@@ -115,7 +117,10 @@ with troupe.init(num_cpus=3):
 """
     done = idle.python(code)
     several, one, task, other = done.stdout.splitlines()
-    begin = "3 CPU in all, at most 3 on one node: troupe start --num-cpus N starts a node that offers N, whatever its machine has; with "
+    begin = (
+        "3 CPU in all, at most 3 on one node: troupe start --num-cpus N starts a node that "
+        "offers N, whatever its machine has; with "
+    )
     assert several.endswith(f"|  {begin}cpus_per_rank=0.4285 there are enough for all"), (
         done.stdout + done.stderr
     )
@@ -180,7 +185,8 @@ def test_nccl_on_ranks_without_gpus(idle: Home) -> None:
         'torch.zeros(1, device="cuda")',
         "torch.zeros(1).cuda()",
         "torch.cuda.set_device(0)",
-        "(dist.init_process_group(), torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(1, 1), device_ids=[0]))",
+        "(dist.init_process_group(), torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(1, "
+        "1), device_ids=[0]))",
     ],
 )
 def test_cuda_on_ranks_without_gpus(idle: Home, line: str, tmp_path: Path) -> None:

@@ -1,10 +1,11 @@
-"""Hostile peers at every listener: each is ended within its limit, others are served meanwhile and after,
-and no descriptor is left.
+"""Hostile peers at every listener: each is ended within its limit, others are served meanwhile and
+after, and no descriptor is left.
 
-Method: a head and a worker with an actor, all three real processes; hostile.py plays the peers. Listeners:
-the head's TCP port and Unix socket, the worker's TCP port and Unix socket (where logs and payloads are read
-too), an actor's door behind the worker's port, and the socket by which the worker hands connections over
-to it. An actor's own call socket, for processes of this user, is in tests/actors/test_call_hostile.py.
+Method: a head and a worker with an actor, all three real processes; hostile.py plays the peers.
+Listeners: the head's TCP port and Unix socket, the worker's TCP port and Unix socket (where logs
+and payloads are read too), an actor's door behind the worker's port, and the socket by which the
+worker hands connections over to it. An actor's own call socket, for processes of this user, is in
+tests/actors/test_call_hostile.py.
 """
 
 from __future__ import annotations
@@ -63,7 +64,8 @@ def authority(
 ) -> Authority:
     if shutil.which("openssl") is None:
         pytest.skip(
-            "the command `openssl` is not installed: there is nothing to make hostile certificates with"
+            "the command `openssl` is not installed: there is nothing to make hostile certificates "
+            "with"
         )
     [cluster] = (shared_home.path / "clusters").iterdir()
     return Authority(cluster / "head", cluster.name, tmp_path_factory.mktemp("certificates"))
@@ -71,7 +73,8 @@ def authority(
 
 @pytest.fixture(scope="module")
 def doors(shared_home: Home) -> Iterator[dict[str, Door]]:
-    """Every listener by name; this process is connected as a driver that reaches the actor over TLS."""
+    """Every listener by name; this process is connected as a driver that reaches the actor over
+    TLS."""
     started = shared_home.json("start", "--head", "--no-worker", "--port", "0")
     token = shared_home.token("--role", "client")
     shared_home.run(
@@ -153,8 +156,11 @@ def doors(shared_home: Home) -> Iterator[dict[str, Door]]:
 
 @pytest.fixture
 def door(request: pytest.FixtureRequest, doors: dict[str, Door]) -> Iterator[Door]:
-    """The listener by the test's parameter. After the test an ordinary client is served, and its process has no
-    more descriptors than before."""
+    """The listener by the test's parameter.
+
+    After the test an ordinary client is served, and its process has no more descriptors than
+    before.
+    """
     here = doors[request.param]
     here.ordinary()
     before = here.descriptors()
@@ -227,7 +233,8 @@ def many_descriptors() -> Iterator[None]:
 
 
 def silent(door: Door, count: int) -> list[socket.socket]:
-    """So many that say nothing, or as much as it takes for the worker to hold them: whom they ask for."""
+    """So many that say nothing, or as much as it takes for the worker to hold them: whom they ask
+    for."""
     peers = []
     for _ in range(count):
         peers.append(door.connect())
@@ -237,8 +244,9 @@ def silent(door: Door, count: int) -> list[socket.socket]:
 
 
 def few_are_held(door: Door, most: int) -> tuple[bool, list[socket.socket]]:
-    """Whether the door comes to hold fewer descriptors than `most` of 120 silent peers, before any of these can have been silent for
-    too long; and these. Blocks for HANDSHAKE_S at most, beside what the peers take to come."""
+    """Whether the door comes to hold fewer descriptors than `most` of 120 silent peers, before any
+    of these can have been silent for too long; and these. Blocks for HANDSHAKE_S at most, beside
+    what the peers take to come."""
     too_long = time.monotonic() + HANDSHAKE_S
     peers = silent(door, 120)
     door.ordinary()  # who comes after them: they have been seen
@@ -265,7 +273,8 @@ def test_of_hundreds_of_half_open_ones_few_are_held_and_all_are_ended(
             door.ordinary()
             assert door.descriptors() - before < 256 + 24, f"{door.name}: {door.kinds()}"
         else:
-            # Of each there is a duplicate, by which it is sent away for another (runtime/net/admission.h).
+            # Of each there is a duplicate, by which it is sent away for another
+            # (runtime/net/admission.h).
             for _ in range(TRIES):
                 few, came = few_are_held(door, before + 2 * 16 + 24)
                 peers += came
@@ -483,7 +492,8 @@ def test_what_is_handed_over_must_be_a_connection(door: Door) -> None:
 def test_silent_connections_of_an_address_keep_nobody_of_it_out(
     door: Door, many_descriptors: None
 ) -> None:
-    """More of them than an address may have, and new ones whenever some are sent away: who speaks gets in each time."""
+    """More of them than an address may have, and new ones whenever some are sent away: who speaks
+    gets in each time."""
     assert isinstance(door.address, tuple)
     silent = [socket.create_connection(door.address, timeout=60) for _ in range(64)]
     try:

@@ -1,4 +1,5 @@
-"""The head's journal as an operator meets it: check, damage, refusal, repair; a full disk; snapshots."""
+"""The head's journal as an operator meets it: check, damage, refusal, repair; a full disk;
+snapshots."""
 
 from __future__ import annotations
 
@@ -100,7 +101,8 @@ FAULTS = pytest.mark.skipif(
 def test_a_full_disk_stops_nothing_that_was_promised(
     home: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Writes find no room for a while: what was asked waits or is refused by name, and goes on afterwards."""
+    """Writes find no room for a while: what was asked waits or is refused by name, and goes on
+    afterwards."""
     from troupe import exceptions
     from troupe._bridge import native
     from troupe._cluster import executables

@@ -1,4 +1,5 @@
-"""A part of the kill sweep (kill_sweep.py runs the whole): nothing acknowledged is lost, nothing is doubled."""
+"""A part of the kill sweep (kill_sweep.py runs the whole): nothing acknowledged is lost, nothing is
+doubled."""
 
 from __future__ import annotations
 

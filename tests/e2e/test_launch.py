@@ -1,4 +1,5 @@
-"""Launches through real processes, forked by a warm zygote: results, errors by type, ends, attempts."""
+"""Launches through real processes, forked by a warm zygote: results, errors by type, ends,
+attempts."""
 
 from __future__ import annotations
 

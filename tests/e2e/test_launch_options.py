@@ -1,4 +1,5 @@
-"""What the decorators' and init's options promise, each once through real processes: GPUs, environment, logs, detach."""
+"""What the decorators' and init's options promise, each once through real processes: GPUs,
+environment, logs, detach."""
 
 from __future__ import annotations
 

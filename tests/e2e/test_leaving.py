@@ -1,4 +1,5 @@
-"""What a Python program does at its end a rank and an actor do too, forked or executed: nobody's last checkpoint is cut off."""
+"""What a Python program does at its end a rank and an actor do too, forked or executed: nobody's
+last checkpoint is cut off."""
 
 from __future__ import annotations
 

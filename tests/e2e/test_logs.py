@@ -116,7 +116,10 @@ def test_get_log_of_a_launch(cluster: Home) -> None:
     assert next(state.get_log(filename=names["job_out"][0])) == "rank 0"
 
 
-FRAME = "frame #0: c10::Error::Error(c10::SourceLocation, std::string) + 0x9d (0x7fa0f737305d in /lib/libc10.so)"
+FRAME = (
+    "frame #0: c10::Error::Error(c10::SourceLocation, std::string) + 0x9d (0x7fa0f737305d in "
+    "/lib/libc10.so)"
+)
 
 
 @distributed(processes=2, remote=True)

@@ -1,4 +1,5 @@
-"""What a tired person types: every wrong input has one short error that says what to do, and leaves nothing."""
+"""What a tired person types: every wrong input has one short error that says what to do, and leaves
+nothing."""
 
 from __future__ import annotations
 
@@ -114,7 +115,10 @@ def test_ids_that_are_none(home: Home) -> None:
     for args in (["logs", "zz"], ["logs", ""], ["token", "revoke", "zz"], ["token", "revoke", ""]):
         assert "an id that starts with" in told(home, *args, code=2)
     assert home.json("token", "list")[-1]["state"] == "good"
-    code = "from troupe.launch import distributed; distributed(processes=1, remote=True)(len).submit([]).result(30)"
+    code = (
+        "from troupe.launch import distributed; distributed(processes=1, "
+        "remote=True)(len).submit([]).result(30)"
+    )
     assert home.python("import troupe; troupe.init('auto'); " + code).returncode == 0
     launch = home.json("list", "launches")[0]["id"]
     assert "has ranks 0 to 0, not 7" in told(home, "logs", launch[:8], "--rank", "7", code=2)

@@ -1,6 +1,7 @@
 """Names of actors and placement groups, and the namespaces that they are in.
 
-Method: programs of their own on one cluster make the same names, at once and one after the other, and look each other's up.
+Method: programs of their own on one cluster make the same names, at once and one after the other,
+and look each other's up.
 """
 
 from __future__ import annotations
@@ -85,7 +86,8 @@ def test_two_runs_of_a_script_do_not_meet(idle: Home) -> None:
     assert here not in (first.namespace, second.namespace)
     with pytest.raises(
         ValueError,
-        match=f"Failed to look up actor with name 'counter': .* in namespace '{here}'; there is one in",
+        match=f"Failed to look up actor with name 'counter': .* in namespace '{here}'; there is "
+        "one in",
     ):
         troupe.get_actor("counter")
     with pytest.raises(ValueError, match="no placement group is named 'group' in namespace"):
@@ -113,7 +115,8 @@ def test_programs_that_say_which_share_it(idle: Home, monkeypatch: pytest.Monkey
     monkeypatch.setenv("TROUPE_NAMESPACE", "prod")
     asks = idle.python(
         f"import troupe; troupe.init({troupe.get_runtime_context().gcs_address!r}); "
-        "print(troupe.get(troupe.get_actor('counter').space.remote()), troupe.util.list_named_actors())"
+        "print(troupe.get(troupe.get_actor('counter').space.remote()), "
+        "troupe.util.list_named_actors())"
     )
     assert asks.stdout == "prod ['counter']\n", asks.stderr
     assert first.end() == (0, "")

@@ -1,7 +1,8 @@
-"""The name of an actor whose end is decided is free: it is found no more, and the next one may have it at once.
+"""The name of an actor whose end is decided is free: it is found no more, and the next one may have
+it at once.
 
-Method: actors are killed or given up while their processes still have something to do, and made anew by the same name, also by
-several processes at once. AN-1 to AN-3: head/core/actors.h.
+Method: actors are killed or given up while their processes still have something to do, and made
+anew by the same name, also by several processes at once. AN-1 to AN-3: head/core/actors.h.
 """
 
 from __future__ import annotations
@@ -89,7 +90,8 @@ def test_AN2_the_end_of_the_one_before_leaves_the_name_to_the_next(idle: Home) -
 
 
 class User:
-    """Asks for the shared counter over and over, as the process that lets go of it, or keeps the latest."""
+    """Asks for the shared counter over and over, as the process that lets go of it, or keeps the
+    latest."""
 
     def uses(self, name: str, rounds: int, drops: bool) -> list[str]:
         failures = []

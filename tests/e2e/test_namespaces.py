@@ -1,8 +1,8 @@
 """Head, workers and driver on hosts of their own: network namespaces joined by a bridge.
 
-Method: nothing but the bridge connects them (the nodes share no Unix socket: --force-tcp), so whatever
-binds to loopback, or takes the wrong interface, fails. Skipped, with the reason, where namespaces cannot
-be made.
+Method: nothing but the bridge connects them (the nodes share no Unix socket: --force-tcp), so
+whatever binds to loopback, or takes the wrong interface, fails. Skipped, with the reason, where
+namespaces cannot be made.
 """
 
 from __future__ import annotations
@@ -27,7 +27,8 @@ TROUPE = [sys.executable, "-m", "troupe"]
 
 
 class Network:
-    """A cluster over four hosts; `job` runs a program on the fourth, which has a client's token only."""
+    """A cluster over four hosts; `job` runs a program on the fourth, which has a client's token
+    only."""
 
     def __init__(self, hosts: Hosts, home: Home) -> None:
         self.hosts = hosts
@@ -131,13 +132,17 @@ print(json.dumps(look.distributed()))
     assert all(names[:2] == ["eth0", "=eth0"] and names[2] in addresses for _, names in results)
 
 
-CONNECT = "import socket, sys; socket.create_connection((sys.argv[1], int(sys.argv[2])), timeout=float(sys.argv[3]))"
+CONNECT = (
+    "import socket, sys; socket.create_connection((sys.argv[1], int(sys.argv[2])), "
+    "timeout=float(sys.argv[3]))"
+)
 
 
 def test_the_store_of_a_launch_takes_connections_from_its_nodes_alone(
     network: Network, tmp_path: Path
 ) -> None:
-    """The other two hosts, whose packets reach its node, get no answer; the launch, whose ranks have met there, goes on."""
+    """The other two hosts, whose packets reach its node, get no answer; the launch, whose ranks
+    have met there, goes on."""
     pytest.importorskip("torch")
     job = subprocess.Popen(
         network.hosts["driver"].command(
@@ -289,7 +294,8 @@ def ask(network: Network) -> Iterator[Asking]:
 def test_a_call_over_a_cut_ends_by_name_and_one_after_it_gets_through(
     network: Network, ask: Asking
 ) -> None:
-    """Both hosts stay with their head: only between them nothing passes, for as long as the call needs."""
+    """Both hosts stay with their head: only between them nothing passes, for as long as the call
+    needs."""
     assert ask() == "reached"
     network.hosts.cut("a", "b")
     assert ask() == "MaybeExecutedError"  # silence after 5 s, not reached for 5 s more
@@ -301,7 +307,8 @@ def test_a_call_over_a_cut_ends_by_name_and_one_after_it_gets_through(
 def test_a_cut_that_ends_before_the_caller_gives_up_is_no_failure(
     network: Network, ask: Asking
 ) -> None:
-    """Longer than the silence after which the connection counts as lost, shorter than that and the grace."""
+    """Longer than the silence after which the connection counts as lost, shorter than that and the
+    grace."""
     assert ask() == "reached"
     network.hosts.cut("a", "b")
     ask.begin()
@@ -338,8 +345,9 @@ print(troupe.get(asked, timeout=120), flush=True)
 
 
 def test_refs_and_values_on_their_way_survive_a_cut(network: Network) -> None:
-    """A real cut between the driver and the host its value comes from, longer than the silence after which a connection
-    counts as lost: nothing is sent twice as a whole, and nobody is told that the object is lost."""
+    """A real cut between the driver and the host its value comes from, longer than the silence
+    after which a connection counts as lost: nothing is sent twice as a whole, and nobody is told
+    that the object is lost."""
     job = subprocess.Popen(
         network.hosts["driver"].command([sys.executable, "-c", REFS_JOB]),
         stdin=subprocess.PIPE,

@@ -1,4 +1,5 @@
-"""Ray's `node:<address>` resource: an actor, a task or a bundle goes to the node of that address."""
+"""Ray's `node:<address>` resource: an actor, a task or a bundle goes to the node of that
+address."""
 
 from __future__ import annotations
 

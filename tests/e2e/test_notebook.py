@@ -1,7 +1,8 @@
 """Progress bars in a notebook: seen moving in the cell, and each there once when it is over.
 
-Method: a notebook is run by nbclient through a real kernel. Bars stop half way until all of them have been seen so in what the kernel
-sends; what the cell holds at the end is what a reader of the notebook sees. Needs the extra `notebook`.
+Method: a notebook is run by nbclient through a real kernel. Bars stop half way until all of them
+have been seen so in what the kernel sends; what the cell holds at the end is what a reader of the
+notebook sees. Needs the extra `notebook`.
 """
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
-"""Refs inside values: who may use them, how long what they name lives, what is left when a process ends."""
+"""Refs inside values: who may use them, how long what they name lives, what is left when a process
+ends."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Large values in shared memory: where arrays come from, who may change them, when memory is used again."""
+"""Large values in shared memory: where arrays come from, who may change them, when memory is used
+again."""
 
 from __future__ import annotations
 

@@ -1,7 +1,9 @@
-"""Large values between hosts: as arguments and as results of actors that share no memory with their caller.
+"""Large values between hosts: as arguments and as results of actors that share no memory with their
+caller.
 
-Method: two workers of this machine that are as two hosts (--force-tcp), actors pinned to them, this process as the
-driver: whatever is as large as these values goes over the link for large values, in parts.
+Method: two workers of this machine that are as two hosts (--force-tcp), actors pinned to them, this
+process as the driver: whatever is as large as these values goes over the link for large values, in
+parts.
 """
 
 from __future__ import annotations
@@ -255,11 +257,13 @@ def test_actors_of_two_hosts_exchange_large_values(hosts: dict[str, str]) -> Non
     troupe.kill(b)
 
 
-# ---- faults ----------------------------------------------------------------------------------------
+# ---- faults
+# ----------------------------------------------------------------------------------------
 
 
 def stopped_in_mid_argument(a: Any, b: Any, pid: int) -> tuple[Any, int]:
-    """A call by which `a`, stopped since, hands `b` a large argument, of which a part has come; its bytes."""
+    """A call by which `a`, stopped since, hands `b` a large argument, of which a part has come; its
+    bytes."""
     size = 64 * MIB
     while True:
         asked = a.hand_over.remote(b, size)

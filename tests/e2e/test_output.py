@@ -1,4 +1,5 @@
-"""What actors and tasks print, shown by the program that made them: whose it is, in order, to the last word."""
+"""What actors and tasks print, shown by the program that made them: whose it is, in order, to the
+last word."""
 
 from __future__ import annotations
 

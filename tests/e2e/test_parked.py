@@ -1,4 +1,5 @@
-"""Processes that the zygote has parked: used by launches and actors, replaced, never left behind."""
+"""Processes that the zygote has parked: used by launches and actors, replaced, never left
+behind."""
 
 from __future__ import annotations
 
@@ -117,7 +118,8 @@ def test_parked_processes_end_with_their_node(home: Home) -> None:
 
 
 LOADED_BEFORE = (
-    "import sys; from troupe._process import preimports, zygote; preimports.preimport(preimports.OWN_MODULES); "
+    "import sys; from troupe._process import preimports, zygote; "
+    "preimports.preimport(preimports.OWN_MODULES); "
     "print(*(each for each in sys.modules if each.startswith('troupe')))"
 )
 

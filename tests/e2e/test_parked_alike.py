@@ -1,4 +1,5 @@
-"""A parked process is what a freshly forked one is: two ranks of one launch, each looks at itself."""
+"""A parked process is what a freshly forked one is: two ranks of one launch, each looks at
+itself."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""What pickles of handles, refs and groups name: troupe._pickled and public modules. The rest: tests/bindings/test_pickled.py."""
+"""What pickles of handles, refs and groups name: troupe._pickled and public modules.
+
+The rest: tests/bindings/test_pickled.py.
+"""
 
 from __future__ import annotations
 

@@ -1,6 +1,8 @@
-"""Refs that a program pickles by itself: their objects stay, and whoever loads the bytes on the same host has them.
+"""Refs that a program pickles by itself: their objects stay, and whoever loads the bytes on the
+same host has them.
 
-Method: bytes go as text between programs, actors and tasks, past what the runtime knows of; then whoever pickled them ends.
+Method: bytes go as text between programs, actors and tasks, past what the runtime knows of; then
+whoever pickled them ends.
 """
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
-"""Where things go on a cluster of four labelled nodes: selectors, levels, the queue, and why something waits."""
+"""Where things go on a cluster of four labelled nodes: selectors, levels, the queue, and why
+something waits."""
 
 from __future__ import annotations
 

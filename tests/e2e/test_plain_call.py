@@ -1,7 +1,9 @@
-"""A function is called here as rank 0 of 1; ranks that are alone, and drivers, may make process groups of their own.
+"""A function is called here as rank 0 of 1; ranks that are alone, and drivers, may make process
+groups of their own.
 
-Method: the README's function and the tutorials' ways of making groups, in programs of their own, called plainly, in launches of one
-rank and in drivers; what they return and which variables are left is looked at. In gangs another address is refused at once.
+Method: the README's function and the tutorials' ways of making groups, in programs of their own,
+called plainly, in launches of one rank and in drivers; what they return and which variables are
+left is looked at. In gangs another address is refused at once.
 """
 
 from __future__ import annotations
@@ -26,7 +28,8 @@ def train(epochs):
     return dist.get_rank(), dist.get_world_size(), int(total), os.environ["LOCAL_RANK"]
 
 """
-# What a tutorial does: ranks of its own by spawn, at a port of its own, or at the one that the environment says.
+# What a tutorial does: ranks of its own by spawn, at a port of its own, or at the one that the
+# environment says.
 TUTORIAL = """
 import os, sys
 import torch, torch.distributed as dist, torch.multiprocessing as mp

@@ -1,7 +1,9 @@
-"""preimport=: what is forked has loaded the modules, and goes by the variables that they read when they were loaded.
+"""preimport=: what is forked has loaded the modules, and goes by the variables that they read when
+they were loaded.
 
-Method: a module made for it, which counts its imports in a file and reads a variable when it is loaded; ranks, actors and
-tasks that tell what they have found. Real zygotes; the default one is looked at too, which stays clean.
+Method: a module made for it, which counts its imports in a file and reads a variable when it is
+loaded; ranks, actors and tasks that tell what they have found. Real zygotes; the default one is
+looked at too, which stays clean.
 """
 
 from __future__ import annotations
@@ -151,7 +153,8 @@ def test_the_launch_says_what_its_ranks_were_started_from(
         return f"{line[1]} / {handle.status()['started_from']}"
 
     assert re.fullmatch(
-        " · forked from a new zygote with slow_module, [0-9.]+ s of imports / forked from a zygote with slow_module",
+        " · forked from a new zygote with slow_module, [0-9.]+ s of imports / forked from a zygote "
+        "with slow_module",
         says(preimport=["slow_module"]),
     )
     assert says() == " / ", "the node's own zygote is the usual"
@@ -160,7 +163,10 @@ def test_the_launch_says_what_its_ranks_were_started_from(
         says(runtime_env=variables)
         == " · in fresh interpreters for PYTHONHASHSEED / in fresh interpreters for PYTHONHASHSEED"
     )
-    said = "in fresh interpreters: no zygote with module_that_is_nowhere: ModuleNotFoundError: No module named 'module_that_is_nowhere'"
+    said = (
+        "in fresh interpreters: no zygote with module_that_is_nowhere: ModuleNotFoundError: No "
+        "module named 'module_that_is_nowhere'"
+    )
     assert says(preimport=["module_that_is_nowhere"]) == f" · {said} / {said}"
 
 
@@ -198,7 +204,8 @@ def looked(home: Home, folder: Path, init: str) -> list:
 
 
 def test_a_node_makes_zygotes_ahead(home: Home, tmp_path: Path) -> None:
-    """Of a module of the interpreter's own: then whatever finds nothing else by that name forks from it."""
+    """Of a module of the interpreter's own: then whatever finds nothing else by that name forks
+    from it."""
     address = home.json(
         "start",
         "--head",
@@ -229,7 +236,8 @@ def test_a_node_makes_zygotes_ahead(home: Home, tmp_path: Path) -> None:
             what="the word of it",
         )
     assert said == [
-        "module_that_is_nowhere: no zygote with it: ModuleNotFoundError: No module named 'module_that_is_nowhere'"
+        "module_that_is_nowhere: no zygote with it: ModuleNotFoundError: No module named "
+        "'module_that_is_nowhere'"
     ]
     assert said[0] in home.run("status", "--address", address).stdout
     eventually(

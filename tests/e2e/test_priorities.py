@@ -1,4 +1,5 @@
-"""The order of the queue by priority, and what is ended for a higher one when the cluster's policy says so."""
+"""The order of the queue by priority, and what is ended for a higher one when the cluster's policy
+says so."""
 
 from __future__ import annotations
 

@@ -1,8 +1,9 @@
-"""Folders that others could have put something into are not used; what is made is this user's alone; packages are what they were.
+"""Folders that others could have put something into are not used; what is made is this user's
+alone; packages are what they were.
 
-Method: folders are prepared as another user, or a careless umask, would leave them, with a record of a cluster planted whose socket
-leads to this test: real commands must say what is wrong and what to do, and never come to that socket. Another user's is made by chown,
-which only root may.
+Method: folders are prepared as another user, or a careless umask, would leave them, with a record
+of a cluster planted whose socket leads to this test: real commands must say what is wrong and what
+to do, and never come to that socket. Another user's is made by chown, which only root may.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
-"""A rank, an actor and a task are the user's program: its arguments, its script as `__main__`, its import path.
+"""A rank, an actor and a task are the user's program: its arguments, its script as `__main__`, its
+import path.
 
-Method: scripts are run as a user runs them, on an embedded cluster, on a node of this host and on one that is another host (--force-tcp);
-what their ranks, actors and tasks see is printed as JSON.
+Method: scripts are run as a user runs them, on an embedded cluster, on a node of this host and on
+one that is another host (--force-tcp); what their ranks, actors and tasks see is printed as JSON.
 """
 
 from __future__ import annotations
@@ -338,7 +339,8 @@ def test_variables_travel_by_one_rule_in_each_launch(place: dict[str, str], tmp_
             "NOT_NAMED_HERE": "1",
         },
     )
-    # A node that the program has started for itself has the shell's variables too, as torchrun's ranks have.
+    # A node that the program has started for itself has the shell's variables too, as torchrun's
+    # ranks have.
     shell = {} if place else {"EXPORTED": "by the shell", "NOT_NAMED_HERE": "1"}
     nothing = dict.fromkeys(
         ("SEED_OF_RUN", "REMOVED", "EXPORTED", "HF_HOME", "RANK_OF_MINE", "NOT_NAMED_HERE")
@@ -383,8 +385,8 @@ def test_a_launch_says_once_which_variables_came_along_and_which_of_those_it_nam
         .replace('"EXPORTED", ', ""),
     )
     Path(script).write_text(
-        "import os; os.environ.update({f'KMP_{each}': '1' for each in ('INIT_AT_FORK',)})  # as a library does\n"
-        + Path(script).read_text()
+        "import os; os.environ.update({f'KMP_{each}': '1' for each in ('INIT_AT_FORK',)})  # as a "
+        "library does\n" + Path(script).read_text()
     )
     done = subprocess.run(
         [sys.executable, script],
@@ -464,7 +466,8 @@ def pool():
         return first, list(workers.imap(double, [4])), workers.apply(double, (5,))
 """
 WHERE = {
-    "actor": "class A:\n    def go(self): return pool()\ndef start(): return troupe.get(troupe.remote(A).remote().go.remote())",
+    "actor": "class A:\n    def go(self): return pool()\ndef start(): return "
+    "troupe.get(troupe.remote(A).remote().go.remote())",
     "task": "def start(): return troupe.get(troupe.remote(pool).remote())",
     "rank": "def start(): return distributed(processes=1, quiet=True)(pool).distributed()[0]",
 }

@@ -1,7 +1,8 @@
-"""Progress bars of ranks and actors: seen moving in a terminal, lines in a pipe or a file, and whose each is.
+"""Progress bars of ranks and actors: seen moving in a terminal, lines in a pipe or a file, and
+whose each is.
 
-Method: programs in a pseudo terminal, whose screen a small model of a terminal makes; a bar stops half way until a file says that it
-was seen. The same programs with pipes.
+Method: programs in a pseudo terminal, whose screen a small model of a terminal makes; a bar stops
+half way until a file says that it was seen. The same programs with pipes.
 """
 
 from __future__ import annotations
@@ -146,7 +147,8 @@ def test_logs_that_are_followed_show_bars_moving(home: Home, gate: Gate, kind: s
         ).submit(gate.path)
         identity = handle.id
     terminal = Terminal(
-        f"import sys; sys.argv = ['troupe', 'logs', {identity!r}, '--follow']\nfrom troupe.cli import main\nmain()"
+        f"import sys; sys.argv = ['troupe', 'logs', {identity!r}, '--follow']\nfrom troupe.cli "
+        "import main\nmain()"
     )
     words = "45% of an actor" if kind == "actor" else "[0] 45% of 0"
     assert terminal.until(lambda text: words in text), terminal.screen.text()
@@ -176,7 +178,8 @@ def test_in_a_file_a_bar_is_one_line(home: Home, kind: str, code: str) -> None:
 def test_in_a_pipe_a_bar_is_shown_before_it_is_finished(
     home: Home, gate: Gate, kind: str, code: str
 ) -> None:
-    """Its newest state, each time that an interval is over; it waits half way until that was read."""
+    """Its newest state, each time that an interval is over; it waits half way until that was
+    read."""
     early = "from troupe._cluster import live_output\nlive_output.BAR_LINE_S = 0.1\n"
     with subprocess.Popen(
         [sys.executable, "-c", early + code.replace("{gate!r}", repr(gate.path))],

@@ -1,7 +1,7 @@
 """Queues whose getters are killed, cancelled or late: nobody who does not take an item has one.
 
-Method: getters in other processes are known to wait (the queue's actor says how many do) before they are killed or cancelled; what
-is put then is got by somebody else, each item once and in order.
+Method: getters in other processes are known to wait (the queue's actor says how many do) before
+they are killed or cancelled; what is put then is got by somebody else, each item once and in order.
 """
 
 from __future__ import annotations

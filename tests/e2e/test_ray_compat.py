@@ -1,7 +1,8 @@
-"""`import ray` that means Troupe: a script of Ray's, run by `troupe run-as-ray`; launches; names that are missing.
+"""`import ray` that means Troupe: a script of Ray's, run by `troupe run-as-ray`; launches; names
+that are missing.
 
-Method: scripts as users write them, in processes of their own; where the real Ray is installed too, it must not be
-what they get.
+Method: scripts as users write them, in processes of their own; where the real Ray is installed too,
+it must not be what they get.
 """
 
 from __future__ import annotations
@@ -167,7 +168,8 @@ def test_without_it_ray_is_what_is_installed(home: Home, tmp_path: Path) -> None
         (
             "import ray.serve",
             "ModuleNotFoundError",
-            "ray.serve is not a part of Troupe, which stands in for ray here; use an actor behind a web server",
+            "ray.serve is not a part of Troupe, which stands in for ray here; use an actor behind "
+            "a web server",
         ),
         (
             "from ray.data import Preprocessor",
@@ -229,7 +231,8 @@ def test_what_is_missing_in_troupe_itself_is_named_too(expression: str, words: s
 
 def test_modules_of_ray_need_no_import_of_their_own(home: Home) -> None:
     done = home.python(
-        "import troupe as ray; ray.util.queue.Queue, ray.util.state.list_actors, ray.actor.ActorHandle\n"
+        "import troupe as ray; ray.util.queue.Queue, ray.util.state.list_actors, "
+        "ray.actor.ActorHandle\n"
         "ray.actor.exit_actor()"
     )
     assert (
@@ -399,7 +402,8 @@ def test_errors_have_the_words_that_programs_look_for(home: Home, tmp_path: Path
                 "exit 3",
             ),
             (
-                "ActorDiedError(ValueError) | The actor died because of an error raised in its creation task: ",
+                "ActorDiedError(ValueError) | The actor died because of an error raised in its "
+                "creation task: ",
                 "ValueError: of the constructor",
             ),
             (
@@ -407,7 +411,8 @@ def test_errors_have_the_words_that_programs_look_for(home: Home, tmp_path: Path
                 "",
             ),
             (
-                f"ActorDiedError | {died} The actor is dead because its placement group was removed: ",
+                f"ActorDiedError | {died} The actor is dead because its placement group was "
+                "removed: ",
                 "",
             ),
         ),
@@ -430,7 +435,8 @@ assert ray_compat.is_installed() and type(ray).__name__ == type(ray.util).__name
 
 
 def test_what_is_installed_again_below_a_program_for_ray(tmp_path: Path) -> None:
-    """A package `ray` stands for the installed one; the process is below one that runs as `run-as-ray` has it."""
+    """A package `ray` stands for the installed one; the process is below one that runs as
+    `run-as-ray` has it."""
     (tmp_path / "ray.py").write_text("REAL = True\n")
     code = """
 from troupe import ray_compat

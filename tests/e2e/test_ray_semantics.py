@@ -1,4 +1,5 @@
-"""What examples of Ray's documentation rely on beside the names: who failed, what a generator gave, where things may be made."""
+"""What examples of Ray's documentation rely on beside the names: who failed, what a generator gave,
+where things may be made."""
 
 from __future__ import annotations
 
@@ -232,7 +233,8 @@ def test_what_is_no_ref_is_said_as_in_ray(idle: Home) -> None:
 
 
 class Refused(Exception):
-    """As most with several parameters: Exception gets their text, which its own __init__ would not take."""
+    """As most with several parameters: Exception gets their text, which its own __init__ would not
+    take."""
 
     def __init__(self, code: int, path: str) -> None:
         super().__init__(f"{code} for {path}")

@@ -1,10 +1,12 @@
-"""Each variable of the worker's table of those that libraries read when they are loaded: a process goes by the value it was given.
+"""Each variable of the worker's table of those that libraries read when they are loaded: a process
+goes by the value it was given.
 
-Method: for each row of the table (worker/core/read_at_import.cc, read as text, so that a row without a test is missed) one variable
-of it, and what a process shows of it. Libraries that every zygote loads are looked at themselves; of the others a module of their
-name, made here, reads the variable when it is loaded, as they do. A few launches set all variables at once: one without them, then
-three with the same ones, of which the first is executed and the last forked from a zygote that has loaded the libraries with them,
-and for named modules two zygotes with values of their own.
+Method: for each row of the table (worker/core/read_at_import.cc, read as text, so that a row
+without a test is missed) one variable of it, and what a process shows of it. Libraries that every
+zygote loads are looked at themselves; of the others a module of their name, made here, reads the
+variable when it is loaded, as they do. A few launches set all variables at once: one without them,
+then three with the same ones, of which the first is executed and the last forked from a zygote that
+has loaded the libraries with them, and for named modules two zygotes with values of their own.
 """
 
 from __future__ import annotations
@@ -31,7 +33,8 @@ TABLE = Path(__file__).parents[2] / "worker/core/read_at_import.cc"
 
 @dataclass(frozen=True)
 class Row:
-    """One row's test: a variable with a value, what shows it (a function below), and what is to be seen with the value."""
+    """One row's test: a variable with a value, what shows it (a function below), and what is to be
+    seen with the value."""
 
     variable: str
     value: str
@@ -82,7 +85,8 @@ LOADED = {
 """Rows of what the processes of this installation load."""
 
 ELSEWHERE = {("libiomp", "KMP_*")}
-"""Rows that count always and whose library is not part of this installation: looked at with the named ones."""
+"""Rows that count always and whose library is not part of this installation: looked at with the
+named ones."""
 
 
 def table() -> dict[tuple[str, str], bool]:
@@ -134,7 +138,9 @@ def of_the_process() -> dict[str, object]:
 
         _fields_ = [
             (name, ctypes.c_size_t)
-            for name in "arena ordblks smblks hblks hblkhd usmblks fsmblks uordblks fordblks keepcost".split()
+            for name in (
+                "arena ordblks smblks hblks hblkhd usmblks fsmblks uordblks fordblks keepcost"
+            ).split()
         ]
 
     libc.mallinfo2.restype = Heap
@@ -295,7 +301,8 @@ def test_a_process_behaves_by_the_variable(
 
 
 def test_what_every_process_has_loaded_counts_always(shown: dict[str, dict[str, object]]) -> None:
-    """A library that torch, say, begins to load by itself makes the row of its variables one that counts without preimport."""
+    """A library that torch, say, begins to load by itself makes the row of its variables one that
+    counts without preimport."""
     loaded = shown["without"]["loaded"]
     assert "torch" in loaded
     assert not [

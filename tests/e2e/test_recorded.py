@@ -1,8 +1,9 @@
-"""A head of today's version opens what an earlier one kept, and nodes of today make its actors again: recorded/README.md.
+"""A head of today's version opens what an earlier one kept, and nodes of today make its actors
+again: recorded/README.md.
 
-Method: a copy of the recorded cluster is started by `troupe start --head`, with a node that it does not know. The wall clock of all
-its programs is set (wall_clock.cc) to shortly after the recording, so that certificates and kept results are as old in ten years
-as they are today.
+Method: a copy of the recorded cluster is started by `troupe start --head`, with a node that it does
+not know. The wall clock of all its programs is set (wall_clock.cc) to shortly after the recording,
+so that certificates and kept results are as old in ten years as they are today.
 """
 
 from __future__ import annotations
@@ -72,7 +73,8 @@ print("said", json.dumps(said))
 
 
 def opened(home: Home, tmp_path: Path) -> tuple[dict, dict]:
-    """A head on a copy of what is recorded, at the time of the recording; what is recorded, and the head."""
+    """A head on a copy of what is recorded, at the time of the recording; what is recorded, and the
+    head."""
     recorded = json.loads((RECORDED / "recorded.json").read_text())
     state = home.path / "clusters" / recorded["cluster"]
     shutil.copytree(RECORDED / "cluster", state)
@@ -105,7 +107,8 @@ def start_node(home: Home, head: dict, name: str) -> None:
 
 def said(home: Home, code: str, recorded: dict, head: dict) -> dict:
     driver = home.python(
-        f"import sys; sys.argv[1:] = {[head['address'], json.dumps(recorded['launches'])]!r}\n{code}",
+        "import sys; sys.argv[1:] = "
+        f"{[head['address'], json.dumps(recorded['launches'])]!r}\n{code}",
         timeout=600,
     )
     assert driver.returncode == 0, driver.stderr

@@ -1,7 +1,9 @@
-"""Refs inside values between hosts: who may use them, how long what they name lives, what is left after faults.
+"""Refs inside values between hosts: who may use them, how long what they name lives, what is left
+after faults.
 
-Method: two workers of this machine that are as two hosts (--force-tcp), actors pinned to them, this process as the
-driver: a third host. Actors of one node share a host. Counters of each process's object store say what is held.
+Method: two workers of this machine that are as two hosts (--force-tcp), actors pinned to them, this
+process as the driver: a third host. Actors of one node share a host. Counters of each process's
+object store say what is held.
 """
 
 from __future__ import annotations
@@ -368,7 +370,8 @@ def test_an_actor_that_nobody_called_yet_gets_refs(hosts: dict[str, str]) -> Non
     ended(made)
 
 
-# ---- faults ----------------------------------------------------------------------------------------
+# ---- faults
+# ----------------------------------------------------------------------------------------
 
 
 def test_a_receiver_that_is_killed_leaves_nothing(hosts: dict[str, str]) -> None:

@@ -1,8 +1,10 @@
-"""A head killed while a restartable actor is being started again (A1, L2), and nodes that come back just after their loss.
+"""A head killed while a restartable actor is being started again (A1, L2), and nodes that come back
+just after their loss.
 
-Method: an actor whose second life waits in its constructor for the test's word; then its head is killed and started again, and
-the actor's maker still waits for a call. Nodes are lost by standing still; TROUPE_TEST_LIMITS makes the fence so long that
-only word of the old process's end can bring the next life.
+Method: an actor whose second life waits in its constructor for the test's word; then its head is
+killed and started again, and the actor's maker still waits for a call. Nodes are lost by standing
+still; TROUPE_TEST_LIMITS makes the fence so long that only word of the old process's end can bring
+the next life.
 """
 
 from __future__ import annotations

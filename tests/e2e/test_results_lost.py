@@ -1,7 +1,9 @@
-"""A large result that goes with its process, after that has answered and before the caller has read it.
+"""A large result that goes with its process, after that has answered and before the caller has read
+it.
 
-Method: a program whose call stops it (SIGSTOP) before it returns; the process that was called kills itself once its serving
-thread waits for the next call, so that the answer has left; then the program goes on.
+Method: a program whose call stops it (SIGSTOP) before it returns; the process that was called kills
+itself once its serving thread waits for the next call, so that the answer has left; then the
+program goes on.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
 """Calls whose connection is lost though both ends live: each runs once, and each is answered.
 
-Method: actors on two nodes that share no Unix socket (--force-tcp), called by this process and by each
-other over TLS. The connections are ended from inside a process that holds them: its own descriptors are
-shut down, as a reset or a firewall would end them. What ran is counted by the actor that ran it.
+Method: actors on two nodes that share no Unix socket (--force-tcp), called by this process and by
+each other over TLS. The connections are ended from inside a process that holds them: its own
+descriptors are shut down, as a reset or a firewall would end them. What ran is counted by the actor
+that ran it.
 """
 
 from __future__ import annotations

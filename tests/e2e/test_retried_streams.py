@@ -1,6 +1,8 @@
-"""Streaming methods that are called again: what was given stays, what follows comes, each item once.
+"""Streaming methods that are called again: what was given stays, what follows comes, each item
+once.
 
-Method: an actor's process ends, or its method raises, in the middle of its items, as often as a file of the test says.
+Method: an actor's process ends, or its method raises, in the middle of its items, as often as a
+file of the test says.
 """
 
 from __future__ import annotations

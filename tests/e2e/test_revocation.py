@@ -1,7 +1,8 @@
-"""Revoking a client token: what it opened ends, at the head, at workers and at actors, and nothing else does.
+"""Revoking a client token: what it opened ends, at the head, at workers and at actors, and nothing
+else does.
 
-Method: a head and a worker that is as a host of its own (--force-tcp); drivers in processes of their own that came by a token, one
-of which the test revokes while they work.
+Method: a head and a worker that is as a host of its own (--force-tcp); drivers in processes of
+their own that came by a token, one of which the test revokes while they work.
 """
 
 from __future__ import annotations

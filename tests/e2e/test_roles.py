@@ -1,7 +1,9 @@
-"""RL: what a rank, an actor, a holder of a worker's token and an observer may ask the head for, at its port and through a worker.
+"""RL: what a rank, an actor, a holder of a worker's token and an observer may ask the head for, at
+    its port and through a worker.
 
-Method: a head and a node, real processes; the driver of one client makes an actor and a launch that ask, another client has an
-actor, a group, a value and a launch. The table itself is walked in tests/head/roles_test.cc.
+Method: a head and a node, real processes; the driver of one client makes an actor and a launch that
+ask, another client has an actor, a group, a value and a launch. The table itself is walked in
+tests/head/roles_test.cc.
 """
 
 from __future__ import annotations
@@ -167,7 +169,10 @@ def test_RL2_on_what_their_own_client_made_they_act(cluster: Home) -> None:
 def test_RL1_a_workers_token_reads_nothing_at_another_node_and_leaves_nothing_there(
     cluster: Home, other: dict[str, Any]
 ) -> None:
-    """By the certificate that the token is worth: it fetches payloads, by their digest. A client's reads there what it wants."""
+    """By the certificate that the token is worth: it fetches payloads, by their digest.
+
+    A client's reads there what it wants.
+    """
     control = native.ControlClient.connect(
         other["address"], token_file=cluster.token("--role", "worker"), role="worker", timeout=60
     )

@@ -181,7 +181,10 @@ def test_a_command_that_cannot_be_run(run: Run) -> None:
 
 @pytest.mark.parametrize("address", ["", "'auto'"])
 def test_one_node_needs_neither_secret_nor_address(run: Run, home: Home, address: str) -> None:
-    code = f"import os, troupe; troupe.init({address}); print(len(troupe.nodes()), os.environ['TROUPE_ADDRESS'][:6])"
+    code = (
+        f"import os, troupe; troupe.init({address}); print(len(troupe.nodes()), "
+        "os.environ['TROUPE_ADDRESS'][:6])"
+    )
     done = home.run("run", "--nodes", "1", "--num-cpus", "1", "--", sys.executable, "-c", code)
     assert done.stdout == "1 unix:/\n"
     assert home.run("run", "--nodes", "1", "--", "sh", "-c", "exit 7", ok=False).returncode == 7
@@ -372,7 +375,8 @@ def test_what_the_command_leaves_behind_is_ended(run: Run, home: Home) -> None:
 
 
 def test_no_secret_in_sight(run: Run, home: Home, tmp_path: Path) -> None:
-    """Neither argv nor the environment of any process of the run has the secret or a token of it."""
+    """Neither argv nor the environment of any process of the run has the secret or a token of
+    it."""
     from troupe._bridge import native
 
     os.mkfifo(tmp_path / "go")

@@ -1,7 +1,8 @@
-"""runtime_env: variables, directories and requirements where actors, tasks and ranks run, on this host and on others.
+"""runtime_env: variables, directories and requirements where actors, tasks and ranks run, on this
+    host and on others.
 
-Method: nodes with --force-tcp are hosts of their own, so that directories have to travel; what is installed is a
-wheel made here, so that nothing is fetched from anywhere.
+Method: nodes with --force-tcp are hosts of their own, so that directories have to travel; what is
+installed is a wheel made here, so that nothing is fetched from anywhere.
 """
 
 from __future__ import annotations

@@ -1,4 +1,6 @@
-"""`srun troupe run`: Slurm itself, of Debian's packages, with two nodes on loopback. Skipped where it is not installed.
+"""`srun troupe run`: Slurm itself, of Debian's packages, with two nodes on loopback.
+
+Skipped where it is not installed.
 
 Its parts authenticate by auth/none: what is tested is what Slurm tells its tasks, not Slurm.
 """

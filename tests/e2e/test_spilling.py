@@ -1,7 +1,8 @@
-"""Objects that memory has no room for: where they go, that they are read as before, that nothing is left of them.
+"""Objects that memory has no room for: where they go, that they are read as before, that nothing is
+left of them.
 
-Method: processes that may hold 64 MiB of objects in memory, and a folder of the test's for the rest. Counters of each process's
-object store say how much lies where.
+Method: processes that may hold 64 MiB of objects in memory, and a folder of the test's for the
+rest. Counters of each process's object store say how much lies where.
 """
 
 from __future__ import annotations

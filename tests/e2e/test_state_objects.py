@@ -1,4 +1,5 @@
-"""Which objects a process knows: troupe.state.list_objects, and Ray's list_objects, get_objects and summarize_objects."""
+"""Which objects a process knows: troupe.state.list_objects, and Ray's list_objects, get_objects and
+summarize_objects."""
 
 from __future__ import annotations
 

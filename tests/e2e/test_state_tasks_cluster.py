@@ -1,6 +1,8 @@
-"""Tasks of the whole cluster: those of other programs, of actors and of tasks, and what is said of those that are over.
+"""Tasks of the whole cluster: those of other programs, of actors and of tasks, and what is said of
+those that are over.
 
-Method: a second program on the same cluster, and an actor, start tasks that wait for a file; this process lists them.
+Method: a second program on the same cluster, and an actor, start tasks that wait for a file; this
+process lists them.
 """
 
 from __future__ import annotations

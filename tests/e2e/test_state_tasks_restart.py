@@ -1,4 +1,5 @@
-"""Tasks are listed by a head that was started again: it remembers nothing of them, and those who have some say so once more."""
+"""Tasks are listed by a head that was started again: it remembers nothing of them, and those who
+have some say so once more."""
 
 from __future__ import annotations
 
@@ -31,7 +32,10 @@ def test_a_head_that_was_started_again_asks_whoever_has_tasks(home: Home, tmp_pa
     )
     os.kill(home.json("status")["pid"], signal.SIGKILL)
     home.run("start", "--head")
-    lists = f"import troupe; troupe.init({started['address']!r}); print([each['name'] for each in troupe.state.list_tasks(everywhere=True)])"
+    lists = (
+        f"import troupe; troupe.init({started['address']!r}); print([each['name'] for each in "
+        "troupe.state.list_tasks(everywhere=True)])"
+    )
     eventually(
         lambda: home.python(lists).stdout.strip() == "['hold']",
         what="the task, as the new head's asker sees it",

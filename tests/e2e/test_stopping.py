@@ -1,5 +1,6 @@
-"""E3: a rank that is told to stop may say its last word: KeyboardInterrupt after Ctrl-C, SystemExit after a SIGTERM, the
-program's own handler where it has one; and the launch is over when it has, or when its time is over."""
+"""E3: a rank that is told to stop may say its last word: KeyboardInterrupt after Ctrl-C, SystemExit
+after a SIGTERM, the program's own handler where it has one; and the launch is over when it has,
+or when its time is over."""
 
 from __future__ import annotations
 
@@ -78,7 +79,8 @@ def test_a_program_s_own_handler_is_the_one_that_runs(idle: Home, tmp_path: Path
 def test_the_last_words_are_shown_however_early_the_interrupt_came(
     idle: Home, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture
 ) -> None:
-    """Ctrl-C at the moment at which the launch is said to be ready, before its output is followed."""
+    """Ctrl-C at the moment at which the launch is said to be ready, before its output is
+    followed."""
 
     @distributed(processes=2, remote=True)
     def train() -> None:
@@ -171,7 +173,8 @@ def test_another_rank_s_failure_gives_the_rest_a_chance(idle: Home, tmp_path: Pa
 def test_after_another_rank_s_failure_a_handler_has_the_whole_stop_grace(
     idle: Home, tmp_path: Path
 ) -> None:
-    """Longer than the two seconds after which a rank is ended that sits in a call and has no handler."""
+    """Longer than the two seconds after which a rank is ended that sits in a call and has no
+    handler."""
 
     @distributed(processes=3, remote=True, stop_grace=90)
     def train(folder: str) -> None:
@@ -220,7 +223,10 @@ def polls(folder, word):
         except FileNotFoundError:
             threading.Event().wait(0.1)
 """
-SYMPTOM = "raise RuntimeError('[gloo/transport/tcp/pair.cc:534] Connection closed by peer [127.0.0.1]:1234')"
+SYMPTOM = (
+    "raise RuntimeError('[gloo/transport/tcp/pair.cc:534] Connection closed by peer "
+    "[127.0.0.1]:1234')"
+)
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,5 @@
-"""Methods and tasks that leave their process: as in Ray, code 0 is a wish, every other one a crash."""
+"""Methods and tasks that leave their process: as in Ray, code 0 is a wish, every other one a
+crash."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Cancelling tasks: those that wait, those that run, by force; what a task is called and where it runs."""
+"""Cancelling tasks: those that wait, those that run, by force; what a task is called and where it
+runs."""
 
 from __future__ import annotations
 

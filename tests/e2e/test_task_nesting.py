@@ -165,8 +165,8 @@ assert troupe.get(other, timeout=90) == 2
     done = home.python(program, timeout=110)
     assert done.returncode == 0 and done.stdout.endswith("fine\n"), done.stdout + done.stderr
     assert (
-        "1 idle process for tasks with other options ({CPU: 1} each) keeps: refs are held to objects"
-        in done.stderr
+        "1 idle process for tasks with other options ({CPU: 1} each) keeps: refs are held to "
+        "objects" in done.stderr
     )
     assert done.stderr.count("tasks have waited 5 s") == 1
 

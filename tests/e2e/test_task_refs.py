@@ -1,4 +1,5 @@
-"""Refs and large values of tasks: inside arguments, results and functions; arguments that are still to come."""
+"""Refs and large values of tasks: inside arguments, results and functions; arguments that are still
+to come."""
 
 from __future__ import annotations
 

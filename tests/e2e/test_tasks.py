@@ -1,4 +1,5 @@
-"""Remote functions through real processes: processes used again, values, options, errors, deaths."""
+"""Remote functions through real processes: processes used again, values, options, errors,
+deaths."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Large values and refs of tasks that run on another host than their caller.
 
-Method: two workers of this machine that are as two hosts (--force-tcp), tasks pinned to them, this process as the driver: a third
-host. Counters of this process's object store say what is held.
+Method: two workers of this machine that are as two hosts (--force-tcp), tasks pinned to them, this
+process as the driver: a third host. Counters of this process's object store say what is held.
 """
 
 from __future__ import annotations

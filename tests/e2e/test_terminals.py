@@ -1,7 +1,9 @@
-"""What programs, actors and errors say cannot drive the terminal of who reads it; the logs keep what was written.
+"""What programs, actors and errors say cannot drive the terminal of who reads it; the logs keep
+what was written.
 
-Method: scripts in processes of their own whose ranks, actors and errors say escape sequences; what comes out of them, and of the
-commands, is looked at. What is let through is decided in troupe/_visible.py (tests/bindings/test_visible.py).
+Method: scripts in processes of their own whose ranks, actors and errors say escape sequences; what
+comes out of them, and of the commands, is looked at. What is let through is decided in
+troupe/_visible.py (tests/bindings/test_visible.py).
 """
 
 from __future__ import annotations

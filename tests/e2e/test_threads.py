@@ -1,8 +1,9 @@
-"""How many threads numpy's and torch's pools have in actors, tasks and ranks: their CPUs, or what a variable says.
+"""How many threads numpy's and torch's pools have in actors, tasks and ranks: their CPUs, or what a
+variable says.
 
-Method: what each library reports, asked of its own functions, and the threads that have used a CPU during some products of
-large matrices (`/proc/self/task/*/schedstat`). All of it in processes forked from a zygote, which has loaded both with one
-thread each. Of MKL, torch's own.
+Method: what each library reports, asked of its own functions, and the threads that have used a CPU
+during some products of large matrices (`/proc/self/task/*/schedstat`). All of it in processes
+forked from a zygote, which has loaded both with one thread each. Of MKL, torch's own.
 """
 
 from __future__ import annotations
@@ -122,7 +123,8 @@ def test_an_actor_in_a_bundle_that_others_share_has_its_own_cpus_threads(idle: H
 def test_a_task_has_a_thread_for_each_whole_cpu(idle: Home, cpus: int) -> None:
     warm(idle)
     found = troupe.get(troupe.remote(num_cpus=cpus)(pools).remote(), timeout=60)
-    # Not which work: the thread that reads a process's calls may look for the next one all the while.
+    # Not which work: the thread that reads a process's calls may look for the next one all the
+    # while.
     assert {count for name, count in found.items() if not name.endswith("that work")} == {cpus}
 
 
@@ -191,7 +193,8 @@ print(torch.get_num_threads(), mkl and mkl[1], sorted((each["internal_api"], eac
 def test_numbers_above_the_cores_are_what_they_are_where_the_libraries_are_loaded_afresh(
     idle: Home, said: dict[str, str]
 ) -> None:
-    """Sums of floats depend on the number of threads: the yardstick is an interpreter that loads the libraries itself."""
+    """Sums of floats depend on the number of threads: the yardstick is an interpreter that loads
+    the libraries itself."""
 
     def report() -> str:
         import contextlib

@@ -1,7 +1,9 @@
-"""Two nodes that are as two hosts (--force-tcp): calls, values, blobs, launches and deaths over TLS.
+"""Two nodes that are as two hosts (--force-tcp): calls, values, blobs, launches and deaths over
+TLS.
 
-Method: a head and two workers of this machine, none of which shares a Unix socket with another nor with
-this driver; actors are pinned to a node each. What is listened to is checked by the kernel's own tables.
+Method: a head and two workers of this machine, none of which shares a Unix socket with another nor
+with this driver; actors are pinned to a node each. What is listened to is checked by the kernel's
+own tables.
 """
 
 from __future__ import annotations
@@ -167,7 +169,8 @@ def test_a_caller_gets_in_while_a_method_runs(pair: tuple) -> None:
 
 
 def test_a_busy_actor_with_a_full_socket_is_not_unreachable(pair: tuple) -> None:
-    """Longer than the time after which a silent peer counts as lost: it answers the kernel's probes."""
+    """Longer than the time after which a silent peer counts as lost: it answers the kernel's
+    probes."""
     a, b = pair
     slow = b.sleep.remote(7.0)
     value = os.urandom(12 << 20)

@@ -1,4 +1,5 @@
-"""Method: limits and lifetimes so short that what a cluster does over days happens within the test."""
+"""Method: limits and lifetimes so short that what a cluster does over days happens within the
+test."""
 
 from __future__ import annotations
 
@@ -53,7 +54,8 @@ def test_logs_of_what_has_ended_make_room_for_newer_ones(home: Home) -> None:
 
 
 def test_the_logs_of_head_worker_and_zygote_lose_their_older_half(home: Home) -> None:
-    """What fills them is written by the test; the programs cut at their next line, the zygote's log at a tick."""
+    """What fills them is written by the test; the programs cut at their next line, the zygote's log
+    at a tick."""
     head = home.json(
         "start",
         "--head",

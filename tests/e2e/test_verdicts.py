@@ -1,8 +1,9 @@
-"""E2, W8: whichever rank is heard of first, the error names the one that was the cause; and ranks that are done keep their
-connections until nobody needs them.
+"""E2, W8: whichever rank is heard of first, the error names the one that was the cause; and ranks
+that are done keep their connections until nobody needs them.
 
-Four ranks on two nodes, in a loop of collectives, as in any training; one of them ends in every way that a rank can. The
-others see closed connections, and say so. Many rounds of it: `benchmarks/failure.py`.
+Four ranks on two nodes, in a loop of collectives, as in any training; one of them ends in every way
+that a rank can. The others see closed connections, and say so. Many rounds of it:
+`benchmarks/failure.py`.
 """
 
 from __future__ import annotations
@@ -62,11 +63,11 @@ def test_E2_the_cause_is_named_and_not_its_victim(hosts: dict[str, str], way: st
         for name, value in expected.items():
             assert getattr(error, name) == value, str(error)
         if way in ("sys.exit(0)", "returns early"):
-            first = str(
-                error
-            ).splitlines()[
+            first = str(error).splitlines()[
                 0
-            ]  # of the group's own timeout, or of the question who waits for whom: whichever is first
+                # of the group's own timeout, or of the question who waits for whom: whichever is
+                # first
+            ]
             assert (
                 "rank 2 returned before rank" in first
                 or "rank 2 returned after 4 operations; ranks 0, 1, 3 wait for it" in first

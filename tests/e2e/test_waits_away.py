@@ -1,6 +1,8 @@
-"""What waits between hosts: a get() of several refs of which one fails, a queue's getter that is killed.
+"""What waits between hosts: a get() of several refs of which one fails, a queue's getter that is
+killed.
 
-Method: as test_early_failures and test_queues, with actors on two nodes that reach each other by TCP.
+Method: as test_early_failures and test_queues, with actors on two nodes that reach each other by
+TCP.
 """
 
 from __future__ import annotations

@@ -1,8 +1,10 @@
-"""The wall clock jumps, by months, forwards and back: nothing that runs notices, and what is new still comes in.
+"""The wall clock jumps, by months, forwards and back: nothing that runs notices, and what is new
+still comes in.
 
-Method: head, worker and driver are started with a library preloaded (wall_clock.cc) that shifts their
-CLOCK_REALTIME by what a file says; the driver is reached by TCP only, so that every connection shows a certificate,
-which a clock makes out of date. The driver is told by a line to do a round of everything.
+Method: head, worker and driver are started with a library preloaded (wall_clock.cc) that shifts
+their CLOCK_REALTIME by what a file says; the driver is reached by TCP only, so that every
+connection shows a certificate, which a clock makes out of date. The driver is told by a line to do
+a round of everything.
 """
 
 from __future__ import annotations
@@ -54,7 +56,8 @@ for line in sys.stdin:
 
 @pytest.fixture
 def jump(home: Home, tmp_path: Path) -> Iterator[Callable[[int], None]]:
-    """Sets the clocks of what is started from now on, and of what runs already, off by so many days."""
+    """Sets the clocks of what is started from now on, and of what runs already, off by so many
+    days."""
     file = tmp_path / "offset"
     file.write_bytes(struct.pack("=q", 0))
     os.environ.update(LD_PRELOAD=str(LIBRARY), TROUPE_TEST_WALL_CLOCK=str(file))

@@ -1,4 +1,5 @@
-"""Calls with the wrong number of arguments or unknown keywords: refused where they are made, with the signature."""
+"""Calls with the wrong number of arguments or unknown keywords: refused where they are made, with
+the signature."""
 
 from __future__ import annotations
 

@@ -1,7 +1,9 @@
-"""A zygote that ends between its answer, which names a parked process, and giving that process its request.
+"""A zygote that ends between its answer, which names a parked process, and giving that process its
+request.
 
-The window is made wide by a `sitecustomize` of the node's interpreters: the first request that a zygote is about to give
-ends it instead, by SIGKILL, as somebody may. A rank, an actor and a store are started so; nobody sees it but the log.
+The window is made wide by a `sitecustomize` of the node's interpreters: the first request that a
+zygote is about to give ends it instead, by SIGKILL, as somebody may. A rank, an actor and a store
+are started so; nobody sees it but the log.
 """
 
 from __future__ import annotations
@@ -48,7 +50,8 @@ def killed(home: Home, tmp_path: Path) -> Path:
 def test_ranks_whose_zygote_was_killed_before_it_gave_them_their_request_start_all_the_same(
     killed: Path,
 ) -> None:
-    """The first that is given is the store's: nobody is started twice, so both ranks meet in one group."""
+    """The first that is given is the store's: nobody is started twice, so both ranks meet in one
+    group."""
 
     def meet() -> tuple[int, int]:
         rank = int(os.environ["RANK"])
@@ -74,7 +77,8 @@ def test_an_actor_whose_zygote_was_killed_before_it_gave_it_its_request_starts_a
 
 
 def test_a_constructor_that_leaves_by_the_same_code_runs_once(home: Home, tmp_path: Path) -> None:
-    """That code is the child's only where nothing of the user's has run in it: what has begun is not begun again."""
+    """That code is the child's only where nothing of the user's has run in it: what has begun is
+    not begun again."""
     runs = tmp_path / "runs"
 
     class Leaves:

@@ -1,7 +1,10 @@
-"""Whether a program's losses under Troupe are those that torchrun gives it. Pure: texts and numbers in, values out.
+"""Whether a program's losses under Troupe are those that torchrun gives it.
 
-Rule: bitwise the same as of a run by torchrun. Where they are not, a second run by torchrun says what the program itself leaves open: if
-its two runs are the same, Troupe's had to be; else Troupe's may be as far from the first as twice the largest difference of those two.
+Pure: texts and numbers in, values out.
+
+Rule: bitwise the same as of a run by torchrun. Where they are not, a second run by torchrun says
+what the program itself leaves open: if its two runs are the same, Troupe's had to be; else Troupe's
+may be as far from the first as twice the largest difference of those two.
 """
 
 from __future__ import annotations
@@ -18,7 +21,10 @@ Losses = Mapping[int, Sequence[str]]  # by rank; each is float.hex
 
 @dataclass(frozen=True)
 class Verdict:
-    """`why`: what is wrong, "" where nothing is. `difference` is Troupe's largest, `allowed` the largest that it may be."""
+    """`why`: what is wrong, "" where nothing is.
+
+    `difference` is Troupe's largest, `allowed` the largest that it may be.
+    """
 
     why: str = ""
     difference: float = 0.0
@@ -26,10 +32,12 @@ class Verdict:
 
 
 def said(printed: str, ranks: int) -> Losses:
-    """What the ranks have printed, a line of JSON each, among other lines. Raises ValueError unless it was each of so many once, with losses that
-    are finite numbers.
+    """What the ranks have printed, a line of JSON each, among other lines.
 
-    torchrun's ranks write to one pipe without a buffer: a line is one write, and its end another, so that two lines may follow each other at once.
+    Raises ValueError unless it was each of so many once, with losses that are finite numbers.
+
+    torchrun's ranks write to one pipe without a buffer: a line is one write, and its end another,
+    so that two lines may follow each other at once.
     """
     each = [json.loads(found[0]) for found in _LINE.finditer(printed)]
     found = sorted(one["rank"] for one in each)
@@ -43,7 +51,10 @@ def said(printed: str, ranks: int) -> Losses:
 
 
 def largest_difference(one: Losses, other: Losses) -> tuple[float, str]:
-    """Of two losses with the same rank and place; and where it is. Infinite where the runs have not as many ranks or losses."""
+    """Of two losses with the same rank and place; and where it is.
+
+    Infinite where the runs have not as many ranks or losses.
+    """
     sizes = [{rank: len(numbers) for rank, numbers in sorted(run.items())} for run in (one, other)]
     if sizes[0] != sizes[1]:
         return math.inf, f"there are other numbers of losses by rank: {sizes[0]} and {sizes[1]}"

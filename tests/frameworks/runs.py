@@ -1,4 +1,5 @@
-"""One program, run by torchrun, by `troupe submit`, or as a function by `@distributed`: the losses of its ranks."""
+"""One program, run by torchrun, by `troupe submit`, or as a function by `@distributed`: the losses
+of its ranks."""
 
 from __future__ import annotations
 
@@ -27,8 +28,10 @@ VARIABLES = {
 
 
 def ended(line: Sequence[str]) -> tuple[int, str, str]:
-    """The exit code of `python LINE`, and what it printed on stdout and on stderr. Each run compiles anew. What it started ends with it where it
-    takes longer than its limit."""
+    """The exit code of `python LINE`, and what it printed on stdout and on stderr.
+
+    Each run compiles anew. What it started ends with it where it takes longer than its limit.
+    """
     with (
         tempfile.TemporaryDirectory() as compiled,
         subprocess.Popen(
@@ -42,7 +45,9 @@ def ended(line: Sequence[str]) -> tuple[int, str, str]:
         try:
             printed, errors = child.communicate(timeout=LIMIT_S)
         except BaseException:
-            child.terminate()  # torchrun's ranks are in sessions of their own: it ends them itself, or they would live on
+            # torchrun's ranks are in sessions of their own: it ends them itself, or they would live
+            # on
+            child.terminate()
             try:
                 child.communicate(timeout=END_S)
             except subprocess.TimeoutExpired:
@@ -63,8 +68,8 @@ def program(name: str) -> str:
 
 
 def by_torchrun(name: str, *words: str, ranks: int = 2) -> Losses:
-    """The yardstick: it counts once all of its ranks have said their losses, though torch abort one of them after that, as DeepSpeed's programs
-    do now and then (`torch_aborted_at_the_end`)."""
+    """The yardstick: it counts once all of its ranks have said their losses, though torch abort one
+    of them after that, as DeepSpeed's programs do now and then (`torch_aborted_at_the_end`)."""
     line = [
         "-m",
         "torch.distributed.run",

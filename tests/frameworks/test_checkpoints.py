@@ -1,7 +1,9 @@
-"""A7: what torch.distributed.checkpoint saves under Troupe is loaded under torchrun, and the other way, by as many ranks or others.
+"""A7: what torch.distributed.checkpoint saves under Troupe is loaded under torchrun, and the other
+    way, by as many ranks or others.
 
-Method: ten steps and a checkpoint, then ten more steps from it; each half by torchrun and by Troupe. All ranks learn from one batch, so that a step
-is the same whatever their number; the same number of ranks gives bitwise the same losses.
+Method: ten steps and a checkpoint, then ten more steps from it; each half by torchrun and by
+Troupe. All ranks learn from one batch, so that a step is the same whatever their number; the same
+number of ranks gives bitwise the same losses.
 """
 
 from __future__ import annotations

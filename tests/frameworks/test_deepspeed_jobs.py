@@ -1,7 +1,8 @@
-"""C5: DeepSpeed in command jobs, without GPUs: by the PyTorch and MPI distributions, by its own launcher, and what its autotuning starts.
+"""C5: DeepSpeed in command jobs, without GPUs: by the PyTorch and MPI distributions, by its own
+    launcher, and what its autotuning starts.
 
-Method: two workers by --force-tcp; a training whose losses are to be those of torchrun, by the rule of `losses.py`; DeepSpeed's own scheduler of
-experiments with a script that says where it runs.
+Method: two workers by --force-tcp; a training whose losses are to be those of torchrun, by the rule
+of `losses.py`; DeepSpeed's own scheduler of experiments with a script that says where it runs.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
-"""Programs of other launchers' front doors, as examples that run: they learn what they learn under torchrun, or under a plain mpirun.
+"""Programs of other launchers' front doors, as examples that run: they learn what they learn under
+torchrun, or under a plain mpirun.
 
-Method: TorchDistributor by `troupe run-as` with pyspark's import line, command jobs of the Azure ML SDK by a script of its own words; losses by the rule of
-`losses.py`.
+Method: TorchDistributor by `troupe run-as` with pyspark's import line, command jobs of the Azure ML
+SDK by a script of its own words; losses by the rule of `losses.py`.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """A7: frameworks' programs run unchanged, and learn what they learn under torchrun.
 
-Method: each program is run by torchrun and, on a cluster that is already there, by Troupe: forked with torch loaded, in fresh interpreters, as
-a function. Its ranks print or return each loss with all of its digits; `losses.py` has the rule by which they are compared.
+Method: each program is run by torchrun and, on a cluster that is already there, by Troupe: forked
+with torch loaded, in fresh interpreters, as a function. Its ranks print or return each loss with
+all of its digits; `losses.py` has the rule by which they are compared.
 """
 
 from __future__ import annotations
@@ -47,7 +48,8 @@ def needed(line: list[str]) -> None:
     package = NEEDS.get(line[0])
     if package and importlib.util.find_spec(package) is None:
         pytest.skip(
-            f"{package} is not installed here: ./test frameworks installs it, and keeps what pip said in .venv-frameworks/deepspeed.log"
+            f"{package} is not installed here: ./test frameworks installs it, and keeps what pip "
+            "said in .venv-frameworks/deepspeed.log"
         )
 
 

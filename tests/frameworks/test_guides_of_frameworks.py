@@ -1,4 +1,5 @@
-"""Vendors' guides whose programs need DeepSpeed, by `troupe run-as`, unchanged: their `cpu` on ranks without GPUs; `verbatim` where there are GPUs.
+"""Vendors' guides whose programs need DeepSpeed, by `troupe run-as`, unchanged: their `cpu` on
+ranks without GPUs; `verbatim` where there are GPUs.
 
 Method: each program in a process of its own, on a cluster by address.
 """

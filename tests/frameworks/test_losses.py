@@ -24,8 +24,8 @@ def test_the_same_losses_need_no_second_run() -> None:
 def test_one_bit_is_a_difference_where_two_runs_of_torchrun_are_the_same() -> None:
     found = verdict(run(2.0, 1.0), run(2.0, math.nextafter(1.0, 2.0)), lambda: run(2.0, 1.0))
     assert (
-        "two runs by torchrun are bitwise the same; rank 0, loss 1: 0x1.0000000000000p+0 and 0x1.0000000000001p+0"
-        in found.why
+        "two runs by torchrun are bitwise the same; rank 0, loss 1: 0x1.0000000000000p+0 and "
+        "0x1.0000000000001p+0" in found.why
     )
 
 
@@ -52,7 +52,10 @@ def test_other_numbers_of_losses_are_never_within_anything(other: Losses) -> Non
 
 
 def test_lines_of_ranks_are_found_among_others() -> None:
-    printed = 'Epoch 1\n{"rank": 1, "losses": ["0x1p+1"]}\n{\'loss\': 2.4}\n{"rank": 0, "losses": ["0x1p+0"]}\n'
+    printed = (
+        'Epoch 1\n{"rank": 1, "losses": ["0x1p+1"]}\n{\'loss\': 2.4}\n{"rank": 0, "losses": '
+        '["0x1p+0"]}\n'
+    )
     assert said(printed, 2) == {0: ["0x1p+0"], 1: ["0x1p+1"]}
 
 

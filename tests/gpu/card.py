@@ -1,4 +1,5 @@
-"""The GPUs of this machine as NVIDIA's own command tells them: the tests' process makes no CUDA context of its own by looking."""
+"""The GPUs of this machine as NVIDIA's own command tells them: the tests' process makes no CUDA
+context of its own by looking."""
 
 from __future__ import annotations
 

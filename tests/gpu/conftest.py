@@ -1,4 +1,5 @@
-"""The fixtures of tests/e2e, and what tests of GPUs need: a card, a cluster that has found it, and its memory free again afterwards."""
+"""The fixtures of tests/e2e, and what tests of GPUs need: a card, a cluster that has found it, and
+its memory free again afterwards."""
 
 from __future__ import annotations
 
@@ -54,8 +55,10 @@ def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo) -> Itera
 
 @pytest.fixture
 def idle(node: "_shared.Home", request: pytest.FixtureRequest) -> Iterator["_shared.Home"]:
-    """The node; asserts that all that it has is free again after the test. What a test that failed still holds is ended: there is but one
-    GPU for those that follow."""
+    """The node; asserts that all that it has is free again after the test.
+
+    What a test that failed still holds is ended: there is but one GPU for those that follow.
+    """
     yield node
     if request.node.stash.get(FAILED, False):
         _end_all()

@@ -1,6 +1,8 @@
-"""Actors and tasks with GPUs: shares of one, what waits and why, and what becomes of the device where its process is killed.
+"""Actors and tasks with GPUs: shares of one, what waits and why, and what becomes of the device
+where its process is killed.
 
-Method: real processes on one card; whoever is to have the card next takes most of its memory at once.
+Method: real processes on one card; whoever is to have the card next takes most of its memory at
+once.
 """
 
 from __future__ import annotations
@@ -23,7 +25,8 @@ LIMIT_S = 60.0
 
 
 class Taker:
-    """Takes memory of the device, computes, and can leave children behind that have its descriptors."""
+    """Takes memory of the device, computes, and can leave children behind that have its
+    descriptors."""
 
     def __init__(self) -> None:
         self.kept: list[Any] = []
@@ -93,7 +96,8 @@ def test_more_than_half_does_not_fit_beside_a_half(idle: Home) -> None:
 
 @pytest.mark.parametrize("how", ["SIGKILL", "troupe.kill", "let go of", "a child is left", "busy"])
 def test_the_next_actor_has_all_of_its_memory(idle: Home, how: str) -> None:
-    """The GPU is given on when the memory of the one before is free, whatever ended it and whoever had its descriptors."""
+    """The GPU is given on when the memory of the one before is free, whatever ended it and whoever
+    had its descriptors."""
     first = troupe.remote(num_gpus=1)(Taker).remote()
     pid = troupe.get(first.pid.remote(), timeout=LIMIT_S)
     assert troupe.get(first.take.remote(0.7), timeout=LIMIT_S) == 1.0
@@ -125,7 +129,8 @@ def test_one_that_is_killed_is_made_again_with_the_gpu(idle: Home) -> None:
 
 
 def test_tasks_with_a_gpu_follow_tasks_and_actors_without(idle: Home) -> None:
-    """The process that ran tasks of a CPU sees no GPU; one that is to have it sees it, and CUDA begins there."""
+    """The process that ran tasks of a CPU sees no GPU; one that is to have it sees it, and CUDA
+    begins there."""
 
     def look() -> tuple[str, bool, float]:
         import torch
@@ -165,7 +170,8 @@ def test_an_actor_follows_a_task_that_held_the_memory(idle: Home) -> None:
 
 
 def test_a_task_that_broke_cuda_breaks_no_other(idle: Home) -> None:
-    """After an assertion on the device failed, nothing works in that process any more: it gets no more tasks."""
+    """After an assertion on the device failed, nothing works in that process any more: it gets no
+    more tasks."""
 
     def run(index: int) -> float:
         import torch

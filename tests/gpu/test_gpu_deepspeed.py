@@ -1,6 +1,7 @@
 """C5: DeepSpeed's autotuning, as a command job: its own tuner, experiments and result, on the GPU.
 
-Method: a small network whose micro batch size is tuned; the launcher writes the configuration that was best.
+Method: a small network whose micro batch size is tuned; the launcher writes the configuration that
+was best.
 """
 
 from __future__ import annotations
@@ -76,7 +77,8 @@ def test_c5_the_autotuning_finds_a_configuration(node: Home, tmp_path: Path) -> 
     job = jobs.create_or_update(
         command(
             code=str(source),
-            command="deepspeed --autotuning tune train.py --deepspeed --deepspeed_config ds_config.json",
+            command="deepspeed --autotuning tune train.py --deepspeed --deepspeed_config "
+            "ds_config.json",
             environment_variables={"PYTHONPATH": str(hidden)},
             distribution={
                 "type": "pytorch",

@@ -1,4 +1,5 @@
-"""A rank, an actor or a task that ends by its GPU: the error says what it was, and the device is there for the next one.
+"""A rank, an actor or a task that ends by its GPU: the error says what it was, and the device is
+there for the next one.
 
 Method: one rank does what breaks it; the launch that follows computes on the same card.
 """
@@ -62,7 +63,8 @@ WAYS = {
     ),
     "illegal access": (
         RuntimeError,
-        "rank 0 raised (torch.)?AcceleratorError: CUDA error: an illegal memory access was encountered",
+        "rank 0 raised (torch.)?AcceleratorError: CUDA error: an illegal memory access was "
+        "encountered",
         1,
     ),
     "memory": (
@@ -137,7 +139,8 @@ def test_of_an_actor_and_of_a_task(next_computes: None) -> None:
 
 
 def test_a_launch_that_is_cancelled_while_the_device_works(next_computes: None) -> None:
-    """Its main thread waits for the device, where no signal's handler runs: it is killed when its time is over."""
+    """Its main thread waits for the device, where no signal's handler runs: it is killed when its
+    time is over."""
     handle = waiting_launch(LIMIT_S)
     handle.cancel(grace=0.5)
     assert handle.status()["outcome"] == "cancelled"

@@ -1,6 +1,8 @@
-"""What a node offers where it was told how many GPUs, or which: by --num-gpus, by CUDA_VISIBLE_DEVICES.
+"""What a node offers where it was told how many GPUs, or which: by --num-gpus, by
+CUDA_VISIBLE_DEVICES.
 
-Method: heads and workers started by the command with these; what processes there find, and what they are told that they have.
+Method: heads and workers started by the command with these; what processes there find, and what
+they are told that they have.
 """
 
 from __future__ import annotations
@@ -108,7 +110,8 @@ def test_gpus_that_a_node_is_told_to_offer_are_its_own(started: dict[str, Any]) 
 
 @pytest.mark.parametrize("started", [(("--num-gpus", "64"), {})], indirect=True, ids=["64"])
 def test_gpus_beyond_those_of_the_machine_are_logical(started: dict[str, Any]) -> None:
-    """The first ones are the machine's, the others nobody's: a process that is given such a one finds none."""
+    """The first ones are the machine's, the others nobody's: a process that is given such a one
+    finds none."""
     assert started["resources"]["GPU"] == 64 and started["devices"] == [
         name for [name] in card.query("name")
     ]

@@ -1,6 +1,7 @@
 """What a node says of the GPUs that it finds, and what is refused where there are none such.
 
-Method: a head and a worker started by the command; what they say against what NVIDIA's own command says.
+Method: a head and a worker started by the command; what they say against what NVIDIA's own command
+says.
 """
 
 from __future__ import annotations

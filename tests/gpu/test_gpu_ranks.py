@@ -1,6 +1,8 @@
-"""What a rank with a GPU can do: the group, collectives, the device, training, compiling, loading data.
+"""What a rank with a GPU can do: the group, collectives, the device, training, compiling, loading
+data.
 
-Method: launches of one rank on a node that has found its GPU; ranks are forked from a zygote that has torch loaded.
+Method: launches of one rank on a node that has found its GPU; ranks are forked from a zygote that
+has torch loaded.
 """
 
 from __future__ import annotations
@@ -211,7 +213,8 @@ def test_a_function_is_compiled(idle: Home) -> None:
 
 
 def test_variables_of_the_allocator_are_there_when_it_begins(idle: Home) -> None:
-    """What torch reads when it is loaded is another in a rank that asks for it than in the zygote."""
+    """What torch reads when it is loaded is another in a rank that asks for it than in the
+    zygote."""
 
     def rank() -> bool:
         import torch

@@ -1,6 +1,8 @@
-"""Programs as users run them: a script with a decorator, scripts written for Ray, one by `troupe run`, a driver with and without a GPU.
+"""Programs as users run them: a script with a decorator, scripts written for Ray, one by `troupe
+run`, a driver with and without a GPU.
 
-Method: each in a process of its own, for what loads a tensor of the GPU has a CUDA context from then on.
+Method: each in a process of its own, for what loads a tensor of the GPU has a CUDA context from
+then on.
 """
 
 from __future__ import annotations
@@ -19,7 +21,8 @@ LIMIT_S = 90.0
 
 
 def test_an_embedded_cluster_has_the_gpu(home: Home) -> None:
-    """A script with nothing but the decorator, from a process that has a CUDA context of its own."""
+    """A script with nothing but the decorator, from a process that has a CUDA context of its
+    own."""
     done = home.python(
         """
 import torch
@@ -187,7 +190,8 @@ print(rank.distributed())
 
 
 def test_a_module_that_begins_with_cuda_is_loaded_ahead(home: Home, tmp_path: Path) -> None:
-    """Where it is loaded before the fork nothing could use CUDA after it: the process is made anew, and the card is not held by the other."""
+    """Where it is loaded before the fork nothing could use CUDA after it: the process is made anew,
+    and the card is not held by the other."""
     (tmp_path / "makes_a_context.py").write_text(
         "import torch\nSTATE = torch.ones(1, device='cuda')\n"
     )

@@ -1,6 +1,8 @@
-"""Tensors of a GPU that stay in the actor whose method returned them: to itself, to another process of the card, to one without a GPU.
+"""Tensors of a GPU that stay in the actor whose method returned them: to itself, to another process
+of the card, to one without a GPU.
 
-Method: actors that share the card; this process makes no context of CUDA. Who gets what on CPUs: tests/groups/tensors.
+Method: actors that share the card; this process makes no context of CUDA. Who gets what on CPUs:
+tests/groups/tensors.
 """
 
 from __future__ import annotations

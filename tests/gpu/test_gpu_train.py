@@ -1,4 +1,5 @@
-"""troupe.train on a real GPU: NCCL, the worker's device, its model and batches there, and a restart that computes.
+"""troupe.train on a real GPU: NCCL, the worker's device, its model and batches there, and a restart
+that computes.
 
 Method: one worker, the card being one.
 """

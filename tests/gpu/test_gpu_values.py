@@ -1,4 +1,5 @@
-"""Tensors on a GPU as results, arguments and stored values: they arrive on the device of that number, or the error says what to do.
+"""Tensors on a GPU as results, arguments and stored values: they arrive on the device of that
+number, or the error says what to do.
 
 Method: actors with and without a GPU. What drivers get and give: test_gpu_scripts.py.
 """

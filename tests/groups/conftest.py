@@ -1,4 +1,5 @@
-"""The fixtures of tests/e2e, for tests of training groups: real heads, workers and ranks in a TROUPE_HOME of their own."""
+"""The fixtures of tests/e2e, for tests of training groups: real heads, workers and ranks in a
+TROUPE_HOME of their own."""
 
 from __future__ import annotations
 

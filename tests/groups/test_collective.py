@@ -1,6 +1,7 @@
 """troupe.util.collective: actors that exchange tensors, over Gloo and over Troupe's own backend.
 
-Method: real actors, each a rank; what every rank has afterwards is looked at. NCCL needs a GPU and is not run here.
+Method: real actors, each a rank; what every rank has afterwards is looked at. NCCL needs a GPU and
+is not run here.
 """
 
 from __future__ import annotations

@@ -74,7 +74,8 @@ def test_a_group_is_made_found_used_and_destroyed(workers: list[Any]) -> None:
         create_collective_group(workers, "gloo", "pair")
     with pytest.raises(
         RuntimeError,
-        match="is in <group 'pair' of 2 actors .gloo.>, and an actor is in one group of each backend",
+        match="is in <group 'pair' of 2 actors .gloo.>, and an actor is in one group of each "
+        "backend",
     ):
         create_collective_group([workers[1], Worker.remote(9)], "gloo", "other")
     destroy_collective_group(group)

@@ -1,8 +1,10 @@
-"""torch's process groups come and go in a rank as they do in a process of one's own, and nothing of them stays; and a rank that waits
-in one for a rank that is gone hears of it from the head, not by its own patience of half an hour.
+"""torch's process groups come and go in a rank as they do in a process of one's own, and nothing of
+them stays; and a rank that waits in one for a rank that is gone hears of it from the head, not by
+its own patience of half an hour.
 
-Method of the latter: Gloo groups, where a death is noticed by the neighbours alone, and an error by nobody, since the rank that raised keeps
-its connections until all is decided; each rank that comes out of its collective writes a file, which one that is killed in it does not.
+Method of the latter: Gloo groups, where a death is noticed by the neighbours alone, and an error by
+nobody, since the rank that raised keeps its connections until all is decided; each rank that comes
+out of its collective writes a file, which one that is killed in it does not.
 """
 
 from __future__ import annotations
@@ -169,7 +171,8 @@ WITHIN_S = 120.0
 
 
 def waits_for_rank_3(folder: str, how: str) -> None:
-    """Rank 3 ends while the others are in an all-reduce: their handlers and cleanup run, whatever they wait in."""
+    """Rank 3 ends while the others are in an all-reduce: their handlers and cleanup run, whatever
+    they wait in."""
     import torch
     import torch.distributed as dist
 
@@ -244,7 +247,10 @@ def test_the_rank_whose_parameters_have_diverged_is_named(cluster: Home) -> None
     assert tensors == {"0.weight": [1], "1.running_mean": [1]}
     assert (
         text.startswith("rank 1 (")
-        and "has other values than most of 3 ranks, in 2 of 7 tensors:\n  0.weight: on 1\n  1.running_mean: on 1"
+        and (
+            "has other values than most of 3 ranks, in 2 of 7 tensors:\n  0.weight: on 1\n  "
+            "1.running_mean: on 1"
+        )
         in text
     )
     assert of_shape.startswith("the ranks have different tensors\n  rank 2 (")
@@ -287,6 +293,7 @@ def test_a_rank_that_others_wait_for_is_named_with_where_it_is_and_nothing_ends(
     (tmp_path / "end").write_text("")
     assert handle.result(180) == [None] * 3
     assert said(
-        "troupe: rank 1 has not come to operation 3 of process group 0, in which ranks 0 and 2 wait, for "
+        "troupe: rank 1 has not come to operation 3 of process group 0, in which ranks 0 and 2 "
+        "wait, for "
     )
     assert said("rank 1 (host ") and said("has begun 2 operations, and is here:")

@@ -1,7 +1,9 @@
-"""A rank that has returned while others wait for it fails their launch at once, by name; and none that others do not wait for does.
+"""A rank that has returned while others wait for it fails their launch at once, by name; and none
+that others do not wait for does.
 
-Method: three ranks meet, rank 1 ends in each of the ways that a rank ends well, and the others go on: to an operation that it was to take part in, or to what needs it no more.
-The same of parts whose processes go on: of `current().run`, and of workers of troupe.train.
+Method: three ranks meet, rank 1 ends in each of the ways that a rank ends well, and the others go
+on: to an operation that it was to take part in, or to what needs it no more. The same of parts
+whose processes go on: of `current().run`, and of workers of troupe.train.
 """
 
 from __future__ import annotations
@@ -141,43 +143,51 @@ def _leaves_a_group_half_made(backend: str) -> None:
         (
             _returns,
             "gloo",
-            "rank 1 returned after 3 operations; ranks 0, 2 wait for it in operation 4 (all_reduce) of process group 0",
+            "rank 1 returned after 3 operations; ranks 0, 2 wait for it in operation 4 "
+            "(all_reduce) of process group 0",
         ),
         (
             _returns,
             "troupe",
-            "rank 1 returned after 3 operations; ranks 0, 2 wait for it in operation 4 (all_reduce) of process group 0",
+            "rank 1 returned after 3 operations; ranks 0, 2 wait for it in operation 4 "
+            "(all_reduce) of process group 0",
         ),
         (
             _exits,
             "gloo",
-            "rank 1 returned after 3 operations; ranks 0, 2 wait for it in operation 4 (all_reduce) of process group 0",
+            "rank 1 returned after 3 operations; ranks 0, 2 wait for it in operation 4 "
+            "(all_reduce) of process group 0",
         ),
         (
             _catches,
             "troupe",
-            "rank 1 returned after 3 operations; ranks 0, 2 wait for it in operation 4 (barrier) of process group 0",
+            "rank 1 returned after 3 operations; ranks 0, 2 wait for it in operation 4 (barrier) "
+            "of process group 0",
         ),
         (_differentiates, "gloo", "ranks 0, 2 wait for it in operation "),
         (
             _in_a_pair,
             "gloo",
-            "rank 1 returned after 0 operations; rank 0 waits for it in operation 1 (all_reduce) of process group 1",
+            "rank 1 returned after 0 operations; rank 0 waits for it in operation 1 (all_reduce) "
+            "of process group 1",
         ),
         (
             _receives,
             "gloo",
-            "rank 1 returned after 1 send to rank 0, which waits for it in receive 2 of process group 0",
+            "rank 1 returned after 1 send to rank 0, which waits for it in receive 2 of process "
+            "group 0",
         ),
         (
             _receives,
             "troupe",
-            "rank 1 returned after 1 send to rank 0, which waits for it in receive 2 of process group 0",
+            "rank 1 returned after 1 send to rank 0, which waits for it in receive 2 of process "
+            "group 0",
         ),
         (
             _receives_on_a_gpu,
             "gloo",
-            "rank 1 returned after 1 send to rank 0, which waits for it in receive 2 of process group 0",
+            "rank 1 returned after 1 send to rank 0, which waits for it in receive 2 of process "
+            "group 0",
         ),
         (
             _never_comes,
@@ -340,7 +350,10 @@ def test_a_part_waits_for_no_rank_whose_part_has_returned(cluster: Home, tmp_pat
         run_config=RunConfig(name="run", storage_path=tmp_path),
         scaling_config=ScalingConfig(num_workers=3, resources_per_worker={"CPU": 0.1}),
     )
-    said = "rank 1 returned after 3 operations; ranks 0, 2 wait for it in operation 4 (all_reduce) of process group 1"
+    said = (
+        "rank 1 returned after 3 operations; ranks 0, 2 wait for it in operation 4 (all_reduce) "
+        "of process group 1"
+    )
     with pytest.raises(WorkerGroupError, match=re.escape(said)):
         trainer.fit()
     for handle in failing:
@@ -421,13 +434,15 @@ def test_who_can_never_come_is_who_has_begun_less(
             WORD,
             {1: 3},
             [0, 2],
-            "rank 1 returned after 3 operations; ranks 0, 2 wait for it in operation 4 (all_reduce) of process group 0",
+            "rank 1 returned after 3 operations; ranks 0, 2 wait for it in operation 4 "
+            "(all_reduce) of process group 0",
         ),
         (
             WORD,
             {2: 1, 1: 1},
             [0],
-            "rank 1 returned after 1 operation; rank 0 waits for it in operation 4 (all_reduce) of process group 0; "
+            "rank 1 returned after 1 operation; rank 0 waits for it in operation 4 (all_reduce) of "
+            "process group 0; "
             "rank 2 returned before it, too",
         ),
         (
@@ -440,13 +455,15 @@ def test_who_can_never_come_is_who_has_begun_less(
             {**WORD, "kind": "receive"},
             {1: 1},
             [0],
-            "rank 1 returned after 1 send to rank 0, which waits for it in receive 4 of process group 0",
+            "rank 1 returned after 1 send to rank 0, which waits for it in receive 4 of process "
+            "group 0",
         ),
         (
             {**WORD, "kind": "send"},
             {1: 2},
             [0],
-            "rank 1 returned after 2 receives from rank 0, which waits for it in send 4 of process group 0",
+            "rank 1 returned after 2 receives from rank 0, which waits for it in send 4 of process "
+            "group 0",
         ),
     ],
 )

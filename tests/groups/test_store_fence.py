@@ -1,7 +1,8 @@
-"""The fence of a store: which sources its filter passes, for any set of networks, and what the kernel makes of it.
+"""The fence of a store: which sources its filter passes, for any set of networks, and what the
+kernel makes of it.
 
-Method of the first: the program is run here, instruction by instruction, as the kernel's classic BPF defines them. Between hosts:
-tests/e2e/test_namespaces.py.
+Method of the first: the program is run here, instruction by instruction, as the kernel's classic
+BPF defines them. Between hosts: tests/e2e/test_namespaces.py.
 """
 
 from __future__ import annotations
@@ -88,7 +89,8 @@ def test_what_is_no_address_admits_nobody(capsys: pytest.CaptureFixture[str]) ->
 
 
 def test_the_kernel_drops_connections_from_elsewhere() -> None:
-    """Loopback has a whole network of addresses: 127.0.0.1 is admitted here and 127.0.0.9 is not."""
+    """Loopback has a whole network of addresses: 127.0.0.1 is admitted here and 127.0.0.9 is
+    not."""
     listener = socket.socket()
     try:
         store_host.admit(listener, [ipaddress.ip_network("127.0.0.1"), ipaddress.ip_network("::1")])

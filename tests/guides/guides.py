@@ -1,4 +1,5 @@
-"""What the tests of all guides share: their programs by `troupe run-as`, and how `verbatim` and `cpu` may differ."""
+"""What the tests of all guides share: their programs by `troupe run-as`, and how `verbatim` and
+`cpu` may differ."""
 
 from __future__ import annotations
 

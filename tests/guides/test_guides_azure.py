@@ -1,7 +1,8 @@
-"""The command jobs of guides, as users run them: by `troupe run-as`, unchanged, on a cluster by address.
+"""The command jobs of guides, as users run them: by `troupe run-as`, unchanged, on a cluster by
+address.
 
-Method: each program in a process of its own. `cpu` has the script's device lines changed; `verbatim` runs where a node has enough GPUs, and
-elsewhere ends in one error that is looked at.
+Method: each program in a process of its own. `cpu` has the script's device lines changed;
+`verbatim` runs where a node has enough GPUs, and elsewhere ends in one error that is looked at.
 """
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
-"""Programs for `databricks.air`, as a notebook has them: by `troupe run-as`, on a machine without a cluster and without GPUs.
+"""Programs for `databricks.air`, as a notebook has them: by `troupe run-as`, on a machine without a
+cluster and without GPUs.
 
 Method: each program in a process of its own, with nothing set.
 """

@@ -1,7 +1,8 @@
-"""A ResNet-18 from `@ray_launch`, by training actors and by `ray.train` (A16), as users run it: by `troupe run-as`, on a cluster by address.
+"""A ResNet-18 from `@ray_launch`, by training actors and by `ray.train` (A16), as users run it: by
+`troupe run-as`, on a cluster by address.
 
-Method: as test_guides_serverless_gpu.py: `cpu` with TROUPE_CPU_RANKS=1, a few steps; `verbatim` where a node has enough GPUs, and elsewhere
-it ends in one error that is looked at.
+Method: as test_guides_serverless_gpu.py: `cpu` with TROUPE_CPU_RANKS=1, a few steps; `verbatim`
+where a node has enough GPUs, and elsewhere it ends in one error that is looked at.
 """
 
 from __future__ import annotations
@@ -110,7 +111,8 @@ def test_verbatim_without_gpus_is_one_error(shared_home: Home, address: str, gui
 
 @pytest.mark.long
 def test_ray_train_verbatim_trains_on_cpu_ranks(shared_home: Home, address: str) -> None:
-    """use_gpu=True means workers with CPUs there, whose group is Gloo; its torch.device is what there is."""
+    """use_gpu=True means workers with CPUs there, whose group is Gloo; its torch.device is what
+    there is."""
     done = run(shared_home, "resnet_train_verbatim", address)
     assert done.returncode == 0, done.stdout + done.stderr
     assert done.stdout.splitlines()[-1] == "results 4 ranks; epoch 3 loss True", done.stdout

@@ -1,7 +1,8 @@
-"""The serverless GPU guides' programs, as users run them: by `troupe run-as`, unchanged, on a cluster by address.
+"""The serverless GPU guides' programs, as users run them: by `troupe run-as`, unchanged, on a
+cluster by address.
 
-Method: each program in a process of its own. `cpu` runs with TROUPE_CPU_RANKS=1; `verbatim` runs where a node has enough GPUs, and
-elsewhere ends in one error that is looked at.
+Method: each program in a process of its own. `cpu` runs with TROUPE_CPU_RANKS=1; `verbatim` runs
+where a node has enough GPUs, and elsewhere ends in one error that is looked at.
 """
 
 from __future__ import annotations
@@ -55,14 +56,16 @@ def test_mlp_with_ddp(shared_home: Home, address: str) -> None:
     assert sum("epoch 2 loss" in line for line in lines) == 1, done.stdout
     assert (
         done.stderr.count(
-            "TROUPE_CPU_RANKS is set: gpus=8 of run_train means 8 processes without GPUs, and gpu_type='A10' is ignored"
+            "TROUPE_CPU_RANKS is set: gpus=8 of run_train means 8 processes without GPUs, and "
+            "gpu_type='A10' is ignored"
         )
         == 1
     )
 
 
 def test_actors_of_ray_launch(shared_home: Home, address: str) -> None:
-    """A12, A13: rank 0 drives actors in a placement group of the launch's nodes; `import ray` is Troupe."""
+    """A12, A13: rank 0 drives actors in a placement group of the launch's nodes; `import ray` is
+    Troupe."""
     done = run(shared_home, "actors_cpu", address, TROUPE_CPU_RANKS="1")
     assert done.returncode == 0, done.stdout + done.stderr
     assert (
@@ -72,7 +75,8 @@ def test_actors_of_ray_launch(shared_home: Home, address: str) -> None:
 
 @pytest.mark.parametrize("guide", ["mlp", pytest.param("actors", marks=pytest.mark.long)])
 def test_verbatim_without_gpus_is_one_error(shared_home: Home, address: str, guide: str) -> None:
-    """Where CPU ranks are not wanted it names the decorator's line, the device's lines and what to do."""
+    """Where CPU ranks are not wanted it names the decorator's line, the device's lines and what to
+    do."""
     done = run(shared_home, f"{guide}_verbatim", address, TROUPE_CPU_RANKS="0")
     assert done.returncode == 1 and done.stderr.count("Traceback") == 1, done.stderr
     text = done.stderr[done.stderr.index("PlacementError") :]
@@ -85,7 +89,8 @@ def test_verbatim_without_gpus_is_one_error(shared_home: Home, address: str, gui
 
 
 def test_verbatim_on_cpu_ranks_runs_to_the_first_line_that_needs_cuda(home: Home) -> None:
-    """Without a cluster and without GPUs all eight ranks run, and NCCL is Gloo; no call of CUDA's is faked, and the line is named."""
+    """Without a cluster and without GPUs all eight ranks run, and NCCL is Gloo; no call of CUDA's
+    is faked, and the line is named."""
     done = run(home, "mlp_verbatim", "")
     assert done.returncode == 1 and done.stderr.count("troupe.exceptions.LaunchError(") == 1, (
         done.stderr

@@ -1,7 +1,8 @@
-"""TorchDistributor's programs, as users run them: by `troupe run-as`, unchanged, on a cluster by address.
+"""TorchDistributor's programs, as users run them: by `troupe run-as`, unchanged, on a cluster by
+address.
 
-Method: each program in a process of its own. `cpu` runs with TROUPE_CPU_RANKS=1; `verbatim` runs where there are GPUs enough, and
-elsewhere ends in one error that is looked at.
+Method: each program in a process of its own. `cpu` runs with TROUPE_CPU_RANKS=1; `verbatim` runs
+where there are GPUs enough, and elsewhere ends in one error that is looked at.
 """
 
 from __future__ import annotations
@@ -48,7 +49,8 @@ def test_b1_digits_in_function_mode(shared_home: Home, address: str) -> None:
     assert re.search(r"^\[0\] epoch 3 loss ", done.stdout, re.M), done.stdout
     assert (
         done.stderr.count(
-            "TROUPE_CPU_RANKS is set: use_gpu=True of TorchDistributor means 2 processes without GPUs"
+            "TROUPE_CPU_RANKS is set: use_gpu=True of TorchDistributor means 2 processes without "
+            "GPUs"
         )
         == 1
     )
@@ -73,7 +75,8 @@ def test_verbatim_without_gpus_is_one_error(shared_home: Home, address: str, gui
     assert done.returncode == 1 and done.stderr.count("Traceback") == 1, done.stderr
     text = done.stderr[done.stderr.index("DistributorError") :]
     assert (
-        f"TorchDistributor was given use_gpu=True, and no node of the cluster at {address} has a GPU"
+        f"TorchDistributor was given use_gpu=True, and no node of the cluster at {address} has a "
+        "GPU"
         in text
         and "use_gpu=False" in text
     ), text

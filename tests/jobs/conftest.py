@@ -1,4 +1,5 @@
-"""The fixtures of tests/e2e, for tests of jobs: real heads, workers and commands in a TROUPE_HOME of their own."""
+"""The fixtures of tests/e2e, for tests of jobs: real heads, workers and commands in a TROUPE_HOME
+of their own."""
 
 from __future__ import annotations
 

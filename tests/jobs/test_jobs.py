@@ -1,4 +1,5 @@
-# Method: `troupe job` in processes of its own against a head and a worker; the commands of jobs are shells and Pythons.
+# Method: `troupe job` in processes of its own against a head and a worker; the commands of jobs are
+#     shells and Pythons.
 from __future__ import annotations
 
 import os
@@ -158,7 +159,8 @@ def test_stopping_ends_the_whole_process_group_and_kills_what_ignores_sigterm(
     )
     for job in (polite, deaf):
         eventually(lambda job=job: logs(job) == ["ready"], what="its first line")
-    # As soon as the polite one has said its word, its end does not take its grace; the deaf one takes all of its own.
+    # As soon as the polite one has said its word, its end does not take its grace; the deaf one
+    # takes all of its own.
     assert cluster.json("job", "stop", polite)[0]["state"] == "STOPPED"
     ended = cluster.json("job", "stop", "--grace", "0.5", deaf)
     assert (ended[0]["state"], ended[0]["exit_code"]) == ("STOPPED", 130)

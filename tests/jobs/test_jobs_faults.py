@@ -1,4 +1,5 @@
-# Method: a head alone, and two nodes that came by TLS, as from other hosts; workers and the head are killed while jobs run, wait and are followed.
+# Method: a head alone, and two nodes that came by TLS, as from other hosts; workers and the head
+#     are killed while jobs run, wait and are followed.
 from __future__ import annotations
 
 import os

@@ -1,4 +1,5 @@
-# Method: a script that is written for Ray, run by `troupe run-as` against a head and a worker; it submits jobs by Ray's class and by Ray's command.
+# Method: a script that is written for Ray, run by `troupe run-as` against a head and a worker; it
+#     submits jobs by Ray's class and by Ray's command.
 from __future__ import annotations
 
 from pathlib import Path
@@ -57,7 +58,8 @@ def test_a_script_written_for_ray_submits_jobs_by_class_and_command(
     script = tmp_path / "script.py"
     script.write_text(SCRIPT)
     done = cluster.python(
-        f"import os, sys; os.chdir({str(tmp_path)!r}); os.execv(sys.executable, [sys.executable, '-m', 'troupe', 'run-as', 'script.py'])"
+        f"import os, sys; os.chdir({str(tmp_path)!r}); os.execv(sys.executable, [sys.executable, "
+        "'-m', 'troupe', 'run-as', 'script.py'])"
     )
     assert done.stdout.endswith("all of it\n"), done.stderr
     # Its command from a shell, without a script around it.

@@ -1,7 +1,8 @@
-"""A header's comment stands alone: none begins with "The same", "Of" or "Likewise", which only make sense beside the comment before.
+"""A header's comment stands alone: none begins with "The same", "Of" or "Likewise", which only make
+sense beside the comment before.
 
-A comment begins after code, and on a line whose neighbour above is no comment; a line of a longer one begins a sentence where it is
-capitalised.
+A comment begins after code, and on a line whose neighbour above is no comment; a line of a longer
+one begins a sentence where it is capitalised.
 """
 
 import re
@@ -28,7 +29,8 @@ def openings(text: str) -> list[tuple[int, str]]:
 def main() -> None:
     paths = tree.files(".h")
     findings = [
-        f'{tree.relative(path)}:{number}: begins with "{opening}": say what this is, as if nothing stood beside it'
+        f'{tree.relative(path)}:{number}: begins with "{opening}": say what this is, as if nothing '
+        "stood beside it"
         for path in paths
         for number, opening in openings(path.read_text())
     ]

@@ -1,7 +1,8 @@
 """What documents name is there: a path in backquotes is a file or folder of the tree.
 
-A path is looked for from the root, from the document's folder and the one above it, and in the Python package. A name without its
-ending stands for a unit (`actors/net/call_door`), `core/actors*` for all that begin so.
+A path is looked for from the root, from the document's folder and the one above it, and in the
+Python package. A name without its ending stands for a unit (`actors/net/call_door`), `core/actors*`
+for all that begin so.
 """
 
 import fnmatch

@@ -1,4 +1,7 @@
-"""Who may include whom (design: folders). An include over an edge that is not listed is a finding."""
+"""Who may include whom (design: folders).
+
+An include over an edge that is not listed is a finding.
+"""
 
 import re
 

@@ -1,9 +1,11 @@
 """Names in unnamed namespaces: one file of a folder has each.
 
-Sanitizer and clang builds compile several files of a library as one (UNITY in CMakePresets.json), in which
-two files' private names are one name. What two files need is shared; what only looks alike is named apart.
+Sanitizer and clang builds compile several files of a library as one (UNITY in CMakePresets.json),
+in which two files' private names are one name. What two files need is shared; what only looks alike
+is named apart.
 
-Modules of tests likewise: a folder of tests is no package, so to a pytest that collects two of them, files of one name are one module.
+Modules of tests likewise: a folder of tests is no package, so to a pytest that collects two of
+them, files of one name are one module.
 """
 
 import collections
@@ -34,7 +36,8 @@ def statements(text: str) -> typing.Iterator[str]:
 
 
 def declared(statement: str) -> str | None:
-    """The name a statement declares; a function's with its parameters' types, since overloads are different."""
+    """The name a statement declares; a function's with its parameters' types, since overloads are
+    different."""
     if statement.startswith(
         ("using ", "namespace ", "template", "TEST", "static_assert")
     ) and not re.match(r"using \w+ =", statement):
@@ -63,7 +66,8 @@ def alike_modules() -> list[str]:
         if path.name.startswith("test_") and not (path.parent / "__init__.py").exists():
             folders[path.name].append(tree.relative(path.parent))
     return [
-        f"{name} is in {', '.join(sorted(where))}: pytest takes them for one module, name them apart"
+        f"{name} is in {', '.join(sorted(where))}: pytest takes them for one module, name them "
+        "apart"
         for name, where in sorted(folders.items())
         if len(where) > 1
     ]
@@ -79,7 +83,8 @@ def main() -> None:
             if name := declared(statement):
                 holders[library_of(path), name].add(path.name)
     findings = [
-        f"{tree.relative(folder)}: {name} is in the unnamed namespaces of {', '.join(sorted(files))}: "
+        f"{tree.relative(folder)}: {name} is in the unnamed namespaces of "
+        f"{', '.join(sorted(files))}: "
         "share it, or name them apart"
         for (folder, name), files in sorted(holders.items())
         if len(files) > 1

@@ -1,9 +1,10 @@
 """Who may import whom in the Python package: rooms one above the other, and no circle of modules.
 
-A module imports from its own room and from rooms below. All imports count, those inside functions too: a lazy one says when a module
-is loaded, not that it is asked for by less. Those under `if TYPE_CHECKING:` do not. A name of the package itself (`from troupe import
-get`, `troupe.get` after `import troupe`) is asked of the module that the package takes it from. Modules that import each other, however
-far around, are a finding with all of the circle's members.
+A module imports from its own room and from rooms below. All imports count, those inside functions
+too: a lazy one says when a module is loaded, not that it is asked for by less. Those under `if
+TYPE_CHECKING:` do not. A name of the package itself (`from troupe import get`, `troupe.get` after
+`import troupe`) is asked of the module that the package takes it from. Modules that import each
+other, however far around, are a finding with all of the circle's members.
 """
 
 import ast
@@ -37,7 +38,8 @@ ROOTS = (
     "exceptions",
     "dag",  # public, and asks nothing of its nodes but what all calls have
 )
-# From below: a room, and what is in it: modules, and packages with all that is below them. What is in none is a face, above all.
+# From below: a room, and what is in it: modules, and packages with all that is below them. What is
+# in none is a face, above all.
 ROOMS = (
     ("roots", ROOTS),
     ("_cluster", ("_cluster",)),
@@ -65,9 +67,11 @@ ROOMS = (
 PACKAGES = ("_cluster", "_code", "_actors", "_tracking", "launch", "_tasks", "_process")
 FACES = "faces"
 
-# Modules that name others when these are asked for, and are asked for by all: what they name is no import of theirs.
+# Modules that name others when these are asked for, and are asked for by all: what they name is no
+# import of theirs.
 LAZY = {
-    "_pickled": "pickles name it, so it never moves, and it looks up what makes a thing again where that is today",
+    "_pickled": "pickles name it, so it never moves, and it looks up what makes a thing again "
+    "where that is today",
 }
 # Modules that import by a name which is no literal, and why that hides nothing.
 BY_NAME = {
@@ -88,7 +92,8 @@ BY_NAME = {
     "tune.schedulers": "its names, of the module that has them",
     "tune.search": "its names, of the module that has them",
     "_code.runtime_env": "a function of the user's",
-    "_process.preimports": "libraries, which are not always installed, and what processes of the runtime load of it",
+    "_process.preimports": "libraries, which are not always installed, and what processes of the "
+    "runtime load of it",
     "_process.zygote": "modules of the user's",
 }
 
@@ -199,7 +204,8 @@ def is_import_call(node: ast.Call) -> bool:
 
 
 def circles(graph: dict[str, set[str]]) -> list[list[str]]:
-    """The strongly connected components of more than one module, and modules that import themselves (Tarjan)."""
+    """The strongly connected components of more than one module, and modules that import themselves
+    (Tarjan)."""
     index: dict[str, int] = {}
     low: dict[str, int] = {}
     stack: list[str] = []
@@ -248,7 +254,8 @@ def main() -> None:
         for target, line in imports(module, set(modules), where):
             if target == "?":
                 findings.append(
-                    f"{file}:{line}: imports by a name that is no literal, which hides what it imports"
+                    f"{file}:{line}: imports by a name that is no literal, which hides what it "
+                    "imports"
                 )
                 continue
             graph.setdefault(name, set()).add(target)
@@ -256,7 +263,8 @@ def main() -> None:
                 upward.add((name, target))
                 if (name, target) not in LEFT:
                     findings.append(
-                        f"{file}:{line}: {room_of(name)} may not import {room_of(target)} (troupe.{target})"
+                        f"{file}:{line}: {room_of(name)} may not import {room_of(target)} "
+                        f"(troupe.{target})"
                     )
     findings += [
         f"{importer} does not import {imported} any more: take it off LEFT"

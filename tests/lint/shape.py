@@ -1,8 +1,9 @@
 """Shape: a folder and a class stay small enough to be seen at once.
 
-Folders: 30 units at most; a unit is a header with its source, or a Python module (__init__ aside). Classes: 20 data members at
-most, of those with private state (names that end with `_`); plain data is exempt. What is over is listed in shape.ratchet with its
-size: it may shrink, never grow, and what has come under goes from the list.
+Folders: 30 units at most; a unit is a header with its source, or a Python module (__init__ aside).
+Classes: 20 data members at most, of those with private state (names that end with `_`); plain data
+is exempt. What is over is listed in shape.ratchet with its size: it may shrink, never grow, and
+what has come under goes from the list.
 """
 
 import collections
@@ -34,7 +35,8 @@ def end_of(code: str, opened: int) -> int:
 
 
 def statements(body: str) -> list[str]:
-    """What stands in a class itself, without what is in its functions and in classes inside it; an initialiser in braces stays."""
+    """What stands in a class itself, without what is in its functions and in classes inside it; an
+    initialiser in braces stays."""
     body, found, start, i = ANNOTATION.sub(" ", body), [], 0, 0
     while i < len(body):
         if body[i] == "{":
@@ -94,7 +96,8 @@ def main() -> None:
         now, most, what = found.get(name, (0, 0, "anything"))
         if now < size:
             findings.append(
-                f"{name}: {now} {what}, and shape.ratchet says {size}: {'take it out' if now <= most else 'lower that'}"
+                f"{name}: {now} {what}, and shape.ratchet says {size}: "
+                f"{'take it out' if now <= most else 'lower that'}"
             )
     tree.finish(findings, len(paths))
 

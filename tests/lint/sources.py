@@ -55,7 +55,8 @@ RULES = [
     (
         r"#include <nanobind/",
         (".h", ".cc"),
-        "bindings/support/nanobind.h: all files convert a type alike, for the linker keeps one conversion",
+        "bindings/support/nanobind.h: all files convert a type alike, for the linker keeps one "
+        "conversion",
         ("bindings/support/nanobind.h",),
     ),
     (r"#include <boost/asio\.hpp>", (".h", ".cc"), "the part of asio that is used", ()),

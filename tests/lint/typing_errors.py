@@ -1,8 +1,11 @@
-"""Types: the package under mypy in strict mode, by a ratchet, and what a user's editor sees under mypy and basedpyright.
+"""Types: the package under mypy in strict mode, by a ratchet, and what a user's editor sees under
+    mypy and basedpyright.
 
-mypy's errors in each file of the package are at most what typing_errors.ratchet allows it; files that are not listed have none. A list that allows more
-than there are is a finding: lower it, or write it anew with `--write`. tests/typed has programs of users, which have no errors under either.
-Libraries of others are not read, but for those that Troupe always has: which are installed changes nothing here.
+mypy's errors in each file of the package are at most what typing_errors.ratchet allows it; files
+that are not listed have none. A list that allows more than there are is a finding: lower it, or
+write it anew with `--write`. tests/typed has programs of users, which have no errors under either.
+Libraries of others are not read, but for those that Troupe always has: which are installed changes
+nothing here.
 """
 
 import collections
@@ -39,7 +42,8 @@ def main() -> None:
     if missing:
         tree.finish(
             [
-                f"{' and '.join(missing)}: not installed; pyproject.toml names the version, among the extra `test`"
+                f"{' and '.join(missing)}: not installed; pyproject.toml names the version, among "
+                "the extra `test`"
             ],
             1,
         )

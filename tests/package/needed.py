@@ -1,8 +1,9 @@
-"""What a product needs at run time: a shared library that another distribution lacks fails this test.
+"""What a product needs at run time: a shared library that another distribution lacks fails this
+test.
 
-Programs and the extension may need the C and C++ run time and OpenSSL 3. The extension may also need the
-libraries that travel beside it; with --installed each of them must lie in its folder lib/, with what they
-need in turn, and the extension must look there first.
+Programs and the extension may need the C and C++ run time and OpenSSL 3. The extension may also
+need the libraries that travel beside it; with --installed each of them must lie in its folder lib/,
+with what they need in turn, and the extension must look there first.
 
     needed.py FILE...                  programs, or an extension in its build tree
     needed.py --installed PACKAGE      the folder troupe/ of an installation
@@ -37,7 +38,8 @@ def faults_of(path: pathlib.Path, *, carries: bool) -> list[str]:
     """What is wrong with one file's own entries."""
     needed, search = dynamic(path)
     faults = [
-        f"{path} needs {name}, which another distribution lacks: link it statically (cmake/Dependencies.cmake)"
+        f"{path} needs {name}, which another distribution lacks: link it statically "
+        "(cmake/Dependencies.cmake)"
         for name in needed
         if not SYSTEM.fullmatch(name) and not (carries and CARRIED.fullmatch(name))
     ]
@@ -53,7 +55,8 @@ def faults_of(path: pathlib.Path, *, carries: bool) -> list[str]:
 
 
 def faults_of_installed(package: pathlib.Path) -> list[str]:
-    """What is wrong with an installed package: its programs, its extension, and what the extension needs."""
+    """What is wrong with an installed package: its programs, its extension, and what the extension
+    needs."""
     extensions = sorted(package.glob("_native*.so"))
     if len(extensions) != 1:
         return [f"{package} has {len(extensions)} extension modules, not one"]

@@ -1,6 +1,7 @@
-"""Method: a wheel is built as `pip wheel .` does, with the compiler and flags of the development build so that
-the compiler cache has its objects, and installed into a fresh environment; its programs, its extension and
-its console script are used there, from a folder that has no source tree.
+"""Method: a wheel is built as `pip wheel .` does, with the compiler and flags of the development
+    build so that the compiler cache has its objects, and installed into a fresh environment; its
+    programs, its extension and its console script are used there, from a folder that has no source
+    tree.
 
 The environment sees the dependencies of the one that runs the tests, so that nothing is downloaded.
 """
@@ -75,7 +76,8 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 class Installed:
-    """An environment with the wheel and a TROUPE_HOME of its own, where commands run outside the source tree."""
+    """An environment with the wheel and a TROUPE_HOME of its own, where commands run outside the
+    source tree."""
 
     def __init__(self, folder: Path, wheel: Path) -> None:
         self.folder = folder
@@ -172,7 +174,8 @@ def test_wheel_contains_the_package_and_nothing_else(wheel: Path) -> None:
         f"troupe/licenses/{each}.txt" for each in ("abseil", "boost", "capnproto", "sqlite")
     } <= names
     built_there = {
-        f"troupe/_process/torch_backend/{path.name}"  # for the torch that is found: docs/collectives.md
+        # for the torch that is found: docs/collectives.md
+        f"troupe/_process/torch_backend/{path.name}"
         for path in (ROOT / "bindings/python/troupe/_process/torch_backend").iterdir()
         if path.suffix in (".h", ".cc")
     }

@@ -1,5 +1,8 @@
-"""What .ci/run makes of failures. Method: reports that pytest and ctest wrote of small tests of their own (recorded/), and
-verdicts of every combination of first and second run."""
+"""What .ci/run makes of failures.
+
+Method: reports that pytest and ctest wrote of small tests of their own (recorded/), and verdicts of
+every combination of first and second run.
+"""
 
 from __future__ import annotations
 
@@ -93,7 +96,10 @@ def test_of_ctest_only_tests_with_a_label_for_it_get_a_second_run_and_crashes_ne
     ],
 )
 def test_what_is_no_slow_moment_fails_at_once(words: str) -> None:
-    xml = f'<testsuite><testcase file="t.py" classname="t" name="test_a"><failure>{words}</failure></testcase></testsuite>'
+    xml = (
+        '<testsuite><testcase file="t.py" classname="t" '
+        f'name="test_a"><failure>{words}</failure></testcase></testsuite>'
+    )
     (found,) = rules.of_pytest("pytest", xml)
     assert found.fatal and found.test == "t.py::test_a"
     assert not rules.second_runs([rules.Suite("tests", "pytest", 1, [found])])
@@ -102,7 +108,8 @@ def test_what_is_no_slow_moment_fails_at_once(words: str) -> None:
 
 def test_a_test_of_a_property_fails_at_once() -> None:
     xml = (
-        '<testsuite><testcase file="t.py" classname="t" name="test_a"><properties><property name="property" value="1"/>'
+        '<testsuite><testcase file="t.py" classname="t" name="test_a"><properties><property '
+        'name="property" value="1"/>'
         "</properties><failure>lost</failure></testcase></testsuite>"
     )
     assert rules.of_pytest("pytest", xml)[0].fatal
@@ -183,7 +190,10 @@ def test_the_minutes_say_what_is_over_its_share() -> None:
 def test_a_suite_with_an_environment_of_its_own_is_run_by_its_interpreter_both_times(
     tmp_path: Path,
 ) -> None:
-    """By scripts/setup.sh the first time, by scripts/ci_verdict.py the second. Method: interpreters that print what they were called by."""
+    """By scripts/setup.sh the first time, by scripts/ci_verdict.py the second.
+
+    Method: interpreters that print what they were called by.
+    """
     (tmp_path / "scripts").mkdir()
     (tmp_path / "scripts" / "setup.sh").write_text((ROOT / "scripts" / "setup.sh").read_text())
     for venv in (".venv", ".venv-frameworks"):

@@ -1,4 +1,5 @@
-"""The fixtures of tests/e2e, for tests of sweeps: real heads, workers and trials in a TROUPE_HOME of their own."""
+"""The fixtures of tests/e2e, for tests of sweeps: real heads, workers and trials in a TROUPE_HOME
+of their own."""
 
 from __future__ import annotations
 

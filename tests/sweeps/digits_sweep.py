@@ -1,9 +1,11 @@
-"""The sweep that sweep_kills.py kills: classifiers of handwritten digits, under promotion ASHA or population based training.
+"""The sweep that sweep_kills.py kills: classifiers of handwritten digits, under promotion ASHA or
+population based training.
 
     python digits_sweep.py FOLDER promotion|population fit|submit SEED
 
-Begins the sweep FOLDER/sweep, or goes on with it, on the cluster of TROUPE_ADDRESS. Each trial writes down, in FOLDER/said, what it is about to
-report and what it was answered: a witness that does not come from the engine. Every second report has a checkpoint.
+Begins the sweep FOLDER/sweep, or goes on with it, on the cluster of TROUPE_ADDRESS. Each trial
+writes down, in FOLDER/said, what it is about to report and what it was answered: a witness that
+does not come from the engine. Every second report has a checkpoint.
 """
 
 from __future__ import annotations

@@ -1,7 +1,9 @@
-"""What a sweep's journal, its folder, and what its trials wrote down, must say after whatever was killed: G1 to G6 of troupe/tune/_core/sweep.py.
+"""What a sweep's journal, its folder, and what its trials wrote down, must say after whatever was
+killed: G1 to G6 of troupe/tune/_core/sweep.py.
 
-Method: a model of its own, of plain dicts, that takes the rows one after the other; the engine's own ledger takes them once more for what its
-scheduler decides. Nothing of what is wrong ends the check: all of it is told.
+Method: a model of its own, of plain dicts, that takes the rows one after the other; the engine's
+own ledger takes them once more for what its scheduler decides. Nothing of what is wrong ends the
+check: all of it is told.
 """
 
 from __future__ import annotations
@@ -35,7 +37,11 @@ def rows_in(folder: Path) -> list[dict[str, Any]]:
 
 @dataclass
 class Seen:
-    """A trial, as the rows have it. `counts`: (number, token) of the reports that count; `base`: what it goes on from, with its number."""
+    """A trial, as the rows have it.
+
+    `counts`: (number, token) of the reports that count; `base`: what it goes on from, with its
+    number.
+    """
 
     runs: bool = False
     ended: bool = False
@@ -83,13 +89,15 @@ class Checker:
         if trial.runs or row["attempt"] != trial.attempt + 1:
             self._say(
                 "G3",
-                f"attempt {row['attempt']} of {row['trial']} starts while attempt {trial.attempt} {'runs' if trial.runs else 'was the last'}",
+                f"attempt {row['attempt']} of {row['trial']} starts while attempt {trial.attempt} "
+                f"{'runs' if trial.runs else 'was the last'}",
             )
         base, number = trial.base if trial.base is not None else (None, 0)
         if row["number"] != number or (tuple(row["base"]) if row["base"] else None) != base:
             self._say(
                 "G3",
-                f"{row} does not go on from {base}, report {number}: it loses more than what came after its latest checkpoint",
+                f"{row} does not go on from {base}, report {number}: it loses more than what came "
+                "after its latest checkpoint",
             )
         if base is not None and base not in self.there:
             self._say("G6", f"{row['trial']} starts from {base}, which was dropped")
@@ -104,7 +112,8 @@ class Checker:
         ):
             self._say(
                 "G1",
-                f"{name}: report {row['number']} ({row['attempt']}, {row['sequence']}) after {trial.number} ({trial.attempt}, {trial.sequence})",
+                f"{name}: report {row['number']} ({row['attempt']}, {row['sequence']}) after "
+                f"{trial.number} ({trial.attempt}, {trial.sequence})",
             )
         if (
             row["metrics"]["training_iteration"] != row["number"]
@@ -112,7 +121,8 @@ class Checker:
         ):
             self._say(
                 "G1",
-                f"{name}: report {row['number']} is iteration {row['metrics']['training_iteration']}, epoch {row['metrics']['epoch']}",
+                f"{name}: report {row['number']} is iteration "
+                f"{row['metrics']['training_iteration']}, epoch {row['metrics']['epoch']}",
             )
         trial.sequence, trial.number = row["sequence"], row["number"]
         trial.counts.append((row["number"], token))
@@ -143,7 +153,8 @@ class Checker:
         if donor not in self.there or self.there[donor][0] != row["number"]:
             self._say(
                 "G6",
-                f"{row['trial']} is to go on from {donor}, report {row['number']}, and there is {self.there.get(donor)}",
+                f"{row['trial']} is to go on from {donor}, report {row['number']}, and there is "
+                f"{self.there.get(donor)}",
             )
         trial.base = (donor, row["number"])
         self._leave_off(trial)
@@ -183,7 +194,8 @@ def of_rows(rows: Sequence[dict[str, Any]], planned: int) -> tuple[Checker, list
 
 
 def of_folder(folder: Path, checker: Checker, trial_name: str) -> list[str]:
-    """G5 and G6 of the files: what the journal has is there, whole, with the state of its report, and nothing else is."""
+    """G5 and G6 of the files: what the journal has is there, whole, with the state of its report,
+    and nothing else is."""
     import numpy
 
     wrong = []
@@ -204,7 +216,8 @@ def of_folder(folder: Path, checker: Checker, trial_name: str) -> list[str]:
 
 
 def of_witnesses(said: Path, checker: Checker) -> list[str]:
-    """G1 and G2, by what trials wrote down: what was answered was counted, and what was counted was reported by who it says."""
+    """G1 and G2, by what trials wrote down: what was answered was counted, and what was counted was
+    reported by who it says."""
     wrong = []
     reported: set[str] = set()
     for path in said.iterdir():
@@ -214,7 +227,8 @@ def of_witnesses(said: Path, checker: Checker) -> list[str]:
                 reported.add(token)
             elif not checker.tokens[token]:
                 wrong.append(
-                    f"G1: {path.name} was answered for its epoch {epoch}, {token}, and the journal does not have that"
+                    f"G1: {path.name} was answered for its epoch {epoch}, {token}, and the journal "
+                    "does not have that"
                 )
     wrong += [
         f"G1: the journal has {token}, which nobody reported"
@@ -242,7 +256,8 @@ def of_decisions(folder: Path, rows: Sequence[dict[str, Any]]) -> list[str]:
     for place, row in enumerate(rows):
         if row["kind"] in ("start", "report", "trial", "begin") and expected:
             wrong.append(
-                f"G10: before row {place + 1}, {row['kind']}, these were decided and did not come: {expected}"
+                f"G10: before row {place + 1}, {row['kind']}, these were decided and did not come: "
+                f"{expected}"
             )
             expected = []
         left = [each for each in expected if not _is_done_by(each, row)]
@@ -279,7 +294,8 @@ def _is_done_by(action: Action, row: dict[str, Any]) -> bool:
 
 
 def violations(folder: Path, said: Path, planned: int) -> list[str]:
-    """All that does not hold of the sweep in that folder, whose trials wrote into `said`; it is over."""
+    """All that does not hold of the sweep in that folder, whose trials wrote into `said`; it is
+    over."""
     rows = rows_in(folder)
     checker, wrong = of_rows(rows, planned)
     trial_name = view.about_of(folder)["trial_name"]

@@ -1,9 +1,13 @@
-"""A sweep whose engine, trials, nodes and head are killed again and again, at random moments; then its journal is read.
+"""A sweep whose engine, trials, nodes and head are killed again and again, at random moments; then
+its journal is read.
 
-In each round a cluster of a head and two nodes runs a sweep of classifiers of handwritten digits (digits_sweep.py), under promotion ASHA or population
-based training, by a submitted engine or by a program's `fit()` that is gone on with by `Tuner.restore`. Once trials have begun so many more epochs, and a
-moment later, something gets SIGKILL: a trial, the engine, the head (which is started again), or a node (another one joins); sometimes two things at once. Nobody
-is told. The sweep has to come to its end; journal_checks.py says whether G1 to G6 hold, and whether its scheduler decides the same again.
+In each round a cluster of a head and two nodes runs a sweep of classifiers of handwritten digits
+(digits_sweep.py), under promotion ASHA or population based training, by a submitted engine or by a
+program's `fit()` that is gone on with by `Tuner.restore`. Once trials have begun so many more
+epochs, and a moment later, something gets SIGKILL: a trial, the engine, the head (which is started
+again), or a node (another one joins); sometimes two things at once. Nobody is told. The sweep has
+to come to its end; journal_checks.py says whether G1 to G6 hold, and whether its scheduler decides
+the same again.
 
     python tests/sweeps/sweep_kills.py --rounds 10 [--seed 1] [--kills 6] [--output FILE]
 """
@@ -210,7 +214,8 @@ class Round:
         for trial, count in failed.items():
             if count > self.kills.count(f"trial {trial}"):
                 wrong.append(
-                    f"G3: {trial} has {count} failures that count, and was killed {self.kills.count(f'trial {trial}')} times"
+                    f"G3: {trial} has {count} failures that count, and was killed "
+                    f"{self.kills.count(f'trial {trial}')} times"
                 )
         return wrong
 

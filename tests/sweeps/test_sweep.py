@@ -1,6 +1,8 @@
-"""troupe.tune: trials that report and are answered, stops, failures, checkpoints that are kept, and what a sweep gives.
+"""troupe.tune: trials that report and are answered, stops, failures, checkpoints that are kept, and
+what a sweep gives.
 
-Method: sweeps of a real cluster; what trials see they report or write down. What the core decides: tests/bindings/tune.
+Method: sweeps of a real cluster; what trials see they report or write down. What the core decides:
+tests/bindings/tune.
 """
 
 from __future__ import annotations
@@ -507,7 +509,8 @@ def test_failed_trials_are_tried_again_when_a_sweep_is_restored(idle: Home, tmp_
 def test_g8_processes_are_used_again_if_they_are_asked_for_and_clean(
     idle: Home, tmp_path: Path
 ) -> None:
-    """A trial that leaves a thread, a child, another directory or variable behind: where it ran nothing else does, or all is set back."""
+    """A trial that leaves a thread, a child, another directory or variable behind: where it ran
+    nothing else does, or all is set back."""
 
     def train(config: dict) -> None:
         import subprocess

@@ -1,6 +1,8 @@
-"""`troupe sweep`: each command on a sweep that runs, one that is over, and one whose engine has died; names that are wrong.
+"""`troupe sweep`: each command on a sweep that runs, one that is over, and one whose engine has
+died; names that are wrong.
 
-Method: real commands beside a real cluster; trials wait for files, so that a command finds the sweep as the test wants it.
+Method: real commands beside a real cluster; trials wait for files, so that a command finds the
+sweep as the test wants it.
 """
 
 from __future__ import annotations
@@ -48,7 +50,8 @@ train.sweep(go=str(folder / "go"))
 
 
 class Sweep:
-    """A submitted sweep of three trials, of which `failing` fail as long as there is no file `well`; each waits for the file `go`."""
+    """A submitted sweep of three trials, of which `failing` fail as long as there is no file
+    `well`; each waits for the file `go`."""
 
     def __init__(self, home: Home, folder: Path, name: str) -> None:
         self.home, self.folder, self.name = home, folder, name

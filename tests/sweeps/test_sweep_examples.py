@@ -1,4 +1,5 @@
-"""The examples of sweeps run as they are, on real data, and find what they should: each ends with an error otherwise.
+"""The examples of sweeps run as they are, on real data, and find what they should: each ends with
+an error otherwise.
 
 Method: programs of their own, on a cluster of this machine that each makes for itself.
 """

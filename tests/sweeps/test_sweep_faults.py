@@ -1,6 +1,8 @@
-"""Trials that do what they should not: each row of docs/sweeps_faults.md that is a trial's, with what its sweep says, and that the others go on.
+"""Trials that do what they should not: each row of docs/sweeps_faults.md that is a trial's, with
+what its sweep says, and that the others go on.
 
-Method: sweeps of a real cluster, of which one trial hangs, forks, prints without end, leaves, loses its checkpoint, or never says what is compared.
+Method: sweeps of a real cluster, of which one trial hangs, forks, prints without end, leaves, loses
+its checkpoint, or never says what is compared.
 """
 
 from __future__ import annotations
@@ -104,8 +106,8 @@ def test_a_checkpoint_that_vanishes_is_named_and_no_other_trial_suffers(
 def test_g5_what_an_attempt_had_not_reported_is_in_no_later_ones_way(
     idle: Home, tmp_path: Path
 ) -> None:
-    """A folder of the next number, as a process of an earlier attempt leaves it that has not ended yet; and a named one, whose process is killed
-    between its rename and its report."""
+    """A folder of the next number, as a process of an earlier attempt leaves it that has not ended
+    yet; and a named one, whose process is killed between its rename and its report."""
 
     def train(config: dict) -> None:
         from troupe.tune._run import host
@@ -163,7 +165,8 @@ class Once(tune.Stopper):
 
 
 def test_a_trial_that_prints_without_end_keeps_nobody_waiting(idle: Home, tmp_path: Path) -> None:
-    """It is at it while the other reports, and does not come to another report, in which it could be stopped."""
+    """It is at it while the other reports, and does not come to another report, in which it could
+    be stopped."""
 
     def train(config: dict) -> None:
         if config["a"]:
@@ -183,7 +186,8 @@ def test_a_trial_that_prints_without_end_keeps_nobody_waiting(idle: Home, tmp_pa
 
 @pytest.mark.parametrize("reuse", [False, True])
 def test_what_a_trial_forks_ends_with_it(idle: Home, tmp_path: Path, reuse: bool) -> None:
-    """One that it has left behind, and a copy of itself that reports: only the trial's own reports count."""
+    """One that it has left behind, and a copy of itself that reports: only the trial's own reports
+    count."""
 
     def train(config: dict) -> None:
         import signal

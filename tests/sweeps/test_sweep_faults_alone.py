@@ -1,6 +1,8 @@
-"""Ctrl-C in a terminal, once and twice: what a person sees, what trials may still do, and that nothing is left.
+"""Ctrl-C in a terminal, once and twice: what a person sees, what trials may still do, and that
+nothing is left.
 
-Method: programs with a terminal of their own, in which the keys are typed; the sweep goes on in another program.
+Method: programs with a terminal of their own, in which the keys are typed; the sweep goes on in
+another program.
 """
 
 from __future__ import annotations
@@ -49,7 +51,8 @@ print([(each.error, each.metrics["x"], each.metrics["started"], each.metrics["tr
 
 
 def interrupted(folder: Path, *, reports: bool, times: int) -> str:
-    """What is shown in the end by a sweep of two trials, both at their third step, whose person types Ctrl-C so often."""
+    """What is shown in the end by a sweep of two trials, both at their third step, whose person
+    types Ctrl-C so often."""
     terminal = Terminal((PROGRAM + BEGIN).format(folder=str(folder), reports=reports))
     text = terminal.until(
         lambda text: (

@@ -1,4 +1,5 @@
-"""`@tune.sweep` on a cluster: sweeps, constants and shared values, options of the trials' processes.
+"""`@tune.sweep` on a cluster: sweeps, constants and shared values, options of the trials'
+processes.
 
 Method: sweeps of a real cluster through the decorator; what a trial sees it reports.
 """
@@ -81,7 +82,8 @@ def test_without_remote_a_sweep_does_not_run_on_the_cluster_that_the_program_is_
 def test_each_trial_has_a_working_directory_of_its_own(
     idle: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, asked: Any
 ) -> None:
-    """Relative files of two trials are two files, a checkpoint's too; who asks for it keeps the directory that there was."""
+    """Relative files of two trials are two files, a checkpoint's too; who asks for it keeps the
+    directory that there was."""
 
     def train(config: dict) -> None:
         here, before = os.getcwd(), os.environ.get("TROUPE_ORIG_WORKING_DIR")

@@ -1,4 +1,5 @@
-"""Trials that are gangs: a process group over their ranks, rank 0's reports, stops that reach all, a failure by its cause.
+"""Trials that are gangs: a process group over their ranks, rank 0's reports, stops that reach all,
+a failure by its cause.
 
 Method: sweeps of two ranks on CPUs, with torch's gloo.
 """
@@ -87,7 +88,8 @@ def test_what_another_rank_fails_of_is_the_trials_failure(idle: Home, tmp_path: 
     space={"leaves": tune.grid_search([0, 1])},
 )
 def left(leaves: int, is_needed: bool) -> None:
-    """One rank ends after two operations, rank 1 by `sys.exit(0)`; the others wait for it in a third one, or need it no more."""
+    """One rank ends after two operations, rank 1 by `sys.exit(0)`; the others wait for it in a
+    third one, or need it no more."""
     import threading
 
     import torch
@@ -122,7 +124,8 @@ def test_a_rank_that_ends_while_others_wait_for_it_is_named(idle: Home, tmp_path
 def test_every_rank_has_imported_already_what_is_preimported(
     idle: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A module of the program's own, which writes down in which process it was imported: not in the ranks', but where they are forked from."""
+    """A module of the program's own, which writes down in which process it was imported: not in the
+    ranks', but where they are forked from."""
     (tmp_path / "imported_before.py").write_text("import os\nPID = os.getpid()\n")
     monkeypatch.syspath_prepend(str(tmp_path))
 

@@ -1,4 +1,5 @@
-"""Trials that hold a part of a GPU: each sees one, and together they hold no more than there is (G9).
+"""Trials that hold a part of a GPU: each sees one, and together they hold no more than there is
+(G9).
 
 Method: logical GPUs, which no device stands for: what a trial is told it has.
 """

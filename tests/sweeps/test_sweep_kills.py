@@ -1,7 +1,9 @@
-"""Sweeps whose engine and whose trials are killed again and again, under schedulers that pause, promote and exploit (G3, G5, G6).
+"""Sweeps whose engine and whose trials are killed again and again, under schedulers that pause,
+promote and exploit (G3, G5, G6).
 
-Method: the engine is a program of its own, killed each time its trials have taken so many more steps; trials kill themselves at some steps, once. In the
-end all trials are there, and what each has reported follows from the checkpoints that it went on from: its score is the sum over its steps.
+Method: the engine is a program of its own, killed each time its trials have taken so many more
+steps; trials kill themselves at some steps, once. In the end all trials are there, and what each
+has reported follows from the checkpoints that it went on from: its score is the sum over its steps.
 """
 
 from __future__ import annotations

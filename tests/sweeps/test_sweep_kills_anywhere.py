@@ -1,6 +1,8 @@
-"""A few rounds of sweep_kills.py, of which `./test long sweep_kills` runs many: engine, trials, nodes and head are killed; G1 to G6 hold in the end.
+"""A few rounds of sweep_kills.py, of which `./test long sweep_kills` runs many: engine, trials,
+nodes and head are killed; G1 to G6 hold in the end.
 
-Method: see sweep_kills.py; the journal's checker is shown to find what it looks for in rows that were changed by hand.
+Method: see sweep_kills.py; the journal's checker is shown to find what it looks for in rows that
+were changed by hand.
 """
 
 from __future__ import annotations
@@ -23,7 +25,8 @@ def test_g1_to_g6_hold_whatever_is_killed(
 
 
 def a_sweep() -> list[dict]:
-    """Two trials: the first is retried after its second report, the second goes on from the first one's checkpoint."""
+    """Two trials: the first is retried after its second report, the second goes on from the first
+    one's checkpoint."""
 
     def report(
         trial: str, attempt: int, sequence: int, number: int, token: str, checkpoint: str = ""

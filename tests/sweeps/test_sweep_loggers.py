@@ -1,6 +1,7 @@
 """What loggers write down of a sweep: Ray's files in each trial's folder, and none unasked.
 
-Method: real sweeps; the files are read by what reads them elsewhere. The formats are those that Ray 2.60's own callbacks have written.
+Method: real sweeps; the files are read by what reads them elsewhere. The formats are those that Ray
+2.60's own callbacks have written.
 """
 
 from __future__ import annotations

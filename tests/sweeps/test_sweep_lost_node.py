@@ -1,6 +1,8 @@
-"""Sweeps when a node is lost, or leaves: its trials go on elsewhere from their checkpoints, and that is no failure of theirs.
+"""Sweeps when a node is lost, or leaves: its trials go on elsewhere from their checkpoints, and
+that is no failure of theirs.
 
-Method: clusters of two or three nodes, of which one is ended by a trial that runs there; no trial may fail.
+Method: clusters of two or three nodes, of which one is ended by a trial that runs there; no trial
+may fail.
 """
 
 from __future__ import annotations
@@ -62,7 +64,8 @@ def test_a_lost_node_does_not_count_as_a_failure(
 
 @tune.sweep(remote=True, metric="x", mode="max", ranks=2, strategy="STRICT_SPREAD", space={"a": 1})
 def gang(a: int, folder: str, workers: dict, lost: int) -> None:
-    """The rank `lost` ends its node after two reports, once; what the ranks have summed says that both go on together."""
+    """The rank `lost` ends its node after two reports, once; what the ranks have summed says that
+    both go on together."""
     import torch
     import torch.distributed as dist
 
@@ -82,7 +85,9 @@ def gang(a: int, folder: str, workers: dict, lost: int) -> None:
         )
         if step == 1 and rank == lost and start == 0:
             os.kill(workers[troupe.get_runtime_context().get_node_name()], signal.SIGKILL)
-            threading.Event().wait()  # it ends with its node, which may take a while on a busy machine: it must not report meanwhile
+            # it ends with its node, which may take a while on a busy machine: it must not report
+            # meanwhile
+            threading.Event().wait()
 
 
 def test_a_gang_that_loses_a_node_goes_on_with_another_one(home: Home, tmp_path: Path) -> None:

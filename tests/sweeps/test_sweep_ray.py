@@ -94,13 +94,17 @@ for name in ("ray.tune.logger.aim", "ray.air.integrations.wandb"):
         ),  # the first trial of the larger a is the best of each rung by then, whatever its b
         (
             OLDER,
-            "{'by': 3} 12 [4, 8, 12]\nuse the rows that a sweep shows by itself, or a ray.tune.Callback\n",
+            "{'by': 3} 12 [4, 8, 12]\nuse the rows that a sweep shows by itself, or a "
+            "ray.tune.Callback\n",
         ),
         (
             LOGGERS,
             "['own', 'params.json', 'params.pkl', 'progress.csv', 'result.json'] ['0', '1', '2']\n"
             + 2
-            * "use that library's own calls in the trial's function, or a ray.tune.logger.LoggerCallback of one's own\n",
+            * (
+                "use that library's own calls in the trial's function, or a "
+                "ray.tune.logger.LoggerCallback of one's own\n"
+            ),
         ),
     ],
     ids=["tuner", "run", "loggers"],
@@ -135,7 +139,10 @@ print(sorted(each.metrics["x"] for each in tune.Tuner.restore(os.path.join(sys.a
 def test_a_program_that_is_run_again_has_its_trials_beside_those_of_the_first_run(
     home: Home, tmp_path: Path
 ) -> None:
-    """In another process, and in the same one. Nothing of the earlier runs is lost; Troupe's own programs are told that the name is taken."""
+    """In another process, and in the same one.
+
+    Nothing of the earlier runs is lost; Troupe's own programs are told that the name is taken.
+    """
     from troupe import tune
     from troupe.tune._journal import view
 

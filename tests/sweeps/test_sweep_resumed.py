@@ -1,7 +1,9 @@
-"""Sweeps that go on: whatever ended their engine, none of their trials is lost and none runs twice (G3), and one engine is at a sweep at a time (G4).
+"""Sweeps that go on: whatever ended their engine, none of their trials is lost and none runs twice
+(G3), and one engine is at a sweep at a time (G4).
 
-Method: the engine runs in a program of its own, which is killed or gets Ctrl-C while its trials, of which each leaves a line for every step that it
-takes, are known to be at a certain step; another program goes on with the sweep.
+Method: the engine runs in a program of its own, which is killed or gets Ctrl-C while its trials, of
+which each leaves a line for every step that it takes, are known to be at a certain step; another
+program goes on with the sweep.
 """
 
 from __future__ import annotations
@@ -105,8 +107,11 @@ def folder(home: Home, tmp_path: Path) -> Iterator[Path]:
 
 
 def test_g3_an_engine_that_is_killed_is_gone_on_with(folder: Path) -> None:
-    """Twice. A trial begins again with the step after its last checkpoint: each step was begun at most once for each end of the engine, and once more
-    only where no checkpoint had it."""
+    """Twice.
+
+    A trial begins again with the step after its last checkpoint: each step was begun at most once
+    for each end of the engine, and once more only where no checkpoint had it.
+    """
     first = Program(folder)
     for step in (0, 1, 2):
         (folder / f"go-{step}").touch()

@@ -1,6 +1,8 @@
-"""Schedulers and spaces on a real cluster: what they decide is done with real trials, checkpoints and all.
+"""Schedulers and spaces on a real cluster: what they decide is done with real trials, checkpoints
+and all.
 
-Method: a training whose quality is its rate of progress. What schedulers decide: tests/bindings/tune.
+Method: a training whose quality is its rate of progress. What schedulers decide:
+tests/bindings/tune.
 """
 
 from __future__ import annotations
@@ -35,7 +37,8 @@ def sweep(
 
 
 def with_checkpoints(config: dict) -> dict | None:
-    """A copy of a donor that has finished has nothing left to do: what it is at is what it returns."""
+    """A copy of a donor that has finished has nothing left to do: what it is at is what it
+    returns."""
     done, total = 0, 0.0
     if checkpoint := tune.get_checkpoint():
         done, total = (
@@ -104,7 +107,8 @@ def test_a_pause_without_a_checkpoint_is_an_error_that_names_the_scheduler(
 
     with pytest.raises(
         tune.TuneError,
-        match="AsyncHyperBandScheduler pauses trials and goes on from their checkpoints, and trial .* has reported none",
+        match="AsyncHyperBandScheduler pauses trials and goes on from their checkpoints, and trial "
+        ".* has reported none",
     ):
         sweep(
             train,
@@ -118,8 +122,9 @@ def test_a_pause_without_a_checkpoint_is_an_error_that_names_the_scheduler(
 def test_g6_population_based_training_exploits_with_one_checkpoint_kept(
     idle: Home, tmp_path: Path
 ) -> None:
-    """A copier goes on from its donor's step, with another rate, though each trial keeps one checkpoint alone: whichever trial is the first to
-    get anywhere, as its first report after that shows."""
+    """A copier goes on from its donor's step, with another rate, though each trial keeps one
+    checkpoint alone: whichever trial is the first to get anywhere, as its first report after that
+    shows."""
     rates = [0.1, 0.2, 0.9, 1.0]
     scheduler = tune.schedulers.PopulationBasedTraining(
         time_attr="training_iteration",

@@ -1,6 +1,7 @@
 """Searchers and stoppers of real sweeps: each hears how every trial ended, also after the last one.
 
-Method: searchers that write down what they hear, and are slower than the trials; Optuna's study is read after `fit()` has returned.
+Method: searchers that write down what they hear, and are slower than the trials; Optuna's study is
+read after `fit()` has returned.
 """
 
 from __future__ import annotations
@@ -28,7 +29,11 @@ def report_it(config: dict) -> None:
 
 
 class Writes(Searcher):
-    """Writes down each end that it hears of. Once it has made all of its `most` suggestions it waits for `go`: the sweep is over before it has heard the rest."""
+    """Writes down each end that it hears of.
+
+    Once it has made all of its `most` suggestions it waits for `go`: the sweep is over before it
+    has heard the rest.
+    """
 
     def __init__(self, folder: Path, most: int) -> None:
         super().__init__(metric="x", mode="max")
@@ -65,7 +70,11 @@ def heard(folder: Path) -> list[list]:
 
 @pytest.mark.parametrize("kind", ["own", "batch", "repeater"])
 def test_a_searcher_hears_how_the_last_trials_ended(idle: Home, tmp_path: Path, kind: str) -> None:
-    """`own`: a slow one. `batch`: of a batch that is not full. `repeater`: of a suggestion that was tried less often than asked for."""
+    """`own`: a slow one.
+
+    `batch`: of a batch that is not full. `repeater`: of a suggestion that was tried less often than
+    asked for.
+    """
     wrapped: Any = {
         "own": lambda own: own,
         "batch": lambda own: ConcurrencyLimiter(own, 3, batch=True),
@@ -82,7 +91,8 @@ def test_a_searcher_hears_how_the_last_trials_ended(idle: Home, tmp_path: Path, 
         ),
     ).fit()
     assert len(grid) == trials and not grid.errors
-    # an id for which the searcher had nothing yet is not always used later: which ids there are, the grid says
+    # an id for which the searcher had nothing yet is not always used later: which ids there are,
+    # the grid says
     ids = {
         each.metrics["x"]: each.metrics["trial_id"][-5:] for each in reversed(list(grid))
     }  # the first of those that are repeated

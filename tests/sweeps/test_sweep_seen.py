@@ -1,6 +1,7 @@
 """What is heard and seen of a sweep: callbacks, which no trial waits for, and what a person reads.
 
-Method: callbacks that write down what they hear, raise, or hang until the trials are known to be over; programs in a terminal and in a pipe.
+Method: callbacks that write down what they hear, raise, or hang until the trials are known to be
+over; programs in a terminal and in a pipe.
 """
 
 from __future__ import annotations

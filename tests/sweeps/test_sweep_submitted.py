@@ -1,6 +1,8 @@
-"""Submitted sweeps: a handle that outlives its program, results, an end by a person, an engine whose process is lost.
+"""Submitted sweeps: a handle that outlives its program, results, an end by a person, an engine
+whose process is lost.
 
-Method: a real cluster; trials wait for files, so that what happens meanwhile is the test's to say; programs of their own where a program ends.
+Method: a real cluster; trials wait for files, so that what happens meanwhile is the test's to say;
+programs of their own where a program ends.
 """
 
 from __future__ import annotations

@@ -1,7 +1,9 @@
-"""A program as a user's editor sees it: the types of all that the public names give, and lines that must be errors.
+"""A program as a user's editor sees it: the types of all that the public names give, and lines that
+must be errors.
 
-Nothing runs it. mypy in strict mode and basedpyright read it (tests/lint/typing_errors.py): `assert_type` says what a line has to give, and a line with
-`# type: ignore` is an error for both, which would say that the comment is not needed where it were none.
+Nothing runs it. mypy in strict mode and basedpyright read it (tests/lint/typing_errors.py):
+`assert_type` says what a line has to give, and a line with `# type: ignore` is an error for both,
+which would say that the comment is not needed where it were none.
 """
 
 from __future__ import annotations

@@ -13,8 +13,9 @@ from typing import Any
 class AfterImport:
     """Meta-path finder that changes modules right after they have been executed.
 
-    It stays among the finders when it has nothing left to change: an import in another thread that goes through them would miss the one
-    behind it. A program that only asks whether a module is there (`importlib.util.find_spec`) leaves its change for the import to come.
+    It stays among the finders when it has nothing left to change: an import in another thread that
+    goes through them would miss the one behind it. A program that only asks whether a module is
+    there (`importlib.util.find_spec`) leaves its change for the import to come.
     """
 
     def __init__(self, changes: dict[str, Callable[[Any], None]]) -> None:
@@ -57,7 +58,8 @@ class AfterImport:
 
 
 def after_import(changes: dict[str, Callable[[Any], None]]) -> AfterImport:
-    """Changes these modules, now or when they are imported, unless what is returned is told to forget it."""
+    """Changes these modules, now or when they are imported, unless what is returned is told to
+    forget it."""
     for name, change in changes.items():
         if name in sys.modules:
             change(sys.modules[name])
@@ -70,9 +72,11 @@ def after_import(changes: dict[str, Callable[[Any], None]]) -> AfterImport:
 
 
 def replace(name: str, made_of: Callable[[Any], Any], module: Any, *others: Any) -> None:
-    """Put what `made_of` makes of this function of the module in its place, there and in the `others` that have it too.
+    """Put what `made_of` makes of this function of the module in its place, there and in the
+    `others` that have it too.
 
-    Once for each `made_of`, which is known by where it is defined: what several make of one function is a chain.
+    Once for each `made_of`, which is known by where it is defined: what several make of one
+    function is a chain.
     """
     original = getattr(module, name, None)
     mark, marks = (

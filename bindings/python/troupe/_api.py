@@ -26,15 +26,18 @@ if TYPE_CHECKING:
 
 
 class ClusterContext(Mapping[str, str]):
-    """What `init` returns: the address, as attribute and item; a context manager that shuts down."""
+    """What `init` returns: the address, as attribute and item; a context manager that shuts
+    down."""
 
     def __init__(self, session: _session.Session) -> None:
         self._session = session
 
     @functools.cached_property
     def address_info(self) -> dict[str, str]:
-        """Where the cluster and this process are, by Ray's names. The first time it blocks for a request; ConnectionError
-        where the session has ended before."""
+        """Where the cluster and this process are, by Ray's names.
+
+        The first time it blocks for a request; ConnectionError where the session has ended before.
+        """
         from troupe._runtime_context import get_runtime_context, node_ip_address
 
         return {
@@ -55,7 +58,10 @@ class ClusterContext(Mapping[str, str]):
 
     @property
     def dashboard_url(self) -> str:
-        """Empty: there is no dashboard. `troupe status`, `troupe list` and `troupe.util.state` say what it would show."""
+        """Empty: there is no dashboard.
+
+        `troupe status`, `troupe list` and `troupe.util.state` say what it would show.
+        """
         return ""
 
     @property
@@ -135,20 +141,24 @@ def init(
 ) -> ClusterContext:
     """Connects this process to a cluster and returns its context, which is a context manager too.
 
-    `address`: "host:port"; "auto" for TROUPE_ADDRESS, else the one cluster this user runs on this host; None for TROUPE_ADDRESS,
-    else, as "local", an embedded one-node cluster, ended at shutdown or exit.
-    `num_cpus`, `num_gpus`, `_memory` (bytes), `resources`, `labels` describe the embedded node. `preimport`: modules that a process
-    of it imports from its start on, so that the first launch, actor or task with this `preimport=` is forked from it. `object_store_memory`: bytes that its processes,
-    and this one, may each hold of objects in memory; `object_spilling_directory`: where they go beyond that. `token_file` (or
-    TROUPE_TOKEN_FILE) holds the join token where the head is elsewhere. `log_to_driver`: what ranks, actors and tasks print is
-    shown here. `namespace`: where names of actors and placement groups are looked for and made; without it TROUPE_NAMESPACE, or one of this
-    program's own, so that programs do not meet. `infeasible="wait"`: what no node can ever hold waits for one that joins; it is refused
-    otherwise, but in programs written for Ray. Blocks until connected. A head that is
-    killed and started again within 30 s is come back to; an embedded cluster ends with its head.
+    `address`: "host:port"; "auto" for TROUPE_ADDRESS, else the one cluster this user runs on this
+    host; None for TROUPE_ADDRESS, else, as "local", an embedded one-node cluster, ended at shutdown
+    or exit. `num_cpus`, `num_gpus`, `_memory` (bytes), `resources`, `labels` describe the embedded
+    node. `preimport`: modules that a process of it imports from its start on, so that the first
+    launch, actor or task with this `preimport=` is forked from it. `object_store_memory`: bytes
+    that its processes, and this one, may each hold of objects in memory;
+    `object_spilling_directory`: where they go beyond that. `token_file` (or TROUPE_TOKEN_FILE)
+    holds the join token where the head is elsewhere. `log_to_driver`: what ranks, actors and tasks
+    print is shown here. `namespace`: where names of actors and placement groups are looked for and
+    made; without it TROUPE_NAMESPACE, or one of this program's own, so that programs do not meet.
+    `infeasible="wait"`: what no node can ever hold waits for one that joins; it is refused
+    otherwise, but in programs written for Ray. Blocks until connected. A head that is killed and
+    started again within 30 s is come back to; an embedded cluster ends with its head.
 
-    Raises ConnectionError, JoinError; RuntimeError when connected already, unless `ignore_reinit_error`;
-    ValueError for node options with an address and an empty namespace. Inside a rank or actor it returns the cluster it is in,
-    and `namespace` is from then on that of this process and of what it starts.
+    Raises ConnectionError, JoinError; RuntimeError when connected already, unless
+    `ignore_reinit_error`; ValueError for node options with an address and an empty namespace.
+    Inside a rank or actor it returns the cluster it is in, and `namespace` is from then on that of
+    this process and of what it starts.
     """
     global _registered
     _check_ignored(ignored)
@@ -159,7 +169,8 @@ def init(
         if ignore_reinit_error or current.in_process:
             return ClusterContext(current)
         raise RuntimeError(
-            "troupe.init() was called before in this process; call troupe.shutdown() first, or pass "
+            "troupe.init() was called before in this process; call troupe.shutdown() first, or "
+            "pass "
             "ignore_reinit_error=True"
         )
     from troupe._cluster import connect, node_start
@@ -177,7 +188,8 @@ def init(
     if address == "local":
         if token_file is not None:
             raise ValueError(
-                f"init(token_file={token_file!r}) is for a cluster elsewhere: give its address, or set TROUPE_ADDRESS"
+                f"init(token_file={token_file!r}) is for a cluster elsewhere: give its address, or "
+                "set TROUPE_ADDRESS"
             )
         offer = node_start.offer(
             num_cpus=num_cpus,
@@ -239,7 +251,8 @@ def _address_of_ray(given: str | None) -> str:
 
 
 def _leave() -> None:
-    """At the program's end: what its last calls, of destructors say, find no session for starts no cluster any more."""
+    """At the program's end: what its last calls, of destructors say, find no session for starts no
+    cluster any more."""
     _session.starter = None
     shutdown()
 
@@ -294,7 +307,8 @@ def _check_ignored(options: Mapping[str, Any]) -> None:
 
 
 def shutdown(*, wait_for_processes: bool = True, _exiting_interpreter: bool = False) -> None:
-    """Ends the session; an embedded cluster ends with it, and has when this returns, whatever Ray's two parameters say.
+    """Ends the session; an embedded cluster ends with it, and has when this returns, whatever Ray's
+    two parameters say.
 
     Idempotent; nothing inside a rank or actor.
     """
@@ -319,11 +333,13 @@ def get(refs: ObjectRef[T], *, timeout: float | None = None) -> T: ...
 @overload
 def get(refs: Sequence[ObjectRef[T]], *, timeout: float | None = None) -> list[T]: ...
 def get(refs: Any, *, timeout: float | None = None) -> Any:
-    """The value of a ref, or the list of values of a list of refs, in order. Blocks.
+    """The value of a ref, or the list of values of a list of refs, in order.
 
-    Raises the first error among them (an exception of a method as its own type) as soon as one is known, whatever stands before
-    it, GetTimeoutError after `timeout` seconds, ValueError for what is neither a ref nor a list, TypeError for a list with
-    something else in it.
+    Blocks.
+
+    Raises the first error among them (an exception of a method as its own type) as soon as one is
+    known, whatever stands before it, GetTimeoutError after `timeout` seconds, ValueError for what
+    is neither a ref nor a list, TypeError for a list with something else in it.
     """
     from troupe import _calls
 
@@ -339,10 +355,12 @@ def put(
 ) -> ObjectRef[T]:
     """A ref of a copy of a value, kept in this process while the ref lives.
 
-    Passed as an argument it arrives as the value. With `_owner`, the handle of an actor, the value is kept in that actor and
-    outlives this process; this waits until the actor has it, in its turn behind the calls before. With `_tensor_transport="auto"`,
-    in an actor, the tensors in the value are not copied but stay in it (docs/tensors.md). Raises TypeError for a ref and for an owner
-    that is no actor, what a call of the owner raises, and ValueError for a `_tensor_transport` that is none, or elsewhere than in an actor.
+    Passed as an argument it arrives as the value. With `_owner`, the handle of an actor, the value
+    is kept in that actor and outlives this process; this waits until the actor has it, in its turn
+    behind the calls before. With `_tensor_transport="auto"`, in an actor, the tensors in the value
+    are not copied but stay in it (docs/tensors.md). Raises TypeError for a ref and for an owner
+    that is no actor, what a call of the owner raises, and ValueError for a `_tensor_transport` that
+    is none, or elsewhere than in an actor.
     """
     from troupe import _calls
     from troupe._bridge import native
@@ -376,8 +394,10 @@ def _with_its_tensors_here(value: Any, transport: str, owner: Any) -> Any:
         or (owner is not None and not _is_self(owner))
     ):
         raise ValueError(
-            f"put(_tensor_transport={transport!r}) keeps tensors in the actor that calls it, and this is not in an actor, or names "
-            "another owner\n  leave _tensor_transport away: put() writes the value to shared memory, which processes of this host "
+            f"put(_tensor_transport={transport!r}) keeps tensors in the actor that calls it, and "
+            "this is not in an actor, or names "
+            "another owner\n  leave _tensor_transport away: put() writes the value to shared "
+            "memory, which processes of this host "
             "read where it lies"
         )
     from troupe._actors.tensors import kept
@@ -407,10 +427,11 @@ def wait(
     timeout: float | None = None,
     fetch_local: bool = True,
 ) -> tuple[list[Waited], list[Waited]]:
-    """(ready, not ready), both in the order given, once `num_returns` are ready or `timeout` s passed.
+    """(ready, not ready), both in the order given, once `num_returns` are ready or `timeout` s
+    passed.
 
-    A generator of refs is ready when its next ref, or the end, is there.
-    Raises TypeError unless given a list of refs, ValueError for duplicates or a wrong `num_returns`.
+    A generator of refs is ready when its next ref, or the end, is there. Raises TypeError unless
+    given a list of refs, ValueError for duplicates or a wrong `num_returns`.
     """
     if isinstance(refs, list) and not refs:
         return [], []
@@ -437,7 +458,8 @@ def _wait(refs: list[Any], num_returns: int, timeout: float | None) -> tuple[lis
 def _wait_with_streams(
     refs: list[Any], num_returns: int, timeout: float | None
 ) -> tuple[list[Any], list[Any]]:
-    """wait() where generators are among the refs: each is ready when its next ref, or the end, is there."""
+    """wait() where generators are among the refs: each is ready when its next ref, or the end, is
+    there."""
     from troupe import _calls
 
     if len(set(map(id, refs))) != len(refs):
@@ -453,12 +475,14 @@ def cancel(
 ) -> None:
     """Asks that the call of a ref, or of a generator, be not run, or ended; returns at once.
 
-    A call that waits for its actor is not run; a coroutine gets asyncio's cancellation; a plain method goes on,
-    and may ask `get_runtime_context().is_canceled()`. `get` of a cancelled call raises TaskCancelledError. What
-    is over, or does not listen, answers as ever. A task that runs gets KeyboardInterrupt, with `force=True` its
-    process is ended. With a task or a call, unless `recursive=False`, go the tasks that it started and the calls of actors that it made,
-    theirs too; a plain method of an actor that runs one at a time hears of it where it waits for refs, or asks `is_canceled()`.
-    Raises TypeError for what is no ref, ValueError for `force=True` with the call of an actor's method.
+    A call that waits for its actor is not run; a coroutine gets asyncio's cancellation; a plain
+    method goes on, and may ask `get_runtime_context().is_canceled()`. `get` of a cancelled call
+    raises TaskCancelledError. What is over, or does not listen, answers as ever. A task that runs
+    gets KeyboardInterrupt, with `force=True` its process is ended. With a task or a call, unless
+    `recursive=False`, go the tasks that it started and the calls of actors that it made, theirs
+    too; a plain method of an actor that runs one at a time hears of it where it waits for refs, or
+    asks `is_canceled()`. Raises TypeError for what is no ref, ValueError for `force=True` with the
+    call of an actor's method.
     """
     from troupe import _calls
     from troupe._actors import retries, streams
@@ -477,13 +501,15 @@ def cancel(
         return
     if force:
         raise ValueError(
-            "force=True is not supported for actor tasks: it would end the actor; troupe.kill() does"
+            "force=True is not supported for actor tasks: it would end the actor; troupe.kill() "
+            "does"
         )
     ref._cancel(recursive)
 
 
 def nodes() -> list[dict[str, Any]]:
-    """The cluster's nodes, dead ones included, as dicts with Ray's keys; inside a launch, its nodes."""
+    """The cluster's nodes, dead ones included, as dicts with Ray's keys; inside a launch, its
+    nodes."""
     return [
         {
             "NodeID": view.info["node"],
@@ -511,8 +537,8 @@ def _sum(amounts: list[dict[str, float]]) -> dict[str, float]:
 
 
 def _always(view: _view.NodeView) -> dict[str, float]:
-    """What Ray counts that is always there: one of a node's address, and of the type of its GPUs; on this host, in programs written for Ray,
-    what a process may hold of objects."""
+    """What Ray counts that is always there: one of a node's address, and of the type of its GPUs;
+    on this host, in programs written for Ray, what a process may hold of objects."""
     found = {selectors.ADDRESS_PREFIX + view.info["listen_host"]: 1.0}
     kind = view.labels.get(selectors.GPU_TYPE)
     if kind and view.total.get("GPU"):
@@ -526,15 +552,16 @@ def _always(view: _view.NodeView) -> dict[str, float]:
 
 
 def cluster_resources() -> dict[str, float]:
-    """What the cluster's nodes have in all, and of each one `node:<address>` and the `accelerator_type:<type>` of its GPUs; inside a
-    launch, what it reserved."""
+    """What the cluster's nodes have in all, and of each one `node:<address>` and the
+    `accelerator_type:<type>` of its GPUs; inside a launch, what it reserved."""
     return _sum(
         [{**view.total, **_always(view)} for view in _view.nodes() if view.info["state"] != "dead"]
     )
 
 
 def available_resources() -> dict[str, float]:
-    """What is free now, over all nodes, as cluster_resources(); inside a launch, of what it reserved.
+    """What is free now, over all nodes, as cluster_resources(); inside a launch, of what it
+    reserved.
 
     As in Ray, what is used up has no entry: `available_resources().get("CPU", 0)`.
     """
@@ -544,7 +571,10 @@ def available_resources() -> dict[str, float]:
 
 
 def exit_actor() -> None:
-    """Ends the actor whose method calls this; the call fails with ActorDiedError. TypeError elsewhere."""
+    """Ends the actor whose method calls this; the call fails with ActorDiedError.
+
+    TypeError elsewhere.
+    """
     from troupe._context import ActorContext
 
     if ActorContext.current is None:

@@ -1,7 +1,9 @@
-"""One thread for what may wait for the head, and is to be done by nobody who calls: handles that are let go of, actors that nobody wants.
+"""One thread for what may wait for the head, and is to be done by nobody who calls: handles that
+are let go of, actors that nobody wants.
 
-`later` may be called anywhere, also by the garbage collector in the middle of other code: it only queues. The thread is there once
-`begin` was called; a forked child has a queue and a thread of its own.
+`later` may be called anywhere, also by the garbage collector in the middle of other code: it only
+queues. The thread is there once `begin` was called; a forked child has a queue and a thread of its
+own.
 """
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
-"""The native module, with the exceptions of this package in place of the built-in ones it would raise.
+"""The native module, with the exceptions of this package in place of the built-in ones it would
+raise.
 
 Everything but the zygote imports it from here: `from troupe._bridge import native`.
 """
@@ -22,8 +23,8 @@ def _task_error(
     description: str | None,
     of_argument: bool,
 ) -> BaseException:
-    """What get() raises when a method raised: of the exception's own type, with the remote traceback. With `of_argument`
-    what made one of its arguments did, and the method did not run."""
+    """What get() raises when a method raised: of the exception's own type, with the remote
+    traceback. With `of_argument` what made one of its arguments did, and the method did not run."""
     if cause is not None and dict_of(cause).pop("_passed_on", False):
         return cause
     kind = type(cause)  # its class may say anything of itself to isinstance()
@@ -58,7 +59,8 @@ def raise_our_errors() -> None:
 
 
 def follow_ray() -> None:
-    """What a program written for Ray has from values: a small array is read-only where it is got, as a large one is."""
+    """What a program written for Ray has from values: a small array is read-only where it is got,
+    as a large one is."""
     native._make_small_arrays_read_only()
 
 

@@ -1,8 +1,9 @@
 """Calling what must not end its caller: callbacks, on the threads that everybody's waits depend on.
 
-A thread that reads pushes, watches processes or completes answers calls code that it does not know: of other modules, and with
-unpickled exceptions and refs that are let go of the user's too. Whatever that raises is said on stderr and ends nothing else,
-also where stderr is gone. On the main thread nothing is held back: there signal handlers raise, and somebody waits for it.
+A thread that reads pushes, watches processes or completes answers calls code that it does not know:
+of other modules, and with unpickled exceptions and refs that are let go of the user's too. Whatever
+that raises is said on stderr and ends nothing else, also where stderr is gone. On the main thread
+nothing is held back: there signal handlers raise, and somebody waits for it.
 """
 
 from __future__ import annotations
@@ -25,7 +26,8 @@ def run(what: str, action: Callable[..., Any], *given: Any) -> None:
 
 
 def run_all(what: str, actions: list[Callable[..., Any]], *given: Any) -> None:
-    """Calls them all, the later ones also after one that raised; on the main thread the first error is raised then."""
+    """Calls them all, the later ones also after one that raised; on the main thread the first error
+    is raised then."""
     first: BaseException | None = None
     for action in actions:
         try:
@@ -46,7 +48,10 @@ def report(what: str, error: BaseException) -> None:
 
 
 def say(text: str, end: str = "\n") -> None:
-    """Prints a line on stderr, if there is one. Never raises: nobody is to hang because of a closed pipe."""
+    """Prints a line on stderr, if there is one.
+
+    Never raises: nobody is to hang because of a closed pipe.
+    """
     try:
         print(text, end=end, file=sys.stderr, flush=True)
     except BaseException:

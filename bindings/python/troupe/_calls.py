@@ -22,7 +22,8 @@ _CODES = {kind: code for code, kind in exceptions.BY_CODE.items()}
 
 
 def _to(address: dict, control: Any) -> dict:
-    """Where a process that serves calls is reached: by Unix socket on this host, else over TLS by its worker's port."""
+    """Where a process that serves calls is reached: by Unix socket on this host, else over TLS by
+    its worker's port."""
     if is_here(address):
         return {"unix_path": address["unix_path"]}
     return {
@@ -38,15 +39,16 @@ def _to(address: dict, control: Any) -> dict:
 def connect(address: dict, description: str, control: Any) -> Any:
     """A channel to a process that serves calls.
 
-    Raises ActorUnavailableError when its process on this host cannot be reached; one on another host is
-    dialled in the background, and calls that cannot reach it end as NotSentError.
+    Raises ActorUnavailableError when its process on this host cannot be reached; one on another
+    host is dialled in the background, and calls that cannot reach it end as NotSentError.
     """
     return native.CallChannel(description=description, **_to(address, control))
 
 
 def connect_aside(address: dict, description: str, control: Any) -> Any:
-    """The same to the second call socket of an actor, which answers beside its methods (`runtime/net/handover.h`); of an actor on
-    this host the address may be its `unix_path` and `boot_id` alone."""
+    """The same to the second call socket of an actor, which answers beside its methods
+    (`runtime/net/handover.h`); of an actor on this host the address may be its `unix_path` and
+    `boot_id` alone."""
     if is_here(address):
         return native.CallChannel(
             _aside(address["unix_path"]), description=description, grace_s=0.0
@@ -64,16 +66,21 @@ def _aside(unix_path: str) -> str:
 
 
 def channel_later(description: str, pending_max: int, ordered: bool) -> Any:
-    """A channel to an actor that is not there yet: calls wait in it until `aim`. More than `pending_max` calls
-    without an answer are refused with PendingCallsLimitExceeded (-1: none). Unless `ordered`, a call may overtake one
-    whose arguments are to come."""
+    """A channel to an actor that is not there yet: calls wait in it until `aim`.
+
+    More than `pending_max` calls without an answer are refused with PendingCallsLimitExceeded (-1:
+    none). Unless `ordered`, a call may overtake one whose arguments are to come.
+    """
     return native.CallChannel(
         None, description=description, pending_max=pending_max, ordered=ordered
     )
 
 
 def aim(channel: Any, address: dict, control: Any) -> None:
-    """The actor is there. Does not block; where its process cannot be reached, the channel's calls end as NotSentError."""
+    """The actor is there.
+
+    Does not block; where its process cannot be reached, the channel's calls end as NotSentError.
+    """
     channel.aim(**_to(address, control))
 
 
@@ -83,15 +90,16 @@ def is_here(address: dict) -> bool:
 
 
 def on_lost(channel: Any, address: dict, action: Any) -> None:
-    """Runs `action()` on a thread of the runtime when the connection to another host is lost for good: one
-    whose ends both live is made anew, and calls go on. On this host nothing is to be done: there it is the
-    end of the process."""
+    """Runs `action()` on a thread of the runtime when the connection to another host is lost for
+    good: one whose ends both live is made anew, and calls go on. On this host nothing is to be
+    done: there it is the end of the process."""
     if not is_here(address):
         channel.set_on_disconnect(action)
 
 
 def fail(channel: Any, error: exceptions.TroupeError) -> None:
-    """Tells a channel that its actor is dead, or out of reach for good: its calls end with `error`."""
+    """Tells a channel that its actor is dead, or out of reach for good: its calls end with
+    `error`."""
     error.__dict__["_passed_on"] = True
     channel.fail_with(error)
 
@@ -135,11 +143,12 @@ def serve(
     groups: Mapping[str, int] | None = None,
     loop: Any = None,
 ) -> SystemExit | None:
-    """Runs calls in the calling thread until a method ends the process, and gives what it raised to that end: of a name,
-    what `find(name)` gives, by default that attribute of the instance; of a call that leaves its tensors here, `find(name, returns)`.
+    """Runs calls in the calling thread until a method ends the process, and gives what it raised to
+    that end: of a name, what `find(name)` gives, by default that attribute of the instance; of a
+    call that leaves its tensors here, `find(name, returns)`.
 
-    One after the other; on threads where `max_concurrency` is above 1 or there are concurrency groups; as
-    coroutines on `loop`, an asyncio event loop, where that is given.
+    One after the other; on threads where `max_concurrency` is above 1 or there are concurrency
+    groups; as coroutines on `loop`, an asyncio event loop, where that is given.
     """
     named = list((groups or {}).items())
     try:
@@ -153,6 +162,6 @@ def serve(
 
 
 def listen(path: str, control: Any) -> Any:
-    """A server that listens on a Unix socket, and takes callers of other hosts over from the worker, for
-    whom `control` gets it a certificate; calls wait until `serve`."""
+    """A server that listens on a Unix socket, and takes callers of other hosts over from the
+    worker, for whom `control` gets it a certificate; calls wait until `serve`."""
     return native.CallServer(path, control)

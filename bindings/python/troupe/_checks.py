@@ -1,4 +1,5 @@
-"""Checks of options that several things have: grace periods, modules imported ahead, idempotency keys. Pure."""
+"""Checks of options that several things have: grace periods, modules imported ahead, idempotency
+keys. Pure."""
 
 from __future__ import annotations
 
@@ -19,7 +20,10 @@ def check_grace(what: str, seconds: object) -> None:
 
 
 def check_preimport(modules: Iterable[str]) -> tuple[str, ...]:
-    """The names of modules that are to be imported ahead. Raises TypeError or ValueError for what is no list of such names."""
+    """The names of modules that are to be imported ahead.
+
+    Raises TypeError or ValueError for what is no list of such names.
+    """
     if isinstance(modules, str):
         raise TypeError(
             f"preimport must be a list of modules' names, not a text: preimport=[{modules!r}]"
@@ -35,7 +39,10 @@ IDEMPOTENCY_KEY_CHARACTERS_MAX = 64
 
 
 def check_idempotency_key(key: object) -> str:
-    """Return the key, a text of printable ASCII characters without spaces; "" for None. Raises TypeError or ValueError."""
+    """Return the key, a text of printable ASCII characters without spaces; "" for None.
+
+    Raises TypeError or ValueError.
+    """
     if key is None:
         return ""
     if not isinstance(key, str):
@@ -44,6 +51,7 @@ def check_idempotency_key(key: object) -> str:
         "!" <= each <= "~" for each in key
     ):
         raise ValueError(
-            f"idempotency_key is {key!r}; it must be 1 to {IDEMPOTENCY_KEY_CHARACTERS_MAX} printable ASCII characters without spaces"
+            f"idempotency_key is {key!r}; it must be 1 to {IDEMPOTENCY_KEY_CHARACTERS_MAX} "
+            "printable ASCII characters without spaces"
         )
     return key

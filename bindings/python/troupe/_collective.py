@@ -1,7 +1,9 @@
-"""How the members of a collective group find each other: an actor that keeps what they say, and torch's store over it.
+"""How the members of a collective group find each other: an actor that keeps what they say, and
+torch's store over it.
 
-The meeting is a named async actor, made by whoever comes first. What is said goes over the connections of actor calls, which
-are authenticated; the tensors themselves travel as torch's backends send them.
+The meeting is a named async actor, made by whoever comes first. What is said goes over the
+connections of actor calls, which are authenticated; the tensors themselves travel as torch's
+backends send them.
 """
 
 from __future__ import annotations
@@ -32,8 +34,11 @@ class Member:
 
 
 class Meeting:
-    """The actor. A round is one making of the group, and complete when all its ranks are there; who joins after that begins
-    another one, by which those of the round before are no longer heard."""
+    """The actor.
+
+    A round is one making of the group, and complete when all its ranks are there; who joins after
+    that begins another one, by which those of the round before are no longer heard.
+    """
 
     def __init__(self) -> None:
         self._round = 0
@@ -42,8 +47,10 @@ class Meeting:
         self._news = asyncio.Event()
 
     async def join(self, member: Member, timeout_s: float) -> tuple[int, list[str]]:
-        """The round and the hosts of all ranks, once all are there. Raises ValueError for one that does not fit,
-        TimeoutError with the ranks that are missing."""
+        """The round and the hosts of all ranks, once all are there.
+
+        Raises ValueError for one that does not fit, TimeoutError with the ranks that are missing.
+        """
         members = self._admit(member)
         number = self._round
         self._tell()
@@ -67,7 +74,8 @@ class Meeting:
         for each in self._members.values():
             if (each.world_size, each.backend) != (member.world_size, member.backend):
                 raise ValueError(
-                    f"rank {each.rank} said world_size={each.world_size} and backend={each.backend!r}, rank "
+                    f"rank {each.rank} said world_size={each.world_size} and "
+                    f"backend={each.backend!r}, rank "
                     f"{member.rank} says {member.world_size} and {member.backend!r}"
                 )
         if member.rank in self._members:
@@ -92,7 +100,8 @@ class Meeting:
         self.put(number, key, self._said.get(key, b"") + value)
 
     def compare_set(self, number: int, key: str, expected: bytes, value: bytes) -> bytes:
-        """Says `value` where `expected` was said, or nothing was and nothing is expected; what is said then, `expected` where still nothing is."""
+        """Says `value` where `expected` was said, or nothing was and nothing is expected; what is
+        said then, `expected` where still nothing is."""
         there = self._said.get(key)
         if there == expected or (there is None and not expected):
             self.put(number, key, value)
@@ -142,14 +151,18 @@ def meeting(group: str) -> Any:
         .options(name=group, namespace=namespace, get_if_exists=True, num_cpus=0)
         .remote()
     )
-    # Who made it keeps it as long as it can: others, who have no handle that is counted, meet there after it has left.
+    # Who made it keeps it as long as it can: others, who have no handle that is counted, meet there
+    # after it has left.
     session.store.setdefault("meetings", {}).setdefault(found, found)
     return found
 
 
 def join(group: str, member: Member, timeout_s: float) -> tuple[Any, int, list[str]]:
-    """The group's meeting, and what its `join` gives. One that ends meanwhile, with the process that made it, was of a
-    group that had this name before."""
+    """The group's meeting, and what its `join` gives.
+
+    One that ends meanwhile, with the process that made it, was of a group that had this name
+    before.
+    """
     deadline = time.monotonic() + timeout_s
     while True:
         there = meeting(group)
@@ -199,7 +212,8 @@ class MeetingStore(dist.Store):
         return troupe.get(self._actor.drop.remote(self._number, key))
 
     def clone(self) -> MeetingStore:
-        """One of the same keys for another thread: this one, which serves any thread, and whose Python part its owner keeps."""
+        """One of the same keys for another thread: this one, which serves any thread, and whose
+        Python part its owner keeps."""
         return self
 
     def compare_set(self, key: str, expected: bytes | str, value: bytes | str) -> bytes:

@@ -1,7 +1,8 @@
 """Exceptions on their way to another process.
 
-Pickle makes an exception anew by calling its class with its `args`. One whose `__init__` gives `Exception` something else than it
-takes itself, as most with several parameters do, is pickled and cannot be loaded:
+Pickle makes an exception anew by calling its class with its `args`. One whose `__init__` gives
+`Exception` something else than it takes itself, as most with several parameters do, is pickled and
+cannot be loaded:
 
     class Refused(Exception):
         def __init__(self, code, path):
@@ -32,7 +33,8 @@ def dict_of(error: BaseException) -> dict[str, Any]:
 
 
 def made(cls: type[BaseException], like: BaseException) -> Any:
-    """One of `cls` with what Python keeps of `like`, of whose class `cls` is too: no code of that class runs."""
+    """One of `cls` with what Python keeps of `like`, of whose class `cls` is too: no code of that
+    class runs."""
     args = _of_all["args"].__get__(like)
     given = args
     if isinstance(like, BaseExceptionGroup):
@@ -60,13 +62,16 @@ def _new(cls: type[BaseException], args: tuple) -> Any:
             continue
         try:
             return kind.__new__(cls, *args)
-        except TypeError:  # Python makes a class of several bases by the constructor of one of them alone; never by MemoryError's own
+        # Python makes a class of several bases by the constructor of one of them alone; never by
+        # MemoryError's own
+        except TypeError:
             continue
     return BaseException.__new__(cls, *args)
 
 
 def _copy_members(kind: type, like: BaseException, error: BaseException) -> None:
-    """What is kept outside of the attributes' dict: OSError.errno, ImportError.name, what a class has in `__slots__`."""
+    """What is kept outside of the attributes' dict: OSError.errno, ImportError.name, what a class
+    has in `__slots__`."""
     if kind is BaseException or not issubclass(kind, BaseException):
         return
     for name, member in tuple(vars(kind).items()):
@@ -95,8 +100,9 @@ class _Carried:
 
 
 def carried(error: Any) -> Any:
-    """What to pickle for `error`, so that it loads whatever its class does when one is made or changed; of a group each
-    in it as well. Itself where its class says how it is pickled, or does nothing; also what is no exception."""
+    """What to pickle for `error`, so that it loads whatever its class does when one is made or
+    changed; of a group each in it as well. Itself where its class says how it is pickled, or does
+    nothing; also what is no exception."""
     kind = type(error)
     if not isinstance(error, BaseException) or _says_how(kind):
         return error
@@ -133,8 +139,9 @@ def reduced(error: BaseException) -> Any:
 
 
 def without(error: BaseException, goes: Callable[[Any], bool]) -> Any:
-    """What to pickle for an exception that could not be pickled as it is: it without the attributes that do not go, with the texts of
-    such arguments. None for one of the runtime's classes that are made on demand."""
+    """What to pickle for an exception that could not be pickled as it is: it without the attributes
+    that do not go, with the texts of such arguments. None for one of the runtime's classes that are
+    made on demand."""
     if hasattr(type(error), "_dual_of"):
         return None
     args = tuple(each if goes(each) else str(each) for each in _of_all["args"].__get__(error))
@@ -194,7 +201,8 @@ def arrived(
 
 
 def _of_class(cls: type[BaseException], args: tuple) -> BaseException:
-    """Made by its class, or past it where that does not take its `args`, or raises whatever it may."""
+    """Made by its class, or past it where that does not take its `args`, or raises whatever it
+    may."""
     try:
         return cls(*args)
     except KeyboardInterrupt:

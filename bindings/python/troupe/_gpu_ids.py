@@ -9,8 +9,8 @@ from troupe._context import ActorContext
 
 
 def get_gpu_ids() -> list[int] | list[str]:
-    """Ids of the GPUs this process may use, as the node's CUDA_VISIBLE_DEVICES names them: numbers, where it has none or has such, else texts
-    (`GPU-d885309d...`, `MIG-...`)."""
+    """Ids of the GPUs this process may use, as the node's CUDA_VISIBLE_DEVICES names them: numbers,
+    where it has none or has such, else texts (`GPU-d885309d...`, `MIG-...`)."""
     ours = ActorContext.current.gpu_ids if ActorContext.current is not None else None
     began = os.environ if variables.began_with is None else variables.began_with
     named = [

@@ -74,8 +74,11 @@ def placed_on(boot_id_of_node: str) -> None:
 
 
 def boot_id() -> str:
-    """Identifies this host: two processes with the same one share files and Unix sockets. The running kernel's,
-    with the namespaces of both (os::BootId), but that a node with --force-tcp is a host of its own."""
+    """Identifies this host: two processes with the same one share files and Unix sockets.
+
+    The running kernel's, with the namespaces of both (os::BootId), but that a node with --force-tcp
+    is a host of its own.
+    """
     if _placed_on is not None:
         return _placed_on
     with open("/proc/sys/kernel/random/boot_id", encoding="ascii") as file:

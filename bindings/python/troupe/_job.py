@@ -1,7 +1,9 @@
-"""What all processes of a program share: its job id, and the namespace in which it makes and looks up names.
+"""What all processes of a program share: its job id, and the namespace in which it makes and looks
+up names.
 
-A program that does not say which namespace has one of its own, so that two runs of one script on a cluster do not meet. Its actors,
-tasks and ranks, and what these start in turn, find both in the environment.
+A program that does not say which namespace has one of its own, so that two runs of one script on a
+cluster do not meet. Its actors, tasks and ranks, and what these start in turn, find both in the
+environment.
 """
 
 from __future__ import annotations
@@ -16,11 +18,15 @@ from troupe._identity import new_id
 NAMESPACE = "TROUPE_NAMESPACE"
 JOB = "TROUPE_JOB_ID"
 RUNTIME_ENV = "TROUPE_JOB_RUNTIME_ENV"
-"""Variable of a job's processes: the runtime_env of the job, as JSON, which is that of all that they start."""
+"""Variable of a job's processes: the runtime_env of the job, as JSON, which is that of all that
+they start."""
 
 
 def check_namespace(namespace: Any) -> str | None:
-    """`namespace` as given by the user. Raises TypeError for what is no string, ValueError for an empty one."""
+    """`namespace` as given by the user.
+
+    Raises TypeError for what is no string, ValueError for an empty one.
+    """
     if namespace is not None and not isinstance(namespace, str):
         raise TypeError(f"namespace={namespace!r}: a string, or None for the program's own")
     if namespace == "":
@@ -29,7 +35,10 @@ def check_namespace(namespace: Any) -> str | None:
 
 
 def namespace_of(given: Any) -> str:
-    """That of a program which gave init() this: it, else TROUPE_NAMESPACE, else a new one. Raises as check_namespace()."""
+    """That of a program which gave init() this: it, else TROUPE_NAMESPACE, else a new one.
+
+    Raises as check_namespace().
+    """
     return check_namespace(given) or inherited_namespace() or str(uuid.uuid4())
 
 
@@ -39,10 +48,12 @@ def inherited_namespace() -> str:
 
 
 def follows_ray() -> bool:
-    """Whether `import ray` means Troupe in this process (`troupe.ray_compat`); False while that is being imported."""
+    """Whether `import ray` means Troupe in this process (`troupe.ray_compat`); False while that is
+    being imported."""
     return bool(getattr(sys.modules.get("troupe.ray_compat"), "is_installed", bool)())
 
 
 def job_of(launch: str) -> str:
-    """Of a process: the launch's that it is in, the program's that started it, or a new one, of 8 hex digits as Ray's."""
+    """Of a process: the launch's that it is in, the program's that started it, or a new one, of 8
+    hex digits as Ray's."""
     return launch or os.environ.get(JOB) or new_id()[:8]

@@ -1,13 +1,17 @@
-"""What pickles of Troupe's own things name. This module never moves, and what is in it today stays.
+"""What pickles of Troupe's own things name.
 
-A pickle says by module and name what makes its thing again. Journals and kept values hold pickles for longer than this package
-keeps its layout, and so do processes of another version. So every thing of Troupe's that travels is made again by a function of
-this module, or is a name of a public module; where the thing itself is defined is free to change. A function here may learn to
-take more, with a default; what it takes today it takes for ever. Fields travel by name, without those that are as by default:
-one that is not known here, from a later version, is left out.
+This module never moves, and what is in it today stays.
 
-Pickles from before this module was there name the modules that defined things (`troupe._actor_handle._handle`): those names
-stay importable too, by `OLDER_MODULES`. tests/e2e/recorded has such pickles; tests/bindings/test_pickled.py the list of names.
+A pickle says by module and name what makes its thing again. Journals and kept values hold pickles
+for longer than this package keeps its layout, and so do processes of another version. So every
+thing of Troupe's that travels is made again by a function of this module, or is a name of a public
+module; where the thing itself is defined is free to change. A function here may learn to take more,
+with a default; what it takes today it takes for ever. Fields travel by name, without those that are
+as by default: one that is not known here, from a later version, is left out.
+
+Pickles from before this module was there name the modules that defined things
+(`troupe._actor_handle._handle`): those names stay importable too, by `OLDER_MODULES`.
+tests/e2e/recorded has such pickles; tests/bindings/test_pickled.py the list of names.
 """
 
 from __future__ import annotations
@@ -60,11 +64,13 @@ OLDER_MODULES = {
     "_task_host": "_tasks.host",
     "launch._kept": "launch._large_result",
 }
-"""Modules that pickles of 0.1.0 name, and where what they name is today; `_actors` and `_tasks` are packages that know theirs."""
+"""Modules that pickles of 0.1.0 name, and where what they name is today; `_actors` and `_tasks` are
+packages that know theirs."""
 
 
 def older_module(name: str) -> importlib.machinery.ModuleSpec | None:
-    """How one of OLDER_MODULES is loaded, `name` as it stands in the package; None for all other names."""
+    """How one of OLDER_MODULES is loaded, `name` as it stands in the package; None for all other
+    names."""
     return (
         importlib.machinery.ModuleSpec(f"troupe.{name}", _OlderModule)
         if name in OLDER_MODULES
@@ -102,7 +108,8 @@ def __getattr__(name: str) -> Any:
 
 
 def named_in(module: str, *things: Any) -> None:
-    """These are names of a public module: what uses them, and is pickled with its code, names that one."""
+    """These are names of a public module: what uses them, and is pickled with its code, names that
+    one."""
     for each in things:
         if any(part.startswith("_") for part in each.__module__.split(".")):
             each.__module__ = module
@@ -135,7 +142,8 @@ def _of_fields(cls: type, fields: Mapping[str, Any]) -> Any:
 
 
 def function(code: Any, space: dict[str, Any], *rest: Any) -> Any:
-    """A function of the program's script that was pickled by value; cloudpickle fills its globals in afterwards."""
+    """A function of the program's script that was pickled by value; cloudpickle fills its globals
+    in afterwards."""
     from troupe._code import user_main
 
     return user_main.made_function(code, space, *rest)
@@ -152,7 +160,8 @@ def handle(actor: str, class_name: str, traits: Any) -> Any:
 
 
 def counted_handle(actor: str, class_name: str, traits: Any, *life: Any) -> Any:
-    """The same of one that keeps its actor alive; where its life did not come along, it does so by not being counted."""
+    """The same of one that keeps its actor alive; where its life did not come along, it does so by
+    not being counted."""
     from troupe._actors.handle_counts import Life
 
     made = handle(actor, class_name, traits)
@@ -396,7 +405,8 @@ def value_with_tensors(
     specs: Sequence[tuple],
     *life: Any,
 ) -> Any:
-    """One whose tensors stayed in an actor's process, which gives them now; `life` keeps them there meanwhile."""
+    """One whose tensors stayed in an actor's process, which gives them now; `life` keeps them there
+    meanwhile."""
     from troupe._actors import tensors
     from troupe._actors.tensors import fetch, kept, value
     from troupe._bridge import native
@@ -470,7 +480,8 @@ def error(base: type, cause: BaseException | None, text: str, fields: Mapping[st
 def arrived_error(
     cls: type[BaseException], args: tuple, state: dict[str, Any] | None = None
 ) -> BaseException:
-    """An exception of the user's, of a class whose `__init__` may take something else than its `args`."""
+    """An exception of the user's, of a class whose `__init__` may take something else than its
+    `args`."""
     from troupe._exception_pickles import arrived
 
     return arrived(cls, args, state)

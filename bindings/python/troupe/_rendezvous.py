@@ -1,14 +1,19 @@
-"""Where torch's process groups of this process meet: at the launch's store, or at an address of this process's own.
+"""Where torch's process groups of this process meet: at the launch's store, or at an address of
+this process's own.
 
-The ranks of a gang meet at their launch's store, which is in a process of its own, so they are told to be its clients and never to
-host one (TORCHELASTIC_USE_AGENT_STORE). A group of another address would wait there for a server that nobody starts: it is refused.
+The ranks of a gang meet at their launch's store, which is in a process of its own, so they are told
+to be its clients and never to host one (TORCHELASTIC_USE_AGENT_STORE). A group of another address
+would wait there for a server that nobody starts: it is refused.
 
-A rank that is alone, a driver, and a plain call have an address of their own: a port that is reserved, bound without listening, so
-that whoever asks for a group may serve there: this process, in which the store is made at that moment, or children that inherit the
-variables. Programs that set MASTER_PORT themselves and start their ranks by torch.multiprocessing work there as they do anywhere.
+A rank that is alone, a driver, and a plain call have an address of their own: a port that is
+reserved, bound without listening, so that whoever asks for a group may serve there: this process,
+in which the store is made at that moment, or children that inherit the variables. Programs that set
+MASTER_PORT themselves and start their ranks by torch.multiprocessing work there as they do
+anywhere.
 
-A process connects to its launch's store once: default groups that are made again share the connection. torch asks the DNS for the name of
-whatever it connects to, also of an address in digits, and one answer that is lost costs 5 s.
+A process connects to its launch's store once: default groups that are made again share the
+connection. torch asks the DNS for the name of whatever it connects to, also of an address in
+digits, and one answer that is lost costs 5 s.
 """
 
 from __future__ import annotations
@@ -48,11 +53,13 @@ class OwnAddress:
         return {"MASTER_ADDR": HOST, "MASTER_PORT": str(self.port)}
 
     def is_here(self, port: int) -> bool:
-        """Whether a group of this process alone at `port` is served by this object; not in its forked children."""
+        """Whether a group of this process alone at `port` is served by this object; not in its
+        forked children."""
         return port == self.port and os.getpid() == self._pid
 
     def store(self, timeout: Any) -> Any:
-        """A store for one more group: each has keys of its own, for torch counts its groups from 0 again after the last is destroyed."""
+        """A store for one more group: each has keys of its own, for torch counts its groups from 0
+        again after the last is destroyed."""
         from torch.distributed import PrefixStore, TCPStore
 
         with self._lock:
@@ -72,7 +79,8 @@ class OwnAddress:
 
 
 def _bound(port: int) -> socket.socket:
-    """Bound without listening: with SO_REUSEADDR others of this address may be bound too, and one of them listens."""
+    """Bound without listening: with SO_REUSEADDR others of this address may be bound too, and one
+    of them listens."""
     made = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
     made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     made.bind((HOST, port))
@@ -80,7 +88,8 @@ def _bound(port: int) -> socket.socket:
 
 
 class StoreClient:
-    """This process's connection to its launch's store, made once and kept for the default groups to come."""
+    """This process's connection to its launch's store, made once and kept for the default groups to
+    come."""
 
     def __init__(self) -> None:
         self._store: Any = None
@@ -88,7 +97,10 @@ class StoreClient:
         self._lock = threading.Lock()
 
     def store(self, hostname: str, port: int, timeout: Any, connect: Callable[[], Any]) -> Any:
-        """Return the connection to that address, with this timeout. `connect` makes one where this process has none that answers."""
+        """Return the connection to that address, with this timeout.
+
+        `connect` makes one where this process has none that answers.
+        """
         key = os.getpid(), hostname, port
         with self._lock:
             store = self._store if self._key == key else None
@@ -102,7 +114,8 @@ class StoreClient:
 
 
 def _answers(store: Any) -> bool:
-    """Return whether the store answers by this connection: it may be cut, or a thread of the program's may wait by it for a key that nobody writes."""
+    """Return whether the store answers by this connection: it may be cut, or a thread of the
+    program's may wait by it for a key that nobody writes."""
     said: queue.SimpleQueue[bool] = queue.SimpleQueue()
 
     def ask() -> None:
@@ -132,8 +145,11 @@ _met: Callable[[], None] = lambda: None
 def enter_rank(
     *, alone: bool, meets: Callable[[int], None] = _meets, met: Callable[[], None] = _met
 ) -> None:
-    """The roster's variables are there. `alone`: groups of the program's own, if any, are made here, not with other ranks. `meets` is called with
-    the port before this process connects to the launch's store for a group, `met` once it is connected; what that raises, making the group raises.
+    """The roster's variables are there.
+
+    `alone`: groups of the program's own, if any, are made here, not with other ranks. `meets` is
+    called with the port before this process connects to the launch's store for a group, `met` once
+    it is connected; what that raises, making the group raises.
     """
     global _own, _meets, _met
     _meets, _met = meets, met
@@ -151,7 +167,8 @@ def moved() -> None:
 
 @contextlib.contextmanager
 def with_all_ranks() -> Iterator[None]:
-    """For a driver's part of a run: meanwhile the variables are those by which the launch's ranks meet. From any thread."""
+    """For a driver's part of a run: meanwhile the variables are those by which the launch's ranks
+    meet. From any thread."""
     global _inside
     with _lock:
         _inside += 1
@@ -234,8 +251,10 @@ def _refuse_foreign(hostname: str, port: int) -> None:
     if there is None or str(port) == there or os.environ.get(CLIENT_ONLY) != "True":
         return
     raise RuntimeError(
-        f"this rank is to join a process group at {hostname}:{port}, where no one serves its launch: the launch's store is at "
+        f"this rank is to join a process group at {hostname}:{port}, where no one serves its "
+        "launch: the launch's store is at "
         f"{_of_launch['MASTER_ADDR']}:{there}\n"
-        "  leave MASTER_ADDR and MASTER_PORT as the rank finds them, and call init_process_group() without an address; for a group of "
+        "  leave MASTER_ADDR and MASTER_PORT as the rank finds them, and call init_process_group() "
+        "without an address; for a group of "
         f"processes of the rank's own, set {CLIENT_ONLY}=False beside them"
     )

@@ -46,8 +46,8 @@ class RuntimeContext:
         return _session.current().address or os.environ.get("TROUPE_ADDRESS", "")
 
     def get_node_id(self) -> str:
-        """Id (hex) of the node this process runs on; in a program that called init(), of the node on its host (the first by
-        name), "" where that has none."""
+        """Id (hex) of the node this process runs on; in a program that called init(), of the node
+        on its host (the first by name), "" where that has none."""
         return self._here("node")
 
     def get_node_name(self) -> str:
@@ -65,7 +65,8 @@ class RuntimeContext:
         return here.name if here is not None else None
 
     def get_task_id(self) -> str | None:
-        """Id (hex) of the task, or of the call of an actor's plain method, that this thread runs."""
+        """Id (hex) of the task, or of the call of an actor's plain method, that this thread
+        runs."""
         from troupe._bridge import native
 
         running = native.running_call()
@@ -74,7 +75,8 @@ class RuntimeContext:
         return f"{ActorContext.current.actor}{running[1]:016x}"
 
     def get_task_name(self) -> str | None:
-        """Its name: `name=` of a remote function, or the function's own; `Class.method` of an actor's method."""
+        """Its name: `name=` of a remote function, or the function's own; `Class.method` of an
+        actor's method."""
         from troupe._bridge import native
         from troupe._tasks.host import TaskHost
 
@@ -86,13 +88,17 @@ class RuntimeContext:
         return f"{ActorContext.current.class_name}.{running[0]}"
 
     def is_canceled(self) -> bool:
-        """Whether the caller of the method that runs here has cancelled it. RuntimeError outside a plain method."""
+        """Whether the caller of the method that runs here has cancelled it.
+
+        RuntimeError outside a plain method.
+        """
         from troupe._bridge import native
 
         cancelled = native.is_cancelled()
         if cancelled is None:
             raise RuntimeError(
-                "is_canceled() is for the plain methods of actors; a coroutine is cancelled by asyncio"
+                "is_canceled() is for the plain methods of actors; a coroutine is cancelled by "
+                "asyncio"
             )
         return cancelled
 
@@ -128,7 +134,8 @@ class RuntimeContext:
 
     @property
     def should_capture_child_tasks_in_placement_group(self) -> bool:
-        """Whether actors and tasks made here are placed in the group that this actor or task is in."""
+        """Whether actors and tasks made here are placed in the group that this actor or task is
+        in."""
         return ActorContext.current is not None and ActorContext.current.captures
 
     @property
@@ -160,7 +167,8 @@ class RuntimeContext:
         return next((view.labels for view in _view.nodes() if view.info["node"] == node), {})
 
     def get_job_id(self) -> str:
-        """Of the program that this process is a part of, as hex: the launch's id in a launch, else one of each init()."""
+        """Of the program that this process is a part of, as hex: the launch's id in a launch, else
+        one of each init()."""
         return _session.current().job
 
     def get_runtime_env_string(self) -> str:
@@ -168,8 +176,8 @@ class RuntimeContext:
         return json.dumps(self.runtime_env, default=str)
 
     def get(self) -> dict[str, Any]:
-        """The ids of this process by name: `job_id`, `node_id`, `namespace`; in an actor's method `actor_id` and `task_id` too, in a task
-        `task_id`."""
+        """The ids of this process by name: `job_id`, `node_id`, `namespace`; in an actor's method
+        `actor_id` and `task_id` too, in a task `task_id`."""
         here = {
             "job_id": _as_id(self.get_job_id()),
             "node_id": _as_id(self.get_node_id()),

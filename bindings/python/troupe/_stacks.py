@@ -1,8 +1,9 @@
-"""Stacks of processes of this host, read from outside with py-spy: Python's and C++'s frames in one.
+"""Stacks of processes of this host, read from outside with py-spy: Python's and C++'s frames in
+one.
 
-Run by a worker as `python -m troupe._stacks [--native] LABEL:PID...`; writes one JSON list. The process
-that is looked at is stopped for the moment of the reading and runs none of our code for it, so it may
-hang wherever it likes, with the GIL held too.
+Run by a worker as `python -m troupe._stacks [--native] LABEL:PID...`; writes one JSON list. The
+process that is looked at is stopped for the moment of the reading and runs none of our code for it,
+so it may hang wherever it likes, with the GIL held too.
 """
 
 from __future__ import annotations
@@ -24,11 +25,12 @@ NAME_CHARS_MAX = 160
 
 
 def read(pid: int, *, native: bool, by_worker: bool = False) -> dict[str, Any]:
-    """`{pid, threads: [{name, tid, main, active, frames: [{name, file, line}]}]}` or `{pid, error}`.
+    """`{pid, threads: [{name, tid, main, active, frames: [{name, file, line}]}]}` or `{pid,
+    error}`.
 
-    Blocks for as long as py-spy takes, a minute at most. Frames come innermost first; a file that ends
-    in .so is a native frame's library. Where those cannot be read, Python's alone are, with a `note` that says so.
-    `by_worker`: this process is a child of the worker that `pid` is of.
+    Blocks for as long as py-spy takes, a minute at most. Frames come innermost first; a file that
+    ends in .so is a native frame's library. Where those cannot be read, Python's alone are, with a
+    `note` that says so. `by_worker`: this process is a child of the worker that `pid` is of.
     """
     program = _py_spy()
     if program is None:
@@ -45,7 +47,8 @@ def read(pid: int, *, native: bool, by_worker: bool = False) -> dict[str, Any]:
         return found
     return {
         **python,
-        "note": f"Python's frames only: py-spy could not read those of C and C++ ({found['error']})",
+        "note": "Python's frames only: py-spy could not read those of C and C++ "
+        f"({found['error']})",
     }
 
 
@@ -113,7 +116,8 @@ def _what_to_do(scope: int, by_worker: bool) -> str:
     """Who may read a process here, and how to be one of them."""
     if scope == 0 or os.geteuid() == 0:
         return (
-            "reading another process needs ptrace rights: run it as the worker's user, and in a container allow "
+            "reading another process needs ptrace rights: run it as the worker's user, and in a "
+            "container allow "
             "SYS_PTRACE"
         )
     setting = f"this host allows it less than usual (kernel.yama.ptrace_scope is {scope}): "
@@ -127,13 +131,16 @@ def _what_to_do(scope: int, by_worker: bool) -> str:
     if by_worker:
         return (
             setting
-            + "a process names its worker as the one that may read it, and this one has taken that back "
+            + "a process names its worker as the one that may read it, and this one has taken that "
+            "back "
             "with a prctl(PR_SET_PTRACER) of its own or runs as another user"
         )
     return (
         setting
-        + "a process may be read by those who started it, and a rank or an actor by its worker: give the "
-        "id of the launch or of the actor instead of the pid; for any other process, run this as root"
+        + "a process may be read by those who started it, and a rank or an actor by its worker: "
+        "give the "
+        "id of the launch or of the actor instead of the pid; for any other process, run this as "
+        "root"
     )
 
 

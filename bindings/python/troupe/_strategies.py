@@ -1,4 +1,5 @@
-"""Where an actor is to run, as values for its `scheduling_strategy` option (`troupe.util.scheduling_strategies`), and how bundles and ranks lie."""
+"""Where an actor is to run, as values for its `scheduling_strategy` option
+(`troupe.util.scheduling_strategies`), and how bundles and ranks lie."""
 
 from __future__ import annotations
 
@@ -14,7 +15,8 @@ BY_NAME = {
     "STRICT_PACK": "strict_pack",
     "STRICT_SPREAD": "strict_spread",
 }
-"""How the bundles of a placement group, and the ranks of a launch, lie: by the name that a user gives, that of the message."""
+"""How the bundles of a placement group, and the ranks of a launch, lie: by the name that a user
+gives, that of the message."""
 
 
 def check(strategy: object) -> None:
@@ -24,9 +26,12 @@ def check(strategy: object) -> None:
 
 
 class PlacementGroupSchedulingStrategy:
-    """Inside a placement group: in the bundle of that index, or in any (-1). With `placement_group_capture_child_tasks`
-    what the actor or task makes goes into the group too, in any bundle, unless its own options say where. Without a group
-    (None): outside of the one that captures what is made here, if one does."""
+    """Inside a placement group: in the bundle of that index, or in any (-1).
+
+    With `placement_group_capture_child_tasks` what the actor or task makes goes into the group too,
+    in any bundle, unless its own options say where. Without a group (None): outside of the one that
+    captures what is made here, if one does.
+    """
 
     of_option = False  # made of the options placement_group= and placement_group_bundle_index=
 
@@ -45,7 +50,8 @@ class PlacementGroupSchedulingStrategy:
             not isinstance(index, int) or not -1 <= index < placement_group.bundle_count
         ):
             raise ValueError(
-                f"bundle index {index} is invalid: the group has {placement_group.bundle_count} bundles, "
+                f"bundle index {index} is invalid: the group has {placement_group.bundle_count} "
+                "bundles, "
                 "0 up; -1 means any"
             )
         self.placement_group = placement_group
@@ -55,7 +61,10 @@ class PlacementGroupSchedulingStrategy:
 
 @dataclass(frozen=True)
 class NodeAffinitySchedulingStrategy:
-    """On the node of this id; `soft`: elsewhere if that node cannot. ValueError for what is no id, and for Ray's other two."""
+    """On the node of this id; `soft`: elsewhere if that node cannot.
+
+    ValueError for what is no id, and for Ray's other two.
+    """
 
     node_id: str
     soft: bool = False
@@ -67,7 +76,8 @@ class NodeAffinitySchedulingStrategy:
             raise ValueError(f"node_id is the id of a node as a string, not {self.node_id!r}")
         if self._spill_on_unavailable or self._fail_on_unavailable:
             raise ValueError(
-                "_spill_on_unavailable and _fail_on_unavailable are not supported: what waits for a node waits, and "
+                "_spill_on_unavailable and _fail_on_unavailable are not supported: what waits for "
+                "a node waits, and "
                 "troupe explain says for what; label_selector with fallback_strategy tries others"
             )
 
@@ -102,7 +112,8 @@ Condition = In | NotIn | Exists | DoesNotExist
 
 
 class NodeLabelSchedulingStrategy:
-    """On a node whose labels hold all of `hard`, and all of `soft` as well if such a node can take it."""
+    """On a node whose labels hold all of `hard`, and all of `soft` as well if such a node can take
+    it."""
 
     def __init__(
         self,
@@ -115,7 +126,8 @@ class NodeLabelSchedulingStrategy:
         for key, term in {**(hard or {}), **(soft or {})}.items():
             if not isinstance(term, Condition):
                 raise ValueError(
-                    f"label {key!r} must be In(...), NotIn(...), Exists() or DoesNotExist(), not {term!r}"
+                    f"label {key!r} must be In(...), NotIn(...), Exists() or DoesNotExist(), not "
+                    f"{term!r}"
                 )
         if set(hard or {}) & set(soft or {}):
             raise ValueError("a label is in both hard= and soft=")

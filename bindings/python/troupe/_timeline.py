@@ -1,4 +1,5 @@
-"""Ray's `ray.timeline`: what has happened in the cluster, as a trace for chrome://tracing and Perfetto."""
+"""Ray's `ray.timeline`: what has happened in the cluster, as a trace for chrome://tracing and
+Perfetto."""
 
 from __future__ import annotations
 
@@ -15,12 +16,13 @@ ANSWER_S = 10.0
 
 
 def timeline(filename: str | os.PathLike | None = None) -> list[dict[str, Any]] | None:
-    """Events in Chrome's trace format: the latest 1,000 of the cluster (nodes that came and went, actors that crashed, ends of launches),
-    tasks that are not over, where they are now, and the latest 4,096 of each process that are, where and how long they ran. With
-    `filename` they are written there, as JSON, else returned.
+    """Events in Chrome's trace format: the latest 1,000 of the cluster (nodes that came and went,
+    actors that crashed, ends of launches), tasks that are not over, where they are now, and the
+    latest 4,096 of each process that are, where and how long they ran. With `filename` they are
+    written there, as JSON, else returned.
 
-    Blocks for those who have tasks; who does not answer within ANSWER_S is left out. Raises ConnectionError outside of a session, OSError
-    for a file that cannot be written.
+    Blocks for those who have tasks; who does not answer within ANSWER_S is left out. Raises
+    ConnectionError outside of a session, OSError for a file that cannot be written.
     """
     session = connect.session_here()
     names = {each["node_id"]: each["name"] for each in state.list_nodes(session)}

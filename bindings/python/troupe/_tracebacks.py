@@ -1,4 +1,7 @@
-"""Tracebacks as text, and what an exception says of itself. Pure, but for the source of code that only this process has."""
+"""Tracebacks as text, and what an exception says of itself.
+
+Pure, but for the source of code that only this process has.
+"""
 
 from __future__ import annotations
 
@@ -14,14 +17,19 @@ _CPP_FRAME = re.compile(r"\s*frame #[0-9]+: .*(?: \(0x[0-9a-f]+ in .*\)|\[0x[0-9
 
 
 class CppFrames:
-    """Filter that leaves C++ frames out of the lines of one stream: of each list that torch adds to an error of its own (c10::Error), one line remains.
+    """Filter that leaves C++ frames out of the lines of one stream: of each list that torch adds to
+    an error of its own (c10::Error), one line remains.
 
-    Such a list follows the line "Exception raised from ... (most recent call first):". With TORCH_SHOW_CPP_STACKTRACES=1 in a process
-    torch writes its lists in another form, with symbols: the user has asked for those, so they stay.
+    Such a list follows the line "Exception raised from ... (most recent call first):". With
+    TORCH_SHOW_CPP_STACKTRACES=1 in a process torch writes its lists in another form, with symbols:
+    the user has asked for those, so they stay.
     """
 
     def __init__(self, notice: str, *, inside: bool = False) -> None:
-        """`notice`: the line that takes the frames' place. `inside`: the first line may be a frame, its header cut off."""
+        """`notice`: the line that takes the frames' place.
+
+        `inside`: the first line may be a frame, its header cut off.
+        """
         self._notice, self._inside, self._leaves_out = notice, inside, False
 
     def filter(self, lines: list[str]) -> list[str]:
@@ -49,7 +57,8 @@ def words_of(error: BaseException) -> str:
 
 
 def is_of_runtime(filename: str) -> bool:
-    """Whether this is a file of the package, in this process or, by its folder's name, in another."""
+    """Whether this is a file of the package, in this process or, by its folder's name, in
+    another."""
     return filename.startswith(_PACKAGE) or "/site-packages/troupe/" in filename
 
 
@@ -60,7 +69,8 @@ def is_frame_of_runtime(line: str) -> bool:
 
 
 def with_source(told: str) -> str:
-    """A traceback of another process, with the lines of code that only this one has: of a notebook's cells, of what was typed."""
+    """A traceback of another process, with the lines of code that only this one has: of a
+    notebook's cells, of what was typed."""
     lines = told.split("\n")
     shown = []
     for number, line in enumerate(lines):

@@ -21,7 +21,8 @@ _SEQUENCE = re.compile(
     "|\x1b[\\]PX^_][^\x07\x1b\x9c\n]*(?:\x07|\x1b\\\\|\x9c)"  # OSC and the like, up to their end
     "|\x9b[0-?]*[ -/]*[@-~]"
 )
-# C0, DEL and C1; signs of direction; ends of lines of Unicode; marks without a shape that hide text; halves of characters.
+# C0, DEL and C1; signs of direction; ends of lines of Unicode; marks without a shape that hide
+# text; halves of characters.
 _CONTROL = re.compile(
     "[\x00-\x1f\x7f-\x9f\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\U000e0000-\U000e007f\ud800-\udfff]"
 )

@@ -1,4 +1,5 @@
-"""Waits of this process: what goes around each, where its task lends its CPUs meanwhile (`_tasks.waits`)."""
+"""Waits of this process: what goes around each, where its task lends its CPUs meanwhile
+(`_tasks.waits`)."""
 
 from __future__ import annotations
 
@@ -6,11 +7,13 @@ from collections.abc import Callable
 from typing import Any
 
 around_wait: Any = None
-"""In a process for tasks: a context for waits, called with the refs, the timeout and how many of the refs are to be there."""
+"""In a process for tasks: a context for waits, called with the refs, the timeout and how many of
+the refs are to be there."""
 
 
 def lending(bound: Callable[..., Any]) -> Callable[..., Any]:
-    """`bound`, within `around_wait` where it is called with refs that are still to come: it waits for them."""
+    """`bound`, within `around_wait` where it is called with refs that are still to come: it waits
+    for them."""
     from troupe import _calls
 
     def call(*args: Any, **kwargs: Any) -> Any:

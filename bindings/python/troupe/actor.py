@@ -1,4 +1,5 @@
-"""Ray's `ray.actor`: the classes that actors' handles are of, and `exit_actor`, by their names there.
+"""Ray's `ray.actor`: the classes that actors' handles are of, and `exit_actor`, by their names
+there.
 
 import troupe as ray
 ray.actor.exit_actor()                         # in a method: this actor ends when the method is over
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from troupe._typed import ActorProxy
 else:
     ActorProxy = ActorHandle
-"""For annotations: ActorProxy[A] is a handle of an A, of which checkers know the methods that have `@troupe.method`, with their types, and no others."""
+"""For annotations: ActorProxy[A] is a handle of an A, of which checkers know the methods that have
+`@troupe.method`, with their types, and no others."""
 
 __all__ = ["ActorClass", "ActorHandle", "ActorMethod", "ActorProxy", "exit_actor"]

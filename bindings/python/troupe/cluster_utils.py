@@ -1,4 +1,6 @@
-"""Clusters of several nodes on this machine, of real processes, for tests. Ray's `ray.cluster_utils`.
+"""Clusters of several nodes on this machine, of real processes, for tests.
+
+Ray's `ray.cluster_utils`.
 
     from troupe.cluster_utils import Cluster
 
@@ -68,7 +70,10 @@ class ClusterNode:
         _home.remove_socket_of(self._folder / "node.json")  # a killed worker leaves its own
 
     def __repr__(self) -> str:
-        return f"<node {self.name} {self.node_id[:8]}, worker pid {self.pid}{'' if self.alive else ', gone'}>"
+        return (
+            f"<node {self.name} {self.node_id[:8]}, worker pid "
+            f"{self.pid}{'' if self.alive else ', gone'}>"
+        )
 
 
 class Cluster:
@@ -81,14 +86,16 @@ class Cluster:
         head_node_args: Mapping[str, Any] | None = None,
         shutdown_at_exit: bool = True,
     ) -> None:
-        """Starts the head; `initialize_head`: with a node beside it, offering `head_node_args` (as add_node).
+        """Starts the head; `initialize_head`: with a node beside it, offering `head_node_args` (as
+        add_node).
 
-        `connect` calls `troupe.init` with its address. Without `shutdown_at_exit` it ends with the process all
-        the same, only later and less gently.
+        `connect` calls `troupe.init` with its address. Without `shutdown_at_exit` it ends with the
+        process all the same, only later and less gently.
         """
         if connect and not initialize_head:
             raise ValueError(
-                "connect=True goes with initialize_head=True: there is nothing to work on before add_node()"
+                "connect=True goes with initialize_head=True: there is nothing to work on before "
+                "add_node()"
             )
         if head_node_args and not initialize_head:
             raise ValueError("head_node_args goes with initialize_head=True")
@@ -120,12 +127,14 @@ class Cluster:
 
     @property
     def home(self) -> Path:
-        """Its TROUPE_HOME: with that set, the `troupe` command and other processes find the cluster."""
+        """Its TROUPE_HOME: with that set, the `troupe` command and other processes find the
+        cluster."""
         return self._folder.path
 
     @property
     def address(self) -> str:
-        """`127.0.0.1:port` of the head; `troupe.init(cluster.address)` in this process needs no token."""
+        """`127.0.0.1:port` of the head; `troupe.init(cluster.address)` in this process needs no
+        token."""
         return str(self._running().ready["address"])
 
     @property
@@ -157,10 +166,12 @@ class Cluster:
         object_spilling_directory: str | None = None,
         **ignored: Any,
     ) -> ClusterNode:
-        """Starts a node and returns it when it has joined; `wait=False` is taken, and changes nothing.
+        """Starts a node and returns it when it has joined; `wait=False` is taken, and changes
+        nothing.
 
-        Nothing given: what the machine has. Raises ValueError for amounts that are none, TypeError for an
-        option that does not exist, TroupeError with the worker's last words when it does not come up.
+        Nothing given: what the machine has. Raises ValueError for amounts that are none, TypeError
+        for an option that does not exist, TroupeError with the worker's last words when it does not
+        come up.
         """
         for name in ignored:
             if name not in _IGNORED:
@@ -193,7 +204,9 @@ class Cluster:
         return node
 
     def remove_node(self, node: ClusterNode, allow_graceful: bool = True) -> None:
-        """Ends a node: it takes its leave of the head, or is killed at once. Returns when its process is gone.
+        """Ends a node: it takes its leave of the head, or is killed at once.
+
+        Returns when its process is gone.
 
         Raises ValueError for a node of another cluster or one that was removed before.
         """
@@ -227,7 +240,8 @@ class Cluster:
                     return
                 if time.monotonic() >= deadline:
                     raise exceptions.GetTimeoutError(
-                        f"the head at {self.address} knows {len(alive)} living nodes, this cluster has {len(wanted)}; "
+                        f"the head at {self.address} knows {len(alive)} living nodes, this cluster "
+                        f"has {len(wanted)}; "
                         f"waited {timeout:g} s"
                     )
                 time.sleep(_ASK_AGAIN_S)  # lint-ok: the head pushes no news of nodes
@@ -235,7 +249,10 @@ class Cluster:
             session.close()
 
     def shutdown(self) -> None:
-        """Disconnects this process where it is connected to this cluster, and ends all of it. Idempotent."""
+        """Disconnects this process where it is connected to this cluster, and ends all of it.
+
+        Idempotent.
+        """
         if self._pid != os.getpid() or self._lifeline.is_closed:
             return
         from troupe import _api

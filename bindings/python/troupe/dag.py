@@ -1,4 +1,5 @@
-"""Ray's `ray.dag`: graphs of calls that are described once, by `bind`, and run as often as one likes.
+"""Ray's `ray.dag`: graphs of calls that are described once, by `bind`, and run as often as one
+likes.
 
     with dag.InputNode() as inp:
         graph = dag.MultiOutputNode([model.step.bind(inp), other.step.bind(inp)])
@@ -6,9 +7,10 @@
     compiled = graph.experimental_compile()        # Ray's compiled graphs: the same calls, checked once
     troupe.get(compiled.execute(batch))
 
-`bind` is of remote functions, actor classes (an actor for each execution) and methods of handles; its arguments may be other nodes,
-also inside lists, tuples and dicts. A node that several others take runs once. Calls are made in the order in which they were
-bound. View: the process that executes; `execute` returns refs at once.
+`bind` is of remote functions, actor classes (an actor for each execution) and methods of handles;
+its arguments may be other nodes, also inside lists, tuples and dicts. A node that several others
+take runs once. Calls are made in the order in which they were bound. View: the process that
+executes; `execute` returns refs at once.
 """
 
 from __future__ import annotations
@@ -70,11 +72,12 @@ class DAGNode:
         return self._steps
 
     def execute(self, *args: Any, **kwargs: Any) -> Any:
-        """Runs the graph up to here: a ref of what this node returns, a list of them for a MultiOutputNode, a handle for an
-        actor class. `args` and `kwargs` are what its InputNode stands for. Does not wait for the answers.
+        """Runs the graph up to here: a ref of what this node returns, a list of them for a
+        MultiOutputNode, a handle for an actor class. `args` and `kwargs` are what its InputNode
+        stands for. Does not wait for the answers.
 
-        Raises TypeError where the graph has no InputNode for what is given, or nothing is given for its own, and what the
-        calls raise themselves.
+        Raises TypeError where the graph has no InputNode for what is given, or nothing is given for
+        its own, and what the calls raise themselves.
         """
         return self._execute(_Given(args, kwargs))
 
@@ -91,12 +94,16 @@ class DAGNode:
         return values[self._number]
 
     def experimental_compile(self, **options: Any) -> "CompiledDAG":
-        """The graph for many executions; all its calls must be of actors that are there. Ray's options are taken: calls need
-        no buffers of their own here, and as many executions may be under way as their callers' memory holds."""
+        """The graph for many executions; all its calls must be of actors that are there.
+
+        Ray's options are taken: calls need no buffers of their own here, and as many executions may
+        be under way as their callers' memory holds.
+        """
         return CompiledDAG(self, options)
 
     def with_tensor_transport(self, transport: Any = "auto", **_: Any) -> "DAGNode":
-        """ "auto", of a node that is a call of an actor: its tensors stay there (docs/tensors.md). What other nodes return, and Ray's other
+        """ "auto", of a node that is a call of an actor: its tensors stay there (docs/tensors.md).
+         What other nodes return, and Ray's other
         ways ask for, travels as every result does."""
         if transport == "auto":
             self._keep_tensors()
@@ -117,7 +124,8 @@ class DAGNode:
 
     def __reduce__(self) -> tuple:
         raise TypeError(
-            f"{self!r} cannot be sent: a graph is executed by the process that bound it\n  send the actors' handles, "
+            f"{self!r} cannot be sent: a graph is executed by the process that bound it\n  send "
+            "the actors' handles, "
             "and bind them there"
         )
 
@@ -144,7 +152,10 @@ class FunctionNode(DAGNode):
 
 
 class ClassNode(DAGNode):
-    """An actor for each execution: `Class.bind(...)`. Its methods are bound as those of a handle: `node.method.bind(...)`."""
+    """An actor for each execution: `Class.bind(...)`.
+
+    Its methods are bound as those of a handle: `node.method.bind(...)`.
+    """
 
     def __init__(
         self,
@@ -164,7 +175,8 @@ class ClassNode(DAGNode):
     def __getattr__(self, name: str) -> "_Method":
         if name.startswith("_") or name not in self._methods:
             raise AttributeError(
-                f"{self._actor_class.__name__} has no method {name!r}; it has {', '.join(sorted(self._methods))}"
+                f"{self._actor_class.__name__} has no method {name!r}; it has "
+                f"{', '.join(sorted(self._methods))}"
             )
         return _Method(self, name, self._methods[name], {})
 
@@ -260,7 +272,10 @@ class _Output(DAGNode):
 
 
 class InputNode(DAGNode):
-    """What `execute` will be given: `inp` for one value, `inp[0]` and `inp.name` for several. Used in a `with` block."""
+    """What `execute` will be given: `inp` for one value, `inp[0]` and `inp.name` for several.
+
+    Used in a `with` block.
+    """
 
     def __enter__(self) -> "InputNode":
         return self
@@ -311,26 +326,30 @@ class MultiOutputNode(DAGNode):
 
 
 class CompiledDAG:
-    """What `experimental_compile` returns: `execute` as of the graph; `await (await compiled.execute_async(x))` in coroutines."""
+    """What `experimental_compile` returns: `execute` as of the graph; `await (await
+    compiled.execute_async(x))` in coroutines."""
 
     def __init__(self, root: DAGNode, options: Mapping[str, Any]) -> None:
         for name in options:
             if name not in _COMPILE_OPTIONS:
                 raise TypeError(
-                    f"experimental_compile() has no parameter {name!r}; there are {', '.join(sorted(_COMPILE_OPTIONS))}"
+                    f"experimental_compile() has no parameter {name!r}; there are "
+                    f"{', '.join(sorted(_COMPILE_OPTIONS))}"
                 )
         steps = root._plan()
         for step in steps:
             if isinstance(step, FunctionNode | ClassNode | _LaterMethodNode):
                 raise ValueError(
-                    f"a compiled graph is of calls of actors that are there, not of {step!r}\n  make actors with "
+                    f"a compiled graph is of calls of actors that are there, not of {step!r}\n  "
+                    "make actors with "
                     ".remote(), and bind their methods"
                 )
         if not any(isinstance(step, ClassMethodNode) for step in steps):
             raise ValueError("a compiled graph calls at least one method of an actor")
         if not any(isinstance(step, InputNode | InputAttributeNode) for step in steps):
             raise ValueError(
-                "a compiled graph has an InputNode: build it inside `with InputNode() as inp:`, and bind inp"
+                "a compiled graph has an InputNode: build it inside `with InputNode() as inp:`, "
+                "and bind inp"
             )
         self._root, self._over = root, False
         self._actors = {step._handle for step in steps if isinstance(step, ClassMethodNode)}
@@ -346,7 +365,10 @@ class CompiledDAG:
         return self.execute(*args, **kwargs)
 
     def teardown(self, kill_actors: bool = False) -> None:
-        """It is executed no more. What is under way goes on; with `kill_actors` its actors are ended. Idempotent."""
+        """It is executed no more.
+
+        What is under way goes on; with `kill_actors` its actors are ended. Idempotent.
+        """
         if kill_actors and not self._over:
             for actor in self._actors:
                 actor._link.kill()
@@ -366,13 +388,14 @@ class _Given:
         if len(self._args) == 1 and not self._kwargs:
             return self._args[0]
         raise TypeError(
-            f"the graph takes one value (its InputNode is bound as a whole); execute() was given {self._count()}\n  "
+            "the graph takes one value (its InputNode is bound as a whole); execute() was given "
+            f"{self._count()}\n  "
             "bind inp[0] and inp.name for several"
         )
 
     def part(self, key: int | str, *, attribute: bool) -> Any:
-        """Of several values one; of a single value a part of it, as with Ray, whose compiled graphs alone take inp[0] for the
-        first of one value too."""
+        """Of several values one; of a single value a part of it, as with Ray, whose compiled graphs
+        alone take inp[0] for the first of one value too."""
         single = self._args[0] if len(self._args) == 1 and not self._kwargs else None
         if single is not None and attribute:
             return getattr(single, str(key))
@@ -386,7 +409,8 @@ class _Given:
             return self._args[key] if isinstance(key, int) else self._kwargs[key]
         except (IndexError, KeyError):
             raise TypeError(
-                f"the graph takes {'position ' if isinstance(key, int) else ''}{key!r} of its input; execute() was "
+                f"the graph takes {'position ' if isinstance(key, int) else ''}{key!r} of its "
+                "input; execute() was "
                 f"given {self._count()}"
             ) from None
 

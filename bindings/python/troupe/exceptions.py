@@ -1,7 +1,9 @@
 """Errors a user of Troupe meets, under their own names and under Ray's.
 
-Every error is a `TroupeError`. An error that stems from the user's own code is also an instance of the exception that code raised (`except KeyError`
-keeps working across processes): such classes are made on demand by `with_type_of`. Texts are for the person who reads them: what, where, why, what to do.
+Every error is a `TroupeError`. An error that stems from the user's own code is also an instance of
+the exception that code raised (`except KeyError` keeps working across processes): such classes are
+made on demand by `with_type_of`. Texts are for the person who reads them: what, where, why, what to
+do.
 """
 
 from __future__ import annotations
@@ -15,10 +17,13 @@ from troupe._exception_pickles import carried, dict_of, made
 
 
 class TroupeError(Exception):
-    """Base of all errors of the runtime. `cause`: what it stems from, where that is known.
+    """Base of all errors of the runtime.
 
-    Its text names what nodes, actors and programs say of themselves; str() gives it without what a terminal would obey (escape
-    sequences, controls of writing direction). Attributes like `log_tail` keep what there was.
+    `cause`: what it stems from, where that is known.
+
+    Its text names what nodes, actors and programs say of themselves; str() gives it without what a
+    terminal would obey (escape sequences, controls of writing direction). Attributes like
+    `log_tail` keep what there was.
     """
 
     cause: BaseException | str | None = None
@@ -42,7 +47,8 @@ class ConnectionError(TroupeError, builtins.ConnectionError):
 
 
 class JoinError(TroupeError):
-    """A cluster answered and refused: wrong, expired or revoked token, or another cluster's token."""
+    """A cluster answered and refused: wrong, expired or revoked token, or another cluster's
+    token."""
 
 
 class PlacementError(TroupeError):
@@ -87,7 +93,8 @@ class TaskError(TroupeError):
     remote_traceback: str = ""
 
     def as_instanceof_cause(self) -> "TaskError":
-        """Ray's name: the error that is also an instance of its cause's type (this one already is)."""
+        """Ray's name: the error that is also an instance of its cause's type (this one already
+        is)."""
         return self
 
 
@@ -130,9 +137,11 @@ class WorkerCrashedError(TroupeError):
 
 
 class RayProcessDiedError(TroupeError):
-    """A process of a real Ray cluster (`api="ray"`) ended, and with it the launch that the cluster was of.
+    """A process of a real Ray cluster (`api="ray"`) ended, and with it the launch that the cluster
+    was of.
 
-    `process`: Ray's name of it (gcs_server, raylet); `host`; `exit_code` or `signal`, the other None; `log_tail`, what it wrote last.
+    `process`: Ray's name of it (gcs_server, raylet); `host`; `exit_code` or `signal`, the other
+    None; `log_tail`, what it wrote last.
     """
 
     process: str = ""
@@ -147,15 +156,17 @@ class NodeDiedError(TroupeError):
 
 
 class NodeUnreachableError(NodeDiedError):
-    """Nobody reaches the node: it counts as gone, what runs there ends when it is heard of again."""
+    """Nobody reaches the node: it counts as gone, what runs there ends when it is heard of
+    again."""
 
 
 class OutOfMemoryError(TroupeError):
     """The kernel killed the process for lack of memory.
 
-    The error of a task, of an actor's call or of a launch that ended so is also a WorkerCrashedError, an ActorDiedError or a LaunchError.
-    In bytes, 0 where it is not known: `used`, the most that the process held in memory; `limit`, what its control group may use, or the
-    machine has, for all processes there; `requested`, its `memory=`, 0 where it said none.
+    The error of a task, of an actor's call or of a launch that ended so is also a
+    WorkerCrashedError, an ActorDiedError or a LaunchError. In bytes, 0 where it is not known:
+    `used`, the most that the process held in memory; `limit`, what its control group may use, or
+    the machine has, for all processes there; `requested`, its `memory=`, 0 where it said none.
     """
 
     used: int = 0
@@ -164,7 +175,8 @@ class OutOfMemoryError(TroupeError):
 
     @classmethod
     def of(cls, failure: Mapping[str, Any]) -> "OutOfMemoryError | None":
-        """Return the error of a message's Failure where the process ended so, and None where it did not."""
+        """Return the error of a message's Failure where the process ended so, and None where it did
+        not."""
         if failure["exception_type"] != f"{cls.__module__}.{cls.__name__}":
             return None
         error = cls(failure["cause"])
@@ -190,7 +202,10 @@ class ObjectReconstructionFailedError(ObjectLostError):
 
 
 class ResultLostError(ObjectLostError):
-    """The result of a call is gone with the process that made it, which had answered. Calls that may be made again are."""
+    """The result of a call is gone with the process that made it, which had answered.
+
+    Calls that may be made again are.
+    """
 
 
 class OutOfDiskError(TroupeError):
@@ -206,7 +221,8 @@ class CrossLanguageError(TroupeError):
 
 
 class UnserializableException(TaskError):
-    """What a method or task raised cannot travel, or cannot be loaded here; its text is all that came."""
+    """What a method or task raised cannot travel, or cannot be loaded here; its text is all that
+    came."""
 
 
 class OwnerDiedError(ObjectLostError):
@@ -214,7 +230,8 @@ class OwnerDiedError(ObjectLostError):
 
 
 class TensorChangedError(TroupeError, RuntimeError):
-    """A tensor that stays in its actor (`tensor_transport="auto"`) was changed there after it was returned."""
+    """A tensor that stays in its actor (`tensor_transport="auto"`) was changed there after it was
+    returned."""
 
 
 class PendingCallsLimitExceeded(TroupeError):
@@ -242,7 +259,10 @@ class ActorHandleNotFoundError(TroupeError, ValueError):
 
 
 class MissingPackageError(TroupeError, ImportError):
-    """A Python package that a part of Troupe needs is not installed. The text has the `pip install` that brings it; `name` is the module."""
+    """A Python package that a part of Troupe needs is not installed.
+
+    The text has the `pip install` that brings it; `name` is the module.
+    """
 
 
 class DamagedFileError(TroupeError):
@@ -320,7 +340,8 @@ _OF_PYTHON = {
         "__suppress_context__",
     )
 } | {"__class__": vars(object)["__class__"]}
-"""What a class of the user's may have changed, and Python and this package must be able to rely on."""
+"""What a class of the user's may have changed, and Python and this package must be able to rely on.
+"""
 _NEVER = {
     SystemExit,
     KeyboardInterrupt,
@@ -334,7 +355,8 @@ _dual_classes: dict[tuple[type, type], type] = {}
 
 
 def _shown_as(base: type) -> tuple[str, str]:
-    """The module and the name by which a class made on demand shows its base: Ray's, in a program that is written for it."""
+    """The module and the name by which a class made on demand shows its base: Ray's, in a program
+    that is written for it."""
     from troupe import _job
 
     known = next((name for name in _RAYS if globals()[name] is base), None)
@@ -382,11 +404,12 @@ def _dual_class(base: type, cause_type: type) -> type:
 def with_type_of(
     base: type, cause: BaseException | None, text: str, /, **fields: Any
 ) -> TroupeError:
-    """An error of class `base` that is also an instance of `type(cause)` and carries its attributes.
+    """An error of class `base` that is also an instance of `type(cause)` and carries its
+    attributes.
 
-    No code of that class runs for it. Falls back to `base` alone where there can be no such class (two incompatible layouts, a
-    metaclass that refuses), and for SystemExit and KeyboardInterrupt: a script whose rank called sys.exit(3) would end without
-    a word.
+    No code of that class runs for it. Falls back to `base` alone where there can be no such class
+    (two incompatible layouts, a metaclass that refuses), and for SystemExit and KeyboardInterrupt:
+    a script whose rank called sys.exit(3) would end without a word.
     """
     error = None
     if cause is not None:
@@ -406,7 +429,8 @@ def _of_both(base: type, cause: BaseException) -> Any:
     kind = type(cause)
     kind = getattr(kind, "_dual_of", (None, kind))[1]
     if issubclass(kind, GetTimeoutError):
-        kind = TimeoutError  # whoever asks for that of a get() means that get(), not one that what it waits for has made
+        # whoever asks for that of a get() means that get(), not one that what it waits for has made
+        kind = TimeoutError
         like: BaseException = kind(str(cause))
     else:
         like = cause
@@ -426,9 +450,10 @@ def _of_await(kind: type) -> bool:
 def for_future(error: BaseException) -> BaseException:
     """`error` as a future may hold it.
 
-    A StopIteration would end the `await` with a value, and asyncio refuses it; a CancelledError would say that who awaits was
-    cancelled; a KeyboardInterrupt and its like would end the event loop. As Python itself does where a coroutine raises one,
-    these become a RuntimeError, whose cause they are.
+    A StopIteration would end the `await` with a value, and asyncio refuses it; a CancelledError
+    would say that who awaits was cancelled; a KeyboardInterrupt and its like would end the event
+    loop. As Python itself does where a coroutine raises one, these become a RuntimeError, whose
+    cause they are.
     """
     kind = type(error)
     if issubclass(kind, Exception) and not _of_await(kind):
@@ -498,7 +523,8 @@ AuthenticationError = JoinError
 LocalRayletDiedError = NodeDiedError
 RpcError = ConnectionError
 AsyncioActorExit = ActorExit
-# What a compiled graph and its transports raise there is here what the calls that it consists of raise.
+# What a compiled graph and its transports raise there is here what the calls that it consists of
+# raise.
 RayChannelError = SystemError_
 RayChannelTimeoutError = GetTimeoutError
 RayCgraphCapacityExceeded = PendingCallsLimitExceeded

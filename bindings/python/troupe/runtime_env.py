@@ -12,9 +12,11 @@ from troupe._code import runtime_env
 
 
 class RuntimeEnv(dict[str, Any]):
-    """A dict of `env_vars`, `working_dir`, `py_modules`, `excludes`, `pip`, `uv`, `config`, `worker_process_setup_hook`, to be given as any runtime_env.
+    """A dict of `env_vars`, `working_dir`, `py_modules`, `excludes`, `pip`, `uv`, `config`,
+    `worker_process_setup_hook`, to be given as any runtime_env.
 
-    Process view; reads the files that it names, and starts nothing. Raises ValueError or TypeError naming the key at fault.
+    Process view; reads the files that it names, and starts nothing. Raises ValueError or TypeError
+    naming the key at fault.
     """
 
     def __init__(self, **fields: Any) -> None:
@@ -26,7 +28,8 @@ class RuntimeEnv(dict[str, Any]):
 
 
 class RuntimeEnvConfig(dict[str, Any]):
-    """What `config` of a runtime_env holds: `setup_timeout_seconds` (-1: no limit); `eager_install` means nothing here. ValueError for what can never be right."""
+    """What `config` of a runtime_env holds: `setup_timeout_seconds` (-1: no limit); `eager_install`
+    means nothing here. ValueError for what can never be right."""
 
     def __init__(
         self, setup_timeout_seconds: int = 600, eager_install: bool = True, log_files: Any = None

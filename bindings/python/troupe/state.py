@@ -1,6 +1,7 @@
 """What the cluster holds, as data: nodes, actors, launches, placement groups, free resources.
 
-Functions without `session=` ask the cluster of `troupe.init()`, else the one that this process has launched on, else that of TROUPE_ADDRESS.
+Functions without `session=` ask the cluster of `troupe.init()`, else the one that this process has
+launched on, else that of TROUPE_ADDRESS.
 """
 
 from __future__ import annotations
@@ -23,7 +24,10 @@ from troupe._tasks import lists
 
 
 def available_resources_per_node() -> dict[str, dict[str, float]]:
-    """Free resources by node id (hex). Inside a launch: its nodes, and the unused part of what it reserved."""
+    """Free resources by node id (hex).
+
+    Inside a launch: its nodes, and the unused part of what it reserved.
+    """
     return {view.info["node"]: view.free for view in _view.nodes() if view.info["state"] != "dead"}
 
 
@@ -33,10 +37,12 @@ def total_resources_per_node() -> dict[str, dict[str, float]]:
 
 
 def list_nodes(session: _session.Session | None = None) -> list[dict[str, Any]]:
-    """Nodes: name, state and, if it is not simply alive, why; resources; how long ago they were heard.
+    """Nodes: name, state and, if it is not simply alive, why; resources; how long ago they were
+        heard.
 
-    `network` is how a node was connected when its worker started: `interfaces`, `rdma` (ports of InfiniBand, RoCE and other devices, with the
-    networks they are in), `nvlink` (GPUs with equally many links that are up) and `gpudirect` (by what network cards read the GPUs' memory, "" where
+    `network` is how a node was connected when its worker started: `interfaces`, `rdma` (ports of
+    InfiniBand, RoCE and other devices, with the networks they are in), `nvlink` (GPUs with equally
+    many links that are up) and `gpudirect` (by what network cards read the GPUs' memory, "" where
     nothing was found). Speeds are in Mbit/s, of NVLink in MB/s of one link and way; 0: not known.
     """
     infos = (session or connect.session_here()).request("GetStatus", {})[1]["nodes"]
@@ -69,7 +75,8 @@ def node_dict(info: dict) -> dict[str, Any]:
 def list_actors(
     session: _session.Session | None = None, *, tasks: bool = False
 ) -> list[dict[str, Any]]:
-    """Actors, dead ones included, with where they were, while the head remembers them; processes that run tasks only where `tasks`."""
+    """Actors, dead ones included, with where they were, while the head remembers them; processes
+    that run tasks only where `tasks`."""
     infos = (session or connect.session_here()).request("ListActors", {})[1]["actors"]
     return [
         {
@@ -100,10 +107,12 @@ def list_tasks(
     everywhere: bool = False,
     timeout: float = 30.0,
 ) -> list[dict[str, Any]]:
-    """Tasks that this process has started and that are not over, `limit` of them at most: name, state ("arguments": those are to
-    come; "waiting" for a process; "queued" in one; "running") and where they are. With `everywhere` also those of other programs,
-    actors, tasks and ranks of the cluster, 10,000 of each at most: they are asked, and GetTimeoutError is raised where one has not
-    answered after `timeout` seconds. `owner_pid` is the process that has started it, `job_id` its program's."""
+    """Tasks that this process has started and that are not over, `limit` of them at most: name,
+    state ("arguments": those are to come; "waiting" for a process; "queued" in one; "running") and
+    where they are. With `everywhere` also those of other programs, actors, tasks and ranks of the
+    cluster, 10,000 of each at most: they are asked, and GetTimeoutError is raised where one has not
+    answered after `timeout` seconds. `owner_pid` is the process that has started it, `job_id` its
+    program's."""
     session = session or connect.session_here()
     if not everywhere:
         return lists.of_process(session, limit=limit, ended=False)
@@ -111,8 +120,9 @@ def list_tasks(
 
 
 def list_events(session: _session.Session | None = None) -> list[dict[str, Any]]:
-    """What has happened, the oldest first: nodes that came and went, actors that crashed, launches and attempts that ended. The
-    latest 1,000 since the head started; ends that were asked for are none. `time_s` is since 1970."""
+    """What has happened, the oldest first: nodes that came and went, actors that crashed, launches
+    and attempts that ended. The latest 1,000 since the head started; ends that were asked for are
+    none. `time_s` is since 1970."""
     answer = (session or connect.session_here()).request("ListEvents", {})[1]
     return [
         {
@@ -130,8 +140,9 @@ def list_events(session: _session.Session | None = None) -> list[dict[str, Any]]
 
 
 def list_runtime_envs(session: _session.Session | None = None) -> list[dict[str, Any]]:
-    """The environments (`runtime_env=`, with what init() was given) that this process has asked for, and for how many actors,
-    pools of task processes and launches, the latest last. One that cannot be set up is the RuntimeEnvSetupError of who wanted it."""
+    """The environments (`runtime_env=`, with what init() was given) that this process has asked
+    for, and for how many actors, pools of task processes and launches, the latest last. One that
+    cannot be set up is the RuntimeEnvSetupError of who wanted it."""
     return [
         {
             "runtime_env": {
@@ -146,18 +157,23 @@ def list_runtime_envs(session: _session.Session | None = None) -> list[dict[str,
 
 
 def list_objects(*, limit: int = 10_000) -> list[dict[str, Any]]:
-    """Objects that this process owns, then those it borrows, `limit` of them at most: `object_id` (as `ref.hex()`), whether it is
-    `owned`, `state` ("pending", "memory", "inline", "error", "lost"), `bytes` (0: not known here), and who holds it: `handles` are
-    this process's refs, `views` its arrays over the value, `containers` values that it lies inside of, `lent` the calls and processes
-    that have it through this one; `contained` counts the refs inside its value. Small values that no other process has asked for lie
-    with their ref alone and are none. View: this process; others have their own."""
+    """Objects that this process owns, then those it borrows, `limit` of them at most: `object_id`
+    (as `ref.hex()`), whether it is `owned`, `state` ("pending", "memory", "inline", "error",
+    "lost"), `bytes` (0: not known here), and who holds it: `handles` are this process's refs,
+    `views` its arrays over the value, `containers` values that it lies inside of, `lent` the calls
+    and processes that have it through this one; `contained` counts the refs inside its value. Small
+    values that no other process has asked for lie with their ref alone and are none. View: this
+    process; others have their own."""
     from troupe._bridge import native
 
     return list(native.list_objects(limit))
 
 
 def list_launches(session: _session.Session | None = None) -> list[dict[str, Any]]:
-    """Launches, ended ones included while the head keeps their markers. `state` is that of `LaunchHandle.status()`."""
+    """Launches, ended ones included while the head keeps their markers.
+
+    `state` is that of `LaunchHandle.status()`.
+    """
     from troupe.launch._handle import describe
 
     infos = (session or connect.session_here()).request("ListLaunches", {})[1]["launches"]
@@ -193,7 +209,8 @@ def group_dict(info: dict) -> dict[str, Any]:
 
 
 def explain(identity: str, session: _session.Session | None = None) -> str:
-    """Where a launch, an actor or a placement group is, or why it waits: a line per group of equal nodes.
+    """Where a launch, an actor or a placement group is, or why it waits: a line per group of equal
+    nodes.
 
     `identity` may be the first digits of an id. Raises ValueError when it names none or several.
     """
@@ -205,7 +222,8 @@ def explain(identity: str, session: _session.Session | None = None) -> str:
         return f"{info['state']}: {info['reason']}" if info["reason"] else info["state"]
     names = {node["node_id"]: node["name"] for node in list_nodes(session)}
     lines = [
-        f"  bundle {place['index']} {resources.describe(resources.from_wire(place['resources']))} on "
+        f"  bundle {place['index']} {resources.describe(resources.from_wire(place['resources']))} "
+        "on "
         f"{names.get(place['node'], place['node'])}"
         + (f", GPUs {', '.join(map(str, place['gpu_ids']))}" if place["gpu_ids"] else "")
         for place in info["places"]
@@ -216,7 +234,8 @@ def explain(identity: str, session: _session.Session | None = None) -> str:
 def placement_svg(identity: str, session: _session.Session | None = None) -> str:
     """A picture (SVG) of where a launch, an actor or a placement group lies.
 
-    `identity` as of `explain`. Raises ValueError when it names none or several, or when nothing is reserved for it now.
+    `identity` as of `explain`. Raises ValueError when it names none or several, or when nothing is
+    reserved for it now.
     """
     session = session or connect.session_here()
     info = _reservation(identity, session)[2]
@@ -226,7 +245,8 @@ def placement_svg(identity: str, session: _session.Session | None = None) -> str
 
 
 def _reservation(identity: str, session: _session.Session) -> tuple[str, str, dict | None]:
-    """Its full id, whether it is a group, a launch or an actor, and what the head says of its reservation."""
+    """Its full id, whether it is a group, a launch or an actor, and what the head says of its
+    reservation."""
     kinds = {
         **{each["placement_group_id"]: "group" for each in list_placement_groups(session)},
         **{each["id"]: "launch" for each in list_launches(session)},
@@ -235,7 +255,8 @@ def _reservation(identity: str, session: _session.Session) -> tuple[str, str, di
     found = [each for each in kinds if identity and each.startswith(identity.lower())]
     if len(found) != 1:
         raise ValueError(
-            f"{'more than one' if found else 'no'} launch, actor or placement group has an id that starts "
+            f"{'more than one' if found else 'no'} launch, actor or placement group has an id that "
+            "starts "
             f"with {identity!r}"
         )
     try:

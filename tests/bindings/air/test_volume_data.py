@@ -1,6 +1,8 @@
-"""Data and checkpoints in volumes: shares, local copies, positions, and checkpoints that are whole or not there.
+"""Data and checkpoints in volumes: shares, local copies, positions, and checkpoints that are whole
+or not there.
 
-Method: directories in the place of volumes; several ranks are RANK and WORLD_SIZE, and workers of a loader are real processes.
+Method: directories in the place of volumes; several ranks are RANK and WORLD_SIZE, and workers of a
+loader are real processes.
 """
 
 from __future__ import annotations
@@ -100,7 +102,8 @@ def test_a_checkpoint_comes_back_as_it_was(volume: Path) -> None:
 def test_a_checkpoint_that_was_not_finished_is_none(
     volume: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The same directory held a whole one before: its metadata would describe files of another step."""
+    """The same directory held a whole one before: its metadata would describe files of another
+    step."""
     writer = data.UCVolumeWriter(volume / "step_1")
     dcp.save({"weights": torch.ones(10)}, storage_writer=writer)
     module = sys.modules[data.UCVolumeWriter.__module__]

@@ -24,7 +24,8 @@ MINIMAL: dict[str, Any] = {
 
 
 def written(folder: Path, **changes: Any) -> str:
-    """Write a workload with these fields in place of MINIMAL's, None for none, and return its path."""
+    """Write a workload with these fields in place of MINIMAL's, None for none, and return its
+    path."""
     fields = {name: value for name, value in {**MINIMAL, **changes}.items() if value is not None}
     path = folder / "train.yaml"
     path.write_text(yaml_files.text_of(fields))
@@ -168,7 +169,8 @@ def test_what_is_wrong_is_named_with_file_and_field(
 def test_all_errors_of_a_file_are_said_at_once_in_its_order(tmp_path: Path) -> None:
     path = tmp_path / "train.yaml"
     path.write_text(
-        "comand: x\nexperiment_name: [e]\ncompute:\n  num_accelerators: eight\n  accelerator_type: GPU_8xH100\n  pool: p\ncommand: 'true'\n"
+        "comand: x\nexperiment_name: [e]\ncompute:\n  num_accelerators: eight\n  accelerator_type: "
+        "GPU_8xH100\n  pool: p\ncommand: 'true'\n"
     )
     with pytest.raises(ValueError) as caught:
         _workload.load(str(path))

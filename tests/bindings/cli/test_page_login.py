@@ -1,6 +1,7 @@
 """A page on loopback answers the browser alone that has opened its link.
 
-Method: a real server of an app that says "inside"; requests as other users of the host, other sites' pages and rebound names would send them.
+Method: a real server of an app that says "inside"; requests as other users of the host, other
+sites' pages and rebound names would send them.
 """
 
 from __future__ import annotations
@@ -152,7 +153,8 @@ def test_a_silent_connection_is_closed(page: Page, monkeypatch: pytest.MonkeyPat
 def test_connections_are_accepted_apart_from_the_thread_that_ctrl_c_interrupts(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Python turns a KeyboardInterrupt in `Thread.start()` into a RuntimeError now and then, which the server would take for a failed connection."""
+    """Python turns a KeyboardInterrupt in `Thread.start()` into a RuntimeError now and then, which
+    the server would take for a failed connection."""
     server, accepting = _page_login.make_server(_inside, 0), []
     start = server.process_request
     monkeypatch.setattr(

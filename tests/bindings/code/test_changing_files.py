@@ -1,6 +1,7 @@
 """Files that several write at once, and folders whose files vanish while they are copied.
 
-Method: threads write one path again and again; a file is removed between the look at its folder and the copy.
+Method: threads write one path again and again; a file is removed between the look at its folder and
+the copy.
 """
 
 from __future__ import annotations
@@ -123,7 +124,8 @@ def test_files_of_a_job_are_brought_without_what_vanishes_meanwhile(
 def test_a_copied_input_has_nothing_that_leads_a_write_to_its_source(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Links of each kind, a FIFO, rights, and a file that vanishes before it is opened; by ranges and by plain copies."""
+    """Links of each kind, a FIFO, rights, and a file that vanishes before it is opened; by ranges
+    and by plain copies."""
     source, other = tmp_path / "source", tmp_path / "other"
     (source / "blobs").mkdir(parents=True)
     other.mkdir()

@@ -1,6 +1,7 @@
 """Files that come whole or not at all, and what is said where they cannot be written.
 
-Method: errors that are raised inside the block, as a file system would; real full ones are in tests/doors/every_door.
+Method: errors that are raised inside the block, as a file system would; real full ones are in
+tests/doors/every_door.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
-"""Functions of other packages that are replaced by what wraps them: once by each wrapper, in the package and where it is named again.
-And modules that are changed once they are imported."""
+"""Functions of other packages that are replaced by what wraps them: once by each wrapper, in the
+package and where it is named again. And modules that are changed once they are imported."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""pip requirements in their forms, what of them is shown, and how what a host has of them is told apart."""
+"""pip requirements in their forms, what of them is shown, and how what a host has of them is told
+apart."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Directories as they travel: what is looked at, what is read again, what another host makes of it.
 
-Method: a worker's blobs in a dictionary, and a TROUPE_HOME of the test's own; what real nodes do with it is in
-tests/doors/test_working_directory.py.
+Method: a worker's blobs in a dictionary, and a TROUPE_HOME of the test's own; what real nodes do
+with it is in tests/doors/test_working_directory.py.
 """
 
 from __future__ import annotations
@@ -248,7 +248,8 @@ def test_what_is_too_large_is_refused_before_anything_is_read(blobs: Blobs, proj
 def hostile(
     blobs: Blobs, change: Callable[[dict[str, Any]], None], *, renamed: bool = True
 ) -> dict[str, Any]:
-    """What a caller sends who changes the list of files; `renamed`: under the name that this list then has."""
+    """What a caller sends who changes the list of files; `renamed`: under the name that this list
+    then has."""
     package = sent_of({"a.py": b"A = 1\n"}, blobs)
     manifest = json.loads(blobs.kept[bytes.fromhex(package["sha256"])])
     change(manifest)
@@ -296,7 +297,8 @@ def row(number: int, value: Any) -> Callable[[dict[str, Any]], None]:
 def test_nothing_of_a_list_of_files_is_believed_unchecked(
     blobs: Blobs, home_folder: Path, change: Any, words: str
 ) -> None:
-    """A row of a pack that is not there was never written, and yet its path's mode was set: outside of the folder, too."""
+    """A row of a pack that is not there was never written, and yet its path's mode was set: outside
+    of the folder, too."""
     outside = home_folder / "outside"
     outside.write_text("mine")
     outside.chmod(0o400)
@@ -335,7 +337,8 @@ def test_a_content_that_is_not_its_digest_reaches_no_other_directory(
 def test_a_file_that_is_written_to_while_it_is_sent_arrives_whole_as_it_was_read(
     blobs: Blobs, project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Between the look at a file and its reading a log grows, another file is written anew, a third is gone, a fourth has become a FIFO."""
+    """Between the look at a file and its reading a log grows, another file is written anew, a third
+    is gone, a fourth has become a FIFO."""
     (project / "run.log").write_text("one\n")
     (project / "gone").write_text("x")
     (project / "pipe").write_text("x")

@@ -1,7 +1,9 @@
-"""Columns on their way through functions: what NumPy and pandas cannot hold is not lost where a function leaves it as it was.
+"""Columns on their way through functions: what NumPy and pandas cannot hold is not lost where a
+function leaves it as it was.
 
-Method: any pyarrow table through the block functions and through datasets, in each format of batches, compared with what pyarrow itself writes and
-reads. In processes of a cluster: tests/doors/data/test_data_values.py.
+Method: any pyarrow table through the block functions and through datasets, in each format of
+batches, compared with what pyarrow itself writes and reads. In processes of a cluster:
+tests/doors/data/test_data_values.py.
 """
 
 from __future__ import annotations
@@ -183,7 +185,10 @@ def test_datasets_write_and_read_what_they_were_given(
 def test_rows_that_a_function_picks_have_their_values(
     table: pa.Table, chance: st.DataObject
 ) -> None:
-    """No identity helps: arrays are others. Values are those that were picked, as NumPy has them."""
+    """No identity helps: arrays are others.
+
+    Values are those that were picked, as NumPy has them.
+    """
     keep = np.array(
         chance.draw(st.lists(st.booleans(), min_size=table.num_rows, max_size=table.num_rows)),
         dtype=bool,
@@ -199,7 +204,8 @@ def test_rows_that_a_function_picks_have_their_values(
 
 
 def shown(value: Any) -> Any:
-    """The values alone: pyarrow may make a number of the same value of another type, and a list of a tuple."""
+    """The values alone: pyarrow may make a number of the same value of another type, and a list of
+    a tuple."""
     if isinstance(value, np.ndarray):
         return [shown(each) for each in (value if value.dtype == object else value.tolist())]
     if isinstance(value, dict):

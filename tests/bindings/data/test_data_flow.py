@@ -1,6 +1,7 @@
 """What runs next in a stream of blocks (troupe/data/_flow.py), by its numbers F1 to F5.
 
-Method: streams of random sizes, stages and orders of ends, driven by hypothesis; the flow is told, and its orders are checked.
+Method: streams of random sizes, stages and orders of ends, driven by hypothesis; the flow is told,
+and its orders are checked.
 """
 
 from __future__ import annotations
@@ -15,7 +16,8 @@ from troupe.data._flow import Flow
 
 
 class Driver:
-    """Carries out what a flow orders, in whichever order `choose` says, and checks it at each step."""
+    """Carries out what a flow orders, in whichever order `choose` says, and checks it at each
+    step."""
 
     def __init__(
         self,

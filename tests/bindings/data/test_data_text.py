@@ -1,6 +1,7 @@
 """CSV and JSON are read as pyarrow reads them.
 
-Method: 500 files made by chance, small ones with all that texts have at their ends and borders, whole and in pieces, beside pyarrow's own readers.
+Method: 500 files made by chance, small ones with all that texts have at their ends and borders,
+whole and in pieces, beside pyarrow's own readers.
 """
 
 from __future__ import annotations
@@ -168,7 +169,8 @@ def test_a_large_file_has_the_types_of_its_beginning(
 
 
 def rows_with_newlines(chance: random.Random, rows: int, delimiter: str) -> str:
-    """Text of a CSV file whose values have newlines, quotes and delimiters, quoted where they are, and quotes that begin no value."""
+    """Text of a CSV file whose values have newlines, quotes and delimiters, quoted where they are,
+    and quotes that begin no value."""
     plain = ["1", "", 'a "word" in it', '5"', "é", "x'y"]
     quoted = [
         '"line\nline"',
@@ -193,7 +195,8 @@ def rows_with_newlines(chance: random.Random, rows: int, delimiter: str) -> str:
 def test_a_file_with_newlines_in_values_is_cut_where_rows_begin(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, delimiter: str
 ) -> None:
-    """Looked through in chunks of any size; the pieces together are what pyarrow's reader gives of the whole."""
+    """Looked through in chunks of any size; the pieces together are what pyarrow's reader gives of
+    the whole."""
     chance = random.Random(7)
     parse = pa.csv.ParseOptions(newlines_in_values=True, delimiter=delimiter)
     monkeypatch.setattr(text, "WHOLE_BYTES", 1 << 10)

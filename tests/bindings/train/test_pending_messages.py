@@ -1,6 +1,8 @@
-"""Messages that have not ended: as torch's flight recorder writes of NCCL's, and those whose call has not come back.
+"""Messages that have not ended: as torch's flight recorder writes of NCCL's, and those whose call
+has not come back.
 
-Method: entries in the form of the recorder's version 2.10, as torch 2.11 writes them; a message whose call stays until the test lets it go.
+Method: entries in the form of the recorder's version 2.10, as torch 2.11 writes them; a message
+whose call stays until the test lets it go.
 """
 
 from __future__ import annotations

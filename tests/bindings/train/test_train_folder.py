@@ -1,7 +1,9 @@
-"""A run's folder: a process that ends at any step leaves checkpoints that are whole, each with the report that brought it.
+"""A run's folder: a process that ends at any step leaves checkpoints that are whole, each with the
+report that brought it.
 
-Method: a child process commits and drops checkpoints, and ends without a word at the n-th step that changes the file system, for every n; the
-folder is opened again and looked at. What is written is not synced to the disk, which no process's end asks for.
+Method: a child process commits and drops checkpoints, and ends without a word at the n-th step that
+changes the file system, for every n; the folder is opened again and looked at. What is written is
+not synced to the disk, which no process's end asks for.
 """
 
 from __future__ import annotations

@@ -1,6 +1,8 @@
-"""`TorchTrainer.restore`: what a run's folder keeps of its trainer, and what is said where that is damaged, missing or somebody else's.
+"""`TorchTrainer.restore`: what a run's folder keeps of its trainer, and what is said where that is
+damaged, missing or somebody else's.
 
-Method: trainers are kept as `fit()` keeps them, without a cluster. Through processes: tests/doors/test_train_ray.py.
+Method: trainers are kept as `fit()` keeps them, without a cluster. Through processes:
+tests/doors/test_train_ray.py.
 """
 
 from __future__ import annotations
@@ -167,7 +169,8 @@ def test_a_pickle_that_others_may_write_to_is_not_loaded(tmp_path: Path) -> None
 def test_what_cannot_be_kept_is_given_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture
 ) -> None:
-    """What cannot be pickled, or is too large; a runtime_env that JSON cannot say leaves no trainer there, and a line says so."""
+    """What cannot be pickled, or is too large; a runtime_env that JSON cannot say leaves no trainer
+    there, and a line says so."""
     lock = threading.Lock()
     with pytest.raises(
         ValueError,

@@ -1,4 +1,5 @@
-"""What troupe.train decides: which checkpoints stay, when a report is complete, whose failure is the cause, what is no configuration.
+"""What troupe.train decides: which checkpoints stay, when a report is complete, whose failure is
+the cause, what is no configuration.
 
 Method: the pure modules, case by case.
 """
@@ -133,8 +134,8 @@ def test_whose_failure_is_the_cause() -> None:
         and "rank 2 then: RuntimeError: [gloo" in text
     )
     assert (
-        "attempt 2, max_failures=1; the run is in /runs/x, its latest checkpoint is checkpoint_000004"
-        in text
+        "attempt 2, max_failures=1; the run is in /runs/x, its latest checkpoint is "
+        "checkpoint_000004" in text
     )
 
 

@@ -1,6 +1,8 @@
-"""What a loop's calls of torch make of a model and a loader: each worker's share, its settings, batches on the device.
+"""What a loop's calls of torch make of a model and a loader: each worker's share, its settings,
+batches on the device.
 
-Method: this process enters a loop as a rank of several; the device "meta" stands for a GPU where batches move.
+Method: this process enters a loop as a rank of several; the device "meta" stands for a GPU where
+batches move.
 """
 
 from __future__ import annotations
@@ -143,7 +145,8 @@ def test_batches_of_a_batch_sampler_are_shared(rank: int) -> None:
         loader = DataLoader(DATA, batch_sampler=given)
         with pytest.raises(
             ValueError,
-            match=f"batch_sampler is a {name}, which would give each of the 2 workers all rows. Make it over",
+            match=f"batch_sampler is a {name}, which would give each of the 2 workers all rows. "
+            "Make it over",
         ):
             prepare_data_loader(loader)
         assert prepare_data_loader(loader, add_dist_sampler=False) is loader

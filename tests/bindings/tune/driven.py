@@ -1,7 +1,9 @@
-"""A sweep without processes, for schedulers: slots, trials whose scores are a function of trial and iteration, events in a random order.
+"""A sweep without processes, for schedulers: slots, trials whose scores are a function of trial and
+iteration, events in a random order.
 
-It keeps the seam's promises and checks that the scheduler keeps its own: whom actions may name, that every trial is over in the end, and that
-calls made again to another one of its kind bring it to the same decisions.
+It keeps the seam's promises and checks that the scheduler keeps its own: whom actions may name,
+that every trial is over in the end, and that calls made again to another one of its kind bring it
+to the same decisions.
 """
 
 from __future__ import annotations
@@ -43,8 +45,11 @@ class Driven:
 
 
 class Sweep:
-    """`score(trial, number, config)`: of a report. `fails`: the chance that a report is a failure of the trial instead, its last. `saves(number)`: whether
-    that report has a checkpoint; a trial that pauses goes on from its latest."""
+    """`score(trial, number, config)`: of a report.
+
+    `fails`: the chance that a report is a failure of the trial instead, its last. `saves(number)`:
+    whether that report has a checkpoint; a trial that pauses goes on from its latest.
+    """
 
     def __init__(
         self,
@@ -194,7 +199,8 @@ class Sweep:
 
 
 def curves(seed: int, kinds: Sequence[Any] = ()) -> Callable[[str, int, Any], Any]:
-    """Scores that grow, of trials of which some are better; a tenth of them one of `kinds` instead."""
+    """Scores that grow, of trials of which some are better; a tenth of them one of `kinds`
+    instead."""
 
     def score(trial: str, number: int, config: Any) -> Any:
         generator = random.Random(f"{seed} {trial} {number}")

@@ -1,7 +1,9 @@
-"""A world for the core of sweeps without processes, files and clocks: places, trials, a disk of checkpoints, a journal, crashes between every two effects.
+"""A world for the core of sweeps without processes, files and clocks: places, trials, a disk of
+checkpoints, a journal, crashes between every two effects.
 
-What happens next is drawn from a seed. The scheduler's decisions are a function of the calls that it has had, as the seam asks, so that one that is
-made again from the journal can be compared with the one that was there.
+What happens next is drawn from a seed. The scheduler's decisions are a function of the calls that
+it has had, as the seam asks, so that one that is made again from the journal can be compared with
+the one that was there.
 """
 
 from __future__ import annotations
@@ -138,7 +140,8 @@ class Broken(AssertionError):
 
 
 class World:
-    """`crash_at`: the step, counted over commits and effects, at which the engine ends; -1: never."""
+    """`crash_at`: the step, counted over commits and effects, at which the engine ends; -1:
+    never."""
 
     def __init__(
         self,
@@ -193,7 +196,8 @@ class World:
             except _Crash:
                 self._begin()
         raise Broken(
-            f"seed {self.seed}: it does not end: {self.core.ledger.running} {self.core.ledger.waiting} {self.core.ledger.paused}"
+            f"seed {self.seed}: it does not end: {self.core.ledger.running} "
+            f"{self.core.ledger.waiting} {self.core.ledger.paused}"
         )
 
     def _passes(self) -> None:
@@ -289,18 +293,21 @@ class World:
                     or (self.processes[place] or {"gone": True})["gone"] is False
                 ):
                     raise Broken(
-                        f"seed {self.seed}: {trial} starts in place {place}, which is {self.processes.get(place)}"
+                        f"seed {self.seed}: {trial} starts in place {place}, which is "
+                        f"{self.processes.get(place)}"
                     )
                 if self.shape_of[place] != self.core.ledger.trials[trial].shape:
                     raise Broken(
-                        f"seed {self.seed}: {trial} starts in a place of the shape {self.shape_of[place]!r}"
+                        f"seed {self.seed}: {trial} starts in a place of the shape "
+                        f"{self.shape_of[place]!r}"
                     )
                 if (
                     effect.base is not None
                     and (effect.base.trial, effect.base.checkpoint) not in self.disk
                 ):
                     raise Broken(
-                        f"G6, seed {self.seed}: {trial} is to go on from {effect.base}, which is not there"
+                        f"G6, seed {self.seed}: {trial} is to go on from {effect.base}, which is "
+                        "not there"
                     )
                 self.disk -= {
                     each for each in self.disk if each[0] == trial and each[1] not in effect.kept
@@ -329,7 +336,8 @@ class World:
                     for row in self.journal
                 ):
                     raise Broken(
-                        f"G6, seed {self.seed}: {trial}/{name} is deleted before the journal says so"
+                        f"G6, seed {self.seed}: {trial}/{name} is deleted before the journal says "
+                        "so"
                     )
                 self.disk.discard((trial, name))
             case ev.AskSearcher(trial):
@@ -348,7 +356,8 @@ class World:
                 self.heard[trial] = self.heard.get(trial, 0) + 1
                 if not any(row["kind"] == "end" and row["trial"] == trial for row in self.journal):
                     raise Broken(
-                        f"G2, seed {self.seed}: the end of {trial} is told before the journal has it"
+                        f"G2, seed {self.seed}: the end of {trial} is told before the journal has "
+                        "it"
                     )
             case ev.Done():
                 self.done = effect

@@ -1,4 +1,5 @@
-"""ASHA decides as the paper says, and, where it stops trials, as a slow plain reference of Ray's rule.
+"""ASHA decides as the paper says, and, where it stops trials, as a slow plain reference of Ray's
+rule.
 
 Method: random traces for both, and cases by hand.
 """
@@ -124,7 +125,8 @@ def test_the_first_of_a_rung_goes_on_and_nan_is_worst() -> None:
     (stop,) = asha.reported(report("d", 1, None))
     assert stop == Stop(
         "d",
-        "acc is nothing that is a number at training_iteration 1, and the best 1/2 of 4 before it are at 0.075",
+        "acc is nothing that is a number at training_iteration 1, and the best 1/2 of 4 before it "
+        "are at 0.075",
     )
 
 
@@ -169,7 +171,8 @@ def test_what_was_reported_after_a_checkpoint_that_is_gone_back_to_counts_no_mor
 
 
 class SlowPromotion:
-    """Who is promoted, by the paper: from the highest rung down, of the best floor(n/factor) one that was not."""
+    """Who is promoted, by the paper: from the highest rung down, of the best floor(n/factor) one
+    that was not."""
 
     def __init__(self, asha_rungs: list[float], factor: float) -> None:
         self.rungs = {milestone: {} for milestone in asha_rungs}
@@ -293,7 +296,8 @@ def test_a_report_without_progress() -> None:
     asha.added("a", {})
     with pytest.raises(
         ReportError,
-        match="ASHAScheduler asks for 'epoch' .time_attr., which is not reported: did you mean 'epochs'?",
+        match="ASHAScheduler asks for 'epoch' .time_attr., which is not reported: did you mean "
+        "'epochs'?",
     ):
         asha.reported(Report("a", 1, {"epochs": 3}, 0.5))
     with pytest.raises(ReportError, match="reported as 'three' and must be a finite number"):

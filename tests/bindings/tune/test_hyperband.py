@@ -1,6 +1,8 @@
-"""Hyperband: in each bracket the best go on when all are at the milestone, whoever fails, whenever trials come.
+"""Hyperband: in each bracket the best go on when all are at the milestone, whoever fails, whenever
+    trials come.
 
-Method: whole sweeps in a random order of events beside a plain simulation bracket by bracket, and cases by hand.
+Method: whole sweeps in a random order of events beside a plain simulation bracket by bracket, and
+cases by hand.
 """
 
 from __future__ import annotations
@@ -23,7 +25,8 @@ from troupe.tune.schedulers import (
 
 
 def stops_plainly(number: int, score: Any, max_t: int, factor: float) -> dict[str, int]:
-    """Trial -> the iteration at which it ends, bracket by bracket, trials in the order in which they come."""
+    """Trial -> the iteration at which it ends, bracket by bracket, trials in the order in which
+    they come."""
     kinds = round(math.log(max_t) / math.log(factor)) + 1
     trials, kind, ends = [f"t{each}" for each in range(number)], 0, {}
     while trials:

@@ -326,9 +326,8 @@ def test_why_of_the_policies() -> None:
         bandit.reported(report("b", 1, -2.0))[0].why
         == "BanditPolicy at report 1: loss is 2, the best 1, and it may be above that by 0.1"
     )
-    assert (
-        repr(bandit)
-        == "BanditPolicy(delay_evaluation=0, evaluation_interval=0, slack_amount=0, slack_factor=0.1)"
+    assert repr(bandit) == (
+        "BanditPolicy(delay_evaluation=0, evaluation_interval=0, slack_amount=0, slack_factor=0.1)"
     )
 
 

@@ -1,6 +1,7 @@
 """What MLflow is given of reports and configurations, and with which run a sweep goes on.
 
-Method: pure functions, with values that trials report; the record of a sweep's run is damaged in each way.
+Method: pure functions, with values that trials report; the record of a sweep's run is damaged in
+each way.
 """
 
 from __future__ import annotations

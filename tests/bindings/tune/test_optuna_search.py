@@ -1,6 +1,8 @@
-"""Optuna's samplers: spaces with conditions, points, several objectives, a copy in a storage, and that a restart changes no suggestion.
+"""Optuna's samplers: spaces with conditions, points, several objectives, a copy in a storage, and
+that a restart changes no suggestion.
 
-Method: searchers asked and told in a random order, beside others that are brought to the same point by what a journal keeps.
+Method: searchers asked and told in a random order, beside others that are brought to the same point
+by what a journal keeps.
 """
 
 from __future__ import annotations

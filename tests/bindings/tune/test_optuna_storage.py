@@ -1,6 +1,8 @@
-"""A sweep as a storage of Optuna's: Optuna's own suite, and that it has what the sweep has at each moment.
+"""A sweep as a storage of Optuna's: Optuna's own suite, and that it has what the sweep has at each
+moment.
 
-Method: `optuna.testing.pytest_storages.StorageTestCase` on the storage; records that change while Optuna reads.
+Method: `optuna.testing.pytest_storages.StorageTestCase` on the storage; records that change while
+Optuna reads.
 """
 
 from __future__ import annotations

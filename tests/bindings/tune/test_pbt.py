@@ -1,4 +1,5 @@
-"""Population based training and its replay: who copies whom, how configurations change, that score and checkpoint are of one step.
+"""Population based training and its replay: who copies whom, how configurations change, that score
+and checkpoint are of one step.
 
 Method: random traces beside a slow plain reference, and cases by hand.
 """
@@ -178,7 +179,8 @@ def test_more_trials_than_slots_take_turns() -> None:
 @pytest.mark.parametrize("synch", [False, True])
 @pytest.mark.parametrize("every", range(1, 8))
 def test_checkpoints_need_not_come_with_the_interval(every: int, synch: bool) -> None:
-    """More often than the interval, less often, or beside it: no trial fails, and none ends before its last report."""
+    """More often than the interval, less often, or beside it: no trial fails, and none ends before
+    its last report."""
     copied = 0
     for interval in range(1, 6):
         for seed in range(6):

@@ -1,4 +1,5 @@
-"""Searchers that are asked elsewhere: answers come in order, failures are told once, and no process is left.
+"""Searchers that are asked elsewhere: answers come in order, failures are told once, and no process
+is left.
 
 Method: a searcher in a thread, and in a process of its own, with events for each answer.
 """
@@ -114,7 +115,8 @@ def test_what_a_searcher_raises_is_told_once(where: Where) -> None:
 def test_its_process_imports_nothing_from_the_program_before_the_searcher(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A file named like a library stands in the directory, on PYTHONPATH and on the import path; a class of the program's is found there all the same."""
+    """A file named like a library stands in the directory, on PYTHONPATH and on the import path; a
+    class of the program's is found there all the same."""
     for name in ("json", "cloudpickle"):
         (tmp_path / f"{name}.py").write_text("raise SystemExit('imported')")
     (tmp_path / "of_the_program.py").write_text("LIMIT = 7\n")

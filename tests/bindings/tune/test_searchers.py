@@ -1,4 +1,5 @@
-"""Searchers of one's own, and those that wrap others: what the engine is proposed, and that a restart changes nothing.
+"""Searchers of one's own, and those that wrap others: what the engine is proposed, and that a
+restart changes nothing.
 
 Method: the pure adapter, case by case.
 """

@@ -1,7 +1,9 @@
-"""A space in `sweep.json` tells Optuna the same parameters as the space itself, with the journal's configurations and nothing unpickled.
+"""A space in `sweep.json` tells Optuna the same parameters as the space itself, with the journal's
+configurations and nothing unpickled.
 
-Method: a sweep's folder is written and read as the engine and `troupe sweep dashboard` do; the parameters are compared with those of the space and of the
-configuration in memory. Objects raise when they are unpickled.
+Method: a sweep's folder is written and read as the engine and `troupe sweep dashboard` do; the
+parameters are compared with those of the space and of the configuration in memory. Objects raise
+when they are unpickled.
 """
 
 from __future__ import annotations

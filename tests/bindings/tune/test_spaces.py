@@ -1,4 +1,5 @@
-"""Spaces and variants: what a parameter may be, what is refused and under which name, that a configuration is a function of its number.
+"""Spaces and variants: what a parameter may be, what is refused and under which name, that a
+configuration is a function of its number.
 
 Method: the pure modules, case by case and on random spaces.
 """
@@ -74,7 +75,8 @@ def test_logarithmic_draws_are_even_in_their_logarithm() -> None:
         (tune.uniform(math.nan, 1), "the lower bound must be finite, not nan"),
         (
             tune.loguniform(0, 1),
-            "the lower bound must be above 0, not 0: bounds are values themselves, not their logarithms",
+            "the lower bound must be above 0, not 0: bounds are values themselves, not their "
+            "logarithms",
         ),
         (tune.loguniform(-4, -1), "the lower bound must be above 0, not -4"),
         (tune.quniform(0, 1, 0.3), "the upper bound 1 is no multiple of the step 0.3"),
@@ -210,7 +212,8 @@ def proposed(asked: VariantSearcher, first: int = 0) -> list[Any]:
 
 
 def test_a_grid_that_a_function_returns_is_expanded_for_each_value_that_was_drawn() -> None:
-    """As in Ray: what was drawn before the grid is the same at all its points; what stands in a value of it is drawn, or a grid again."""
+    """As in Ray: what was drawn before the grid is the same at all its points; what stands in a
+    value of it is drawn, or a grid again."""
     asked = searcher(NESTED, 2, seed=3)
     assert asked.total() == 4
     first = asked.propose("first")
@@ -286,7 +289,8 @@ def test_a_grid_of_a_function_that_no_trial_can_come_of_is_an_error_that_names_i
         Variants({"m": {"x": tune.sample_from(lambda: tune.grid_search([]))}}, 1).at(0)
     with pytest.raises(
         ValueError,
-        match="x: a function of sample_from returned a grid, of which a searcher cannot propose each point",
+        match="x: a function of sample_from returned a grid, of which a searcher cannot propose "
+        "each point",
     ):
         space_tree.draw({"x": tune.sample_from(lambda: tune.grid_search([1]))}, random.Random(1))
 

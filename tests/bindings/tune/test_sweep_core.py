@@ -1,8 +1,9 @@
 """The core of sweeps: counted once, ended once, none lost, whatever the engine's end interrupts.
 
-Method: `sweep_world`: random traces under a scheduler that stops, pauses and exploits, with the engine's end at every step in turn, and several ends
-in one sweep. After each a new core has only the journal. Checked after every row and effect: G1, G2, G5, G6; at the end: G3; and that a core made from
-the journal is the one that wrote it, calls of the scheduler and all (G10).
+Method: `sweep_world`: random traces under a scheduler that stops, pauses and exploits, with the
+engine's end at every step in turn, and several ends in one sweep. After each a new core has only
+the journal. Checked after every row and effect: G1, G2, G5, G6; at the end: G3; and that a core
+made from the journal is the one that wrote it, calls of the scheduler and all (G10).
 """
 
 from __future__ import annotations
@@ -92,7 +93,8 @@ def test_g3_the_engine_ends_again_and_again(block: int) -> None:
 
 
 def core(**rules: object) -> tuple[SweepCore, Listed]:
-    """One that has begun and asked for its first places; trials are proposed as they are asked for."""
+    """One that has begun and asked for its first places; trials are proposed as they are asked
+    for."""
     made = SweepCore(Rules(**rules), Moody(1), name_of=lambda number: f"t{number}")  # type: ignore[arg-type]
     return made, Listed(4)
 
@@ -178,7 +180,8 @@ def test_a_trial_that_does_not_answer_its_stop_is_given_up_after_the_grace() -> 
 
 
 def test_a_searcher_that_had_nothing_to_propose_before_a_trial_ended_is_asked_again() -> None:
-    """Its answer comes after the end of the only trial, which it did not know of: the sweep ended with an error."""
+    """Its answer comes after the end of the only trial, which it did not know of: the sweep ended
+    with an error."""
     made = SweepCore(Rules(concurrent_max=2), Moody(1), name_of=lambda number: f"t{number}")
     asked = [
         each.trial

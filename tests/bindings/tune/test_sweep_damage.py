@@ -1,6 +1,8 @@
-"""Files of a sweep that are whole, torn at the end, or damaged: every reader says which file, where, and what to do.
+"""Files of a sweep that are whole, torn at the end, or damaged: every reader says which file,
+where, and what to do.
 
-Method: the files of a sweep that is over, written by hand; every row, every object and every file is damaged in turn.
+Method: the files of a sweep that is over, written by hand; every row, every object and every file
+is damaged in turn.
 """
 
 from __future__ import annotations
@@ -32,7 +34,8 @@ cloudpickle.register_pickle_by_value(__import__("sys").modules[__name__])
 
 
 def sweep(path: Path) -> Path:
-    """A sweep of three trials that each reported once, and are over; configurations hold objects."""
+    """A sweep of three trials that each reported once, and are over; configurations hold
+    objects."""
     made = SweepFolder(path, new=True)
     made.keep_tuner({"space": {"a": 1}})
     made.keep_trainable(len)

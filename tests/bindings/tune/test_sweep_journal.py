@@ -1,6 +1,8 @@
-"""The journal of a sweep: rows that are all there as they were written, or an error that says which is not; one writer; objects kept apart.
+"""The journal of a sweep: rows that are all there as they were written, or an error that says which
+is not; one writer; objects kept apart.
 
-Method: journals of real files, damaged by hand; a writer that is killed by its own hand in another process.
+Method: journals of real files, damaged by hand; a writer that is killed by its own hand in another
+process.
 """
 
 from __future__ import annotations
@@ -171,7 +173,8 @@ Journal(Path({str(tmp_path)!r}), create=False)""",
 
 
 def test_g3_a_writer_that_is_killed_leaves_whole_commits(tmp_path: Path) -> None:
-    """The process ends itself without a word after a commit that was not synced, with another transaction begun."""
+    """The process ends itself without a word after a commit that was not synced, with another
+    transaction begun."""
     writer = subprocess.run(
         [
             sys.executable,

@@ -1,4 +1,5 @@
-"""`@tune.sweep`: what it refuses and with which words, what of a call is searched, constant or shared, the function run here.
+"""`@tune.sweep`: what it refuses and with which words, what of a call is searched, constant or
+shared, the function run here.
 
 Method: no cluster: all of this is decided before one is asked for.
 """
@@ -87,7 +88,8 @@ def test_what_can_never_be_right_is_refused_with_what_to_do(
 
 
 def test_what_of_a_call_is_searched_constant_and_shared() -> None:
-    """Constants that a person reads are in each configuration; what is large, or an object, is shared by all trials."""
+    """Constants that a person reads are in each configuration; what is large, or an object, is
+    shared by all trials."""
     data = [object()]
     space, shared = TRAIN._space((), {"epochs": 3, "data": data})
     assert space == {"lr": SPACE["lr"], "epochs": 3} and shared == {"data": data}

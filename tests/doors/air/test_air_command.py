@@ -1,6 +1,7 @@
 """`troupe air`: workloads in YAML files, from submission to their ends.
 
-Method: a real cluster of two nodes with a logical GPU each, the command in processes of its own; a head that is killed and started again.
+Method: a real cluster of two nodes with a logical GPU each, the command in processes of its own; a
+head that is killed and started again.
 """
 
 from __future__ import annotations
@@ -37,7 +38,10 @@ def nodes(shared_home: Home) -> Iterator[dict]:
 
 
 def workload(folder: Path, command: str, **changes: str) -> str:
-    """Write a workload of two nodes that runs this bash command, and return its path. `changes`: YAML text of further fields."""
+    """Write a workload of two nodes that runs this bash command, and return its path.
+
+    `changes`: YAML text of further fields.
+    """
     fields = {
         "experiment_name": "training",
         "compute": "{num_accelerators: 2, accelerator_type: GPU_1xA10}",
@@ -61,12 +65,16 @@ def test_every_node_runs_the_command_with_its_code_variables_and_port(
 ) -> None:
     (tmp_path / "repo").mkdir()
     (tmp_path / "repo" / "train.py").write_text(
-        "import os, torch.distributed as dist\ndist.init_process_group('gloo')\nassert os.environ['LR'] == '0.5'\n"
-        "print('rank', dist.get_rank(), 'of', dist.get_world_size(), flush=True)\ndist.destroy_process_group()\n"
+        "import os, torch.distributed as dist\ndist.init_process_group('gloo')\nassert "
+        "os.environ['LR'] == '0.5'\n"
+        "print('rank', dist.get_rank(), 'of', dist.get_world_size(), "
+        "flush=True)\ndist.destroy_process_group()\n"
     )
     command = (
-        "grep -q 'layers: 2' $HYPERPARAMETERS_PATH && echo node $NODE_RANK of $NUM_NODES rank ${RANK:-unset} && "
-        "torchrun --nnodes $NUM_NODES --node_rank $NODE_RANK --master_addr $MASTER_ADDR --master_port $MASTER_PORT "
+        "grep -q 'layers: 2' $HYPERPARAMETERS_PATH && echo node $NODE_RANK of $NUM_NODES rank "
+        "${RANK:-unset} && "
+        "torchrun --nnodes $NUM_NODES --node_rank $NODE_RANK --master_addr $MASTER_ADDR "
+        "--master_port $MASTER_PORT "
         "--nproc_per_node 1 $CODE_SOURCE_PATH/train.py"
     )
     file = workload(
@@ -150,7 +158,8 @@ def test_runs_are_listed_filtered_and_cancelled(
 def test_a_failure_has_the_commands_code_and_a_type_that_is_not_there_names_those_that_are(
     shared_home: Home, nodes: dict, tmp_path: Path
 ) -> None:
-    command = "test $NODE_RANK = 0 || exec sleep 600; echo last words; exit 7"  # one node alone: the other's end is not its own
+    # one node alone: the other's end is not its own
+    command = "test $NODE_RANK = 0 || exec sleep 600; echo last words; exit 7"
     failed = air(shared_home, "run", "-f", workload(tmp_path, command), "--watch", ok=False)
     assert failed.returncode == 7 and "last words" in failed.stdout, failed.stderr
     refused = air(
@@ -188,7 +197,8 @@ def test_without_a_cluster_it_runs_on_this_machine_and_says_so(home: Home, tmp_p
 def test_functions_get_the_gpus_of_a_type_or_are_told_which_there_are(
     shared_home: Home, nodes: dict
 ) -> None:
-    """Two nodes of one GPU: a launch of two has a rank on each; a count that is left out is this node's."""
+    """Two nodes of one GPU: a launch of two has a rank on each; a count that is left out is this
+    node's."""
     program = """
 import os
 from troupe.air import distributed

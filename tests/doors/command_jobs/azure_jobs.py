@@ -1,4 +1,5 @@
-"""What the tests of command jobs share: folders with a job in them, jobs that were run, and where a library for files is needed."""
+"""What the tests of command jobs share: folders with a job in them, jobs that were run, and where a
+library for files is needed."""
 
 from __future__ import annotations
 
@@ -52,7 +53,8 @@ def a_job_file(path: Path) -> Path:
 
 
 def ran(**fields: Any) -> Sequence[str]:
-    """The lines that a job's processes printed, in order, without their ranks; it has to succeed."""
+    """The lines that a job's processes printed, in order, without their ranks; it has to
+    succeed."""
     _, lines = run(**fields)
     return sorted(line.partition("] ")[2] for line in lines)
 

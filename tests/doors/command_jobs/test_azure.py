@@ -1,6 +1,8 @@
-"""Command jobs on one node: what processes have, inputs and outputs, how jobs end, what is refused before anything starts.
+"""Command jobs on one node: what processes have, inputs and outputs, how jobs end, what is refused
+before anything starts.
 
-Method: real jobs of shell lines on a cluster of 8 CPUs that this process is connected to; what they say is compared.
+Method: real jobs of shell lines on a cluster of 8 CPUs that this process is connected to; what they
+say is compared.
 """
 
 from __future__ import annotations
@@ -22,7 +24,10 @@ PAIR = {"type": "PyTorch", "process_count_per_instance": 2}
 
 
 def test_c2_a_process_on_each_node_by_default_and_as_many_as_asked(idle: Home) -> None:
-    line = 'echo "$RANK $LOCAL_RANK $WORLD_SIZE $NODE_RANK ${MASTER_ADDR:+address} ${MASTER_PORT:+port}"'
+    line = (
+        'echo "$RANK $LOCAL_RANK $WORLD_SIZE $NODE_RANK ${MASTER_ADDR:+address} '
+        '${MASTER_PORT:+port}"'
+    )
     assert ran(command=line) == ["0 0 1 0 address port"]
     assert ran(command=line, distribution={"type": "pytorch"}) == ["0 0 1 0 address port"]
     assert ran(command=line, distribution={**PAIR, "process_count_per_instance": 3}) == [
@@ -46,7 +51,8 @@ dist.destroy_process_group()
 """
         },
     )
-    line = "set -o pipefail; python train.py 2>&1 | grep -E '^(sum|troupe)'"  # torch warns where no name is known
+    # torch warns where no name is known
+    line = "set -o pipefail; python train.py 2>&1 | grep -E '^(sum|troupe)'"
     assert ran(code=str(folder), command=line, distribution=PAIR) == [
         "sum 2.0 gloo",
         "sum 2.0 gloo",
@@ -80,7 +86,10 @@ def test_c1_the_code_is_a_copy_of_the_jobs_own_and_its_directory(
     idle: Home, tmp_path: Path
 ) -> None:
     folder = folder_of(tmp_path / "src", parts__data="of the folder")
-    line = 'cat parts/data; ls -d logs outputs; test -e mine && echo "of another job"; echo x > mine; echo changed > parts/data'
+    line = (
+        'cat parts/data; ls -d logs outputs; test -e mine && echo "of another job"; echo x > '
+        "mine; echo changed > parts/data"
+    )
     for _ in range(2):  # the second has the same code, by its content
         assert ran(code=str(folder), command=line) == ["of the folderlogs", "outputs"]
     (folder / "parts" / "data").write_text("edited")
@@ -123,7 +132,8 @@ def test_a_code_folder_that_is_too_large_is_refused_with_its_largest_file(
 def test_c6_inputs_are_literals_files_and_folders(idle: Home, tmp_path: Path) -> None:
     data = folder_of(tmp_path / "some data", **{"a.txt": "A", "b.csv": "B"})
     line = (
-        "echo ${{inputs.n}} ${{inputs.flag}} ${{inputs.word}} $(cat ${{inputs.folder}}/a.txt ${{inputs.file}} ${{inputs.there}}) ${{inputs.as_is}}; "
+        "echo ${{inputs.n}} ${{inputs.flag}} ${{inputs.word}} $(cat ${{inputs.folder}}/a.txt "
+        "${{inputs.file}} ${{inputs.there}}) ${{inputs.as_is}}; "
         "basename ${{inputs.file}}; echo $OF_INPUT"
     )
     inputs = {
@@ -143,7 +153,10 @@ def test_c6_inputs_are_literals_files_and_folders(idle: Home, tmp_path: Path) ->
 def test_c6_outputs_are_where_the_job_says_and_what_stays_is_downloaded(
     idle: Home, tmp_path: Path
 ) -> None:
-    line = "echo $RANK > ${{outputs.model}}/$RANK.txt; echo kept > ${{outputs.kept}}/k.txt; test $RANK = 1 || { echo f > ${{outputs.file}}; echo o > outputs/o.txt; }; echo said"
+    line = (
+        "echo $RANK > ${{outputs.model}}/$RANK.txt; echo kept > ${{outputs.kept}}/k.txt; test "
+        "$RANK = 1 || { echo f > ${{outputs.file}}; echo o > outputs/o.txt; }; echo said"
+    )
     job, _ = run(
         command=line,
         distribution=PAIR,
@@ -185,7 +198,8 @@ def test_c6_outputs_are_where_the_job_says_and_what_stays_is_downloaded(
 def test_c6_no_write_of_a_job_reaches_the_source_of_an_input_but_by_rw_mount(
     idle: Home, tmp_path: Path
 ) -> None:
-    """A command that removes and writes in each input, as a folder and as a file; programs see folders and no links."""
+    """A command that removes and writes in each input, as a folder and as a file; programs see
+    folders and no links."""
     sources = {
         mode: folder_of(tmp_path / mode, **{"a.txt": mode, "sub/b.txt": "b"})
         for mode in ("none", "ro_mount", "download", "rw_mount")
@@ -197,11 +211,16 @@ def test_c6_no_write_of_a_job_reaches_the_source_of_an_input_but_by_rw_mount(
     inputs["f_ro"] = Input(type="uri_file", path=str(sources["none"] / "a.txt"))
     inputs["f_own"] = Input(type="uri_file", path=str(sources["none"] / "a.txt"), mode="download")
     each = "; ".join(
-        f"echo {mode} $(find ${{{{inputs.d_{mode}}}}} -type f | wc -l) $(rm ${{{{inputs.d_{mode}}}}}/a.txt 2>/dev/null; "
-        f"echo new > ${{{{inputs.d_{mode}}}}}/c.txt; cp -r ${{{{inputs.d_{mode}}}}} outputs/; ls outputs/*{mode})"
+        f"echo {mode} $(find ${{{{inputs.d_{mode}}}}} -type f | wc -l) $(rm "
+        f"${{{{inputs.d_{mode}}}}}/a.txt 2>/dev/null; "
+        f"echo new > ${{{{inputs.d_{mode}}}}}/c.txt; cp -r ${{{{inputs.d_{mode}}}}} outputs/; ls "
+        f"outputs/*{mode})"
         for mode in sources
     )
-    line = f"exec 2>/dev/null; {each}; echo x > ${{{{inputs.f_own}}}}; cat ${{{{inputs.f_own}}}} ${{{{inputs.f_ro}}}}; echo x > ${{{{inputs.f_ro}}}}"
+    line = (
+        f"exec 2>/dev/null; {each}; echo x > ${{{{inputs.f_own}}}}; cat ${{{{inputs.f_own}}}} "
+        f"${{{{inputs.f_ro}}}}; echo x > ${{{{inputs.f_ro}}}}"
+    )
     jobs = MLClient().jobs
     job = jobs.create_or_update(command(command=f"{line}; true", inputs=inputs))
     handle = jobs.handle(jobs.info(job.name))
@@ -234,7 +253,8 @@ def test_c6_links_in_outputs_are_brought_whole_or_named(
 ) -> None:
     data = folder_of(tmp_path / "data", **{"a.txt": "A"})
     line = (
-        "mkdir kept; echo k > kept/k; cd outputs; ln -s ../kept whole; ln -s ../kept/k file; ln -s . loop; ln -s /usr/share other; ln -s gone broken; "
+        "mkdir kept; echo k > kept/k; cd outputs; ln -s ../kept whole; ln -s ../kept/k file; ln -s "
+        ". loop; ln -s /usr/share other; ln -s gone broken; "
         "ln -s ${{inputs.d}} input; ln -s ${{inputs.d}}/a.txt input_file; mkfifo pipe"
     )
     job, _ = run(command=line, inputs={"d": Input(type="uri_folder", path=str(data))})
@@ -321,7 +341,8 @@ def test_what_is_not_there_is_refused_before_anything_starts(
 def test_more_nodes_than_there_are_is_refused_in_programs_for_ray_too(
     idle: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Under run-as a task of Ray waits for a node that can hold it; a job is refused, as from a file."""
+    """Under run-as a task of Ray waits for a node that can hold it; a job is refused, as from a
+    file."""
     monkeypatch.setattr(_job, "follows_ray", lambda: True)
     with pytest.raises(exceptions.PlacementError):
         MLClient().jobs.create_or_update(command(command="true", instance_count=3))
@@ -426,7 +447,8 @@ def test_stream_shows_what_is_said_and_raises_what_failed(
     jobs = MLClient().jobs
     job = jobs.create_or_update(
         command(
-            command=f"echo out $RANK; echo why >&2; test $RANK = 0 || {{ read x <{both}; exit 7; }}; echo x >{both}; exec sleep 1000",
+            command=f"echo out $RANK; echo why >&2; test $RANK = 0 || {{ read x <{both}; exit 7; "
+            f"}}; echo x >{both}; exec sleep 1000",
             distribution=PAIR,
         )
     )

@@ -1,6 +1,8 @@
-"""`troupe azure job`, and scripts that import `azure.ai.ml`, as people run them: in processes of their own.
+"""`troupe azure job`, and scripts that import `azure.ai.ml`, as people run them: in processes of
+their own.
 
-Method: a cluster by address for the commands; scripts also without any cluster, where they have one of their own.
+Method: a cluster by address for the commands; scripts also without any cluster, where they have one
+of their own.
 """
 
 from __future__ import annotations
@@ -195,7 +197,8 @@ def test_without_a_cluster_a_scripts_end_waits_for_its_job(home: Home, tmp_path:
 def test_an_installed_azure_identity_is_what_is_found(home: Home, tmp_path: Path) -> None:
     """And where none is, its names open nothing."""
     program = (
-        "from azure.identity import DefaultAzureCredential\nimport azure.ai.ml\nprint(DefaultAzureCredential.__module__, type(azure.ai.ml).__name__)\n"
+        "from azure.identity import DefaultAzureCredential\nimport "
+        "azure.ai.ml\nprint(DefaultAzureCredential.__module__, type(azure.ai.ml).__name__)\n"
         "DefaultAzureCredential().get_token('x')"
     )
     (tmp_path / "script.py").write_text(program)
@@ -217,7 +220,10 @@ def test_an_installed_azure_identity_is_what_is_found(home: Home, tmp_path: Path
 
 
 def test_importing_it_loads_no_more_than_what_is_asked_for(home: Home) -> None:
-    code = "import sys, troupe.azure\ntroupe.azure.command(command='x')\nprint([each for each in ('yaml', 'pathspec', 'torch', 'numpy') if each in sys.modules])"
+    code = (
+        "import sys, troupe.azure\ntroupe.azure.command(command='x')\nprint([each for each in "
+        "('yaml', 'pathspec', 'torch', 'numpy') if each in sys.modules])"
+    )
     done = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, timeout=TIMEOUT_S
     )

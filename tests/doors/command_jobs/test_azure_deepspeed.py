@@ -1,7 +1,9 @@
-"""C5: jobs whose command starts DeepSpeed's own launcher: a hostfile of the job's nodes, and `pdsh` and `ssh` that reach them without ssh.
+"""C5: jobs whose command starts DeepSpeed's own launcher: a hostfile of the job's nodes, and `pdsh`
+    and `ssh` that reach them without ssh.
 
-Method: two workers by --force-tcp; commands that call `pdsh` and `ssh` as the launcher does, and a `deepspeed` of the test's own that says how it
-was called. The installed DeepSpeed, and what its autotuning starts: tests/frameworks/test_deepspeed_launcher.py.
+Method: two workers by --force-tcp; commands that call `pdsh` and `ssh` as the launcher does, and a
+`deepspeed` of the test's own that says how it was called. The installed DeepSpeed, and what its
+autotuning starts: tests/frameworks/test_deepspeed_launcher.py.
 """
 
 from __future__ import annotations
@@ -31,7 +33,10 @@ def world(of: dict[str, list[int]]) -> str:
 
 def test_c5_hostfile_and_what_another_node_runs() -> None:
     assert _deepspeed.hostfile(["a", "b"], 8) == "a slots=8\nb slots=8\n"
-    text = "cd /cache/job-1-a/code; python -m deepspeed.launcher.launch --world_info={} --node_rank=1 train.py"
+    text = (
+        "cd /cache/job-1-a/code; python -m deepspeed.launcher.launch --world_info={} "
+        "--node_rank=1 train.py"
+    )
     both = {"a": [0, 1], "b": [0, 1]}
     made = _deepspeed.text_for(
         text.format(world(both)), "/cache/job-1-a", "/other/job-1-b", "b", ["4", "6"]
@@ -112,8 +117,10 @@ def test_c5_the_command_runs_once_and_reaches_all_nodes(
     data = folder_of(tmp_path / "data", **{"b.txt": "input"})
     line = (
         "cat $TROUPE_HOSTFILE; echo $AZ_BATCH_HOST_LIST ${MASTER_PORT:+port}; "
-        "pdsh -S -f 1024 -w b,a 'echo %n %h $(cat a.txt) ${RANK:-none} $SAID; echo err >&2; exit %n'; echo code $?; "
-        "ssh -o PasswordAuthentication=no b 'pwd; cat ${{inputs.data}}/b.txt' | grep -c code; pdsh -w a,b false; echo code $?; "
+        "pdsh -S -f 1024 -w b,a 'echo %n %h $(cat a.txt) ${RANK:-none} $SAID; echo err >&2; exit "
+        "%n'; echo code $?; "
+        "ssh -o PasswordAuthentication=no b 'pwd; cat ${{inputs.data}}/b.txt' | grep -c code; pdsh "
+        "-w a,b false; echo code $?; "
         "ssh b hostname -I; ssh c true; echo code $?; pdsh -w a; echo code $?"
     )
     job, lines = run(
@@ -147,7 +154,10 @@ def test_c5_the_command_runs_once_and_reaches_all_nodes(
 
 def test_c5_many_at_once_each_have_their_output(hosts: dict[str, str]) -> None:
     """As experiments of an autotuning begin and end beside each other."""
-    line = 'for i in $(seq 24); do pdsh -S -w a,b "echo $i; test %n = 1 || sleep 0.$((i % 5))" & pdsh -w b true & test $((i % 4)) != 0 || wait; done; wait'
+    line = (
+        'for i in $(seq 24); do pdsh -S -w a,b "echo $i; test %n = 1 || sleep 0.$((i % 5))" & '
+        "pdsh -w b true & test $((i % 4)) != 0 || wait; done; wait"
+    )
     assert ran(command=line, **TWO) == sorted(
         f"{host}: {number}" for host in ("a", "b") for number in range(1, 25)
     )
@@ -163,7 +173,8 @@ LAUNCH = "#!/bin/bash\ntest -e a.txt && echo on $PWD $*\n{}\nexec sleep 1000\n"
 
 
 def bin_folder(path: Path, launch: str) -> dict[str, str]:
-    """Variables of an environment with a `deepspeed`, which starts `deepspeed.launcher.launch` on each node as the real one does."""
+    """Variables of an environment with a `deepspeed`, which starts `deepspeed.launcher.launch` on
+    each node as the real one does."""
     for name, text in (
         ("deepspeed", DEEPSPEED),
         ("deepspeed.launcher.launch", LAUNCH.format(launch)),
@@ -244,7 +255,8 @@ def test_c5_a_cancelled_job_leaves_nothing(hosts: dict[str, str], shared_home: H
 def test_c5_what_is_ended_here_ends_there(hosts: dict[str, str], shared_home: Home) -> None:
     """As where the launcher ends its `pdsh`; the nodes serve on."""
     line = (
-        "pdsh -w a,b 'echo begins; exec sleep 1000' > out & until [ $(grep -c begins out) = 2 ]; do :; done; kill -KILL $!; "
+        "pdsh -w a,b 'echo begins; exec sleep 1000' > out & until [ $(grep -c begins out) = 2 ]; "
+        "do :; done; kill -KILL $!; "
         "exec pdsh -w b 'echo still; exec sleep 2000'"
     )
     jobs = MLClient().jobs

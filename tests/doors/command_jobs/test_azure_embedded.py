@@ -1,6 +1,8 @@
-"""Command jobs of an embedded cluster, found by other programs: while theirs runs, once it has ended, and after it was killed.
+"""Command jobs of an embedded cluster, found by other programs: while theirs runs, once it has
+ended, and after it was killed.
 
-Method: scripts and `troupe azure job create --stream` in processes of their own without a cluster; this process, which has none either, looks for their jobs.
+Method: scripts and `troupe azure job create --stream` in processes of their own without a cluster;
+this process, which has none either, looks for their jobs.
 """
 
 from __future__ import annotations

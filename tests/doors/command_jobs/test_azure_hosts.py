@@ -1,4 +1,5 @@
-"""Command jobs on nodes that are as other hosts: what travels, where processes meet, what is brought back.
+"""Command jobs on nodes that are as other hosts: what travels, where processes meet, what is
+brought back.
 
 Method: two workers by --force-tcp, which take no path of this host for theirs.
 """
@@ -67,7 +68,10 @@ else:
 def test_c6_outputs_of_all_nodes_come_to_where_the_job_says(
     hosts: dict[str, str], tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    line = "echo $RANK > ${{outputs.model}}/of-$RANK; echo of $RANK > ${{outputs.model}}/both; echo $RANK > outputs/$RANK"
+    line = (
+        "echo $RANK > ${{outputs.model}}/of-$RANK; echo of $RANK > ${{outputs.model}}/both; "
+        "echo $RANK > outputs/$RANK"
+    )
     jobs = MLClient().jobs
     job = jobs.create_or_update(
         command(

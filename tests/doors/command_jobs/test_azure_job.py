@@ -1,4 +1,5 @@
-"""Command jobs as they are written: from Python objects, dicts and files, one schema; what is wrong is refused with the nearest.
+"""Command jobs as they are written: from Python objects, dicts and files, one schema; what is wrong
+is refused with the nearest.
 
 Method: no cluster: what a job says of itself, and the errors' words.
 """
@@ -394,7 +395,8 @@ def test_names_of_compute_mean_nodes_by_a_file(
 ) -> None:
     file = tmp_path / "types.yml"
     file.write_text(
-        "gpu-cluster: {labels: {pool: a}}\nStandard_ND96:\n  labels: {gpu_type: H100}\n  prefer: {fabric: infiniband}\n  gpus: 8\n"
+        "gpu-cluster: {labels: {pool: a}}\nStandard_ND96:\n  labels: {gpu_type: H100}\n  prefer: "
+        "{fabric: infiniband}\n  gpus: 8\n"
     )
     monkeypatch.setenv(_instances.VARIABLE, str(file))
     kind, unknown = _instances.meant(

@@ -1,7 +1,8 @@
-"""Command jobs that lose a node, by distribution: all ends, with the node's name, and nothing of what a process has started stays on either node.
+"""Command jobs that lose a node, by distribution: all ends, with the node's name, and nothing of
+what a process has started stays on either node.
 
-Method: two workers in a home of their own; that of one node is killed while the job's processes wait for others that they have started, one of them in a
-session of its own.
+Method: two workers in a home of their own; that of one node is killed while the job's processes
+wait for others that they have started, one of them in a session of its own.
 """
 
 from __future__ import annotations
@@ -42,7 +43,8 @@ def marks(kind: str, lost: str) -> list[pytest.MarkDecorator]:
     [pytest.param(kind, lost, marks=marks(kind, lost)) for kind in KINDS for lost in "ab"],
 )
 def test_a_lost_node_ends_the_job(home: Home, kind: str, lost: str) -> None:
-    """Of the first node, which drives the job, and of the other; with TensorFlow that is a worker's, and a parameter server's."""
+    """Of the first node, which drives the job, and of the other; with TensorFlow that is a
+    worker's, and a parameter server's."""
     head = home.json("start", "--head", "--no-worker", "--port", "0")
     for name in ("a", "b"):
         home.run(

@@ -1,6 +1,8 @@
-"""What command jobs log by MLflow: in a store of the job's own where no address reaches it, else in a run of the caller's store.
+"""What command jobs log by MLflow: in a store of the job's own where no address reaches it, else in
+a run of the caller's store.
 
-Method: jobs through real processes; runs are read back by MLflow's client from what `download` brought, or from the caller's store.
+Method: jobs through real processes; runs are read back by MLflow's client from what `download`
+brought, or from the caller's store.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
 """Command jobs with the MPI distribution: processes of a real mpirun on two nodes, without ssh.
 
-Method: two workers by --force-tcp, so that mpirun's daemon on the second is started by the launch; shell lines that say what they have.
+Method: two workers by --force-tcp, so that mpirun's daemon on the second is started by the launch;
+shell lines that say what they have.
 """
 
 from __future__ import annotations
@@ -58,8 +59,10 @@ def test_c3_processes_of_mpirun_on_each_node(hosts: dict[str, str], tmp_path: Pa
     folder = folder_of(tmp_path / "src", **{"a.txt": "code"})
     data = folder_of(tmp_path / "data", **{"b.txt": "input"})
     line = (
-        "echo $OMPI_COMM_WORLD_RANK/$OMPI_COMM_WORLD_SIZE $OMPI_COMM_WORLD_LOCAL_RANK/$OMPI_COMM_WORLD_LOCAL_SIZE "
-        "$RANK $WORLD_SIZE $LOCAL_RANK ${MASTER_PORT:+port} $(cat a.txt ${{inputs.data}}/b.txt) $SAID $AZUREML_NODE_COUNT"
+        "echo $OMPI_COMM_WORLD_RANK/$OMPI_COMM_WORLD_SIZE "
+        "$OMPI_COMM_WORLD_LOCAL_RANK/$OMPI_COMM_WORLD_LOCAL_SIZE "
+        "$RANK $WORLD_SIZE $LOCAL_RANK ${MASTER_PORT:+port} $(cat a.txt ${{inputs.data}}/b.txt) "
+        "$SAID $AZUREML_NODE_COUNT"
     )
     lines = ran(
         code=str(folder),
@@ -76,8 +79,12 @@ def test_c3_processes_of_mpirun_on_each_node(hosts: dict[str, str], tmp_path: Pa
 @needs_mpirun
 @pytest.mark.skipif(importlib.util.find_spec("mpi4py") is None, reason="needs mpi4py")
 def test_c3_mpi4py_over_two_nodes(hosts: dict[str, str]) -> None:
-    # A line in one write: mpirun passes on what each process writes as it comes, and print() writes twice where PYTHONUNBUFFERED is set.
-    line = "python -c 'from mpi4py import MPI; import sys; sys.stdout.write(f\"{MPI.COMM_WORLD.allreduce(MPI.COMM_WORLD.rank)}\\n\")'"
+    # A line in one write: mpirun passes on what each process writes as it comes, and print() writes
+    # twice where PYTHONUNBUFFERED is set.
+    line = (
+        "python -c 'from mpi4py import MPI; import sys; "
+        'sys.stdout.write(f"{MPI.COMM_WORLD.allreduce(MPI.COMM_WORLD.rank)}\\n")\''
+    )
     assert ran(command=line, **TWO) == ["6"] * 4
 
 

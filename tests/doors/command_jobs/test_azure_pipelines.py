@@ -1,6 +1,8 @@
-"""Pipelines of command jobs that run: steps in their order, outputs that are the next one's inputs, what is reused, how they fail and are cancelled.
+"""Pipelines of command jobs that run: steps in their order, outputs that are the next one's inputs,
+what is reused, how they fail and are cancelled.
 
-Method: real pipelines on a cluster of this process, by files as people write them, and one by the command.
+Method: real pipelines on a cluster of this process, by files as people write them, and one by the
+command.
 """
 
 from __future__ import annotations

@@ -1,6 +1,8 @@
-"""Command jobs with the Ray distribution: the command drives a cluster of the job's instances, which is Troupe by Ray's names.
+"""Command jobs with the Ray distribution: the command drives a cluster of the job's instances,
+which is Troupe by Ray's names.
 
-Method: two workers by --force-tcp, a script that imports ray and a module of its folder, and looks at what it has. Ray itself: `tests/doors/real_ray`.
+Method: two workers by --force-tcp, a script that imports ray and a module of its folder, and looks
+at what it has. Ray itself: `tests/doors/real_ray`.
 """
 
 from __future__ import annotations
@@ -45,7 +47,8 @@ SAID = "[0, 1, 4, 9] ['a', 'b'] RayModule ['--lr', '1'] None said"
 
 @pytest.fixture(scope="module", autouse=True)
 def own_folder(shared_home: Home) -> None:
-    """Temporary files of the module's cluster lie in a folder of its own, so that what is left of it is told from what others have there."""
+    """Temporary files of the module's cluster lie in a folder of its own, so that what is left of
+    it is told from what others have there."""
     os.environ["TMPDIR"] = os.environ["XDG_RUNTIME_DIR"]
 
 
@@ -125,5 +128,8 @@ def _home_of(pid: int) -> str:
 
 
 def test_c7_what_a_shell_line_of_it_finds(hosts: dict[str, str]) -> None:
-    line = "echo ${RAY_ADDRESS:+address} ${RANK-none} ${MASTER_PORT-none} $AZUREML_NODE_COUNT; ray status | grep -c alive"
+    line = (
+        "echo ${RAY_ADDRESS:+address} ${RANK-none} ${MASTER_PORT-none} $AZUREML_NODE_COUNT; ray "
+        "status | grep -c alive"
+    )
     assert ran(command=line, **TWO) == ["2", "address none none 2"]

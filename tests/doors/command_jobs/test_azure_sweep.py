@@ -1,4 +1,5 @@
-"""Sweeps of command jobs: what `job.sweep(...)` and a file of type sweep say, checked, and the plan that comes of it.
+"""Sweeps of command jobs: what `job.sweep(...)` and a file of type sweep say, checked, and the plan
+that comes of it.
 
 Method: the pure modules, case by case.
 """
@@ -18,7 +19,8 @@ from troupe.azure._sweep_spaces import of
 from troupe.tune.schedulers import BanditPolicy, MedianStoppingPolicy
 
 JOB: dict[str, Any] = {
-    "command": "python train.py --lr ${{inputs.lr}} --batch ${{inputs.batch}} --data ${{inputs.data}}",
+    "command": "python train.py --lr ${{inputs.lr}} --batch ${{inputs.batch}} --data "
+    "${{inputs.data}}",
     "inputs": {"lr": 0.01, "batch": 32, "data": Input(type="uri_file", path="./data")},
     "environment": "any",
     "code": "./src",

@@ -1,6 +1,8 @@
-"""Sweeps of command jobs whose trials run on two nodes, as of two hosts: truncation selection, and what limits end.
+"""Sweeps of command jobs whose trials run on two nodes, as of two hosts: truncation selection, and
+what limits end.
 
-Method: two workers by --force-tcp; each trial has a process on both. The better trial goes on until the test has seen the worse one end.
+Method: two workers by --force-tcp; each trial has a process on both. The better trial goes on until
+the test has seen the worse one end.
 """
 
 from __future__ import annotations

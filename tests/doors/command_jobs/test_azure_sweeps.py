@@ -1,6 +1,8 @@
-"""Sweeps of command jobs: each trial a job, its metric by mlflow.log_metric of the unchanged script, policies that end trials, the best child.
+"""Sweeps of command jobs: each trial a job, its metric by mlflow.log_metric of the unchanged
+script, policies that end trials, the best child.
 
-Method: real sweeps on a cluster of this process, their trials' scripts beside a module `mlflow` of the test's own; values say which trials live.
+Method: real sweeps on a cluster of this process, their trials' scripts beside a module `mlflow` of
+the test's own; values say which trials live.
 """
 
 from __future__ import annotations
@@ -18,7 +20,10 @@ from troupe import exceptions
 from troupe.azure import MLClient, command, load_job as azure_file, sweep
 from troupe.tune._journal import view
 
-MLFLOW = "def log_metric(key, value, step=None): print('logged', key, value)\ndef log_metrics(metrics): print(metrics)\n"
+MLFLOW = (
+    "def log_metric(key, value, step=None): print('logged', key, value)\ndef "
+    "log_metrics(metrics): print(metrics)\n"
+)
 TRAIN = """
 import os, sys, mlflow
 level, steps = float(sys.argv[1]), int(sys.argv[2])
@@ -207,7 +212,8 @@ if __name__ == "__main__":
 
 
 def test_c8_every_way_of_mlflow_to_log_reports(idle: Home, tmp_path: Path) -> None:
-    """Fluent calls, the client's, a batch in the order of its steps, a thread, a child, autolog: each is one report, with what came since the last."""
+    """Fluent calls, the client's, a batch in the order of its steps, a thread, a child, autolog:
+    each is one report, with what came since the last."""
     pytest.importorskip("mlflow")
     pytest.importorskip("sklearn")
     jobs, code = MLClient().jobs, str(folder_of(tmp_path / "src", **{"train.py": EVERY_WAY}))
@@ -240,7 +246,8 @@ def test_c8_cancel_ends_the_trials_jobs(idle: Home, tmp_path: Path) -> None:
     (tmp_path / "began").mkdir()
     code = code_of(
         tmp_path,
-        f"import os, signal, sys\nopen({str(tmp_path)!r} + '/began/' + sys.argv[1], 'w').close()\nsignal.pause()\n",
+        f"import os, signal, sys\nopen({str(tmp_path)!r} + '/began/' + sys.argv[1], "
+        "'w').close()\nsignal.pause()\n",
     )
     made = jobs.create_or_update(a_sweep(code, [0.1, 0.2], max_concurrent_trials=2))
     eventually(lambda: len(list((tmp_path / "began").iterdir())) == 2)
@@ -263,7 +270,10 @@ def test_c8_processes_that_mpirun_starts_report_by_the_first(
     idle: Home, tmp_path: Path, storage: Path
 ) -> None:
     jobs = MLClient().jobs
-    train = "import os, sys, mlflow\nmlflow.log_metric('accuracy', float(sys.argv[1]) + 10 * int(os.environ['OMPI_COMM_WORLD_RANK']))\n"
+    train = (
+        "import os, sys, mlflow\nmlflow.log_metric('accuracy', float(sys.argv[1]) + 10 * "
+        "int(os.environ['OMPI_COMM_WORLD_RANK']))\n"
+    )
     made = a_sweep(code_of(tmp_path, train), [0.5])
     made.trial.distribution = {"type": "mpi", "process_count_per_instance": 2}
     jobs.create_or_update(made)
@@ -280,7 +290,10 @@ def test_c8_a_file_of_the_service_by_its_command_with_two_processes_a_trial(
     idle: Home, tmp_path: Path, storage: Path
 ) -> None:
     """Rank 0's metric is the trial's."""
-    train = "import os, sys, mlflow\nmlflow.log_metrics({'accuracy': float(sys.argv[1]) + 10 * int(os.environ['RANK']), 'rank': int(os.environ['RANK'])})\n"
+    train = (
+        "import os, sys, mlflow\nmlflow.log_metrics({'accuracy': float(sys.argv[1]) + 10 * "
+        "int(os.environ['RANK']), 'rank': int(os.environ['RANK'])})\n"
+    )
     code_of(tmp_path, train)
     (tmp_path / "sweep.yml").write_text("""
 $schema: https://azuremlschemas.azureedge.net/latest/sweepJob.schema.json

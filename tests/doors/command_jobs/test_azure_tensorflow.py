@@ -1,7 +1,8 @@
-"""Command jobs with the TensorFlow distribution: TF_CONFIG on every process, ports that are theirs, the end of parameter servers.
+"""Command jobs with the TensorFlow distribution: TF_CONFIG on every process, ports that are theirs,
+the end of parameter servers.
 
-Method: shell lines and small programs that look at TF_CONFIG, on two nodes that are as other hosts; and where tensorflow is installed, a training
-with MultiWorkerMirroredStrategy.
+Method: shell lines and small programs that look at TF_CONFIG, on two nodes that are as other hosts;
+and where tensorflow is installed, a training with MultiWorkerMirroredStrategy.
 """
 
 from __future__ import annotations
@@ -78,12 +79,14 @@ print(server.accept()[0].recv(9).decode())
 def test_c4_parameter_servers_end_when_all_workers_have_and_that_is_success(
     hosts: dict[str, str], tmp_path: Path
 ) -> None:
-    """Workers end once the server waits: one that is told to end before it runs ends without a word."""
+    """Workers end once the server waits: one that is told to end before it runs ends without a
+    word."""
     for rank in (0, 1):
         os.mkfifo(tmp_path / f"go{rank}")
     line = TYPED + (
         f"echo $kind; cd {tmp_path}; test $kind = ps || read line < go$RANK; "
-        'if [ $kind = ps ]; then trap "echo told" TERM; sleep 1000 & echo > go0; echo > go1; wait; echo ended; fi'
+        'if [ $kind = ps ]; then trap "echo told" TERM; sleep 1000 & echo > go0; echo > go1; wait; '
+        "echo ended; fi"
     )
     lines = ran(
         command=line,
@@ -118,10 +121,14 @@ def test_c4_a_worker_that_is_killed_ends_all_that_wait_for_it(hosts: dict[str, s
 
 
 def test_c4_workers_that_serve_a_chief_end_with_it(hosts: dict[str, str], tmp_path: Path) -> None:
-    """chief_ends_job: as with ParameterServerStrategy, whose workers wait for ever. The chief ends once all others wait."""
+    """chief_ends_job: as with ParameterServerStrategy, whose workers wait for ever.
+
+    The chief ends once all others wait.
+    """
     os.mkfifo(tmp_path / "waits")
     line = TYPED + (
-        f"echo $kind; cd {tmp_path}; if [ $kind = chief ]; then exec 3<>waits; head -n 3 <&3 >/dev/null; "
+        f"echo $kind; cd {tmp_path}; if [ $kind = chief ]; then exec 3<>waits; head -n 3 <&3 "
+        ">/dev/null; "
         'else trap "echo told" TERM; sleep 1000 & echo > waits; wait; fi'
     )
     lines = ran(

@@ -1,4 +1,5 @@
-"""Pipelines in files and by functions, as they are written and checked, without a cluster: what is refused, where, and what a graph they become."""
+"""Pipelines in files and by functions, as they are written and checked, without a cluster: what is
+refused, where, and what a graph they become."""
 
 from __future__ import annotations
 
@@ -51,7 +52,8 @@ jobs:
 WRONG: dict[str, tuple[str, list[str], list[str]]] = {
     "no steps": (HEAD, ["p.yml:1:1"], ["needs jobs: its steps by their names"]),
     "keys and settings": (
-        f"{HEAD}setings: {{}}\nsettings: {{force_rerun: maybe, default_compue: x}}\njobs:\n  a: {{{STEP}}}\n",
+        f"{HEAD}setings: {{}}\nsettings: {{force_rerun: maybe, default_compue: x}}\njobs:\n  a: "
+        f"{{{STEP}}}\n",
         ["p.yml:2:1", "p.yml:3:25", "p.yml:3:32"],
         [
             "did you mean 'settings'",
@@ -60,7 +62,8 @@ WRONG: dict[str, tuple[str, list[str], list[str]]] = {
         ],
     ),
     "kinds of steps": (
-        f"{HEAD}jobs:\n  a: {{type: spark}}\n  b: {{type: automl}}\n  c: {{type: parallel}}\n  d: {{type: import}}\n  e: {{type: data_transfer}}\n"
+        f"{HEAD}jobs:\n  a: {{type: spark}}\n  b: {{type: automl}}\n  c: {{type: parallel}}\n  d: "
+        f"{{type: import}}\n  e: {{type: data_transfer}}\n"
         "  f: {type: comand}\n",
         [f"p.yml:{line}:13" for line in range(3, 9)],
         [
@@ -73,7 +76,8 @@ WRONG: dict[str, tuple[str, list[str], list[str]]] = {
         ],
     ),
     "registered components": (
-        f"{HEAD}jobs:\n  a: {{component: azureml:train@latest}}\n  b: {{component: azureml://registries/azureml/components/x/versions/1}}\n",
+        f"{HEAD}jobs:\n  a: {{component: azureml:train@latest}}\n  b: {{component: "
+        f"azureml://registries/azureml/components/x/versions/1}}\n",
         ["p.yml:3:18", "p.yml:4:18"],
         ["'azureml:train@latest': components are registered nowhere here"],
     ),
@@ -83,8 +87,10 @@ WRONG: dict[str, tuple[str, list[str], list[str]]] = {
         ["there is no file ./trian.yml"],
     ),
     "bindings": (
-        f"{HEAD}inputs: {{n: 1}}\njobs:\n  a: {{{STEP}}}\n  b:\n    command: echo ${{{{inputs.p}}}} ${{{{inputs.q}}}} ${{{{inputs.r}}}} ${{{{inputs.s}}}}\n    inputs:\n"
-        "      p: ${{parent.inputs.m}}\n      q: ${{parent.jobs.c.outputs.o}}\n      r: ${{parent.jobs.a.outputs.oo}}\n      s: ${{parent.job.a}}\n",
+        f"{HEAD}inputs: {{n: 1}}\njobs:\n  a: {{{STEP}}}\n  b:\n    command: echo "
+        f"${{{{inputs.p}}}} ${{{{inputs.q}}}} ${{{{inputs.r}}}} ${{{{inputs.s}}}}\n    inputs:\n"
+        "      p: ${{parent.inputs.m}}\n      q: ${{parent.jobs.c.outputs.o}}\n      r: "
+        "${{parent.jobs.a.outputs.oo}}\n      s: ${{parent.job.a}}\n",
         [f"p.yml:{line}:10" for line in range(8, 12)],
         [
             "the pipeline has no input 'm'",
@@ -94,31 +100,37 @@ WRONG: dict[str, tuple[str, list[str], list[str]]] = {
         ],
     ),
     "outputs": (
-        f'{HEAD}outputs: {{m: {{}}, n: {{}}}}\njobs:\n  a: {{command: x, outputs: {{o: "${{{{parent.outputs.m}}}}", p: "${{{{parent.outputs.k}}}}"}}}}\n'
+        f"{HEAD}outputs: {{m: {{}}, n: {{}}}}\njobs:\n  a: {{command: x, outputs: {{o: "
+        f'"${{{{parent.outputs.m}}}}", p: "${{{{parent.outputs.k}}}}"}}}}\n'
         '  b: {command: x, outputs: {o: "${{parent.outputs.m}}"}}\n',
         ["p.yml:2:18", "p.yml:4:60", "p.yml:5:32"],
         ["no step writes it", "the pipeline has no output 'k'", "is written by step a already"],
     ),
     "bound fields": (
-        f'{HEAD}inputs: {{n: 1}}\njobs:\n  a:\n    command: echo ${{{{parent.inputs.n}}}}\n    compute: ${{{{parent.inputs.n}}}}\n    inputs: {{x: "1${{{{parent.inputs.n}}}}"}}\n',
+        f"{HEAD}inputs: {{n: 1}}\njobs:\n  a:\n    command: echo ${{{{parent.inputs.n}}}}\n    "
+        f'compute: ${{{{parent.inputs.n}}}}\n    inputs: {{x: "1${{{{parent.inputs.n}}}}"}}\n',
         ["p.yml:5:14", "p.yml:6:14", "p.yml:7:17"],
         ["a step binds an input to it", "compute is", "input or output is bound, as a whole"],
     ),
     "a circle": (
-        f'{HEAD}jobs:\n  a: {{command: x, inputs: {{i: "${{{{parent.jobs.b.outputs.o}}}}"}}, outputs: {{o: {{}}}}}}\n'
+        f'{HEAD}jobs:\n  a: {{command: x, inputs: {{i: "${{{{parent.jobs.b.outputs.o}}}}"}}, '
+        f"outputs: {{o: {{}}}}}}\n"
         '  b: {command: x, inputs: {i: "${{parent.jobs.a.outputs.o}}"}, outputs: {o: {}}}\n',
         ["p.yml:3:6"],
         ["wait for each other: a -> b -> a"],
     ),
     "a file for a folder": (
-        f"{HEAD}jobs:\n  a: {{command: x, outputs: {{o: {{type: uri_file}}}}}}\n  b:\n    command: cat ${{{{inputs.i}}}}\n"
+        f"{HEAD}jobs:\n  a: {{command: x, outputs: {{o: {{type: uri_file}}}}}}\n  b:\n    command: "
+        f"cat ${{{{inputs.i}}}}\n"
         '    inputs: {i: {type: uri_folder, path: "${{parent.jobs.a.outputs.o}}"}}\n',
         ["p.yml:6:17"],
         ["of type uri_folder, and ${{parent.jobs.a.outputs.o}} of type uri_file"],
     ),
     "values of a component's inputs": (
-        f"{HEAD}inputs: {{n: many, d: {{type: uri_folder, path: .}}}}\njobs:\n  a:\n    component: ./train.yml\n    inputs: {{data: 3, epochs: 12, rte: 1}}\n"
-        '  b:\n    component: ./train.yml\n    inputs: {data: "${{parent.inputs.d}}", epochs: "${{parent.inputs.n}}"}\n'
+        f"{HEAD}inputs: {{n: many, d: {{type: uri_folder, path: .}}}}\njobs:\n  a:\n    component: "
+        f"./train.yml\n    inputs: {{data: 3, epochs: 12, rte: 1}}\n"
+        '  b:\n    component: ./train.yml\n    inputs: {data: "${{parent.inputs.d}}", epochs: '
+        '"${{parent.inputs.n}}"}\n'
         "  c: {component: ./train.yml}\n",
         ["p.yml:6:20", "p.yml:6:31", "p.yml:6:35", "p.yml:9:52", "p.yml:10:6"],
         [
@@ -150,7 +162,8 @@ WRONG: dict[str, tuple[str, list[str], list[str]]] = {
         ["a pipeline that has itself as a step"],
     ),
     "a sweep step": (
-        f"{HEAD}jobs:\n  a:\n    type: sweep\n    trial: ./train.yml\n    search_space: {{epochs: {{type: chioce, values: [1]}}}}\n    objective: {{goal: maximise, primary_metric: m}}\n"
+        f"{HEAD}jobs:\n  a:\n    type: sweep\n    trial: ./train.yml\n    search_space: {{epochs: "
+        f"{{type: chioce, values: [1]}}}}\n    objective: {{goal: maximise, primary_metric: m}}\n"
         "    inputs: {data: .}\n",
         ["p.yml:6:35", "p.yml:7:23"],
         ["did you mean 'choice'", "did you mean 'maximize'"],

@@ -1,4 +1,5 @@
-"""Decisions on a pipeline's graph, without a cluster: which steps start, how a failure and a cancellation go on, cycles by their names."""
+"""Decisions on a pipeline's graph, without a cluster: which steps start, how a failure and a
+cancellation go on, cycles by their names."""
 
 from __future__ import annotations
 

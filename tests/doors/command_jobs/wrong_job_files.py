@@ -1,4 +1,5 @@
-"""Job files that are wrong, each with the places (LINE:COLUMN) of its errors and words of its message; and files that are right although they look wrong.
+"""Job files that are wrong, each with the places (LINE:COLUMN) of its errors and words of its
+message; and files that are right although they look wrong.
 
 What is here refused or accepted was compared with `load_job` of azure-ai-ml 1.35.
 """
@@ -234,7 +235,8 @@ WRONG: dict[str, tuple[str, list[str], list[str]]] = {
     "a list": ("- command: x\n", ["1:1"], ["must be a mapping"]),
     "nothing": ("", ["1:1"], ["a command job needs command"]),
     "several": (
-        "command: echo ${{inputs.x}}\nenvironment: azureml:any@latest\ninputs: {y: [1]}\nresources: {instance_count: two, shm_siz: 3}\ncompue: c\n",
+        "command: echo ${{inputs.x}}\nenvironment: azureml:any@latest\ninputs: {y: "
+        "[1]}\nresources: {instance_count: two, shm_siz: 3}\ncompue: c\n",
         ["1:10", "3:13", "4:29", "4:34", "5:1"],
         ["job.yml has 5 errors", "did you mean 'compute'?", "did you mean 'shm_size'?"],
     ),
@@ -323,16 +325,23 @@ RIGHT: dict[str, str] = {
     "a number in quotes": JOB + "resources: {instance_count: '4'}\n",
     "all numbers in quotes": JOB
     + "limits: {timeout: '60'}\ndistribution: {type: mpi, process_count_per_instance: '2'}\n",
-    "names with dashes": "command: echo ${{inputs.learning-rate}} $[[${{inputs.other-one}}]] > ${{outputs.the-out}}/x\nenvironment: azureml:any@latest\n"
-    "inputs: {learning-rate: 0.1, other-one: {type: number, optional: true}}\noutputs: {the-out: }\n",
+    "names with dashes": "command: echo ${{inputs.learning-rate}} $[[${{inputs.other-one}}]] > "
+    "${{outputs.the-out}}/x\nenvironment: azureml:any@latest\n"
+    "inputs: {learning-rate: 0.1, other-one: {type: number, optional: true}}\noutputs: {the-out: "
+    "}\n",
     "a word that YAML takes for a boolean": JOB + "inputs: {b: on}\n",
     "variables of numbers": JOB + "environment_variables: {A: 3, B: true, C: x, D: null}\n",
     "sizes": JOB + "resources: {shm_size: 2g, docker_args: --ipc host}\n",
     "words in another case": JOB
-    + "type: command\nqueue_settings: {priority: High, job_tier: Spot}\ndistribution: {type: PyTorch}\n",
-    "an input that a call gives its path": "command: cat ${{inputs.d}}\nenvironment: azureml:any@latest\ninputs:\n  d: {type: uri_file}\n",
+    + (
+        "type: command\nqueue_settings: {priority: High, job_tier: Spot}\ndistribution: {type: "
+        "PyTorch}\n"
+    ),
+    "an input that a call gives its path": "command: cat ${{inputs.d}}\nenvironment: "
+    "azureml:any@latest\ninputs:\n  d: {type: uri_file}\n",
     "modes": JOB
-    + "inputs:\n  a: {type: uri_folder, path: ., mode: download}\n  b: {type: mltable, path: ., mode: eval_mount}\n  c: {path: ., mode: direct}\n"
+    + "inputs:\n  a: {type: uri_folder, path: ., mode: download}\n  b: {type: mltable, path: ., "
+    "mode: eval_mount}\n  c: {path: ., mode: direct}\n"
     "outputs:\n  o: {type: uri_folder, mode: rw_mount}\n  p: {mode: upload}\n  q:\n",
     "an anchor": JOB + "tags: &t {a: b}\nproperties: *t\n",
     "a merged mapping": JOB + "tags: &t {a: b}\nproperties: {<<: *t, c: d}\n",
@@ -341,5 +350,8 @@ RIGHT: dict[str, str] = {
         "max_total_trials: 2", "max_total_trials: '2'"
     ),
     "a sweep with a policy": SWEEP
-    + "early_termination: {type: bandit, slack_factor: 0.1, evaluation_interval: 2, delay_evaluation: 1}\n",
+    + (
+        "early_termination: {type: bandit, slack_factor: 0.1, evaluation_interval: 2, "
+        "delay_evaluation: 1}\n"
+    ),
 }

@@ -12,7 +12,8 @@ pytest.importorskip("pyarrow", reason="pip install '.[data]'")
 
 @pytest.fixture(scope="session")
 def numbers(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder of two Parquet files with five row groups of 20 rows each: "id" is 0 up to 199, "x" its half, "name" its text."""
+    """A folder of two Parquet files with five row groups of 20 rows each: "id" is 0 up to 199, "x"
+    its half, "name" its text."""
     import numpy as np
     import pyarrow as pa
     import pyarrow.parquet as pq

@@ -1,6 +1,8 @@
-"""troupe.data in a cluster: functions run as tasks and in pools of actors, which may die; shares go to other processes.
+"""troupe.data in a cluster: functions run as tasks and in pools of actors, which may die; shares go
+to other processes.
 
-Method: functions write down the process they run in, and kill it once. Without a cluster: test_data_here.py.
+Method: functions write down the process they run in, and kill it once. Without a cluster:
+test_data_here.py.
 """
 
 from __future__ import annotations
@@ -69,7 +71,8 @@ def read(folder: Path) -> data.Dataset:
 
 
 def test_tasks_and_their_process_that_is_killed(idle: Home, numbers: Path, tmp_path: Path) -> None:
-    """The rows are those of a run in which nobody died; plans without functions are read by the process itself."""
+    """The rows are those of a run in which nobody died; plans without functions are read by the
+    process itself."""
     rows = read(numbers).map_batches(dies_once(tmp_path)).take_all()
     assert [row["id"] for row in rows] == list(range(200)) and (tmp_path / "died").exists()
     assert os.getpid() not in {row["pid"] for row in rows}
@@ -153,7 +156,8 @@ def test_shares_go_to_other_processes(idle: Home, numbers: Path, kind: str) -> N
 
 
 class Dies:
-    """Folders' names that kill the process which asks for them, as a parser does that crashes on a file."""
+    """Folders' names that kill the process which asks for them, as a parser does that crashes on a
+    file."""
 
     def columns(self, path: str) -> dict[str, str]:
         os.kill(os.getpid(), 11)

@@ -1,6 +1,7 @@
 """troupe.data: what is said of data and functions that are wrong.
 
-Method: damaged and unlike files, functions that raise or return what is no batch; the text has the file, the rows and the user's own line.
+Method: damaged and unlike files, functions that raise or return what is no batch; the text has the
+file, the rows and the user's own line.
 """
 
 from __future__ import annotations
@@ -288,12 +289,15 @@ def test_what_can_never_be_right_is_refused(
 
 
 def test_without_pyarrow_one_sentence_says_what_to_install(tmp_path: Path) -> None:
-    """Method: a folder in front on the import path has no pyarrow, by raising what Python raises."""
+    """Method: a folder in front on the import path has no pyarrow, by raising what Python
+    raises."""
     code = (
-        "import sys; sys.modules['pyarrow'] = None\nimport troupe, troupe.launch, troupe.train\nassert 'numpy' not in sys.modules\n"
+        "import sys; sys.modules['pyarrow'] = None\nimport troupe, troupe.launch, "
+        "troupe.train\nassert 'numpy' not in sys.modules\n"
         "import troupe.data"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert done.returncode == 1 and done.stderr.splitlines()[-1].startswith(
-        "troupe.exceptions.MissingPackageError: troupe.data needs pyarrow, which is not installed here: pip install 'troupe[data]'"
+        "troupe.exceptions.MissingPackageError: troupe.data needs pyarrow, which is not installed "
+        "here: pip install 'troupe[data]'"
     ), done.stderr

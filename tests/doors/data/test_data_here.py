@@ -1,6 +1,7 @@
 """troupe.data in one process: what is read, mapped, shuffled, dealt and written, without a cluster.
 
-Method: small files whose rows are known. With a cluster: test_data_cluster.py; errors: test_data_errors.py; rules alone: tests/bindings/data.
+Method: small files whose rows are known. With a cluster: test_data_cluster.py; errors:
+test_data_errors.py; rules alone: tests/bindings/data.
 """
 
 from __future__ import annotations
@@ -302,7 +303,8 @@ def test_what_is_written_is_read_again(numbers: Path, tmp_path: Path) -> None:
 
 
 def test_what_is_not_asked_for_is_not_read(numbers: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A stream that is left ends; columns that are not selected, and what is behind a limit, are not read; nor is more than fits the budget."""
+    """A stream that is left ends; columns that are not selected, and what is behind a limit, are
+    not read; nor is more than fits the budget."""
     from troupe.data import _stream
     from troupe.data._sources import parquet
 

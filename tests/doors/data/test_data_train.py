@@ -81,7 +81,8 @@ def test_a_training_has_its_datasets(home: Home, numbers: Path, tmp_path: Path) 
 def test_a_share_that_is_dealt_without_a_cluster_stays_here(home: Home) -> None:
     done = home.python(
         "import pickle\nfrom troupe import data\n"
-        "shard = data.range(9).filter(lambda row: True).streaming_split(3, equal=True)[0]\npickle.dumps(shard)"
+        "shard = data.range(9).filter(lambda row: True).streaming_split(3, "
+        "equal=True)[0]\npickle.dumps(shard)"
     )
     assert (
         done.returncode == 1

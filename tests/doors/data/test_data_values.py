@@ -1,6 +1,7 @@
 """Values of every kind of column through functions in processes of the cluster, to files, and back.
 
-Method: one table with the columns that NumPy and pandas cannot hold as they are; any tables, without processes: tests/bindings/data/test_data_columns.py.
+Method: one table with the columns that NumPy and pandas cannot hold as they are; any tables,
+without processes: tests/bindings/data/test_data_columns.py.
 """
 
 from __future__ import annotations

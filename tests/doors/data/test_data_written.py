@@ -1,6 +1,7 @@
 """Parquet files that datasets write: columns without rows, and writes that fail.
 
-Method: writes that a function, a type that Parquet lacks, or a name that is taken ends; the folder is compared with what it was.
+Method: writes that a function, a type that Parquet lacks, or a name that is taken ends; the folder
+is compared with what it was.
 """
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
-"""The fixtures of tests/e2e, the modules of tests/doors and of its command jobs, and a node with a small disk."""
+"""The fixtures of tests/e2e, the modules of tests/doors and of its command jobs, and a node with a
+small disk."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""File systems with little room, or that may not be written, each seen by one process and those that it starts: mounts of a namespace of its own."""
+"""File systems with little room, or that may not be written, each seen by one process and those
+that it starts: mounts of a namespace of its own."""
 
 from __future__ import annotations
 
@@ -44,7 +45,8 @@ needs_mounts = pytest.mark.skipif(bool(why_not()), reason=why_not() or "mounts")
 def on_a_small_disk(
     folder: Path, line: Sequence[str], options: str = "size=1m", env: dict[str, str] | None = None
 ) -> subprocess.CompletedProcess:
-    """Runs the line where `folder` is a file system with these options; behind its stdout, what it has left there, in lines that begin with `left: `."""
+    """Runs the line where `folder` is a file system with these options; behind its stdout, what it
+    has left there, in lines that begin with `left: `."""
     folder.mkdir(exist_ok=True)
     words = [*_namespace(), "bash", "-c", _MOUNT + _LEFT, str(folder), options, *line]
     return subprocess.run(
@@ -63,8 +65,9 @@ def left_of(done: subprocess.CompletedProcess) -> list[str]:
 
 @pytest.fixture(scope="module")
 def small_node(shared_home: Home, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """A cluster of one node, as of another host, that has NODE_BYTES for what jobs bring; this process is connected to it. The node's cache, as it
-    is seen from here. The node's /mnt may not be written."""
+    """A cluster of one node, as of another host, that has NODE_BYTES for what jobs bring; this
+    process is connected to it. The node's cache, as it is seen from here. The node's /mnt may not
+    be written."""
     head = shared_home.json("start", "--head", "--no-worker", "--port", "0")
     cache = shared_home.path / "cache"
     cache.mkdir(mode=0o700, exist_ok=True)

@@ -1,7 +1,9 @@
-"""Command jobs where there is no room: for outputs that are brought here, for what a job brings to its node.
+"""Command jobs where there is no room: for outputs that are brought here, for what a job brings to
+its node.
 
-Method: a node whose cache is a file system of a few MiB, and commands that see one of 1 MiB; each is to end in one error that names what was
-written, where, and how many bytes are needed and free, with nothing left that looks whole.
+Method: a node whose cache is a file system of a few MiB, and commands that see one of 1 MiB; each
+is to end in one error that names what was written, where, and how many bytes are needed and free,
+with nothing left that looks whole.
 """
 
 from __future__ import annotations
@@ -126,8 +128,10 @@ def test_c6_what_a_streamed_job_has_written_and_does_not_fit(
     line = MAKE.format(2 << 20, "${{outputs.o}}/a") + "echo said; exit CODE"
     script = (
         "import sys; from troupe.azure import MLClient, Output, command\n"
-        "jobs = MLClient().jobs; job = jobs.create_or_update(command(command=sys.argv[1], outputs={'o': Output(path=sys.argv[2])}))\n"
-        "try:\n    jobs.stream(job.name)\nexcept Exception as error:\n    print(type(error).__name__, isinstance(error, OSError), error)"
+        "jobs = MLClient().jobs; job = jobs.create_or_update(command(command=sys.argv[1], "
+        "outputs={'o': Output(path=sys.argv[2])}))\n"
+        "try:\n    jobs.stream(job.name)\nexcept Exception as error:\n    "
+        "print(type(error).__name__, isinstance(error, OSError), error)"
     )
     for code, kind in (
         (0, "OutOfDiskError(OSError) True output 'o' of job"),

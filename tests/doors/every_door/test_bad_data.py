@@ -1,7 +1,8 @@
-"""Data that are wrong: scripts as people write them for Ray end in one error, which names the file or the rows, and the user's own line.
+"""Data that are wrong: scripts as people write them for Ray end in one error, which names the file
+or the rows, and the user's own line.
 
-Method: scripts by `troupe run-as`, each a process of its own, on one cluster: a loop over a dataset, a training whose workers have shares of it, a function on
-ranks that read by themselves.
+Method: scripts by `troupe run-as`, each a process of its own, on one cluster: a loop over a
+dataset, a training whose workers have shares of it, a function on ranks that read by themselves.
 """
 
 from __future__ import annotations
@@ -30,7 +31,10 @@ def read():
 """
 SCRIPTS = {
     "a loop": HEAD
-    + "ray.init()\nfor batch in read().iter_batches():\n    print('rows', len(batch['id']), flush=True)\nprint('returned')\n",
+    + (
+        "ray.init()\nfor batch in read().iter_batches():\n    print('rows', len(batch['id']), "
+        "flush=True)\nprint('returned')\n"
+    ),
     "a training": HEAD
     + """
 from ray.train import RunConfig, ScalingConfig

@@ -1,6 +1,8 @@
-"""What is wrong with a job or a run is one error, of a command or script as people start it: it names what is wrong and the nearest, and nothing has started.
+"""What is wrong with a job or a run is one error, of a command or script as people start it: it
+names what is wrong and the nearest, and nothing has started.
 
-Method: `troupe azure job create` with files, and scripts by `troupe run-as` with their launchers' own imports, each a process of its own, on one cluster.
+Method: `troupe azure job create` with files, and scripts by `troupe run-as` with their launchers'
+own imports, each a process of its own, on one cluster.
 """
 
 from __future__ import annotations
@@ -18,7 +20,8 @@ GOOD = "command: echo ran\nenvironment: e\n"
 FILES = {
     "an unknown distribution": (
         GOOD + "distribution: {type: horovod}\n",
-        "ValueError: job.yml:3:22: distribution: type is 'horovod', which is none; it has mpi, pytorch",
+        "ValueError: job.yml:3:22: distribution: type is 'horovod', which is none; it has mpi, "
+        "pytorch",
     ),
     "a misspelt distribution": (
         GOOD + "distribution: {type: pytroch}\n",

@@ -1,5 +1,6 @@
-"""The pages of the front doors say what is so: each row of the vendors' guides is on one, with tests that are there and of which one at least runs each time;
-each fault has its test; links lead somewhere.
+"""The pages of the front doors say what is so: each row of the vendors' guides is on one, with
+tests that are there and of which one at least runs each time; each fault has its test; links lead
+somewhere.
 
 Method: the pages' tables and the tests' sources are read; nothing is run.
 """
@@ -64,7 +65,8 @@ def ids(cell: str) -> set[str]:
 
 @functools.cache
 def found_in(path: Path) -> dict[str, bool]:
-    """The tests of a file or of a folder's files: whether each runs every time, not in a long run alone."""
+    """The tests of a file or of a folder's files: whether each runs every time, not in a long run
+    alone."""
     if path.is_dir():
         return {
             name: often

@@ -1,6 +1,8 @@
-"""A full disk of a node, and one that may not be written: code, requirements, links to logs, checkpoints.
+"""A full disk of a node, and one that may not be written: code, requirements, links to logs,
+checkpoints.
 
-Method: a node, as of another host, whose cache is a file system of a few MiB; programs that see a folder of 1 MiB.
+Method: a node, as of another host, whose cache is a file system of a few MiB; programs that see a
+folder of 1 MiB.
 """
 
 from __future__ import annotations

@@ -1,6 +1,8 @@
-"""A package that is not installed: every door that needs it says so in one line, with its `pip install`.
+"""A package that is not installed: every door that needs it says so in one line, with its `pip
+install`.
 
-Method: an interpreter that cannot import the package runs the door's line; the command-line programs do so in a process of their own.
+Method: an interpreter that cannot import the package runs the door's line; the command-line
+programs do so in a process of their own.
 """
 
 from __future__ import annotations
@@ -22,7 +24,8 @@ DOORS = {
     ),
     "trainers": (
         "torch",
-        "from troupe import train; from troupe.train.torch import TorchTrainer; train.torch.prepare_model(None)",
+        "from troupe import train; from troupe.train.torch import TorchTrainer; "
+        "train.torch.prepare_model(None)",
         "pip install 'troupe[torch]'",
     ),
     "searches": (
@@ -52,7 +55,8 @@ DOORS = {
     ),
     "job files": (
         "yaml",
-        "from troupe.cli import main; main(['azure', 'job', 'create', '-f', 'job.yml', '--stream'])",
+        "from troupe.cli import main; main(['azure', 'job', 'create', '-f', 'job.yml', "
+        "'--stream'])",
         "pip install pyyaml",
     ),
     "workload files": (
@@ -62,7 +66,8 @@ DOORS = {
     ),
     "sweep files": (
         "optuna",
-        "from troupe.cli import main; main(['azure', 'job', 'create', '-f', 'sweep.yml', '--stream'])",
+        "from troupe.cli import main; main(['azure', 'job', 'create', '-f', 'sweep.yml', "
+        "'--stream'])",
         "pip install 'troupe[tune]'",
     ),
 }

@@ -1,4 +1,5 @@
-"""Sweeps on a full disk: a checkpoint that does not fit is the trial's error, a journal that cannot be written ends the sweep, which goes on once there is room.
+"""Sweeps on a full disk: a checkpoint that does not fit is the trial's error, a journal that cannot
+be written ends the sweep, which goes on once there is room.
 
 Method: programs with clusters of their own, whose sweep's folder is on a file system of 1 MiB.
 """

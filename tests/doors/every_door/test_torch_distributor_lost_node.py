@@ -1,4 +1,5 @@
-"""A run of TorchDistributor that loses a node: it fails and names the node, and what is left of it elsewhere ends.
+"""A run of TorchDistributor that loses a node: it fails and names the node, and what is left of it
+elsewhere ends.
 
 Method: two workers in a home of their own; that of the second node is killed while both ranks wait.
 """

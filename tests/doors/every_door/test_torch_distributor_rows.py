@@ -1,5 +1,6 @@
-"""What pyspark's TorchDistributor does, row by row, and what it does here: the rows of docs/torch_distributor.md that are of a cluster of several hosts, and
-for each of all rows the tests that hold it.
+"""What pyspark's TorchDistributor does, row by row, and what it does here: the rows of
+docs/torch_distributor.md that are of a cluster of several hosts, and for each of all rows the tests
+that hold it.
 
 Method: two nodes that are as other hosts; ranks without GPUs say what they have.
 """
@@ -34,7 +35,8 @@ NAMES = (
     "MASTER_PORT",
 )
 
-# Each row of what pyspark does -> the tests that hold what is done here: FILE::TEST, below tests/doors.
+# Each row of what pyspark does -> the tests that hold what is done here: FILE::TEST, below
+# tests/doors.
 ALL, GPUS, ALONE, HERE = (
     "test_torch_distributor.py",
     "test_torch_distributor_gpus.py",
@@ -134,7 +136,8 @@ def variables() -> list[dict[str, str]]:
 
 
 def test_row_encryption(hosts: dict[str, str]) -> None:
-    """The setting is taken; nothing is refused, for Troupe's own connections between these nodes are TLS."""
+    """The setting is taken; nothing is refused, for Troupe's own connections between these nodes
+    are TLS."""
     assert (
         TorchDistributor(2, False, False, _ssl_conf="pytorch.spark.distributor.ignoreSsl").run(
             lambda: os.environ["WORLD_SIZE"]
@@ -155,7 +158,10 @@ def test_row_address_and_port(hosts: dict[str, str]) -> None:
 def test_row_ranks(hosts: dict[str, str], tmp_path: Path, capfd: pytest.CaptureFixture) -> None:
     """Of functions and of files over two nodes the numbers that torchrun over two nodes gives."""
     numbers = ("RANK", "LOCAL_RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE", "GROUP_RANK")
-    says = f"import json, os, sys\nsys.stdout.write(json.dumps([os.environ[name] for name in {numbers!r}]) + '\\n')\n"
+    says = (
+        "import json, os, sys\nsys.stdout.write(json.dumps([os.environ[name] for name in "
+        f"{numbers!r}]) + '\\n')\n"
+    )
     folder = project(tmp_path / "w", says=says)
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]

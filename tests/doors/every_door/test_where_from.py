@@ -1,5 +1,5 @@
-"""Launches of every front door are launches like any other: `troupe list launches` and `status` show each with the door that it came by, and its output is
-in `troupe logs`.
+"""Launches of every front door are launches like any other: `troupe list launches` and `status`
+show each with the door that it came by, and its output is in `troupe logs`.
 
 Method: one launch by each door on one cluster; what the commands and `troupe.state` say of them.
 """

@@ -1,6 +1,8 @@
-"""C9, B5: a node tells how it is connected; lists show it, ranks with GPUs get NCCL's ports by it, and a slow path is told once.
+"""C9, B5: a node tells how it is connected; lists show it, ranks with GPUs get NCCL's ports by it,
+and a slow path is told once.
 
-Method: nodes of which each is a host of its own, that were told another network than this machine's by their label; GPUs that are only counted.
+Method: nodes of which each is a host of its own, that were told another network than this machine's
+by their label; GPUs that are only counted.
 """
 
 from __future__ import annotations
@@ -124,7 +126,8 @@ def test_c9_a_slow_path_is_told_once_with_the_numbers(
     handle.result(timeout=LIMIT_S)
     [row] = handle.status()["slow_paths"]
     assert row.startswith(
-        "a, b reach each other by eth0 at 1 Gbit/s, and are all in 10.1.0.0/24 too, by ens5 at 100 Gbit/s: "
+        "a, b reach each other by eth0 at 1 Gbit/s, and are all in 10.1.0.0/24 too, by ens5 at 100 "
+        "Gbit/s: "
     ), row
     capfd.readouterr()
     on("sockets", max_attempts=2).distributed()
@@ -181,14 +184,15 @@ def test_c9_rdma_that_the_caller_has_switched_off(
     handle = on("rdma").submit()
     handle.result(timeout=LIMIT_S)
     assert handle.status()["slow_paths"] == [
-        "NCCL_IB_DISABLE=1, which came along from the caller: NCCL uses sockets, although c, d have 1 x InfiniBand 400 Gbit/s"
+        "NCCL_IB_DISABLE=1, which came along from the caller: NCCL uses sockets, although c, d "
+        "have 1 x InfiniBand 400 Gbit/s"
     ]
 
 
 def test_c9_fabrics_that_differ(nodes: Home) -> None:
     handle = distributed(gpus=4, remote=True, timeout=LIMIT_S, quiet=True)(told).submit()
     assert [each["NCCL_IB_HCA"] for each in handle.result(timeout=LIMIT_S)] == [""] * 4
-    assert (
-        handle.status()["slow_paths"][0]
-        == "c, d have 1 x InfiniBand 400 Gbit/s, and a, b have no RDMA port that is active: NCCL uses sockets between them"
+    assert handle.status()["slow_paths"][0] == (
+        "c, d have 1 x InfiniBand 400 Gbit/s, and a, b have no RDMA port that is active: NCCL "
+        "uses sockets between them"
     )

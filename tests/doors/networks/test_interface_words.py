@@ -1,6 +1,8 @@
-"""B5: where NCCL or Gloo cannot connect, the error names hosts, the interfaces that were tried, and what to do.
+"""B5: where NCCL or Gloo cannot connect, the error names hosts, the interfaces that were tried, and
+    what to do.
 
-Method: Gloo really fails, by an interface that is none; NCCL's errors are texts that torch has raised, raised by ranks which have GPUs that are only counted.
+Method: Gloo really fails, by an interface that is none; NCCL's errors are texts that torch has
+raised, raised by ranks which have GPUs that are only counted.
 """
 
 from __future__ import annotations
@@ -23,13 +25,17 @@ from troupe.spark import TorchDistributor
 
 cloudpickle.register_pickle_by_value(sys.modules[__name__])
 INTERNAL = (
-    "NCCL error in: /pytorch/torch/csrc/distributed/c10d/NCCLUtils.cpp:94, internal error - please report this issue to the NCCL developers, NCCL version 2.27.5\n"
+    "NCCL error in: /pytorch/torch/csrc/distributed/c10d/NCCLUtils.cpp:94, internal error - please "
+    "report this issue to the NCCL developers, NCCL version 2.27.5\n"
     "ncclInternalError: Internal check failed.\nLast error:\nBootstrap : no socket interface found"
 )
 UNREACHABLE = (
-    "NCCL error in: /pytorch/torch/csrc/distributed/c10d/NCCLUtils.cpp:94, unhandled system error, NCCL version 2.27.5\n"
-    "ncclSystemError: System call (e.g. socket, malloc) or external library call failed or device error.\n"
-    "Last error:\nsocketPollConnect: connect to 10.0.0.2<41113> returned No route to host, exceeded error retry count after 35 attempts"
+    "NCCL error in: /pytorch/torch/csrc/distributed/c10d/NCCLUtils.cpp:94, unhandled system error, "
+    "NCCL version 2.27.5\n"
+    "ncclSystemError: System call (e.g. socket, malloc) or external library call failed or device "
+    "error.\n"
+    "Last error:\nsocketPollConnect: connect to 10.0.0.2<41113> returned No route to host, "
+    "exceeded error retry count after 35 attempts"
 )
 
 
@@ -73,8 +79,8 @@ def test_b5_nccl_names_hosts_interfaces_and_the_remedy(node: Home, text: str) ->
         TorchDistributor(2, local_mode=False, use_gpu=True).run(train)
     said = str(caught.value)
     assert (
-        "troupe: NCCL on one: NCCL_SOCKET_IFNAME==lo (troupe's choice: by it the node reaches the others); interfaces there: "
-        in said
+        "troupe: NCCL on one: NCCL_SOCKET_IFNAME==lo (troupe's choice: by it the node reaches the "
+        "others); interfaces there: " in said
     ), said
     assert "lo 127.0.0.1" in said and f"one ({socket.gethostname()}): ranks 0, 1" in said, said
     assert (
@@ -101,7 +107,8 @@ def test_this_hosts_rdma_ports_and_driver(tmp_path: Path) -> None:
     version.parent.mkdir(parents=True)
     for said, number in (
         (
-            "NVRM version: NVIDIA UNIX x86_64 Kernel Module  535.161.08  Sat Feb\nGCC version: 12\n",
+            "NVRM version: NVIDIA UNIX x86_64 Kernel Module  535.161.08  Sat Feb\nGCC version: "
+            "12\n",
             "535.161.08",
         ),
         (
@@ -141,7 +148,8 @@ def test_b5_a_script_prints_it_too(
 ) -> None:
     folder = project(
         tmp_path / "w",
-        joins="import os\nimport torch.distributed as dist\nos.environ['GLOO_SOCKET_IFNAME'] = 'none3'\ndist.init_process_group('gloo')\n",
+        joins="import os\nimport torch.distributed as dist\nos.environ['GLOO_SOCKET_IFNAME'] = "
+        "'none3'\ndist.init_process_group('gloo')\n",
     )
     with pytest.raises(RuntimeError, match="try: another interface, where GLOO could not connect"):
         TorchDistributor(2, local_mode=False, use_gpu=False).run(str(folder / "joins.py"))

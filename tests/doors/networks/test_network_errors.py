@@ -1,6 +1,8 @@
-"""B5: errors of NCCL and Gloo that come from what lies between ranks are told from others, with what to do about each kind.
+"""B5: errors of NCCL and Gloo that come from what lies between ranks are told from others, with
+    what to do about each kind.
 
-Method: texts of real errors, of the public issues that are named beside them, with the addresses changed.
+Method: texts of real errors, of the public issues that are named beside them, with the addresses
+changed.
 """
 
 from __future__ import annotations
@@ -9,9 +11,18 @@ import pytest
 
 from troupe.launch import _interface_words, _network_errors
 
-BY_TORCH = "NCCL error in: /pytorch/torch/csrc/distributed/c10d/NCCLUtils.hpp:268, {what}, NCCL version {version}\n{name}\nLast error:\n{last}"
-SYSTEM = "ncclSystemError: System call (e.g. socket, malloc) or external library call failed or device error."
-REMOTE = "ncclRemoteError: A call failed possibly due to a network error or a remote process exiting prematurely."
+BY_TORCH = (
+    "NCCL error in: /pytorch/torch/csrc/distributed/c10d/NCCLUtils.hpp:268, {what}, NCCL "
+    "version {version}\n{name}\nLast error:\n{last}"
+)
+SYSTEM = (
+    "ncclSystemError: System call (e.g. socket, malloc) or external library call failed or "
+    "device error."
+)
+REMOTE = (
+    "ncclRemoteError: A call failed possibly due to a network error or a remote process "
+    "exiting prematurely."
+)
 INTERNAL = "ncclInternalError: Internal check failed."
 
 
@@ -33,7 +44,8 @@ KNOWN = [
         "interface",
         by_torch(
             INTERNAL,
-            "ncclSocketInit: connecting to address  with family 59936 is neither AF_INET(2) nor AF_INET6(10)",
+            "ncclSocketInit: connecting to address  with family 59936 is neither AF_INET(2) nor "
+            "AF_INET6(10)",
         ),
     ),  # NVIDIA/nccl#1837
     (
@@ -44,25 +56,29 @@ KNOWN = [
         "connection",
         by_torch(
             SYSTEM,
-            "socketStartConnect: Connect to 127.0.0.1<45069> failed : Software caused connection abort",
+            "socketStartConnect: Connect to 127.0.0.1<45069> failed : Software caused connection "
+            "abort",
         ),
     ),  # awslabs/awsome-distributed-ai#192
     (
         "connection",
         by_torch(
             SYSTEM,
-            "socketPollConnect: connect to 10.0.0.2<41113> returned No route to host, exceeded error retry count after 35 attempts",
+            "socketPollConnect: connect to 10.0.0.2<41113> returned No route to host, exceeded "
+            "error retry count after 35 attempts",
         ),
     ),
     (
         "connection",
-        "[0] misc/socket.cc:483 NCCL WARN socketStartConnect: Connect to fe80::1%ib1<17943> failed : Software caused connection abort",
+        "[0] misc/socket.cc:483 NCCL WARN socketStartConnect: Connect to fe80::1%ib1<17943> failed "
+        ": Software caused connection abort",
     ),  # NVIDIA/nccl#975
     (
         "remote end",
         by_torch(
             REMOTE,
-            "socketProgressOpt: Call to recv from 10.0.0.2<33759> failed : Connection reset by peer",
+            "socketProgressOpt: Call to recv from 10.0.0.2<33759> failed : Connection reset by "
+            "peer",
         ),
     ),  # NVIDIA/nccl#2076
     (
@@ -71,17 +87,20 @@ KNOWN = [
     ),  # NVIDIA/nccl#1232
     (
         "RDMA",
-        "[0] transport/net_ib.cc:839 NCCL WARN NET/IB : Got completion with error 12, opcode 1, len 0, vendor err 129",
+        "[0] transport/net_ib.cc:839 NCCL WARN NET/IB : Got completion with error 12, opcode 1, "
+        "len 0, vendor err 129",
     ),  # NVIDIA/nccl#426
     (
         "RDMA",
-        "[4] ib_plugin.c:1615 NCCL WARN NET/IB : Got completion from peer 10.0.0.4<54862> with status=12 opcode=0 len=0 vendor err 129 (Recv)",
+        "[4] ib_plugin.c:1615 NCCL WARN NET/IB : Got completion from peer 10.0.0.4<54862> with "
+        "status=12 opcode=0 len=0 vendor err 129 (Recv)",
     ),  # NVIDIA/nccl#1405
     (
         "RDMA",
         by_torch(
             SYSTEM,
-            "Call to ibv_modify_qp failed with 110 Connection timed out, on dev mlx5_0:1, curr state INIT, next state RTR",
+            "Call to ibv_modify_qp failed with 110 Connection timed out, on dev mlx5_0:1, curr "
+            "state INIT, next state RTR",
         ),
     ),  # NVIDIA/nccl#2013
     (
@@ -90,21 +109,25 @@ KNOWN = [
     ),  # NVIDIA/nccl-tests#185
     (
         "locked memory",
-        "misc/ibvwrap.cc:278 NCCL WARN Call to ibv_reg_mr_iova2 failed with error Cannot allocate memory",
+        "misc/ibvwrap.cc:278 NCCL WARN Call to ibv_reg_mr_iova2 failed with error Cannot allocate "
+        "memory",
     ),  # NVIDIA/nccl-tests#206
     (
         "locked memory",
-        "[5] register_mr_buffers:465 NCCL WARN NET/OFI Unable to register memory (type = 1) for device 0. RC: 12, Error: Cannot allocate memory",
+        "[5] register_mr_buffers:465 NCCL WARN NET/OFI Unable to register memory (type = 1) for "
+        "device 0. RC: 12, Error: Cannot allocate memory",
     ),  # NVIDIA/nccl#563
     (
         "locked memory",
-        "misc/ibvwrap.cc:190 NCCL WARN Call to ibv_create_cq failed with error Cannot allocate memory",
+        "misc/ibvwrap.cc:190 NCCL WARN Call to ibv_create_cq failed with error Cannot allocate "
+        "memory",
     ),  # NVIDIA/nccl#1191
     (
         "shared memory",
         by_torch(
             SYSTEM,
-            "Error while creating shared memory segment /dev/shm/nccl-WU88OE (size 9637888), error: No space left on device (28)",
+            "Error while creating shared memory segment /dev/shm/nccl-WU88OE (size 9637888), "
+            "error: No space left on device (28)",
         ),
     ),  # pytorch/ci-infra#490
     (
@@ -121,7 +144,8 @@ KNOWN = [
 GLOO = [
     (
         "interface",
-        "[enforce fail at ../gloo/transport/tcp/device.cc:208] ifa != nullptr. Unable to find interface for: x",
+        "[enforce fail at ../gloo/transport/tcp/device.cc:208] ifa != nullptr. Unable to find "
+        "interface for: x",
     ),
     ("connection", "Gloo connectFullMesh failed with [../gloo/transport/tcp/pair.cc:144] no error"),
 ]
@@ -197,8 +221,8 @@ def test_of_a_program_of_its_own_its_last_lines_tell() -> None:
     )
     for ended in (failure(log_tail=lines), failure(log_tail=lines, signal=6)):
         assert (
-            "RDMA between these hosts, which do not reach each other by it: node-0 (h0): ranks 0, 1, node-1 (h1): ranks 2, 3"
-            in _interface_words.remedy(info, ended)
+            "RDMA between these hosts, which do not reach each other by it: node-0 (h0): ranks 0, "
+            "1, node-1 (h1): ranks 2, 3" in _interface_words.remedy(info, ended)
         )
     assert _interface_words.remedy(info, failure(log_tail=lines, signal=9)) == "", (
         "what the kernel killed did not end of a network"

@@ -1,4 +1,5 @@
-"""C9: what nodes tell of their networks is read and shown, and paths that are slower than they need be are named with the numbers.
+"""C9: what nodes tell of their networks is read and shown, and paths that are slower than they need
+    be are named with the numbers.
 
 Method: texts as nodes tell them, of machines that are made up here.
 """
@@ -46,7 +47,8 @@ def test_a_text_of_a_node_is_read_and_shown() -> None:
     )
     assert fabric.lines(fabric.as_dict(told)) == [
         "network: eth0 10.0.0.1/24 fd00::1/64 1 Gbit/s, eth1 10.2.0.1/24 down",
-        "RDMA: 2 x InfiniBand 400 Gbit/s (4X NDR): mlx5_0:1, mlx5_1:1; 1 x RoCE 100 Gbit/s (4X EDR) DOWN: mlx5_9:1",
+        "RDMA: 2 x InfiniBand 400 Gbit/s (4X NDR): mlx5_0:1, mlx5_1:1; 1 x RoCE 100 Gbit/s (4X "
+        "EDR) DOWN: mlx5_9:1",
         "NVLink: GPUs 0-7: 18 links, 478 GB/s one way",
         "GPUDirect RDMA: dma-buf",
     ]
@@ -89,8 +91,10 @@ def test_another_interface_that_is_faster_is_named_with_both_speeds() -> None:
     fast = "if ens5 up 100000 10.1.0.{number}/24;"
     for gpus in (True, False):
         assert slow(ETH + fast, ETH + fast, gpus=gpus) == [
-            'a, b reach each other by eth0 at 1 Gbit/s, and are all in 10.1.0.0/24 too, by ens5 at 100 Gbit/s: os.environ["NCCL_SOCKET_IFNAME"] = '
-            'os.environ["GLOO_SOCKET_IFNAME"] = "ens5" before the launch, or start each node with --listen and its address in that network'
+            "a, b reach each other by eth0 at 1 Gbit/s, and are all in 10.1.0.0/24 too, by ens5 at "
+            '100 Gbit/s: os.environ["NCCL_SOCKET_IFNAME"] = '
+            'os.environ["GLOO_SOCKET_IFNAME"] = "ens5" before the launch, or start each node with '
+            "--listen and its address in that network"
         ]
     [row] = slow(ETH + fast, ETH + fast.replace("ens5", "ens6"))
     assert "by ens5, ens6 at 100 Gbit/s: start each node with --listen" in row
@@ -107,14 +111,17 @@ def test_another_interface_that_is_faster_is_named_with_both_speeds() -> None:
 
 def test_sockets_where_some_have_rdma() -> None:
     assert slow(ETH + IB, ETH) == [
-        "a has 2 x InfiniBand 400 Gbit/s, and b has no RDMA port that is active: NCCL uses sockets between them"
+        "a has 2 x InfiniBand 400 Gbit/s, and b has no RDMA port that is active: NCCL uses sockets "
+        "between them"
     ]
     down = IB.replace("ACTIVE", "DOWN")
     assert slow(ETH + IB, ETH + IB, ETH + down)[0] == (
-        "a, b have 2 x InfiniBand 400 Gbit/s, and c has no RDMA port that is active (c: mlx5_0:1 DOWN, mlx5_1:1 DOWN): NCCL uses sockets between them"
+        "a, b have 2 x InfiniBand 400 Gbit/s, and c has no RDMA port that is active (c: mlx5_0:1 "
+        "DOWN, mlx5_1:1 DOWN): NCCL uses sockets between them"
     )
     assert slow(ETH + down, ETH + down) == [
-        "a, b have no RDMA port that is active (a: mlx5_0:1 DOWN, mlx5_1:1 DOWN; b: mlx5_0:1 DOWN, mlx5_1:1 DOWN): NCCL uses sockets between them"
+        "a, b have no RDMA port that is active (a: mlx5_0:1 DOWN, mlx5_1:1 DOWN; b: mlx5_0:1 DOWN, "
+        "mlx5_1:1 DOWN): NCCL uses sockets between them"
     ]
     assert slow(ETH + ROCE.replace("ACTIVE", "DOWN"), ETH) == [], (
         "a port for Ethernet without a cable"
@@ -127,7 +134,8 @@ def test_sockets_where_some_have_rdma() -> None:
 def test_rdma_that_the_caller_has_switched_off() -> None:
     well = ETH + IB + PEERMEM
     assert _slow_paths.lines(places(well, well), gpus=True, off=True) == [
-        "NCCL_IB_DISABLE=1, which came along from the caller: NCCL uses sockets, although a, b have 2 x InfiniBand 400 Gbit/s"
+        "NCCL_IB_DISABLE=1, which came along from the caller: NCCL uses sockets, although a, b "
+        "have 2 x InfiniBand 400 Gbit/s"
     ]
     assert (
         _slow_paths.lines(places(ETH, ETH), gpus=True, off=True)
@@ -138,13 +146,14 @@ def test_rdma_that_the_caller_has_switched_off() -> None:
 
 def test_fabrics_that_differ() -> None:
     [row] = slow(ETH + IB, ETH + ROCE)
-    assert (
-        row
-        == "the nodes have no kind of RDMA in common (a has 2 x InfiniBand 400 Gbit/s; b has 1 x RoCE 100 Gbit/s): NCCL cannot use it between them"
+    assert row == (
+        "the nodes have no kind of RDMA in common (a has 2 x InfiniBand 400 Gbit/s; b has 1 x "
+        "RoCE 100 Gbit/s): NCCL cannot use it between them"
     )
     [row] = slow(ETH + IB, ETH + IB.replace("fe80000000000000", "fe80000000000001"))
     assert row.startswith(
-        "the nodes are in different InfiniBand subnets (a in fe80000000000000; b in fe80000000000001)"
+        "the nodes are in different InfiniBand subnets (a in fe80000000000000; b in "
+        "fe80000000000001)"
     )
 
 
@@ -164,7 +173,8 @@ def test_a_port_that_is_down_or_slow_on_one_node() -> None:
     )
     [row] = slow(one_lane, one_lane)
     assert row.startswith(
-        "mlx5_1:1 runs at 100 Gbit/s (1X NDR) on a, 100 Gbit/s (1X NDR) on b, which is one lane of four"
+        "mlx5_1:1 runs at 100 Gbit/s (1X NDR) on a, 100 Gbit/s (1X NDR) on b, which is one lane of "
+        "four"
     )
 
 

@@ -11,7 +11,8 @@ from e2e_conftest import Home
 
 @pytest.fixture(scope="module", autouse=True)
 def own_folder(shared_home: Home) -> None:
-    """Temporary files of the module's cluster lie in a folder of its own, so that what is left of it is told from what others have there."""
+    """Temporary files of the module's cluster lie in a folder of its own, so that what is left of
+    it is told from what others have there."""
     os.environ["TMPDIR"] = os.environ["XDG_RUNTIME_DIR"]
 
 

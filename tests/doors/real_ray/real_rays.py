@@ -1,4 +1,5 @@
-"""What the tests of real Ray clusters share: a driver that says when it is up and goes on until it is ended, Ray's processes, what is left of them."""
+"""What the tests of real Ray clusters share: a driver that says when it is up and goes on until it
+is ended, Ray's processes, what is left of them."""
 
 from __future__ import annotations
 
@@ -46,7 +47,10 @@ def lives(up: str) -> None:
 
 @dataclass
 class Up:
-    """A launch whose driver is up. `pid`, `address`, `nodes`: as the driver says; `folders`: of its nodes of Ray, the head's first."""
+    """A launch whose driver is up.
+
+    `pid`, `address`, `nodes`: as the driver says; `folders`: of its nodes of Ray, the head's first.
+    """
 
     handle: LaunchHandle
     home: Home

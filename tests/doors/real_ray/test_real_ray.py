@@ -1,6 +1,7 @@
 """`@ray_launch(api="ray")`: a real Ray cluster on the launch's nodes, whose driver the function is.
 
-Method: two workers on one machine, launches over both, and a look at /proc and at Ray's folders when they are over.
+Method: two workers on one machine, launches over both, and a look at /proc and at Ray's folders
+when they are over.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
 """A real Ray cluster of a launch on hosts of their own: network namespaces joined by a bridge.
 
-Method: head, two workers and the program that launches each on a host; what binds to loopback, or takes the wrong interface, fails.
+Method: head, two workers and the program that launches each on a host; what binds to loopback, or
+takes the wrong interface, fails.
 """
 
 from __future__ import annotations

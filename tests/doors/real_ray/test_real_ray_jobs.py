@@ -1,4 +1,5 @@
-"""Command jobs with `RayDistribution(api="ray")`: the command is the driver of a real Ray cluster on the job's instances.
+"""Command jobs with `RayDistribution(api="ray")`: the command is the driver of a real Ray cluster
+on the job's instances.
 
 Method: as `tests/doors/command_jobs/test_azure_ray.py`, with Ray itself.
 """

@@ -1,6 +1,8 @@
-"""Programs around a real Ray cluster of a launch: written for Troupe's stand-in of Ray, and with GPUs.
+"""Programs around a real Ray cluster of a launch: written for Troupe's stand-in of Ray, and with
+GPUs.
 
-Method: a script by `troupe run-as-ray` on a cluster of this machine; a node with GPUs that are none.
+Method: a script by `troupe run-as-ray` on a cluster of this machine; a node with GPUs that are
+none.
 """
 
 from __future__ import annotations

@@ -68,7 +68,8 @@ def test_a13_what_ray_start_is_told() -> None:
 def test_c7_what_the_launch_says_itself_is_refused_of_a_person(word: str) -> None:
     with pytest.raises(
         ValueError,
-        match=f"head_node_additional_args has {word.partition('=')[0]}, which the launch says itself",
+        match=f"head_node_additional_args has {word.partition('=')[0]}, which the launch says "
+        "itself",
     ):
         words.check_extra("head_node_additional_args", ["--labels=a=b", word])
 

@@ -1,4 +1,5 @@
-"""A tracking server for tests, what stands before it, and what it has, asked without MLflow's client."""
+"""A tracking server for tests, what stands before it, and what it has, asked without MLflow's
+client."""
 
 from __future__ import annotations
 
@@ -153,7 +154,10 @@ def _plain(run: dict[str, Any]) -> dict[str, Any]:
 
 
 class Front:
-    """A port before a server. It passes on what comes, until it is told to refuse or to be silent."""
+    """A port before a server.
+
+    It passes on what comes, until it is told to refuse or to be silent.
+    """
 
     def __init__(self, port: int) -> None:
         self._port = port

@@ -1,6 +1,8 @@
-"""Tracking never fails a training: servers that are down, that hang, that die in the middle, and addresses where there is none.
+"""Tracking never fails a training: servers that are down, that hang, that die in the middle, and
+addresses where there is none.
 
-Method: ranks that log by MLflow's own functions, as they would; in front of the real server stands a port that the test closes. What is said is counted.
+Method: ranks that log by MLflow's own functions, as they would; in front of the real server stands
+a port that the test closes. What is said is counted.
 """
 
 from __future__ import annotations
@@ -83,7 +85,8 @@ def test_a_server_that_is_not_there_is_said_once_and_the_training_succeeds(
     monkeypatch: pytest.MonkeyPatch,
     capfd: pytest.CaptureFixture[str],
 ) -> None:
-    """One that is down, one that accepts and never answers, and addresses that lead nowhere; at the same time, for they are waited for."""
+    """One that is down, one that accepts and never answers, and addresses that lead nowhere; at the
+    same time, for they are waited for."""
     dead = nobody()
     monkeypatch.setenv(
         "MLFLOW_HTTP_REQUEST_TIMEOUT", "600"

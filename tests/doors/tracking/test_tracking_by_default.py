@@ -1,6 +1,8 @@
-"""A9, A18: programs for the serverless GPU API have a run for each launch with nothing set but MLflow installed.
+"""A9, A18: programs for the serverless GPU API have a run for each launch with nothing set but
+MLflow installed.
 
-Method: scripts as users write them, by `troupe run-as`, in a folder of their own and without a cluster; the store is read when they have ended.
+Method: scripts as users write them, by `troupe run-as`, in a folder of their own and without a
+cluster; the store is read when they have ended.
 """
 
 from __future__ import annotations
@@ -55,7 +57,10 @@ def start(folder: Path, **variables: str) -> subprocess.Popen:
 
 
 def links_of(started: subprocess.Popen, begin: str) -> list[str]:
-    """Waits for the program's end. The links that it showed, which begin so, each before anything else of its launch."""
+    """Waits for the program's end.
+
+    The links that it showed, which begin so, each before anything else of its launch.
+    """
     out, err = started.communicate(timeout=LIMIT_S)
     assert (
         out == "[(True, False), (True, False)]\n" or out == "[(False, False), (False, False)]\n"
@@ -74,7 +79,10 @@ def links_of(started: subprocess.Popen, begin: str) -> list[str]:
 def test_a9_each_launch_has_a_run_in_one_database_of_the_callers_folder(
     home: Home, tmp_path: Path
 ) -> None:
-    """Two programs begin at the same time in a folder that has none yet. Ranks log to it and never open it; launches that fail end FAILED."""
+    """Two programs begin at the same time in a folder that has none yet.
+
+    Ranks log to it and never open it; launches that fail end FAILED.
+    """
     both = [start(tmp_path) for _ in range(2)]
     links = [link for each in both for link in links_of(each, "run ")]
     assert all(each.endswith(" in sqlite:///mlflow.db") for each in links), links
@@ -98,7 +106,10 @@ def test_a9_each_launch_has_a_run_in_one_database_of_the_callers_folder(
 def test_a9_the_link_to_a_server_is_shown_before_the_ranks_start(
     home: Home, server: Server, tmp_path: Path
 ) -> None:
-    """With an address the runs are there, and no file is made. That of a launch which the cluster refuses ends FAILED."""
+    """With an address the runs are there, and no file is made.
+
+    That of a launch which the cluster refuses ends FAILED.
+    """
     links = links_of(
         start(tmp_path, MLFLOW_TRACKING_URI=server.uri), f"{server.uri}/#/experiments/0/runs/"
     )
@@ -115,9 +126,11 @@ def test_a9_the_link_to_a_server_is_shown_before_the_ranks_start(
 def test_a9_a_run_of_troupe_air_logs_to_one_run_whose_link_comes_first(
     home: Home, server: Server, tmp_path: Path
 ) -> None:
-    """In its experiment, under its name; what each node's shell starts finds the run in its environment."""
+    """In its experiment, under its name; what each node's shell starts finds the run in its
+    environment."""
     (tmp_path / "train.yaml").write_text(
-        "experiment_name: training\nrun_name: first\ncompute: {num_accelerators: 2, accelerator_type: GPU_1xA10}\ncommand: echo run $MLFLOW_RUN_ID\n"
+        "experiment_name: training\nrun_name: first\ncompute: {num_accelerators: 2, "
+        "accelerator_type: GPU_1xA10}\ncommand: echo run $MLFLOW_RUN_ID\n"
     )
     variables = {
         "TROUPE_ADDRESS": "",
@@ -168,7 +181,10 @@ print(len(set(train.distributed())), len(set(start.distributed())))
 def test_ranks_of_a_launch_without_a_run_make_their_database_one_after_the_other(
     home: Home, tmp_path: Path
 ) -> None:
-    """Of several processes that make all tables at once, MLflow's own fail. So do programs that ranks start, in another folder."""
+    """Of several processes that make all tables at once, MLflow's own fail.
+
+    So do programs that ranks start, in another folder.
+    """
     (tmp_path / "program.py").write_text(UNTRACKED)
     (tmp_path / "below").mkdir()
     done = subprocess.run(

@@ -1,6 +1,8 @@
-"""A9, A14: programs as ranks, the driver of a `@ray_launch` with its monitor, callers that die, and where credentials are not.
+"""A9, A14: programs as ranks, the driver of a `@ray_launch` with its monitor, callers that die, and
+where credentials are not.
 
-Method: `troupe submit` and programs of their own against a cluster that runs; what is there to read of a launch is searched for a secret.
+Method: `troupe submit` and programs of their own against a cluster that runs; what is there to read
+of a launch is searched for a secret.
 """
 
 from __future__ import annotations
@@ -50,7 +52,8 @@ signal.pause()
 def test_a9_ranks_of_a_program_log_to_the_launchs_run_with_the_callers_credentials(
     cluster: Home, server: Server, tmp_path: Path
 ) -> None:
-    """Forked ones and executed ones; the token is theirs, and in no status, list, log or command line."""
+    """Forked ones and executed ones; the token is theirs, and in no status, list, log or command
+    line."""
     (tmp_path / "train.py").write_text(TRAIN)
     environment = {
         "MLFLOW_TRACKING_URI": server.uri,
@@ -165,7 +168,8 @@ def test_a9_a_run_that_the_caller_names_is_the_launchs(
 def test_a14_samples_of_the_monitor_reach_the_launchs_run(
     cluster: Home, server: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Of a driver that has not imported MLflow itself; the node's own system metrics are there beside them, and what its actors log."""
+    """Of a driver that has not imported MLflow itself; the node's own system metrics are there
+    beside them, and what its actors log."""
     monkeypatch.setenv("MLFLOW_TRACKING_URI", server.uri)
 
     @ray_launch(processes=1, remote=True, timeout=LIMIT_S)

@@ -1,6 +1,8 @@
-"""A tracking store that is a file of the caller's: ranks on every node log to it, and have none of their own.
+"""A tracking store that is a file of the caller's: ranks on every node log to it, and have none of
+their own.
 
-Method: two nodes that speak over TLS, one rank on each; what is in the store is asked of a program that has nothing else to do with it.
+Method: two nodes that speak over TLS, one rank on each; what is in the store is asked of a program
+that has nothing else to do with it.
 """
 
 from __future__ import annotations

@@ -1,7 +1,9 @@
-"""A9: the run of a launch outlives its head and its tracker, and ends before a cluster that ends with its program.
+"""A9: the run of a launch outlives its head and its tracker, and ends before a cluster that ends
+    with its program.
 
-Method: while a rank waits, the head is killed and started again, and the tracker's process is killed; then the rank goes on. One run must have all of it.
-A program with a cluster of its own leaves while one launch has ended and another runs.
+Method: while a rank waits, the head is killed and started again, and the tracker's process is
+killed; then the rank goes on. One run must have all of it. A program with a cluster of its own
+leaves while one launch has ended and another runs.
 """
 
 from __future__ import annotations

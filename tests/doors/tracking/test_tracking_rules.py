@@ -1,6 +1,7 @@
 """The rules of tracking, and its door, without MLflow.
 
-Method: tables; a clock that the test moves; a door whose other side is a function of the test's, asked over HTTP and by bare sockets.
+Method: tables; a clock that the test moves; a door whose other side is a function of the test's,
+asked over HTTP and by bare sockets.
 """
 
 from __future__ import annotations

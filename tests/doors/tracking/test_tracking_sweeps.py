@@ -1,6 +1,8 @@
-"""A sweep's runs in MLflow: one for it, one for each trial, and what becomes of them where the server is away.
+"""A sweep's runs in MLflow: one for it, one for each trial, and what becomes of them where the
+server is away.
 
-Method: a real server of MLflow's and real sweeps; what the server has is asked over its HTTP interface.
+Method: a real server of MLflow's and real sweeps; what the server has is asked over its HTTP
+interface.
 """
 
 from __future__ import annotations
@@ -219,7 +221,8 @@ def test_a_server_that_goes_away_in_the_middle_costs_what_was_reported_meanwhile
 def test_a_sweep_that_is_restored_goes_on_with_its_runs(
     idle: Home, server: Server, tmp_path: Path
 ) -> None:
-    """Killed in the middle, with one trial running: the same run for the sweep, and the same for the trial."""
+    """Killed in the middle, with one trial running: the same run for the sweep, and the same for
+    the trial."""
     script = tmp_path / "script.py"
     script.write_text(f"""
 import os, sys

@@ -1,6 +1,7 @@
 """Ray's callback and setup_mlflow, under Ray's paths.
 
-Method: a script under `troupe run-as`, and a real server of MLflow's, which is asked over its HTTP interface.
+Method: a script under `troupe run-as`, and a real server of MLflow's, which is asked over its HTTP
+interface.
 """
 
 from __future__ import annotations

@@ -1,6 +1,8 @@
-"""Files of TROUPE_HOME that are not what was written: each command says which file, and what to do; none takes a damaged file for a missing one.
+"""Files of TROUPE_HOME that are not what was written: each command says which file, and what to do;
+none takes a damaged file for a missing one.
 
-Method: a real cluster is started and stopped once; its folder is put back and damaged in one way for each test, and real commands look at it.
+Method: a real cluster is started and stopped once; its folder is put back and damaged in one way
+for each test, and real commands look at it.
 """
 
 from __future__ import annotations
@@ -147,7 +149,8 @@ def test_what_says_only_what_can_be_found_out_again_stops_nothing(
 def test_a_cluster_that_runs_is_found_and_stopped_without_its_records(
     ended: None, shared_home: Home, folder: Path
 ) -> None:
-    """By the locks that its programs hold; started again where it listened it is the same cluster, with a whole record."""
+    """By the locks that its programs hold; started again where it listened it is the same cluster,
+    with a whole record."""
     started = shared_home.json(*START, "--port", "0")
     for name in ("head.json", "nodes/one/node.json"):
         damage(folder / name, "half")

@@ -1,9 +1,10 @@
-"""Records what a head keeps, so that later versions can be held to opening it: see README.md beside this.
+"""Records what a head keeps, so that later versions can be held to opening it: see README.md beside
+this.
 
     PYTHONPATH=build/dev/python TROUPE_BIN_DIR=build/dev/bin python tests/e2e/recorded/record.py
 
-makes the folder of its interpreter (`3.11`) anew. It runs as root, in a host name space of its own: no name of
-the machine it runs on is in what it records, and no path of it.
+makes the folder of its interpreter (`3.11`) anew. It runs as root, in a host name space of its own:
+no name of the machine it runs on is in what it records, and no path of it.
 """
 
 from __future__ import annotations
@@ -23,7 +24,10 @@ HOST = "recorder"
 NODE = "one"
 HERE = Path(__file__).resolve().parent
 KEPT = ("head/ca.key", "head/journal.db")
-"""What is kept of a cluster's folder. Not ca.crt: a head makes it anew from the key, so that its end is never near."""
+"""What is kept of a cluster's folder.
+
+Not ca.crt: a head makes it anew from the key, so that its end is never near.
+"""
 
 DRIVER = '''
 import json, sys
@@ -172,7 +176,8 @@ def kill(pid: int) -> None:
 
 
 def record() -> dict:
-    """Runs a cluster, kills it, and leaves what it kept under TROUPE_HOME; what is to be found there again."""
+    """Runs a cluster, kills it, and leaves what it kept under TROUPE_HOME; what is to be found
+    there again."""
     head = json.loads(
         troupe("start", "--head", "--port", "0", "--num-cpus", "8", "--node-name", NODE, "--json")
     )

@@ -1,4 +1,5 @@
-"""Accelerate: `prepare` of model, optimizer, loader and schedule, gradients accumulated over two batches, on scikit-learn's digits."""
+"""Accelerate: `prepare` of model, optimizer, loader and schedule, gradients accumulated over two
+batches, on scikit-learn's digits."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""torch.distributed.checkpoint of an FSDP2 model and its optimizer: saved by so many ranks, loaded by as many or another number."""
+"""torch.distributed.checkpoint of an FSDP2 model and its optimizer: saved by so many ranks, loaded
+by as many or another number."""
 
 from __future__ import annotations
 

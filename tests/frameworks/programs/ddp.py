@@ -1,4 +1,5 @@
-"""DistributedDataParallel: a multilayer perceptron on scikit-learn's digits, each rank with its part of each epoch."""
+"""DistributedDataParallel: a multilayer perceptron on scikit-learn's digits, each rank with its
+part of each epoch."""
 
 from __future__ import annotations
 

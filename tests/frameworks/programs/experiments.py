@@ -1,4 +1,5 @@
-"""Experiments as DeepSpeed's autotuning starts them: by its own ResourceManager, over the nodes of its own hostfile, without a tuning.
+"""Experiments as DeepSpeed's autotuning starts them: by its own ResourceManager, over the nodes of
+its own hostfile, without a tuning.
 
 python experiments.py HOSTFILE SLOTS FOLDER SCRIPT
 """
@@ -13,7 +14,8 @@ from deepspeed.launcher.runner import fetch_hostfile
 
 
 def main(hostfile: str, slots: str, folder: str, script: str) -> None:
-    """One experiment for each node alone, and one over both; what each has printed is under FOLDER, by its name."""
+    """One experiment for each node alone, and one over both; what each has printed is under FOLDER,
+    by its name."""
     hosts = fetch_hostfile(hostfile)
     args = types.SimpleNamespace(
         master_port=29600, user_script=script, user_args=["--deepspeed", "ds_config.json"]

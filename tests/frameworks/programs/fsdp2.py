@@ -1,4 +1,5 @@
-"""FSDP2: a transformer over the rows of scikit-learn's digits, each block and the whole by `fully_shard`, in mixed precision or not."""
+"""FSDP2: a transformer over the rows of scikit-learn's digits, each block and the whole by
+`fully_shard`, in mixed precision or not."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Hugging Face's Trainer: a GPT-2 of two layers, made from its config, on the pixels of scikit-learn's digits as tokens."""
+"""Hugging Face's Trainer: a GPT-2 of two layers, made from its config, on the pixels of
+scikit-learn's digits as tokens."""
 
 from __future__ import annotations
 

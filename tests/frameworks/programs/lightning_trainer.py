@@ -1,4 +1,5 @@
-"""Lightning: a `Trainer` that finds its ranks by itself, with a checkpoint and a logged loss, on scikit-learn's digits."""
+"""Lightning: a `Trainer` that finds its ranks by itself, with a checkpoint and a logged loss, on
+scikit-learn's digits."""
 
 from __future__ import annotations
 

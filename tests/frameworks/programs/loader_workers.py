@@ -1,4 +1,5 @@
-"""DataLoader with worker processes, that stay or not, forked or spawned; noise of their own shows how they were seeded."""
+"""DataLoader with worker processes, that stay or not, forked or spawned; noise of their own shows
+how they were seeded."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Data-parallel training with mpi4py alone: softmax regression on scikit-learn's digits, gradients averaged by allreduce."""
+"""Data-parallel training with mpi4py alone: softmax regression on scikit-learn's digits, gradients
+averaged by allreduce."""
 
 from __future__ import annotations
 

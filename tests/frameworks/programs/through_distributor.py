@@ -1,4 +1,5 @@
-"""Runs another program's `main` by TorchDistributor: through_distributor.py PROGRAM RANKS ARGUMENTS...
+"""Runs another program's `main` by TorchDistributor: through_distributor.py PROGRAM RANKS
+ARGUMENTS...
 
 TorchDistributor gives rank 0's output alone, so each rank prints its own.
 """

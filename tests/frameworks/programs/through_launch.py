@@ -1,4 +1,5 @@
-"""Runs another program's `main` on the ranks of a launch: through_launch.py PROGRAM RANKS ARGUMENTS..."""
+"""Runs another program's `main` on the ranks of a launch: through_launch.py PROGRAM RANKS
+ARGUMENTS..."""
 
 from __future__ import annotations
 

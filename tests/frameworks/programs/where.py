@@ -1,4 +1,7 @@
-"""Says which rank it is and on which node: what a launcher's start has reached. No framework is loaded."""
+"""Says which rank it is and on which node: what a launcher's start has reached.
+
+No framework is loaded.
+"""
 
 import os
 import sys

@@ -1,4 +1,5 @@
-"""A classifier on scikit-learn's digits with MultiWorkerMirroredStrategy: the same model on each worker, which TF_CONFIG makes one cluster."""
+"""A classifier on scikit-learn's digits with MultiWorkerMirroredStrategy: the same model on each
+worker, which TF_CONFIG makes one cluster."""
 
 import json
 import os

@@ -1,5 +1,6 @@
-"""A classifier on scikit-learn's digits with a parameter server and a training loop of its own: the chief hands steps to the workers, and
-workers and parameter servers wait in `server.join()`, until the job ends them."""
+"""A classifier on scikit-learn's digits with a parameter server and a training loop of its own: the
+chief hands steps to the workers, and workers and parameter servers wait in `server.join()`, until
+the job ends them."""
 
 import json
 import os

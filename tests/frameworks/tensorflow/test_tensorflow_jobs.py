@@ -1,7 +1,8 @@
 """C4: real trainings of TensorFlow as command jobs, over two nodes that are as other hosts.
 
-Method: MultiWorkerMirroredStrategy over two workers; a parameter server with a training loop of the program's own. Both learn scikit-learn's digits. A worker
-is killed while the others wait for it in a collective of TensorFlow's.
+Method: MultiWorkerMirroredStrategy over two workers; a parameter server with a training loop of the
+program's own. Both learn scikit-learn's digits. A worker is killed while the others wait for it in
+a collective of TensorFlow's.
 """
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
-"""What the ranks of these tests do: they wait for each other until some die, and say what they are afterwards."""
+"""What the ranks of these tests do: they wait for each other until some die, and say what they are
+afterwards."""
 
 from __future__ import annotations
 

@@ -1,6 +1,8 @@
-"""A rank that keeps others waiting is named, and with hang_timeout it is ended, as a death (docs/recovery.md).
+"""A rank that keeps others waiting is named, and with hang_timeout it is ended, as a death
+(docs/recovery.md).
 
-Method: ranks of Gloo, of which one stops itself, or is busy, once all have met; what the caller sees, and what is left, is read.
+Method: ranks of Gloo, of which one stops itself, or is busy, once all have met; what the caller
+sees, and what is left, is read.
 """
 
 from __future__ import annotations
@@ -210,8 +212,10 @@ def test_a_rank_that_waits_for_another_in_a_group_of_theirs_is_not_ended(
 def test_of_a_script_too(idle: Home, tmp_path: Path) -> None:
     script = tmp_path / "hangs.py"
     script.write_text(
-        "import os, signal\nimport torch\nimport torch.distributed as dist\ndist.init_process_group('gloo')\ndist.barrier()\n"
-        "if dist.get_rank() == 1:\n    os.kill(os.getpid(), signal.SIGSTOP)\ndist.all_reduce(torch.ones(1))\n"
+        "import os, signal\nimport torch\nimport torch.distributed as "
+        "dist\ndist.init_process_group('gloo')\ndist.barrier()\n"
+        "if dist.get_rank() == 1:\n    os.kill(os.getpid(), "
+        "signal.SIGSTOP)\ndist.all_reduce(torch.ones(1))\n"
     )
     done = idle.run(
         "submit",

@@ -1,7 +1,8 @@
 """A launch goes on in its processes after some of its ranks died (docs/recovery.md).
 
-Method: ranks of Gloo in a loop of all-reduces; one is killed by its own hand once all are in the loop, so that the others wait for it, and those
-that are no neighbours of it in the ring would wait half an hour. What each rank then is, by torch, by its environment and by Troupe, is its result.
+Method: ranks of Gloo in a loop of all-reduces; one is killed by its own hand once all are in the
+loop, so that the others wait for it, and those that are no neighbours of it in the ring would wait
+half an hour. What each rank then is, by torch, by its environment and by Troupe, is its result.
 """
 
 from __future__ import annotations
@@ -59,7 +60,8 @@ def test_the_others_go_on_in_a_smaller_group(idle: Home, victim: int) -> None:
         )
         assert aborted.dead[victim]["exit_code"] == 137 and aborted.dead[victim]["signal"] == 9
         assert re.match(
-            f"the group of job, epoch 1, was aborted in all_reduce \\(operation \\d+\\): rank {victim} .*SIGKILL",
+            "the group of job, epoch 1, was aborted in all_reduce \\(operation \\d+\\): rank "
+            f"{victim} .*SIGKILL",
             str(aborted),
         ), aborted
 
@@ -237,8 +239,8 @@ def test_who_does_not_come_is_named_and_is_a_death(idle: Home, tmp_path: Path) -
     results = job.submit(str(tmp_path)).result(LIMIT_S)
     assert results[0]["is"] == (0, 1)
     assert (
-        "did not come to the re-form of the ranks' group (epoch 2) within 30 s of another rank's death"
-        in results[1].cause
+        "did not come to the re-form of the ranks' group (epoch 2) within 30 s of another rank's "
+        "death" in results[1].cause
     )
     pid = int((tmp_path / "pid").read_text())
     eventually(lambda: not running(pid), what="the end of the rank that did not come")
@@ -301,7 +303,8 @@ def test_a_script_recovers_too(idle: Home, tmp_path: Path) -> None:
         "for attempt in train.attempts('gloo'):\n"
         "    with attempt:\n"
         "        dist.barrier()\n"
-        "        if attempt.number == 1 and attempt.rank == 1:\n            os.kill(os.getpid(), 9)\n"
+        "        if attempt.number == 1 and attempt.rank == 1:\n            os.kill(os.getpid(), "
+        "9)\n"
         "        while attempt.number == 1:\n            dist.all_reduce(torch.ones(1))\n"
         "        print('size', dist.get_world_size(), flush=True)\n"
     )

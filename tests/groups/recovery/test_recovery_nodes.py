@@ -1,6 +1,8 @@
-"""A launch goes on after a node of it was lost, the store's too, and after its head was killed and started again.
+"""A launch goes on after a node of it was lost, the store's too, and after its head was killed and
+started again.
 
-Method: two nodes with two ranks each, in a loop of all-reduces; a worker, or the head and then a rank, is killed from outside once all are in it.
+Method: two nodes with two ranks each, in a loop of all-reduces; a worker, or the head and then a
+rank, is killed from outside once all are in it.
 """
 
 from __future__ import annotations

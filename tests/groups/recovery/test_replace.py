@@ -1,6 +1,7 @@
 """Another process takes the place of a rank that died (docs/recovery.md).
 
-Method: ranks of Gloo in a loop of all-reduces; some are killed by their own hand, and what each rank then is, the new one too, is its result.
+Method: ranks of Gloo in a loop of all-reduces; some are killed by their own hand, and what each
+rank then is, the new one too, is its result.
 """
 
 from __future__ import annotations
@@ -219,11 +220,13 @@ def test_one_that_does_not_come_is_replaced_in_turn(idle: Home, tmp_path: Path) 
 def test_a_script_goes_on_too(idle: Home, tmp_path: Path) -> None:
     script = tmp_path / "replaced.py"
     script.write_text(
-        "import os, sys\nimport torch\nimport torch.distributed as dist\nfrom troupe import train\nfrom troupe.launch import current\n"
+        "import os, sys\nimport torch\nimport torch.distributed as dist\nfrom troupe import "
+        "train\nfrom troupe.launch import current\n"
         "for attempt in train.attempts('gloo'):\n"
         "    with attempt:\n"
         "        dist.barrier()\n"
-        "        if current().group_epoch == 1 and attempt.rank == 1:\n            os.kill(os.getpid(), 9)\n"
+        "        if current().group_epoch == 1 and attempt.rank == 1:\n            "
+        "os.kill(os.getpid(), 9)\n"
         "        while current().group_epoch == 1:\n            dist.all_reduce(torch.ones(1))\n"
         "        print('size', dist.get_world_size(), current().replaces, flush=True)\n"
     )
@@ -250,7 +253,8 @@ def test_a_script_goes_on_too(idle: Home, tmp_path: Path) -> None:
 
 
 def test_groups_of_the_programs_own_are_named_alike(idle: Home) -> None:
-    """A new rank has made and destroyed no groups before, of which torch keeps count; and groups by a hash of their ranks count apart."""
+    """A new rank has made and destroyed no groups before, of which torch keeps count; and groups by
+    a hash of their ranks count apart."""
 
     @distributed(processes=3, remote=True, on_rank_death="replace")
     def job() -> int:
@@ -263,7 +267,8 @@ def test_groups_of_the_programs_own_are_named_alike(idle: Home) -> None:
                     made = [dist.new_group([0, 1, 2])]
                     if attempt.rank < 2:
                         made.append(dist.new_group([0, 1], use_local_synchronization=True))
-                    dist.barrier()  # all have made them: who destroys one ends its connections to the others
+                    # all have made them: who destroys one ends its connections to the others
+                    dist.barrier()
                     for group in made:
                         dist.destroy_process_group(group)
                     dist.barrier()

@@ -1,6 +1,8 @@
-"""A rank's place is filled on another node where its own was lost, and after its head was killed and started again.
+"""A rank's place is filled on another node where its own was lost, and after its head was killed
+and started again.
 
-Method: two or three nodes; ranks in a loop of all-reduces; a worker, or the head and then a rank, is killed from outside once all are in it.
+Method: two or three nodes; ranks in a loop of all-reduces; a worker, or the head and then a rank,
+is killed from outside once all are in it.
 """
 
 from __future__ import annotations
@@ -151,8 +153,8 @@ def test_without_room_the_launch_fails_and_says_what_was_missing(
         handle.result(LIMIT_S)
     assert failed.value.rank in lost
     assert (
-        "no other process could take its place within 10 s (reform_timeout): its node is lost, and elsewhere it waited for "
-        in str(failed.value)
+        "no other process could take its place within 10 s (reform_timeout): its node is lost, and "
+        "elsewhere it waited for " in str(failed.value)
     )
     assert "CPU" in str(failed.value)
 

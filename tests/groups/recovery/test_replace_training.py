@@ -1,7 +1,8 @@
 """A training with DDP of which a rank is killed and replaced learns what an undisturbed one does.
 
-Method: three ranks of Gloo train a small network, with a checkpoint after each epoch; once undisturbed, once with a rank that is killed
-within an epoch. Ranks, data and steps of an epoch are the same with the replacement, so the parameters at the end are too.
+Method: three ranks of Gloo train a small network, with a checkpoint after each epoch; once
+undisturbed, once with a rank that is killed within an epoch. Ranks, data and steps of an epoch are
+the same with the replacement, so the parameters at the end are too.
 """
 
 from __future__ import annotations

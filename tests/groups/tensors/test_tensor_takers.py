@@ -1,4 +1,5 @@
-"""Who takes tensors that stay in an actor, and by which ways: tasks, constructors, futures, coroutines, graphs, handles by name, many at once.
+"""Who takes tensors that stay in an actor, and by which ways: tasks, constructors, futures,
+coroutines, graphs, handles by name, many at once.
 
 Method: actors of a real cluster and this process as their driver.
 """

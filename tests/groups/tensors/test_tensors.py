@@ -1,7 +1,8 @@
-"""Tensors that stay in the actor whose method returned them, on one host: who gets what, the guard, limits of what may be asked.
+"""Tensors that stay in the actor whose method returned them, on one host: who gets what, the guard,
+limits of what may be asked.
 
-Method: actors of a real cluster and this process as their driver; what an actor keeps is asked of itself. Ends: test_tensor_ends.py;
-between hosts: test_tensors_away.py.
+Method: actors of a real cluster and this process as their driver; what an actor keeps is asked of
+itself. Ends: test_tensor_ends.py; between hosts: test_tensors_away.py.
 """
 
 from __future__ import annotations

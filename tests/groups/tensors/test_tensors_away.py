@@ -1,7 +1,7 @@
 """Tensors that stay in an actor of one host and are taken on another.
 
-Method: two workers of this machine that are as two hosts (--force-tcp), actors pinned to them, this process as the driver, which is on
-none of them.
+Method: two workers of this machine that are as two hosts (--force-tcp), actors pinned to them, this
+process as the driver, which is on none of them.
 """
 
 from __future__ import annotations

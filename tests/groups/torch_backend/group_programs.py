@@ -1,4 +1,5 @@
-"""What ranks run in the tests of the backend `troupe`: functions of one rank, that import what they need."""
+"""What ranks run in the tests of the backend `troupe`: functions of one rank, that import what they
+need."""
 
 from __future__ import annotations
 
@@ -7,7 +8,8 @@ from typing import Any
 
 
 def learns(backend: str, how: str) -> tuple[str, str, float]:
-    """(the backend that served, a digest of all parameters, the last loss) after some steps of DDP or FSDP2 on data of this rank's own."""
+    """(the backend that served, a digest of all parameters, the last loss) after some steps of DDP
+    or FSDP2 on data of this rank's own."""
     import torch
     import torch.distributed as dist
     from torch import nn
@@ -47,7 +49,8 @@ def learns(backend: str, how: str) -> tuple[str, str, float]:
 
 
 def loses_rank_2(folder: str) -> None:
-    """Trains by DDP until rank 2 kills itself; what the others' backward() raised goes into a file of theirs."""
+    """Trains by DDP until rank 2 kills itself; what the others' backward() raised goes into a file
+    of theirs."""
     import os
     import pathlib
     import signal
@@ -81,7 +84,10 @@ _OPS = ("SUM", "AVG", "PRODUCT", "MIN", "MAX", "BAND", "BOR", "BXOR")
 
 
 def like_gloo() -> list[str]:
-    """Runs every operation over Gloo and over `troupe` with the same tensors; what differs. What Gloo refuses is only asked of it."""
+    """Runs every operation over Gloo and over `troupe` with the same tensors; what differs.
+
+    What Gloo refuses is only asked of it.
+    """
     import torch
     import torch.distributed as dist
 
@@ -222,8 +228,9 @@ def _movements(name: str) -> list[Any]:
 
 
 def lists_and_objects() -> Any:
-    """What has no counterpart over Gloo, or goes through pickles: (all_to_all's lists, objects gathered, whom a message came from, what tensors
-    hold that are not in one piece, which Gloo takes as if they were, a sum in a group made anew)."""
+    """What has no counterpart over Gloo, or goes through pickles: (all_to_all's lists, objects
+    gathered, whom a message came from, what tensors hold that are not in one piece, which Gloo
+    takes as if they were, a sum in a group made anew)."""
     import torch
     import torch.distributed as dist
 
@@ -249,7 +256,8 @@ def lists_and_objects() -> Any:
 
 
 def waits_in_vain(absent: int = 1, after_s: float = 0.2) -> str:
-    """A rank does not come to an all-reduce: what that said on the others after the group's own time, by which all of them must have come."""
+    """A rank does not come to an all-reduce: what that said on the others after the group's own
+    time, by which all of them must have come."""
     import datetime
 
     import torch

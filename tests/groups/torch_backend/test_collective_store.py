@@ -1,4 +1,5 @@
-"""The store of torch over the actor in which a collective group meets: every method that torch's C++ may call, through a PrefixStore, as torch does.
+"""The store of torch over the actor in which a collective group meets: every method that torch's
+C++ may call, through a PrefixStore, as torch does.
 
 Method: a real actor; a second store of the same round sees what the first has said.
 """

@@ -1,6 +1,8 @@
-"""init_process_group("troupe"): DDP and FSDP2 learn bitwise what they learn over Gloo, and a killed rank is named where the others waited for it.
+"""init_process_group("troupe"): DDP and FSDP2 learn bitwise what they learn over Gloo, and a killed
+rank is named where the others waited for it.
 
-Method: real ranks; the library is built for this torch by the first test that needs it, and kept in the user's cache.
+Method: real ranks; the library is built for this torch by the first test that needs it, and kept in
+the user's cache.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
-"""What is said where the backend `troupe` cannot be: no compiler, no headers, a library that others may write to, an interface
-without an address; where a group on several nodes listens.
+"""What is said where the backend `troupe` cannot be: no compiler, no headers, a library that others
+may write to, an interface without an address; where a group on several nodes listens.
 
 Method: the builder with folders and variables of the test's own; no cluster.
 """
@@ -68,7 +68,8 @@ def test_another_torch_has_another_library(monkeypatch: pytest.MonkeyPatch) -> N
 def test_a_library_that_others_may_write_to_is_built_again_and_what_is_built_is_the_users_alone(
     cache: Path, monkeypatch: pytest.MonkeyPatch, mask: int
 ) -> None:
-    """With umask 002, usual where each user has a group of its own, the compiler's file was refused for ever."""
+    """With umask 002, usual where each user has a group of its own, the compiler's file was refused
+    for ever."""
     cache.mkdir(parents=True, mode=0o700)
     path = cache / f"{build._MODULE}-{build._key()}.so"
     path.write_bytes(b"theirs")

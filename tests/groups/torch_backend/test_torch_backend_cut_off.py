@@ -1,7 +1,9 @@
-"""The backend `troupe` over hosts that share nothing but a network: they meet at the launch's interface, and a host that is cut off ends by the verdict.
+"""The backend `troupe` over hosts that share nothing but a network: they meet at the launch's
+interface, and a host that is cut off ends by the verdict.
 
-Method: head and two nodes on network namespaces; TROUPE_TEST_LIMITS shortens the 60 s of the fence and the 75 s after which a node that is not heard is
-lost. Skipped, with the reason, where namespaces cannot be made.
+Method: head and two nodes on network namespaces; TROUPE_TEST_LIMITS shortens the 60 s of the fence
+and the 75 s after which a node that is not heard is lost. Skipped, with the reason, where
+namespaces cannot be made.
 """
 
 from __future__ import annotations
@@ -33,7 +35,8 @@ LIMIT_S = 240
 
 @pytest.fixture
 def hosts(home: Home) -> Iterator[Hosts]:
-    """Hosts `head`, `a` and `b`, with a worker of 2 CPUs on the latter two; this process is connected."""
+    """Hosts `head`, `a` and `b`, with a worker of 2 CPUs on the latter two; this process is
+    connected."""
     build.ensure()
     cloudpickle.register_pickle_by_value(sys.modules[__name__])
     env = {"TROUPE_TEST_LIMITS": f"fence_after={FENCE_S},recreate_after={RECREATE_S}"}
@@ -70,7 +73,8 @@ def hosts(home: Home) -> Iterator[Hosts]:
 
 
 def outlives(folder: str) -> dict[str, Any]:
-    """Reduces until a rank is lost, then once more with those that are left: what ended the first attempt, and what came of the second."""
+    """Reduces until a rank is lost, then once more with those that are left: what ended the first
+    attempt, and what came of the second."""
     import os
     import pathlib
 

@@ -1,6 +1,8 @@
-"""init_process_group("troupe") over two nodes of two ranks: as over Gloo, a rank of either node that dies or does not come is named on both.
+"""init_process_group("troupe") over two nodes of two ranks: as over Gloo, a rank of either node
+that dies or does not come is named on both.
 
-Method: two workers of this machine that are as two hosts (--force-tcp): ranks of different ones share no memory, and meet by TCP at the loopback.
+Method: two workers of this machine that are as two hosts (--force-tcp): ranks of different ones
+share no memory, and meet by TCP at the loopback.
 """
 
 from __future__ import annotations
@@ -26,7 +28,8 @@ NODES = ("a", "b")
 
 
 def goes_on_smaller() -> tuple[int, int, int, list[float]]:
-    """Rank 3 is killed in the middle of all-reduces, the others go on without it: (rank of the launch, rank, size, what all have gathered)."""
+    """Rank 3 is killed in the middle of all-reduces, the others go on without it: (rank of the
+    launch, rank, size, what all have gathered)."""
     import os
     import signal
 

@@ -1,8 +1,9 @@
 """Actor classes: what creates actors, looks them up and ends them.
 
-`Counter.remote()` returns a handle at once; the class travels, the head places the actor, its address
-comes by push. Calls made before that are kept in order and sent when the actor is there; from then on
-they go straight to its process. A handle can be passed to other processes and looked up by name.
+`Counter.remote()` returns a handle at once; the class travels, the head places the actor, its
+address comes by push. Calls made before that are kept in order and sent when the actor is there;
+from then on they go straight to its process. A handle can be passed to other processes and looked
+up by name.
 """
 
 from __future__ import annotations
@@ -32,7 +33,10 @@ INLINE_BYTES_MAX = 64 << 10
 
 
 class ActorClass(Remote, ActorClassOf[ActorT, ConstructorT]):
-    """What `@troupe.remote` makes of a class. `remote(...)` creates an actor, `options(...)` changes how."""
+    """What `@troupe.remote` makes of a class.
+
+    `remote(...)` creates an actor, `options(...)` changes how.
+    """
 
     __class_getitem__: Any = classmethod(types.GenericAlias)  # ActorClass[A], for annotations
 
@@ -44,20 +48,23 @@ class ActorClass(Remote, ActorClassOf[ActorT, ConstructorT]):
 
     def __call__(self, /, *args: object, **kwargs: object) -> Never:
         raise TypeError(
-            f"Actors cannot be instantiated directly. Instead of '{self.__name__}()', use '{self.__name__}.remote()'."
+            f"Actors cannot be instantiated directly. Instead of '{self.__name__}()', use "
+            f"'{self.__name__}.remote()'."
         )
 
     _shows_its_class = True
 
     def __getattr__(self, name: str) -> Any:
-        """What the class has: constants, static and class methods, nested classes, here and inside its actors."""
+        """What the class has: constants, static and class methods, nested classes, here and inside
+        its actors."""
         cls = self.__dict__.get("_cls")
         own = cls is not None and (
             not name.startswith("__") or any(name in vars(each) for each in cls.__mro__[:-1])
         )
         if not own or not hasattr(cls, name):
             raise AttributeError(
-                f"'ActorClass({cls.__name__ if cls is not None else '?'})' object has no attribute {name!r}",
+                f"'ActorClass({cls.__name__ if cls is not None else '?'})' object has no attribute "
+                f"{name!r}",
                 name=name,
                 obj=self,
             )
@@ -68,7 +75,8 @@ class ActorClass(Remote, ActorClassOf[ActorT, ConstructorT]):
 
     def __mro_entries__(self, bases: tuple[Any, ...]) -> tuple[Any, ...]:
         raise TypeError(
-            f"a class cannot inherit from the actor class {self.__name__}: inherit from a plain class, and make what is "
+            f"a class cannot inherit from the actor class {self.__name__}: inherit from a plain "
+            "class, and make what is "
             "derived from it an actor class with @remote"
         )
 
@@ -87,11 +95,12 @@ class ActorClass(Remote, ActorClassOf[ActorT, ConstructorT]):
         def remote(self, /, *args: Any, **kwargs: Any) -> ActorHandle[ActorT]:
             """Creates an actor and returns its handle at once.
 
-            Raises, before anything starts: LaunchError (arguments too large or unpicklable), PlacementError
-            (no node can ever hold it), ActorAlreadyExistsError. What the constructor raises comes out of the
-            first call, as ActorDiedError that is also of the exception's own type. So does the error of a ref among its
-            arguments; where one is still to come the actor starts when it is there (one with a name is waited for here), and
-            what would have been raised comes out of the first call too.
+            Raises, before anything starts: LaunchError (arguments too large or unpicklable),
+            PlacementError (no node can ever hold it), ActorAlreadyExistsError. What the constructor
+            raises comes out of the first call, as ActorDiedError that is also of the exception's
+            own type. So does the error of a ref among its arguments; where one is still to come the
+            actor starts when it is there (one with a name is waited for here), and what would have
+            been raised comes out of the first call too.
             """
             return create(self._cls, args, kwargs, self._options)
 
@@ -125,8 +134,11 @@ def create(
     shown: bool = True,
     environment: Mapping[str, Any] | None = None,
 ) -> "ActorHandle":
-    """See ActorClass.remote. `session`: None: the process's own; unless `shown`, what it prints is in its logs alone. `environment`: built before, for
-    many actors of the same options."""
+    """See ActorClass.remote.
+
+    `session`: None: the process's own; unless `shown`, what it prints is in its logs alone.
+    `environment`: built before, for many actors of the same options.
+    """
     from troupe._actors.constructor import LateStart, Package
 
     main_import.refuse()
@@ -171,7 +183,10 @@ def asked_for(
     traits: Traits,
     options: Mapping[str, Any],
 ) -> "ActorHandle":
-    """Asks the head for the actor of `spec`, to which `link` leads; its handle. Raises what ActorClass.remote does."""
+    """Asks the head for the actor of `spec`, to which `link` leads; its handle.
+
+    Raises what ActorClass.remote does.
+    """
     if not spec["name"]:
         _ask(session, spec, payload, link, traits, options)
         return ActorHandle(link, traits) if spec["detached"] else _counted(link, traits)
@@ -199,7 +214,8 @@ def _ask(
     traits: Traits,
     options: Mapping[str, Any],
 ) -> ActorLink:
-    """Asks the head for an actor; its link, which is another one where get_if_exists found an actor."""
+    """Asks the head for an actor; its link, which is another one where get_if_exists found an
+    actor."""
     if len(payload) > INLINE_BYTES_MAX:
         from troupe._cluster import blobs
 
@@ -230,7 +246,8 @@ def _ask(
 
 
 def get_actor(name: str, namespace: str | None = None) -> ActorHandle[Any]:
-    """A handle of a named actor, which does not keep it alive; of this program's namespace, unless `namespace` says which.
+    """A handle of a named actor, which does not keep it alive; of this program's namespace, unless
+    `namespace` says which.
 
     Raises ValueError when there is none of that name alive.
     """
@@ -250,7 +267,8 @@ def get_actor(name: str, namespace: str | None = None) -> ActorHandle[Any]:
 
 
 def find_actor(name: str, namespace: str) -> ActorHandle[Any] | None:
-    """Return a handle of a named actor, as `get_actor`; None: there is none any more, or this process is connected to no cluster."""
+    """Return a handle of a named actor, as `get_actor`; None: there is none any more, or this
+    process is connected to no cluster."""
     if _session.current_or_none() is None:
         return None
     try:
@@ -260,7 +278,8 @@ def find_actor(name: str, namespace: str) -> ActorHandle[Any] | None:
 
 
 def kill(actor: DeclaredHandle[Any] | type[Any], *, no_restart: bool = True) -> None:
-    """Ends an actor at once; its calls fail with ActorDiedError, those made here from now on too."""
+    """Ends an actor at once; its calls fail with ActorDiedError, those made here from now on
+    too."""
     if not isinstance(actor, ActorHandle):
         raise ValueError(f"kill() takes an actor handle, not {type(actor).__name__}")
     actor._link.kill(no_restart=no_restart)

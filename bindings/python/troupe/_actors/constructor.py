@@ -1,10 +1,12 @@
-"""What an actor is made of, as it travels: its class, the constructor's arguments, the refs inside them.
+"""What an actor is made of, as it travels: its class, the constructor's arguments, the refs inside
+them.
 
-A ref that is an argument of its own becomes its value; a large one is read where it lies, or copied from there. Where one is
-still to come, the arguments are pickled at once and its value is put into its place in the actor's process; the actor is asked
-for when all are there. A ref inside an argument stays one: the process registers it with its owner before it loads the
-arguments. On another host than its maker's it says where it is and waits: the maker brings the refs by a call (`bring`), which
-holds them until the arguments are loaded (`Brought`).
+A ref that is an argument of its own becomes its value; a large one is read where it lies, or copied
+from there. Where one is still to come, the arguments are pickled at once and its value is put into
+its place in the actor's process; the actor is asked for when all are there. A ref inside an
+argument stays one: the process registers it with its owner before it loads the arguments. On
+another host than its maker's it says where it is and waits: the maker brings the refs by a call
+(`bring`), which holds them until the arguments are loaded (`Brought`).
 """
 
 from __future__ import annotations
@@ -47,8 +49,11 @@ class _Value:
 
 
 class Package:
-    """Of one actor. Raises LaunchError for what cannot be pickled or is too large. `to_come`: the arguments that are refs,
-    unless all of them hold values already."""
+    """Of one actor.
+
+    Raises LaunchError for what cannot be pickled or is too large. `to_come`: the arguments that are
+    refs, unless all of them hold values already.
+    """
 
     def __init__(self, cls: type, args: tuple, kwargs: Mapping[str, Any], *also: Any) -> None:
         given = [each for each in (*args, *kwargs.values()) if type(each) is _calls.Ref]
@@ -117,9 +122,13 @@ def _all_values(refs: list) -> bool:
 
 
 def load(payload: bytes, brought: Callable[[Callable[[], tuple]], tuple | None]) -> tuple:
-    """What was packed: (class, args, kwargs, ...). Raises what unpickling raises. `brought(loaded)` gives what `loaded()` does
-    while the refs are here that a maker on another host brings; None: it did not come. Then all is as on the maker's own host
-    once that has ended: what does not need it is loaded, and its values are lost. So a detached actor is made again wherever."""
+    """What was packed: (class, args, kwargs, ...).
+
+    Raises what unpickling raises. `brought(loaded)` gives what `loaded()` does while the refs are
+    here that a maker on another host brings; None: it did not come. Then all is as on the maker's
+    own host once that has ended: what does not need it is loaded, and its values are lost. So a
+    detached actor is made again wherever.
+    """
     if not payload.startswith(_MARK):
         return user_main.loads(payload, alone=True)
     holder, host, names, late, pickled = pickle.loads(payload[len(_MARK) :])
@@ -133,8 +142,10 @@ def load(payload: bytes, brought: Callable[[Callable[[], tuple]], tuple | None])
     except exceptions.ObjectLostError as error:
         if elsewhere:
             raise exceptions.OwnerDiedError(
-                f"the refs inside the constructor's arguments did not come within {BRINGING_S:g} s from the "
-                f"process that made the actor, on another host: it ended, or cannot be reached ({error})"
+                f"the refs inside the constructor's arguments did not come within {BRINGING_S:g} s "
+                "from the "
+                "process that made the actor, on another host: it ended, or cannot be reached "
+                f"({error})"
             ) from error
         raise
     finally:
@@ -182,14 +193,18 @@ class Brought:
 
 
 def bring(refs: Any, address: dict, label: str, control: Any) -> Any:
-    """The maker's part: a channel to the process that waits, over which it was given the refs. It is to be told of its end."""
+    """The maker's part: a channel to the process that waits, over which it was given the refs.
+
+    It is to be told of its end.
+    """
     channel = _calls.connect(address, label, control)
     channel.call("take", refs.as_ref())
     return channel
 
 
 class LateStart:
-    """Asks for an actor on a thread of its own, once its arguments are there; one of them that holds an error ends it."""
+    """Asks for an actor on a thread of its own, once its arguments are there; one of them that
+    holds an error ends it."""
 
     def __init__(
         self,

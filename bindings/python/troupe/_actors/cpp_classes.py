@@ -1,7 +1,9 @@
-"""Actor classes of C++: their processes are executables that register them (`actors/api`), not interpreters.
+"""Actor classes of C++: their processes are executables that register them (`actors/api`), not
+interpreters.
 
-Arguments and results are plain values: None, bool, int of 64 bits, float, str, bytes, and lists, tuples and dicts of them. They travel as
-they do between actors of Python; the other side reads no more of a pickle than that.
+Arguments and results are plain values: None, bool, int of 64 bits, float, str, bytes, and lists,
+tuples and dicts of them. They travel as they do between actors of Python; the other side reads no
+more of a pickle than that.
 """
 
 from __future__ import annotations
@@ -33,7 +35,10 @@ _DEPTH_MAX = 200
 
 
 class CppActorClass(Remote):
-    """A class that an executable registers with TROUPE_ACTOR. `remote(...)` creates an actor, `options(...)` changes how."""
+    """A class that an executable registers with TROUPE_ACTOR.
+
+    `remote(...)` creates an actor, `options(...)` changes how.
+    """
 
     def __init__(self, executable: str, class_name: str, options: Mapping[str, Any]) -> None:
         for name, why in _NOT_OF_CPP.items():
@@ -42,7 +47,8 @@ class CppActorClass(Remote):
         environment = options.get("runtime_env") or {}
         if set(environment) - {"env_vars"}:
             raise ValueError(
-                f"a C++ actor takes the env_vars of a runtime_env, not {', '.join(sorted(set(environment) - {'env_vars'}))}: put what "
+                "a C++ actor takes the env_vars of a runtime_env, not "
+                f"{', '.join(sorted(set(environment) - {'env_vars'}))}: put what "
                 "its executable needs where it runs"
             )
         self._options = _actor_options.check(selectors.of_group(options))
@@ -50,38 +56,45 @@ class CppActorClass(Remote):
 
     def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
         raise TypeError(
-            f"Actors cannot be instantiated directly. Instead of '{self._class_name}()', use '{self._class_name}.remote()'."
+            f"Actors cannot be instantiated directly. Instead of '{self._class_name}()', use "
+            f"'{self._class_name}.remote()'."
         )
 
     def __repr__(self) -> str:
         return f"<actor class {self._class_name} of {self._executable}>"
 
     def options(self, **options: Any) -> "CppActorClass":
-        """The same class with other options for the actors it creates: those of an actor class of Python, but for what an interpreter does."""
+        """The same class with other options for the actors it creates: those of an actor class of
+        Python, but for what an interpreter does."""
         return CppActorClass(
             self._executable, self._class_name, selectors.changed(self._options, options)
         )
 
     def remote(self, /, *args: Any) -> ActorHandle:
-        """Creates an actor and returns its handle at once; its methods are called as those of any actor, by places.
+        """Creates an actor and returns its handle at once; its methods are called as those of any
+        actor, by places.
 
-        Raises, before anything starts: FileNotFoundError (no such executable, where all nodes are on this host), TypeError (an argument that
-        C++ does not take), TooLargeError, PlacementError, ActorAlreadyExistsError. An executable that is missing on the node, crashes or does not
-        register the class, and what the constructor throws, come out of the first call, as ActorDiedError. A ref among the arguments is waited for.
+        Raises, before anything starts: FileNotFoundError (no such executable, where all nodes are
+        on this host), TypeError (an argument that C++ does not take), TooLargeError,
+        PlacementError, ActorAlreadyExistsError. An executable that is missing on the node, crashes
+        or does not register the class, and what the constructor throws, come out of the first call,
+        as ActorDiedError. A ref among the arguments is waited for.
         """
         return _create(self._executable, self._class_name, args, self._options)
 
 
 def cpp_actor_class(executable: str | os.PathLike[str], class_name: str) -> CppActorClass:
-    """The class of that name that an executable registers: `cpp_actor_class("build/hello_actor", "Counter").remote(5)`.
+    """The class of that name that an executable registers: `cpp_actor_class("build/hello_actor",
+    "Counter").remote(5)`.
 
-    `executable`: its path on the nodes where it is to run; a relative one is of this program's directory. Nothing is started or looked for yet.
-    Raises TypeError for what is no text.
+    `executable`: its path on the nodes where it is to run; a relative one is of this program's
+    directory. Nothing is started or looked for yet. Raises TypeError for what is no text.
     """
     path = os.fspath(executable)
     if not isinstance(path, str) or not isinstance(class_name, str) or not path or not class_name:
         raise TypeError(
-            f"cpp_actor_class({executable!r}, {class_name!r}): the path of an executable, and the name of a class that it registers"
+            f"cpp_actor_class({executable!r}, {class_name!r}): the path of an executable, and the "
+            "name of a class that it registers"
         )
     return CppActorClass(os.path.abspath(path), class_name, {})
 
@@ -128,7 +141,8 @@ def _payload(class_name: str, args: tuple) -> bytes:
     payload = pickle.dumps(values, protocol=5)
     if len(payload) > capture.LIMIT_BYTES:
         raise exceptions.TooLargeError(
-            f"the arguments of {class_name}() take {capture.size_text(len(payload))}; {capture.size_text(capture.LIMIT_BYTES)} "
+            f"the arguments of {class_name}() take {capture.size_text(len(payload))}; "
+            f"{capture.size_text(capture.LIMIT_BYTES)} "
             "is the limit: give large values by a call"
         )
     return payload
@@ -150,6 +164,7 @@ def _check(value: Any, what: str, depth: int) -> None:
         raise TypeError(f"{what} holds the int {value}, of more than 64 bits: give it as a str")
     elif value is not None and kind not in (bool, int, float, str, bytes):
         raise TypeError(
-            f"{what} holds a {kind.__module__}.{kind.__qualname__}; C++ takes None, bool, int, float, str, bytes, and lists, tuples and "
+            f"{what} holds a {kind.__module__}.{kind.__qualname__}; C++ takes None, bool, int, "
+            "float, str, bytes, and lists, tuples and "
             "dicts of them"
         )

@@ -25,11 +25,13 @@ if TYPE_CHECKING:
 
 
 class ActorMethod(Caller, RemoteCall[P, R]):
-    """A method of a handle. `remote(...)` calls it and returns a ref of the answer, a list of refs with
-    `num_returns`, or an ObjectRefGenerator of a method that yields.
+    """A method of a handle.
 
-    `remote` is an attribute: of a method that was called before it is the call path itself. Nothing here refers to itself, so
-    that a handle that is dropped lets go of its actor at once.
+    `remote(...)` calls it and returns a ref of the answer, a list of refs with `num_returns`, or an
+    ObjectRefGenerator of a method that yields.
+
+    `remote` is an attribute: of a method that was called before it is the call path itself. Nothing
+    here refers to itself, so that a handle that is dropped lets go of its actor at once.
     """
 
     __slots__ = ("_check", "_life", "_link", "_name", "_options", "_retries", "_target", "remote")
@@ -110,8 +112,8 @@ class ActorMethod(Caller, RemoteCall[P, R]):
         self, *, num_returns: None = None, **options: Unpack[GivenOptions]
     ) -> ActorMethod[P, R]: ...
     def options(self, **options: Any) -> ActorMethod[P, Any]:
-        """The same method with options for its calls: num_returns, concurrency_group, max_task_retries,
-        retry_exceptions. Raises ValueError for others."""
+        """The same method with options for its calls: num_returns, concurrency_group,
+        max_task_retries, retry_exceptions. Raises ValueError for others."""
         return ActorMethod(
             self._link, self._name, self._options.with_given(options), self._retries, self._life
         )
@@ -122,13 +124,15 @@ class ActorMethod(Caller, RemoteCall[P, R]):
         kwargs: Mapping[str, Any] | None = None,
         **options: Unpack[GivenOptions],
     ) -> R:
-        """Ray's other way to write `options(...).remote(*args, **kwargs)`; an option that is None is not given."""
+        """Ray's other way to write `options(...).remote(*args, **kwargs)`; an option that is None
+        is not given."""
         given: Any = {name: value for name, value in options.items() if value not in (None, "")}
         method = self.options(**given) if given else self
         return method.remote(*(args or ()), **(kwargs or {}))
 
     def bind(self, /, *args: Any, **kwargs: Any) -> Any:
-        """A call of it as a node of a graph (troupe.dag), or a tuple of nodes with `num_returns`."""
+        """A call of it as a node of a graph (troupe.dag), or a tuple of nodes with
+        `num_returns`."""
         from troupe.dag import ClassMethodNode
 
         return ClassMethodNode(
@@ -147,14 +151,18 @@ class ActorMethod(Caller, RemoteCall[P, R]):
 
     def __call__(self, /, *args: object, **kwargs: object) -> Never:
         raise TypeError(
-            f"Actor methods cannot be called directly. Instead of running 'object.{self._name}()', try "
+            f"Actor methods cannot be called directly. Instead of running 'object.{self._name}()', "
+            "try "
             f"'object.{self._name}.remote()'."
         )
 
 
 class ActorHandle(HandleOf[ActorT]):
-    """A reference to an actor. Can be passed to other processes of the cluster; equal to every other handle of
-    the same actor. With `life` it keeps the actor alive."""
+    """A reference to an actor.
+
+    Can be passed to other processes of the cluster; equal to every other handle of the same actor.
+    With `life` it keeps the actor alive.
+    """
 
     __class_getitem__: Any = classmethod(types.GenericAlias)  # ActorHandle[A], for annotations
 

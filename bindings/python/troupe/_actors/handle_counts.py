@@ -1,15 +1,18 @@
 """Which actors are still wanted: their handles are counted, wherever they are.
 
-An actor that is not detached has a life: an object of the process that made it (`native.new_life`). Every handle that is counted
-holds it, and so does whatever holds the handle: a value, a call's arguments, what a function or class captures. On another
-host an object of the process that got the handle stands for it (`actors/bulk/remote_refs.h`). When nobody holds it any more, the
-maker tells the head, and asks the actor to end itself. Where its maker finds it again by its name (get_if_exists), that handle
-has a life of its own, of which there may be several then. `naming` is held over both, so that no actor is found that this
-process is about to give up; of other processes' the head knows which one was found.
+An actor that is not detached has a life: an object of the process that made it (`native.new_life`).
+Every handle that is counted holds it, and so does whatever holds the handle: a value, a call's
+arguments, what a function or class captures. On another host an object of the process that got the
+handle stands for it (`actors/bulk/remote_refs.h`). When nobody holds it any more, the maker tells
+the head, and asks the actor to end itself. Where its maker finds it again by its name
+(get_if_exists), that handle has a life of its own, of which there may be several then. `naming` is
+held over both, so that no actor is found that this process is about to give up; of other processes'
+the head knows which one was found.
 
-A process lets go of a life when its own calls to the actor have their answers, so that a handle may be dropped behind a call.
-What is let go of is only queued where that happens, which may be the garbage collector in any thread, for the thread in the
-background (`_background`), which begins with the first life.
+A process lets go of a life when its own calls to the actor have their answers, so that a handle may
+be dropped behind a call. What is let go of is only queued where that happens, which may be the
+garbage collector in any thread, for the thread in the background (`_background`), which begins with
+the first life.
 """
 
 from __future__ import annotations
@@ -54,7 +57,8 @@ class Life:
         return None if ref is None else cls(link, ref)
 
     def lend(self) -> tuple | None:
-        """Its names, for a handle that is being pickled; None: what takes that handle does not count it."""
+        """Its names, for a handle that is being pickled; None: what takes that handle does not
+        count it."""
         return native.lend_life(self._ref) if self._process is _of_this_process else None
 
     def __del__(self) -> None:

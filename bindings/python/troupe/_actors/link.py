@@ -1,9 +1,9 @@
 """One process's way to one actor: the channel its calls take, its restarts, its death.
 
-Calls made before the actor is alive wait in the channel, encoded, and leave when it is; nothing is kept
-twice. When the actor is started again, calls under way end as the channel says (NotSentError,
-MaybeExecutedError), and later ones wait in the next channel; in programs written for Ray those that may not be made
-again are refused until it is alive.
+Calls made before the actor is alive wait in the channel, encoded, and leave when it is; nothing is
+kept twice. When the actor is started again, calls under way end as the channel says (NotSentError,
+MaybeExecutedError), and later ones wait in the next channel; in programs written for Ray those that
+may not be made again are refused until it is alive.
 """
 
 from __future__ import annotations
@@ -23,7 +23,8 @@ Bound = Callable[..., Any]
 
 
 class Caller:
-    """Something that keeps a bound call of a link, to be dropped when the link's channel changes."""
+    """Something that keeps a bound call of a link, to be dropped when the link's channel
+    changes."""
 
     __slots__ = ("__weakref__",)
 
@@ -56,7 +57,8 @@ class ActorLink:
         self._silence: exceptions.TroupeError | None = (
             None  # the session has ended: of what is not alive there is no word
         )
-        self._refusing: Any = None  # while its process is being started again: where calls end that do not wait for that
+        # while its process is being started again: where calls end that do not wait for that
+        self._refusing: Any = None
         self._ended: list[
             Any
         ] = []  # channels that lost their connection, with calls that wait for a verdict
@@ -86,8 +88,11 @@ class ActorLink:
     def of_or_new(
         cls, session: _session.Session, actor: str, class_name: str, pending_max: int, ordered: bool
     ) -> tuple["ActorLink", bool]:
-        """The session's link to an actor, and whether it was made just now. `ordered`: the actor runs calls in the order
-        they were made, so that none overtakes one whose arguments are to come."""
+        """The session's link to an actor, and whether it was made just now.
+
+        `ordered`: the actor runs calls in the order they were made, so that none overtakes one
+        whose arguments are to come.
+        """
         with _session._lock:
             links = session.store.get("actor_links")
             if links is None:
@@ -108,8 +113,9 @@ class ActorLink:
         *,
         waits: bool = True,
     ) -> Bound:
-        """A callable that starts calls of `target`, until `caller.unbind()`; `check` refuses wrong ones, `keeps` lives on.
-        Unless it `waits`, a call during a restart of the actor ends as unavailable."""
+        """A callable that starts calls of `target`, until `caller.unbind()`; `check` refuses wrong
+        ones, `keeps` lives on. Unless it `waits`, a call during a restart of the actor ends as
+        unavailable."""
         with self._lock:
             self._callers.add(caller)
             if "returns=*" in target:
@@ -118,12 +124,14 @@ class ActorLink:
             return channel.method(target, check, keeps)
 
     def keep(self, given: Any, *, restarts: bool) -> None:
-        """Holds what the constructor's arguments name until it has run; where it may run again, until it never will."""
+        """Holds what the constructor's arguments name until it has run; where it may run again,
+        until it never will."""
         self._given, self._restarts = given, restarts
 
     def suspect(self, error: exceptions.TroupeError) -> None:
-        """A call ended with `error` although the actor is not known to be dead: the next one takes another
-        channel, which on this host waits for the head's word on the actor, for its process is gone."""
+        """A call ended with `error` although the actor is not known to be dead: the next one takes
+        another channel, which on this host waits for the head's word on the actor, for its process
+        is gone."""
         with self._lock:
             if self._alive is None or self._channel is None or self._channel.usable:
                 return
@@ -189,7 +197,8 @@ class ActorLink:
         if order == link_state.LOSE_SIGHT:
             self.fail(
                 exceptions.ActorUnavailableError(
-                    f"{self.label} is out of reach: {info['failure']['cause']}; it may be back, and "
+                    f"{self.label} is out of reach: {info['failure']['cause']}; it may be back, "
+                    "and "
                     "what was called may have run"
                 )
             )
@@ -212,7 +221,10 @@ class ActorLink:
                 self._aim(info)
 
     def _on_silence(self, error: BaseException) -> None:
-        """The session has ended: calls that wait for word of the actor would wait for ever. Those to where it is go on."""
+        """The session has ended: calls that wait for word of the actor would wait for ever.
+
+        Those to where it is go on.
+        """
         with self._lock:
             self._silence = exceptions.ActorUnavailableError(
                 f"{self.label}: {error}; there is no word of it any more"
@@ -221,15 +233,18 @@ class ActorLink:
                 self.fail(self._silence)
 
     def _refuse(self, restarts: int) -> None:
-        """Its process is being started again: as with Ray, calls that may not be made again end at once until it is alive."""
+        """Its process is being started again: as with Ray, calls that may not be made again end at
+        once until it is alive."""
         if self._refusing is not None or not _job.follows_ray():
             return
         self._refusing = _calls.channel_later(self.label, self.pending_max, self.ordered)
         _calls.fail(
             self._refusing,
             exceptions.ActorUnavailableError(
-                f"The actor is temporarily unavailable: {self.label} is being started again (restart {restarts}), and the call, which has no "
-                "max_task_retries, was not sent. Make it again later, or give the actor max_task_retries, with which its calls wait"
+                f"The actor is temporarily unavailable: {self.label} is being started again "
+                f"(restart {restarts}), and the call, which has no "
+                "max_task_retries, was not sent. Make it again later, or give the actor "
+                "max_task_retries, with which its calls wait"
             ),
         )
         self._unbind()
@@ -241,7 +256,8 @@ class ActorLink:
             self._unbind()
 
     def _bring(self, address: dict) -> None:
-        """Its process, on another host than who made it, waits for the refs inside its constructor's arguments."""
+        """Its process, on another host than who made it, waits for the refs inside its
+        constructor's arguments."""
         from troupe._actors import constructor
 
         given = self._given
@@ -256,7 +272,8 @@ class ActorLink:
             return  # its process has ended meanwhile, of which the head will tell
 
     def end(self, error: exceptions.TroupeError) -> None:
-        """It is dead for good: calls end with `error`, the session keeps nothing of it, and handles no connection."""
+        """It is dead for good: calls end with `error`, the session keeps nothing of it, and handles
+        no connection."""
         self.fail(error)
         self._given = None
         with self._lock:
@@ -288,7 +305,8 @@ class ActorLink:
         self.session.board.forget("actor", self.actor)
 
     def uncount(self) -> None:
-        """Somebody has, or is given, a handle that is not counted: the actor is wanted from now on."""
+        """Somebody has, or is given, a handle that is not counted: the actor is wanted from now
+        on."""
         if self._uncounted or self.dead or self.session.closed or self.session.pid != os.getpid():
             return
         if not self.is_maker:  # who would say that nobody has one
@@ -299,7 +317,8 @@ class ActorLink:
         self._uncounted = True
 
     def busy(self, then: Callable[[], None]) -> bool:
-        """Whether a call of this process waits for its answer; `then` runs when it may be time to look again."""
+        """Whether a call of this process waits for its answer; `then` runs when it may be time to
+        look again."""
         late = self.late
         if late is not None and late.then(then):
             return True
@@ -331,7 +350,8 @@ class ActorLink:
             self._terminate()
 
     def _terminate(self) -> None:
-        """It ends as one that ends itself, when it is alive and what it was asked before is done."""
+        """It ends as one that ends itself, when it is alive and what it was asked before is
+        done."""
         if self.dead or self._state.out_of_reach or self.session.closed:
             return
         try:
@@ -356,7 +376,10 @@ class ActorLink:
             return None if self._alive is None else self._alive["address"]
 
     def end_of(self, incarnation: int, within_s: float) -> str | None:
-        """Why that life of it is over, or out of reach. Blocks until the head has said so; None: it did not within so many seconds."""
+        """Why that life of it is over, or out of reach.
+
+        Blocks until the head has said so; None: it did not within so many seconds.
+        """
         with self._lock:
             self._told.wait_for(
                 lambda: self._error is not None or self._latest[0] > incarnation, within_s
@@ -365,7 +388,8 @@ class ActorLink:
                 return str(self._error)
             latest, cause = self._latest
         return (
-            f"its process ended{f' ({cause})' if cause else ''}, and the actor was started again without them"
+            f"its process ended{f' ({cause})' if cause else ''}, and the actor was started again "
+            "without them"
             if latest > incarnation
             else None
         )
@@ -393,7 +417,10 @@ class ActorLink:
             caller.unbind()
 
     def _lost(self, channel: Any) -> None:
-        """The connection to another host ended. Calls under way wait for a verdict; later ones dial anew."""
+        """The connection to another host ended.
+
+        Calls under way wait for a verdict; later ones dial anew.
+        """
         with self._lock:
             self._ended = [each for each in self._ended if each.outstanding]
             self._ended.append(channel)
@@ -402,17 +429,20 @@ class ActorLink:
 
 
 def _end_links(session: _session.Session) -> None:
-    """The session was shut down here: calls that wait and calls to come end at once, not after a grace."""
+    """The session was shut down here: calls that wait and calls to come end at once, not after a
+    grace."""
     for link in list(session.store["actor_links"].values()):
         link.fail(
             exceptions.ActorUnavailableError(
-                "troupe.shutdown() was called in this process, and the handle belongs to the session that it ended"
+                "troupe.shutdown() was called in this process, and the handle belongs to the "
+                "session that it ended"
             )
         )
 
 
 def death_of(info: dict, attachment: bytes, label: str) -> exceptions.TroupeError:
-    """The error of a dead actor: its cause, and where its constructor raised, that exception's type; OutOfMemoryError's too."""
+    """The error of a dead actor: its cause, and where its constructor raised, that exception's
+    type; OutOfMemoryError's too."""
     failure = info["failure"]
     cause = _loaded(attachment) or exceptions.OutOfMemoryError.of(failure)
     text = (
@@ -432,7 +462,8 @@ def death_of(info: dict, attachment: bytes, label: str) -> exceptions.TroupeErro
         )
     if isinstance(cause, exceptions.OutOfMemoryError):
         text += (
-            "\n  try: less data held by it, fewer of its kind at a time on one node (a larger num_cpus=), or memory= (the bytes that it "
+            "\n  try: less data held by it, fewer of its kind at a time on one node (a larger "
+            "num_cpus=), or memory= (the bytes that it "
             "needs), to be placed where there is room"
         )
     try:
@@ -455,7 +486,8 @@ def _loaded(attachment: bytes) -> BaseException | None:
 
     try:
         error = cloudpickle.loads(attachment)
-    except BaseException as failed:  # its class is not importable here, or raises whatever it likes; the text says what happened
+    # its class is not importable here, or raises whatever it likes; the text says what happened
+    except BaseException as failed:
         if (
             isinstance(failed, KeyboardInterrupt)
             and threading.current_thread() is threading.main_thread()

@@ -1,7 +1,8 @@
-"""Options of actor methods: `@troupe.method(...)`, `handle.m.options(...)`, and what a call of them asks for.
+"""Options of actor methods: `@troupe.method(...)`, `handle.m.options(...)`, and what a call of them
+asks for.
 
-Pure: names and values only. `Traits` is what a handle knows of its actor's class; it travels with the handle
-and, as JSON, by the head to those who look the actor up.
+Pure: names and values only. `Traits` is what a handle knows of its actor's class; it travels with
+the handle and, as JSON, by the head to those who look the actor up.
 """
 
 from __future__ import annotations
@@ -40,11 +41,15 @@ _ATTRIBUTE = "__troupe_method__"
 _ACCEPTED = {"name", "enable_task_events"}  # Ray's, without a meaning here
 _REFUSED = {"_num_objects_per_yield": 1}
 _TRANSPORTS = {"auto": True, "gloo": True, "cuda_ipc": True, "object_store": False, "none": None}
-"""Whether tensors stay in the actor (docs/tensors.md). Ray's names for its ways between processes mean "auto", which finds the way."""
+"""Whether tensors stay in the actor (docs/tensors.md).
+
+Ray's names for its ways between processes mean "auto", which finds the way.
+"""
 
 
 class Remote:
-    """What `@remote` makes of a class or a function: it can be called, and is no method where it is an attribute of a class."""
+    """What `@remote` makes of a class or a function: it can be called, and is no method where it is
+    an attribute of a class."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -79,7 +84,10 @@ class MethodOptions:
         return ";".join(parts)
 
     def with_given(self, given: Mapping[str, Any]) -> "MethodOptions":
-        """These with those of `given` in their place. Raises ValueError for one that can never be right."""
+        """These with those of `given` in their place.
+
+        Raises ValueError for one that can never be right.
+        """
         return dataclasses.replace(self, **check(given))
 
 
@@ -107,7 +115,8 @@ def check(given: Mapping[str, Any]) -> dict[str, Any]:
                 )
         elif name not in _ACCEPTED:
             known = (
-                "num_returns, concurrency_group, max_task_retries, retry_exceptions, tensor_transport, "
+                "num_returns, concurrency_group, max_task_retries, retry_exceptions, "
+                "tensor_transport, "
                 "_generator_backpressure_num_objects"
             )
             raise ValueError(f"{name!r} is no option of a method; there are: {known}")
@@ -119,8 +128,10 @@ def keeps_tensors(transport: Any) -> bool | None:
     name = str(transport).lower()
     if name not in _TRANSPORTS:
         raise ValueError(
-            f"tensor_transport={transport!r} is not supported: 'auto' leaves tensors in their actor and finds the way to whoever "
-            "takes them, 'object_store' sends them with the value; groups over NCCL: troupe.util.collective"
+            f"tensor_transport={transport!r} is not supported: 'auto' leaves tensors in their "
+            "actor and finds the way to whoever "
+            "takes them, 'object_store' sends them with the value; groups over NCCL: "
+            "troupe.util.collective"
         )
     return _TRANSPORTS[name]
 
@@ -133,7 +144,8 @@ def _num_returns(value: Any) -> int | str:
     if isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= RETURNS_MAX:
         return value
     raise ValueError(
-        f"num_returns must be a whole number from 0 to {RETURNS_MAX}, 'streaming' or 'dynamic', not {value!r}"
+        f"num_returns must be a whole number from 0 to {RETURNS_MAX}, 'streaming' or 'dynamic', "
+        f"not {value!r}"
     )
 
 
@@ -204,19 +216,22 @@ def method(*args: Any, **options: Any) -> Any:
         @troupe.method(num_returns=2)
         def halves(self, x): ...
 
-    Options: num_returns, concurrency_group, max_task_retries, retry_exceptions, tensor_transport. Raises ValueError for others. Without
-    options, `@troupe.method`, it changes nothing but what type checkers know: they see the types of its calls where a handle is annotated as
+    Options: num_returns, concurrency_group, max_task_retries, retry_exceptions, tensor_transport.
+    Raises ValueError for others. Without options, `@troupe.method`, it changes nothing but what
+    type checkers know: they see the types of its calls where a handle is annotated as
     `troupe.actor.ActorProxy[Counter]`.
     """
     if args:
         if options or len(args) != 1 or not callable(args[0]):
             raise TypeError(
-                "@method is used bare on a method, or with keyword options, e.g. @method(num_returns=2)"
+                "@method is used bare on a method, or with keyword options, e.g. "
+                "@method(num_returns=2)"
             )
         return args[0]
     if not options:
         raise TypeError(
-            "@method() takes keyword options, at least one, e.g. @method(num_returns=2); without any, write @method"
+            "@method() takes keyword options, at least one, e.g. @method(num_returns=2); without "
+            "any, write @method"
         )
     checked = check(options)
 
@@ -257,7 +272,8 @@ SPECIAL = {"__ray_ready__": _DEFAULT, "__ray_call__": _DEFAULT, "__ray_terminate
 
 
 def _is_method(found: Any) -> bool:
-    """Whether an attribute of a class can be called on its actors: what is nested in it is reached by the class."""
+    """Whether an attribute of a class can be called on its actors: what is nested in it is reached
+    by the class."""
     return callable(found) and not isinstance(found, type | Remote)
 
 
@@ -267,7 +283,10 @@ def _is_async(function: Any) -> bool:
 
 
 def _is_ordered(options: Mapping[str, Any], *, is_async: bool) -> bool:
-    """Whether calls run in the order in which their caller made them. ValueError where that is asked for and cannot be."""
+    """Whether calls run in the order in which their caller made them.
+
+    ValueError where that is asked for and cannot be.
+    """
     threads = options.get("max_concurrency") or 1
     overtaking = options.get("allow_out_of_order_execution")
     if overtaking is None:  # as Ray: threads and coroutines have no order anyhow
@@ -275,7 +294,8 @@ def _is_ordered(options: Mapping[str, Any], *, is_async: bool) -> bool:
     if not overtaking and (is_async or threads > 1):
         what = "methods that are coroutines" if is_async else f"max_concurrency={threads}"
         raise ValueError(
-            f"allow_out_of_order_execution=False does not go with {what}: those calls run beside each other, in no order\n"
+            f"allow_out_of_order_execution=False does not go with {what}: those calls run beside "
+            "each other, in no order\n"
             "  leave the option away, or give the actor plain methods on one thread"
         )
     return not overtaking
@@ -283,7 +303,10 @@ def _is_ordered(options: Mapping[str, Any], *, is_async: bool) -> bool:
 
 @dataclasses.dataclass(frozen=True)
 class Traits:
-    """What a handle knows of its actor's class and options. `methods` is None where nothing is known."""
+    """What a handle knows of its actor's class and options.
+
+    `methods` is None where nothing is known.
+    """
 
     methods: Mapping[str, MethodOptions] | None = None
     max_task_retries: int = 0
@@ -333,7 +356,10 @@ class Traits:
         return _DEFAULT if self.methods is None else self.methods.get(name)
 
     def to_json(self) -> bytes:
-        """For those who look the actor up. Classes of exceptions stay behind: any exception is retried then."""
+        """For those who look the actor up.
+
+        Classes of exceptions stay behind: any exception is retried then.
+        """
         methods = {
             name: {
                 field: bool(value) if field == "retry_exceptions" else value

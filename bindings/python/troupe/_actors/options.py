@@ -39,12 +39,16 @@ _IGNORED = {
     "object_store_memory",
 }  # Ray's, without a meaning here
 THREADS = "TROUPE_THREADS"
-"""In an actor's environment as its maker gives it: the threads it has where nobody says OMP_NUM_THREADS."""
+"""In an actor's environment as its maker gives it: the threads it has where nobody says
+OMP_NUM_THREADS."""
 _SAY_WHERE = ("scheduling_strategy", "label_selector", "fallback_strategy", "accelerator_type")
 
 
 def check(options: Mapping[str, Any]) -> dict[str, Any]:
-    """The options as given. Raises ValueError or TypeError naming the one that is unknown or can never be right."""
+    """The options as given.
+
+    Raises ValueError or TypeError naming the one that is unknown or can never be right.
+    """
     for name in options:
         if name not in _KNOWN | _IGNORED:
             raise ValueError(
@@ -84,7 +88,8 @@ def check(options: Mapping[str, Any]) -> dict[str, Any]:
     pending = options.get("max_pending_calls")
     if pending is not None and (not isinstance(pending, int) or pending < -1):
         raise ValueError(
-            f"max_pending_calls must be a whole number of at least 1, or -1 for no limit, not {pending!r}"
+            "max_pending_calls must be a whole number of at least 1, or -1 for no limit, not "
+            f"{pending!r}"
         )
     if options.get("get_if_exists") and not options.get("name"):
         raise ValueError("get_if_exists needs a name")
@@ -104,7 +109,8 @@ def _check_groups(groups: Any) -> None:
     for name, limit in groups.items():
         if not isinstance(name, str) or not name or not isinstance(limit, int) or limit < 1:
             raise ValueError(
-                f"concurrency_groups: {name!r}: {limit!r} is no name of a group with a limit of at least 1"
+                f"concurrency_groups: {name!r}: {limit!r} is no name of a group with a limit of at "
+                "least 1"
             )
 
 
@@ -114,7 +120,8 @@ def check_methods(methods: Mapping[str, Any], options: Mapping[str, Any]) -> Non
     for name, method in methods.items():
         if method.concurrency_group is not None and method.concurrency_group not in groups:
             raise ValueError(
-                f"method {name}() is in the concurrency group {method.concurrency_group!r}, and the actor's "
+                f"method {name}() is in the concurrency group {method.concurrency_group!r}, and "
+                "the actor's "
                 f"concurrency_groups are {dict(groups)!r}"
             )
 
@@ -145,8 +152,8 @@ def running_of(options: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def captured(options: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The options of what is made here: unless they say where, in the placement group of the actor or task that makes
-    it, if that one captures its children; these do so in turn."""
+    """The options of what is made here: unless they say where, in the placement group of the actor
+    or task that makes it, if that one captures its children; these do so in turn."""
     from troupe._cluster.groups import PlacementGroup
     from troupe._context import ActorContext
     from troupe._strategies import PlacementGroupSchedulingStrategy
@@ -184,7 +191,8 @@ def spec_of(
     detached = options.get("lifetime") == "detached"
     if detached and session.launch:
         raise ValueError(
-            "lifetime='detached' inside a launch: everything its driver creates ends with the launch"
+            "lifetime='detached' inside a launch: everything its driver creates ends with the "
+            "launch"
         )
     namespace = options.get("namespace")
     spec = {
@@ -212,7 +220,8 @@ def spec_of(
     if options.get("label_selector") or options.get("fallback_strategy"):
         if "group" in spec or "where" in spec:
             raise ValueError(
-                f"label_selector does not go with {options['scheduling_strategy']!r}: it says where already; "
+                f"label_selector does not go with {options['scheduling_strategy']!r}: it says "
+                "where already; "
                 "a placement group takes bundle_label_selector"
             )
         spec["where"] = selectors.where(
@@ -246,5 +255,6 @@ def _placement(strategy: Any) -> dict[str, Any]:
         }
     raise ValueError(
         f"scheduling_strategy {strategy!r} is not known; there are: DEFAULT, SPREAD, "
-        "PlacementGroupSchedulingStrategy, NodeAffinitySchedulingStrategy, NodeLabelSchedulingStrategy"
+        "PlacementGroupSchedulingStrategy, NodeAffinitySchedulingStrategy, "
+        "NodeLabelSchedulingStrategy"
     )

@@ -1,6 +1,7 @@
 """What a function may be called with, so that a wrong call is refused where it is made.
 
-Plain values: they travel with handles, and as JSON by the head. Without names of types and without defaults.
+Plain values: they travel with handles, and as JSON by the head. Without names of types and without
+defaults.
 """
 
 from __future__ import annotations
@@ -18,9 +19,12 @@ _EMPTY = inspect.Parameter.empty
 
 
 def of_function(function: Any, *, bound: bool = False) -> Parameters | None:
-    """Those of a function; `bound`: without the first, which is the object. None: not known.
+    """Those of a function; `bound`: without the first, which is the object.
 
-    Of what is called: a decorated function has those of its wrapper, whatever it wraps or says of itself.
+    None: not known.
+
+    Of what is called: a decorated function has those of its wrapper, whatever it wraps or says of
+    itself.
     """
     if inspect.isfunction(function):
         parameters = _of_code(function)
@@ -40,8 +44,8 @@ def of_function(function: Any, *, bound: bool = False) -> Parameters | None:
 
 
 def _of_code(function: types.FunctionType) -> list[tuple[str, int, bool]]:
-    """What Python itself goes by when it calls the function: functools.wraps and `__signature__` change what it says of
-    itself, not this."""
+    """What Python itself goes by when it calls the function: functools.wraps and `__signature__`
+    change what it says of itself, not this."""
     code = function.__code__
     positional, named = code.co_argcount, code.co_argcount + code.co_kwonlyargcount
     required = positional - len(function.__defaults__ or ())
@@ -97,8 +101,8 @@ _LEFT = _Left()
 
 
 def check_of(name: str, parameters: Parameters | None, owner: str = "") -> Check | None:
-    """Raises TypeError, with the signature, for a call with so many values and keywords of these names that the
-    function does not take. None where nothing is known."""
+    """Raises TypeError, with the signature, for a call with so many values and keywords of these
+    names that the function does not take. None where nothing is known."""
     if parameters is None:
         return None
     try:

@@ -1,9 +1,10 @@
-"""Streaming methods with `max_task_retries`: a call that was lost, or raised what is a reason to call it again, is made again from
-its beginning, and what it gave before is left out.
+"""Streaming methods with `max_task_retries`: a call that was lost, or raised what is a reason to
+call it again, is made again from its beginning, and what it gave before is left out.
 
-What was given stays: the taker notices nothing but the time it takes. Items go straight from the attempt under way to the taker, so
-that a method is as far ahead of its taker as it is without retries. One that gives other items when it is called again is no
-stream to be retried: the n-th item is the n-th of whichever attempt gave it.
+What was given stays: the taker notices nothing but the time it takes. Items go straight from the
+attempt under way to the taker, so that a method is as far ahead of its taker as it is without
+retries. One that gives other items when it is called again is no stream to be retried: the n-th
+item is the n-th of whichever attempt gave it.
 """
 
 from __future__ import annotations

@@ -1,7 +1,9 @@
-"""Calls of actors with `max_task_retries`: made again when the actor's process is lost, in the same order.
+"""Calls of actors with `max_task_retries`: made again when the actor's process is lost, in the same
+order.
 
-`RetryLine` decides and is pure; `RetriedCalls` acts. A call is made again at most as often as its method
-allows, so it runs at least once and perhaps more often; without retries nothing of this is on the path.
+`RetryLine` decides and is pure; `RetriedCalls` acts. A call is made again at most as often as its
+method allows, so it runs at least once and perhaps more often; without retries nothing of this is
+on the path.
 """
 
 from __future__ import annotations
@@ -31,10 +33,12 @@ Call = TypeVar("Call")
 
 
 class RetryLine(Generic[Call]):
-    """The calls of one process to one actor that may be made again, in the order they were first made.
+    """The calls of one process to one actor that may be made again, in the order they were first
+    made.
 
-    After a loss nothing is sent until all that was sent has come back; then what was lost goes again, before
-    what came since. So the order of the first attempts is that of every later one. Not thread-safe.
+    After a loss nothing is sent until all that was sent has come back; then what was lost goes
+    again, before what came since. So the order of the first attempts is that of every later one.
+    Not thread-safe.
     """
 
     def __init__(self) -> None:
@@ -58,7 +62,8 @@ class RetryLine(Generic[Call]):
         return self._release()
 
     def lost(self, number: int) -> list[Call]:
-        """A call that was sent came back without an answer and is to go again: what is to be sent now."""
+        """A call that was sent came back without an answer and is to go again: what is to be sent
+        now."""
         self._held[number] = self._sent.pop(number)
         return self._release()
 
@@ -177,10 +182,12 @@ class RetriedCalls(Caller):
                 )
 
     def _came(self, call: _Call, is_last: bool, future: Any) -> None:
-        """One of an attempt's results: the last one tells how it ended, unless another one was lost with the process."""
+        """One of an attempt's results: the last one tells how it ended, unless another one was lost
+        with the process."""
         try:
             self._note(call, is_last, exceptions.as_raised(future.exception()))
-        except BaseException as fault:  # of a class of the user's, say: the call's own answer, or its caller waits for ever
+        # of a class of the user's, say: the call's own answer, or its caller waits for ever
+        except BaseException as fault:
             for promise in call.promises:
                 if not promise.ref.done():
                     promise.set_error(fault)
@@ -228,7 +235,8 @@ class RetriedCalls(Caller):
 
 
 class OpenCall:
-    """A call that may be made again, known by the ref that its caller has until `close()`: for cancel()."""
+    """A call that may be made again, known by the ref that its caller has until `close()`: for
+    cancel()."""
 
     def __init__(self, ref: Any) -> None:
         self._hex = ref.hex()
@@ -245,7 +253,8 @@ _open: dict[str, _Call | OpenCall] = {}  # by the ref that their caller has
 
 
 def cancel(ref: Any, *, recursive: bool) -> bool:
-    """Cancels a call that may be made again, and with `recursive` what it started; False: the ref is of none."""
+    """Cancels a call that may be made again, and with `recursive` what it started; False: the ref
+    is of none."""
     call = _open.get(ref.hex())
     if call is None:
         return False
@@ -264,8 +273,10 @@ def retries(options: MethodOptions, error: BaseException) -> bool:
 
 
 class Frozen:
-    """Arguments as they are now: what is changed later must not be seen by another attempt. Refs among them stay refs,
-    and those inside are held."""
+    """Arguments as they are now: what is changed later must not be seen by another attempt.
+
+    Refs among them stay refs, and those inside are held.
+    """
 
     def __init__(self, args: tuple, kwargs: dict) -> None:
         self._args, self._kwargs = args, kwargs
@@ -293,7 +304,8 @@ class Frozen:
         }
 
     def failed(self) -> bool:
-        """Whether a ref among them holds an error: that is its call's answer, however often it is made."""
+        """Whether a ref among them holds an error: that is its call's answer, however often it is
+        made."""
         return any(
             holds_error(value)
             for value in (*self._args, *self._kwargs.values())

@@ -1,4 +1,5 @@
-"""Methods that yield: the caller's ObjectRefGenerator, and how an actor on an event loop gives its items."""
+"""Methods that yield: the caller's ObjectRefGenerator, and how an actor on an event loop gives its
+items."""
 
 from __future__ import annotations
 
@@ -22,8 +23,9 @@ NOT_YET = object()  # neither a next item nor the end is there
 class ObjectRefGenerator(_calls.RefStream, RefsOf[T]):
     """The refs of what a method yields, each when it is there; for `for` and `async for`.
 
-    An exception of the method is the last ref. Taken by `next()` with a wait; `troupe.wait([generator])` tells
-    whether the next ref, or the end, is there. Dropped, it ends the method, as `close()` would.
+    An exception of the method is the last ref. Taken by `next()` with a wait;
+    `troupe.wait([generator])` tells whether the next ref, or the end, is there. Dropped, it ends
+    the method, as `close()` would.
     """
 
     __class_getitem__: Any = classmethod(
@@ -45,7 +47,8 @@ class ObjectRefGenerator(_calls.RefStream, RefsOf[T]):
     def taken_if_there(self) -> Any:
         """The next ref, None for the end, or NOT_YET; does not wait.
 
-        One that asks `front()` and then takes may find nothing: where a call is made again, what was in front of it is gone.
+        One that asks `front()` and then takes may find nothing: where a call is made again, what
+        was in front of it is gone.
         """
         return self.take() if self.front().done() else NOT_YET
 
@@ -70,10 +73,11 @@ native.set_stream_type(ObjectRefGenerator)
 
 
 class DynamicObjectRefGenerator(RefsOf[T]):
-    """The refs of all that a call with `num_returns="dynamic"` yielded: what `get` of its ref gives.
+    """The refs of all that a call with `num_returns="dynamic"` yielded: what `get` of its ref
+    gives.
 
-    For `for` and `len()`; a ref that was taken is gone from it. An exception of the method is the last ref. It can be
-    passed on, and the ref that it came from as well.
+    For `for` and `len()`; a ref that was taken is gone from it. An exception of the method is the
+    last ref. It can be passed on, and the ref that it came from as well.
     """
 
     def __init__(self, refs: Iterable[ObjectRef[T]]) -> None:
@@ -100,7 +104,8 @@ _sources: dict[
 
 
 def gathering(bound: Callable[..., ObjectRefGenerator]) -> Callable[..., Any]:
-    """`bound`, a streaming call, but that it gives one ref: of a DynamicObjectRefGenerator, once the method is over."""
+    """`bound`, a streaming call, but that it gives one ref: of a DynamicObjectRefGenerator, once
+    the method is over."""
 
     def call(*args: Any, **kwargs: Any) -> Any:
         stream, promise = bound(*args, **kwargs), _calls.Promise()
@@ -117,7 +122,8 @@ def source_of(ref: Any) -> Any:
 
 
 def _gather(stream: ObjectRefGenerator, promise: _calls.Promise, refs: list[Any]) -> None:
-    """Takes what is there; the rest on threads of the runtime as it comes, so that the method never waits for room."""
+    """Takes what is there; the rest on threads of the runtime as it comes, so that the method never
+    waits for room."""
     while (taken := stream.taken_if_there()) is not None:
         if taken is NOT_YET:
             return _calls.when_done(stream.front(), lambda: _gather(stream, promise, refs))
@@ -133,11 +139,12 @@ def _gather(stream: ObjectRefGenerator, promise: _calls.Promise, refs: list[Any]
 
 
 async def give(items: Any, sink: Any) -> None:
-    """Gives what a method of an async actor yields: a step per item of an async generator; a plain one blocks
-    the loop between its items, as its code does.
+    """Gives what a method of an async actor yields: a step per item of an async generator; a plain
+    one blocks the loop between its items, as its code does.
 
     Raises:
-        asyncio.CancelledError: if the caller wants no more before the method is over, whatever the method does with
+        asyncio.CancelledError: if the caller wants no more before the method is over, whatever the
+        method does with
             the cancellation itself.
     """
     import asyncio

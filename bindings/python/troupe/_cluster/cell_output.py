@@ -1,7 +1,9 @@
-"""What a notebook's cell shows of what other processes write: the first lines as they come, of the rest how much it is, and its end.
+"""What a notebook's cell shows of what other processes write: the first lines as they come, of the
+rest how much it is, and its end.
 
-A cell that was given everything would make its notebook unusable, and stays in the file. So the first LINES_MAX lines of a cell are
-printed; what comes then is counted, and one output is updated that says how many lines are left out, where all of them are, and the latest.
+A cell that was given everything would make its notebook unusable, and stays in the file. So the
+first LINES_MAX lines of a cell are printed; what comes then is counted, and one output is updated
+that says how many lines are left out, where all of them are, and the latest.
 """
 
 from __future__ import annotations
@@ -60,7 +62,8 @@ class Cell:
         return "\n".join([*said, *self._latest])
 
     def draw(self) -> None:
-        """Shows it in an output of its own, below what was printed; in the caller's context, which says whose cell it is."""
+        """Shows it in an output of its own, below what was printed; in the caller's context, which
+        says whose cell it is."""
         text = self.text()
         if text == self._drawn:
             return

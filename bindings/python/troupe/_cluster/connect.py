@@ -1,7 +1,7 @@
 """Connecting to clusters: by address, by the environment, or an embedded one of this process.
 
-An embedded cluster is a head and one worker, the same programs as anywhere, started here and ended with
-this process, whatever way that ends: both hold a lifeline (`executables.Lifeline`).
+An embedded cluster is a head and one worker, the same programs as anywhere, started here and ended
+with this process, whatever way that ends: both hold a lifeline (`executables.Lifeline`).
 """
 
 from __future__ import annotations
@@ -19,7 +19,8 @@ from troupe._identity import boot_id
 STOP_GRACE_S = 3.0
 HEAD_END_S = 1.0  # from the end of its connection to the end of its process
 RETURN_TIMEOUT_S = 30.0  # a restarted head keeps what a driver owns for as long
-# Ranks on a small machine share its cores, as torchrun's would, so a launch's own cluster offers more.
+# Ranks on a small machine share its cores, as torchrun's would, so a launch's own cluster offers
+# more.
 EMBEDDED_CPUS_MIN = 32
 _lock = threading.RLock()
 _hidden: dict[str, _session.Session] = {}  # sessions of launches without init(), by address
@@ -73,7 +74,8 @@ class Embedded:
         code = head.wait()
         how = f"was killed by signal {-code}" if code < 0 else f"ended with exit code {code}"
         return (
-            f"\n  the head of this process's embedded cluster (pid {head.pid}) {how}; such a cluster keeps no "
+            f"\n  the head of this process's embedded cluster (pid {head.pid}) {how}; such a "
+            "cluster keeps no "
             "state, so nothing of it goes on: connect anew with troupe.init()"
         )
 
@@ -126,10 +128,10 @@ def connect(
 ) -> _session.Session:
     """A session with the cluster at `host:port`, or at the head's socket, `unix:/path`.
 
-    By its Unix socket where this user runs its head on this host, also for a program of theirs that made it by init(); else over TLS with the token in
-    `token_file` or TROUPE_TOKEN_FILE. `return_timeout`: how long a head that is gone is sought again.
-    Raises ConnectionError when nobody answers, JoinError when the cluster refuses, ValueError for an
-    address that is none.
+    By its Unix socket where this user runs its head on this host, also for a program of theirs that
+    made it by init(); else over TLS with the token in `token_file` or TROUPE_TOKEN_FILE.
+    `return_timeout`: how long a head that is gone is sought again. Raises ConnectionError when
+    nobody answers, JoinError when the cluster refuses, ValueError for an address that is none.
     """
     from troupe._bridge import native
 
@@ -148,7 +150,8 @@ def connect(
             session.guest = guest
             return session
         raise exceptions.JoinError(
-            f"connecting to {address} needs a token: no head of this user at that address runs on this host\n"
+            f"connecting to {address} needs a token: no head of this user at that address runs on "
+            "this host\n"
             "  on the head: troupe token create --role client > token\n"
             "  here: troupe.init(address, token_file='token') or TROUPE_TOKEN_FILE=token"
         )
@@ -162,8 +165,8 @@ def connect(
 
 
 def only_local_cluster() -> str:
-    """The address of the one cluster of this user that runs on this host; where none was started by a command, the one that a program
-    made by init(). Raises ConnectionError."""
+    """The address of the one cluster of this user that runs on this host; where none was started by
+    a command, the one that a program made by init(). Raises ConnectionError."""
     running = home.clusters(running_only=True) or local_clusters.clusters(of_this_home=True)
     if len(running) == 1:
         return running[0].require_whole().address
@@ -180,7 +183,8 @@ def only_local_cluster() -> str:
 def from_environment() -> _session.Session:
     """The session of `remote=True` without init(): TROUPE_ADDRESS, kept until exit.
 
-    Raises ConnectionError when that is not set, with the commands that start a cluster, or the address of one that runs here.
+    Raises ConnectionError when that is not set, with the commands that start a cluster, or the
+    address of one that runs here.
     """
     address = os.environ.get("TROUPE_ADDRESS")
     if not address:
@@ -193,14 +197,16 @@ def from_environment() -> _session.Session:
             "  then TROUPE_ADDRESS=HOST:PORT for this program"
         )
         raise exceptions.ConnectionError(
-            'remote=True needs a cluster: call troupe.init("host:port") or set TROUPE_ADDRESS; without '
+            'remote=True needs a cluster: call troupe.init("host:port") or set TROUPE_ADDRESS; '
+            "without "
             f"remote=True the launch runs on an embedded cluster of this machine\n  {here}"
         )
     return kept(address)
 
 
 def kept(address: str) -> _session.Session:
-    """The session with the cluster at that address, the same for all who ask in this process, kept until exit. Raises what `connect` does."""
+    """The session with the cluster at that address, the same for all who ask in this process, kept
+    until exit. Raises what `connect` does."""
     return _kept(address, lambda: connect(address, return_timeout=RETURN_TIMEOUT_S))
 
 
@@ -211,7 +217,8 @@ def embedded() -> _session.Session:
 
 
 def embedded_here() -> _session.Session | None:
-    """Return the session of the embedded cluster that `embedded` has started in this process; None: it has started none."""
+    """Return the session of the embedded cluster that `embedded` has started in this process; None:
+    it has started none."""
     with _lock:
         known = _hidden.get("embedded")
         return (
@@ -230,7 +237,8 @@ def _kept(key: str, make: Any) -> _session.Session:
 
 
 def sessions_here() -> list[_session.Session]:
-    """Those of this process: of init(), or a rank's; else those that launches opened by themselves, or the one of TROUPE_ADDRESS.
+    """Those of this process: of init(), or a rank's; else those that launches opened by themselves,
+    or the one of TROUPE_ADDRESS.
 
     Raises ConnectionError where there is none.
     """
@@ -246,10 +254,12 @@ def sessions_here() -> list[_session.Session]:
 
 
 def session_here() -> _session.Session:
-    """Return the session that questions about the cluster go to: of init(), else the one that a launch opened by itself, else of TROUPE_ADDRESS.
+    """Return the session that questions about the cluster go to: of init(), else the one that a
+    launch opened by itself, else of TROUPE_ADDRESS.
 
     Raises:
-        ConnectionError: there is none, or launches have opened several of which none is that of TROUPE_ADDRESS.
+        ConnectionError: there is none, or launches have opened several of which none is that of
+        TROUPE_ADDRESS.
     """
     current = _session.current_or_none()
     if current is not None:
@@ -260,7 +270,8 @@ def session_here() -> _session.Session:
     if address:
         return kept(address)
     raise exceptions.ConnectionError(
-        f"this process has launched on {len(found)} clusters: {', '.join(each.address for each in found)}\n"
+        f"this process has launched on {len(found)} clusters: "
+        f"{', '.join(each.address for each in found)}\n"
         '  troupe.init("host:port") says which one is asked'
     )
 

@@ -1,7 +1,9 @@
-"""What actors and tasks print, shown by the program that made them (`init(log_to_driver=True)`), each line with whose it is.
+"""What actors and tasks print, shown by the program that made them (`init(log_to_driver=True)`),
+each line with whose it is.
 
-The head tells where each of them is, those that they make included (OutputOf). The text stays with the workers: one thread for each
-node that has some waits there for more of all of them at once (ReadLogs). Nothing is left out but what a size cap dropped, which is said.
+The head tells where each of them is, those that they make included (OutputOf). The text stays with
+the workers: one thread for each node that has some waits there for more of all of them at once
+(ReadLogs). Nothing is left out but what a size cap dropped, which is said.
 """
 
 from __future__ import annotations
@@ -92,7 +94,10 @@ class _Stream:
 
 
 class _NodeOutput:
-    """Follows the streams of the actors of one node. Of several threads one reads, at most one has it look again."""
+    """Follows the streams of the actors of one node.
+
+    Of several threads one reads, at most one has it look again.
+    """
 
     def __init__(self, outputs: Outputs, session: Any, node: str, name: str) -> None:
         self._outputs, self._session, self._node, self._name = outputs, session, node, name
@@ -153,7 +158,8 @@ class _NodeOutput:
             except Exception:
                 pass  # the reader meets it as well
             with self._lock:
-                # A round that has begun since has what was new by then, that one ends now: else there is more to ask.
+                # A round that has begun since has what was new by then, that one ends now: else
+                # there is more to ask.
                 if not self._stale or self._round == number or self._reader is None:
                     self._asker = None
                     return

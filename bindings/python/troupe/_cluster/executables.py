@@ -1,8 +1,8 @@
 """Finding and starting the two programs of a cluster: troupe-head and troupe-worker.
 
-A program started here tells that it is ready, or why not, by one line of JSON on a pipe. It runs in a
-session of its own and outlives the starter unless it was given a lifeline: a pipe whose end it takes
-as its own.
+A program started here tells that it is ready, or why not, by one line of JSON on a pipe. It runs in
+a session of its own and outlives the starter unless it was given a lifeline: a pipe whose end it
+takes as its own.
 """
 
 from __future__ import annotations
@@ -24,7 +24,8 @@ from troupe._cluster import folders, variables
 
 READY_TIMEOUT_S = 30.0
 NODE_PYTHON_PATH = "TROUPE_NODE_PYTHONPATH"
-"""Set for a process of the runtime's own that starts nodes: their PYTHONPATH, which is not its own."""
+"""Set for a process of the runtime's own that starts nodes: their PYTHONPATH, which is not its own.
+"""
 _TAIL_BYTES = 4096
 PACKAGE = Path(
     os.path.abspath(__file__)
@@ -54,9 +55,11 @@ def find(name: str) -> str:
 
 
 class Lifeline:
-    """A pipe by whose end the programs that hold `read_end` know that this process has ended, however it ended.
+    """A pipe by whose end the programs that hold `read_end` know that this process has ended,
+    however it ended.
 
-    Nobody else holds the other end: children that are forked without an exec close theirs, so that none of them outlives this process as its owner.
+    Nobody else holds the other end: children that are forked without an exec close theirs, so that
+    none of them outlives this process as its owner.
     """
 
     def __init__(self) -> None:
@@ -111,9 +114,10 @@ def start(
 ) -> Started:
     """Starts a program, waits until it is ready, and returns it.
 
-    `log` takes its output. `lifeline` is the read end of a pipe: the program ends when the pipe does.
-    Raises what the program said (JoinError, ConnectionError, ...), or TroupeError with the last lines of
-    its log when it ended without a word or is not ready after `timeout` seconds; nothing is left running.
+    `log` takes its output. `lifeline` is the read end of a pipe: the program ends when the pipe
+    does. Raises what the program said (JoinError, ConnectionError, ...), or TroupeError with the
+    last lines of its log when it ended without a word or is not ready after `timeout` seconds;
+    nothing is left running.
     """
     read_end, write_end = os.pipe()
     passed = [write_end] + ([lifeline] if lifeline is not None else [])
@@ -154,7 +158,8 @@ def start(
 
 
 def environment() -> dict[str, str]:
-    """That of a node which this program starts, with what lets the worker start this very Python and package."""
+    """That of a node which this program starts, with what lets the worker start this very Python
+    and package."""
     env = variables.of_a_node()
     if NODE_PYTHON_PATH in env:
         env["PYTHONPATH"] = env.pop(NODE_PYTHON_PATH)
@@ -190,7 +195,8 @@ def _read_ready(
 
 
 def tail(log: Path, start_of_log: int = 0) -> str:
-    """The last lines of a log, indented, from `start_of_log` on; a log that was cut since then, from its end."""
+    """The last lines of a log, indented, from `start_of_log` on; a log that was cut since then,
+    from its end."""
     try:
         with open(log, "rb") as file:
             size = log.stat().st_size
@@ -205,7 +211,8 @@ def tail(log: Path, start_of_log: int = 0) -> str:
 
 
 def end(processes: Sequence[subprocess.Popen], grace: float = 5.0) -> None:
-    """SIGTERM, then after `grace` seconds SIGKILL to the groups of those that are left; all are reaped."""
+    """SIGTERM, then after `grace` seconds SIGKILL to the groups of those that are left; all are
+    reaped."""
     for process in processes:
         if process.poll() is None:
             process.send_signal(signal.SIGTERM)

@@ -1,7 +1,10 @@
-"""How nodes are connected, as they tell it by a label: read, and as text. Pure.
+"""How nodes are connected, as they tell it by a label: read, and as text.
 
-View: any process. A worker finds it when it starts (`worker/devices/fabric.cc`); `placement/fabric.h` has the label's form. What is of a form
-that is not known here is passed over, for nodes of other versions may say more.
+Pure.
+
+View: any process. A worker finds it when it starts (`worker/devices/fabric.cc`);
+`placement/fabric.h` has the label's form. What is of a form that is not known here is passed over,
+for nodes of other versions may say more.
 """
 
 from __future__ import annotations
@@ -33,7 +36,8 @@ class Interface:
 
 @dataclass(frozen=True)
 class Port:
-    """A port of an RDMA device, by the name that NCCL_IB_HCA has for it; `width`: "4X NDR"; `networks`: those it is in, of InfiniBand the subnet's prefix."""
+    """A port of an RDMA device, by the name that NCCL_IB_HCA has for it; `width`: "4X NDR";
+    `networks`: those it is in, of InfiniBand the subnet's prefix."""
 
     name: str
     layer: str
@@ -170,7 +174,8 @@ def rate(mbit_s: float) -> str:
 
 
 def lines(network: Mapping[str, Any]) -> list[str]:
-    """What `as_dict` has, a line for the interfaces and one for each other kind of thing; equal ports are one entry."""
+    """What `as_dict` has, a line for the interfaces and one for each other kind of thing; equal
+    ports are one entry."""
     found = []
     if network["interfaces"]:
         found.append(
@@ -182,7 +187,9 @@ def lines(network: Mapping[str, Any]) -> list[str]:
             port["port"]
         )
     parts = [
-        f"{len(names)} x {kind} {rate(mbit_s)}{f' ({width})' if width else ''}{'' if state == ACTIVE else f' {state}'}: {', '.join(names)}"
+        f"{len(names)} x {kind} "
+        f"{rate(mbit_s)}{f' ({width})' if width else ''}{'' if state == ACTIVE else f' {state}'}: "
+        f"{', '.join(names)}"
         for (kind, state, mbit_s, width), names in alike.items()
     ]
     if parts:

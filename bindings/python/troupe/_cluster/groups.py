@@ -49,8 +49,8 @@ class PlacementGroup:
     def ready(self) -> Any:
         """A ref of the group itself, there when all bundles are reserved.
 
-        `get` raises TaskPlacementGroupRemoved once the group is removed, PlacementError when it can no
-        longer be placed.
+        `get` raises TaskPlacementGroupRemoved once the group is removed, PlacementError when it can
+        no longer be placed.
         """
         from troupe import _calls
 
@@ -85,7 +85,8 @@ def _is_decided(info: dict) -> bool:
 
 
 def _watch(session: _session.Session, identity: str) -> None:
-    """Asks to be told of a group somebody else created; of this session's own the head tells anyway."""
+    """Asks to be told of a group somebody else created; of this session's own the head tells
+    anyway."""
     if session.board.get("group", identity) is None and not session.board.follows(
         "group", identity
     ):

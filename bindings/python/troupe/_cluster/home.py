@@ -17,9 +17,12 @@ _REMEDY = (
 
 
 def home() -> Path:
-    """`$TROUPE_HOME`, by default ~/.troupe; made with mode 0700. Raises PermissionError for one that is not this user's alone.
+    """`$TROUPE_HOME`, by default ~/.troupe; made with mode 0700.
 
-    One that is there already may be readable by others: it may be kept for other things too. What this package makes in it is not.
+    Raises PermissionError for one that is not this user's alone.
+
+    One that is there already may be readable by others: it may be kept for other things too. What
+    this package makes in it is not.
     """
     given = os.environ.get("TROUPE_HOME")
     path = Path(given or Path.home() / ".troupe")
@@ -49,7 +52,8 @@ def host_and_port(address: str) -> tuple[str, int]:
     scheme, slashes, _ = address.partition("://")
     if slashes:
         raise ValueError(
-            f"{address!r} is no address; leave out {scheme}://, and give the head's port: 10.0.0.1:6400"
+            f"{address!r} is no address; leave out {scheme}://, and give the head's port: "
+            "10.0.0.1:6400"
         )
     host, separator, port = address.rpartition(":")
     bracketed = host.startswith("[") and host.endswith("]")
@@ -67,9 +71,11 @@ def host_and_port(address: str) -> tuple[str, int]:
 
 
 def state_root() -> Path:
-    """Where `clusters/` lies: TROUPE_HOME, or a node-local folder where that is on a network file system.
+    """Where `clusters/` lies: TROUPE_HOME, or a node-local folder where that is on a network file
+    system.
 
-    What is in it is this user's alone: itself and the folders in it are looked at before anything there is.
+    What is in it is this user's alone: itself and the folders in it are looked at before anything
+    there is.
     """
     path = home()
     if _file_system_of(path) in _NETWORK_FILE_SYSTEMS:
@@ -131,7 +137,10 @@ class ClusterHome:
     """Why nothing but its id, its pid and whether it runs is known"""
 
     def require_whole(self) -> ClusterHome:
-        """Return this cluster. Raises DamagedFileError if its head.json is damaged, so that nobody knows its address."""
+        """Return this cluster.
+
+        Raises DamagedFileError if its head.json is damaged, so that nobody knows its address.
+        """
         if self.damage is not None:
             raise self.damage
         return self
@@ -148,7 +157,8 @@ def is_running(pid: int, name: str = "") -> bool:
 
 
 def read_record(path: Path, repair: str, **kinds: type) -> dict | None:
-    """Return the JSON object in a file of this home that is written whole or not at all; None where there is no such file.
+    """Return the JSON object in a file of this home that is written whole or not at all; None where
+    there is no such file.
 
     Args:
         repair: what to do where it is damaged, for the error.
@@ -182,7 +192,8 @@ def read_record(path: Path, repair: str, **kinds: type) -> dict | None:
 
 
 def holder_of(lock: Path) -> int:
-    """Return the pid of the process that has this file locked, as heads and workers have theirs as long as they live; 0: none has."""
+    """Return the pid of the process that has this file locked, as heads and workers have theirs as
+    long as they live; 0: none has."""
     try:
         inode = lock.stat().st_ino
         with open("/proc/locks", encoding="ascii") as locks:
@@ -200,7 +211,8 @@ def holder_of(lock: Path) -> int:
 
 
 def remove_socket_of(record: Path) -> None:
-    """Removes the sockets of the program that wrote `record`, if it is dead: one that was killed left them."""
+    """Removes the sockets of the program that wrote `record`, if it is dead: one that was killed
+    left them."""
     try:
         told = read_record(record, "", pid=int, socket=str)
     except (OSError, exceptions.DamagedFileError):
@@ -226,14 +238,16 @@ def clusters(*, running_only: bool = False) -> list[ClusterHome]:
 
 
 def cluster_of(path: Path) -> ClusterHome | None:
-    """Return what a head.json tells, with `damage` where it is damaged; None where there is none."""
+    """Return what a head.json tells, with `damage` where it is damaged; None where there is
+    none."""
     try:
         record = read_record(path, "", cluster_id=str, address=str, pid=int, socket=str)
     except exceptions.DamagedFileError as error:
         name, pid = path.parent.name, holder_of(path.parent / "head" / "lock")
         running = pid > 0 and is_running(pid, "troupe-head")
         repair = (
-            f"the head writes it when it starts: {'troupe stop, then ' * running}troupe start --head --cluster {name[:8]} --listen ADDRESS --port PORT, "
+            f"the head writes it when it starts: {'troupe stop, then ' * running}troupe start "
+            f"--head --cluster {name[:8]} --listen ADDRESS --port PORT, "
             "where it listened before; --new makes another cluster"
         )
         return ClusterHome(
@@ -269,7 +283,10 @@ def workers() -> list[tuple[Path, dict]]:
 
 
 def node_of(path: Path) -> dict | None:
-    """Return what a node.json tells; of a damaged one the pid alone, which the worker's lock tells. None where there is none."""
+    """Return what a node.json tells; of a damaged one the pid alone, which the worker's lock tells.
+
+    None where there is none.
+    """
     try:
         return read_record(path, "", pid=int)
     except exceptions.DamagedFileError:

@@ -1,7 +1,9 @@
-"""Requests that no node of the cluster can ever hold: refused at once, or kept waiting until a node joins that can hold them, where the program asks for that.
+"""Requests that no node of the cluster can ever hold: refused at once, or kept waiting until a node
+joins that can hold them, where the program asks for that.
 
-`infeasible="wait"` is an option of actors, tasks, launches and placement groups, and of init() for all of a program's and of what they
-start; programs written for Ray (`troupe.ray_compat`) have it by default, as there. What waits so has its reason on stderr at once.
+`infeasible="wait"` is an option of actors, tasks, launches and placement groups, and of init() for
+all of a program's and of what they start; programs written for Ray (`troupe.ray_compat`) have it by
+default, as there. What waits so has its reason on stderr at once.
 """
 
 from __future__ import annotations
@@ -25,7 +27,10 @@ def check(value: Any, *, what: str = "infeasible") -> str | None:
 
 
 def waits(session: Any, asked: str | None = None) -> bool:
-    """Return whether to wait, by the option or else the program's policy. Never inside a launch: no node joins what it has reserved."""
+    """Return whether to wait, by the option or else the program's policy.
+
+    Never inside a launch: no node joins what it has reserved.
+    """
     return (
         not session.launch
         and (
@@ -46,10 +51,12 @@ def request(
     what: str,
     cpus: str = "num_cpus={}",
 ) -> tuple[str, dict, bytes]:
-    """Send a request that may be refused because no node can hold what `spec`, a part of its fields, asks for; return the answer.
+    """Send a request that may be refused because no node can hold what `spec`, a part of its
+    fields, asks for; return the answer.
 
-    `what` begins the line that says that it waits; empty: there is none. `cpus`: how the caller asks for `{}` CPUs. Blocks for the
-    answer, or two. Raises PlacementError where it is not to wait, and what the request raises otherwise.
+    `what` begins the line that says that it waits; empty: there is none. `cpus`: how the caller
+    asks for `{}` CPUs. Blocks for the answer, or two. Raises PlacementError where it is not to
+    wait, and what the request raises otherwise.
     """
     try:
         return session.request(kind, fields, payload)
@@ -68,14 +75,16 @@ def request(
 
 
 def _bundles(spec: Mapping[str, Any]) -> list[dict[str, float]]:
-    """Return the parts of what a launch, a placement group or an actor asks for; each part has to be on one node."""
+    """Return the parts of what a launch, a placement group or an actor asks for; each part has to
+    be on one node."""
     if "per_rank" in spec:
         return [resources.from_wire(spec["per_rank"])] * spec["ranks"]
     return [resources.from_wire(each["resources"]) for each in spec.get("bundles", [spec])]
 
 
 def _of_cpus(session: Any, bundles: Sequence[Mapping[str, float]], option: str) -> str:
-    """Return what to do where the nodes have too few CPUs in all, or for one bundle, and enough of all else; otherwise ""."""
+    """Return what to do where the nodes have too few CPUs in all, or for one bundle, and enough of
+    all else; otherwise ""."""
     nodes = [
         resources.from_wire(each["resources"])
         for each in workers.node_infos(session)
@@ -103,19 +112,22 @@ def _of_cpus(session: Any, bundles: Sequence[Mapping[str, float]], option: str) 
     less = largest_share(cpus, len(asked), each) if min(asked) == each else 0.0
     fits = f"; with {option.replace('{}', f'{less:.15g}')} there are enough for all" if less else ""
     return (
-        f"{sum(cpus):.15g} CPU in all, at most {max(cpus):.15g} on one node: troupe start --num-cpus N starts a node that offers N, "
+        f"{sum(cpus):.15g} CPU in all, at most {max(cpus):.15g} on one node: troupe start "
+        "--num-cpus N starts a node that offers N, "
         f"whatever its machine has{fits}"
     )
 
 
 def room(cpus: Iterable[float], each: float) -> int:
-    """Return how many parts of `each` CPUs these nodes hold; of parts of nothing, as many as one likes."""
+    """Return how many parts of `each` CPUs these nodes hold; of parts of nothing, as many as one
+    likes."""
     part = _ten_thousandths(each)
     return sum(_ten_thousandths(there) // part for there in cpus) if part else sys.maxsize
 
 
 def largest_share(cpus: Sequence[float], count: int, below: float) -> float:
-    """Return the most CPUs that each of `count` parts can have on these nodes, less than `below`; 0.0: none."""
+    """Return the most CPUs that each of `count` parts can have on these nodes, less than `below`;
+    0.0: none."""
     least, most = 0, _ten_thousandths(below)
     while most - least > 1:
         middle = (least + most) // 2

@@ -1,10 +1,13 @@
-"""Output of other processes on this one's stdout and stderr: lines as they are finished, and progress bars while they move.
+"""Output of other processes on this one's stdout and stderr: lines as they are finished, and
+progress bars while they move.
 
-In a terminal bars, and rows that say where something is, lie below the line that the cursor is on, and are drawn again a few times a
-second; the cursor stays where it is, so that what the program itself prints is never drawn over. In a notebook they are an output of the
-cell that is updated, and of what is printed a cell shows as much as a person reads (`_cluster.cell_output`). In a rank, whose output is
-read by who shows it (`_cluster.output_rows`), they are rows below the one that it writes. Elsewhere, as in a pipe or a file, a bar is one line
-once it is finished, and one every `BAR_LINE_S` while it moves.
+In a terminal bars, and rows that say where something is, lie below the line that the cursor is on,
+and are drawn again a few times a second; the cursor stays where it is, so that what the program
+itself prints is never drawn over. In a notebook they are an output of the cell that is updated, and
+of what is printed a cell shows as much as a person reads (`_cluster.cell_output`). In a rank, whose
+output is read by who shows it (`_cluster.output_rows`), they are rows below the one that it writes.
+Elsewhere, as in a pipe or a file, a bar is one line once it is finished, and one every `BAR_LINE_S`
+while it moves.
 """
 
 from __future__ import annotations
@@ -25,7 +28,9 @@ from troupe import _visible
 from troupe._cluster import cell_output, output_rows, terminal_text
 
 REDRAW_S = 0.2
-TICK_S = 0.3  # beside REDRAW_S: of rows that change with time, and of what the program may have written over in a terminal
+# beside REDRAW_S: of rows that change with time, and of what the program may have written over in a
+# terminal
+TICK_S = 0.3
 BAR_LINE_S = 10.0  # between two lines of a bar that moves, where no bar can be drawn again
 BARS_MAX = 20
 CELLS_MAX = 8  # of a notebook, that are written to at the same time
@@ -64,8 +69,9 @@ class Live:
         is_error: bool,
         source: str = "",
     ) -> None:
-        """Prints finished lines of a stream, `key`, and has its bars drawn instead of the former ones. `label` stands before each line as it
-        is. `source`: where a person finds all that the stream has, for places that do not show it all."""
+        """Prints finished lines of a stream, `key`, and has its bars drawn instead of the former
+        ones. `label` stands before each line as it is. `source`: where a person finds all that the
+        stream has, for places that do not show it all."""
         stream = sys.stderr if is_error else sys.stdout
         bars = [
             bar for bar in map(_visible.output, bars) if terminal_text.SGR.sub("", bar).strip()
@@ -82,7 +88,9 @@ class Live:
             if text and not beside:
                 self._print(text, stream)
             elif text and self._drawn and descriptor(is_error=is_error) is not None:
-                self._erase()  # it may be `tee`, which writes where the rows are; they are drawn again at the next look
+                # it may be `tee`, which writes where the rows are; they are drawn again at the next
+                # look
+                self._erase()
                 self._changed.set()
             if not self._bars and not self._rows and self._drawn:
                 self._erase()
@@ -96,7 +104,8 @@ class Live:
             )  # by a reader who is slow this one is kept waiting, and no other
 
     def row(self, key: Hashable, make: Callable[[], str] | None) -> None:
-        """Has a row drawn below the bars, by what `make()` returns then, "" for none; None: it is over. Only where `sees_rows`."""
+        """Has a row drawn below the bars, by what `make()` returns then, "" for none; None: it is
+        over. Only where `sees_rows`."""
         with self._lock:
             if make is not None and self.sees_rows():
                 self._rows[key] = make
@@ -111,7 +120,8 @@ class Live:
         return place is not None and (_is_terminal(place) or _is_notebook(place))
 
     def settle(self) -> None:
-        """Shows what the next look would: at the end of something, which may be the end of its cell."""
+        """Shows what the next look would: at the end of something, which may be the end of its
+        cell."""
         with self._lock, contextlib.suppress(Exception):
             if _is_notebook(self._place()):
                 self._draw()
@@ -137,7 +147,8 @@ class Live:
             self._draw()
 
     def _keep_unseen(self, key: Hashable, bars: list[str], *, is_error: bool) -> None:
-        """Has the newest state of a stream's bars printed when the time for it has come; none: they are finished."""
+        """Has the newest state of a stream's bars printed when the time for it has come; none: they
+        are finished."""
         if not bars:
             self._unseen.pop(key, None)
             return
@@ -158,7 +169,8 @@ class Live:
     def _finished(
         self, key: Hashable, label: str, lines: list[str], stream: Any, source: str
     ) -> list[str]:
-        """Lines as they are printed: where a person looks, the colours of one stream are no other's, and a cell has only so many."""
+        """Lines as they are printed: where a person looks, the colours of one stream are no
+        other's, and a cell has only so many."""
         if not lines:
             return lines
         shown = list(map(_visible.output, lines))
@@ -266,8 +278,9 @@ class Live:
             self._erase()
             return
         drawn = "".join(f"\r\n{terminal_text.cut(bar, columns - 1)}\x1b[K" for bar in bars)
-        # Room is made first by steps down that scroll at the bottom and keep the column; then the place is saved, and come back to. What
-        # lies to its right is of a row that was drawn before the program wrote a line of its own.
+        # Room is made first by steps down that scroll at the bottom and keep the column; then the
+        # place is saved, and come back to. What lies to its right is of a row that was drawn before
+        # the program wrote a line of its own.
         drawn = f"{_DOWN * len(bars)}\x1b[{len(bars)}A\x1b[K{_SAVE}{drawn}{_ERASE_BELOW}{_BACK}"
         place.write(
             drawn
@@ -293,7 +306,8 @@ class Live:
         self._drawn = 0
 
     def _draw_as_rows(self, place: Any, bars: list[str]) -> None:
-        """The rows below, and those of them that were bars before and are none now; the row that the program writes stays as it is."""
+        """The rows below, and those of them that were bars before and are none now; the row that
+        the program writes stays as it is."""
         rows = bars + [""] * (self._drawn - len(bars))
         if rows:
             place.write(
@@ -305,7 +319,8 @@ class Live:
         self._drawn = len(bars)
 
     def _draw_in_cell(self, bars: list[str]) -> None:
-        """One output for all the bars of a cell: short ones that follow each other do not fill it."""
+        """One output for all the bars of a cell: short ones that follow each other do not fill
+        it."""
         from IPython import get_ipython
         from IPython.display import display
 
@@ -325,8 +340,8 @@ def _at_most(rows: list[str], most: int) -> list[str]:
 
 
 def descriptor(*, is_error: bool) -> int | None:
-    """Of stderr or stdout, where who reads it may keep a writer waiting: a pipe, a socket, a terminal. None: a file, or an object of the
-    program's own."""
+    """Of stderr or stdout, where who reads it may keep a writer waiting: a pipe, a socket, a
+    terminal. None: a file, or an object of the program's own."""
     try:
         number: int = (sys.stderr if is_error else sys.stdout).fileno()
         kind = os.fstat(number).st_mode
@@ -360,7 +375,10 @@ def _size(place: Any) -> tuple[int, int]:
 
 
 def _is_terminal(stream: Any) -> bool:
-    """Whether a person sees it move. What continuous integration runs may have a terminal, of which a file is kept: variable CI."""
+    """Whether a person sees it move.
+
+    What continuous integration runs may have a terminal, of which a file is kept: variable CI.
+    """
     try:
         return (
             bool(stream.isatty())

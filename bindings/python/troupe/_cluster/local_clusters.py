@@ -1,7 +1,9 @@
-"""The clusters that programs of this user made for themselves on this host, by init() or cluster_utils: other programs of the user join them.
+"""The clusters that programs of this user made for themselves on this host, by init() or
+cluster_utils: other programs of the user join them.
 
-Each lies in a folder of the system's folder for temporary files that is its program's own (`_cluster.scratch`). Such a folder of somebody
-else's is not looked into: what it says would be believed.
+Each lies in a folder of the system's folder for temporary files that is its program's own
+(`_cluster.scratch`). Such a folder of somebody else's is not looked into: what it says would be
+believed.
 """
 
 from __future__ import annotations
@@ -12,7 +14,8 @@ from pathlib import Path
 from troupe._cluster import folders, home, scratch
 
 EMBEDDED, SEVERAL = "troupe-embedded-", "troupe-cluster-"
-_HOME = "home"  # for which TROUPE_HOME a program made it: of others it is not the one that is meant by "auto"
+# for which TROUPE_HOME a program made it: of others it is not the one that is meant by "auto"
+_HOME = "home"
 
 
 def claim(folder: Path) -> None:
@@ -45,7 +48,8 @@ def _read(path: Path) -> str:
 
 
 def socket_of(address: str) -> str | None:
-    """The Unix socket of the head at `host:port`, where this user runs it on this host, for programs of the user alone or for all."""
+    """The Unix socket of the head at `host:port`, where this user runs it on this host, for
+    programs of the user alone or for all."""
     address = numeric(address)
     for cluster in [*home.clusters(running_only=True), *clusters()]:
         if cluster.address == address and cluster.socket:

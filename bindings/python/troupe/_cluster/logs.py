@@ -1,4 +1,5 @@
-"""Reading what ranks, actors and tasks wrote from the workers that keep it; the last lines of what ended."""
+"""Reading what ranks, actors and tasks wrote from the workers that keep it; the last lines of what
+ended."""
 
 from __future__ import annotations
 
@@ -15,7 +16,8 @@ from troupe._tracebacks import CppFrames, is_frame_of_runtime
 CHUNK_BYTES = 256 << 10
 CHUNK_BYTES_LEAST = 4 << 10
 HELD_BYTES_MAX = 16 << 20
-HELD_MAX = 16  # answers that are read and not yet taken, beside the one that the thread of each stream holds
+# answers that are read and not yet taken, beside the one that the thread of each stream holds
+HELD_MAX = 16
 LONG_POLL_MS = 2_000
 ANSWER_S = 5.0  # for the last answer of a worker
 _TAIL_LINES = 12
@@ -30,11 +32,13 @@ class Source(NamedTuple):
     target: dict
     """launch, rank and epoch, or actor; stderr"""
     again: Callable[[], Source | None] | None = None
-    """Asked once its process has ended, by who follows it: waits until another one may write there, or at another node; None: none will"""
+    """Asked once its process has ended, by who follows it: waits until another one may write there,
+    or at another node; None: none will"""
 
 
 def of_actor(actor: dict, *, stderr: bool | None = None) -> list[Source]:
-    """The streams of an actor, or a process for tasks (as of state.list_actors): stdout and stderr, or one of them.
+    """The streams of an actor, or a process for tasks (as of state.list_actors): stdout and stderr,
+    or one of them.
 
     Raises ValueError for one that was never placed.
     """
@@ -51,11 +55,12 @@ def of_actor(actor: dict, *, stderr: bool | None = None) -> list[Source]:
 
 
 def lines(session: Any, source: Source, *, follow: bool) -> Iterator[str]:
-    """Lines of one stream, kept by the worker of its node; of a row that was written again and again, as a progress bar is, the last
-    state; a line of more than output_rows.LINE_CHARS_MAX characters in pieces.
+    """Lines of one stream, kept by the worker of its node; of a row that was written again and
+    again, as a progress bar is, the last state; a line of more than output_rows.LINE_CHARS_MAX
+    characters in pieces.
 
-    With `follow` it ends when the process has ended and all was read. What a size cap dropped is a line
-    that says how much. Raises ConnectionError when the worker cannot be reached.
+    With `follow` it ends when the process has ended and all was read. What a size cap dropped is a
+    line that says how much. Raises ConnectionError when the worker cannot be reached.
     """
     for finished, _ in news(session, source, follow=follow):
         yield from finished
@@ -71,7 +76,8 @@ def news(
 ) -> Iterator[tuple[list[str], list[str]]]:
     """As `lines`, as it comes: (lines that are finished, rows that still change).
 
-    `until`: the time (of `time.monotonic`) from which on only what is there is read, None: there is no such time yet. `bytes_max`: of one answer.
+    `until`: the time (of `time.monotonic`) from which on only what is there is read, None: there is
+    no such time yet. `bytes_max`: of one answer.
     """
     offset, rows = 0, output_rows.Rows()
     while True:
@@ -83,7 +89,8 @@ def news(
         except exceptions.TroupeError as error:
             if source.again is None:
                 raise
-            lost = error  # with its node, perhaps: what takes its place is elsewhere, once there is such news
+            # with its node, perhaps: what takes its place is elsewhere, once there is such news
+            lost = error
         following = source.again() if follow and source.again is not None else None
         if following is None:
             if lost is not None:
@@ -95,7 +102,10 @@ def news(
 
 
 def raw(session: Any, source: Source) -> Iterator[bytes]:
-    """The bytes of a stream that are there, as they were written. What a size cap dropped is a line that says how much."""
+    """The bytes of a stream that are there, as they were written.
+
+    What a size cap dropped is a line that says how much.
+    """
     offset = 0
     link = workers.link(session, source.node)
     while True:
@@ -103,7 +113,9 @@ def raw(session: Any, source: Source) -> Iterator[bytes]:
         _, chunk, data = link.read_log(fields, timeout=LONG_POLL_MS / 1000 + 30)
         offset = chunk["next"]
         if chunk["dropped_bytes"]:
-            yield f"... {chunk['dropped_bytes']} bytes of output were dropped here (size cap) ...\n".encode()
+            yield (
+                f"... {chunk['dropped_bytes']} bytes of output were dropped here (size cap) ...\n"
+            ).encode()
         if not data:
             return
         yield data
@@ -140,8 +152,9 @@ def _chunks(
 class Follower:
     """Follows several streams at once; iterating yields (whose, is_stderr, line) as they come.
 
-    One thread per stream, each waiting in a long poll; they end with their streams, and with the iteration. What is read and not yet taken
-    is bounded, however many streams there are: the rest of what is taken more slowly than it is written lies in the files of the workers.
+    One thread per stream, each waiting in a long poll; they end with their streams, and with the
+    iteration. What is read and not yet taken is bounded, however many streams there are: the rest
+    of what is taken more slowly than it is written lies in the files of the workers.
     """
 
     def __init__(self, session: Any, sources: Sequence[Source]) -> None:
@@ -158,7 +171,10 @@ class Follower:
         self._until: float | None = None
 
     def end(self, wait_s: float) -> None:
-        """From `wait_s` seconds on only what is there is still read. Does not block; the iteration ends after that."""
+        """From `wait_s` seconds on only what is there is still read.
+
+        Does not block; the iteration ends after that.
+        """
         with self._come:
             if self._until is None:
                 self._until = time.monotonic() + wait_s
@@ -177,7 +193,10 @@ class Follower:
                 yield label, is_error, line
 
     def news(self) -> Iterator[tuple[Any, bool, list[str], list[str]]]:
-        """(whose, is_stderr, lines that are finished, rows that still change) as they come. Once only."""
+        """(whose, is_stderr, lines that are finished, rows that still change) as they come.
+
+        Once only.
+        """
         for number in range(len(self._sources)):
             threading.Thread(
                 target=self._follow, args=(number,), name="troupe-log", daemon=True
@@ -251,8 +270,12 @@ class Follower:
 
 
 def last_lines(tail: str) -> list[str]:
-    """The last lines that a process said. Of a crash: what it said before Python's fault handler did, and where the thread was that
-    crashed, without the runtime's frames; what other threads did is of no use. Of torch's errors the C++ frames are left out."""
+    """The last lines that a process said.
+
+    Of a crash: what it said before Python's fault handler did, and where the thread was that
+    crashed, without the runtime's frames; what other threads did is of no use. Of torch's errors
+    the C++ frames are left out.
+    """
     lines = CppFrames("... C++ frames left out here ...", inside=True).filter(
         tail.rstrip().splitlines()
     )

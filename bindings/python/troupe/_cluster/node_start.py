@@ -38,9 +38,11 @@ def offer(
     object_spilling_directory: str | None = None,
     preimport: Iterable[Iterable[str]] = (),
 ) -> list[str]:
-    """Options of a worker for what its node has and keeps; nothing given: what the machine has, and defaults.
+    """Options of a worker for what its node has and keeps; nothing given: what the machine has, and
+    defaults.
 
-    `preimport`: lists of modules, for each of which the node keeps a process that has imported them.
+    `preimport`: lists of modules, for each of which the node keeps a process that has imported
+    them.
     """
     args: list[str] = []
     for name, value in object_memory(object_store_memory, object_spilling_directory).items():
@@ -61,7 +63,8 @@ def offer(
                 raise TypeError(f"label {key!r}={value!r}: a label's key and value are strings")
             if not key or "," in key + value or "=" in key:
                 raise ValueError(
-                    f"label {key!r}={value!r}: a key is not empty, and neither has a comma or = in it"
+                    f"label {key!r}={value!r}: a key is not empty, and neither has a comma or = in "
+                    "it"
                 )
         args.append("--labels=" + ",".join(f"{key}={value}" for key, value in labels.items()))
     if log_days is not None:
@@ -79,13 +82,15 @@ def _preimport_option(preimport: Iterable[Iterable[str]]) -> list[str]:
         raise ValueError("preimport: an empty list of modules")
     if len(lists) > PREIMPORTS_MAX:
         raise ValueError(
-            f"preimport: {len(lists)} lists of modules; a node keeps at most {PREIMPORTS_MAX} such processes"
+            f"preimport: {len(lists)} lists of modules; a node keeps at most {PREIMPORTS_MAX} such "
+            "processes"
         )
     return ["--preimport=" + ";".join(",".join(modules) for modules in lists)]
 
 
 def object_memory(memory: int | None, folder: str | None) -> dict[str, str]:
-    """The variables that say how much memory the objects of a process take, and where they go beyond it, on a disk.
+    """The variables that say how much memory the objects of a process take, and where they go
+    beyond it, on a disk.
 
     ValueError where such a process could not use them.
     """
@@ -94,7 +99,8 @@ def object_memory(memory: int | None, folder: str | None) -> dict[str, str]:
         number = isinstance(memory, (int, float)) and not isinstance(memory, bool)
         if not number or memory != int(memory) or memory < _OBJECT_MEMORY_MIN:
             raise ValueError(
-                f"object_store_memory is a number of bytes, at least {_OBJECT_MEMORY_MIN} (64 MiB), not {memory!r}"
+                f"object_store_memory is a number of bytes, at least {_OBJECT_MEMORY_MIN} (64 "
+                f"MiB), not {memory!r}"
             )
         said["TROUPE_OBJECT_STORE_MEMORY"] = str(int(memory))
     if folder is not None:
@@ -102,7 +108,8 @@ def object_memory(memory: int | None, folder: str | None) -> dict[str, str]:
             os.path.isdir(folder) and os.access(folder, os.W_OK | os.X_OK)
         ):
             raise ValueError(
-                f"object_spilling_directory: {folder!r} is no folder that can be written to (and not 'none')"
+                f"object_spilling_directory: {folder!r} is no folder that can be written to (and "
+                "not 'none')"
             )
         said["TROUPE_OBJECT_SPILLING_DIRECTORY"] = (
             folder if folder == "none" else os.path.abspath(folder)
@@ -135,7 +142,8 @@ def check_name(name: str) -> str:
     """A node's name, which is also its folder's: letters, digits, dots, dashes and underscores."""
     if _NODE_NAME.fullmatch(name) is None:
         raise ValueError(
-            f"{name!r} is no name of a node: up to 63 letters, digits, '.', '-' and '_', a letter or digit first"
+            f"{name!r} is no name of a node: up to 63 letters, digits, '.', '-' and '_', a letter "
+            "or digit first"
         )
     return name
 
@@ -152,8 +160,9 @@ def start(
 ) -> executables.Started:
     """Starts troupe-worker and returns when it has joined; see `executables.start` for errors.
 
-    `head`: host:port or unix:/path. A node that joined before keeps its certificate in `node_dir` and
-    needs no token. `tell_versions`: callers with another interpreter are told where its versions differ from theirs.
+    `head`: host:port or unix:/path. A node that joined before keeps its certificate in `node_dir`
+    and needs no token. `tell_versions`: callers with another interpreter are told where its
+    versions differ from theirs.
     """
     if tell_versions:
         from troupe._cluster import versions
@@ -185,7 +194,10 @@ def node_dir(root: Path, cluster_id: str, name: str | None) -> Path:
 
 
 def cluster_of_token(token_file: str) -> str:
-    """The id of the cluster a token is for. Raises JoinError for a file that is none or has none."""
+    """The id of the cluster a token is for.
+
+    Raises JoinError for a file that is none or has none.
+    """
     try:
         with open(token_file, encoding="ascii") as file:
             info = os.fstat(file.fileno())
@@ -221,8 +233,8 @@ _BASE32 = "abcdefghijklmnopqrstuvwxyz234567"
 def cluster_of_sound_token(text: str) -> str | None:
     """The cluster id in a token whose check sum is right; None for any other text.
 
-    What is wrong with that one, the native module tells. Loading it takes longer than all else that a
-    command does that starts a worker, and the worker looks at the token again.
+    What is wrong with that one, the native module tells. Loading it takes longer than all else that
+    a command does that starts a worker, and the worker looks at the token again.
     """
     parts = text.strip(" \t\r\n").split(".")
     if len(parts) != 5 or parts[0] != "rt1" or len(parts[2]) != 52 or set(parts[2]) - set(_BASE32):
@@ -245,7 +257,8 @@ def _crc32c(data: bytes) -> int:
 
 
 def known_cluster(root: Path, address: str) -> str:
-    """The cluster a node of this home joined at that address before, for joining again without a token."""
+    """The cluster a node of this home joined at that address before, for joining again without a
+    token."""
     found, damaged = set(), []
     for path in (root / "clusters").glob(f"*/nodes/*/{_JOINED}"):
         try:

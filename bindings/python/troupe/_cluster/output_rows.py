@@ -1,10 +1,14 @@
-"""A stream of output as rows: lines that are finished, and those that a progress bar still changes. Pure.
+"""A stream of output as rows: lines that are finished, and those that a progress bar still changes.
 
-A carriage return begins the row again, so that only its latest state counts; a bar below another moves the cursor up and down
-(tqdm with positions, rich). A line without an end is handed out in pieces, so that memory is bounded.
+Pure.
 
-R1: each line that ends by a line feed is handed out once, in order. R2: of a row that is written again and again only its last state
-is. R3: what is kept is at most ROWS_MAX rows of LINE_CHARS_MAX characters.
+A carriage return begins the row again, so that only its latest state counts; a bar below another
+moves the cursor up and down (tqdm with positions, rich). A line without an end is handed out in
+pieces, so that memory is bounded.
+
+R1: each line that ends by a line feed is handed out once, in order. R2: of a row that is written
+again and again only its last state is. R3: what is kept is at most ROWS_MAX rows of LINE_CHARS_MAX
+characters.
 """
 
 from __future__ import annotations
@@ -15,8 +19,8 @@ import re
 LINE_CHARS_MAX = 256 << 10
 ROWS_MAX = 32
 BELOW = "\x1b[s"
-"""Before rows that are drawn below the one that is written, and come back from: that they are none which follow it. A terminal notes
-its cursor's place, which nobody asks for."""
+"""Before rows that are drawn below the one that is written, and come back from: that they are none
+which follow it. A terminal notes its cursor's place, which nobody asks for."""
 _STEP = re.compile("(\r|\n|\x1b\\[[0-9]*[ABGK]|\x1b\\[s)")
 _MOVES = re.compile("\x1b\\[(?:[0-9]*A|s)")
 _UNFINISHED = re.compile("\x1b(?:\\[[0-9;:]{0,16})?\\Z")
@@ -30,7 +34,8 @@ class Rows:
         self._rest = ""  # of a sequence whose end is still to come
         self._rows = [""]
         self._at = 0
-        self._lowest = 0  # the highest row on the screen, the first here, that the cursor was on during this feed
+        # the highest row on the screen, the first here, that the cursor was on during this feed
+        self._lowest = 0
         self._again = False  # what comes next begins the row again
         self._below = False  # the cursor is below, after BELOW, and will be back
         self._moves = False  # this stream goes back to rows above
@@ -62,8 +67,9 @@ class Rows:
         return lines
 
     def after_gap(self, dropped_bytes: int, data: bytes) -> tuple[list[str], bytes]:
-        """Before `data`, which a size cap cut off from what came before it: the lines that end there, with one that says how much is missing,
-        and what of `data` is whole lines. A gap begins and ends anywhere; half a line joined to another would be one that nobody wrote."""
+        """Before `data`, which a size cap cut off from what came before it: the lines that end
+        there, with one that says how much is missing, and what of `data` is whole lines. A gap
+        begins and ends anywhere; half a line joined to another would be one that nobody wrote."""
         lines = self.feed(b"", ended=True)
         fragment, end, whole = data.partition(b"\n")
         if end:
@@ -74,7 +80,8 @@ class Rows:
         ], data
 
     def live(self) -> list[str]:
-        """The rows that may still change, those that say something; nothing of a stream that only writes lines in pieces."""
+        """The rows that may still change, those that say something; nothing of a stream that only
+        writes lines in pieces."""
         return [row for row in self._rows if row.strip()]
 
     def _settle(self, lines: list[str]) -> None:

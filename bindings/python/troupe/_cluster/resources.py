@@ -1,6 +1,8 @@
-"""Amounts of resources: a dict of floats for people, ten-thousandths on the wire; the priority of who asks for them.
+"""Amounts of resources: a dict of floats for people, ten-thousandths on the wire; the priority of
+who asks for them.
 
-In a launch whose ranks got CPUs in the place of GPUs, a request for GPUs is one for CPUs (`in_this_launch`).
+In a launch whose ranks got CPUs in the place of GPUs, a request for GPUs is one for CPUs
+(`in_this_launch`).
 """
 
 from __future__ import annotations
@@ -17,7 +19,8 @@ _SCALE = 10_000
 MEMORY_MAX = 10**14
 _AMOUNT_MAX = 10**14
 CPU_SHARE = "TROUPE_CPU_SHARE"
-"""Set for the processes of a launch of CPU ranks (`launch._vendor_place`): the part of a CPU, at most 1, that they get for each CPU or GPU they ask for."""
+"""Set for the processes of a launch of CPU ranks (`launch._vendor_place`): the part of a CPU, at
+most 1, that they get for each CPU or GPU they ask for."""
 _told_of_cpus = False
 _UNITS = {
     "B": 1,
@@ -74,7 +77,8 @@ def bytes_of(memory: object) -> int:
         or not 0 <= amount <= MEMORY_MAX
     ):
         raise ValueError(
-            f'memory must be a number of bytes from 0 to {MEMORY_MAX:g}, or a text like "80GiB", not {memory!r}'
+            f'memory must be a number of bytes from 0 to {MEMORY_MAX:g}, or a text like "80GiB", '
+            f"not {memory!r}"
         )
     return int(amount)
 
@@ -86,7 +90,8 @@ def check_name(name: str) -> None:
 
 
 def check_amount(name: str, amount: object) -> None:
-    """Raise TypeError for what is no number, and ValueError for one that is no amount; `name` begins the message."""
+    """Raise TypeError for what is no number, and ValueError for one that is no amount; `name`
+    begins the message."""
     if isinstance(amount, bool) or not isinstance(amount, int | float):
         raise TypeError(f"{name} must be a number of at least 0, not {amount!r}")
     if not 0 <= amount <= _AMOUNT_MAX:
@@ -139,10 +144,11 @@ def describe(amounts: Mapping[str, float]) -> str:
 def in_this_launch(
     amounts: Mapping[str, float], environment: Mapping[str, str] = os.environ
 ) -> Mapping[str, float]:
-    """Return what a request for these amounts is in this process: in a launch of CPU ranks one without GPUs, else the same.
+    """Return what a request for these amounts is in this process: in a launch of CPU ranks one
+    without GPUs, else the same.
 
-    A GPU counts as a CPU there, where not as many CPUs are asked for, so that as many requests run at once as the launch has ranks. Raises
-    what `check_amount` raises.
+    A GPU counts as a CPU there, where not as many CPUs are asked for, so that as many requests run
+    at once as the launch has ranks. Raises what `check_amount` raises.
 
         >>> in_this_launch({"CPU": 1, "GPU": 2, "disk": 1}, {CPU_SHARE: "0.5"}), in_this_launch({"CPU": 0, "GPU": 1}, {CPU_SHARE: "0.5"})
         ({'CPU': 1.0, 'disk': 1}, {'CPU': 0.5})
@@ -166,13 +172,15 @@ def _tell_of_cpus(share: float) -> None:
     if not _told_of_cpus and ActorContext.current is None:
         less = f", of each CPU or GPU that they ask for {share:.3g} CPU" if share < 1 else ""
         status_lines.say(
-            f"troupe: the ranks of this launch have no GPUs, so its actors, tasks and placement groups that ask for GPUs get CPUs{less}"
+            "troupe: the ranks of this launch have no GPUs, so its actors, tasks and placement "
+            f"groups that ask for GPUs get CPUs{less}"
         )
     _told_of_cpus = True
 
 
 def cpu_share(environment: Mapping[str, str] = os.environ) -> float | None:
-    """Return the part of a CPU that a request gets for each CPU in a launch of CPU ranks; None in all other processes."""
+    """Return the part of a CPU that a request gets for each CPU in a launch of CPU ranks; None in
+    all other processes."""
     return float(environment[CPU_SHARE]) if environment.get(CPU_SHARE) else None
 
 
@@ -182,7 +190,8 @@ def for_actor(
     memory: float | None,
     resources: Mapping[str, float] | None,
 ) -> tuple[dict[str, float], dict[str, float]]:
-    """(needed to be placed, held while it runs) of an actor, by Ray's rule, in this process (`in_this_launch`).
+    """(needed to be placed, held while it runs) of an actor, by Ray's rule, in this process
+    (`in_this_launch`).
 
     An actor that says nothing needs one CPU to be placed and holds none while it runs.
     """

@@ -1,7 +1,8 @@
-"""Folders of clusters that end with a process: removed by it, or, where it was killed, by the next one made.
+"""Folders of clusters that end with a process: removed by it, or, where it was killed, by the next
+one made.
 
-View: one user on one host. Each folder has a file that its process holds locked as long as it lives; what
-is not locked belongs to nobody any more.
+View: one user on one host. Each folder has a file that its process holds locked as long as it
+lives; what is not locked belongs to nobody any more.
 
     folder = _scratch.Folder("troupe-embedded-")
     (folder.path / "head.log").write_text("...")
@@ -24,8 +25,11 @@ _YOUNG_S = 60.0  # its process may not have locked it yet, and its programs may 
 
 
 class Folder:
-    """A new folder `path`, of mode 0700. Folders left behind under the same prefix go first. `within`: instead of the system's folder for
-    such, where paths have to be short."""
+    """A new folder `path`, of mode 0700.
+
+    Folders left behind under the same prefix go first. `within`: instead of the system's folder for
+    such, where paths have to be short.
+    """
 
     def __init__(self, prefix: str, *, within: str | None = None) -> None:
         _sweep(prefix, within or tempfile.gettempdir())
@@ -51,7 +55,8 @@ class Folder:
 
 
 def folders(prefix: str) -> list[Path]:
-    """The folders under this prefix that are this user's own, and whose process lives, the oldest first."""
+    """The folders under this prefix that are this user's own, and whose process lives, the oldest
+    first."""
     found: list[tuple[float, Path]] = []
     with os.scandir(tempfile.gettempdir()) as entries:
         for entry in entries:

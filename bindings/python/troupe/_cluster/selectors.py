@@ -1,4 +1,5 @@
-"""Which nodes may be used: label selectors and levels, checked here for their types, by the head for their meaning."""
+"""Which nodes may be used: label selectors and levels, checked here for their types, by the head
+for their meaning."""
 
 from __future__ import annotations
 
@@ -9,7 +10,8 @@ from troupe._cluster import resources as _resources
 
 
 def terms(selector: Mapping[str, str] | None, what: str) -> list[dict[str, str]]:
-    """`{"gpu_type": "in(H100,H200)", "zone": "!a"}` as the message's list; in a launch of CPU ranks without the type of GPU."""
+    """`{"gpu_type": "in(H100,H200)", "zone": "!a"}` as the message's list; in a launch of CPU ranks
+    without the type of GPU."""
     if selector is None:
         return []
     if not isinstance(selector, Mapping):
@@ -61,25 +63,31 @@ def where(
 
 
 GPU_TYPE = "gpu_type"  # the label that tells a node's GPUs
-NODE_IP = "node_ip"  # what the head takes a node's address for, unless a label of that name says otherwise
+# what the head takes a node's address for, unless a label of that name says otherwise
+NODE_IP = "node_ip"
 VERSIONS = "troupe.io/versions"
-"""The label by which a node tells the versions of its libraries (`_cluster.versions`); views of nodes leave it out."""
+"""The label by which a node tells the versions of its libraries (`_cluster.versions`); views of
+nodes leave it out."""
 FABRIC = "troupe.io/fabric"
 """By which it tells its networks (`_cluster.fabric`), likewise left out."""
 NODE_ID = "ray.io/node-id"  # likewise its id
 ADDRESS_PREFIX = "node:"
 TYPE_PREFIX = "accelerator_type:"
-"""Of Ray's resource that says a node's type of GPU: what a node offers of it is its label `gpu_type`, and a trace of it that is asked for is that
-label's value."""
+"""Of Ray's resource that says a node's type of GPU: what a node offers of it is its label
+`gpu_type`, and a trace of it that is asked for is that label's value."""
 _TRACE = 0.01
 
 
-_BOTH = "placement_group= and scheduling_strategy= both say where: give the second alone, a PlacementGroupSchedulingStrategy"
+_BOTH = (
+    "placement_group= and scheduling_strategy= both say where: give the second alone, a "
+    "PlacementGroupSchedulingStrategy"
+)
 _GROUP = ("placement_group", "placement_group_bundle_index", "placement_group_capture_child_tasks")
 
 
 def of_group(options: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Options whose `placement_group` and what goes with it, which Ray still takes, are a scheduling strategy."""
+    """Options whose `placement_group` and what goes with it, which Ray still takes, are a
+    scheduling strategy."""
     if not any(name in options for name in _GROUP):
         return options
     from troupe._strategies import PlacementGroupSchedulingStrategy
@@ -110,7 +118,10 @@ def of_group(options: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def changed(options: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
-    """`options` with those of `given` in their place. ValueError where one of the two has a `placement_group`, the other a strategy."""
+    """`options` with those of `given` in their place.
+
+    ValueError where one of the two has a `placement_group`, the other a strategy.
+    """
     given = of_group(given)
     before, now = options.get("scheduling_strategy"), given.get("scheduling_strategy")
     if (
@@ -127,8 +138,8 @@ def _of_option(strategy: Any) -> bool:
 
 
 def of_node(options: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Options whose `accelerator_type`, and `node:<address>` among the `resources`, are terms of their label selector: nodes of
-    GPUs of that type, and of that address."""
+    """Options whose `accelerator_type`, and `node:<address>` among the `resources`, are terms of
+    their label selector: nodes of GPUs of that type, and of that address."""
     rest = {name: value for name, value in options.items() if name != "accelerator_type"}
     accelerator, resources = options.get("accelerator_type"), options.get("resources")
     if accelerator is not None:
@@ -167,12 +178,14 @@ def of_address(resources: Mapping[str, float]) -> tuple[Mapping[str, float], str
     amount = resources[addresses[0]]
     if isinstance(amount, bool) or not isinstance(amount, int | float) or not 0 < amount <= 1:
         raise ValueError(
-            f"resource {addresses[0]!r} must be a number above 0 and at most 1, not {amount!r}: it only says where"
+            f"resource {addresses[0]!r} must be a number above 0 and at most 1, not {amount!r}: it "
+            "only says where"
         )
     address = addresses[0].removeprefix(ADDRESS_PREFIX)
     if address == "__internal_head__":
         raise ValueError(
-            "the head is no node here: name one by its address, or by NodeAffinitySchedulingStrategy"
+            "the head is no node here: name one by its address, or by "
+            "NodeAffinitySchedulingStrategy"
         )
     return {name: amount for name, amount in resources.items() if name != addresses[0]}, address
 
@@ -180,7 +193,8 @@ def of_address(resources: Mapping[str, float]) -> tuple[Mapping[str, float], str
 def labels_of_types(
     resources: Mapping[str, float] | None, labels: Mapping[str, str] | None
 ) -> Mapping[str, str] | None:
-    """A node's labels, with its type of GPU where it offers Ray's resource for one type and no label says it."""
+    """A node's labels, with its type of GPU where it offers Ray's resource for one type and no
+    label says it."""
     types = [
         name.removeprefix(TYPE_PREFIX)
         for name, amount in (resources or {}).items()

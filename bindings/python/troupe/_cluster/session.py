@@ -1,12 +1,13 @@
 """A process's session with a cluster: requests to the head, pushes from it.
 
 Two kinds: a driver's own connection (`Session.over_client`), and the control channel of a rank or
-actor, whose worker relays (`Session.over_process`). At most one session is the process's current one
-(`current`, `set_current`); it belongs to the process that made it, not to its forked children.
+actor, whose worker relays (`Session.over_process`). At most one session is the process's current
+one (`current`, `set_current`); it belongs to the process that made it, not to its forked children.
 
-A driver's session outlives its head: the native client comes back to a head that was started again and
-repeats what was not answered; what the board follows is then asked for anew. See `Session._resume`. Of a process the worker does the
-repeating, and says when there is a head that has forgotten who follows what.
+A driver's session outlives its head: the native client comes back to a head that was started again
+and repeats what was not answered; what the board follows is then asked for anew. See
+`Session._resume`. Of a process the worker does the repeating, and says when there is a head that
+has forgotten who follows what.
 """
 
 from __future__ import annotations
@@ -30,7 +31,10 @@ _SHUT_DOWN = (
     "troupe.shutdown() was called in this process: the session that this belongs to has ended"
 )
 hearers: dict[str, Callable[[Any, str, dict, bytes], None]] = {}
-"""By the kinds of other pushes: what takes them, of a room above. A process that has not loaded it has asked for none, and they are left."""
+"""By the kinds of other pushes: what takes them, of a room above.
+
+A process that has not loaded it has asked for none, and they are left.
+"""
 _PUSHES = {
     "LaunchUpdate": ("launch", "launch"),
     "ActorUpdate": ("actor", "actor"),
@@ -75,9 +79,11 @@ class Session:
 
     @classmethod
     def over_process(cls, channel: Any, *, launch: str, epoch: int) -> "Session":
-        """A session over a process's control channel, whose own thread reads it; in the namespace of the program that made it.
+        """A session over a process's control channel, whose own thread reads it; in the namespace
+        of the program that made it.
 
-        What is given to `store["before_end"]` runs on that thread before the worker's word ends the process, which then has 0.4 s.
+        What is given to `store["before_end"]` runs on that thread before the worker's word ends the
+        process, which then has 0.4 s.
         """
         session = cls(channel.control, namespace=_job.inherited_namespace(), in_process=True)
         session.launch, session.epoch, session.job = launch, epoch, _job.job_of(launch)
@@ -112,7 +118,8 @@ class Session:
             return str(self.embedded.obituary())
         return (
             (
-                f"\n  the cluster at {self.address} was made by a program with init(), and ends with it: to outlive programs, start one "
+                f"\n  the cluster at {self.address} was made by a program with init(), and ends "
+                "with it: to outlive programs, start one "
                 "with `troupe start --head`"
             )
             if self.guest
@@ -120,10 +127,13 @@ class Session:
         )
 
     def ask(self, kind: str, fields: dict) -> None:
-        """Sends a request and does not wait. Its answer is not heard: what follows from it the head tells the board, and
-        the board is told of a group that was refused. Other refusals are left alone.
+        """Sends a request and does not wait.
 
-        When as many as may be are unanswered, or the process has no connection of its own, this one is waited for.
+        Its answer is not heard: what follows from it the head tells the board, and the board is
+        told of a group that was refused. Other refusals are left alone.
+
+        When as many as may be are unanswered, or the process has no connection of its own, this one
+        is waited for.
         """
         if self.closed_here:
             raise exceptions.ConnectionError(_SHUT_DOWN)
@@ -138,7 +148,9 @@ class Session:
         else:
             if (
                 answer in _PUSHES
-            ):  # pushes are read by another thread, and one of them may have come before this answer
+                # pushes are read by another thread, and one of them may have come before this
+                # answer
+            ):
                 noun, name = _PUSHES[answer]
                 self.board.post_reply(noun, update["info"][name], update["info"], attachment)
 
@@ -157,7 +169,8 @@ class Session:
         attachment: bytes,
         asked: tuple[str, dict, bytes] | None = None,
     ) -> None:
-        """Takes a push from the head, a refusal of what was `asked`, or what the native client says about the connection."""
+        """Takes a push from the head, a refusal of what was `asked`, or what the native client says
+        about the connection."""
         noun = _PUSHES.get(kind)
         if noun is not None:
             info = fields["info"]
@@ -173,12 +186,14 @@ class Session:
         elif kind == "ErrorReply" and self.return_timeout:
             self._lost_at = time.monotonic()
             _callbacks.say(
-                f"troupe: the head at {self.address} is gone ({fields['text']}); what runs goes on, waiting up to "
+                f"troupe: the head at {self.address} is gone ({fields['text']}); what runs goes "
+                "on, waiting up to "
                 f"{self.return_timeout:g} s for the head"
             )
         elif kind == "Welcome" and self.return_timeout:
             _callbacks.say(
-                f"troupe: the head at {self.address} is back after {time.monotonic() - self._lost_at:.1f} s"
+                f"troupe: the head at {self.address} is back after "
+                f"{time.monotonic() - self._lost_at:.1f} s"
             )
             self._resume()
         elif (
@@ -201,7 +216,8 @@ class Session:
             self._watch_again(noun, identity)
 
     def _resume(self) -> None:
-        """After a return: the head's watchers were lost with its memory, so all that is followed is asked for.
+        """After a return: the head's watchers were lost with its memory, so all that is followed is
+        asked for.
 
         Answers may overtake pushes that wait behind them; those pushes end in the same state.
         """
@@ -245,7 +261,10 @@ class Session:
             BaseException
         ) as died:  # of this thread itself: it is what everybody's waits depend on, so all are told
             _callbacks.report("the thread that reads the session with the cluster", died)
-            text = f"the thread of this process that reads its session with the cluster at {self.address} died of {type(died).__name__}"
+            text = (
+                "the thread of this process that reads its session with the cluster at "
+                f"{self.address} died of {type(died).__name__}"
+            )
             self.control.close()
         self.closed = True
         self.board.close(exceptions.ConnectionError(text))
@@ -266,7 +285,8 @@ class Session:
         return text + self._obituary()
 
     def on_end(self, action: Any) -> None:
-        """Runs `action()` on the session's reading thread when the connection ends, from whichever side."""
+        """Runs `action()` on the session's reading thread when the connection ends, from whichever
+        side."""
         self._on_end.append(action)
         if self.closed:
             action()
@@ -303,11 +323,17 @@ _lock = threading.RLock()
 refusal = ""
 """Why this process, one of the runtime's own, is in no cluster and starts none; "": it may."""
 starter: Callable[[], None] | None = None
-"""Where a program needs no init(): what makes a session for the call that finds none. It says so, blocks, and raises what init() does."""
+"""Where a program needs no init(): what makes a session for the call that finds none.
+
+It says so, blocks, and raises what init() does.
+"""
 
 
 def current() -> Session:
-    """The process's session. Raises ConnectionError telling how to get one, unless there is a `starter`."""
+    """The process's session.
+
+    Raises ConnectionError telling how to get one, unless there is a `starter`.
+    """
     ensure()
     return started()
 
@@ -319,25 +345,31 @@ def ensure() -> None:
 
 
 def started() -> Session:
-    """The process's session, for calls that never make one. Raises ConnectionError telling how to get one."""
+    """The process's session, for calls that never make one.
+
+    Raises ConnectionError telling how to get one.
+    """
     session = current_or_none()
     if session is None:
         check_allowed()
         raise exceptions.ConnectionError(
-            "not connected to a cluster: call troupe.init() (an embedded cluster on this machine) or "
+            "not connected to a cluster: call troupe.init() (an embedded cluster on this machine) "
+            "or "
             'troupe.init("host:port") first'
         )
     return session
 
 
 def check_allowed() -> None:
-    """Raise ConnectionError in a process of the runtime's own that belongs to a cluster without being in it."""
+    """Raise ConnectionError in a process of the runtime's own that belongs to a cluster without
+    being in it."""
     if refusal:
         raise exceptions.ConnectionError(refusal)
 
 
 def is_of_a_cluster() -> bool:
-    """Return True in a rank, an actor, a task, and in their forked children: they never start a cluster by themselves."""
+    """Return True in a rank, an actor, a task, and in their forked children: they never start a
+    cluster by themselves."""
     return _current is not None and _current.in_process
 
 
@@ -348,7 +380,8 @@ def current_or_none() -> Session | None:
 
 
 def address_before_fork() -> str:
-    """Of a forked child: where the session of the process was that it is a copy of; "" for others."""
+    """Of a forked child: where the session of the process was that it is a copy of; "" for
+    others."""
     return _current.address if _current is not None and _current.pid != os.getpid() else ""
 
 

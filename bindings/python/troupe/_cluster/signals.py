@@ -1,8 +1,9 @@
 """Waits of the main thread in which no signal is lost.
 
-A signal that comes between Python's last look for signals and the system call that waits does not end that call, nor
-does one that another thread took: its handler runs at the next look. So what waits for long on the thread that runs
-handlers waits SLICE_S at a time. The native waits do the same (`WaitHost::HandlesSignals`).
+A signal that comes between Python's last look for signals and the system call that waits does not
+end that call, nor does one that another thread took: its handler runs at the next look. So what
+waits for long on the thread that runs handlers waits SLICE_S at a time. The native waits do the
+same (`WaitHost::HandlesSignals`).
 """
 
 from __future__ import annotations

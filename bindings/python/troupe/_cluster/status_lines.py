@@ -1,4 +1,5 @@
-"""Status lines of the runtime: on stderr, for stdout is what the program's own code printed; none where quiet is asked for."""
+"""Status lines of the runtime: on stderr, for stdout is what the program's own code printed; none
+where quiet is asked for."""
 
 from __future__ import annotations
 

@@ -28,7 +28,8 @@ def cut(row: str, columns: int) -> str:
 
 
 def enclosed(line: str, style: str) -> tuple[str, str]:
-    """A line in the colours that its stream has set before, which do not colour what follows of others: (it, the colours after it)."""
+    """A line in the colours that its stream has set before, which do not colour what follows of
+    others: (it, the colours after it)."""
     after = style
     for found in SGR.findall(line):
         after = (

@@ -1,4 +1,5 @@
-"""Where nodes stand, as text, and where a reservation lies, as a picture: pure functions over `state`'s data."""
+"""Where nodes stand, as text, and where a reservation lies, as a picture: pure functions over
+`state`'s data."""
 
 from __future__ import annotations
 
@@ -39,10 +40,11 @@ def text(nodes: Iterable[Mapping[str, Any]]) -> str:
 
 
 def svg(info: Mapping[str, Any], nodes: Sequence[Mapping[str, Any]]) -> str:
-    """A picture of a reservation (a GroupInfo that is created): every domain it has bundles in, with all of its nodes.
+    """A picture of a reservation (a GroupInfo that is created): every domain it has bundles in,
+    with all of its nodes.
 
-    A node is a box with a square for each of its GPUs, coloured and numbered where a bundle has it, and a chip for
-    each bundle. Domains without a bundle are counted.
+    A node is a box with a square for each of its GPUs, coloured and numbered where a bundle has it,
+    and a chip for each bundle. Domains without a bundle are counted.
     """
     bundles: dict[str, list[Mapping[str, Any]]] = {}
     for place in info["places"]:
@@ -54,7 +56,8 @@ def svg(info: Mapping[str, Any], nodes: Sequence[Mapping[str, Any]]) -> str:
             shown.setdefault(path_of(node), []).append(node)
     left_out = len({path_of(node) for node in nodes} - used)
     title = (
-        f"{info['name'] or info['group'][:8]}: {len(info['places'])} bundles on {len(bundles)} nodes in {len(used)} "
+        f"{info['name'] or info['group'][:8]}: {len(info['places'])} bundles on {len(bundles)} "
+        f"nodes in {len(used)} "
         f"domain{'s' * (len(used) != 1)}"
         + (f"; {left_out} without any not drawn" if left_out else "")
     )
@@ -87,7 +90,8 @@ def svg(info: Mapping[str, Any], nodes: Sequence[Mapping[str, Any]]) -> str:
         top += box[1] + 8
         width = max(width, box[0] + 16)
     return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{top}" viewBox="0 0 {width} {top}" '
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{top}" viewBox="0 0 '
+        f'{width} {top}" '
         'font-family="sans-serif" font-size="11">\n'
         + f'<rect width="{width}" height="{top}" fill="white"/>\n'
         + "\n".join(parts)
@@ -159,13 +163,22 @@ def _cell(x: int, y: int, bundle: int | None, title: str, *, round_: bool = Fals
         f'rx="{_CELL // 2 if round_ else 2}" fill="{colour}"/>'
     )
     if bundle is not None:
-        yield f'<text x="{x + _CELL // 2}" y="{y + 12}" fill="white" font-size="9" text-anchor="middle">{bundle}</text>'
+        yield (
+            f'<text x="{x + _CELL // 2}" y="{y + 12}" fill="white" font-size="9" '
+            f'text-anchor="middle">{bundle}</text>'
+        )
     yield "</g>"
 
 
 def _box(x: int, y: int, width: int, height: int, fill: str, line: str) -> str:
-    return f'<rect x="{x}" y="{y}" width="{width}" height="{height}" rx="4" fill="{fill}" stroke="{line}"/>'
+    return (
+        f'<rect x="{x}" y="{y}" width="{width}" height="{height}" rx="4" fill="{fill}" '
+        f'stroke="{line}"/>'
+    )
 
 
 def _words(x: int, y: int, words: str, *, bold: bool = False, size: int = 11) -> str:
-    return f'<text x="{x}" y="{y}" font-size="{size}"{" font-weight=" + chr(34) + "bold" + chr(34) if bold else ""}>{escape(words)}</text>'
+    return (
+        f'<text x="{x}" y="{y}" '
+        f'font-size="{size}"{" font-weight=" + chr(34) + "bold" + chr(34) if bold else ""}>{escape(words)}</text>'
+    )

@@ -1,7 +1,7 @@
 """So many at once, the others in the order in which they came.
 
-A semaphore of `threading` is taken by whoever runs first: who gives it back and wants it again at once has it before those that wait, who
-are to be woken yet, again and again.
+A semaphore of `threading` is taken by whoever runs first: who gives it back and wants it again at
+once has it before those that wait, who are to be woken yet, again and again.
 """
 
 from __future__ import annotations

@@ -1,9 +1,11 @@
-"""Which of a program's variables travel to what it starts: one rule, the same on a cluster and on an embedded one.
+"""Which of a program's variables travel to what it starts: one rule, the same on a cluster and on
+an embedded one.
 
-What the program has set or changed since its start travels, and so does what begins with one of `PREFIXES`, set by whomever; never what
-is of the machine, of the runtime or of one process (`NEVER`). What the program has removed is removed there. The start is what the
-kernel keeps of it (/proc/self/environ); of a process of the runtime it is what its worker has given it, and of that what has travelled
-to it travels on.
+What the program has set or changed since its start travels, and so does what begins with one of
+`PREFIXES`, set by whomever; never what is of the machine, of the runtime or of one process
+(`NEVER`). What the program has removed is removed there. The start is what the kernel keeps of it
+(/proc/self/environ); of a process of the runtime it is what its worker has given it, and of that
+what has travelled to it travels on.
 """
 
 from __future__ import annotations
@@ -196,11 +198,13 @@ NEVER = (
 )
 
 ONE_LAUNCH = "TROUPE_ONE_LAUNCH"
-"""Set for a cluster that is started for one launch and ends with it: what its processes might need later is not prepared."""
+"""Set for a cluster that is started for one launch and ends with it: what its processes might need
+later is not prepared."""
 
 UNDER_WORKERS = "TROUPE_UNDER_WORKERS"
-"""Which workers a process is below, by the ids that they were started with, the nearest last: by it is found what outlives a worker that was killed
-(`_process.survivors`). All that a worker's processes start inherits it."""
+"""Which workers a process is below, by the ids that they were started with, the nearest last: by it
+is found what outlives a worker that was killed (`_process.survivors`). All that a worker's
+processes start inherits it."""
 
 began_with: dict[str, str] | None = None
 """Of a process of the runtime: its environment when it began."""
@@ -211,7 +215,8 @@ missing: tuple[str, ...] = ()
 
 
 def began(environment: Mapping[str, str], names: Iterable[str], removed: Iterable[str]) -> None:
-    """This process of the runtime begins, with this environment, of which these names have travelled to it."""
+    """This process of the runtime begins, with this environment, of which these names have
+    travelled to it."""
     global began_with, carried, missing
     began_with, carried, missing = dict(environment), frozenset(names), tuple(removed)
 
@@ -233,8 +238,11 @@ def choose(
     carried: frozenset[str] | None = None,
     missing: Iterable[str] = (),
 ) -> Choice:
-    """The rule. `named`: patterns of what travels because it was asked for (`inherit_env`), PATH and the like among them, the runtime's own
-    not. `carried`: None in a program of its own; in a process of the runtime what has travelled to it, and `missing` what was removed for it.
+    """The rule.
+
+    `named`: patterns of what travels because it was asked for (`inherit_env`), PATH and the like
+    among them, the runtime's own not. `carried`: None in a program of its own; in a process of the
+    runtime what has travelled to it, and `missing` what was removed for it.
 
         >>> choose({"SEED": "1", "HF_HOME": "/h", "LANG": "C"}, {"HF_HOME": "/h", "LANG": "C"})
         Choice(taken={'SEED': '1', 'HF_HOME': '/h'}, removed=(), left=('LANG',))
@@ -257,7 +265,10 @@ def choose(
 
 
 def now() -> dict[str, str]:
-    """Return this process's environment. `dict(os.environ)` raises KeyError where another thread removes a variable meanwhile."""
+    """Return this process's environment.
+
+    `dict(os.environ)` raises KeyError where another thread removes a variable meanwhile.
+    """
     found = ((name, os.environ.get(name)) for name in list(os.environ))
     return {name: value for name, value in found if value is not None}
 
@@ -274,7 +285,8 @@ def travelling(named: Iterable[str]) -> Choice:
 
 
 def exported_for_results(names: Iterable[str]) -> list[str]:
-    """Return those that this process had when it began, and has as they were, of libraries whose variables can change what a program computes."""
+    """Return those that this process had when it began, and has as they were, of libraries whose
+    variables can change what a program computes."""
     start, there = at_start(), now()
     return [
         name
@@ -301,7 +313,8 @@ _parsed: tuple[bytes, dict[str, str]] = (b"", {})
 
 
 def at_start() -> dict[str, str]:
-    """This process's environment when it began; read anew each time, and taken apart where it is another one."""
+    """This process's environment when it began; read anew each time, and taken apart where it is
+    another one."""
     global _parsed
     if began_with is not None:
         return began_with
@@ -332,8 +345,9 @@ def under(worker: str, now: Mapping[str, str]) -> dict[str, str]:
 
 
 def of_a_node() -> dict[str, str]:
-    """The environment for a node that this program starts for itself: that of its own start, so that what it sets travels by the rule as to
-    any other node; with what never travels as it is now."""
+    """The environment for a node that this program starts for itself: that of its own start, so
+    that what it sets travels by the rule as to any other node; with what never travels as it is
+    now."""
     return {
         **{name: value for name, value in at_start().items() if not never(name)},
         **{name: value for name, value in now().items() if never(name)},

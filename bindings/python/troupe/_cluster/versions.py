@@ -1,7 +1,9 @@
-"""Which versions of Python and of the main libraries a process has beside it, and where those of a cluster's nodes are others.
+"""Which versions of Python and of the main libraries a process has beside it, and where those of a
+cluster's nodes are others.
 
-View: any process; nothing is imported for it. A worker is started with what its interpreter has, as one label that no view of a node
-shows (`selectors.VERSIONS`); a caller compares the nodes of a launch with itself.
+View: any process; nothing is imported for it. A worker is started with what its interpreter has, as
+one label that no view of a node shows (`selectors.VERSIONS`); a caller compares the nodes of a
+launch with itself.
 """
 
 from __future__ import annotations
@@ -76,7 +78,8 @@ def of_label(value: str) -> dict[str, str]:
 
 
 def with_label(args: list[str]) -> list[str]:
-    """A worker's options, with the label of this interpreter's versions, unless they say them already."""
+    """A worker's options, with the label of this interpreter's versions, unless they say them
+    already."""
     at = next((number for number, each in enumerate(args) if each.startswith("--labels=")), None)
     if at is not None and f"{selectors.VERSIONS}=" in args[at]:
         return args
@@ -91,8 +94,9 @@ def differences(
     nodes: Mapping[str, Mapping[str, str]],
     without: frozenset[str] = frozenset(),
 ) -> list[str]:
-    """A row for each thing whose version is another on some node, with the nodes' names. `without`: what the launch has installed itself.
-    A node that says nothing differs in nothing.
+    """A row for each thing whose version is another on some node, with the nodes' names.
+
+    `without`: what the launch has installed itself. A node that says nothing differs in nothing.
 
         >>> differences({"torch": "2.5"}, {"a": {"torch": "2.5"}, "b": {"torch": "2.4"}, "c": {"torch": "2.4"}})
         ['torch: 2.5 here, 2.4 on b, c']
@@ -113,7 +117,8 @@ def differences(
 
 
 def of_nodes(session: Any, ids: set[str]) -> dict[str, dict[str, str]]:
-    """What these nodes said of themselves when they were started, by id; those of a node are asked for once per session."""
+    """What these nodes said of themselves when they were started, by id; those of a node are asked
+    for once per session."""
     known: dict[str, dict[str, str]] = session.store.setdefault("node_versions", {})
     if ids - set(known):
         for info in workers.node_infos(session):

@@ -1,4 +1,5 @@
-"""The cluster as this process may use it: all of it, or inside a launch its nodes and what it reserved."""
+"""The cluster as this process may use it: all of it, or inside a launch its nodes and what it
+reserved."""
 
 from __future__ import annotations
 
@@ -11,7 +12,8 @@ _HOLDING = ("created", "rescheduling", "pending")
 
 @dataclass
 class NodeView:
-    """One node: what the head knows of it, what is there for this process, and what of that is free."""
+    """One node: what the head knows of it, what is there for this process, and what of that is
+    free."""
 
     info: dict
     total: dict[str, float]
@@ -38,9 +40,11 @@ def nodes(session: _session.Session | None = None) -> list[NodeView]:
 
 
 def _of_launch(session: _session.Session, infos: list[dict]) -> list[NodeView]:
-    """The launch's nodes: what its ranks reserved there, less what groups and actors inside it took.
+    """The launch's nodes: what its ranks reserved there, less what groups and actors inside it
+    took.
 
-    The groups of a launch are the gang itself, which holds exactly the ranks' shares, and those inside it.
+    The groups of a launch are the gang itself, which holds exactly the ranks' shares, and those
+    inside it.
     """
     launch = session.request("GetLaunch", {"launch": session.launch})[1]["info"]
     places = [

@@ -1,13 +1,14 @@
 """The latest known state of launches, actors and groups, kept current by pushes from the head.
 
-View: one session of one process. `post` is called by the thread that reads the session, `wait` by any
-other. A state that ends an object stays until `forget`: only what is told of that end later (how many
-still watch a run) replaces it, and callbacks hear of the end once. `followed` is what must be watched
-again when the session comes back to a head that lost it.
+View: one session of one process. `post` is called by the thread that reads the session, `wait` by
+any other. A state that ends an object stays until `forget`: only what is told of that end later
+(how many still watch a run) replaces it, and callbacks hear of the end once. `followed` is what
+must be watched again when the session comes back to a head that lost it.
 
-What is kept does not grow with the age of the session. News of an actor count only while somebody has
-subscribed to it, as who asks for one does before: its process may well be told of after `forget`. A launch
-is kept while its handle lives. Of groups, and launches without a handle, that ended the latest ENDED_MAX are.
+What is kept does not grow with the age of the session. News of an actor count only while somebody
+has subscribed to it, as who asks for one does before: its process may well be told of after
+`forget`. A launch is kept while its handle lives. Of groups, and launches without a handle, that
+ended the latest ENDED_MAX are.
 """
 
 from __future__ import annotations
@@ -68,7 +69,10 @@ class Board:
             return [key for key in sorted(wanted) if not _has_ended(key[0], self._entries.get(key))]
 
     def post(self, noun: str, identity: str, info: dict, attachment: bytes = b"") -> None:
-        """A push arrived. Callbacks run here, on the session's reading thread: they must not block."""
+        """A push arrived.
+
+        Callbacks run here, on the session's reading thread: they must not block.
+        """
         self._post((noun, identity), (info, attachment))
 
     def post_reply(
@@ -80,8 +84,11 @@ class Board:
         *,
         before: Entry | None = None,
     ) -> None:
-        """A request's answer: counts only if no push came since, for that one is newer. `before`: the state at the request. A push that comes while callbacks hear
-        of the answer is heard of beside it, on its own thread: they tell the older by what it says."""
+        """A request's answer: counts only if no push came since, for that one is newer.
+
+        `before`: the state at the request. A push that comes while callbacks hear of the answer is
+        heard of beside it, on its own thread: they tell the older by what it says.
+        """
         self._post((noun, identity), (info, attachment), answers=(before,))
 
     def _post(
@@ -151,8 +158,8 @@ class Board:
         callback: Callable[[dict, bytes], None],
         closed: Callable[[BaseException], None] | None = None,
     ) -> None:
-        """Runs `callback(info, attachment)` for the present state, if any, and every later one; `closed(error)` when the
-        session ends and nothing is told any more."""
+        """Runs `callback(info, attachment)` for the present state, if any, and every later one;
+        `closed(error)` when the session ends and nothing is told any more."""
         key = (noun, identity)
         with self._lock:
             self._callbacks.setdefault(key, []).append(callback)
@@ -170,7 +177,8 @@ class Board:
             self._drop((noun, identity))
 
     def leave(self, noun: str, identity: str) -> None:
-        """`forget` for finalizers, which may run in the middle of anything here: takes no lock, and is done by the next `post`."""
+        """`forget` for finalizers, which may run in the middle of anything here: takes no lock, and
+        is done by the next `post`."""
         self._left.append((noun, identity))
 
     def _drop_what_was_left(self) -> None:

@@ -13,7 +13,8 @@ from troupe._identity import boot_id
 
 _lock = threading.Lock()
 READS_AT_ONCE = 128
-"""Questions for output that may wait at a worker; it takes 256 of any kind from one connection (worker/peer_server.cc)."""
+"""Questions for output that may wait at a worker; it takes 256 of any kind from one connection
+(worker/peer_server.cc)."""
 CROWDED_MS = 200
 
 
@@ -46,8 +47,11 @@ class Link:
                 self._followers -= 1
 
     def read_log(self, fields: dict, timeout: float) -> tuple:
-        """`request` for output. Of those who follow READS_AT_ONCE are asked for at a time: the others block here, and no question waits
-        longer at the worker than CROWDED_MS while there are more."""
+        """`request` for output.
+
+        Of those who follow READS_AT_ONCE are asked for at a time: the others block here, and no
+        question waits longer at the worker than CROWDED_MS while there are more.
+        """
         if self._followers > READS_AT_ONCE:
             fields = {**fields, "wait_ms": min(fields["wait_ms"], CROWDED_MS)}
         with self._turns:

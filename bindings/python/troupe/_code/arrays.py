@@ -1,4 +1,5 @@
-"""NumPy arrays in values: their memory travels beside the pickle, and starts on 64 bytes where it arrives."""
+"""NumPy arrays in values: their memory travels beside the pickle, and starts on 64 bytes where it
+arrives."""
 
 from __future__ import annotations
 
@@ -16,7 +17,10 @@ _ALIGNMENT = 64
 
 
 def is_array(value: Any) -> bool:
-    """Return True for an instance of `numpy.ndarray` or a class derived from it. Does not import numpy."""
+    """Return True for an instance of `numpy.ndarray` or a class derived from it.
+
+    Does not import numpy.
+    """
     numpy = sys.modules.get("numpy")
     return numpy is not None and isinstance(value, getattr(numpy, "ndarray", ()))
 
@@ -24,9 +28,10 @@ def is_array(value: Any) -> bool:
 def reduced(array: Any, own: tuple, apart: bool) -> tuple:
     """Return a reduction that leaves the array's memory beside the pickle.
 
-    For arrays of which numpy's reduction `own` holds a copy: those that are not contiguous, dates, and classes derived
-    from `numpy.ndarray`. The array is writable where it arrives. `own` is returned for arrays of objects, small ones, and
-    classes that pickle themselves. `apart`: the pickler's buffers are aligned where they arrive.
+    For arrays of which numpy's reduction `own` holds a copy: those that are not contiguous, dates,
+    and classes derived from `numpy.ndarray`. The array is writable where it arrives. `own` is
+    returned for arrays of objects, small ones, and classes that pickle themselves. `apart`: the
+    pickler's buffers are aligned where they arrive.
     """
     state = own[2] if len(own) == 3 else None
     if (
@@ -59,8 +64,8 @@ def _buffer(array: Any) -> pickle.PickleBuffer:
 
 
 def reduced_alone(array: Any, dispatch_table: Any, apart: bool) -> Any:
-    """Return a reduction for a pickler of Python's; NotImplemented where the user has one for the class. `apart`: its buffers
-    are not in the pickle."""
+    """Return a reduction for a pickler of Python's; NotImplemented where the user has one for the
+    class. `apart`: its buffers are not in the pickle."""
     if type(array) in dispatch_table or type(array) in copyreg.dispatch_table:
         return NotImplemented
     own = array.__reduce_ex__(5)
@@ -72,7 +77,8 @@ def reduced_alone(array: Any, dispatch_table: Any, apart: bool) -> Any:
 
 
 def made(buffer: Any, dtype: Any, shape: tuple, order: str, cls: type | None) -> Any:
-    """Return the array over `buffer`, or over an aligned copy of it; read-only where the buffer is."""
+    """Return the array over `buffer`, or over an aligned copy of it; read-only where the buffer
+    is."""
     import numpy as np
 
     memory = np.frombuffer(buffer, np.uint8)
@@ -87,9 +93,11 @@ def made(buffer: Any, dtype: Any, shape: tuple, order: str, cls: type | None) ->
 
 
 def writable(array: Any) -> Any:
-    """Return a writable array over the same memory as a read-only one that came in a value, or None.
+    """Return a writable array over the same memory as a read-only one that came in a value, or
+    None.
 
-    None where other processes or values read that memory, and where the program itself made the array or its flag.
+    None where other processes or values read that memory, and where the program itself made the
+    array or its flag.
     """
     import numpy as np
 

@@ -118,7 +118,8 @@ def size_of(value: Any) -> int:
 def _way_to(
     words: str, name: str, value: Any, at_fault: Callable[[Any, Any], bool]
 ) -> tuple[str, Any]:
-    """(words, part): what of a captured value or an argument is at fault itself, with the way to it where it lies inside."""
+    """(words, part): what of a captured value or an argument is at fault itself, with the way to it
+    where it lies inside."""
     way, part = closures.locate(name, value, at_fault)
     return (words if way == name else f"{words}, and in it {way}"), part
 
@@ -150,12 +151,16 @@ def _too_large(
         size, words, name, value = max(sized, key=lambda each: each[0])
         inside = _MostOf(size)
         words, part = _way_to(words, name, value, inside)
-        described = f"{words} ({_type_text(part)}, {size_text(inside.size)} pickled; the limit is {size_text(limit)})"
+        described = (
+            f"{words} ({_type_text(part)}, {size_text(inside.size)} pickled; the limit is "
+            f"{size_text(limit)})"
+        )
     cause = exceptions.TooLargeError(described)
     return exceptions.with_type_of(
         exceptions.LaunchError,
         cause,
-        f"cannot start: {described}\n  load it inside the function: every rank then reads its own part",
+        f"cannot start: {described}\n  load it inside the function: every rank then reads its own "
+        "part",
     )
 
 
@@ -170,17 +175,23 @@ def _unpicklable(
     for words, name, value in _parts(callable_, args, kwargs, what):
         if size_of(value) < 0:
             text, part = _way_to(words, name, value, _cannot_go)
-            named = f"{text} ({_type_text(part)}){'' if words.startswith('argument') else ', which'} cannot be pickled"
+            named = (
+                f"{text} "
+                f"({_type_text(part)}){'' if words.startswith('argument') else ', which'} "
+                "cannot be pickled"
+            )
             break
     return exceptions.with_type_of(
         exceptions.LaunchError,
         error,
-        f"cannot start: {named}: {type(error).__name__}: {error}\n  make it inside the function instead of "
+        f"cannot start: {named}: {type(error).__name__}: {error}\n  make it inside the function "
+        "instead of "
         "taking it along",
     )
 
 
 def unpicklable_part(name: str, value: Any) -> str:
-    """`result['log'] (_io.TextIOWrapper)`: what of a value, which is called `name`, cannot be pickled itself."""
+    """`result['log'] (_io.TextIOWrapper)`: what of a value, which is called `name`, cannot be
+    pickled itself."""
     way, part = closures.locate(name, value, _cannot_go)
     return f"{way} ({_type_text(part)})"

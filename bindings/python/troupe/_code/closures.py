@@ -1,4 +1,5 @@
-"""Where inside a value lies what cannot travel: the way to it, by attributes, keys and captured names. Pure."""
+"""Where inside a value lies what cannot travel: the way to it, by attributes, keys and captured
+names. Pure."""
 
 from __future__ import annotations
 
@@ -48,7 +49,8 @@ def _global_names(code: types.CodeType) -> set[str]:
 
 
 def locate(name: str, value: Any, at_fault: Callable[[Any, Any], bool]) -> tuple[str, Any]:
-    """(way, part): the innermost part of `value`, which is called `name`, that is still at fault, as `helper > config['rows'].table`.
+    """(way, part): the innermost part of `value`, which is called `name`, that is still at fault,
+    as `helper > config['rows'].table`.
 
     `at_fault(part, whole)` says so of a part of what is at fault. Each value is looked into once.
     """
@@ -93,7 +95,8 @@ def _parts_of(value: Any) -> Iterator[tuple[str, Any]]:
 
 
 def _attributes_of(value: Any) -> Iterator[tuple[str, Any]]:
-    """Those that are pickled: what the object's own way of pickling it leaves out is none of them."""
+    """Those that are pickled: what the object's own way of pickling it leaves out is none of
+    them."""
     try:
         reduced = value.__reduce_ex__(5)
     except (

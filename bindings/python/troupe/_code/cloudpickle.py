@@ -1,7 +1,8 @@
-"""cloudpickle, but code keeps the name of its file: an error's traceback says where it was, on every host.
+"""cloudpickle, but code keeps the name of its file: an error's traceback says where it was, on
+every host.
 
-cloudpickle 3.1.3 began to write "<dynamic-code>" instead, so that the bytes of one function are the same wherever it is
-defined; who reads a traceback then sees neither file nor source line.
+cloudpickle 3.1.3 began to write "<dynamic-code>" instead, so that the bytes of one function are the
+same wherever it is defined; who reads a traceback then sees neither file nor source line.
 """
 
 from __future__ import annotations
@@ -30,7 +31,8 @@ def _reduce_code(code: types.CodeType) -> tuple:
 
 
 def _inside_an_actor_class(thing: Any) -> bool:
-    """Whether it is reached by its name through an actor class only, as its methods are: the class goes by value, and so do they."""
+    """Whether it is reached by its name through an actor class only, as its methods are: the class
+    goes by value, and so do they."""
     outer, dot, _ = thing.__qualname__.partition(".")
     found = getattr(sys.modules.get(thing.__module__), outer, None) if dot else None
     return found is not None and hasattr(type(found), "_shows_its_class")
@@ -51,7 +53,8 @@ class Pickler(cloudpickle.Pickler):
         self._apart = buffer_callback is not None
 
     def _dynamic_function_reduce(self, func: types.FunctionType) -> tuple:
-        """A function of the script is, where it arrives, among its own globals by its name: plain pickle looks for it there."""
+        """A function of the script is, where it arrives, among its own globals by its name: plain
+        pickle looks for it there."""
         reduced = super()._dynamic_function_reduce(func)
         if func.__module__ not in user_main.NAMES:
             return reduced
@@ -79,7 +82,10 @@ class Pickler(cloudpickle.Pickler):
 def dumps(
     value: Any, protocol: int = 5, buffer_callback: Callable[[Any], Any] | None = None
 ) -> bytes:
-    """The pickle of a value with its functions, classes and their files' names. Raises what cloudpickle.dumps does."""
+    """The pickle of a value with its functions, classes and their files' names.
+
+    Raises what cloudpickle.dumps does.
+    """
     with io.BytesIO() as sink:
         Pickler(sink, protocol=protocol, buffer_callback=buffer_callback).dump(value)
         return sink.getvalue()

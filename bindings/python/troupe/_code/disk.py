@@ -1,4 +1,5 @@
-"""Files that are written for a user, where there may be no room or no right to: they come whole or not at all, and the error says what is missing.
+"""Files that are written for a user, where there may be no room or no right to: they come whole or
+not at all, and the error says what is missing.
 
 View: the process that writes, on whichever host. What another program writes, it says itself.
 """
@@ -33,11 +34,15 @@ def writing(
     remedy: str = "",
     partial: Path | None = None,
 ) -> Iterator[None]:
-    """Inside it `what` is written to `path`. An OSError of that becomes one that names both, the host, and where the disk is full how many
-    bytes are needed (`needed`, where that is known) and free; `remedy`, what to do, ends it. `partial` is removed first.
+    """Inside it `what` is written to `path`.
 
-    Raises OutOfDiskError for a full disk and TroupeError for one that may not be written, both of the OSError's own type and with its
-    errno. All else goes through as it is: what could not be read, a lost connection.
+    An OSError of that becomes one that names both, the host, and where the disk is full how many
+    bytes are needed (`needed`, where that is known) and free; `remedy`, what to do, ends it.
+    `partial` is removed first.
+
+    Raises OutOfDiskError for a full disk and TroupeError for one that may not be written, both of
+    the OSError's own type and with its errno. All else goes through as it is: what could not be
+    read, a lost connection.
 
         with writing("output 'model' of job a", folder, needed=5 << 20, remedy="give another download_path"):
             ...
@@ -58,7 +63,10 @@ def writing(
             raise
         base = exceptions.OutOfDiskError if number in FULL else exceptions.TroupeError
         like = OSError(number, os.strerror(number))
-        text = f"{what} cannot be written to {os.fspath(path)} on {os.uname().nodename}: {os.strerror(number)}"
+        text = (
+            f"{what} cannot be written to {os.fspath(path)} on {os.uname().nodename}: "
+            f"{os.strerror(number)}"
+        )
         lines = [_lack(number, path, needed), remedy]
         raise exceptions.with_type_of(
             base, like, "\n  ".join([text, *filter(None, lines)])
@@ -86,7 +94,8 @@ def _is_below(error: Any, path: str | os.PathLike[str]) -> bool:
 
 
 def _within(one: str, other: str) -> bool:
-    """Whether one path is the other, is in it, or is above it: a folder that could not be made is above what is written."""
+    """Whether one path is the other, is in it, or is above it: a folder that could not be made is
+    above what is written."""
     return os.path.commonpath([one, other]) in (one, other)
 
 
@@ -104,7 +113,9 @@ def _lack(number: int, path: str | os.PathLike[str], needed: int | None) -> str:
 
 
 def room(system: Any) -> str:
-    """What a file system (of os.statvfs) has left, for people. Pure.
+    """What a file system (of os.statvfs) has left, for people.
+
+    Pure.
 
     >>> import types
     >>> room(types.SimpleNamespace(f_bavail=256, f_blocks=1024, f_frsize=4096, f_files=10, f_favail=3))
@@ -118,7 +129,8 @@ def room(system: Any) -> str:
 
 
 def free_in(text: str, *paths: str | os.PathLike[str]) -> str:
-    """A line for people on what is free at these paths, where `text`, which another program has said, complains of a full disk; else ""."""
+    """A line for people on what is free at these paths, where `text`, which another program has
+    said, complains of a full disk; else ""."""
     if os.strerror(errno.ENOSPC) not in text:
         return ""
     return "; ".join(
@@ -131,8 +143,10 @@ def free_in(text: str, *paths: str | os.PathLike[str]) -> str:
 def arriving(
     folder: Path, what: str, *, needed: int | None = None, remedy: str = ""
 ) -> Iterator[Path]:
-    """A new folder inside `folder`, which is made where it is not there. What is put there is in `folder`, over what has the same names, once
-    the block has ended well; else nothing of it is, and folders that were made for it are gone. Raises as `writing`.
+    """A new folder inside `folder`, which is made where it is not there.
+
+    What is put there is in `folder`, over what has the same names, once the block has ended well;
+    else nothing of it is, and folders that were made for it are gone. Raises as `writing`.
 
         with arriving(Path("model"), "output 'model'", needed=size) as made:
             (made / "weights.bin").write_bytes(data)
@@ -168,7 +182,10 @@ def _made(folder: Path) -> list[Path]:
 
 
 def _move(staging: Path, folder: Path, what: str) -> None:
-    """All files of the one into the other, each by a rename. Raises IsADirectoryError, NotADirectoryError before any is moved."""
+    """All files of the one into the other, each by a rename.
+
+    Raises IsADirectoryError, NotADirectoryError before any is moved.
+    """
     folders = [Path(inside).relative_to(staging) for inside, _, _ in os.walk(staging)]
     files = [
         Path(inside, name).relative_to(staging)
@@ -201,7 +218,10 @@ def copy_tree(
     remedy: str = "",
     copy: Callable[[str, str], object] = shutil.copy2,
 ) -> None:
-    """The folder whole at `target`, which is not there yet, or not at all. Raises as `writing`, and what cannot be read."""
+    """The folder whole at `target`, which is not there yet, or not at all.
+
+    Raises as `writing`, and what cannot be read.
+    """
     there = Path(target)
     with writing(what, there, needed=size_of(source), remedy=remedy, partial=there):
         shutil.copytree(source, there, symlinks=symlinks, copy_function=copy)

@@ -1,4 +1,5 @@
-"""Which environment travels with a launch or an actor: variables, directory, import path (decision 14)."""
+"""Which environment travels with a launch or an actor: variables, directory, import path (decision
+14)."""
 
 from __future__ import annotations
 
@@ -18,12 +19,14 @@ from troupe._identity import PYTHON_VERSION
 
 _REMEMBERED_MAX = 1000
 _OF_REQUIREMENTS = "troupe._code.requirements"
-"""The module that a process has imported which is kept for requirements alone: one of the runtime's own, for it is to serve every program."""
+"""The module that a process has imported which is kept for requirements alone: one of the runtime's
+own, for it is to serve every program."""
 _ARGUMENTS_BYTES_MAX = 48 << 10  # they travel in a variable, of which the kernel takes 128 KiB
 
 
 def import_path() -> list[str]:
-    """The caller's import path without the interpreter's own folders: the script's, PYTHONPATH's, what the program has added."""
+    """The caller's import path without the interpreter's own folders: the script's, PYTHONPATH's,
+    what the program has added."""
     own = _of_the_interpreter()
     package = os.path.realpath(
         os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
@@ -44,10 +47,11 @@ def import_path() -> list[str]:
 
 
 def of_own_process() -> dict[str, str]:
-    """Return the environment of a Python process of the runtime's own: this one's, but with no folder of the program in PYTHONPATH.
+    """Return the environment of a Python process of the runtime's own: this one's, but with no
+    folder of the program in PYTHONPATH.
 
-    What stays are the folders into which packages were installed, by the rule of `worker/python_path.h`, and the one that has Troupe. Start the
-    process by `python -P`.
+    What stays are the folders into which packages were installed, by the rule of
+    `worker/python_path.h`, and the one that has Troupe. Start the process by `python -P`.
     """
     package = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
     folders = [package, *filter(_has_installed_packages, import_path())]
@@ -69,7 +73,10 @@ def _has_installed_packages(folder: str) -> bool:
 
 @functools.cache
 def _of_the_interpreter() -> tuple[str, ...]:
-    """Folders of its library and of installed packages, and its library as an archive. Not its prefix: a project may lie under /usr too."""
+    """Folders of its library and of installed packages, and its library as an archive.
+
+    Not its prefix: a project may lie under /usr too.
+    """
     library = [sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib")]
     archive = os.path.join(
         sys.base_prefix, sys.platlibdir, f"python{sys.version_info[0]}{sys.version_info[1]}.zip"
@@ -83,8 +90,9 @@ def _of_the_interpreter() -> tuple[str, ...]:
 
 
 def _are_installed(modules: Iterable[str], path: list[str]) -> bool:
-    """Whether these, and whatever they import, are the interpreter's own whatever is on `path`: nothing there has a name of its own
-    packages. Then a process that has imported them serves every program."""
+    """Whether these, and whatever they import, are the interpreter's own whatever is on `path`:
+    nothing there has a name of its own packages. Then a process that has imported them serves every
+    program."""
     own = frozenset(sys.stdlib_module_names).union(
         *(_names_in(folder) for folder in _of_the_interpreter())
     )
@@ -94,7 +102,8 @@ def _are_installed(modules: Iterable[str], path: list[str]) -> bool:
 
 
 def _names_in(folder: str) -> frozenset[str]:
-    """Names of the modules that this folder provides; a folder without an __init__ gives way to any module of its name."""
+    """Names of the modules that this folder provides; a folder without an __init__ gives way to any
+    module of its name."""
     try:
         return _names_as_of(folder, os.stat(folder).st_mtime_ns)
     except OSError:
@@ -125,7 +134,8 @@ def _count(session: Any, environment: str) -> None:
 
 
 def asked_for(session: Any) -> list[tuple[dict[str, Any], int]]:
-    """The environments that this process has asked for, and how often, the latest last; the latest 1,000."""
+    """The environments that this process has asked for, and how often, the latest last; the latest
+    1,000."""
     return [
         (json.loads(environment), count)
         for environment, count in dict(session.store.get("runtime_envs", {})).items()
@@ -151,13 +161,17 @@ def build(
     arguments: Iterable[str] | None = None,
     as_now: bool = False,
 ) -> dict[str, Any]:
-    """The RuntimeEnvironment message. `ray_compat`: whether `import ray` is to mean Troupe there, or WHEN_IMPORTED; None: as here. `arguments`: of a
-    program that is executed there, and brings its own script and import path; None: all that is this one's.
+    """The RuntimeEnvironment message.
 
-    `runtime_env` is over what init(), or the process that this one is, was given. Which of the caller's variables travel: `_cluster.variables`.
-    Requirements ask for a fresh interpreter instead of a fork, or for one of a process that has loaded all from them: what a fork has loaded
-    could not be replaced. For variables that libraries
-    read when they are loaded the worker sees to that (`worker/core/read_at_import.cc`), and to `preimport`, modules that are to be loaded
+    `ray_compat`: whether `import ray` is to mean Troupe there, or WHEN_IMPORTED; None: as here.
+    `arguments`: of a program that is executed there, and brings its own script and import path;
+    None: all that is this one's.
+
+    `runtime_env` is over what init(), or the process that this one is, was given. Which of the
+    caller's variables travel: `_cluster.variables`. Requirements ask for a fresh interpreter
+    instead of a fork, or for one of a process that has loaded all from them: what a fork has loaded
+    could not be replaced. For variables that libraries read when they are loaded the worker sees to
+    that (`worker/core/read_at_import.cc`), and to `preimport`, modules that are to be loaded
     already; how many threads a library has it is told in the forked process (`_process.threads`).
     """
     env = _runtime_env.merged(
@@ -221,7 +235,8 @@ def build(
         "preimport_installed": installed,
         "python_version": PYTHON_VERSION,
         "travelled": [*sorted(choice.taken), *travelled.texts(env, directory, path)],
-        # A node that the program has started for itself has what the program itself was started with.
+        # A node that the program has started for itself has what the program itself was started
+        # with.
         "not_taken": []
         if session.embedded is not None
         else [name for name in choice.left if name not in given],
@@ -239,7 +254,8 @@ def _arguments(words: Iterable[str]) -> list[str]:
     size = sum(len(os.fsencode(each)) + 1 for each in given)
     if size > _ARGUMENTS_BYTES_MAX:
         raise exceptions.LaunchError(
-            f"cannot start: sys.argv has {capture.size_text(size)}; {capture.size_text(_ARGUMENTS_BYTES_MAX)} is the "
+            f"cannot start: sys.argv has {capture.size_text(size)}; "
+            f"{capture.size_text(_ARGUMENTS_BYTES_MAX)} is the "
             "limit of what travels with a launch\n  put it into a file"
         )
     return given

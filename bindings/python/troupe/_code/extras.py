@@ -1,4 +1,5 @@
-"""Packages that parts of Troupe need and a plain installation has not: what to install where one is missing."""
+"""Packages that parts of Troupe need and a plain installation has not: what to install where one is
+missing."""
 
 from __future__ import annotations
 
@@ -13,7 +14,8 @@ def needed(package: str, what: str, install: str) -> Iterator[None]:
     """Imports in the block need `package`.
 
     Raises:
-        MissingPackageError: if `package` is not installed; the text says that `what` needs it, and what pip is to install.
+        MissingPackageError: if `package` is not installed; the text says that `what` needs it, and
+        what pip is to install.
     """
     try:
         yield

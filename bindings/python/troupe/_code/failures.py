@@ -1,4 +1,5 @@
-"""What a process says about its own failure: the Failure fields of a message and the pickled exception."""
+"""What a process says about its own failure: the Failure fields of a message and the pickled
+exception."""
 
 from __future__ import annotations
 
@@ -25,7 +26,8 @@ def type_name(error: BaseException) -> str:
 
 
 def describe(error: BaseException) -> str:
-    """The traceback as text, without the runtime's own frames, over which the program's was called."""
+    """The traceback as text, without the runtime's own frames, over which the program's was
+    called."""
     told = traceback.TracebackException.from_exception(error)
     _drop_frames(told)
     text = "".join(told.format())
@@ -38,8 +40,8 @@ def describe(error: BaseException) -> str:
 
 
 def _drop_frames(told: traceback.TracebackException) -> None:
-    """Takes the outermost frames that are of the runtime's files, of this error and of those it came of; of an error of the
-    runtime itself, all of whose frames are, none."""
+    """Takes the outermost frames that are of the runtime's files, of this error and of those it
+    came of; of an error of the runtime itself, all of whose frames are, none."""
     waiting, seen = [told], {id(told)}
     while waiting:
         each = waiting.pop()
@@ -59,8 +61,9 @@ def _drop_frames(told: traceback.TracebackException) -> None:
 
 
 def where() -> str:
-    """Where the main thread is, as tracebacks say it, the innermost call last, without the frames of the runtime that called the
-    program's code; of code that has ended, or waits to be called, that."""
+    """Where the main thread is, as tracebacks say it, the innermost call last, without the frames
+    of the runtime that called the program's code; of code that has ended, or waits to be called,
+    that."""
     frame = sys._current_frames().get(threading.main_thread().ident)  # type: ignore[arg-type]
     stack = traceback.extract_stack(frame, limit=FRAMES_TOLD_MAX)  # of a frame: the innermost ones
     users = next(
@@ -112,12 +115,14 @@ _CHAIN_MAX = 32
 
 
 def is_hung(cause: str) -> bool:
-    """Whether that is the cause of a rank that `hang_timeout` ended, which begins as head/core/gang/hang.cc writes it."""
+    """Whether that is the cause of a rank that `hang_timeout` ended, which begins as
+    head/core/gang/hang.cc writes it."""
     return cause.startswith("hung: ")
 
 
 def is_symptom(error: BaseException) -> bool:
-    """Whether a collective lost its connection, or its patience: the cause is then likely in another rank.
+    """Whether a collective lost its connection, or its patience: the cause is then likely in
+    another rank.
 
     What was raised from such an error is a symptom too.
     """
@@ -134,7 +139,8 @@ def is_symptom(error: BaseException) -> bool:
 
 
 def chain_of(error: BaseException) -> list[BaseException]:
-    """Return the exception and what it was raised from, or while it was handled, the latest first; 32 at most."""
+    """Return the exception and what it was raised from, or while it was handled, the latest first;
+    32 at most."""
     chain: list[BaseException] = []
     link: BaseException | None = error
     while link is not None and len(chain) < _CHAIN_MAX and not any(link is each for each in chain):
@@ -150,7 +156,8 @@ def first_line(error: BaseException) -> str:
 
 
 def pickled(error: BaseException) -> bytes:
-    """The exception as bytes that are known to load again, less what of it cannot travel; b"" where its class cannot."""
+    """The exception as bytes that are known to load again, less what of it cannot travel; b"" where
+    its class cannot."""
     import cloudpickle
 
     from troupe._code.capture import cloudpickled
@@ -166,13 +173,15 @@ def pickled(error: BaseException) -> bytes:
 
 
 def without_what_cannot_be(error: BaseException) -> Any:
-    """What to pickle for an exception that could not be pickled as it is; None for one of the runtime's classes that are made on demand."""
+    """What to pickle for an exception that could not be pickled as it is; None for one of the
+    runtime's classes that are made on demand."""
     from troupe._code.capture import goes
 
     return without(error, goes)
 
 
-# Packages whose modules have other names, of those that programs take along most: this process cannot look up what it lacks.
+# Packages whose modules have other names, of those that programs take along most: this process
+# cannot look up what it lacks.
 _PACKAGES = {
     "PIL": "pillow",
     "attr": "attrs",
@@ -192,20 +201,24 @@ _PACKAGES = {
 
 
 def explain_import(error: ImportError, what: str) -> str:
-    """Return one sentence for a module that the caller has and this process lacks, or has without what the caller's has."""
+    """Return one sentence for a module that the caller has and this process lacks, or has without
+    what the caller's has."""
     if not isinstance(error, ModuleNotFoundError):  # the module is there
         return f"{what} cannot be imported on {socket.gethostname()}: {error}"
     module = error.name or "a module"
     if "." in module:  # Python names the first module of a path that is missing
         parent, _, name = module.rpartition(".")
         return (
-            f"{what} needs the module {module!r}: {socket.gethostname()} has {parent!r}, without {name!r}\n"
-            "  have the same version of it here and there, or define what is used in the launching script"
+            f"{what} needs the module {module!r}: {socket.gethostname()} has {parent!r}, without "
+            f"{name!r}\n"
+            "  have the same version of it here and there, or define what is used in the launching "
+            "script"
         )
     package = _PACKAGES.get(module.partition(".")[0])
     of_package = f", of the package {package}" if package else ""
     return (
-        f"{what} needs the module {module!r}{of_package}, which cannot be imported on {socket.gethostname()}\n"
+        f"{what} needs the module {module!r}{of_package}, which cannot be imported on "
+        f"{socket.gethostname()}\n"
         f"  install it for the workers' Python, or put its folder on the import path there "
         f"(runtime_env={{'working_dir': ...}}), or define what is used in the launching script"
     )

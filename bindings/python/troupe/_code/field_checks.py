@@ -1,6 +1,8 @@
-"""Checks of the fields that people give a job or a workload: each takes the field's name and its value, and returns the value that is used. Pure.
+"""Checks of the fields that people give a job or a workload: each takes the field's name and its
+value, and returns the value that is used. Pure.
 
-All raise TypeError for a value of another type, and ValueError for one that the field cannot have; the message begins with the field's name.
+All raise TypeError for a value of another type, and ValueError for one that the field cannot have;
+the message begins with the field's name.
 """
 
 from __future__ import annotations
@@ -10,7 +12,8 @@ from typing import Any
 
 
 def or_nearest(name: object, names: Iterable[object]) -> str:
-    """Return `: did you mean 'inputs'?` for the nearest of `names`, in any case, or all of them: `; it has code, inputs`."""
+    """Return `: did you mean 'inputs'?` for the nearest of `names`, in any case, or all of them: `;
+    it has code, inputs`."""
     import difflib  # not for ranks, which load this module too
 
     by_lower = {each.lower(): each for each in names if isinstance(each, str)}

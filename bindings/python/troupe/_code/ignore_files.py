@@ -1,8 +1,9 @@
 """Which paths of a directory its `.gitignore` files leave out.
 
-Patterns mean what they mean to git (https://git-scm.com/docs/gitignore), by pathspec: of a file the lines of the nearest `.gitignore` count
-first, and those of folders above the directory up to the one that has `.git` count too. Most lines are a name, or `*` and the end of one:
-these are compared as texts, since pathspec takes 20 us for each path and 30 patterns.
+Patterns mean what they mean to git (https://git-scm.com/docs/gitignore), by pathspec: of a file the
+lines of the nearest `.gitignore` count first, and those of folders above the directory up to the
+one that has `.git` count too. Most lines are a name, or `*` and the end of one: these are compared
+as texts, since pathspec takes 20 us for each path and 30 patterns.
 """
 
 from __future__ import annotations
@@ -22,11 +23,13 @@ _PLAIN = re.compile(r"(?:\*|[^*?\[\]\\!/#\s])[^*?\[\]\\!/\s]*/?")
 _SPECIAL = re.compile(r"([*?\[\]\\!# ])")
 
 Line = tuple[str, str]
-"""A line of an ignore file, and the folder of the file, from the outermost one that counts: "" or with a slash at its end."""
+"""A line of an ignore file, and the folder of the file, from the outermost one that counts: "" or
+with a slash at its end."""
 
 
 class Rules:
-    """What holds in one folder: the lines of its ignore file and of those above, of which a later one counts more."""
+    """What holds in one folder: the lines of its ignore file and of those above, of which a later
+    one counts more."""
 
     def __init__(self, lines: Sequence[Line]) -> None:
         self.lines = tuple(lines)
@@ -55,7 +58,10 @@ class Rules:
         )
 
     def ignore(self, path: str, name: str, is_folder: bool) -> bool:
-        """Whether the path, from the outermost folder that counts, is left out. What is above it is not."""
+        """Whether the path, from the outermost folder that counts, is left out.
+
+        What is above it is not.
+        """
         by_name = name in self._names[is_folder] or name.endswith(self._ends[is_folder])
         if self._rest is None or (by_name and self._all is None):
             return by_name
@@ -63,7 +69,8 @@ class Rules:
         return bool(specs[is_folder].match_file(path))
 
     def brought_back_below(self, folder: str) -> list[str]:
-        """Return the lines after `!` whose path leads into the folder, a path from the outermost folder that counts.
+        """Return the lines after `!` whose path leads into the folder, a path from the outermost
+        folder that counts.
 
         >>> Rules([("data/", ""), ("!data/keep.csv", ""), ("!keep.csv", ""), ("!d*/x/y", "")]).brought_back_below("data")
         ['!data/keep.csv', '!d*/x/y']
@@ -76,7 +83,8 @@ class Rules:
 
 
 def leads_below(pattern: str, folder: str) -> bool:
-    """Return True if the pattern is a path of which the first parts are the folder's and more follow. A bare name leads nowhere in particular.
+    """Return True if the pattern is a path of which the first parts are the folder's and more
+    follow. A bare name leads nowhere in particular.
 
     >>> [leads_below(each, "data") for each in ("data/a.csv", "d?ta/deep/*", "data", "data/", "other/a.csv", "a.csv", "**/a.csv")]
     [True, True, False, False, False, False, False]
@@ -90,12 +98,14 @@ def leads_below(pattern: str, folder: str) -> bool:
 
 
 class Ignored:
-    """Whether a path from the directory stays where it is: what `listing.files_of` asks for each path, folders before what is in them.
+    """Whether a path from the directory stays where it is: what `listing.files_of` asks for each
+    path, folders before what is in them.
 
-    `kept`: whether a path from the directory, or the name at its end, travels nevertheless, with all that is below it. `file`: the name of the
-    ignore files; those above the directory count where it is `.gitignore`. `left`: the first few that were left out. `without_effect`: by
-    pattern, those after `!`, of ignore files and of `wanted` (the patterns of `kept`), that name something below a folder which is left out, and
-    that folder: as with git, it is not looked into.
+    `kept`: whether a path from the directory, or the name at its end, travels nevertheless, with
+    all that is below it. `file`: the name of the ignore files; those above the directory count
+    where it is `.gitignore`. `left`: the first few that were left out. `without_effect`: by
+    pattern, those after `!`, of ignore files and of `wanted` (the patterns of `kept`), that name
+    something below a folder which is left out, and that folder: as with git, it is not looked into.
     """
 
     def __init__(
@@ -152,8 +162,8 @@ def shown(left: Sequence[str]) -> str:
 
 
 def _above(directory: str) -> tuple[str, list[Line]]:
-    """The directory's path from the folder that has `.git`, with a slash at its end, and the lines from there down to it; ("", []) where it
-    is that folder, or of no repository."""
+    """The directory's path from the folder that has `.git`, with a slash at its end, and the lines
+    from there down to it; ("", []) where it is that folder, or of no repository."""
     base, folder = "", directory
     while not os.path.exists(os.path.join(folder, ".git")):
         parent, name = os.path.split(folder)
@@ -196,8 +206,9 @@ def _from_outside(line: Line) -> str:
 
 
 def _specs(lines: Sequence[Line]) -> tuple[Any, Any]:
-    """For files, and for folders, of which paths are asked without a slash at their end: with one pathspec could not tell a pattern of the
-    folder itself from one of what it lies in, which counts less. Patterns of folders alone, `data/`, are then those of any path."""
+    """For files, and for folders, of which paths are asked without a slash at their end: with one
+    pathspec could not tell a pattern of the folder itself from one of what it lies in, which counts
+    less. Patterns of folders alone, `data/`, are then those of any path."""
     try:
         import pathspec
     except ImportError:

@@ -1,6 +1,7 @@
 """Which files of a directory travel, and how large they are: each is looked at, none is read.
 
-View: the caller's process. What is over the limits is refused here, before anything was read or sent, with what takes most of the room.
+View: the caller's process. What is over the limits is refused here, before anything was read or
+sent, with what takes most of the room.
 """
 
 from __future__ import annotations
@@ -47,10 +48,11 @@ def files_of(
     ignored: Ignored | None = None,
     remedy: str = "",
 ) -> dict[str, Look]:
-    """The regular files below `directory`, by their paths from it; without what `excludes` match (names, or paths from it) and what is `ignored`.
+    """The regular files below `directory`, by their paths from it; without what `excludes` match
+    (names, or paths from it) and what is `ignored`.
 
-    A link to a file is that file; a link to a folder is left out. Raises TooLargeError naming `what`, the largest files and folders;
-    PermissionError for a folder that cannot be read.
+    A link to a file is that file; a link to a folder is left out. Raises TooLargeError naming
+    `what`, the largest files and folders; PermissionError for a folder that cannot be read.
     """
     found: dict[str, Look] = {}
     total = 0
@@ -65,8 +67,11 @@ def files_of(
 
 
 def matcher(patterns: Sequence[str]) -> Callable[[str, str], bool]:
-    """Whether a path from the directory, or the name at its end, is matched by one of the patterns. Names and ends of names, which most patterns are, are not
-    looked for by regular expressions: that would be a third of the time for all."""
+    """Whether a path from the directory, or the name at its end, is matched by one of the patterns.
+
+    Names and ends of names, which most patterns are, are not looked for by regular expressions:
+    that would be a third of the time for all.
+    """
     stripped = [each.strip("/") for each in patterns]
     names = frozenset(each for each in stripped if not _WILD.search(each) and "/" not in each)
     ends = tuple(
@@ -154,12 +159,16 @@ def _too_much(what: str, directory: str, found: Mapping[str, Look], total: int, 
         else largest[0]
     )
     return (
-        f"{what}: {directory} has {limit}, the limit of what travels: {least}{size_text(total)} in {least}{len(found):,} files; the largest: "
+        f"{what}: {directory} has {limit}, the limit of what travels: {least}{size_text(total)} in "
+        f"{least}{len(found):,} files; the largest: "
         f"{files}"
         + (f"; the largest folders: {named}" if named else "")
         + "\n  "
         + (
             remedy
-            or f"leave out what is not needed: runtime_env={{'excludes': [{out!r}]}}, or put data where all nodes read it"
+            or (
+                f"leave out what is not needed: runtime_env={{'excludes': [{out!r}]}}, or put data "
+                "where all nodes read it"
+            )
         )
     )

@@ -1,4 +1,5 @@
-"""A child of multiprocessing's spawn or forkserver while it imports the script: it starts nothing, and tells its parent where the import fails.
+"""A child of multiprocessing's spawn or forkserver while it imports the script: it starts nothing,
+and tells its parent where the import fails.
 
 View: the child. What its parent makes of the exit code: `troupe._process.main_imports`.
 """
@@ -12,7 +13,8 @@ from types import TracebackType
 VARIABLE = "TROUPE_SPAWNS"
 """Set in processes that run a user's code, so that their children know."""
 EXIT_CODE = 113
-"""Exit code of a child whose import of the script failed: no code of Python's, a shell's or a signal's."""
+"""Exit code of a child whose import of the script failed: no code of Python's, a shell's or a
+signal's."""
 
 
 def is_running() -> bool:
@@ -22,7 +24,8 @@ def is_running() -> bool:
 
 
 def refuse() -> None:
-    """Raise Python's own RuntimeError in a child that is importing the script: what is to be started there would be started without end."""
+    """Raise Python's own RuntimeError in a child that is importing the script: what is to be
+    started there would be started without end."""
     if is_running():
         import multiprocessing.spawn
 
@@ -30,7 +33,8 @@ def refuse() -> None:
 
 
 def watch() -> None:
-    """In a child of a rank, actor or task that is importing the script: end it with EXIT_CODE where that fails. Nothing in any other process."""
+    """In a child of a rank, actor or task that is importing the script: end it with EXIT_CODE where
+    that fails. Nothing in any other process."""
     if VARIABLE not in os.environ or not is_running():
         return
     before = sys.excepthook

@@ -1,8 +1,10 @@
-"""The list of a directory's files as it travels, and what a host does with one that it did not write: nothing of it is believed unchecked.
+"""The list of a directory's files as it travels, and what a host does with one that it did not
+write: nothing of it is believed unchecked.
 
-A manifest names files by path, mode, size and SHA-256 and says which pack has the content. Its own name is the digest of all rows. A row
-that leaves its folder, a pack that is not there, or a name that is not the rows' is an error before a file is written; content is compared with
-the digest that it claims when it is written, because other directories of the host take it by that digest.
+A manifest names files by path, mode, size and SHA-256 and says which pack has the content. Its own
+name is the digest of all rows. A row that leaves its folder, a pack that is not there, or a name
+that is not the rows' is an error before a file is written; content is compared with the digest that
+it claims when it is written, because other directories of the host take it by that digest.
 """
 
 from __future__ import annotations
@@ -21,7 +23,8 @@ _DIGEST = re.compile(r"[0-9a-f]{64}")
 
 
 class Row(NamedTuple):
-    """File of a manifest: its path from the directory, mode, size in bytes, SHA-256 in hex digits, and the number of its pack."""
+    """File of a manifest: its path from the directory, mode, size in bytes, SHA-256 in hex digits,
+    and the number of its pack."""
 
     path: str
     mode: int
@@ -48,7 +51,10 @@ class Row(NamedTuple):
         return target
 
     def set_mode(self, folder: Path) -> None:
-        """Give the file its mode, always readable and writable for its owner. Never follows a link."""
+        """Give the file its mode, always readable and writable for its owner.
+
+        Never follows a link.
+        """
         descriptor = os.open(folder / self.path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
         try:
             os.fchmod(descriptor, self.mode & 0o777 | 0o600)
@@ -81,7 +87,8 @@ def read(data: bytes, tree: str) -> Manifest:
         tree: The name that it was asked for by.
 
     Raises:
-        ValueError: for what no caller sends: no JSON, a path that leaves the folder, a path that is there twice, a pack that is not there, more
+        ValueError: for what no caller sends: no JSON, a path that leaves the folder, a path that is
+        there twice, a pack that is not there, more
             files or bytes than may travel, or rows that are not `tree`.
     """
     try:

@@ -1,4 +1,5 @@
-"""Files that a program is given by options, on whichever host it runs: their text travels with it."""
+"""Files that a program is given by options, on whichever host it runs: their text travels with
+it."""
 
 from __future__ import annotations
 
@@ -9,10 +10,11 @@ TEXT_BYTES_MAX = 1 << 20
 
 
 def placed(files: Iterable[tuple[str, str]]) -> list[str]:
-    """Words of a command line, `--option PATH` for each (option, text): the file has that text, and is there for as long as this process.
+    """Words of a command line, `--option PATH` for each (option, text): the file has that text, and
+    is there for as long as this process.
 
-    It lies in memory, so that nothing is left of it however the process ends; what this process becomes by exec, and other processes of
-    this user, can read it too.
+    It lies in memory, so that nothing is left of it however the process ends; what this process
+    becomes by exec, and other processes of this user, can read it too.
     """
     words: list[str] = []
     for option, text in files:

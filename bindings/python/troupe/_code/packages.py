@@ -1,7 +1,9 @@
-"""What a host has of directories, packages and installed requirements: made once, named by what is in it.
+"""What a host has of directories, packages and installed requirements: made once, named by what is
+in it.
 
-View: one process. It lies in `cache()`, is compared with what it was when it was made before it is used (`_code.packed`), and goes when
-nothing has used it for a week. Archives and single files travel as zips, directories by `_code.trees`.
+View: one process. It lies in `cache()`, is compared with what it was when it was made before it is
+used (`_code.packed`), and goes when nothing has used it for a week. Archives and single files
+travel as zips, directories by `_code.trees`.
 """
 
 from __future__ import annotations
@@ -26,9 +28,13 @@ from troupe._code import disk, packed
 UNUSED_S = 7 * 86400.0
 SWEEP_S = 3600.0
 SENT, TREE = "sent-", "tree-"
-"""How names in the cache begin: of what was sent of a directory, and of directories that came from other hosts."""
+"""How names in the cache begin: of what was sent of a directory, and of directories that came from
+other hosts."""
 _LIMIT, _BYTES_MAX = "TROUPE_CACHE_GIB", 32 << 30
-ROOM = f"free room there, or have less kept: {_LIMIT}, of the worker's environment, is the limit of what nobody uses"
+ROOM = (
+    f"free room there, or have less kept: {_LIMIT}, of the worker's environment, is the limit "
+    "of what nobody uses"
+)
 _EPOCH = (1980, 1, 1, 0, 0, 0)
 _AWAY = "away-"
 _ABOUT = ("failed", "txt", "constraints.txt")
@@ -47,7 +53,10 @@ def need(session: Any, what: str) -> None:
 
 
 def of_file(path: str, what: str) -> bytes:
-    """An archive (.zip, .whl) as it is; a module's file as a zip. Raises TooLargeError naming `what`."""
+    """An archive (.zip, .whl) as it is; a module's file as a zip.
+
+    Raises TooLargeError naming `what`.
+    """
     from troupe._code import listing
 
     size = os.path.getsize(path)
@@ -56,7 +65,8 @@ def of_file(path: str, what: str) -> bytes:
             size = sum(entry.file_size for entry in archive.infolist())
     if size > listing.BYTES_MAX:
         raise exceptions.TooLargeError(
-            f"{what}: {path} holds {size / 2**20:.1f} MiB; {listing.BYTES_MAX >> 20} MiB is the limit"
+            f"{what}: {path} holds {size / 2**20:.1f} MiB; {listing.BYTES_MAX >> 20} MiB is the "
+            "limit"
         )
     if path.endswith(".py"):
         return zip_of_file(path, os.path.basename(path))
@@ -83,20 +93,24 @@ def add(
 
 
 def cache() -> Path:
-    """This host's folder of packages and installed requirements, under TROUPE_HOME; this user's alone."""
+    """This host's folder of packages and installed requirements, under TROUPE_HOME; this user's
+    alone."""
     return folders.private(
         home.state_root() / "cache", remedy="remove it: what is in it is made anew"
     )
 
 
 def made_once(name: str, make: Callable[[Path], Mapping[str, str] | None], what: str) -> Path:
-    """The folder `name` of the cache, filled by `make(folder)` where no process of this host has done so, and as it was then. What `make`
-    returns: SHA-256 of files, by their paths, that need not be read again for it. `what` is how errors call it.
+    """The folder `name` of the cache, filled by `make(folder)` where no process of this host has
+    done so, and as it was then. What `make` returns: SHA-256 of files, by their paths, that need
+    not be read again for it. `what` is how errors call it.
 
-    Its files are compared with what was made: one that was changed since has the folder made anew, beside the old one where a process
-    uses that; files that were added are let be, for a working directory may be written to. Others that want it wait meanwhile. It
-    stays as long as this process, or one that it forks, lives. What `make` raises is raised, with nothing left of the folder, and the next
-    one tries again. Raises OutOfDiskError, an OSError, where there is no room for it.
+    Its files are compared with what was made: one that was changed since has the folder made anew,
+    beside the old one where a process uses that; files that were added are let be, for a working
+    directory may be written to. Others that want it wait meanwhile. It stays as long as this
+    process, or one that it forks, lives. What `make` raises is raised, with nothing left of the
+    folder, and the next one tries again. Raises OutOfDiskError, an OSError, where there is no room
+    for it.
     """
     folder = cache() / name
     with disk.writing(what, folder, remedy=ROOM):
@@ -132,11 +146,13 @@ def _made_once(folder: Path, make: Callable[[Path], Mapping[str, str] | None]) -
 
 
 def held(name: str, make: Callable[[Path], None], what: str) -> Path:
-    """The folder `name` of the cache, filled by `make(folder)` where no process of this host has done so; from then on it is written to.
+    """The folder `name` of the cache, filled by `make(folder)` where no process of this host has
+    done so; from then on it is written to.
 
-    Unlike what `made_once` makes it is nobody's copy: nothing in it is compared. It stays as long as this process, whatever that becomes by
-    exec, and those that it forks live, and goes when none has asked for it for UNUSED_S. Others that want it wait meanwhile. What `make`
-    raises is raised, with nothing left of the folder; `what` is how errors call it, OutOfDiskError too.
+    Unlike what `made_once` makes it is nobody's copy: nothing in it is compared. It stays as long
+    as this process, whatever that becomes by exec, and those that it forks live, and goes when none
+    has asked for it for UNUSED_S. Others that want it wait meanwhile. What `make` raises is raised,
+    with nothing left of the folder; `what` is how errors call it, OutOfDiskError too.
     """
     folder = cache() / name
     with (
@@ -160,7 +176,8 @@ def held(name: str, make: Callable[[Path], None], what: str) -> Path:
 
 
 def find(name: str) -> Path | None:
-    """A folder of the cache that was made, held from now on by this process; None: it is not there any more."""
+    """A folder of the cache that was made, held from now on by this process; None: it is not there
+    any more."""
     folder = cache() / name
     if not folder.is_dir():
         return None
@@ -169,12 +186,14 @@ def find(name: str) -> Path | None:
 
 
 def locks_of(folder: Path) -> tuple[int, ...]:
-    """Of a folder that this process makes: the descriptor that keeps others from it, for a program that writes to it and may outlive this one."""
+    """Of a folder that this process makes: the descriptor that keeps others from it, for a program
+    that writes to it and may outlive this one."""
     return (_making[folder],)
 
 
 def _use(folder: Path) -> Path:
-    """Nobody removes the folder from now on until this process, and those forked from it, have ended."""
+    """Nobody removes the folder from now on until this process, and those forked from it, have
+    ended."""
     _in_use.append(_taken(packed.beside(folder, "use"), fcntl.LOCK_SH))
     packed.used_now(folder)
     return folder
@@ -190,7 +209,10 @@ def _put_away(folder: Path) -> None:
 
 
 def unpack(package: bytes, folder: Path, what: str) -> None:
-    """The files of a zip that `zip_of` or anything else made. Raises OutOfDiskError, which calls it `what`, with nothing left of the folder."""
+    """The files of a zip that `zip_of` or anything else made.
+
+    Raises OutOfDiskError, which calls it `what`, with nothing left of the folder.
+    """
     with zipfile.ZipFile(io.BytesIO(package)) as opened:
         entries = opened.infolist()
         with disk.writing(
@@ -216,7 +238,8 @@ def _locked(path: Path, how: int) -> Iterator[int]:
 
 
 def _taken(path: Path, how: int) -> int:
-    """A descriptor that holds the file locked: the one of that name, not one that was removed meanwhile."""
+    """A descriptor that holds the file locked: the one of that name, not one that was removed
+    meanwhile."""
     while True:
         lock = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
         try:
@@ -238,8 +261,9 @@ def _sweep() -> None:
 
 
 def _forget_unused() -> None:
-    """Removes what no process uses: left-overs of a making that was killed, what was put away, what nobody has asked for in UNUSED_S seconds, and
-    over the limit of all together what was asked for longest ago. What a process uses, or makes just now, is locked and stays."""
+    """Removes what no process uses: left-overs of a making that was killed, what was put away, what
+    nobody has asked for in UNUSED_S seconds, and over the limit of all together what was asked for
+    longest ago. What a process uses, or makes just now, is locked and stays."""
     for file in (*cache().glob(f"{SENT}*.json"), *cache().glob(f"*{folders.UNFINISHED}")):
         with contextlib.suppress(FileNotFoundError):
             if (
@@ -286,7 +310,10 @@ def _removed(folder: Path) -> bool:
 
 
 def latest(prefix: str, most: int) -> list[Path]:
-    """Of the folders whose names begin so, those made last. They may be changed, and go, at any time."""
+    """Of the folders whose names begin so, those made last.
+
+    They may be changed, and go, at any time.
+    """
     made = []
     for file in cache().glob(f"{prefix}*.made"):
         with contextlib.suppress(FileNotFoundError):

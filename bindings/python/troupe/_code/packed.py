@@ -1,11 +1,12 @@
-"""What a folder of the cache was when it was made, kept beside it, and how long nobody has asked for it.
+"""What a folder of the cache was when it was made, kept beside it, and how long nobody has asked
+for it.
 
-`NAME.made` has size, times, inode and SHA-256 of every file. A file whose size, times and inode are the same was not
-written to: its content is not read (16 us a file, so 0.2 s for the 14,000 of torch; content would take 1 s for each
-900 MB). Any other is read and compared by its digest.
+`NAME.made` has size, times, inode and SHA-256 of every file. A file whose size, times and inode are
+the same was not written to: its content is not read (16 us a file, so 0.2 s for the 14,000 of
+torch; content would take 1 s for each 900 MB). Any other is read and compared by its digest.
 
-`NAME.used` counts the time in which nobody asked by the kernel's clock of this start of the machine, and adds up over
-starts: a wall clock that jumps makes nothing older.
+`NAME.used` counts the time in which nobody asked by the kernel's clock of this start of the
+machine, and adds up over starts: a wall clock that jumps makes nothing older.
 """
 
 from __future__ import annotations
@@ -38,7 +39,8 @@ def note(folder: Path, digests: Mapping[str, str] = MappingProxyType({})) -> Non
 
 
 def note_made(folder: Path) -> None:
-    """Writes down that the folder is made, and nothing of what is in it: it is no copy of anything."""
+    """Writes down that the folder is made, and nothing of what is in it: it is no copy of
+    anything."""
     write(beside(folder, "made"), {})
 
 
@@ -56,7 +58,10 @@ def size_bytes(folder: Path) -> int:
 
 
 def difference(folder: Path) -> str:
-    """What of the folder is not as it was made, for people; "" where all is. Files that were added do not count."""
+    """What of the folder is not as it was made, for people; "" where all is.
+
+    Files that were added do not count.
+    """
     files = read(beside(folder, "made"))
     if files is None:
         return NOT_MADE
@@ -95,7 +100,8 @@ def parts(folder: Path) -> dict[str, Part]:
 
 
 def copied(folder: Path, part: Part, target: Path) -> bool:
-    """Copies a file that was not written to since; False: it was, or is gone, and what is in `target` is of no use."""
+    """Copies a file that was not written to since; False: it was, or is gone, and what is in
+    `target` is of no use."""
     source = f"{folder}/{part.name}"
     try:
         if _traits(source) != part.traits or not os.path.isfile(source):
@@ -113,7 +119,10 @@ def forget(folder: Path) -> None:
 
 
 def used_now(folder: Path) -> None:
-    """Somebody asks for it. Where the disk is full that is not noted: what is there can be used all the same."""
+    """Somebody asks for it.
+
+    Where the disk is full that is not noted: what is there can be used all the same.
+    """
     with contextlib.suppress(OSError):
         write(beside(folder, "used"), {"boot": boot(), "at_s": _now(), "unused_s": 0.0})
 
@@ -152,7 +161,8 @@ def _files(folder: Path) -> list[tuple[str, str]]:
 
 
 def _traits(path: str) -> list[int]:
-    """What changes with every write to a file; the kernel keeps the time of the last change itself."""
+    """What changes with every write to a file; the kernel keeps the time of the last change
+    itself."""
     info = os.lstat(path)
     return [info.st_size, info.st_mtime_ns, info.st_ctime_ns, info.st_ino]
 

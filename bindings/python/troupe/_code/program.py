@@ -1,7 +1,8 @@
 """A program that ranks execute instead of a function: a Python script, a module, or a command line.
 
-View: the caller finds and checks it (`read`, `check`), so that what is wrong is said once and before there are ranks; a rank finds what
-the same words mean on its host (`script_here`). What a rank then does with it: `_process.program`.
+View: the caller finds and checks it (`read`, `check`), so that what is wrong is said once and
+before there are ranks; a rank finds what the same words mean on its host (`script_here`). What a
+rank then does with it: `_process.program`.
 """
 
 from __future__ import annotations
@@ -25,7 +26,8 @@ SCRIPT, MODULE, PATH, COMMAND = "script", "module", "path", "command"
 class Program:
     """What the ranks of a launch run. Plain values: it travels as the launch's payload."""
 
-    kind: str  # SCRIPT; MODULE, as `python -m`; PATH, a folder or archive with a __main__.py too; COMMAND
+    # SCRIPT; MODULE, as `python -m`; PATH, a folder or archive with a __main__.py too; COMMAND
+    kind: str
     target: str  # as it was given
     arguments: tuple[str, ...] = ()
     file: str = ""  # of SCRIPT and PATH: the caller's absolute path
@@ -46,12 +48,15 @@ class Program:
     log_folder: str = (
         ""  # where the ranks' output is to be in files, as torchrun's --log-dir; "": nowhere
     )
-    error_base: str = ""  # on the caller's host, where the folder of the ranks' error files is without a log_folder; "": nowhere
+    # on the caller's host, where the folder of the ranks' error files is without a log_folder; "":
+    # nowhere
+    error_base: str = ""
     run_id: str = ""  # TORCHELASTIC_RUN_ID; "": the launch's id
     macros: bool = False  # ${local_rank} in arguments is the local rank, as under torchrun
     python: str = ""  # which interpreter runs it, in place of the rank's own; then `fresh`
-    # Of a COMMAND that is more than its line: called with the rank's session before it is prepared, to make its directory and the like; what it
-    # returns is called once the roster's variables are set, and returns the rest of the line.
+    # Of a COMMAND that is more than its line: called with the rank's session before it is prepared,
+    # to make its directory and the like; what it returns is called once the roster's variables are
+    # set, and returns the rest of the line.
     setup: Callable[[Any], Callable[[], Sequence[str]]] | None = None
 
     def __reduce__(self) -> tuple:
@@ -75,7 +80,8 @@ class Program:
 def read(
     words: Sequence[str], *, module: bool = False, command: bool = False, path: bool = False
 ) -> tuple[str, str, tuple[str, ...]]:
-    """(kind, target, arguments) of a command line: `train.py --lr 1`, `-m package.train --lr 1`, `-- bash -c ...`.
+    """(kind, target, arguments) of a command line: `train.py --lr 1`, `-m package.train --lr 1`,
+    `-- bash -c ...`.
 
     The keywords say it where the line's own beginning does not. Raises ValueError for an empty one.
     """
@@ -92,10 +98,13 @@ def read(
 
 
 def check(kind: str, target: str, *, same_host: bool = True, other_python: bool = False) -> str:
-    """The file of a script, absolute; "" of anything else. `same_host`: the ranks see what is installed here. `other_python`: another
-    interpreter runs it, whose syntax and modules are not this one's.
+    """The file of a script, absolute; "" of anything else.
 
-    Raises FileNotFoundError, IsADirectoryError, ModuleNotFoundError, SyntaxError: what each rank would only say in its turn.
+    `same_host`: the ranks see what is installed here. `other_python`: another interpreter runs it,
+    whose syntax and modules are not this one's.
+
+    Raises FileNotFoundError, IsADirectoryError, ModuleNotFoundError, SyntaxError: what each rank
+    would only say in its turn.
     """
     if kind == COMMAND:
         if same_host and shutil.which(target) is None:
@@ -144,7 +153,8 @@ def compile_file(file: str) -> Any:
 
 
 def _check_module(name: str, same_host: bool) -> None:
-    """Looks for it without importing anything: what a package does when it is loaded is for the ranks."""
+    """Looks for it without importing anything: what a package does when it is loaded is for the
+    ranks."""
     spec: importlib.machinery.ModuleSpec | None = None
     where: Sequence[str] | None = [os.getcwd(), *sys.path]
     parts = name.split(".")
@@ -182,8 +192,9 @@ def _check_module(name: str, same_host: bool) -> None:
 
 
 def folder_of(file: str, session: Any) -> tuple[str, dict[str, Any]]:
-    """(path from the current directory, the script's folder as it travels): for a script below the directory only the first, for that one
-    travels itself; of another one the second, where the cluster has other hosts."""
+    """(path from the current directory, the script's folder as it travels): for a script below the
+    directory only the first, for that one travels itself; of another one the second, where the
+    cluster has other hosts."""
     inside = os.path.relpath(file, os.getcwd())
     if not inside.startswith(os.pardir + os.sep):
         return inside, {}
@@ -200,7 +211,8 @@ def script_here(program: Program, session: Any) -> str:
         return os.path.join(os.getcwd(), program.inside)
     if not program.folder:
         raise exceptions.RuntimeEnvSetupError(
-            f"{program.file} is on another host, and this one was not in the cluster when it was submitted\n"
+            f"{program.file} is on another host, and this one was not in the cluster when it was "
+            "submitted\n"
             "  submit it again, now that the node is there"
         )
     return os.path.join(

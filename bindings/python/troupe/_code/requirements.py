@@ -1,7 +1,8 @@
 """pip requirements: in which forms they are given, how they travel, and what of them is shown.
 
-View: the caller. What is malformed raises here, before anything starts; whether they can be had, the node finds out
-(`_code.virtual_environments`). Lines may hold credentials: they travel where variables do, and are shown by `shown` alone.
+View: the caller. What is malformed raises here, before anything starts; whether they can be had,
+the node finds out (`_code.virtual_environments`). Lines may hold credentials: they travel where
+variables do, and are shown by `shown` alone.
 """
 
 from __future__ import annotations
@@ -44,7 +45,8 @@ _OF_INDEXES = ("PIP_", "UV_")
 
 
 def read(key: str, given: Any) -> list[str] | dict[str, Any]:
-    """A requirements file, a list, or Ray's {"packages": [...], "pip_check": True}: its lines, with `packages` and `pip_check` where that is asked for.
+    """A requirements file, a list, or Ray's {"packages": [...], "pip_check": True}: its lines, with
+    `packages` and `pip_check` where that is asked for.
 
     What it returns it also takes. Raises ValueError or TypeError naming the key.
     """
@@ -70,7 +72,8 @@ def read(key: str, given: Any) -> list[str] | dict[str, Any]:
         or not all(isinstance(each, str) and each.strip() for each in given)
     ):
         raise TypeError(
-            f"runtime_env['{key}'] must be a list of requirements, e.g. ['einops==0.8.0'], or a file of them"
+            f"runtime_env['{key}'] must be a list of requirements, e.g. ['einops==0.8.0'], or a "
+            "file of them"
         )
     lines = [line for each in given for line in _expanded(key, each.strip(), Path.cwd(), [])]
     found = [
@@ -87,7 +90,8 @@ def _lines_of(key: str, file: Path, above: Sequence[Path]) -> list[str]:
         text = file.read_text(encoding="utf-8")
     except (OSError, ValueError) as error:
         raise ValueError(
-            f"runtime_env['{key}']: the file {file} cannot be read: {getattr(error, 'strerror', None) or error}"
+            f"runtime_env['{key}']: the file {file} cannot be read: "
+            f"{getattr(error, 'strerror', None) or error}"
         ) from None
     lines = re.sub(r"\\\n", " ", text).splitlines()
     return [
@@ -147,7 +151,8 @@ def travelling(asked: Sequence[str] | Mapping[str, Any]) -> dict[str, Any]:
 
 
 def digest(pip: Mapping[str, Any], variables: Mapping[str, str]) -> str:
-    """What tells these requirements from others: the lines, the files that they name, and which indexes `variables` say, without credentials."""
+    """What tells these requirements from others: the lines, the files that they name, and which
+    indexes `variables` say, without credentials."""
     indexes = {
         name: _CREDENTIALS.sub("", value)
         for name, value in variables.items()

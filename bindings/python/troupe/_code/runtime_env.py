@@ -1,8 +1,10 @@
-"""runtime_env: what a caller asks for (`resolve`), and what a started process makes of it (`enter`).
+"""runtime_env: what a caller asks for (`resolve`), and what a started process makes of it
+    (`enter`).
 
-`resolve` runs where the work is asked for: it checks, and where nodes are on other hosts it zips directories and
-puts them on a worker. What it returns travels as JSON in the variable TROUPE_RUNTIME_ENV, is entered before
-anything of the user's is loaded, and is what further work of that process starts from.
+`resolve` runs where the work is asked for: it checks, and where nodes are on other hosts it zips
+directories and puts them on a worker. What it returns travels as JSON in the variable
+TROUPE_RUNTIME_ENV, is entered before anything of the user's is loaded, and is what further work of
+that process starts from.
 """
 
 from __future__ import annotations
@@ -31,11 +33,14 @@ WHEN_IMPORTED = "when imported"  # its value where `import ray` is what makes a 
 INSTALLED = "installed"  # where it is to be Ray itself, whatever it is where this comes from
 """A key of the form that travels, not of the users': `import ray` means Troupe."""
 STAND_INS = "stand_ins"
-"""Another one: other packages that mean Troupe here, and in every Python below, by their names (`troupe.stand_ins`)."""
+"""Another one: other packages that mean Troupe here, and in every Python below, by their names
+(`troupe.stand_ins`)."""
 PROGRAM = "program"
-"""Another one: the script, its arguments, the names of its variables that travelled and of those that it has removed, and what its policies are."""
+"""Another one: the script, its arguments, the names of its variables that travelled and of those
+that it has removed, and what its policies are."""
 SETUP = ("pip", "py_modules", "setup_timeout_s", "working_dir")
-"""Keys of that form which say what is on the import path: a process with modules imported ahead is of one such text."""
+"""Keys of that form which say what is on the import path: a process with modules imported ahead is
+of one such text."""
 _KEYS = (
     "config",
     "env_vars",
@@ -46,14 +51,19 @@ _KEYS = (
     "worker_process_setup_hook",
     "working_dir",
 )
-_OF_THE_WORKER = "it is the node's: start its worker there (troupe start), and the processes that it starts are in it too"
+_OF_THE_WORKER = (
+    "it is the node's: start its worker there (troupe start), and the processes that "
+    "it starts are in it too"
+)
 _INSTEAD = {
-    "conda": f"a conda environment is not made here; {_OF_THE_WORKER}. What is on PyPI is a key of its own: pip",
+    "conda": f"a conda environment is not made here; {_OF_THE_WORKER}. What is on PyPI is a key of "
+    "its own: pip",
     **dict.fromkeys(
         ("container", "image_uri"), f"a container is not started here; {_OF_THE_WORKER}"
     ),
     "java_jars": "no Java runs here",
-    "nsight": "start what profiles inside the function, or: troupe submit -- nsys profile python train.py",
+    "nsight": "start what profiles inside the function, or: troupe submit -- nsys profile python "
+    "train.py",
     "mpi": "troupe submit -- mpirun ... runs a program of MPI",
     "local_dir": "working_dir is the directory",
 }
@@ -100,7 +110,8 @@ def check(runtime_env: Mapping[str, Any] | None) -> dict[str, Any]:
     hook = env.get("worker_process_setup_hook")
     if hook is not None and not callable(hook) and not (isinstance(hook, str) and hook.count(".")):
         raise TypeError(
-            "runtime_env['worker_process_setup_hook'] must be a function, or its name like 'package.module.function', "
+            "runtime_env['worker_process_setup_hook'] must be a function, or its name like "
+            "'package.module.function', "
             f"not {hook!r}"
         )
     return env
@@ -110,7 +121,8 @@ def _check_config(config: Any) -> dict[str, Any]:
     """Ray's: `setup_timeout_seconds`, and `eager_install`, which means nothing here."""
     if not isinstance(config, Mapping) or set(config) - {"setup_timeout_seconds", "eager_install"}:
         raise ValueError(
-            f"runtime_env['config'] is a dict of 'setup_timeout_seconds' and 'eager_install', not {config!r}"
+            "runtime_env['config'] is a dict of 'setup_timeout_seconds' and 'eager_install', not "
+            f"{config!r}"
         )
     seconds = config.get("setup_timeout_seconds", _SETUP_TIMEOUT_S)
     if (
@@ -119,7 +131,8 @@ def _check_config(config: Any) -> dict[str, Any]:
         or not (seconds > 0 or seconds == -1)
     ):
         raise ValueError(
-            "runtime_env['config']['setup_timeout_seconds'] must be a number of seconds above 0, or -1 for no limit, "
+            "runtime_env['config']['setup_timeout_seconds'] must be a number of seconds above 0, "
+            "or -1 for no limit, "
             f"not {seconds!r}"
         )
     return dict(config)
@@ -147,7 +160,8 @@ def _check_directory(what: str, path: Any, *, or_archive: str) -> None:
 
 
 def _module_path(module: Any) -> str:
-    """The directory of a package, a module's file or a wheel, given as such or as the imported module."""
+    """The directory of a package, a module's file or a wheel, given as such or as the imported
+    module."""
     if isinstance(module, types.ModuleType):
         file = module.__file__ or ""
         module = (
@@ -165,7 +179,8 @@ def _module_path(module: Any) -> str:
 
 
 def inherited(session: Any, *, as_now: bool = False) -> dict[str, Any]:
-    """What work of this process starts from: that of init(), or that which this process was started with. `as_now`: see `resolve`."""
+    """What work of this process starts from: that of init(), or that which this process was started
+    with. `as_now`: see `resolve`."""
     if VARIABLE in os.environ and session.in_process:
         return {
             key: value for key, value in _parsed(os.environ[VARIABLE]).items() if key != PROGRAM
@@ -177,15 +192,19 @@ def inherited(session: Any, *, as_now: bool = False) -> dict[str, Any]:
 
 
 def of_job() -> dict[str, Any]:
-    """Return the runtime_env of the job that this process belongs to; empty: it belongs to none, or the job has none."""
+    """Return the runtime_env of the job that this process belongs to; empty: it belongs to none, or
+    the job has none."""
     return dict(json.loads(os.environ.get(_job.RUNTIME_ENV, "{}")))
 
 
 def resolve(
     runtime_env: Mapping[str, Any] | None, session: Any, *, as_now: bool = False
 ) -> dict[str, Any]:
-    """The form that travels. Directories of this host become packages where the cluster has other hosts: as they were when the session
-    first used them, or `as_now`."""
+    """The form that travels.
+
+    Directories of this host become packages where the cluster has other hosts: as they were when
+    the session first used them, or `as_now`.
+    """
     env = check(runtime_env)
     found: dict[str, Any] = {"env_vars": dict(env.get("env_vars") or {})}
     excludes = tuple(env.get("excludes", ()))
@@ -234,20 +253,24 @@ def _run_hook(hook: str) -> None:
     except Exception as error:
         named = "" if hook.startswith(_HOOK_PICKLED) else f" {hook}"
         raise exceptions.RuntimeEnvSetupError(
-            f"runtime_env['worker_process_setup_hook']{named} raised {type(error).__name__}: {error}"
+            f"runtime_env['worker_process_setup_hook']{named} raised {type(error).__name__}: "
+            f"{error}"
         ) from error
 
 
 def merged(base: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
-    """Two of the form that travels: variables together, other keys from `over` where it has them."""
+    """Two of the form that travels: variables together, other keys from `over` where it has
+    them."""
     return {**base, **over, "env_vars": {**base.get("env_vars", {}), **over.get("env_vars", {})}}
 
 
 def _directory(
     path: str, excludes: tuple[str, ...], inside: str, session: Any, key: str, *, as_now: bool
 ) -> dict[str, Any]:
-    """A directory as it travels: its path, good on this host, and the package for others. A file (an archive, a module) is a package
-    for all, named by what it holds now."""
+    """A directory as it travels: its path, good on this host, and the package for others.
+
+    A file (an archive, a module) is a package for all, named by what it holds now.
+    """
     from troupe._code import ignore_files, listing, packages, trees
 
     here = {"path": path, "host": _identity.boot_id()}
@@ -301,7 +324,8 @@ def _spread(session: Any) -> bool:
 
 
 def _may_be_spread(session: Any) -> bool:
-    """The same, but asked for each actor and task process: who is in the cluster is looked up every _SPREAD_ASKED_S seconds at most."""
+    """The same, but asked for each actor and task process: who is in the cluster is looked up every
+    _SPREAD_ASKED_S seconds at most."""
     now = time.monotonic()
     if (
         not session.store.get("spread")
@@ -319,7 +343,8 @@ def _parsed(text: str) -> dict[str, Any]:
 
 
 def begin() -> None:
-    """This process of the runtime has its environment: what its program has removed goes from it."""
+    """This process of the runtime has its environment: what its program has removed goes from
+    it."""
     program = _parsed(os.environ.get(VARIABLE, "{}")).get(PROGRAM, {})
     removed = program.get("removed", ())
     for name in removed:
@@ -328,10 +353,11 @@ def begin() -> None:
 
 
 def enter(session: Any) -> None:
-    """Makes this process what its TROUPE_RUNTIME_ENV says: directory, import path, requirements, what `ray` is.
+    """Makes this process what its TROUPE_RUNTIME_ENV says: directory, import path, requirements,
+    what `ray` is.
 
-    Blocks while packages are fetched and requirements installed; a second process of the host waits for the
-    first. Raises RuntimeEnvSetupError.
+    Blocks while packages are fetched and requirements installed; a second process of the host waits
+    for the first. Raises RuntimeEnvSetupError.
     """
     text = os.environ.get(VARIABLE)
     if not text:
@@ -361,7 +387,8 @@ def enter(session: Any) -> None:
 
 
 def setup_text(env: Mapping[str, Any]) -> str:
-    """What a process that imports modules ahead has to enter first, of the form that travels: one text for the same; "": nothing."""
+    """What a process that imports modules ahead has to enter first, of the form that travels: one
+    text for the same; "": nothing."""
     found = {key: env[key] for key in SETUP if key in env}
     if "pip" in found:  # it stands in a command line, where its lines may not
         found["pip"] = {"digest": found["pip"]["digest"]}
@@ -369,7 +396,9 @@ def setup_text(env: Mapping[str, Any]) -> str:
 
 
 def enter_paths(env: Mapping[str, Any], session: Any) -> None:
-    """Directory, packages and requirements: in front of the import path. Without a `session` what is not on this host cannot be fetched.
+    """Directory, packages and requirements: in front of the import path.
+
+    Without a `session` what is not on this host cannot be fetched.
 
     Raises RuntimeEnvSetupError.
     """
@@ -407,8 +436,9 @@ def script(session: Any) -> dict[str, Any]:
 
 
 def _source(file: str, session: Any) -> dict[str, Any] | None:
-    """A script's source as it travels: in the variable itself, which asks no worker for anything, or a large one as a package that a
-    worker keeps. None where no worker can be reached from here: hosts without the file then know its name alone."""
+    """A script's source as it travels: in the variable itself, which asks no worker for anything,
+    or a large one as a package that a worker keeps. None where no worker can be reached from here:
+    hosts without the file then know its name alone."""
     from troupe._code import packages
 
     packed = packages.zip_of_file(file, os.path.basename(file))
@@ -444,7 +474,8 @@ def _put(package: bytes, session: Any) -> dict[str, Any]:
 
 
 def _script_here(script: Mapping[str, Any], session: Any) -> Mapping[str, Any]:
-    """The script as it is to be known in this process: where this host has no such file, by a copy of it."""
+    """The script as it is to be known in this process: where this host has no such file, by a copy
+    of it."""
     file = script.get("file")
     if file is None or "source" not in script or os.path.exists(file):
         return script
@@ -467,7 +498,10 @@ def _script_here(script: Mapping[str, Any], session: Any) -> Mapping[str, Any]:
 
 
 def package_here(package: Mapping[str, Any], session: Any, what: str) -> str:
-    """The folder of this host that has what was packed; `what` it is, for errors. Raises RuntimeEnvSetupError, ObjectLostError."""
+    """The folder of this host that has what was packed; `what` it is, for errors.
+
+    Raises RuntimeEnvSetupError, ObjectLostError.
+    """
     from troupe._code import manifests, packages, trees
 
     if "tree" in package:
@@ -510,7 +544,8 @@ def _folder(directory: Mapping[str, Any], session: Any, key: str) -> str:
     package = directory.get("package")
     if package is None:
         raise exceptions.RuntimeEnvSetupError(
-            f"runtime_env[{key!r}]: {directory['path']} is on another host, and this one was not in the cluster when this "
+            f"runtime_env[{key!r}]: {directory['path']} is on another host, and this one was not "
+            "in the cluster when this "
             "was asked for\n  ask again, now that the node is there"
         )
     return package_here(package, session, f"the package of runtime_env[{key!r}]")

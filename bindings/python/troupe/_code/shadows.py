@@ -1,4 +1,5 @@
-"""Modules of the program that stand before Python's own of the same name, such as a `random.py` beside the script."""
+"""Modules of the program that stand before Python's own of the same name, such as a `random.py`
+beside the script."""
 
 from __future__ import annotations
 
@@ -15,7 +16,8 @@ _FILE = re.compile(r'File "([^"\n]+)", line')
 
 
 def found_in(path: Iterable[str]) -> list[str]:
-    """Files and packages in these folders that have the name of one of Python's own modules, where these folders come first."""
+    """Files and packages in these folders that have the name of one of Python's own modules, where
+    these folders come first."""
     standard = os.path.realpath(sysconfig.get_path("stdlib"))
     found: list[str] = []
     for folder in path:
@@ -69,7 +71,8 @@ def folders_in(traceback: str) -> list[str]:
 
 
 def blamed(path: Iterable[str], told: str) -> str:
-    """The sentence about those that an error's text speaks of, by their file or by their name; "": of none."""
+    """The sentence about those that an error's text speaks of, by their file or by their name; "":
+    of none."""
     found = [
         each
         for each in found_in(path)

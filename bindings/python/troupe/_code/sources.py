@@ -19,7 +19,8 @@ _STANDARD = os.path.dirname(os.path.abspath(os.__file__)) + os.sep
 
 
 def named_in_sources(names: Iterable[str], script: str = "") -> list[str]:
-    """Of these, what the program's script, or a module of its own that it has imported, names in its source. `script`: the file of another."""
+    """Of these, what the program's script, or a module of its own that it has imported, names in
+    its source. `script`: the file of another."""
     wanted = set(names)
     found: set[str] = set()
     if wanted:
@@ -49,7 +50,8 @@ def _text_of(file: str) -> list[str]:
 
 
 def modules_of_the_program() -> list[types.ModuleType]:
-    """The loaded ones that belong to no library, of Python's or an installed one; the script's is among them, whether or not it has a file."""
+    """The loaded ones that belong to no library, of Python's or an installed one; the script's is
+    among them, whether or not it has a file."""
     modules = [each for each in list(sys.modules.values()) if isinstance(each, types.ModuleType)]
     return [
         each
@@ -63,7 +65,8 @@ def _is_own(file: Any) -> bool:
 
 
 def is_of_a_library(file: str) -> bool:
-    """Whether this is a file of Python's own library, of an installed one, or of Troupe, in this process or in another."""
+    """Whether this is a file of Python's own library, of an installed one, or of Troupe, in this
+    process or in another."""
     return (
         file.startswith((_HERE, _STANDARD, "<frozen "))
         or "site-packages" in file

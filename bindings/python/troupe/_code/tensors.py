@@ -1,5 +1,8 @@
-"""Tensors in values. The memory of large CPU tensors travels beside the pickle, and is read as a private view; what lies on a device
-travels by way of the host, and arrives on the device of that number."""
+"""Tensors in values.
+
+The memory of large CPU tensors travels beside the pickle, and is read as a private view; what lies
+on a device travels by way of the host, and arrives on the device of that number.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +30,8 @@ class TensorMemory:
 
 
 def reduce(tensor: Any, shared: dict[int, TensorMemory]) -> Any:
-    """How a plain, contiguous CPU tensor that fills its memory is pickled; NotImplemented: as torch does it."""
+    """How a plain, contiguous CPU tensor that fills its memory is pickled; NotImplemented: as torch
+    does it."""
     import torch
 
     plain = (
@@ -65,7 +69,8 @@ def is_storage(value: Any) -> bool:
 
 
 def reduce_storage(storage: Any) -> Any:
-    """How one that lies on a device is pickled; NotImplemented: as torch, or whoever made what is called so, does it."""
+    """How one that lies on a device is pickled; NotImplemented: as torch, or whoever made what is
+    called so, does it."""
     if not is_storage(storage):
         return NotImplemented
     device = getattr(
@@ -89,7 +94,8 @@ def device_storage(data: bytes, device: str) -> Any:
             mask = os.environ.get("CUDA_VISIBLE_DEVICES")
             raise RuntimeError(
                 f"a tensor on {device} was sent here, and this process has {has}"
-                f"{'' if mask is None else f' (CUDA_VISIBLE_DEVICES={mask!r})'}: send tensor.cpu() instead, or give what "
+                f"{'' if mask is None else f' (CUDA_VISIBLE_DEVICES={mask!r})'}: send tensor.cpu() "
+                "instead, or give what "
                 "receives it a GPU"
             )
     return torch.storage._load_from_bytes(data)

@@ -1,4 +1,5 @@
-"""Where torchrun has the files of a rank, below `--log-dir`: RUN/attempt_N/LOCAL_RANK/{stdout.log,stderr.log,error.json}."""
+"""Where torchrun has the files of a rank, below `--log-dir`:
+RUN/attempt_N/LOCAL_RANK/{stdout.log,stderr.log,error.json}."""
 
 from __future__ import annotations
 
@@ -13,8 +14,8 @@ def folder(
 ) -> str:
     """Return the folder of one rank and attempt.
 
-    RUN is `run_id` and the beginning of the launch's id. With several nodes the node's number follows, since the nodes may share the
-    folder, and LOCAL_RANK begins at 0 on each of them.
+    RUN is `run_id` and the beginning of the launch's id. With several nodes the node's number
+    follows, since the nodes may share the folder, and LOCAL_RANK begins at 0 on each of them.
     """
     parts = [
         *([run_id.replace(os.sep, "_")] if run_id else []),
@@ -27,6 +28,7 @@ def folder(
 def error_folder(base: str, launch: str) -> str:
     """Return the folder in `base` for error files that are kept only until the launch ends.
 
-    Its name follows from the launch's id: a payload that named a new folder would tell a submission from its repetition.
+    Its name follows from the launch's id: a payload that named a new folder would tell a submission
+    from its repetition.
     """
     return os.path.join(base, f"troupe-errors-{launch}")

@@ -1,8 +1,8 @@
-"""What of the caller's environment came along with a launch, told to people: names of variables, never values; directories, modules, requirements;
-and by which front door it came.
+"""What of the caller's environment came along with a launch, told to people: names of variables,
+never values; directories, modules, requirements; and by which front door it came.
 
-The head keeps it as texts with the launch (`RuntimeEnvironment.travelled`): names of variables as they are, all else as `KIND=TEXT`, of which
-a variable's name has no `=`.
+The head keeps it as texts with the launch (`RuntimeEnvironment.travelled`): names of variables as
+they are, all else as `KIND=TEXT`, of which a variable's name has no `=`.
 """
 
 from __future__ import annotations
@@ -23,7 +23,8 @@ _TEXTS_MAX, _TEXT_MAX = 40, 400
 
 
 def texts(env: Mapping[str, Any], directory: str, import_path: Iterable[str]) -> list[str]:
-    """Of an environment in the form that travels; `directory`: the caller's, where ranks on its host run; `import_path`: of the caller's host."""
+    """Of an environment in the form that travels; `directory`: the caller's, where ranks on its
+    host run; `import_path`: of the caller's host."""
     found = []
     if DIRECTORY in env:
         found.append(f"{DIRECTORY}={_place(env[DIRECTORY])}")
@@ -45,10 +46,16 @@ def _place(directory: Mapping[str, Any]) -> str:
     if package is None:
         return f"{directory['path']} (where it lies)"
     if "tree" not in package:
-        return f"{directory['path']} ({capture.size_text(package['size_bytes'])}, {package['sha256'][:8]})"
+        return (
+            f"{directory['path']} ({capture.size_text(package['size_bytes'])}, "
+            f"{package['sha256'][:8]})"
+        )
     many = "1 file" if package["files"] == 1 else f"{package['files']:,} files"
     left = f"; .gitignore leaves here: {package['left']}" if package.get("left") else ""
-    return f"{directory['path']} ({many}, {capture.size_text(package['bytes'])}, {package['tree'][:8]}{left})"
+    return (
+        f"{directory['path']} ({many}, {capture.size_text(package['bytes'])}, "
+        f"{package['tree'][:8]}{left})"
+    )
 
 
 def of_door(door: str) -> str:

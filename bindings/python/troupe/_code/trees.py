@@ -1,10 +1,13 @@
-"""A directory on its way to other hosts: a list of its files by the digest of what each holds, and packs of what was not sent before.
+"""A directory on its way to other hosts: a list of its files by the digest of what each holds, and
+packs of what was not sent before.
 
-View: the caller's process (`sent`) and a process on another host (`made`). What the caller has sent before is in its cache, with inode, size
-and times of each file: one that has all of these as they were is not read again, for every write changes the time of its last change, which no
-program can set. One that was changed so short a time before it was read that the clock could not tell is read again. Each file is read once: its
-size and digest are those of the bytes that were read, whatever writes to it meanwhile, and one that has gone is left out. A host takes what
-another directory there holds already, and fetches the packs that have the rest.
+View: the caller's process (`sent`) and a process on another host (`made`). What the caller has sent
+before is in its cache, with inode, size and times of each file: one that has all of these as they
+were is not read again, for every write changes the time of its last change, which no program can
+set. One that was changed so short a time before it was read that the clock could not tell is read
+again. Each file is read once: its size and digest are those of the bytes that were read, whatever
+writes to it meanwhile, and one that has gone is left out. A host takes what another directory there
+holds already, and fetches the packs that have the rest.
 """
 
 from __future__ import annotations
@@ -39,7 +42,8 @@ _SAMPLE_BYTES = 16 << 10
 _LEAVE_OUT = "leave it out: runtime_env={'excludes': [...]}, of troupe submit --exclude"
 
 Known = dict[str, Any]
-"""What was sent: `packs` as [digest, size], `manifest` as one of these, `tree`, and `files`: path -> [*Look, digest, pack]."""
+"""What was sent: `packs` as [digest, size], `manifest` as one of these, `tree`, and `files`: path
+-> [*Look, digest, pack]."""
 
 
 def sent(
@@ -52,14 +56,19 @@ def sent(
     ignored: ignore_files.Ignored | None = None,
     remedy: str = "",
 ) -> dict[str, Any]:
-    """Where another host can have the directory as it is now: its files, below `inside`. A worker of this host keeps what is sent, which is
-    what it does not have yet. `ignored`, `remedy`: as of `listing.files_of`. Blocks for as long as reading and sending what has changed takes. Raises as `listing.files_of`, ConnectionError.
+    """Where another host can have the directory as it is now: its files, below `inside`.
+
+    A worker of this host keeps what is sent, which is what it does not have yet. `ignored`,
+    `remedy`: as of `listing.files_of`. Blocks for as long as reading and sending what has changed
+    takes. Raises as `listing.files_of`, ConnectionError.
     """
     looks = listing.files_of(directory, excludes, what=what, ignored=ignored, remedy=remedy)
     for pattern, folder in (ignored.without_effect if ignored is not None else {}).items():
         warnings.warn(
-            f"{what}: {pattern} has no effect: an ignore file of {directory} leaves out the folder {folder}, and nothing in it is looked at, as "
-            f"with git\n  let the ignore file leave out what is in the folder instead: the lines !/{folder} and /{folder}*",
+            f"{what}: {pattern} has no effect: an ignore file of {directory} leaves out the folder "
+            f"{folder}, and nothing in it is looked at, as "
+            "with git\n  let the ignore file leave out what is in the folder instead: the lines "
+            f"!/{folder} and /{folder}*",
             stacklevel=2,
         )
     holder = workers.nearest(session)["node"]
@@ -106,7 +115,8 @@ def changed(looks: Mapping[str, Look], known: Known) -> list[str]:
 
 
 def settled(look: Look, read_ns: int) -> bool:
-    """Whether a write after the file was read, at `read_ns`, cannot have left all as it was: the clock that stamps it had gone on."""
+    """Whether a write after the file was read, at `read_ns`, cannot have left all as it was: the
+    clock that stamps it had gone on."""
     coarse = look.ctime_ns % 1_000_000_000 == 0
     return look.ctime_ns + (_COARSE_CLOCK_NS if coarse else _CLOCK_NS) < read_ns
 
@@ -149,7 +159,8 @@ def _send(
         room -= len(data)
         if room < 0:
             raise exceptions.TooLargeError(
-                f"{what}: {directory} has grown over {listing.BYTES_MAX >> 20} MiB, the limit of what travels, while it was read: "
+                f"{what}: {directory} has grown over {listing.BYTES_MAX >> 20} MiB, the limit of "
+                "what travels, while it was read: "
                 f"{path} has {look.size:,} bytes or more\n  {_LEAVE_OUT}"
             )
         trusted = look if settled(look, read_ns) else look._replace(ctime_ns=0)
@@ -177,10 +188,12 @@ def _send(
 
 
 def contents(path: str, most: int, what: str) -> tuple[Look, bytes] | None:
-    """Read a file once: return its content, and its traits with the size of that content. None for one that has gone, or is no file any more.
+    """Read a file once: return its content, and its traits with the size of that content.
 
-    The traits' `ctime_ns` is 0 where the file was written to meanwhile: such a file is read again the next time. At most `most` + 1 bytes are
-    read.
+    None for one that has gone, or is no file any more.
+
+    The traits' `ctime_ns` is 0 where the file was written to meanwhile: such a file is read again
+    the next time. At most `most` + 1 bytes are read.
 
     Raises:
         OSError: for a file that cannot be read, naming `what`.
@@ -263,7 +276,10 @@ def _compresses(data: bytes) -> bool:
 
 
 def made(package: Mapping[str, Any], what: str, session: Any) -> str:
-    """The folder of this host that has what was sent. Raises ObjectLostError, ValueError for what no caller sends."""
+    """The folder of this host that has what was sent.
+
+    Raises ObjectLostError, ValueError for what no caller sends.
+    """
     tree = package["tree"]
     if not manifests.is_digest(tree):
         raise ValueError(f"{what}: {str(tree)[:80]!r} is no name of a directory")
@@ -317,7 +333,8 @@ def _unpack(pack: bytes, wanted: Sequence[manifests.Row], folder: Path) -> None:
 
 
 def _from_similar(rows: list[manifests.Row], folder: Path) -> list[manifests.Row]:
-    """Copies what the latest other directories here hold of it, as they were made; the rows that are left."""
+    """Copies what the latest other directories here hold of it, as they were made; the rows that
+    are left."""
     missing = rows
     for other in packages.latest(packages.TREE, _SIMILAR_MAX):
         there = packed.parts(other)

@@ -1,12 +1,16 @@
-"""The user's script in processes of the runtime: what `__main__` is there, and the program's arguments.
+"""The user's script in processes of the runtime: what `__main__` is there, and the program's
+arguments.
 
-A launch's function comes by value from the caller's `__main__`, so that it is there without the script being run again. What the code
-then pickles by plain pickle (multiprocessing, DataLoader, torch.save, all_gather_object) is looked up in `sys.modules["__main__"]` by its
-name, and has to be the very object. So `__main__` there is a module with the loaded code's own globals, the script's `__file__` and
-`__spec__`; from these multiprocessing's spawn runs the script as it would for the caller.
+A launch's function comes by value from the caller's `__main__`, so that it is there without the
+script being run again. What the code then pickles by plain pickle (multiprocessing, DataLoader,
+torch.save, all_gather_object) is looked up in `sys.modules["__main__"]` by its name, and has to be
+the very object. So `__main__` there is a module with the loaded code's own globals, the script's
+`__file__` and `__spec__`; from these multiprocessing's spawn runs the script as it would for the
+caller.
 
-A rank or actor is of one pickle, whose globals are that module's dict. A process for tasks, and calls' arguments, bring several, each with
-globals as they were when it was pickled: whose code runs finds its own.
+A rank or actor is of one pickle, whose globals are that module's dict. A process for tasks, and
+calls' arguments, bring several, each with globals as they were when it was pickled: whose code runs
+finds its own.
 """
 
 from __future__ import annotations
@@ -41,13 +45,15 @@ class Main(types.ModuleType):
         found = _came.get(name) or _class_that_came(name)
         if found is None:
             raise AttributeError(
-                f"the script's {name} has not come to this process (pid {os.getpid()}): what runs here did not name it"
+                f"the script's {name} has not come to this process (pid {os.getpid()}): what runs "
+                "here did not name it"
             )
         return found
 
 
 def _spaces_of_running_code(own: dict[str, Any]) -> list[dict[str, Any]]:
-    """Globals of code of the script that is running in this thread, the innermost first; without `own`."""
+    """Globals of code of the script that is running in this thread, the innermost first; without
+    `own`."""
     found: list[dict[str, Any]] = []
     frame: types.FrameType | None = sys._getframe(2)
     while frame is not None:
@@ -63,7 +69,8 @@ def _spaces_of_running_code(own: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def _class_that_came(name: str) -> Any:
-    """A class of the script that was pickled by value, as an argument perhaps, and so is in nobody's globals."""
+    """A class of the script that was pickled by value, as an argument perhaps, and so is in
+    nobody's globals."""
     import cloudpickle
 
     for each in list(cloudpickle.cloudpickle._DYNAMIC_CLASS_TRACKER_BY_ID.values()):
@@ -73,7 +80,8 @@ def _class_that_came(name: str) -> Any:
 
 
 def describe() -> dict[str, Any]:
-    """The script of this process, for what it starts: its file, the name it was run by with -m, and the directory it was started in."""
+    """The script of this process, for what it starts: its file, the name it was run by with -m, and
+    the directory it was started in."""
     main = sys.modules.get("__main__")
     file, spec = getattr(main, "__file__", None), getattr(main, "__spec__", None)
     process = sys.modules.get("multiprocessing.process")
@@ -125,8 +133,11 @@ _came: "weakref.WeakValueDictionary[str, types.FunctionType]" = weakref.WeakValu
 
 
 def loads(data: bytes, *, alone: bool = False) -> Any:
-    """What a pickle of functions and classes holds; raises what unpickling raises. `alone`: it is what this process is for, so that its
-    functions' globals are `__main__`'s; else they have their own, of which `__main__` shows the latest."""
+    """What a pickle of functions and classes holds; raises what unpickling raises.
+
+    `alone`: it is what this process is for, so that its functions' globals are `__main__`'s; else
+    they have their own, of which `__main__` shows the latest.
+    """
     before = _loading.alone, _loading.spaces
     spaces: list[dict[str, Any]] = []
     _loading.alone, _loading.spaces = alone, spaces
@@ -142,7 +153,8 @@ def loads(data: bytes, *, alone: bool = False) -> Any:
 
 
 def made_function(code: types.CodeType, space: dict[str, Any], *rest: Any) -> types.FunctionType:
-    """What a function that was pickled by value becomes, with its globals still to come: of the script, one that `__main__` knows."""
+    """What a function that was pickled by value becomes, with its globals still to come: of the
+    script, one that `__main__` knows."""
     import cloudpickle
 
     main = sys.modules.get("__main__")

@@ -1,8 +1,11 @@
-"""Virtual environments of a host, one for each set of requirements: made once, whole or not at all, seen by the processes that ask for it.
+"""Virtual environments of a host, one for each set of requirements: made once, whole or not at all,
+seen by the processes that ask for it.
 
-View: a process on the node. An environment sees what is installed beside the node's own interpreter, so that only what that lacks, or
-has in another version, is installed: by uv where it is found and knows no less of indexes than pip does, else by pip. Its name is the digest of the requirements and of what there is
-beside the interpreter. A process enters it by its import path, its PATH and what `sys.executable` is; a zygote of it, once it is there, too.
+View: a process on the node. An environment sees what is installed beside the node's own
+interpreter, so that only what that lacks, or has in another version, is installed: by uv where it
+is found and knows no less of indexes than pip does, else by pip. Its name is the digest of the
+requirements and of what there is beside the interpreter. A process enters it by its import path,
+its PATH and what `sys.executable` is; a zygote of it, once it is there, too.
 """
 
 from __future__ import annotations
@@ -55,10 +58,12 @@ _ELSEWHERE = (
 
 
 def enter(pip: Mapping[str, Any], timeout_s: float, session: Any) -> list[str]:
-    """Enters the environment of these requirements, made first where this host has none; what is to stand in front of the import path.
+    """Enters the environment of these requirements, made first where this host has none; what is to
+    stand in front of the import path.
 
-    Blocks while they are installed, for `timeout_s` at most (-1: any), here or by another process of this host. Without a `session` one that
-    is not there yet is NotHereYet. Raises RuntimeEnvSetupError with the resolver's words, the same for all that waited for it.
+    Blocks while they are installed, for `timeout_s` at most (-1: any), here or by another process
+    of this host. Without a `session` one that is not there yet is NotHereYet. Raises
+    RuntimeEnvSetupError with the resolver's words, the same for all that waited for it.
     """
     asked_s = time.clock_gettime(time.CLOCK_BOOTTIME)
 
@@ -132,7 +137,8 @@ def _sites(folder: Path) -> list[str]:
 
 
 def _entered(folder: Path) -> list[str]:
-    """This process has it from now on, and so has every program that it starts by `sys.executable` or by name."""
+    """This process has it from now on, and so has every program that it starts by `sys.executable`
+    or by name."""
     before = list(sys.path)
     for each in _sites(folder):
         site.addsitedir(each)  # with what its .pth files name
@@ -238,7 +244,8 @@ def _command(uv: str | None, python: str, wanted: Path, constraints: Path) -> li
 
 
 def found_uv(environment: Mapping[str, str], *, pip_is_configured: bool) -> str | None:
-    """uv, on the PATH or beside the interpreter; None where it is not, or where pip alone was told of an index, which uv does not read."""
+    """uv, on the PATH or beside the interpreter; None where it is not, or where pip alone was told
+    of an index, which uv does not read."""
     told = any(environment.get(f"UV_{name}") for name in _INDEXES)
     of_pip = pip_is_configured or any(environment.get(f"PIP_{name}") for name in _INDEXES)
     if of_pip and not told:
@@ -260,7 +267,8 @@ def _pip_is_configured() -> bool:
 
 
 def _run(command: Sequence[str], words: str, folder: Path, timeout_s: float) -> None:
-    """Runs an installer to its end, which holds the lock of the folder for as long as any of its processes lives."""
+    """Runs an installer to its end, which holds the lock of the folder for as long as any of its
+    processes lives."""
     environment = {name: value for name, value in variables.now().items() if name not in _ELSEWHERE}
     started = subprocess.Popen(
         command,
@@ -298,8 +306,8 @@ def _run(command: Sequence[str], words: str, folder: Path, timeout_s: float) -> 
 
 
 def _place_holders(own: Sequence[str], folder: Path) -> None:
-    """Descriptions of the interpreter's own packages: uv looks into the environment alone, and would install all of them again. One that
-    is replaced takes nothing away but itself."""
+    """Descriptions of the interpreter's own packages: uv looks into the environment alone, and
+    would install all of them again. One that is replaced takes nothing away but itself."""
     for base in own:
         for name in os.listdir(base):
             holder, about = folder / name, Path(base, name)

@@ -1,4 +1,7 @@
-"""YAML files that a person writes, read by PyYAML with the position of each value. Errors name file, line and column."""
+"""YAML files that a person writes, read by PyYAML with the position of each value.
+
+Errors name file, line and column.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +20,11 @@ Place = tuple[Any, ...]
 
 @dataclass(frozen=True)
 class Document:
-    """A file that was read. Lines and columns begin at 1. `set_to`: places whose values were given by the caller instead of by the file."""
+    """A file that was read.
+
+    Lines and columns begin at 1. `set_to`: places whose values were given by the caller instead of
+    by the file.
+    """
 
     name: str
     value: Any
@@ -26,7 +33,8 @@ class Document:
     set_to: set[tuple[str, ...]] = field(default_factory=set)
 
     def position(self, place: Place = (), *, key: bool = False) -> tuple[int, int]:
-        """Return (line, column) of a value, or of its key; where the file has neither, of the nearest mapping or list around it."""
+        """Return (line, column) of a value, or of its key; where the file has neither, of the
+        nearest mapping or list around it."""
         place = _as_texts(place)
         while place:
             first, second = (self.keys, self.values) if key else (self.values, self.keys)
@@ -45,13 +53,17 @@ class Document:
         return f"{self.name}:{line}:{column}"
 
     def set(self, path: str, value: Any) -> None:
-        """Set the field at a dotted path, such as `inputs.data.path`. A literal on the way gives way to a mapping."""
+        """Set the field at a dotted path, such as `inputs.data.path`.
+
+        A literal on the way gives way to a mapping.
+        """
         set_field(self.value, path, value)
         self.set_to.add(tuple(path.split(".")))
 
 
 class Faults:
-    """Errors in a file, gathered by `at`, until `raise_any` raises one ValueError with all of them in the file's order."""
+    """Errors in a file, gathered by `at`, until `raise_any` raises one ValueError with all of them
+    in the file's order."""
 
     def __init__(self, document: Document) -> None:
         self._document = document
@@ -69,7 +81,8 @@ class Faults:
 
     @contextmanager
     def at(self, *place: Any, key: bool = False) -> Iterator[None]:
-        """Record what the block raises instead of raising it: TypeError, ValueError, NotImplementedError and FileNotFoundError."""
+        """Record what the block raises instead of raising it: TypeError, ValueError,
+        NotImplementedError and FileNotFoundError."""
         try:
             yield
         except (TypeError, ValueError, NotImplementedError, FileNotFoundError) as error:
@@ -80,7 +93,8 @@ class Faults:
         return FaultsInside(self, place)
 
     def raise_any(self, *others: Faults) -> None:
-        """Raise what was recorded: FileNotFoundError where nothing else is wrong than files that are not there, else ValueError.
+        """Raise what was recorded: FileNotFoundError where nothing else is wrong than files that
+        are not there, else ValueError.
 
         `others`: errors in files that this one names, which are raised with it.
         """
@@ -146,7 +160,8 @@ def read_document(path: str) -> Document:
 
     Raises:
         FileNotFoundError: if there is no such file.
-        ValueError: if it is no YAML, with line and column; also for a key that stands in a mapping twice, and for bytes that are no UTF-8.
+        ValueError: if it is no YAML, with line and column; also for a key that stands in a mapping
+            twice, and for bytes that are no UTF-8.
         MissingPackageError: if PyYAML is not installed.
     """
     yaml = _module()
@@ -195,7 +210,10 @@ def _as_texts(place: Place) -> tuple[str, ...]:
 def _positions(
     node: Any,
 ) -> tuple[dict[tuple[str, ...], tuple[int, int]], dict[tuple[str, ...], tuple[int, int]]]:
-    """Return (those of keys, those of values) of a document. What an alias names again has the positions of its first place alone."""
+    """Return (those of keys, those of values) of a document.
+
+    What an alias names again has the positions of its first place alone.
+    """
     keys: dict[tuple[str, ...], tuple[int, int]] = {}
     values: dict[tuple[str, ...], tuple[int, int]] = {}
     seen: set[int] = set()
@@ -217,7 +235,8 @@ def _positions(
 
 
 def value_of(text: str) -> Any:
-    """Return the value that `text` stands for in a file: `3`, `true`, `[1, 2]`, or the text itself."""
+    """Return the value that `text` stands for in a file: `3`, `true`, `[1, 2]`, or the text
+    itself."""
     yaml = _module()
     try:
         return yaml.safe_load(text)
@@ -226,7 +245,10 @@ def value_of(text: str) -> Any:
 
 
 def set_field(fields: dict[str, Any], path: str, value: Any) -> None:
-    """Set the field at a dotted path, such as `inputs.data.path`. A literal on the way gives way to a mapping."""
+    """Set the field at a dotted path, such as `inputs.data.path`.
+
+    A literal on the way gives way to a mapping.
+    """
     *folders, last = path.split(".")
     for each in folders:
         inside = fields.get(each)
@@ -251,7 +273,8 @@ def _module() -> Any:
 
 
 def _loader(yaml: Any) -> Any:
-    """Return PyYAML's safe loader, changed to refuse a key that is there twice instead of taking the last."""
+    """Return PyYAML's safe loader, changed to refuse a key that is there twice instead of taking
+    the last."""
 
     class Loader(yaml.SafeLoader):  # type: ignore[misc]
         pass

@@ -1,1 +1,4 @@
-"""Processes that run the user's code: how they are made, what they are until they end. `python -m troupe._process` makes one."""
+"""Processes that run the user's code: how they are made, what they are until they end.
+
+`python -m troupe._process` makes one.
+"""

@@ -1,4 +1,5 @@
-"""A rank, actor or store in a fresh interpreter: `python -P -m troupe._process --fd N [--request-fd M]`.
+"""A rank, actor or store in a fresh interpreter: `python -P -m troupe._process --fd N [--request-fd
+M]`.
 
 Used while a worker's zygote is not ready, where a variable of the environment is read at import
 time, and where a program has modules of its own in place of what the zygote has loaded. The first

@@ -54,14 +54,16 @@ def run(channel: ProcessChannel, begin: dict, attachment: bytes) -> NoReturn:
 
 
 def _repr_of(instance: Any) -> str:
-    """How an instance of a class with a `__repr__` of its own is shown, in one line; "" of others, and where that raises."""
+    """How an instance of a class with a `__repr__` of its own is shown, in one line; "" of others,
+    and where that raises."""
     if type(instance).__repr__ is object.__repr__:
         return ""
     try:
         text = str(repr(instance))
     except Exception as error:
         _callbacks.report(
-            f"repr() of the actor {ActorContext.current.class_name if ActorContext.current else ''}",
+            "repr() of the actor "
+            f"{ActorContext.current.class_name if ActorContext.current else ''}",
             error,
         )
         return ""
@@ -70,8 +72,8 @@ def _repr_of(instance: Any) -> str:
 
 
 def _brought(channel: ProcessChannel, begin: dict, loaded: Callable[[], tuple]) -> tuple | None:
-    """What `loaded()` gives once the maker, on another host, has brought the refs inside the constructor's arguments; None: it
-    did not come within BRINGING_S."""
+    """What `loaded()` gives once the maker, on another host, has brought the refs inside the
+    constructor's arguments; None: it did not come within BRINGING_S."""
     from troupe import _calls
     from troupe._actors import constructor
 
@@ -88,8 +90,11 @@ def _brought(channel: ProcessChannel, begin: dict, loaded: Callable[[], tuple]) 
 
 
 def find(instance: Any, traits: Traits, name: str, returns: int | None = None) -> Any:
-    """What a call of `name` runs, and its concurrency group. Of one that asks for `returns` values and for their tensors to stay here, what
-    sees to that. Raises AttributeError."""
+    """What a call of `name` runs, and its concurrency group.
+
+    Of one that asks for `returns` values and for their tensors to stay here, what sees to that.
+    Raises AttributeError.
+    """
     found = _find(instance, traits, name)
     if returns is None:
         return found
@@ -114,7 +119,8 @@ def _find(instance: Any, traits: Traits, name: str) -> Any:
 
 
 def _method_of(instance: Any, name: str) -> Any:
-    """The method of that name as its class has it: an attribute of the instance does not hide it."""
+    """The method of that name as its class has it: an attribute of the instance does not hide
+    it."""
     kind = type(instance)
     for each in kind.__mro__:
         if name in vars(each):
@@ -125,7 +131,8 @@ def _method_of(instance: Any, name: str) -> Any:
 
 
 def _terminate(why: str = "") -> None:
-    """Ends the actor; one that nobody has a handle of, once nobody has a ref of a tensor that it keeps."""
+    """Ends the actor; one that nobody has a handle of, once nobody has a ref of a tensor that it
+    keeps."""
     if why == UNWANTED:
         _tensors_let_go()
     raise exceptions.ActorExit(0)
@@ -148,7 +155,8 @@ def _tensors_let_go() -> None:
 
 
 def _crash(left: SystemExit) -> NoReturn:
-    """A method called sys.exit() with another code than 0: that is the process's, and its stderr says where it was."""
+    """A method called sys.exit() with another code than 0: that is the process's, and its stderr
+    says where it was."""
     if stopping.signal_of(left):
         stopping.leave_by(stopping.signal_of(left))
     assert left.__traceback__ is not None
@@ -159,7 +167,8 @@ def _crash(left: SystemExit) -> NoReturn:
 
 
 def _end(channel: ProcessChannel, living: list[Any], loop: Any) -> NoReturn:
-    """A method ended the actor: its own last word, then the process, whose worker is told that it is meant: it is not started again."""
+    """A method ended the actor: its own last word, then the process, whose worker is told that it
+    is meant: it is not started again."""
 
     def is_meant() -> None:
         channel.send("RankResult", {"outcome": "succeeded"})
@@ -192,7 +201,8 @@ def _made(cls: type, args: tuple, kwargs: dict, loop: Any) -> Any:
 def _construct(
     channel: ProcessChannel, begin: dict, attachment: bytes
 ) -> tuple[list[Any], Traits, dict, Any]:
-    """The instance, as the only one of a list that nothing else holds, and what goes with it; a class that cannot be loaded or raises is reported and ends the process."""
+    """The instance, as the only one of a list that nothing else holds, and what goes with it; a
+    class that cannot be loaded or raises is reported and ends the process."""
     from troupe._actors import constructor
     from troupe._code import runtime_env
 

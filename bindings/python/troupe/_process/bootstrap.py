@@ -1,9 +1,9 @@
 """Makes a fresh process a rank, an actor or a store: one path after fork and after exec.
 
 `become_child` and `take_descriptors` are what only a forked child needs (death signal, session,
-descriptors, stdio). `prepare` (streams, seeds, who may read it) and then `apply_request` (environment, directory, import
-path, threads) are what both need. Then `serve` reads the first message of the control channel and
-becomes what it says.
+descriptors, stdio). `prepare` (streams, seeds, who may read it) and then `apply_request`
+(environment, directory, import path, threads) are what both need. Then `serve` reads the first
+message of the control channel and becomes what it says.
 """
 
 from __future__ import annotations
@@ -18,7 +18,8 @@ from typing import NoReturn
 from troupe._code import runtime_env
 from troupe._process import main_imports, os_calls, threads
 
-# Of all processes that run user code, so that the kernel takes the largest of them; a half of the memory there is.
+# Of all processes that run user code, so that the kernel takes the largest of them; a half of the
+# memory there is.
 OOM_SCORE = 500
 
 
@@ -42,7 +43,8 @@ def become_child(keep: int, worker: int) -> None:
 
 
 def prepare(worker: int) -> None:
-    """What every process needs and no request changes: its streams, faulthandler, seeds, its reader.
+    """What every process needs and no request changes: its streams, faulthandler, seeds, its
+    reader.
 
     `worker`: its process id. `troupe stack` reads from a child of the worker.
     """
@@ -65,11 +67,13 @@ def take_descriptors(fds: list[int]) -> int:
 
 
 def apply_request(request: dict, base_path: list[str]) -> None:
-    """Environment, working directory, import path, affinity, title, threads of a ForkRequest; and who goes first
-    where memory runs out: not the worker, the zygote, what is parked or a store, without which others could not go on.
+    """Environment, working directory, import path, affinity, title, threads of a ForkRequest; and
+    who goes first where memory runs out: not the worker, the zygote, what is parked or a store,
+    without which others could not go on.
 
-    `base_path` is the sys.path of the interpreter, which has no folder of the program.
-    What is loaded already is told how many threads it has (`_process.threads`): it has read its own environment.
+    `base_path` is the sys.path of the interpreter, which has no folder of the program. What is
+    loaded already is told how many threads it has (`_process.threads`): it has read its own
+    environment.
     """
     os.environ.clear()
     os.environ.update({item["name"]: item["value"] for item in request["env"]})
@@ -112,7 +116,8 @@ def _seed() -> None:
 
 
 def path_of_program(request: dict) -> list[str]:
-    """Return the import path of a request's program: the caller's, or the working directory, and PYTHONPATH. Empty for a store, which runs none."""
+    """Return the import path of a request's program: the caller's, or the working directory, and
+    PYTHONPATH. Empty for a store, which runs none."""
     if request["kind"] == "store":
         return []
     directory = request["working_directory"] if os.path.isdir(request["working_directory"]) else "/"
@@ -124,7 +129,8 @@ def path_of_program(request: dict) -> list[str]:
 
 
 def start_anew(control: int, request: bytes) -> NoReturn:
-    """Execute a fresh interpreter in this process's place, which becomes what the ForkRequest frame `request` says. It keeps its process id."""
+    """Execute a fresh interpreter in this process's place, which becomes what the ForkRequest frame
+    `request` says. It keeps its process id."""
     kept = os.memfd_create("request", 0)
     os.write(kept, request)
     os.lseek(kept, 0, os.SEEK_SET)

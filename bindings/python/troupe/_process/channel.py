@@ -1,9 +1,10 @@
 """A process's control channel to its worker, and the thread that reads it.
 
-`first()` reads what the process is to be, on the thread that asks; `read_on` starts the thread that reads
-from then on. It dispatches: RankRun to `wait_run()`, pushes to the session (`troupe._cluster.session`) once one
-is attached, ProcessStop to `_process.stopping`, what befalls the ranks' group to `_process.group_epochs`, ProcessEnd to `released()` where the process may take its own time, else to
-the end of the process. It answers nothing itself. When the channel ends, the
+`first()` reads what the process is to be, on the thread that asks; `read_on` starts the thread that
+reads from then on. It dispatches: RankRun to `wait_run()`, pushes to the session
+(`troupe._cluster.session`) once one is attached, ProcessStop to `_process.stopping`, what befalls
+the ranks' group to `_process.group_epochs`, ProcessEnd to `released()` where the process may take
+its own time, else to the end of the process. It answers nothing itself. When the channel ends, the
 worker is gone and so is this process.
 """
 
@@ -58,7 +59,8 @@ class ProcessChannel:
         return self._run.get()
 
     def released(self) -> None:
-        """Returns when this process is not needed any more: until then its connections to its peers stay."""
+        """Returns when this process is not needed any more: until then its connections to its peers
+        stay."""
         self._released.wait()
 
     def when_released(self, action: Callable[[], None]) -> None:

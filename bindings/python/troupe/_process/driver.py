@@ -1,8 +1,9 @@
-"""Rank 0 of a `@ray_launch`: runs the user's function as the driver and writes the completion marker.
+"""Rank 0 of a `@ray_launch`: runs the user's function as the driver and writes the completion
+marker.
 
-Order (spec: completion marker): AcquireDriver before anything of the user's runs, RenewDriver while it
-runs, Complete with the outcome; the marker that answers it decides the exit code. A newer epoch fences
-this one: it ends at once with 76.
+Order (spec: completion marker): AcquireDriver before anything of the user's runs, RenewDriver while
+it runs, Complete with the outcome; the marker that answers it decides the exit code. A newer epoch
+fences this one: it ends at once with 76.
 """
 
 from __future__ import annotations
@@ -108,7 +109,8 @@ class Completion:
             self._announced.wait(ANNOUNCE_GRACE_S)
 
     def abort(self, error: BaseException) -> None:
-        """Fails the launch with `error` and ends the process; for another thread than the driver's."""
+        """Fails the launch with `error` and ends the process; for another thread than the
+        driver's."""
         failure = failures.fields_of(error, rank=0)
         self.write(rank.Ended(failures.pickled(error), failure, 1))
 
@@ -133,7 +135,8 @@ class Completion:
         _leave.leave(marker["exit_code"])
 
     def _complete(self, ended: rank.Ended) -> dict | None:
-        """The durable marker; repeats the same request until it is known, or None at the deadline."""
+        """The durable marker; repeats the same request until it is known, or None at the
+        deadline."""
         begin = self._begin
         fields = {
             "launch": begin["launch"],

@@ -1,7 +1,9 @@
-"""The asyncio loop of an actor with coroutines: asyncio's own, which asks for calls before it waits.
+"""The asyncio loop of an actor with coroutines: asyncio's own, which asks for calls before it
+waits.
 
-A loop with nothing to run would sleep in epoll_wait, and waking it costs more than a whole call between processes that do
-not sleep. So it polls the last caller first, for some microseconds, by the same rules as an actor with plain methods.
+A loop with nothing to run would sleep in epoll_wait, and waking it costs more than a whole call
+between processes that do not sleep. So it polls the last caller first, for some microseconds, by
+the same rules as an actor with plain methods.
 """
 
 from __future__ import annotations
@@ -17,8 +19,8 @@ _SOON_S = 0.0001  # a timer that is due by then is not to wait for a poll
 class _PollingSelector(selectors.DefaultSelector):  # type: ignore[misc]
     """Calls `poll` before it waits; where that ran something there are no events yet.
 
-    A caller without pause must not hide the other sockets: between two polls that ran something it looks at them,
-    without waiting, since a wait here is what polling saves.
+    A caller without pause must not hide the other sockets: between two polls that ran something it
+    looks at them, without waiting, since a wait here is what polling saves.
     """
 
     poll: Callable[[], bool] | None = None
@@ -45,7 +47,8 @@ class _PollingLoop(asyncio.SelectorEventLoop):
         super().__init__(self._polling)
 
     def poll_first(self, poll: Callable[[], bool] | None) -> None:
-        """Before it waits it calls `poll()`, on its thread; True: something came, so it does not wait."""
+        """Before it waits it calls `poll()`, on its thread; True: something came, so it does not
+        wait."""
         self._polling.poll = poll
 
 
@@ -59,7 +62,8 @@ def new() -> asyncio.AbstractEventLoop:
 
 
 def apart() -> asyncio.AbstractEventLoop:
-    """A loop that runs on a thread of its own until it is stopped; the thread keeps nothing from its end."""
+    """A loop that runs on a thread of its own until it is stopped; the thread keeps nothing from
+    its end."""
     loop = asyncio.new_event_loop()
 
     def run() -> None:

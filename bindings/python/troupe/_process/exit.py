@@ -1,7 +1,9 @@
-"""How a rank or actor process ends: as a Python program does (`_process.finish`), under a deadline, then os._exit.
+"""How a rank or actor process ends: as a Python program does (`_process.finish`), under a deadline,
+then os._exit.
 
-Never by the interpreter's finalization: torch's Gloo groups can deadlock in their destructor, which joins a thread that waits for
-the GIL (pytorch#56297). Groups that are still alive when the process leaves are left undestroyed.
+Never by the interpreter's finalization: torch's Gloo groups can deadlock in their destructor, which
+joins a thread that waits for the GIL (pytorch#56297). Groups that are still alive when the process
+leaves are left undestroyed.
 """
 
 from __future__ import annotations
@@ -23,8 +25,9 @@ last_word: Callable[[], None] | None = None  # said when all else is done
 
 
 def leave(code: int) -> NoReturn:
-    """Waits for threads and children, runs the exit handlers, flushes, ends the process with `code`; the first caller's code
-    counts. After `exit_grace_s` it ends all the same, and says what it waited for."""
+    """Waits for threads and children, runs the exit handlers, flushes, ends the process with
+    `code`; the first caller's code counts. After `exit_grace_s` it ends all the same, and says what
+    it waited for."""
     if not _leaving.acquire(blocking=False):
         threading.Event().wait()  # another thread is leaving already
     try:
@@ -45,7 +48,8 @@ def _say_last() -> None:
 
 
 def _watched(code: int) -> bool:
-    """Whether something will end this process after exit_grace_s: not where there is no memory for a thread.
+    """Whether something will end this process after exit_grace_s: not where there is no memory for
+    a thread.
 
     (`threading.Thread.start` would wait for ever for a thread that has died of that.)
     """
@@ -71,7 +75,10 @@ def _watched(code: int) -> bool:
 def _say_what_it_waited_for() -> None:
     from troupe._process import finish
 
-    words = f"troupe: it did not end within {exit_grace_s:g} s (exit_grace=): it waited for {finish.waits_for()}\n"
+    words = (
+        f"troupe: it did not end within {exit_grace_s:g} s (exit_grace=): it waited for "
+        f"{finish.waits_for()}\n"
+    )
     os.write(2, words.encode(errors="backslashreplace"))
 
 

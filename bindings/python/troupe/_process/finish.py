@@ -1,8 +1,10 @@
-"""What a Python program does at its end, in Python's own order, without the interpreter's finalization (`_process.exit` says why).
+"""What a Python program does at its end, in Python's own order, without the interpreter's
+finalization (`_process.exit` says why).
 
-Threads that are no daemons, and executors (threading._shutdown); exit handlers, among them those that wait for children of
-multiprocessing, run finalizers and flush logging; the program's own objects are let go of; open files are flushed. What a forked
-process has inherited of all this from its zygote is not its own, and left alone.
+Threads that are no daemons, and executors (threading._shutdown); exit handlers, among them those
+that wait for children of multiprocessing, run finalizers and flush logging; the program's own
+objects are let go of; open files are flushed. What a forked process has inherited of all this from
+its zygote is not its own, and left alone.
 """
 
 from __future__ import annotations
@@ -25,8 +27,8 @@ _held: list[list[Any]] = []
 
 
 def forget_inherited() -> None:
-    """After fork: exit handlers and finalizers that the zygote's imports registered are not this process's. Those that serve
-    whoever uses the modules they are of stay."""
+    """After fork: exit handlers and finalizers that the zygote's imports registered are not this
+    process's. Those that serve whoever uses the modules they are of stay."""
     atexit._clear()
     logging, weakref, util = (
         sys.modules.get(name) for name in ("logging", "weakref", "multiprocessing.util")
@@ -42,7 +44,8 @@ def forget_inherited() -> None:
 
 
 def let_go_of(function: Any) -> None:
-    """At the end, what this function of the program's has as its globals is let go of, where they are no module's."""
+    """At the end, what this function of the program's has as its globals is let go of, where they
+    are no module's."""
     function = getattr(function, "__func__", function)
     if isinstance(function, types.FunctionType):
         _let_go.append(function)
@@ -144,11 +147,11 @@ _IN_MEMORY = (io.BytesIO, io.StringIO)
 
 
 def _files_with_an_end() -> list[Any]:
-    """File objects that write, and what writes by way of them (compressed ones, archives); looked for only where a file is open for
-    writing, since that takes its time.
+    """File objects that write, and what writes by way of them (compressed ones, archives); looked
+    for only where a file is open for writing, since that takes its time.
 
-    Whoever has these keeps them open while others are let go of: of a circle that is collected together, the descriptor may be
-    closed before what its buffer holds is written.
+    Whoever has these keeps them open while others are let go of: of a circle that is collected
+    together, the descriptor may be closed before what its buffer holds is written.
     """
     if not _open_files():
         return []
@@ -160,8 +163,8 @@ def _files_with_an_end() -> list[Any]:
 
 
 def close_files(files: list[Any]) -> None:
-    """Closes what writes into files by way of other files, and flushes what file objects have buffered: of these, and of those that
-    have been opened since they were looked for."""
+    """Closes what writes into files by way of other files, and flushes what file objects have
+    buffered: of these, and of those that have been opened since they were looked for."""
     files = [*files, *_files_with_an_end()]
     _flush(files)
     for each in _outermost_first([each for each in files if _ends_a_file(each)]):
@@ -179,7 +182,8 @@ def _flush(files: list[Any]) -> None:
 
 
 def _outermost_first(files: list[Any]) -> list[Any]:
-    """What another one of these writes through comes behind it: a tar file before the gzip file that it is packed by."""
+    """What another one of these writes through comes behind it: a tar file before the gzip file
+    that it is packed by."""
     known = {id(each) for each in files}
     depths: dict[int, int] = {}
 
@@ -196,7 +200,8 @@ def _outermost_first(files: list[Any]) -> list[Any]:
 
 
 def _ends_a_file(thing: Any) -> bool:
-    """Whether a file is whole only once this is closed: gzip.GzipFile, zipfile.ZipFile and the like, classes of users too."""
+    """Whether a file is whole only once this is closed: gzip.GzipFile, zipfile.ZipFile and the
+    like, classes of users too."""
     kind = type(thing)
     archives = [
         getattr(sys.modules.get(module), name, None)

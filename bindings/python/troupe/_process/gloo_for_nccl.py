@@ -1,8 +1,10 @@
-"""Groups of torch on CPU ranks: where a program asks for NCCL, which needs GPUs, it gets Gloo, said once. No call of CUDA's is changed.
+"""Groups of torch on CPU ranks: where a program asks for NCCL, which needs GPUs, it gets Gloo, said
+once. No call of CUDA's is changed.
 
-Only where the runtime has made CPU ranks of those that asked for GPUs (TROUPE_CPU_RANKS=1 in the rank): elsewhere a backend is what it says.
-Interpreters that a CPU rank starts, or becomes, load this file by its path (`stand_ins/path/start/sitecustomize.py`), whether or not they have
-the package: it imports nothing of it.
+Only where the runtime has made CPU ranks of those that asked for GPUs (TROUPE_CPU_RANKS=1 in the
+rank): elsewhere a backend is what it says. Interpreters that a CPU rank starts, or becomes, load
+this file by its path (`stand_ins/path/start/sitecustomize.py`), whether or not they have the
+package: it imports nothing of it.
 """
 
 from __future__ import annotations
@@ -18,12 +20,14 @@ BELOW = "TROUPE_GLOO_FOR_NCCL"
 _NCCL, _GLOO = "nccl", "gloo"
 _OF_GPUS = {"pg_options": None, "device_id": None}
 """Parameters that say more of NCCL, or of the GPU that it is to use."""
-_MARK = "_troupe_gloo_for_nccl"  # on the functions that were changed; others change them again, which keeps it
+# on the functions that were changed; others change them again, which keeps it
+_MARK = "_troupe_gloo_for_nccl"
 _said = False
 
 
 def wrap(module: Any) -> None:
-    """Change `module`, torch.distributed.distributed_c10d, once it was imported in a process of CPU ranks."""
+    """Change `module`, torch.distributed.distributed_c10d, once it was imported in a process of CPU
+    ranks."""
     for name in ("init_process_group", "new_group"):
         original = getattr(module, name, None)
         if original is None or hasattr(original, _MARK):
@@ -35,7 +39,9 @@ def wrap(module: Any) -> None:
 
 
 def without_nccl(backend: str) -> str:
-    """Return what such a backend is without NCCL. Pure.
+    """Return what such a backend is without NCCL.
+
+    Pure.
 
     >>> without_nccl("NCCL"), without_nccl("cpu:gloo,cuda:nccl"), without_nccl("cuda:nccl"), without_nccl("troupe")
     ('gloo', 'cpu:gloo', 'gloo', 'troupe')
@@ -69,14 +75,16 @@ def _instead(original: Any) -> Any:
 
 
 def _say(asked: str, other: str, rank: Any) -> None:
-    """Say it once, where this is the group's rank 0, by what the program gives as rank or else by the launcher's variable."""
+    """Say it once, where this is the group's rank 0, by what the program gives as rank or else by
+    the launcher's variable."""
     global _said
     if (
         not _said
         and str(rank if isinstance(rank, int) and rank >= 0 else os.environ.get("RANK", "0")) == "0"
     ):
         print(
-            f"troupe: torch.distributed backend {asked!r} is {other!r} on these ranks, which have no GPUs",
+            f"troupe: torch.distributed backend {asked!r} is {other!r} on these ranks, which have "
+            "no GPUs",
             file=sys.stderr,
             flush=True,
         )

@@ -1,15 +1,19 @@
 """The connections of torch's Gloo groups in this process, and their end from another thread.
 
-When a rank dies, those that are connected to it in a collective hear of it; the others wait for the group's timeout, which is half an hour,
-for `Backend.abort()` does nothing for Gloo (gloo#388). What frees them is the end of the group's connections: shutdown(2), never of the socket
-that listens, whose thread would end the process by std::terminate. Reading ends, and not writing: Gloo forgets a send that it begins upon a message
-of the peer's if writing fails there (`Pair::signalException` tells no send of an unbound buffer that is not queued), and whoever waits for that
-send waits for the group's timeout. A peer that dies may still bring that about.
+When a rank dies, those that are connected to it in a collective hear of it; the others wait for the
+group's timeout, which is half an hour, for `Backend.abort()` does nothing for Gloo (gloo#388). What
+frees them is the end of the group's connections: shutdown(2), never of the socket that listens,
+whose thread would end the process by std::terminate. Reading ends, and not writing: Gloo forgets a
+send that it begins upon a message of the peer's if writing fails there (`Pair::signalException`
+tells no send of an unbound buffer that is not queued), and whoever waits for that send waits for
+the group's timeout. A peer that dies may still bring that about.
 
-Which connections are a group's: making it opens a socket that listens. Those that were accepted there have its port. Those
-that this side has opened are known by having come while the group was made, from the address that it listens at; one that another thread
-has opened from that address in the same milliseconds would end with them. A group that connects later (TORCH_GLOO_LAZY_INIT) has those it
-accepted alone. Sockets are known by their inode, since the numbers of descriptors are used again.
+Which connections are a group's: making it opens a socket that listens. Those that were accepted
+there have its port. Those that this side has opened are known by having come while the group was
+made, from the address that it listens at; one that another thread has opened from that address in
+the same milliseconds would end with them. A group that connects later (TORCH_GLOO_LAZY_INIT) has
+those it accepted alone. Sockets are known by their inode, since the numbers of descriptors are used
+again.
 """
 
 from __future__ import annotations
@@ -33,8 +37,9 @@ _ended = False
 
 
 def end_all() -> int:
-    """Ends the connections of all groups that are there, from any thread: who waits in one of their collectives gets torch's RuntimeError, and
-    so does who begins another one. How many there were. Does not block. This process is to stop: what its collectives raise is that word's doing.
+    """Ends the connections of all groups that are there, from any thread: who waits in one of their
+    collectives gets torch's RuntimeError, and so does who begins another one. How many there were.
+    Does not block. This process is to stop: what its collectives raise is that word's doing.
     """
     global _ended
     _ended = True
@@ -42,8 +47,10 @@ def end_all() -> int:
 
 
 def cut(store_port: int = 0) -> int:
-    """What `end_all` does, in a process that goes on with other groups. Of a group that is being made the connections end too that are there
-    already, and those to the store at this port, where it waits for the others. Does not block.
+    """What `end_all` does, in a process that goes on with other groups.
+
+    Of a group that is being made the connections end too that are there already, and those to the
+    store at this port, where it waits for the others. Does not block.
     """
     count = 0
     with _lock:
@@ -65,12 +72,16 @@ def cut(store_port: int = 0) -> int:
 
 
 def ended() -> bool:
-    """Whether `end_all` was called here: that a collective lost its connection is then nothing that the program did."""
+    """Whether `end_all` was called here: that a collective lost its connection is then nothing that
+    the program did."""
     return _ended
 
 
 def note(module: Any) -> None:
-    """Notes the connections of all Gloo groups that are made from now on. `module`: torch.distributed.distributed_c10d, once it was imported."""
+    """Notes the connections of all Gloo groups that are made from now on.
+
+    `module`: torch.distributed.distributed_c10d, once it was imported.
+    """
     cls = getattr(module, "ProcessGroupGloo", None)
     if cls is None or hasattr(cls.__init__, "_troupe_original"):  # a torch without Gloo
         return
@@ -91,7 +102,8 @@ def note(module: Any) -> None:
 
 
 def _since(before: set[int]) -> tuple[dict[_Address, int], list[tuple[_Address, int]]]:
-    """(those that listen, those that are connected) of the sockets that were not there before, each by its own address."""
+    """(those that listen, those that are connected) of the sockets that were not there before, each
+    by its own address."""
     listening: dict[_Address, int] = {}
     connected: list[tuple[_Address, int]] = []
     for inode, each in _sockets():
@@ -126,7 +138,8 @@ def _note(before: set[int]) -> None:
 
 
 def _sockets() -> Iterator[tuple[int, socket.socket]]:
-    """(inode, a socket that is closed when the next one is asked for) of each TCP socket of this process."""
+    """(inode, a socket that is closed when the next one is asked for) of each TCP socket of this
+    process."""
     for name in os.listdir(_FOLDER):
         try:
             if not os.readlink(f"{_FOLDER}/{name}").startswith("socket:"):

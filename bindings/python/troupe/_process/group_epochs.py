@@ -1,9 +1,11 @@
-"""The epochs of the ranks' group of this process's launch, where that goes on without ranks that died (head/core/gang/regroup.h).
+"""The epochs of the ranks' group of this process's launch, where that goes on without ranks that
+died (head/core/gang/regroup.h).
 
-The control thread writes here: `on_lost`, the word that ranks died and which epoch the group has now, upon which this process's groups end at
-once, so that who waits in a collective raises; and `on_formed`, who this rank is in the group of an epoch. The program's thread waits here:
-`wait_lost` for the word, once a collective has failed, and `join` for the next group. An epoch that was told while another one was
-formed is simply the next one.
+The control thread writes here: `on_lost`, the word that ranks died and which epoch the group has
+now, upon which this process's groups end at once, so that who waits in a collective raises; and
+`on_formed`, who this rank is in the group of an epoch. The program's thread waits here: `wait_lost`
+for the word, once a collective has failed, and `join` for the next group. An epoch that was told
+while another one was formed is simply the next one.
 """
 
 from __future__ import annotations
@@ -47,8 +49,12 @@ _State.outlived = {}
 def begin(
     send: Callable[[str, dict], None], life: int, hang_s: float, rank: int, world_size: int
 ) -> None:
-    """This process is a rank. `life`: the group's epoch in which it takes the place of one that died; 0: it takes nobody's. `hang_s`: the launch's
-    hang_timeout; 0: it has none. `rank`, `world_size`: in the gang as it began."""
+    """This process is a rank.
+
+    `life`: the group's epoch in which it takes the place of one that died; 0: it takes nobody's.
+    `hang_s`: the launch's hang_timeout; 0: it has none. `rank`, `world_size`: in the gang as it
+    began.
+    """
     _State.send, _State.life, _State.hang_s = send, life, hang_s
     _State.rank, _State.world_size, _State.owner = rank, world_size, os.getpid()
     if life:
@@ -108,12 +114,14 @@ def epoch() -> int:
 
 
 def is_over() -> bool:
-    """Whether the group that this process is in has lost a rank since it was formed, or was never this process's."""
+    """Whether the group that this process is in has lost a rank since it was formed, or was never
+    this process's."""
     return _State.told > _State.within
 
 
 def outlived() -> dict[int, dict]:
-    """The deaths that this process knew of when its group was formed: Failures by rank of the launch."""
+    """The deaths that this process knew of when its group was formed: Failures by rank of the
+    launch."""
     with _changed:
         return dict(_State.outlived)
 
@@ -145,7 +153,8 @@ def owner() -> int:
 
 
 def returned() -> frozenset[int]:
-    """The ranks of the group that this process is in that have returned, as far as the head has said so."""
+    """The ranks of the group that this process is in that have returned, as far as the head has
+    said so."""
     epoch, ranks = _State.returned
     return ranks if epoch == _State.within else frozenset()
 
@@ -163,14 +172,16 @@ def say_late(word: dict[str, Any]) -> None:
 
 
 def wait_lost(timeout: float) -> bool:
-    """Waits until the group that this process is in is over; False when it is not after `timeout` seconds."""
+    """Waits until the group that this process is in is over; False when it is not after `timeout`
+    seconds."""
     with _changed:
         return _changed.wait_for(is_over, timeout)
 
 
 def join() -> dict[str, Any]:
-    """Comes to the group's next epoch and returns GroupFormed's fields once all ranks that live have. Blocks; the head bounds it: who does not
-    come within the launch's limit is a death, after which the others form the group of the epoch that follows."""
+    """Comes to the group's next epoch and returns GroupFormed's fields once all ranks that live
+    have. Blocks; the head bounds it: who does not come within the launch's limit is a death, after
+    which the others form the group of the epoch that follows."""
     assert _State.send is not None
     with _changed:
         while True:
@@ -187,7 +198,8 @@ def join() -> dict[str, Any]:
 
 
 def meets(port: int) -> None:
-    """This process is about to connect to the store at that port, in which its group waits for others: word of a death ends such connections.
+    """This process is about to connect to the store at that port, in which its group waits for
+    others: word of a death ends such connections.
 
     Once it is connected it asks `met()`: a word that came before ended nothing.
     """
@@ -196,7 +208,8 @@ def meets(port: int) -> None:
 
 
 def met() -> None:
-    """Raises RuntimeError where the group that this process is in, or is about to make, has lost a rank. Does not block."""
+    """Raises RuntimeError where the group that this process is in, or is about to make, has lost a
+    rank. Does not block."""
     if of_rank() and is_over():
         with _changed:
             died = "; ".join(
@@ -210,13 +223,15 @@ def met() -> None:
         )
         raise RuntimeError(
             f"the group of epoch {_State.within} cannot be made, {why}\n"
-            "  troupe.train.reform() makes that of the ranks that live, as the next of troupe.train.attempts() does"
+            "  troupe.train.reform() makes that of the ranks that live, as the next of "
+            "troupe.train.attempts() does"
         )
 
 
 def end_groups(store_port: int, reason: str) -> None:
-    """Ends what this process waits in: Gloo's groups by their connections, Troupe's with the reason, NCCL's by an abort on a thread of its own; and
-    by its connections to the store a group that is being made, and whatever else waits for a key that nobody will write."""
+    """Ends what this process waits in: Gloo's groups by their connections, Troupe's with the
+    reason, NCCL's by an abort on a thread of its own; and by its connections to the store a group
+    that is being made, and whatever else waits for a key that nobody will write."""
     torch_backend.stop_all(reason)
     gloo_sockets.cut(store_port)
     nccl_groups.abort_all()

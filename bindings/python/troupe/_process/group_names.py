@@ -1,4 +1,5 @@
-"""How torch's process groups are named here (`_process.process_groups`): by numbers that no group of this process had before. Pure."""
+"""How torch's process groups are named here (`_process.process_groups`): by numbers that no group
+of this process had before. Pure."""
 
 from __future__ import annotations
 
@@ -7,7 +8,8 @@ WORLDS_OF_AN_EPOCH = 1 << 20
 
 
 def first_of(group_epoch: int, worlds: int) -> int:
-    """The number of the default group after so many were destroyed in that epoch of the ranks' group."""
+    """The number of the default group after so many were destroyed in that epoch of the ranks'
+    group."""
     return (group_epoch * WORLDS_OF_AN_EPOCH + worlds) * GROUPS_OF_A_WORLD
 
 

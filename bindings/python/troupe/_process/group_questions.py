@@ -1,7 +1,8 @@
 """Questions that a rank of a group asks all others by the group's store: how far are you?
 
-A question is a number in the store, which each rank looks at while its count stands still; it answers the latest one, and anew when
-what it would say has changed. What is asked for different reasons has keys of its own, so that no question takes the answers of another one.
+A question is a number in the store, which each rank looks at while its count stands still; it
+answers the latest one, and anew when what it would say has changed. What is asked for different
+reasons has keys of its own, so that no question takes the answers of another one.
 """
 
 from __future__ import annotations
@@ -23,7 +24,8 @@ class Questions:
         self._answered: tuple[int, int, bool] | None = None
 
     def ask_first(self, store: Any, begun: int, turn: int = 0) -> int:
-        """Asks, and returns the question; 0 where another rank has asked about this operation in this turn."""
+        """Asks, and returns the question; 0 where another rank has asked about this operation in
+        this turn."""
         if store.add(f"{self._key}/{begun}/{turn}", 1) != 1:
             return 0
         return store.add(f"{self._key}/asked", 1)

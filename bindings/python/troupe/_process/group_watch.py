@@ -1,13 +1,19 @@
-"""Says which rank the others wait for, when a collective of torch takes much longer than operations of its group usually do.
+"""Says which rank the others wait for, when a collective of torch takes much longer than operations
+of its group usually do.
 
-Each rank counts what it has begun (torch's own sequence numbers of a group: of Gloo and NCCL). One that has waited for long asks all others by the
-group's store; those whose count stands still, for whatever reason, answer there with where their main thread is (`group_questions`); and the one that asked
-says who is late (`late_ranks`). Nothing is ended by it, unless the launch has a `hang_timeout`: a rank that has waited for so long asks anew, and tells the head whom
-it waits for; the head asks those, and has them ended that do not answer, or have come no further (head/core/gang/hang.h).
+Each rank counts what it has begun (torch's own sequence numbers of a group: of Gloo and NCCL). One
+that has waited for long asks all others by the group's store; those whose count stands still, for
+whatever reason, answer there with where their main thread is (`group_questions`); and the one that
+asked says who is late (`late_ranks`). Nothing is ended by it, unless the launch has a
+`hang_timeout`: a rank that has waited for so long asks anew, and tells the head whom it waits for;
+the head asks those, and has them ended that do not answer, or have come no further
+(head/core/gang/hang.h).
 
-A thread without Python's object for it: it looks once a second, for neither torch nor the store has an event for what does not happen. It begins with the
-first group of this process and ends with the last. In a group in which no rank waits for long, nothing is written to the store. Ranks of a pipeline, which
-send and receive in pairs, count unlike each other: what is said of them is where each one is, and only perhaps who is late.
+A thread without Python's object for it: it looks once a second, for neither torch nor the store has
+an event for what does not happen. It begins with the first group of this process and ends with the
+last. In a group in which no rank waits for long, nothing is written to the store. Ranks of a
+pipeline, which send and receive in pairs, count unlike each other: what is said of them is where
+each one is, and only perhaps who is late.
 """
 
 from __future__ import annotations
@@ -31,7 +37,8 @@ from troupe.launch import _parts
 
 PATIENCE_VARIABLE = "TROUPE_LATE_RANK_S"
 LOOK_S, ASKING_S = 1.0, 5.0
-"""How often a rank looks at itself, and how often, while its count stands still, whether somebody asks."""
+"""How often a rank looks at itself, and how often, while its count stands still, whether somebody
+asks."""
 ANSWERS_S = 3.0
 """So many of those stretches the others have for an answer."""
 _KEY, _HANG_KEY = "troupe/late", "troupe/hang"
@@ -45,11 +52,15 @@ _watching = 0
 """The thread that watches groups, which is in torch's code now and then"""
 _module: Any = None
 _late: dict[str, tuple[int, int]] = {}
-"""By process group as it is shown: (the ranks' epoch, the first rank of the launch that was found to keep this process waiting), while it does."""
+"""By process group as it is shown: (the ranks' epoch, the first rank of the launch that was found
+to keep this process waiting), while it does."""
 
 
 def wrap(module: Any) -> None:
-    """Groups that are made from now on are watched. `module`: torch.distributed.distributed_c10d, once it was imported."""
+    """Groups that are made from now on are watched.
+
+    `module`: torch.distributed.distributed_c10d, once it was imported.
+    """
     global _module
     _module = module
     _parts.find_verdict = returned_parts.find_verdict
@@ -112,7 +123,9 @@ def _run(module: Any) -> None:
                 stores.forget()
             if module.is_initialized():
                 _look(module, watched, stores, fixed_s)
-    except Exception:  # a torch that is otherwise, or a store that is gone: a watch that ends is no failure of the program's
+    # a torch that is otherwise, or a store that is gone: a watch that ends is no failure of the
+    # program's
+    except Exception:
         _running = False
 
 
@@ -189,14 +202,21 @@ class Watched:
         self.over = False
 
     def look_safely(self, group: Any, connect: Callable[[], Any], now: float) -> None:
-        """Once a second or so. A store that is gone is the end of this watch, and of no other group's."""
+        """Once a second or so.
+
+        A store that is gone is the end of this watch, and of no other group's.
+        """
         try:
             self.look(group, connect, now)
         except Exception:
             self.over = True
 
     def look(self, group: Any, connect: Callable[[], Any], now: float) -> None:
-        """Once. `connect` returns the watching thread's connection to the store, which this rank needs once it stands still. Raises what the store raises."""
+        """Once.
+
+        `connect` returns the watching thread's connection to the store, which this rank needs once
+        it stands still. Raises what the store raises.
+        """
         begun = _begun(group)
         if begun != self._begun:
             self._go_on(begun, now)
@@ -239,7 +259,9 @@ class Watched:
     def _go_on(self, begun: int, now: float) -> None:
         if self._begun:
             self._pace.add(begun - self._begun, now - self._since)
-        if self._said:  # what was no hang, an evaluation by one rank say, is told of again only where it takes twice as long
+        # what was no hang, an evaluation by one rank say, is told of again only where it takes
+        # twice as long
+        if self._said:
             say(f"process group {self._name} goes on, after {now - self._since:.0f} s")
             self._least_s = 2 * (now - self._since)
         self._begun, self._since, self._next_s, self._question, self._said = (
@@ -297,7 +319,8 @@ class Watched:
 
 
 def how_far(name: str) -> tuple[int, bool]:
-    """(how many operations of the group of that name this process has begun, whether a thread of it waits in torch's code). From any thread."""
+    """(how many operations of the group of that name this process has begun, whether a thread of it
+    waits in torch's code). From any thread."""
     begun = 0
     if _module is not None and _module.is_initialized():
         begun = max(
@@ -312,7 +335,8 @@ def how_far(name: str) -> tuple[int, bool]:
 
 
 def begun_in(group: Any) -> int:
-    """How many operations this process has begun in that process group, None: the default one; 0 where that cannot be told. From any thread."""
+    """How many operations this process has begun in that process group, None: the default one; 0
+    where that cannot be told. From any thread."""
     with contextlib.suppress(
         Exception
     ):  # of a backend that does not count, or a group that is gone
@@ -322,7 +346,8 @@ def begun_in(group: Any) -> int:
 
 
 def late_rank() -> int | None:
-    """The rank of the launch that others were found to wait for when this process last looked; None where nobody was. From any thread."""
+    """The rank of the launch that others were found to wait for when this process last looked; None
+    where nobody was. From any thread."""
     return min(
         (rank for epoch, rank in list(_late.values()) if epoch == group_epochs.epoch()),
         default=None,
@@ -335,7 +360,8 @@ def waits_here() -> bool:
 
 
 def waiting_thread() -> int | None:
-    """Return the thread that waits for others in torch's code, the program's before any other one; None: none does.
+    """Return the thread that waits for others in torch's code, the program's before any other one;
+    None: none does.
 
     The innermost frame of such a thread is torch.distributed's, or the backward pass's.
     """
@@ -350,7 +376,8 @@ def waiting_thread() -> int | None:
 
 
 def op_here() -> str:
-    """Return the operation of torch's in which a thread of the program waits: `all_reduce`, `backward`; "" where none does."""
+    """Return the operation of torch's in which a thread of the program waits: `all_reduce`,
+    `backward`; "" where none does."""
     frame = sys._current_frames().get(waiting_thread() or _parts.thread())
     op = ""
     while frame is not None and any(

@@ -1,12 +1,16 @@
-"""Which ranks have not come to a collective that others wait in, from what each says of itself. Pure.
+"""Which ranks have not come to a collective that others wait in, from what each says of itself.
 
-Ranks count the operations of a group that they have begun, all in the same order, so whoever has begun fewer is late (L1). A rank that
-says nothing while all were asked is late too: it is stopped, or in code that keeps Python's lock (L2). Where all have begun the same one,
-nobody is (L3). How long one may wait before that is looked at: three times what usually lies between two operations, 10 s at least; 60 s while
-fewer than ten are known (L4).
+Pure.
 
-Whom a rank that has waited for `hang_timeout` accuses (docs/recovery.md): those that say nothing; where all speak, of those that wait in no collective themselves
-and have stood still for as long, the ones that have begun the fewest operations (L5). A rank that waits itself is another's victim.
+Ranks count the operations of a group that they have begun, all in the same order, so whoever has
+begun fewer is late (L1). A rank that says nothing while all were asked is late too: it is stopped,
+or in code that keeps Python's lock (L2). Where all have begun the same one, nobody is (L3). How
+long one may wait before that is looked at: three times what usually lies between two operations, 10
+s at least; 60 s while fewer than ten are known (L4).
+
+Whom a rank that has waited for `hang_timeout` accuses (docs/recovery.md): those that say nothing;
+where all speak, of those that wait in no collective themselves and have stood still for as long,
+the ones that have begun the fewest operations (L5). A rank that waits itself is another's victim.
 """
 
 from __future__ import annotations
@@ -21,7 +25,8 @@ _KEPT = 64
 
 @dataclass(frozen=True)
 class Answer:
-    """What a rank says of itself: how many operations of the group it has begun, whether it waits in the last one, where it runs and is."""
+    """What a rank says of itself: how many operations of the group it has begun, whether it waits
+    in the last one, where it runs and is."""
 
     begun: int
     waits: bool
@@ -42,7 +47,8 @@ def late(answers: Sequence[Answer | None]) -> list[int]:
 
 
 def accused(answers: Sequence[Answer | None], begun: int, least_still_s: float) -> list[int]:
-    """The ranks of the group that keep the one waiting that has begun so many operations, by their answers (L5)."""
+    """The ranks of the group that keep the one waiting that has begun so many operations, by their
+    answers (L5)."""
     silent = [rank for rank, each in enumerate(answers) if each is None]
     if silent:
         return silent
@@ -70,7 +76,11 @@ def told(
     name_of: Mapping[int, int],
     hang_s: float = 0.0,
 ) -> str:
-    """The warning about these late ranks. `name_of`: a rank of the group -> its rank in the launch; `hang_s`: the launch's hang_timeout, 0: none."""
+    """The warning about these late ranks.
+
+    `name_of`: a rank of the group -> its rank in the launch; `hang_s`: the launch's hang_timeout,
+    0: none.
+    """
     most = max(each.begun for each in answers if each is not None and each.waits)
     those = [
         name_of[rank]
@@ -79,8 +89,10 @@ def told(
     ]
     one = len(ranks) == 1
     lines = [
-        f"{'rank' if one else 'ranks'} {listed([name_of[rank] for rank in ranks])} {'has' if one else 'have'} not come to operation {most} of process group "
-        f"{group}, in which {'rank' if len(those) == 1 else 'ranks'} {listed(those)} {'waits' if len(those) == 1 else 'wait'}, for {waited_s:.0f} s by now. "
+        f"{'rank' if one else 'ranks'} {listed([name_of[rank] for rank in ranks])} "
+        f"{'has' if one else 'have'} not come to operation {most} of process group "
+        f"{group}, in which {'rank' if len(those) == 1 else 'ranks'} {listed(those)} "
+        f"{'waits' if len(those) == 1 else 'wait'}, for {waited_s:.0f} s by now. "
         + (
             f"Who keeps others waiting for {hang_s:g} s is ended (hang_timeout)"
             if hang_s
@@ -99,10 +111,16 @@ _SHOWN_MAX = 4
 
 def _of_one(rank: int, answer: Answer | None) -> str:
     if answer is None:
-        return f"rank {rank} says nothing: it is stopped, or in code that keeps Python's lock; `troupe stack` shows where"
+        return (
+            f"rank {rank} says nothing: it is stopped, or in code that keeps Python's lock; "
+            "`troupe stack` shows where"
+        )
     where = f"rank {rank} (host {answer.host}, pid {answer.pid}) "
     if answer.waits:
-        where += f"waits in operation {answer.begun} itself, perhaps because the ranks' programs differ; it is here:"
+        where += (
+            f"waits in operation {answer.begun} itself, perhaps because the ranks' programs "
+            "differ; it is here:"
+        )
     else:
         where += f"has begun {answer.begun} operations, and is here:"
     return f"{where}\n{answer.where.rstrip()}"
@@ -116,7 +134,8 @@ def listed(ranks: Sequence[int]) -> str:
 
 
 class Pace:
-    """How far apart a group's operations usually are, of the last 64, as far as looks a second apart tell."""
+    """How far apart a group's operations usually are, of the last 64, as far as looks a second
+    apart tell."""
 
     def __init__(self) -> None:
         self._gaps: deque[float] = deque(maxlen=_KEPT)

@@ -1,9 +1,11 @@
-"""Children by multiprocessing's spawn that cannot import the program's script: their pool fails, instead of making others without end.
+"""Children by multiprocessing's spawn that cannot import the program's script: their pool fails,
+instead of making others without end.
 
-A child of spawn or forkserver imports the script as `__mp_main__` before it does anything. Where the script has no `if __name__ ==
-"__main__":` around what starts the program, that starts the program again in the child. Python refuses processes there, and Troupe actors,
-tasks and launches; the child ends, and a `multiprocessing.Pool` makes another one, which ends the same way. In a process of a cluster
-that loop had no end and nobody to press Ctrl-C.
+A child of spawn or forkserver imports the script as `__mp_main__` before it does anything. Where
+the script has no `if __name__ == "__main__":` around what starts the program, that starts the
+program again in the child. Python refuses processes there, and Troupe actors, tasks and launches;
+the child ends, and a `multiprocessing.Pool` makes another one, which ends the same way. In a
+process of a cluster that loop had no end and nobody to press Ctrl-C.
 
 View: ranks, actors and processes for tasks. What their children do: `troupe._code.main_import`.
 """
@@ -27,7 +29,10 @@ _here = threading.local()
 
 
 def watch_pools() -> None:
-    """From now on a pool of this process fails where its children cannot import the script. Idempotent."""
+    """From now on a pool of this process fails where its children cannot import the script.
+
+    Idempotent.
+    """
     if VARIABLE not in os.environ:
         os.environ[VARIABLE] = "1"
         after_import({"multiprocessing.pool": _change})
@@ -66,7 +71,10 @@ def _change(module: Any) -> None:
 
 
 def _fail(cache: dict[int, Any]) -> None:
-    """End what the pool was asked for with the error. A result of several parts is over once all of them are."""
+    """End what the pool was asked for with the error.
+
+    A result of several parts is over once all of them are.
+    """
     error = RuntimeError(_text())
     for job, result in list(cache.items()):
         parts = getattr(result, "_number_left", 1)

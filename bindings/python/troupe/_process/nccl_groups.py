@@ -1,11 +1,13 @@
 """torch's NCCL groups of this process, and their end from another thread.
 
-A rank that waits for a GPU in a collective whose peer is gone waits for the watchdog's ten minutes. Aborting the communicators ends their kernels. All
-together, as one NCCL group: one that is aborted alone may wait for the kernel of another (pytorch#119797).
+A rank that waits for a GPU in a collective whose peer is gone waits for the watchdog's ten minutes.
+Aborting the communicators ends their kernels. All together, as one NCCL group: one that is aborted
+alone may wait for the kernel of another (pytorch#119797).
 
-Only where the program makes its groups anew from a checkpoint afterwards (`troupe.train.attempts`). What an aborted kernel leaves in memory is
-anything, and kernels that the program had queued behind it (an optimizer's step) run on that: a rank that is to end is better ended without, than
-to write such parameters into the checkpoint of its last word.
+Only where the program makes its groups anew from a checkpoint afterwards (`troupe.train.attempts`).
+What an aborted kernel leaves in memory is anything, and kernels that the program had queued behind
+it (an optimizer's step) run on that: a rank that is to end is better ended without, than to write
+such parameters into the checkpoint of its last word.
 """
 
 from __future__ import annotations
@@ -19,8 +21,9 @@ _MODULE = "torch.distributed.distributed_c10d"
 
 
 def abort_all() -> threading.Thread | None:
-    """Begins to abort the communicators of all groups of torch.distributed that are there, from any thread. None: there are none. Does not block:
-    the thread that is given ends when they are gone, which may take as long as NCCL's abort does."""
+    """Begins to abort the communicators of all groups of torch.distributed that are there, from any
+    thread. None: there are none. Does not block: the thread that is given ends when they are gone,
+    which may take as long as NCCL's abort does."""
     backends = _backends(sys.modules.get(_MODULE))
     if not backends:
         return None

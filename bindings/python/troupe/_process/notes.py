@@ -1,4 +1,5 @@
-"""What only this host knows of an error that ends a rank: added to it before it is printed, and before it travels."""
+"""What only this host knows of an error that ends a rank: added to it before it is printed, and
+before it travels."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Small calls to the kernel that the standard library lacks, made without importing ctypes early."""
+"""Small calls to the kernel that the standard library lacks, made without importing ctypes
+early."""
 
 from __future__ import annotations
 
@@ -17,7 +18,8 @@ def die_with_parent(whether: bool = True) -> None:
 
 
 def let_read(reader: int) -> None:
-    """Lets process `reader` and its descendants look into this one where Yama allows that to ancestors only."""
+    """Lets process `reader` and its descendants look into this one where Yama allows that to
+    ancestors only."""
     try:
         _prctl(_PR_SET_PTRACER, reader)
     except OSError:
@@ -50,7 +52,8 @@ def set_title(title: str) -> None:
 
 
 def raise_oom_score(by: int) -> None:
-    """Makes the kernel choose this process, and what it starts, before its parent when memory runs out: by `by` thousandths of it.
+    """Makes the kernel choose this process, and what it starts, before its parent when memory runs
+    out: by `by` thousandths of it.
 
     Raising needs no privilege; one that is higher already stays. A failure changes nothing.
     """
@@ -87,9 +90,9 @@ _MADV_COLLAPSE = 25
 def collapse_memory() -> Iterator[bool]:
     """Turns this process's private memory into huge pages, one per step; yields whether it could.
 
-    A fork then copies one entry of the page table instead of 512: measured, 8 ms become 1.7 ms with torch
-    loaded, and the child's end costs a third. A step takes up to 5 ms. A kernel that refuses (before
-    6.1) yields False each time.
+    A fork then copies one entry of the page table instead of 512: measured, 8 ms become 1.7 ms with
+    torch loaded, and the child's end costs a third. A step takes up to 5 ms. A kernel that refuses
+    (before 6.1) yields False each time.
     """
     import ctypes
 
@@ -112,12 +115,14 @@ _PR_SET_CHILD_SUBREAPER = 36
 
 
 def adopt_orphans(whether: bool = True) -> None:
-    """Makes this process the parent of its descendants whose own parents have ended, or no longer."""
+    """Makes this process the parent of its descendants whose own parents have ended, or no
+    longer."""
     _prctl(_PR_SET_CHILD_SUBREAPER, int(whether))
 
 
 def kill_children(keep: set[int]) -> None:
-    """Kills and reaps every child of this process but `keep`, and what thereby becomes a child of it."""
+    """Kills and reaps every child of this process but `keep`, and what thereby becomes a child of
+    it."""
     while True:
         found = children() - keep
         if not found:

@@ -3,13 +3,15 @@
 A child has a socket to the zygote. On it comes the worker's ForkRequest, as it was sent, with three
 descriptors (control, stdout, stderr); until then the child is parked. One that was forked ahead has
 done by then what every process must do: its session and signals, its seeds, the copies of the pages
-that a start writes to. What a request says (environment, directory, import path, threads) is applied
-when it comes, so a parked child knows nothing of what it will be and no user code has run in it.
+that a start writes to. What a request says (environment, directory, import path, threads) is
+applied when it comes, so a parked child knows nothing of what it will be and no user code has run
+in it.
 
-The worker is a child's parent, the zygote is not: what has been given its request lives on without the
-zygote. The zygote's end of the socket is the zygote's: a child that is parked ends with it, by an exit code that
-tells the worker so, should it have been meant for a request already. The child
-sends nothing on it, so that its end, or that of whoever holds it, is all that the zygote can read there.
+The worker is a child's parent, the zygote is not: what has been given its request lives on without
+the zygote. The zygote's end of the socket is the zygote's: a child that is parked ends with it, by
+an exit code that tells the worker so, should it have been meant for a request already. The child
+sends nothing on it, so that its end, or that of whoever holds it, is all that the zygote can read
+there.
 """
 
 from __future__ import annotations
@@ -29,11 +31,14 @@ SOCKET_BUFFER_BYTES = 4 << 20
 PARKED_VARIABLE = "TROUPE_PARKED_PROCESSES"
 PARKED_MIN, PARKED_MAX = 6, 16
 _FDS = 3  # control, stdout, stderr
-NEVER_GIVEN = 79  # the exit code of a child that had no request: the worker starts its process anew (`worker/zygote.h`)
+# the exit code of a child that had no request: the worker starts its process anew
+# (`worker/zygote.h`)
+NEVER_GIVEN = 79
 
 
 def default_count() -> int:
-    """How many children are kept: one per CPU within 6 and 16, or what TROUPE_PARKED_PROCESSES says."""
+    """How many children are kept: one per CPU within 6 and 16, or what TROUPE_PARKED_PROCESSES
+    says."""
     wanted = os.environ.get(PARKED_VARIABLE, "")
     if wanted.isdigit():
         return min(int(wanted), PARKED_MAX)
@@ -42,7 +47,8 @@ def default_count() -> int:
 
 @dataclass(frozen=True)
 class Loaded:
-    """What all children of a zygote have: its import path, and the files of the libraries it has loaded, by their names."""
+    """What all children of a zygote have: its import path, and the files of the libraries it has
+    loaded, by their names."""
 
     base_path: list[str]
     libraries: dict[str, str]
@@ -66,7 +72,8 @@ class Child:
             return False
 
     def give(self, data: bytes, fds: list[int]) -> None:
-        """Hands it its request; one that cannot be given it is let go of, and ends: its end tells."""
+        """Hands it its request; one that cannot be given it is let go of, and ends: its end
+        tells."""
         self.given = True
         try:
             socket.send_fds(self.socket, [data], fds)
@@ -84,8 +91,8 @@ def fork(
 ) -> Child:
     """Forks a child that waits for its request; `ahead` of one, it also warms itself up.
 
-    Its parent is the worker, whose process id is `worker` and which is told of it over `announce`. Raises
-    OSError when the system refuses.
+    Its parent is the worker, whose process id is `worker` and which is told of it over `announce`.
+    Raises OSError when the system refuses.
     """
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     for each in (ours, theirs):
@@ -104,7 +111,8 @@ def fork(
 
 
 def receive(sock: socket.socket) -> tuple[bytes, list[int]]:
-    """One datagram and its descriptors, which the caller closes; empty when the other end is closed."""
+    """One datagram and its descriptors, which the caller closes; empty when the other end is
+    closed."""
     fds = array.array("i")
     data, ancillary, _, _ = sock.recvmsg(
         DATAGRAM_BYTES_MAX, socket.CMSG_SPACE(_FDS * fds.itemsize), socket.MSG_CMSG_CLOEXEC
@@ -144,7 +152,8 @@ class _Sample:
 
 
 def _warm_up(native: Any) -> None:
-    """Does once what every start does, so that its pages are this process's own before anyone waits.
+    """Does once what every start does, so that its pages are this process's own before anyone
+    waits.
 
     A page of the zygote is copied at its first write: measured, a start then takes a third of the
     time. Nothing of it lasts: threads are joined, descriptors closed, the environment is the same.

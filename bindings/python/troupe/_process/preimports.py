@@ -1,7 +1,9 @@
-"""Modules that are loaded before a process knows its program, and which of them the program has its own of.
+"""Modules that are loaded before a process knows its program, and which of them the program has its
+own of.
 
-A process that has a library in `sys.modules` never looks for the program's file of that name. Plain Python would: the program's folder comes
-first. Such a process starts anew (`_process.bootstrap`), in an interpreter that has loaded nothing yet.
+A process that has a library in `sys.modules` never looks for the program's file of that name. Plain
+Python would: the program's folder comes first. Such a process starts anew (`_process.bootstrap`),
+in an interpreter that has loaded nothing yet.
 """
 
 from __future__ import annotations
@@ -22,7 +24,8 @@ LIBRARIES = (
     "torch.nn.parallel.distributed",
 )
 OFTEN_UNUSED = ("torch._dynamo",)
-"""Modules that a rank without an optimizer or a compiler never asks for: two fifths of the time that all imports take."""
+"""Modules that a rank without an optimizer or a compiler never asks for: two fifths of the time
+that all imports take."""
 STANDARD = ("traceback", "json", "logging", "selectors", "concurrent.futures", "inspect", "hashlib")
 OWN_MODULES = (
     "troupe._bridge",
@@ -54,7 +57,8 @@ OWN_MODULES = (
     "troupe.tune._run.host",
     *STANDARD,
 )
-"""Modules that ranks, actors, tasks and trials usually load: each process would load a module that is missing here itself."""
+"""Modules that ranks, actors, tasks and trials usually load: each process would load a module that
+is missing here itself."""
 _NOT_LIBRARIES = {*sys.stdlib_module_names, "troupe", "__main__", "__mp_main__"}
 
 
@@ -71,7 +75,8 @@ def preimport(names: Iterable[str]) -> list[str]:
 
 
 def loaded_libraries(path: Iterable[str]) -> dict[str, str]:
-    """Return the file of each library that this process has loaded from the folders of `path`, by its top-level name."""
+    """Return the file of each library that this process has loaded from the folders of `path`, by
+    its top-level name."""
     folders = {os.path.realpath(each) for each in path}
     found = {}
     for name, module in list(sys.modules.items()):
@@ -87,7 +92,8 @@ def loaded_libraries(path: Iterable[str]) -> dict[str, str]:
 
 
 def replaced(libraries: dict[str, str], path: Sequence[str]) -> list[str]:
-    """Return the names of the libraries in whose place a program with this import path has a module of its own."""
+    """Return the names of the libraries in whose place a program with this import path has a module
+    of its own."""
     return [
         name
         for name in _names_in(path) & libraries.keys()
@@ -106,7 +112,8 @@ def _names_in(path: Sequence[str]) -> set[str]:
 
 
 def _file_of(name: str, path: Sequence[str]) -> str:
-    """Return the file that `import name` would load from these folders; "" where they have none, as of a folder without an `__init__.py`."""
+    """Return the file that `import name` would load from these folders; "" where they have none, as
+    of a folder without an `__init__.py`."""
     spec = machinery.PathFinder.find_spec(name, list(path))
     return (
         os.path.realpath(spec.origin)

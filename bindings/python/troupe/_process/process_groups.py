@@ -1,13 +1,17 @@
-"""Process groups of torch that are made, destroyed and made again: the store's keys of each are its own.
+"""Process groups of torch that are made, destroyed and made again: the store's keys of each are its
+own.
 
-torch names its groups by a counter that destroying the default group sets back to 0, and finds the other ranks' addresses in the
-store under that name. The store outlives the group here, as under torchrun: a group made anew would read the addresses of the former
-one, and connect to ports that nobody listens at. So the counter goes on from a number that no group before has had. All ranks of
-an epoch destroy the same groups, so they count alike; another epoch has a store of its own. A group that its own ranks alone make
-(`use_local_synchronization`) is named by a hash of them: when there was one of that name before, it gets a number as well.
+torch names its groups by a counter that destroying the default group sets back to 0, and finds the
+other ranks' addresses in the store under that name. The store outlives the group here, as under
+torchrun: a group made anew would read the addresses of the former one, and connect to ports that
+nobody listens at. So the counter goes on from a number that no group before has had. All ranks of
+an epoch destroy the same groups, so they count alike; another epoch has a store of its own. A group
+that its own ranks alone make (`use_local_synchronization`) is named by a hash of them: when there
+was one of that name before, it gets a number as well.
 
-And a group that was destroyed while a DistributedDataParallel module lives is not let go of by that module's Reducer, in C++ and with the
-GIL: the group's destructor joins a thread that may wait for the GIL (pytorch#56297), and a rank that returned would never leave.
+And a group that was destroyed while a DistributedDataParallel module lives is not let go of by that
+module's Reducer, in C++ and with the GIL: the group's destructor joins a thread that may wait for
+the GIL (pytorch#56297), and a rank that returned would never leave.
 """
 
 from __future__ import annotations
@@ -32,7 +36,8 @@ _named: Counter[str] = Counter()  # name that is a hash of ranks -> how many gro
 
 
 def prepare() -> None:
-    """Changes torch's modules as said above, and where its groups meet (`_rendezvous`), now or when they are imported. Once a process.
+    """Changes torch's modules as said above, and where its groups meet (`_rendezvous`), now or when
+    they are imported. Once a process.
 
     On a CPU rank, NCCL is Gloo in every Python that the process starts or becomes, too.
     """
@@ -45,7 +50,8 @@ def prepare() -> None:
 
 
 def begin_epoch(group_epoch: int) -> None:
-    """The groups of this epoch of the ranks' group are named alike by all ranks of it: one that has taken a dead one's place has destroyed none before."""
+    """The groups of this epoch of the ranks' group are named alike by all ranks of it: one that has
+    taken a dead one's place has destroyed none before."""
     global _epoch, _worlds
     _epoch, _worlds = group_epoch, 0
     _named.clear()
@@ -109,7 +115,8 @@ def _wrap_parallel(module: Any) -> None:
 
     def _ddp_init_helper(self: Any, *args: Any, **kwargs: Any) -> None:
         make(self, *args, **kwargs)
-        # Held by a callback of the Reducer's end, which runs after its destructor: Python is the last to let go of the group.
+        # Held by a callback of the Reducer's end, which runs after its destructor: Python is the
+        # last to let go of the group.
         weakref.finalize(self.reducer, _let_go, self.process_group).atexit = False
 
     _ddp_init_helper._troupe_original = make  # type: ignore[attr-defined]

@@ -1,11 +1,15 @@
-"""A rank that runs a program: a script or module as `__main__` of this process, or any other by exec.
+"""A rank that runs a program: a script or module as `__main__` of this process, or any other by
+exec.
 
-What is wrong with the program itself (no such command here, a script that is no Python) is found while the rank is prepared, so that it is
-told once. A script runs as `python train.py` would: `__main__` is a module of its own that stays until the process ends, `sys.argv` and
-`sys.path[0]` are the interpreter's, what is not caught is printed on stderr, and `sys.exit(3)` is the rank's code.
+What is wrong with the program itself (no such command here, a script that is no Python) is found
+while the rank is prepared, so that it is told once. A script runs as `python train.py` would:
+`__main__` is a module of its own that stays until the process ends, `sys.argv` and `sys.path[0]`
+are the interpreter's, what is not caught is printed on stderr, and `sys.exit(3)` is the rank's
+code.
 
-By exec the process stays the worker's child, with its output and its environment, and speaks no more: `RankProgram` says so before, and
-from then on the worker sends it signals instead of messages, and takes how it ends for the rank's outcome.
+By exec the process stays the worker's child, with its output and its environment, and speaks no
+more: `RankProgram` says so before, and from then on the worker sends it signals instead of
+messages, and takes how it ends for the rank's outcome.
 """
 
 from __future__ import annotations
@@ -38,7 +42,10 @@ _CANNOT_EXECUTE = 126  # a shell's code for that
 def prepared(
     program: Program, channel: ProcessChannel, begin: dict, session: _session.Session
 ) -> Callable[[], None]:
-    """What runs it, once the roster is known. Raises what there is to say of a program that cannot be found or read on this host."""
+    """What runs it, once the roster is known.
+
+    Raises what there is to say of a program that cannot be found or read on this host.
+    """
     program_files.make(program, begin)
     if program.kind in (_program.SCRIPT, _program.PATH):
         file = _program.script_here(program, session)
@@ -71,14 +78,18 @@ def _main(
     first: str,
     find: Callable[[], tuple[Any, str, Any, Any]],
 ) -> Callable[[], None]:
-    """What runs it here. The worker is told before it hears that this rank is prepared, and so before the program begins: one that leaves
-    by os._exit(0) could not say it any more."""
+    """What runs it here.
+
+    The worker is told before it hears that this rank is prepared, and so before the program begins:
+    one that leaves by os._exit(0) could not say it any more.
+    """
     channel.send("RankProgram", {"command": ""}, cloudpickled(None))
     return lambda: _as_main(program, begin, first, find)
 
 
 def _as_named(program: Program, file: str) -> str:
-    """The caller's word for it, which is the program's sys.argv[0], where that is this file here too."""
+    """The caller's word for it, which is the program's sys.argv[0], where that is this file here
+    too."""
     with contextlib.suppress(OSError):
         if os.path.samefile(program.target, file):
             return program.target
@@ -161,7 +172,8 @@ def _as_main(
 
 
 def _import_path(program: Program, first: str) -> None:
-    """As the interpreter's own: the script's folder, PYTHONPATH, the libraries; the directory that the rank was started in is not on it."""
+    """As the interpreter's own: the script's folder, PYTHONPATH, the libraries; the directory that
+    the rank was started in is not on it."""
     here = {os.getcwd(), first}
     python_path = [each for each in program.python_path if os.path.exists(each)]
     rest = [each for each in sys.path if each not in here and each not in python_path]
@@ -169,7 +181,8 @@ def _import_path(program: Program, first: str) -> None:
 
 
 def _started_here() -> None:
-    """multiprocessing's children find the script from the directory that the program was started in."""
+    """multiprocessing's children find the script from the directory that the program was started
+    in."""
     process = sys.modules.get("multiprocessing.process")
     if process is not None:
         process.ORIGINAL_DIR = os.getcwd()
@@ -188,7 +201,8 @@ def _module(name: str) -> tuple[Any, str, Any, Any]:
 
 
 def _show(error: BaseException) -> None:
-    """The traceback as `python train.py` prints it: by the program's own hook where it has one, without the frames that ran it."""
+    """The traceback as `python train.py` prints it: by the program's own hook where it has one,
+    without the frames that ran it."""
     trace = error.__traceback__
     while trace is not None and is_of_runtime(trace.tb_frame.f_code.co_filename):
         trace = trace.tb_next
@@ -203,7 +217,8 @@ def _execute(
     channel: ProcessChannel,
     begin: dict,
 ) -> None:
-    """Becomes another program, with the words that `line` returns; returns never, and raises nothing once the worker has been told."""
+    """Becomes another program, with the words that `line` returns; returns never, and raises
+    nothing once the worker has been told."""
     _variables(program, begin)
     if "TROUPE_TRACKER" in os.environ:
         from troupe._tracking import rank
@@ -217,7 +232,8 @@ def _execute(
         stand_ins.run_start_hook_below()
     argv = [*line(), *_arguments(program)]
     value = cloudpickled(None)
-    # From here on a signal ends this process at once, as it would the program: the worker sends what it has said in messages again.
+    # From here on a signal ends this process at once, as it would the program: the worker sends
+    # what it has said in messages again.
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGPIPE, signal.SIGXFSZ):
         signal.signal(number, signal.SIG_DFL)
     _leave.flush()

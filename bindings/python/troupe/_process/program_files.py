@@ -1,4 +1,5 @@
-"""The files that a rank's program leaves as under torchrun: its output, and what `torch.distributed.elastic`'s `record` writes."""
+"""The files that a rank's program leaves as under torchrun: its output, and what
+`torch.distributed.elastic`'s `record` writes."""
 
 from __future__ import annotations
 
@@ -15,8 +16,9 @@ from troupe._code.program import Program
 def make(program: Program, begin: dict) -> None:
     """Make this rank's folder with its output, and set TORCHELASTIC_ERROR_FILE.
 
-    The output's files are hard links to those that the worker keeps, so that they outlive the cluster. On another file system they are
-    symbolic links, in whose place the command that waits for the launch writes copies.
+    The output's files are hard links to those that the worker keeps, so that they outlive the
+    cluster. On another file system they are symbolic links, in whose place the command that waits
+    for the launch writes copies.
     """
     keeps_errors = bool(program.error_base) and program.host == _identity.boot_id()
     base = program.log_folder or (
@@ -44,7 +46,10 @@ def make(program: Program, begin: dict) -> None:
             for descriptor, name in ((1, files.OUT), (2, files.ERR)):
                 _link(os.readlink(f"/proc/self/fd/{descriptor}"), os.path.join(folder, name))
     except OSError as error:
-        text = f"troupe: no {'output' if program.log_folder else 'error file'} in {folder} on {os.uname().nodename}: {error.strerror or error}"
+        text = (
+            f"troupe: no {'output' if program.log_folder else 'error file'} in {folder} on "
+            f"{os.uname().nodename}: {error.strerror or error}"
+        )
         text += f"; troupe logs {begin['launch'][:8]} has it\n" if program.log_folder else "\n"
         os.write(2, text.encode(errors="backslashreplace"))
         return
@@ -61,7 +66,8 @@ def _link(source: str, path: str) -> None:
 
 
 def record(error: BaseException) -> None:
-    """Write the error file of a script whose end is `error`, as torchrun does with --run-path whether or not the script asks for it.
+    """Write the error file of a script whose end is `error`, as torchrun does with --run-path
+    whether or not the script asks for it.
 
     Only for an Exception that is being handled, and where the caller has asked for error files.
     """

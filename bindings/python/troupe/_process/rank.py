@@ -1,8 +1,8 @@
 """A rank of a launch, from RankBegin to the end of its process.
 
 Distributed mode: load the function, report RankPrepared, wait for RankRun, run, send RankResult,
-wait until it may leave, for its peers may still be connected to it. Driver mode: rank 0 is in `_process.driver`; the
-others serve calls here until ProcessEnd.
+wait until it may leave, for its peers may still be connected to it. Driver mode: rank 0 is in
+`_process.driver`; the others serve calls here until ProcessEnd.
 """
 
 from __future__ import annotations
@@ -47,7 +47,10 @@ def read_payload(begin: dict, attachment: bytes) -> bytes:
 def load_function(
     channel: ProcessChannel, begin: dict, attachment: bytes, session: _session.Session
 ) -> tuple[Any, tuple, dict]:
-    """(function, args, kwargs) of a launch's payload; of a program, what runs it. Raises what unpickling and finding it raise."""
+    """(function, args, kwargs) of a launch's payload; of a program, what runs it.
+
+    Raises what unpickling and finding it raise.
+    """
     from troupe._code import runtime_env, user_main
     from troupe._code.program import Program
 
@@ -90,8 +93,10 @@ def enter(begin: dict) -> Any:
 
 
 def track(session: _session.Session, begin: dict) -> None:
-    """Where the launch has a run in MLflow, what this process logs goes there: a rank, or with `rank` None what ranks have started. Where it has
-    none, processes that make a database of their own in one directory do so one after the other, those that a rank starts or becomes among them."""
+    """Where the launch has a run in MLflow, what this process logs goes there: a rank, or with
+    `rank` None what ranks have started. Where it has none, processes that make a database of their
+    own in one directory do so one after the other, those that a rank starts or becomes among them.
+    """
     if _TRACKER in os.environ:
         from troupe._tracking import rank
 
@@ -212,7 +217,8 @@ def _show_last_words() -> None:
 
 
 def _exited(rank: int, error: SystemExit) -> Ended:
-    """sys.exit(0) is success with None; any other code is failure with that code; a signal from elsewhere is one too."""
+    """sys.exit(0) is success with None; any other code is failure with that code; a signal from
+    elsewhere is one too."""
     number = stopping.signal_of(error)
     if number:
         failure = failures.fields_of(error, rank=rank, exit_code=128 + number)
@@ -240,7 +246,8 @@ def _exited(rank: int, error: SystemExit) -> Ended:
 
 
 def _of_program(error: SystemExit, rank: int, code: int, name: str, number: int) -> dict:
-    """The failure of a rank whose program ran beside it: what that printed says more than where this process was."""
+    """The failure of a rank whose program ran beside it: what that printed says more than where
+    this process was."""
     how = f"signal {number}" if number else f"exit {code}"
     failure = failures.fields_of(error, rank=rank, exit_code=code)
     failure.update(
@@ -254,7 +261,8 @@ def _of_program(error: SystemExit, rank: int, code: int, name: str, number: int)
 
 
 def _last_words() -> str:
-    """The end of what this process, and what it has started, wrote to stderr, where that is a file."""
+    """The end of what this process, and what it has started, wrote to stderr, where that is a
+    file."""
     try:
         with open("/proc/self/fd/2", "rb") as file:
             file.seek(max(0, os.fstat(file.fileno()).st_size - _LAST_WORDS_BYTES))
@@ -283,8 +291,10 @@ def _pack(rank: int, value: Any) -> Ended:
         if not isinstance(error, ValueError) or "the limit is" not in str(error):
             part = capture.unpicklable_part("result", value)
             error = TypeError(
-                f"the result of rank {rank} ({type(value).__name__}) cannot be pickled: {error}\n  of it, {part} stays in the "
-                "process that made it: return plain values, of a file what was read from it or its path"
+                f"the result of rank {rank} ({type(value).__name__}) cannot be pickled: {error}\n  "
+                f"of it, {part} stays in the "
+                "process that made it: return plain values, of a file what was read from it or its "
+                "path"
             )
         return Ended(failures.pickled(error), failures.fields_of(error, rank=rank), 1)
 

@@ -1,9 +1,11 @@
-"""What a rank or an actor does when it is told to stop: its code gets a signal and may say a last word.
+"""What a rank or an actor does when it is told to stop: its code gets a signal and may say a last
+word.
 
-SIGINT raises KeyboardInterrupt, as everywhere in Python; SIGTERM raises SystemExit(143) in the main thread, unless the
-program has a handler of its own. Both only while code of the program's runs: once it has returned, there is
-nothing left to stop. How an end is judged (`verdict_on`): whoever was told to stop and then ended was stopped, whatever it
-returns or raises, except what has left its code by itself.
+SIGINT raises KeyboardInterrupt, as everywhere in Python; SIGTERM raises SystemExit(143) in the main
+thread, unless the program has a handler of its own. Both only while code of the program's runs:
+once it has returned, there is nothing left to stop. How an end is judged (`verdict_on`): whoever
+was told to stop and then ended was stopped, whatever it returns or raises, except what has left its
+code by itself.
 """
 
 from __future__ import annotations
@@ -32,7 +34,8 @@ class _State:
 
 
 def install() -> None:
-    """Makes SIGTERM raise SystemExit(143) in this process's main thread; not in children that it forks."""
+    """Makes SIGTERM raise SystemExit(143) in this process's main thread; not in children that it
+    forks."""
     _State.owner = os.getpid()
     _State.runs = True
     if threading.current_thread() is threading.main_thread():
@@ -64,7 +67,8 @@ def _terminate(number: int, _: Any) -> None:
 
 
 def tell(fields: dict[str, Any]) -> None:
-    """The worker's word, for the control thread: says so on stderr, unless that is to be quiet, and raises the signal in the main thread.
+    """The worker's word, for the control thread: says so on stderr, unless that is to be quiet, and
+    raises the signal in the main thread.
 
     Not the worker does, so that whoever sees the signal's doing knows already whose word it was.
     """
@@ -88,9 +92,11 @@ def tell(fields: dict[str, Any]) -> None:
 
 
 def _end_unless_heeded() -> None:
-    """Kill this process if it has no handler for SIGTERM of its own, and a call that knows nothing of signals keeps Python from ours.
+    """Kill this process if it has no handler for SIGTERM of its own, and a call that knows nothing
+    of signals keeps Python from ours.
 
-    The signal itself would end any other program at once. Waiting for the whole stop grace would only delay the launch's error.
+    The signal itself would end any other program at once. Waiting for the whole stop grace would
+    only delay the launch's error.
     """
     if (
         not _State.heeded.wait(UNHEEDED_S)
@@ -101,7 +107,8 @@ def _end_unless_heeded() -> None:
 
 
 def end_collectives(fields: dict[str, Any]) -> None:
-    """Another rank has failed, as ProcessStop says: nobody waits for it in a collective any longer."""
+    """Another rank has failed, as ProcessStop says: nobody waits for it in a collective any
+    longer."""
     torch_backend.stop_all(fields["reason"])
     gloo_sockets.end_all()
 
@@ -117,7 +124,8 @@ def signal_of(error: BaseException) -> int:
 
 
 def program_of(error: BaseException) -> tuple[str, int] | None:
-    """(name, the signal that ended it or 0) of a program that a rank ran beside it and ends as; None of any other exit."""
+    """(name, the signal that ended it or 0) of a program that a rank ran beside it and ends as;
+    None of any other exit."""
     return getattr(error, "of_program", None)
 
 
@@ -138,9 +146,11 @@ def verdict_on(error: BaseException) -> BaseException | None:
     Args:
         error: the exception that has left the program's code.
 
-    After the word to stop, a KeyboardInterrupt or SystemExit that leaves the code is that word's doing, and so is an exception that was raised
-    while one of the two was handled. What the program was handling when the signal came (`__context__` of the stop) is not judged: it was
-    caught, and has not left the code. The end of a collective whose connections were ended here is no failure of the program either.
+    After the word to stop, a KeyboardInterrupt or SystemExit that leaves the code is that word's
+    doing, and so is an exception that was raised while one of the two was handled. What the program
+    was handling when the signal came (`__context__` of the stop) is not judged: it was caught, and
+    has not left the code. The end of a collective whose connections were ended here is no failure
+    of the program either.
     """
     if _State.told is None:
         return error

@@ -1,11 +1,15 @@
-"""The rendezvous store of a launch, in a process of its own: no rank hosts it, no port is raced for; and the fence that each store of Troupe's has.
+"""The rendezvous store of a launch, in a process of its own: no rank hosts it, no port is raced
+for; and the fence that each store of Troupe's has.
 
-Binds the interface named by MASTER_ADDR, port 0, tells the worker the port, serves until the
-worker ends it. It makes the secret by which the launch's ranks know each other in groups of the backend `troupe`, too, for the worker alone. Without torch there is nothing to serve: it reports port 0 and waits, and
-ranks get no MASTER_PORT.
+Binds the interface named by MASTER_ADDR, port 0, tells the worker the port, serves until the worker
+ends it. It makes the secret by which the launch's ranks know each other in groups of the backend
+`troupe`, too, for the worker alone. Without torch there is nothing to serve: it reports port 0 and
+waits, and ranks get no MASTER_PORT.
 
-torch's store answers whoever connects. So its socket has a filter before it listens, which the kernel runs on each packet: those from other addresses than
-this host's and the launch's nodes' are dropped, the first of a connection too. It costs nothing that can be measured, and connections need no other hop.
+torch's store answers whoever connects. So its socket has a filter before it listens, which the
+kernel runs on each packet: those from other addresses than this host's and the launch's nodes' are
+dropped, the first of a connection too. It costs nothing that can be measured, and connections need
+no other hop.
 """
 
 from __future__ import annotations
@@ -29,7 +33,8 @@ SECRET_BYTES = 32
 PEERS = "TROUPE_STORE_PEERS"
 """Addresses and networks of the launch's nodes; the head says them (`kStorePeersVariable`)."""
 ALSO = "TROUPE_STORE_NETWORKS"
-"""Networks that a worker's environment adds, for nodes that reach others from addresses which they do not know themselves."""
+"""Networks that a worker's environment adds, for nodes that reach others from addresses which they
+do not know themselves."""
 _BACKLOG = 1024
 _TIMEOUT = timedelta(seconds=300)
 
@@ -54,9 +59,11 @@ def run(channel: ProcessChannel) -> NoReturn:
 
 
 def serve(host: str, peers: Iterable[str]) -> tuple[Any, int]:
-    """Make a TCPStore that listens on `host` alone and takes connections from this host and from `peers` alone; return it and its port.
+    """Make a TCPStore that listens on `host` alone and takes connections from this host and from
+    `peers` alone; return it and its port.
 
-    A kernel that has no such filters (gVisor) serves everybody that reaches the port, which is written to stderr.
+    A kernel that has no such filters (gVisor) serves everybody that reaches the port, which is
+    written to stderr.
     """
     from torch.distributed import TCPStore
 
@@ -66,7 +73,8 @@ def serve(host: str, peers: Iterable[str]) -> tuple[Any, int]:
         admit(listener, networks_of([host, "127.0.0.0/8", "::1", *peers]))
     except OSError as error:
         print(
-            f"troupe: the store at {host} takes connections from everybody who reaches it: this system has no filters for sockets ({error})",
+            f"troupe: the store at {host} takes connections from everybody who reaches it: this "
+            f"system has no filters for sockets ({error})",
             file=sys.stderr,
             flush=True,
         )
@@ -79,7 +87,8 @@ def serve(host: str, peers: Iterable[str]) -> tuple[Any, int]:
 
 
 def addresses_of(nodes: Iterable[Mapping[str, Any]]) -> list[str]:
-    """Return all addresses of nodes as `state.list_nodes()` shows them: where each listens, and those of its interfaces."""
+    """Return all addresses of nodes as `state.list_nodes()` shows them: where each listens, and
+    those of its interfaces."""
     found = []
     for node in nodes:
         found.append(node["address"].rpartition(":")[0].strip("[]"))
@@ -113,11 +122,13 @@ _NETWORK_HEADER = 0xFFF00000  # SKF_NET_OFF: offsets count from the IP header
 _LOAD, _STORE, _LOAD_STORED, _AND, _IF_EQUAL, _RETURN = 0x20, 0x02, 0x60, 0x54, 0x15, 0x06
 _PASS, _DROP = 0xFFFFFFFF, 0
 _INSTRUCTIONS_MAX = 2000
-"""The kernel counts a filter as memory of its socket, of which a system may allow 20 KiB (net.core.optmem_max)."""
+"""The kernel counts a filter as memory of its socket, of which a system may allow 20 KiB
+(net.core.optmem_max)."""
 
 
 def admit(listener: socket.socket, networks: Iterable[Network]) -> None:
-    """Have the kernel drop all packets for `listener`, and for the connections it accepts, that come from outside `networks`. Before it is bound.
+    """Have the kernel drop all packets for `listener`, and for the connections it accepts, that
+    come from outside `networks`. Before it is bound.
 
     Raises:
         OSError: if the system has no such filters.
@@ -135,9 +146,11 @@ def admit(listener: socket.socket, networks: Iterable[Network]) -> None:
 
 
 def filter_of(networks: list[Network], version: int) -> list[tuple[int, int, int, int]]:
-    """Return a classic BPF program that passes packets whose source is in `networks`, all of this IP version.
+    """Return a classic BPF program that passes packets whose source is in `networks`, all of this
+    IP version.
 
-    Where there are too many for one program, neighbours are taken together in larger networks until they fit.
+    Where there are too many for one program, neighbours are taken together in larger networks until
+    they fit.
     """
     words, source = (1, 12) if version == 4 else (4, 8)
     few = list(ipaddress.collapse_addresses(networks))  # type: ignore[type-var]

@@ -1,8 +1,10 @@
 """What processes of a worker that was killed have left behind, and its end.
 
-A worker that lives ends what its processes leave (it is their subreaper). Of one that was killed, the kernel ends its processes, but not what these have
-started, which nothing holds together any more but its environment: all of it inherits a variable that names the worker
-(`variables.UNDER_WORKERS`), also in sessions of its own. The zygotes, which know no user's code, outlive their worker for this.
+A worker that lives ends what its processes leave (it is their subreaper). Of one that was killed,
+the kernel ends its processes, but not what these have started, which nothing holds together any
+more but its environment: all of it inherits a variable that names the worker
+(`variables.UNDER_WORKERS`), also in sessions of its own. The zygotes, which know no user's code,
+outlive their worker for this.
 """
 
 from __future__ import annotations
@@ -21,7 +23,8 @@ _ENDED_S = 60.0
 
 
 def is_left(environment: Iterable[bytes], command: bytes, worker: str) -> bool:
-    """Whether a process is below that worker, by its environment and command line as /proc has them; other zygotes look after themselves. Pure.
+    """Whether a process is below that worker, by its environment and command line as /proc has
+    them; other zygotes look after themselves. Pure.
 
     >>> is_left([b"HOME=/root", b"TROUPE_UNDER_WORKERS=5c,7f"], b"sleep", "5c")
     True
@@ -32,7 +35,8 @@ def is_left(environment: Iterable[bytes], command: bytes, worker: str) -> bool:
 
 
 def end_of(worker: str) -> None:
-    """Kills all that is left of it, and returns once nothing is; what the kernel does not let go of within a minute is said."""
+    """Kills all that is left of it, and returns once nothing is; what the kernel does not let go of
+    within a minute is said."""
     began = time.monotonic()
     while found := _left(worker):
         waiting = select.poll()
@@ -45,7 +49,8 @@ def end_of(worker: str) -> None:
             os.close(descriptor)
         if over:
             print(
-                f"{_ENDED_S:g} s after the end of the worker these processes of it still are: {', '.join(map(str, found))}",
+                f"{_ENDED_S:g} s after the end of the worker these processes of it still are: "
+                f"{', '.join(map(str, found))}",
                 file=sys.stderr,
                 flush=True,
             )

@@ -1,9 +1,12 @@
-"""How many threads numpy's, torch's and other libraries' pools have in a process: as in one that loaded them itself.
+"""How many threads numpy's, torch's and other libraries' pools have in a process: as in one that
+loaded them itself.
 
-A library reads its variable when it is loaded. What a zygote has loaded, with one thread each, is told its number in the
-forked process instead, by the library's own function: that of the variables of its environment which the library would have
-read, else of OMP_NUM_THREADS, which every process has (its CPUs: `worker/core/environment.h`). A number above the machine's cores becomes
-what the library makes of it when it is loaded: MKL and OpenBLAS then take the cores, OpenMP and BLIS the number.
+A library reads its variable when it is loaded. What a zygote has loaded, with one thread each, is
+told its number in the forked process instead, by the library's own function: that of the variables
+of its environment which the library would have read, else of OMP_NUM_THREADS, which every process
+has (its CPUs: `worker/core/environment.h`). A number above the machine's cores becomes what the
+library makes of it when it is loaded: MKL and OpenBLAS then take the cores, OpenMP and BLIS the
+number.
 """
 
 from __future__ import annotations
@@ -21,7 +24,8 @@ _OPENBLAS_SUFFIXES = ("", "64_", "_64", "_64_", "_")
 
 
 class Library(NamedTuple):
-    """A kind of library that has a pool of threads: how its files are called, what sets its number, what it reads."""
+    """A kind of library that has a pool of threads: how its files are called, what sets its number,
+    what it reads."""
 
     files: tuple[str, ...]
     setters: tuple[str, ...]
@@ -66,7 +70,8 @@ _mkl: list[Mkl] = []
 
 
 def find() -> None:
-    """Looks which of them this process has loaded, for its children; in a zygote, after its imports."""
+    """Looks which of them this process has loaded, for its children; in a zygote, after its
+    imports."""
     _found.clear()
     _mkl.clear()
     with open("/proc/self/maps", encoding="utf-8", errors="surrogateescape") as maps:
@@ -137,7 +142,10 @@ def follow(environment: Mapping[str, str], threads: int) -> None:
 
 
 def _allowed_by_mkl(number: int) -> int:
-    """Return how many threads MKL takes where OpenMP has `number`: its cores at most. Leaves OpenMP with that number."""
+    """Return how many threads MKL takes where OpenMP has `number`: its cores at most.
+
+    Leaves OpenMP with that number.
+    """
     for library, setter in _found:
         if library is _OPENMP:
             setter(number)
@@ -145,7 +153,10 @@ def _allowed_by_mkl(number: int) -> int:
 
 
 def said(environment: Mapping[str, str], variables: tuple[str, ...]) -> int:
-    """The number that the first of these variables says which says one; 0: none does. A list is its first level's."""
+    """The number that the first of these variables says which says one; 0: none does.
+
+    A list is its first level's.
+    """
     for name in variables:
         first = environment.get(name, "").partition(",")[0].strip()
         if first.isdigit() and int(first) > 0:

@@ -1,22 +1,26 @@
-"""The zygote: an interpreter that has imported what ranks and actors need, and forks them on demand.
+"""The zygote: an interpreter that has imported what ranks and actors need, and forks them on
+demand.
 
-Started by a worker as `python -m troupe._process.zygote --fd N`, N being a SEQPACKET socket. It never runs
-user code, never touches CUDA and has one thread; it forks from its main thread only. What it forks are
-the worker's children: the worker reaps them, and the end of the zygote is not theirs. The end of its
-socket is its own end. Where the worker itself has ended, what its processes have started is ended first
-(`_process.survivors`).
+Started by a worker as `python -m troupe._process.zygote --fd N`, N being a SEQPACKET socket. It
+never runs user code, never touches CUDA and has one thread; it forks from its main thread only.
+What it forks are the worker's children: the worker reaps them, and the end of the zygote is not
+theirs. The end of its socket is its own end. Where the worker itself has ended, what its processes
+have started is ended first (`_process.survivors`).
 
-No folder of a program's is on its import path: the worker starts it by `python -P` and with a PYTHONPATH that has none (`worker/python_path.h`).
+No folder of a program's is on its import path: the worker starts it by `python -P` and with a
+PYTHONPATH that has none (`worker/python_path.h`).
 
-`--module NAME`, any number of times, adds modules that its processes have loaded, from `--path FOLDER`s before its own and `--last-path FOLDER`s
-behind them, with `--directory FOLDER` as its directory: one that cannot be imported makes it unusable. `--setup JSON` comes before all that: what
-a runtime_env puts on the import path (`_code.runtime_env.enter_paths`), so that nothing is loaded but from there. `--light` leaves
-numpy and torch to who needs them: it is ready ten times as soon.
+`--module NAME`, any number of times, adds modules that its processes have loaded, from `--path
+FOLDER`s before its own and `--last-path FOLDER`s behind them, with `--directory FOLDER` as its
+directory: one that cannot be imported makes it unusable. `--setup JSON` comes before all that: what
+a runtime_env puts on the import path (`_code.runtime_env.enter_paths`), so that nothing is loaded
+but from there. `--light` leaves numpy and torch to who needs them: it is ready ten times as soon.
 
-Messages are control frames, one per datagram. Each child is announced by a ForkReply without a process's
-id, with a pidfd of it, before the worker is its parent. ForkRequest with three descriptors (control,
-stdout, stderr) is answered by the ForkReply that says which child becomes it. While nothing is asked, it
-keeps some children forked ahead (`_process.prefork`), so that a start does not wait for a fork.
+Messages are control frames, one per datagram. Each child is announced by a ForkReply without a
+process's id, with a pidfd of it, before the worker is its parent. ForkRequest with three
+descriptors (control, stdout, stderr) is answered by the ForkReply that says which child becomes it.
+While nothing is asked, it keeps some children forked ahead (`_process.prefork`), so that a start
+does not wait for a fork.
 """
 
 from __future__ import annotations
@@ -52,8 +56,10 @@ START_S = 1.0  # from its request on, a rank's start counts as under way for thi
 LOST_IN_A_ROW_MAX = 3
 PROBE_DEADLINE_S = 20.0
 _IN_NO_CLUSTER = (
-    "this process is a worker's zygote: it imports modules for the processes that are forked from it, and is in no cluster\n"
-    "  a module that is named in preimport= must not use the cluster while it is imported: move that into a function"
+    "this process is a worker's zygote: it imports modules for the processes that are forked from "
+    "it, and is in no cluster\n"
+    "  a module that is named in preimport= must not use the cluster while it is imported: move "
+    "that into a function"
 )
 REASON_CHARACTERS_MAX = (
     300  # it travels with each heartbeat of a node that was asked for the modules
@@ -61,7 +67,8 @@ REASON_CHARACTERS_MAX = (
 
 
 def enter(setup: str) -> tuple[str, bool]:
-    """Puts requirements and packages in front of the import path; why it could not, or "", and whether it may be able to later."""
+    """Puts requirements and packages in front of the import path; why it could not, or "", and
+    whether it may be able to later."""
     if not setup:
         return "", False
     try:
@@ -118,7 +125,10 @@ def probe() -> str:
 
 
 class Zygote:
-    """The socket to the worker, the children that are parked, and the actors that start. Main thread only."""
+    """The socket to the worker, the children that are parked, and the actors that start.
+
+    Main thread only.
+    """
 
     def __init__(self, sock: socket.socket, parked: int, loaded: prefork.Loaded) -> None:
         from troupe import _native
@@ -145,8 +155,8 @@ class Zygote:
     def run(self) -> None:
         """Serves until the worker's end of the socket is closed, or the worker has ended.
 
-        While nothing is asked, it compacts its memory, then parks children: in that order, for pages
-        that a child shares cannot be compacted without leaving it the old ones.
+        While nothing is asked, it compacts its memory, then parks children: in that order, for
+        pages that a child shares cannot be compacted without leaving it the old ones.
         """
         compaction = os_calls.collapse_memory()
         compacting = True
@@ -163,7 +173,10 @@ class Zygote:
                     action()
 
     def worker_has_ended(self) -> bool:
-        """Whether what the worker has left behind is all that this process is still there for. A worker that ends has closed its socket before."""
+        """Whether what the worker has left behind is all that this process is still there for.
+
+        A worker that ends has closed its socket before.
+        """
         ending = select.poll()
         ending.register(self._worker_end, select.POLLIN)
         return bool(ending.poll(WORKER_ENDS_S * 1000))
@@ -253,7 +266,8 @@ class Zygote:
         return None
 
     def _closed(self, child: prefork.Child) -> None:
-        """The child's end is closed: an actor is ready for calls or has ended, a parked child has ended."""
+        """The child's end is closed: an actor is ready for calls or has ended, a parked child has
+        ended."""
         self._forget(child.socket.fileno())
         child.socket.close()
         self._starting.pop(child.pid, None)

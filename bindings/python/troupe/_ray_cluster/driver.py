@@ -1,4 +1,5 @@
-"""What rank 0 of a `@ray_launch(api="ray")` runs: the function, as the driver of a Ray cluster on the launch's nodes."""
+"""What rank 0 of a `@ray_launch(api="ray")` runs: the function, as the driver of a Ray cluster on
+the launch's nodes."""
 
 from __future__ import annotations
 
@@ -12,10 +13,11 @@ from troupe._ray_cluster import running, words
 
 
 class RayDriver:
-    """A function that runs once the cluster is there, with the variables by which `ray.init()` finds it. As it travels."""
+    """A function that runs once the cluster is there, with the variables by which `ray.init()`
+    finds it. As it travels."""
 
-    # Ray's native code keeps Python's lock while it connects, on a busy machine for longer than a driver's own lease. The worker, which sees the
-    # process end, is what holds the lease then.
+    # Ray's native code keeps Python's lock while it connects, on a busy machine for longer than a
+    # driver's own lease. The worker, which sees the process end, is what holds the lease then.
     renews_lease = False
 
     def __init__(self, function: Callable[..., Any]) -> None:
@@ -23,7 +25,10 @@ class RayDriver:
         self._function = function
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """Starts the cluster, runs the function, ends the cluster. Raises what the function does, RayProcessDiedError, and as `running.running`."""
+        """Starts the cluster, runs the function, ends the cluster.
+
+        Raises what the function does, RayProcessDiedError, and as `running.running`.
+        """
         with running.running(words.Wishes()) as cluster:
             settled = words.environment(os.environ, cluster.variables)
             os.environ.clear()

@@ -1,9 +1,12 @@
-"""`python -m troupe._ray_cluster.keeper`: the parent of a cluster's processes on one node, and what ends them, whoever ended before.
+"""`python -m troupe._ray_cluster.keeper`: the parent of a cluster's processes on one node, and what
+ends them, whoever ended before.
 
-`ray start` leaves its processes behind, and they become children of this one (a subreaper): it sees each end as it happens, with its code or signal. It
-serves the actor that started it (`node`): the first line of its stdin says what to run, as JSON; its stdout has a line of JSON for the start and for each
-end. When its stdin ends, because the actor says so or is gone, it kills all that is below it, removes the folder and leaves: a worker that is killed takes
-its actors along, but not what these have started.
+`ray start` leaves its processes behind, and they become children of this one (a subreaper): it sees
+each end as it happens, with its code or signal. It serves the actor that started it (`node`): the
+first line of its stdin says what to run, as JSON; its stdout has a line of JSON for the start and
+for each end. When its stdin ends, because the actor says so or is gone, it kills all that is below
+it, removes the folder and leaves: a worker that is killed takes its actors along, but not what
+these have started.
 """
 
 from __future__ import annotations

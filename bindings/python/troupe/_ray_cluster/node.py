@@ -1,7 +1,9 @@
-"""A cluster's part of one node: an actor, and below it the process that keeps the cluster's processes (`keeper`).
+"""A cluster's part of one node: an actor, and below it the process that keeps the cluster's
+processes (`keeper`).
 
-All that Ray writes on the node is in one folder. Processes and folder go when the actor is told to stop, and when its own end is near, whoever ended:
-the keeper ends them when the actor is gone. Where the keeper was killed, its processes are the actor's, which kills them.
+All that Ray writes on the node is in one folder. Processes and folder go when the actor is told to
+stop, and when its own end is near, whoever ended: the keeper ends them when the actor is gone.
+Where the keeper was killed, its processes are the actor's, which kills them.
 """
 
 from __future__ import annotations
@@ -43,13 +45,15 @@ _SEEN_S = 10.0
 
 
 def _of_own_process(now: dict[str, str]) -> dict[str, str]:
-    """Return `now` for a Python process of the runtime's own: the cluster's import path is for the nodes that it starts."""
+    """Return `now` for a Python process of the runtime's own: the cluster's import path is for the
+    nodes that it starts."""
     own = environment.of_own_process().get("PYTHONPATH", "")
     return {**now, "PYTHONPATH": own, executables.NODE_PYTHON_PATH: now["PYTHONPATH"]}
 
 
 class RayNode:
-    """Its methods run in threads of the actor: `ended` waits in one of them for as long as the cluster lives. View: one node of one launch."""
+    """Its methods run in threads of the actor: `ended` waits in one of them for as long as the
+    cluster lives. View: one node of one launch."""
 
     def __init__(self, share: words.Share) -> None:
         self._share = share
@@ -62,7 +66,8 @@ class RayNode:
         self._changed = threading.Condition()
 
     def prepare(self, enter: Callable[[], None] | None) -> dict[str, str]:
-        """Makes the folder; `enter` makes this process what the cluster's processes on this node are to come from. The folder, the host, the version.
+        """Makes the folder; `enter` makes this process what the cluster's processes on this node
+        are to come from. The folder, the host, the version.
 
         Raises RuntimeEnvSetupError without a Ray that can be used, and what `enter` does.
         """
@@ -103,7 +108,8 @@ class RayNode:
         }
 
     def start(self, wishes: words.Wishes, address: str, token: str) -> tuple[str, str]:
-        """Starts the head, or with an address a node that joins it; blocks until it is in the cluster. The head's address, and the token to join it by.
+        """Starts the head, or with an address a node that joins it; blocks until it is in the
+        cluster. The head's address, and the token to join it by.
 
         Raises TroupeError with what `ray start` said where it did not.
         """
@@ -134,7 +140,8 @@ class RayNode:
             )
             last = "\n".join(f"    {each}" for each in last_lines(_end_of(path / _OUTPUT)))
             raise exceptions.TroupeError(
-                f"Ray could not be started on {self._share.name} (host {os.uname().nodename}): {what}\n  the last it said:\n{last}"
+                f"Ray could not be started on {self._share.name} (host {os.uname().nodename}): "
+                f"{what}\n  the last it said:\n{last}"
             )
         if not head:
             return address, token
@@ -151,7 +158,8 @@ class RayNode:
         return about["address"], about["token"]
 
     def _environment(self, token: str) -> dict[str, str]:
-        """Of the cluster's processes: as this one's, with its import path, and nothing that says where another cluster is."""
+        """Of the cluster's processes: as this one's, with its import path, and nothing that says
+        where another cluster is."""
         now = words.environment(os.environ, self.variables(""))
         del now["RAY_ADDRESS"]
         if self._share.api == words.TROUPE and token:
@@ -164,12 +172,16 @@ class RayNode:
         return now
 
     def _keep(self, line: list[str], now: dict[str, str]) -> dict[str, Any]:
-        """Has the keeper run `line`; what it says once that has ended. Raises TroupeError where the keeper is gone before, as when this node is told to stop."""
+        """Has the keeper run `line`; what it says once that has ended.
+
+        Raises TroupeError where the keeper is gone before, as when this node is told to stop.
+        """
         assert self._folder is not None
         with self._changed:
             if self._stopping:
                 raise exceptions.TroupeError(
-                    f"the cluster's node on {self._share.name} was told to stop before it was started"
+                    f"the cluster's node on {self._share.name} was told to stop before it was "
+                    "started"
                 )
             self._keeper = subprocess.Popen(
                 [sys.executable, "-P", "-m", "troupe._ray_cluster.keeper"],
@@ -203,7 +215,10 @@ class RayNode:
         return json.loads(line) if line else None
 
     def ended(self) -> dict[str, Any] | None:
-        """Blocks until a process ends without which there is no cluster: which, and how. None once this node is told to stop."""
+        """Blocks until a process ends without which there is no cluster: which, and how.
+
+        None once this node is told to stop.
+        """
         while True:
             said = self._heard()
             if self._stopping:
@@ -230,7 +245,8 @@ class RayNode:
         return death
 
     def look(self) -> dict[str, Any] | None:
-        """What `ended` says, or None where all processes live now: what has just ended is waited for."""
+        """What `ended` says, or None where all processes live now: what has just ended is waited
+        for."""
         if any(
             words.ends_the_cluster(name, 1) and not home.is_running(pid)
             for pid, name in list(self._names.items())
@@ -258,7 +274,8 @@ class RayNode:
             self._folder.remove()
 
     def _said_by(self, name: str) -> str:
-        """The last that a process wrote to stderr, which Ray has put into a file; of one that wrote nothing there, what it logged of its troubles."""
+        """The last that a process wrote to stderr, which Ray has put into a file; of one that wrote
+        nothing there, what it logged of its troubles."""
         assert self._folder is not None
         logs = self._folder.path / _FILES / "session_latest" / "logs"
         return _end_of(logs / f"{name}.err") or words.telling(
@@ -275,13 +292,15 @@ def _installed(host: str) -> str:
         version = importlib.metadata.version("ray")
     except importlib.metadata.PackageNotFoundError:
         raise exceptions.RuntimeEnvSetupError(
-            f"api='ray' starts a real Ray cluster, and Ray is not installed on {host} for {sys.executable}\n  pip install ray there, or "
+            f"api='ray' starts a real Ray cluster, and Ray is not installed on {host} for "
+            f"{sys.executable}\n  pip install ray there, or "
             "runtime_env={'pip': ['ray']}; api='troupe' needs none: `import ray` is Troupe then"
         ) from None
     if words.too_old(version):
         wanted = ".".join(map(str, words.OLDEST))
         raise exceptions.RuntimeEnvSetupError(
-            f"Ray {version} on {host} is not started: before {wanted} it has no token authentication, or puts files of all nodes where the head has its own\n"
+            f"Ray {version} on {host} is not started: before {wanted} it has no token "
+            "authentication, or puts files of all nodes where the head has its own\n"
             f"  pip install 'ray>={wanted}' there; api='troupe' needs none"
         )
     return version

@@ -1,4 +1,5 @@
-"""`python -m troupe._ray_cluster.own_head`: where the head is that `ray start` of Troupe has started in this TROUPE_HOME, and a token to join it by.
+"""`python -m troupe._ray_cluster.own_head`: where the head is that `ray start` of Troupe has
+started in this TROUPE_HOME, and a token to join it by.
 
 Prints one line of JSON for the actor that started it, by a pipe.
 """

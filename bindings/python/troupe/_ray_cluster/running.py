@@ -1,6 +1,8 @@
-"""The cluster as the launch's driver has it: Ray's nodes are started on those of the launch, watched, and taken down.
+"""The cluster as the launch's driver has it: Ray's nodes are started on those of the launch,
+watched, and taken down.
 
-View: rank 0 of a launch in mode driver, in its main thread; one more thread waits for the end of a process of Ray's.
+View: rank 0 of a launch in mode driver, in its main thread; one more thread waits for the end of a
+process of Ray's.
 """
 
 from __future__ import annotations
@@ -26,7 +28,8 @@ _SWEEP_S = 5.0
 
 
 class Member:
-    """One node of the cluster: its share of the launch, its actor, and the rank that serves there."""
+    """One node of the cluster: its share of the launch, its actor, and the rank that serves
+    there."""
 
     def __init__(self, share: words.Share, rank: Any, held: Mapping[str, float]) -> None:
         import troupe
@@ -59,7 +62,11 @@ class Cluster:
         self.variables: dict[str, str] = {}
 
     def start(self, wishes: words.Wishes, enter: Callable[[words.Share], Any] | None) -> None:
-        """Blocks until all nodes are in the cluster. Raises RuntimeEnvSetupError without a Ray that can be used, TroupeError where it does not start."""
+        """Blocks until all nodes are in the cluster.
+
+        Raises RuntimeEnvSetupError without a Ray that can be used, TroupeError where it does not
+        start.
+        """
         asked = [
             each.actor.prepare.remote(enter(each.share) if enter is not None else None)
             for each in self._members
@@ -91,7 +98,8 @@ class Cluster:
         error = self._what_ended(member)
         if error is not None and not self._over.is_set():
             _forget_ray()
-            self.stop()  # the ends of these actors, which the launch's brings, leave them little time
+            # the ends of these actors, which the launch's brings, leave them little time
+            self.stop()
             self._abort(error)
 
     def _what_ended(self, member: Member) -> BaseException | None:
@@ -100,13 +108,15 @@ class Cluster:
         except exceptions.TroupeError as lost:
             self._sweep(member)
             return _died(
-                f"what keeps Ray on {member.share.name} has ended, and all of Ray there with it: {lost}",
+                f"what keeps Ray on {member.share.name} has ended, and all of Ray there with it: "
+                f"{lost}",
                 {},
             )
         return None if death is None else of_death(death)
 
     def what_has_died(self) -> BaseException | None:
-        """The error that says which process of Ray's has ended by now; None where all live, as far as their nodes answer."""
+        """The error that says which process of Ray's has ended by now; None where all live, as far
+        as their nodes answer."""
         asked = [(each, each.actor.look.remote()) for each in self._members]
         for member, ref in asked:
             try:
@@ -147,10 +157,12 @@ def running(
     cpus: float | None = None,
     enter: Callable[[words.Share], Any] | None = None,
 ) -> Iterator[Cluster]:
-    """A cluster on the nodes of the launch whose driver this is, for the length of the block; whatever ends the block ends it.
+    """A cluster on the nodes of the launch whose driver this is, for the length of the block;
+    whatever ends the block ends it.
 
-    Of `cpus` on each node, where that is not what the launch has. `enter`, of a node's share: what its actor calls before it starts anything. The end of one of its processes fails the launch; an error that the block raises
-    after such an end is that end's. Raises as Cluster.start.
+    Of `cpus` on each node, where that is not what the launch has. `enter`, of a node's share: what
+    its actor calls before it starts anything. The end of one of its processes fails the launch; an
+    error that the block raises after such an end is that end's. Raises as Cluster.start.
     """
     context = _context.current()
     cluster = Cluster(_members(context, _session.current(), api, cpus), context._abort)
@@ -206,7 +218,8 @@ def of_death(death: dict[str, Any]) -> exceptions.RayProcessDiedError:
     lines = logs.last_lines(death["log_tail"])
     said = "".join(f"\n    {line}" for line in lines)
     return _died(
-        f"Ray's {death['process']} on {death['node']} {words.exit_text(death['code'])} (host {death['host']}, pid {death['pid']}), and ended the cluster"
+        f"Ray's {death['process']} on {death['node']} {words.exit_text(death['code'])} (host "
+        f"{death['host']}, pid {death['pid']}), and ended the cluster"
         + (f"\n  the last lines it wrote:{said}" if lines else ""),
         death,
     )
@@ -225,7 +238,8 @@ def _died(text: str, death: dict[str, Any]) -> exceptions.RayProcessDiedError:
 
 
 def _leave_ray() -> None:
-    """As `ray.shutdown()`, where this process has used Ray and its cluster lives: it shows what tasks have printed last."""
+    """As `ray.shutdown()`, where this process has used Ray and its cluster lives: it shows what
+    tasks have printed last."""
     ray = sys.modules.get("ray")
     if ray is not None and ray.is_initialized():
         ray.shutdown()

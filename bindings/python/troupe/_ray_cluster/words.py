@@ -1,4 +1,7 @@
-"""What `ray start` is told on each node, which of its processes must live, and how an end is said. Pure."""
+"""What `ray start` is told on each node, which of its processes must live, and how an end is said.
+
+Pure.
+"""
 
 from __future__ import annotations
 
@@ -10,11 +13,14 @@ from dataclasses import dataclass
 from troupe import _pickled
 
 OLDEST = (2, 60)
-"""The oldest Ray that is started: it has token authentication, and each node of it a folder for temporary files of its own."""
+"""The oldest Ray that is started: it has token authentication, and each node of it a folder for
+temporary files of its own."""
 FOLDER_CHARS_MAX = 43
-"""Of the folder for temporary files: paths of sockets are limited to 107 characters, and Ray's are up to 64 longer than its folder's."""
+"""Of the folder for temporary files: paths of sockets are limited to 107 characters, and Ray's are
+up to 64 longer than its folder's."""
 TOO_SLOW = "timed out during startup"
-"""What `ray start` says where its processes needed more than its 30 seconds, on a machine that is busy or reads Ray from disk for the first time."""
+"""What `ray start` says where its processes needed more than its 30 seconds, on a machine that is
+busy or reads Ray from disk for the first time."""
 RAY, TROUPE = "ray", "troupe"
 APIS = (TROUPE, RAY)
 """Whose cluster it is: Ray's own, or Troupe's by Ray's names."""
@@ -31,7 +37,10 @@ _OURS = ("--head", "--address", "--block", "--temp-dir")
 
 @dataclass(frozen=True)
 class Share:
-    """What the cluster has of one node. `host`: the numeric address that it listens on, on the interface of the launch."""
+    """What the cluster has of one node.
+
+    `host`: the numeric address that it listens on, on the interface of the launch.
+    """
 
     node: str
     name: str
@@ -47,7 +56,8 @@ class Share:
 
 @dataclass(frozen=True)
 class Wishes:
-    """What a person may say of the cluster: numbers of ports, 0 for any free one, and further words for `ray start`."""
+    """What a person may say of the cluster: numbers of ports, 0 for any free one, and further words
+    for `ray start`."""
 
     port: int = 0
     dashboard: bool = False
@@ -67,7 +77,8 @@ def check_extra(what: str, words: Sequence[str]) -> None:
     found = next((word for word in words if word.partition("=")[0] in _OURS), None)
     if found is not None:
         raise ValueError(
-            f"{what} has {found.partition('=')[0]}, which the launch says itself: it starts the head on its first node, has the others join "
+            f"{what} has {found.partition('=')[0]}, which the launch says itself: it starts the "
+            "head on its first node, has the others join "
             "it, and removes their temporary files"
         )
 
@@ -75,11 +86,13 @@ def check_extra(what: str, words: Sequence[str]) -> None:
 def start_words(
     share: Share, folder: str, wishes: Wishes, *, address: str = "", client: bool = False
 ) -> list[str]:
-    """What follows `ray` on a node: the head's words, or with `address` those of a node that joins it.
+    """What follows `ray` on a node: the head's words, or with `address` those of a node that joins
+    it.
 
-    All ports are any free ones, each asked of the kernel by the process that listens there, so that clusters of one host do not meet; a
-    person's own words are last, where they count. `client`: whether Ray's client is installed, whose server would take a port of its own;
-    without it Ray takes no word of it.
+    All ports are any free ones, each asked of the kernel by the process that listens there, so that
+    clusters of one host do not meet; a person's own words are last, where they count. `client`:
+    whether Ray's client is installed, whose server would take a port of its own; without it Ray
+    takes no word of it.
     """
     words = (
         ["start", f"--address={address}"]
@@ -120,7 +133,8 @@ _OF_OTHERS = (
 
 
 def environment(now: Mapping[str, str], variables: Mapping[str, str]) -> dict[str, str]:
-    """That of a process which is to use a cluster, or to be of it, found by `variables`: nothing in it says where another one is.
+    """That of a process which is to use a cluster, or to be of it, found by `variables`: nothing in
+    it says where another one is.
 
     >>> environment({"RAY_ADDRESS": "a:1", "HOME": "/h"}, {"RAY_AUTH_MODE": "token"})
     {'HOME': '/h', 'RAY_AUTH_MODE': 'token'}
@@ -163,7 +177,8 @@ def process_name(words: Sequence[str]) -> str:
 
 
 def ends_the_cluster(name: str, code: int) -> bool:
-    """Whether the end of a process is the cluster's: always of those it is made of, of others unless they left well, as with `ray start --block`.
+    """Whether the end of a process is the cluster's: always of those it is made of, of others
+    unless they left well, as with `ray start --block`.
 
     `code`: negative for a signal.
     """

@@ -1,7 +1,8 @@
 """A node that serves a run: joins the head, works, waits for the marker, and ends as it says.
 
-The head may be up long after this node: it is dialled until `--wait` seconds have passed. A session that
-ends is dialled again for `--lost-after` seconds; then nobody knows how the run ended (exit 75).
+The head may be up long after this node: it is dialled until `--wait` seconds have passed. A session
+that ends is dialled again for `--lost-after` seconds; then nobody knows how the run ended (exit
+75).
 """
 
 from __future__ import annotations
@@ -69,7 +70,8 @@ class _Follower:
         found = self._dial(self._options.wait_s)
         if found is None:
             say(
-                f"nobody leads at {self._where}: no answer within {self._options.wait_s:g} s ({self._last_error})\n"
+                f"nobody leads at {self._where}: no answer within {self._options.wait_s:g} s "
+                f"({self._last_error})\n"
                 f"  node 0 was to lead ({self._options.place.source}); how the run ended is unknown"
             )
             return node.EXIT_UNKNOWN
@@ -103,7 +105,8 @@ class _Follower:
             left = deadline - time.monotonic()
             if left <= 0:
                 return None
-            # Nothing tells that a port of another host has opened: it is dialled, at growing distances.
+            # Nothing tells that a port of another host has opened: it is dialled, at growing
+            # distances.
             self._pause.wait(min(left, pause * random.uniform(0.5, 1.0)))
             pause = min(2 * pause, DIAL_MAX_S)
 
@@ -156,7 +159,8 @@ class _Follower:
             raise NotWanted(
                 "\n".join(
                     [
-                        f"all {count} nodes of the run at {self._where} are there already; this one, "
+                        f"all {count} nodes of the run at {self._where} are there already; this "
+                        "one, "
                         f"{self._options.node_name}, is one too many and leaves",
                         *held,
                     ]
@@ -165,7 +169,8 @@ class _Follower:
         raise NotWanted(
             "\n".join(
                 [
-                    f"two nodes say they are node {self._rank} ({self._options.place.source}); this one, "
+                    f"two nodes say they are node {self._rank} ({self._options.place.source}); "
+                    "this one, "
                     f"{self._options.node_name}, came second and leaves",
                     *held,
                 ]
@@ -202,13 +207,15 @@ class _Follower:
     def _dial_again(
         self, session: _session.Session, launch: str
     ) -> tuple[_session.Session, dict] | None:
-        """A session and the record of the same run after one was lost; None, said, when the head is not back in time."""
+        """A session and the record of the same run after one was lost; None, said, when the head is
+        not back in time."""
         session.close()
         say(f"lost the head at {self._where}; dialling it for {self._options.lost_after_s:g} s")
         found = self._dial(self._options.lost_after_s)
         if found is None:
             say(
-                f"the head at {self._where} could not be reached for {self._options.lost_after_s:g} s "
+                f"the head at {self._where} could not be reached for "
+                f"{self._options.lost_after_s:g} s "
                 f"({self._last_error}): how the run ended is unknown"
             )
         elif found[1]["launch"] != launch:
@@ -236,7 +243,8 @@ class _Follower:
     def _note_worker(self, session: _session.Session, launch: str) -> None:
         if node.terminal(session, launch) is None and not session.closed:
             say(
-                f"this node's worker ended; the run goes on without it\n{self._programs.last_words('worker')}"
+                "this node's worker ended; the run goes on without "
+                f"it\n{self._programs.last_words('worker')}"
             )
 
 

@@ -1,8 +1,10 @@
-"""Stands between the leader of a run and its command, so that nothing the command started outlives either.
+"""Stands between the leader of a run and its command, so that nothing the command started outlives
+either.
 
-Run as a program of its own, `python -I -S keeper.py LIFELINE COMMAND...`, importing as little as it can. It
-is the parent of whatever the command leaves without one; it ends all of it when the command has ended, and
-also when the lifeline, a pipe whose other end is the leader's, does. It ends as the command did.
+Run as a program of its own, `python -I -S keeper.py LIFELINE COMMAND...`, importing as little as it
+can. It is the parent of whatever the command leaves without one; it ends all of it when the command
+has ended, and also when the lifeline, a pipe whose other end is the leader's, does. It ends as the
+command did.
 """
 
 from __future__ import annotations

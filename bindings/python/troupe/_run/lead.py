@@ -1,7 +1,9 @@
-"""The node that leads a run: head, its own worker, the command, and the marker that ends the run everywhere.
+"""The node that leads a run: head, its own worker, the command, and the marker that ends the run
+everywhere.
 
 head up, worker joined --> record submitted, driver's lease taken --> N nodes there --> command runs
---> its end is the marker --> the other nodes' programs have seen it and left --> worker and head end
+--> its end is the marker --> the other nodes' programs have seen it and left --> worker and head
+end
 """
 
 from __future__ import annotations
@@ -32,7 +34,10 @@ class PortTaken(Exception):
 
 
 def lead(options: RunOptions, derived: secret.Derived | None) -> int:
-    """Runs the run from this node; its exit code. Raises PortTaken, and what keeps a head from starting."""
+    """Runs the run from this node; its exit code.
+
+    Raises PortTaken, and what keeps a head from starting.
+    """
     programs = node.Programs()
     try:
         return _Leader(options, derived, programs).run()
@@ -69,7 +74,8 @@ class _Leader:
             return code
         except exceptions.ConnectionError as error:
             say(
-                f"the head ended; how the run ended is unknown: {error}\n{self._programs.last_words('head')}"
+                "the head ended; how the run ended is unknown: "
+                f"{error}\n{self._programs.last_words('head')}"
             )
             return node.EXIT_UNKNOWN
         finally:
@@ -112,7 +118,8 @@ class _Leader:
             return PortTaken(text)
         if "Cannot assign" in text or "not an address" in text:
             return exceptions.ConnectionError(
-                f"this is node 0 ({self._place.source}), but {self._place.host} is no address of this host: {text}\n"
+                f"this is node 0 ({self._place.source}), but {self._place.host} is no address of "
+                f"this host: {text}\n"
                 "  give the address of this host on every node: troupe run --address HOST:PORT ..."
             )
         return error
@@ -141,7 +148,8 @@ class _Leader:
 
         if self._place.nodes > 1:
             say(
-                f"{self._options.node_name} leads at {self._address}; waiting for {self._place.nodes - 1} more "
+                f"{self._options.node_name} leads at {self._address}; waiting for "
+                f"{self._place.nodes - 1} more "
                 f"node{'s' * (self._place.nodes > 2)}"
             )
         try:
@@ -149,8 +157,10 @@ class _Leader:
         except TimeoutError:
             return self._missing()
         say(
-            f"{self._options.node_name} leads at {self._address} · {self._place.nodes} of {self._place.nodes} nodes in "
-            f"{time.monotonic() - self._started:.1f} s · running {shlex.join(self._options.command)}"
+            f"{self._options.node_name} leads at {self._address} · {self._place.nodes} of "
+            f"{self._place.nodes} nodes in "
+            f"{time.monotonic() - self._started:.1f} s · running "
+            f"{shlex.join(self._options.command)}"
         )
         return ""
 
@@ -181,7 +191,8 @@ class _Leader:
         if missing > NAMED_MAX:
             lines.append(f"  and {missing - NAMED_MAX} more")
         head = (
-            f"{missing} of {self._place.nodes} nodes did not come within {self._options.wait_s:g} s, counted from "
+            f"{missing} of {self._place.nodes} nodes did not come within {self._options.wait_s:g} "
+            "s, counted from "
             "the start of the head"
         )
         return "\n".join([head, *lines])
@@ -225,7 +236,8 @@ class _Leader:
                 raise exceptions.ConnectionError("its process is gone")
             if "worker" in ended:
                 say(
-                    f"this node's worker ended; the run goes on without its resources\n{self._programs.last_words('worker')}"
+                    "this node's worker ended; the run goes on without its "
+                    f"resources\n{self._programs.last_words('worker')}"
                 )
             info = node.terminal(self._session, self._launch)
             if info is not None:  # somebody cancelled it
@@ -255,7 +267,8 @@ class _Leader:
                 process.send_signal(signal.SIGTERM)
             if not executables.wait([process], self._options.grace_s):
                 say(
-                    f"the command did not end within {self._options.grace_s:g} s of {signal.Signals(number).name}: killed"
+                    f"the command did not end within {self._options.grace_s:g} s of "
+                    f"{signal.Signals(number).name}: killed"
                 )
                 process.kill()
                 process.wait()
@@ -354,7 +367,8 @@ def outward_address() -> str:
 
 
 def may_lead(host: str, port: int) -> bool:
-    """Whether `host:port` is this host's and free: of the nodes that know no ranks, that one leads."""
+    """Whether `host:port` is this host's and free: of the nodes that know no ranks, that one
+    leads."""
     try:
         address = own_address(host)
         family = socket.AF_INET6 if ":" in address else socket.AF_INET

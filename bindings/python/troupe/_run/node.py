@@ -1,4 +1,5 @@
-"""What leader and followers of a run both do: programs that end with this process, signals, exit codes."""
+"""What leader and followers of a run both do: programs that end with this process, signals, exit
+codes."""
 
 from __future__ import annotations
 
@@ -54,7 +55,8 @@ _SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 
 
 def raise_on_signals() -> None:
-    """From now on a signal that asks to stop raises Stopped; what is cleaned up then is not interrupted."""
+    """From now on a signal that asks to stop raises Stopped; what is cleaned up then is not
+    interrupted."""
 
     def stop(number: int, _: object) -> NoReturn:
         ignore_signals()
@@ -86,7 +88,8 @@ def say_marker(info: dict) -> None:
 
 
 class Programs:
-    """Head and worker of this node: they end with it, in whatever way that ends, and leave no folder."""
+    """Head and worker of this node: they end with it, in whatever way that ends, and leave no
+    folder."""
 
     def __init__(self) -> None:
         self._scratch = scratch.Folder("troupe-run-")
@@ -151,7 +154,8 @@ class Programs:
 
 
 class Watch:
-    """Waits for the first of several ends: of processes, of the run, of the session with the head."""
+    """Waits for the first of several ends: of processes, of the run, of the session with the
+    head."""
 
     def __init__(self, session: _session.Session, launch: str) -> None:
         self._selector = selectors.DefaultSelector()
@@ -169,7 +173,8 @@ class Watch:
         self._selector.register(descriptor, selectors.EVENT_READ, name)
 
     def next(self, timeout: float | None = None) -> list[str]:
-        """Blocks until something ended, or `timeout` seconds: names of processes, "run" for a change of it."""
+        """Blocks until something ended, or `timeout` seconds: names of processes, "run" for a
+        change of it."""
         names = []
         deadline = None if timeout is None else time.monotonic() + timeout
         ready: list = []

@@ -1,7 +1,9 @@
-"""Which node of a `troupe run` this is, as the launcher's environment says. Pure: environment in, Place out.
+"""Which node of a `troupe run` this is, as the launcher's environment says.
 
-Each launcher is one function below; the first that finds itself answers. What is given by option goes
-before all of them.
+Pure: environment in, Place out.
+
+Each launcher is one function below; the first that finds itself answers. What is given by option
+goes before all of them.
 """
 
 from __future__ import annotations
@@ -15,12 +17,16 @@ NODES_MAX = 65536
 
 
 class PlaceError(ValueError):
-    """The environment and the options do not say, or contradict each other; the text says what was read."""
+    """The environment and the options do not say, or contradict each other; the text says what was
+    read."""
 
 
 @dataclass(frozen=True)
 class Place:
-    """This node's place in the run. `rank` None: found out by `--address` (the node that has it leads)."""
+    """This node's place in the run.
+
+    `rank` None: found out by `--address` (the node that has it leads).
+    """
 
     rank: int | None
     nodes: int
@@ -64,10 +70,12 @@ def read(
     node_rank: int | None = None,
     run: str | None = None,
 ) -> Place:
-    """This node's place. Options (None: not given) win over the environment.
+    """This node's place.
 
-    Raises PlaceError when neither says where the head is, when a second task runs on a node, or when
-    `nodes` and the launcher disagree.
+    Options (None: not given) win over the environment.
+
+    Raises PlaceError when neither says where the head is, when a second task runs on a node, or
+    when `nodes` and the launcher disagree.
     """
     found = next((each for each in (reader(env) for reader in _READERS) if each is not None), None)
     if node_rank is None and env.get("TROUPE_NODE_RANK"):
@@ -111,16 +119,19 @@ def _check_rank(rank: int, count: int, source: str) -> None:
 def _check_launcher(found: _Found, count: int) -> None:
     if found.local_rank > 0:
         raise PlaceError(
-            f"this is task {found.local_rank} of its node ({found.source}): troupe run is started once "
+            f"this is task {found.local_rank} of its node ({found.source}): troupe run is started "
+            "once "
             f"per node\n  {found.one_per_node}"
         )
     if found.size is not None and found.size < count:
         raise PlaceError(
-            f"--nodes is {count}, but {found.source} started {found.size}: the others would never come"
+            f"--nodes is {count}, but {found.source} started {found.size}: the others would never "
+            "come"
         )
     if found.rank >= count:
         raise PlaceError(
-            f"this is node {found.rank} of the {found.size if found.size is not None else 'nodes'} that "
+            f"this is node {found.rank} of the {found.size if found.size is not None else 'nodes'} "
+            "that "
             f"{found.source} started, and --nodes is {count}: it is one too many and leaves"
         )
 
@@ -139,8 +150,10 @@ def _no_address(found: _Found | None) -> str:
             "  give it: troupe run --address HOST:PORT ..."
         )
     return (
-        "where is node 0? No launcher was found in the environment (looked for GROUP_RANK of torchrun, "
-        "OMPI_COMM_WORLD_RANK of Open MPI, SLURM_PROCID of Slurm, LWS_WORKER_INDEX of LeaderWorkerSet, NODE_RANK with "
+        "where is node 0? No launcher was found in the environment (looked for GROUP_RANK of "
+        "torchrun, "
+        "OMPI_COMM_WORLD_RANK of Open MPI, SLURM_PROCID of Slurm, LWS_WORKER_INDEX of "
+        "LeaderWorkerSet, NODE_RANK with "
         "MASTER_ADDR)\n  give its address on every node: troupe run --address HOST:PORT ..."
     )
 

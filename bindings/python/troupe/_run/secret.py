@@ -1,8 +1,8 @@
 """What the nodes of a run share before any head exists: a file of 32 random bytes.
 
-From it and the run's name every node derives the key hash of the cluster's authority, which it pins, two
-join tokens, and a port. Nothing of it is in argv, in the environment or in a log; tokens are handed to
-programs in descriptors of memory.
+From it and the run's name every node derives the key hash of the cluster's authority, which it
+pins, two join tokens, and a port. Nothing of it is in argv, in the environment or in a log; tokens
+are handed to programs in descriptors of memory.
 """
 
 from __future__ import annotations
@@ -16,7 +16,8 @@ BYTES = 32
 
 
 class SecretError(ValueError):
-    """A secret's file that is missing, readable by others or of another length; the text has the remedy."""
+    """A secret's file that is missing, readable by others or of another length; the text has the
+    remedy."""
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,5 @@
-"""Remote functions: tasks on processes that this process leases, for a while, and uses again and again."""
+"""Remote functions: tasks on processes that this process leases, for a while, and uses again and
+again."""
 
 from __future__ import annotations
 
@@ -28,8 +29,10 @@ INLINE_BYTES_MAX = 4 << 20
 
 
 class RemoteFunction(Remote, RemoteCall[P, R]):
-    """What `@troupe.remote` makes of a function. `remote(...)` starts a task: a ref of what it returns, a list of
-    refs with `num_returns`, or an ObjectRefGenerator of a function that yields.
+    """What `@troupe.remote` makes of a function.
+
+    `remote(...)` starts a task: a ref of what it returns, a list of refs with `num_returns`, or an
+    ObjectRefGenerator of a function that yields.
 
     `remote` of a function that was called before is the native call path itself. It raises
     LaunchError when the function cannot travel, TypeError or ValueError when its arguments cannot.
@@ -47,7 +50,8 @@ class RemoteFunction(Remote, RemoteCall[P, R]):
     def __call__(self, /, *args: object, **kwargs: object) -> Never:
         name = self._full_name
         raise TypeError(
-            f"Remote functions cannot be called directly. Instead of running '{name}()', try '{name}.remote()'."
+            f"Remote functions cannot be called directly. Instead of running '{name}()', try "
+            f"'{name}.remote()'."
         )
 
     @property
@@ -109,7 +113,10 @@ class RemoteFunction(Remote, RemoteCall[P, R]):
     if not TYPE_CHECKING:  # checkers read RemoteCall.remote
 
         def remote(self, /, *args: Any, **kwargs: Any) -> Any:
-            """Starts a task. This is the first one's way; an attribute of the same name hides it from then on."""
+            """Starts a task.
+
+            This is the first one's way; an attribute of the same name hides it from then on.
+            """
             return self._first()(*args, **kwargs)
 
     def _first(self) -> Callable[..., Any]:

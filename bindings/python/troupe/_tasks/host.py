@@ -17,7 +17,8 @@ DEFINE = "__define__"
 LENT = "__lent__"
 """How many objects of the process others hold refs of."""
 LENT_AND_OVER = "__lent_and_over__"
-"""The same of a process that gets no more tasks: where it stays for these, its CPUs are the node's to give."""
+"""The same of a process that gets no more tasks: where it stays for these, its CPUs are the node's
+to give."""
 LOOKS = 64  # reads; the word may lie behind other calls
 
 
@@ -65,7 +66,8 @@ def _lent() -> int:
 
 
 def _on_interrupt(number: int, frame: Any) -> None:
-    """Somebody wants the task to look whether it is cancelled; that may have been another one, or it knows already."""
+    """Somebody wants the task to look whether it is cancelled; that may have been another one, or
+    it knows already."""
     for _ in range(LOOKS):
         if _bridge.native.take_cancelled():  # what it started is, too, if that is to be
             raise KeyboardInterrupt("the task was cancelled")
@@ -80,7 +82,8 @@ class Interrupter:
 
 
 def interrupt(pid: int) -> None:
-    """Makes the task that a process of this host runs look whether it is cancelled; not one that is something else by now."""
+    """Makes the task that a process of this host runs look whether it is cancelled; not one that is
+    something else by now."""
     try:
         with open(f"/proc/{pid}/cmdline", "rb") as file:
             if file.read(6) == b"troupe":
@@ -90,7 +93,8 @@ def interrupt(pid: int) -> None:
 
 
 def _loaded(payload: bytes) -> tuple[Callable[..., Any], str]:
-    """The function and its name; what cannot be loaded is one that raises why, for each of its tasks."""
+    """The function and its name; what cannot be loaded is one that raises why, for each of its
+    tasks."""
     try:
         if payload.startswith(b"{"):
             payload = _fetched(payload)

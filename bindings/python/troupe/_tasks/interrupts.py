@@ -1,8 +1,11 @@
-"""When processes are told once more to look whether the task they run is cancelled. Pure: times are given.
+"""When processes are told once more to look whether the task they run is cancelled.
 
-The signal that tells them can go by unnoticed: it comes while the process has the call but has not begun it, or in the
-moment before its thread blocks, where CPython notices a signal only with the next one. So it is sent again, later and
-later, until the call is over. A task that has heard of its cancellation is not interrupted by it again (TaskHost).
+Pure: times are given.
+
+The signal that tells them can go by unnoticed: it comes while the process has the call but has not
+begun it, or in the moment before its thread blocks, where CPython notices a signal only with the
+next one. So it is sent again, later and later, until the call is over. A task that has heard of its
+cancellation is not interrupted by it again (TaskHost).
 """
 
 from __future__ import annotations

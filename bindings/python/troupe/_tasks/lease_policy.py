@@ -1,17 +1,23 @@
-"""When processes for tasks are asked for and given back. Pure: a clock's readings come in, orders go out.
+"""When processes for tasks are asked for and given back.
 
-* While tasks wait, processes are asked for: one for each task, but for quick ones no more than would still find
-  work by the time they come (COMES_S). ASKED_MAX at a time; the cluster places them as it has room.
-* One that has been idle for IDLE_S goes back; at once if tasks of another kind wait here, who may need its room;
-  all but one after COMES_S if the head said within TURN_S that somebody else has begun to wait for such room.
-* What was asked for and has no room yet is withdrawn when nothing waits any more, which is looked at when a process
-  has nothing to do. One that starts is let come, and goes as an idle one does: where processes start slower than tasks
-  come and go, none would ever be there otherwise.
-* A task that waits for others lends them its CPU: as many processes as have room in it come for what waits.
-* Where others of the cluster wait for what is held here although tasks wait here too, the process that was held
-  longest, and for TURN_S at least, goes after the task that it runs, and what was asked for is asked for anew,
-  behind them.
-* One that takes no more tasks (its function's max_calls, a lost connection) goes once nothing is with it.
+Pure: a clock's readings come in, orders go out.
+
+* While tasks wait, processes are asked for: one for each task, but for quick ones no more than
+  would still find work by the time they come (COMES_S). ASKED_MAX at a time; the cluster places
+  them as it has room.
+* One that has been idle for IDLE_S goes back; at once if tasks of another kind wait here, who may
+  need its room; all but one after COMES_S if the head said within TURN_S that somebody else has
+  begun to wait for such room.
+* What was asked for and has no room yet is withdrawn when nothing waits any more, which is looked
+  at when a process has nothing to do. One that starts is let come, and goes as an idle one does:
+  where processes start slower than tasks come and go, none would ever be there otherwise.
+* A task that waits for others lends them its CPU: as many processes as have room in it come for
+  what waits.
+* Where others of the cluster wait for what is held here although tasks wait here too, the process
+  that was held longest, and for TURN_S at least, goes after the task that it runs, and what was
+  asked for is asked for anew, behind them.
+* One that takes no more tasks (its function's max_calls, a lost connection) goes once nothing is
+  with it.
 """
 
 from __future__ import annotations

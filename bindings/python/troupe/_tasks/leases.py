@@ -1,7 +1,9 @@
-"""Processes for tasks, as this session holds them: one thread asks for them, watches them, gives them back.
+"""Processes for tasks, as this session holds them: one thread asks for them, watches them, gives
+them back.
 
-`_tasks.lease_policy` decides. A process for tasks is an actor of the class TaskHost, whose only caller is this process;
-calls take the native pool (`TaskPool`), which sends them on without this module.
+`_tasks.lease_policy` decides. A process for tasks is an actor of the class TaskHost, whose only
+caller is this process; calls take the native pool (`TaskPool`), which sends them on without this
+module.
 """
 
 from __future__ import annotations
@@ -66,8 +68,10 @@ class Leases:
 
     @contextlib.contextmanager
     def pool(self, options: Mapping[str, Any]) -> Iterator[Pool]:
-        """That of tasks with these options of placement, to bind a function to. Raises ValueError or TypeError for
-        wrong ones."""
+        """That of tasks with these options of placement, to bind a function to.
+
+        Raises ValueError or TypeError for wrong ones.
+        """
         spec = _actor_options.spec_of(options, self._session, TASKS_CLASS, "", {})
         runtime_env.check(options.get("runtime_env"))
         key = json.dumps(
@@ -96,7 +100,8 @@ class Leases:
         self._signal.set()
 
     def lend(self, waits: bool) -> None:
-        """The task that this process runs waits for others, or does not any more: they may use its CPU meanwhile."""
+        """The task that this process runs waits for others, or does not any more: they may use its
+        CPU meanwhile."""
         with self._lock:
             before, self._waits = self._waits, self._waits + (1 if waits else -1)
             if before and self._waits:
@@ -122,7 +127,8 @@ class Leases:
         return int((host.lending.cpus - host.lending.lent - lent) / pool.cpus + 1e-6)
 
     def interrupt(self, ref: Any, lane: int) -> None:
-        """Makes the process behind a lane look whether the task that it runs, that of `ref`, is cancelled."""
+        """Makes the process behind a lane look whether the task that it runs, that of `ref`, is
+        cancelled."""
         self._interrupt(lane)
         with self._lock:
             self._reminders.add(ref, lane, time.monotonic())
@@ -160,7 +166,8 @@ class Leases:
             return list(self._pools.values())
 
     def tasks(self, most: int) -> list[Listed]:
-        """The tasks of this process that are not over, so many at most, those of one pool after those of another."""
+        """The tasks of this process that are not over, so many at most, those of one pool after
+        those of another."""
         listed: list[Listed] = []
         for pool in self.pools():
             for ref, name, stage, lane in pool.native.tasks(most - len(listed)):
@@ -355,7 +362,8 @@ class Leases:
             )
 
     def _note_blocking(self, pool: Pool, kept: int) -> None:
-        """Says once why tasks with other options wait, when processes that nobody can do without hold the room."""
+        """Says once why tasks with other options wait, when processes that nobody can do without
+        hold the room."""
         if not kept:
             pool.blocks_since = None
         elif pool.blocks_since is None:
@@ -370,15 +378,19 @@ class Leases:
             print(
                 f"troupe: tasks have waited {BLOCKING_S:g} s for room that {kept} idle process"
                 f"{'es' if kept > 1 else ''} for tasks with other options ({needs} each) keep"
-                f"{'' if kept > 1 else 's'}: refs are held to objects that were made there (troupe.put, or tasks started "
-                "by tasks)\n  drop those refs, return the values themselves, or give the tasks the same options",
+                f"{'' if kept > 1 else 's'}: refs are held to objects that were made there "
+                "(troupe.put, or tasks started "
+                "by tasks)\n  drop those refs, return the values themselves, or give the tasks the "
+                "same options",
                 file=sys.stderr,
                 flush=True,
             )
 
     def _strangers_wait(self, pool: Pool, now: float) -> bool:
-        """Whether actors that are not ours wait for what our processes hold. Asked of the head every TURN_S, and only
-        where something was held for so long."""
+        """Whether actors that are not ours wait for what our processes hold.
+
+        Asked of the head every TURN_S, and only where something was held for so long.
+        """
         held = [lease for lease in pool.here.values() if not lease.borrows]
         if not any(now - lease.came >= lease_policy.TURN_S for lease in held):
             return False
@@ -412,8 +424,11 @@ class Leases:
         return True
 
     def _lets_go(self, pool: Pool, lease: Lease, idle_since: float, *, over: bool) -> bool:
-        """Whether nobody holds an object of its process, which would go with it. It is asked, and the answer counts
-        if it has run nothing since. One that is over and stays lends what it holds: tasks that it has started may need that."""
+        """Whether nobody holds an object of its process, which would go with it.
+
+        It is asked, and the answer counts if it has run nothing since. One that is over and stays
+        lends what it holds: tasks that it has started may need that.
+        """
         if lease.lent is None or lease.lent_asked < idle_since:
             lease.lent, lease.lent_asked = (
                 pool.native.ask(lease.lane, LENT_AND_OVER if over else LENT),
@@ -439,8 +454,8 @@ class Leases:
             self._kill(lease)
 
     def _kill(self, lease: Lease) -> None:
-        """A request, not a word: it is said again to a head that comes back, and only requests leave a process that a
-        worker started. That it ended already is as well."""
+        """A request, not a word: it is said again to a head that comes back, and only requests
+        leave a process that a worker started. That it ended already is as well."""
         self._session.ask("KillActor", {"actor": lease.actor})
 
     def _ask(self, pool: Pool, *, borrows: bool) -> bool:

@@ -1,8 +1,10 @@
-"""Tasks of the cluster, for who lists them: those of this process, and what others say when the head asks them for theirs.
+"""Tasks of the cluster, for who lists them: those of this process, and what others say when the
+head asks them for theirs.
 
-Nobody but who started a task knows of it, and only its latest tasks that are over. So a list is made when it is asked for: the head
-passes the question on to all processes that have tasks, and their answers back (`head/core/task_lists.h`). View: the cluster,
-as each process saw it when it answered; a process that does not answer in time is left out, and that is said.
+Nobody but who started a task knows of it, and only its latest tasks that are over. So a list is
+made when it is asked for: the head passes the question on to all processes that have tasks, and
+their answers back (`head/core/task_lists.h`). View: the cluster, as each process saw it when it
+answered; a process that does not answer in time is left out, and that is said.
 """
 
 from __future__ import annotations
@@ -29,7 +31,8 @@ MOST = 10_000
 ENDED = ("finished", "failed")
 """States of those that are over."""
 ENDED_AGO = 3
-"""Where native.ended_tasks says how long ago a task ended: it tells of all sessions that this process had."""
+"""Where native.ended_tasks says how long ago a task ended: it tells of all sessions that this
+process had."""
 
 
 class Answers:
@@ -49,7 +52,8 @@ class Answers:
             self._news.notify_all()
 
     def wait(self, count: int, timeout: float) -> tuple[list[dict[str, Any]], int]:
-        """The tasks of so many processes, and how many of these have not answered after `timeout` seconds. Blocks."""
+        """The tasks of so many processes, and how many of these have not answered after `timeout`
+        seconds. Blocks."""
         deadline = time.monotonic() + timeout
         with self._news:
             while self._count < count and time.monotonic() < deadline:
@@ -62,7 +66,8 @@ def of_cluster(
 ) -> list[dict[str, Any]]:
     """The tasks of this process, then those of all others, `limit` of each at most.
 
-    Blocks. Raises GetTimeoutError where a process has not answered after `timeout` seconds and the list is to be `whole`.
+    Blocks. Raises GetTimeoutError where a process has not answered after `timeout` seconds and the
+    list is to be `whole`.
     """
     asks: dict[str, Answers] = session.store.setdefault("task_asks", {})
     ask, answers = new_id(), Answers()
@@ -78,14 +83,17 @@ def of_cluster(
         del asks[ask]
     if missing and whole:
         raise exceptions.GetTimeoutError(
-            f"{missing} of {fields['owners']} other processes that have tasks did not say which within {timeout:g} s: "
-            "they are stopped, cut off, or keep the GIL\n  raise_on_missing_output=False gives those of the rest"
+            f"{missing} of {fields['owners']} other processes that have tasks did not say which "
+            f"within {timeout:g} s: "
+            "they are stopped, cut off, or keep the GIL\n  raise_on_missing_output=False gives "
+            "those of the rest"
         )
     return [*own, *others]
 
 
 def of_process(session: _session.Session, *, limit: int, ended: bool) -> list[dict[str, Any]]:
-    """The tasks of this process that are not over, `limit` of them at most; then, if `ended`, the latest that are."""
+    """The tasks of this process that are not over, `limit` of them at most; then, if `ended`, the
+    latest that are."""
     leases = session.store.get("task_leases")
     if leases is None:
         return []
@@ -101,7 +109,10 @@ def of_process(session: _session.Session, *, limit: int, ended: bool) -> list[di
 
 
 def hear(session: _session.Session, kind: str, fields: dict, attachment: bytes) -> None:
-    """A question, or an answer, that the head has passed on. On the thread that reads the session: does not block."""
+    """A question, or an answer, that the head has passed on.
+
+    On the thread that reads the session: does not block.
+    """
     if kind == "TasksTold":
         answers = session.store.get("task_asks", {}).get(fields["ask"])
         if answers is not None:  # else nobody waits any more
@@ -116,7 +127,8 @@ _session.hearers.update(TellTasks=hear, TasksTold=hear)
 
 
 class Told:
-    """What a process with tasks tells the head: that it has some, and which when it is asked; and where its latest tasks ran."""
+    """What a process with tasks tells the head: that it has some, and which when it is asked; and
+    where its latest tasks ran."""
 
     def __init__(self, session: _session.Session, wake: Callable[[], None]) -> None:
         self._session = session
@@ -126,7 +138,10 @@ class Told:
         self._lanes: OrderedDict[int, dict[str, Any]] = OrderedDict()
 
     def ask(self, question: dict | None) -> None:
-        """To be answered; None: a head that is to be told that there are tasks. Any thread; does not block."""
+        """To be answered; None: a head that is to be told that there are tasks.
+
+        Any thread; does not block.
+        """
         self._questions.append(question)
         self._wake()
 
@@ -150,7 +165,8 @@ class Told:
             self._lanes.popitem(last=False)
 
     def where(self, lane: int) -> dict[str, Any]:
-        """Node, process and actor of a lane, also of one that is gone; nothing where that is not known any more."""
+        """Node, process and actor of a lane, also of one that is gone; nothing where that is not
+        known any more."""
         return self._lanes.get(lane, {})
 
 

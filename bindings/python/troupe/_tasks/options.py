@@ -64,7 +64,10 @@ class TaskOptions:
 
 
 def check(function: Callable[..., Any], options: Mapping[str, Any]) -> TaskOptions:
-    """The options. Raises ValueError or TypeError naming the one that can never be right, and what may be."""
+    """The options.
+
+    Raises ValueError or TypeError naming the one that can never be right, and what may be.
+    """
     for name in options:
         if name == "tensor_transport":
             _check_transport(options[name])
@@ -115,8 +118,10 @@ def check(function: Callable[..., Any], options: Mapping[str, Any]) -> TaskOptio
 def _check_transport(value: Any) -> None:
     if method_options.keeps_tensors(value):
         raise ValueError(
-            f"tensor_transport={value!r} is for methods of actors: a task's process is used again, and keeps no tensors\n"
-            "  make it a method of an actor, or leave the option away: what a task returns is written to shared memory, and read there"
+            f"tensor_transport={value!r} is for methods of actors: a task's process is used again, "
+            "and keeps no tensors\n"
+            "  make it a method of an actor, or leave the option away: what a task returns is "
+            "written to shared memory, and read there"
         )
 
 

@@ -1,4 +1,5 @@
-"""What a session has of one kind of tasks: their options, the processes for them, and which tasks are not over; and what ends tasks."""
+"""What a session has of one kind of tasks: their options, the processes for them, and which tasks
+are not over; and what ends tasks."""
 
 from __future__ import annotations
 
@@ -60,7 +61,8 @@ class Pool:
 
     @property
     def unused(self) -> bool:
-        """Whether it has no process and no task, and no function could bring one: each refers to the native pool."""
+        """Whether it has no process and no task, and no function could bring one: each refers to
+        the native pool."""
         if self.claims or self.asked or self.here or sys.getrefcount(self.native) > 2:
             return False
         return self.native.waiting == 0 and self.native.held_back == 0
@@ -88,7 +90,8 @@ class Listed(NamedTuple):
     ref: Any
     name: str
     stage: str
-    """of STAGES: its arguments are to come; it waits for a process; it is with one, behind others; it runs"""
+    """of STAGES: its arguments are to come; it waits for a process; it is with one, behind others;
+    it runs"""
     lease: Lease | None
     """where it is"""
     options: Mapping[str, Any]
@@ -113,8 +116,8 @@ os.register_at_fork(after_in_child=unbind)
 
 
 def cancel(ref: Any, *, force: bool, recursive: bool) -> bool:
-    """Cancels a task, and with `recursive` those that it started; False: the ref is not that of a task that is not
-    over."""
+    """Cancels a task, and with `recursive` those that it started; False: the ref is not that of a
+    task that is not over."""
     how, lane = native.cancel_task(ref, force, recursive)
     if how == 0:
         return False
@@ -134,7 +137,8 @@ def cancel(ref: Any, *, force: bool, recursive: bool) -> bool:
 
 
 def cancel_started_soon(number: int) -> None:
-    """Cancels the tasks that a call of this process started, and those that they started: on a thread of its own, for it may wait."""
+    """Cancels the tasks that a call of this process started, and those that they started: on a
+    thread of its own, for it may wait."""
     _thread.start_new_thread(_cancel_started, (number,))
 
 

@@ -1,8 +1,10 @@
-"""What a task that waits lends: the CPUs of its process, first to tasks of its own, then to whoever waits.
+"""What a task that waits lends: the CPUs of its process, first to tasks of its own, then to whoever
+waits.
 
-Tasks that this process started may have them at once (`_tasks.leases`). When the wait has lasted LEND_AFTER_S, what those do not
-use is the node's to give, until the wait is over: the worker is told (CpuLent), and for processes that were lent their
-CPUs it is told by whom. Then the task goes on at once; who was given its CPU meanwhile keeps it until that is given back.
+Tasks that this process started may have them at once (`_tasks.leases`). When the wait has lasted
+LEND_AFTER_S, what those do not use is the node's to give, until the wait is over: the worker is
+told (CpuLent), and for processes that were lent their CPUs it is told by whom. Then the task goes
+on at once; who was given its CPU meanwhile keeps it until that is given back.
 """
 
 from __future__ import annotations
@@ -22,7 +24,8 @@ _UNIT = 10_000
 
 
 class Lending:
-    """Of one process for tasks that has `cpus`, from the actor `lender` or, where that is empty, its own."""
+    """Of one process for tasks that has `cpus`, from the actor `lender` or, where that is empty,
+    its own."""
 
     def __init__(self, cpus: float, lender: str) -> None:
         self.cpus, self.lender = cpus, lender
@@ -38,7 +41,8 @@ class Lending:
 
     @contextlib.contextmanager
     def wait(self, leases: Any) -> Iterator[None]:
-        """Around one that lasts; `leases` are the processes for tasks of this one, if it has any."""
+        """Around one that lasts; `leases` are the processes for tasks of this one, if it has
+        any."""
         counted = False
         try:
             with self._lock:
@@ -56,7 +60,8 @@ class Lending:
                     self._say(0.0)
 
     def for_good(self, leases: Any) -> None:
-        """This process runs nothing any more, and stays for what it owns: that is a wait without an end."""
+        """This process runs nothing any more, and stays for what it owns: that is a wait without an
+        end."""
         with self._lock:
             if self._over:
                 return
@@ -96,7 +101,8 @@ class Lending:
 def waiting(
     lending: Lending, refs: Any, timeout: float | None, most: int | None = None
 ) -> Iterator[float | None]:
-    """Around a wait of the task for `most` of these refs, all for None; gives what is left of its timeout."""
+    """Around a wait of the task for `most` of these refs, all for None; gives what is left of its
+    timeout."""
     session = _session.current_or_none()
     if session is None or not _bridge.native.running_call():
         yield timeout  # it is a thread of the user's

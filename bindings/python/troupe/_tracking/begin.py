@@ -1,4 +1,7 @@
-"""The caller's side of a tracked launch: whether it is one, its tracker, and what is said of it. Never raises; MLflow is not imported here."""
+"""The caller's side of a tracked launch: whether it is one, its tracker, and what is said of it.
+
+Never raises; MLflow is not imported here.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +22,9 @@ from troupe._identity import short
 from troupe._tracking import rule, runs, store_process, turns
 
 END_S = 10.0  # for the end of the run to be written, once the launch has ended
-UNHEARD_S = 1.0  # for the first word, where a launch has ended before there is a run: that one is made and ended beside what the caller does next
+# for the first word, where a launch has ended before there is a run: that one is made and ended
+# beside what the caller does next
+UNHEARD_S = 1.0
 LINK_S, LINK_LOCAL_S = (
     10.0,
     60.0,
@@ -36,8 +41,9 @@ _TRAVELS = (
 
 
 def tracked(session: Any, spec: dict[str, Any], options: Any, source: str = "") -> "Tracked | None":
-    """The tracking of the launch that is about to be submitted, its variables put into the spec; None: it is not wanted, or cannot be.
-    `source`: the file that its ranks run, "": this program's."""
+    """The tracking of the launch that is about to be submitted, its variables put into the spec;
+    None: it is not wanted, or cannot be. `source`: the file that its ranks run, "": this program's.
+    """
     given = {**variables.now(), **(options.runtime_env.get("env_vars") or {})}
     if rule.says_no(options.tracking, given):
         return None
@@ -96,8 +102,10 @@ def _begun(
     if local and options.detach:
         _say(
             options,
-            f"it is detached, and {rule.shown(uri)} is a store of this program's, which ends before it\n"
-            "  MLFLOW_TRACKING_URI of a server (mlflow server) is for launches that outlive their caller",
+            f"it is detached, and {rule.shown(uri)} is a store of this program's, which ends "
+            "before it\n"
+            "  MLFLOW_TRACKING_URI of a server (mlflow server) is for launches that outlive their "
+            "caller",
         )
         return None
     wish = rule.Wish(
@@ -145,7 +153,8 @@ def _begun(
 
 
 def _travels_on(variables: list[dict[str, str]], tracker: str) -> None:
-    """The ranks know the tracker, and so does what they start: it is among what their runtime_env sets."""
+    """The ranks know the tracker, and so does what they start: it is among what their runtime_env
+    sets."""
     variables.append({"name": rule.TRACKER, "value": tracker})
     for each in variables:
         if each["name"] == runtime_env.VARIABLE:
@@ -203,7 +212,10 @@ class Tracked:
         self._end_run("failed")
 
     def submitted(self, launch: str) -> None:
-        """The launch has this id. Returns at once; what there is to say is said when it is known."""
+        """The launch has this id.
+
+        Returns at once; what there is to say is said when it is known.
+        """
         self._launch, self._label = launch, f"launch {short(launch)}"
         if self._link:  # before anything that its ranks say
             self._warn(self._link)
@@ -240,7 +252,8 @@ class Tracked:
             )
 
     def settle(self) -> None:
-        """Once the launch has ended: returns when its run has, after END_S at the latest, and then says so; soon, where there is no run yet."""
+        """Once the launch has ended: returns when its run has, after END_S at the latest, and then
+        says so; soon, where there is no run yet."""
         if (
             self._wish.detached
             or not self._heard.wait(UNHEARD_S)
@@ -250,7 +263,8 @@ class Tracked:
             return
         self._said = True
         self._warn(
-            f"the end of the run is not written yet in {self._wish.store}, which was waited for {END_S:g} s: the server is away or slow"
+            f"the end of the run is not written yet in {self._wish.store}, which was waited for "
+            f"{END_S:g} s: the server is away or slow"
         )
 
     def _hear(self) -> None:
@@ -291,14 +305,16 @@ class Tracked:
         status_lines.say(f"{self._label} · MLflow: {text}", quiet=self._quiet)
 
     def _leave(self) -> None:
-        """The session is closed, and with it the cluster or the store ends: what is open then is closed, as killed where the launch has not ended."""
+        """The session is closed, and with it the cluster or the store ends: what is open then is
+        closed, as killed where the launch has not ended."""
         if not self._ended.is_set():
             outcome = self._outcome() or "cancelled"
             try:
                 _calls.get(self._actor.caller_ends.remote(outcome), LEAVES_S)
             except exceptions.GetTimeoutError:
                 self._warn(
-                    f"the end of the run is not written in {self._wish.store}, which was waited for {LEAVES_S:g} s: the run may stay RUNNING there"
+                    f"the end of the run is not written in {self._wish.store}, which was waited "
+                    f"for {LEAVES_S:g} s: the run may stay RUNNING there"
                 )
             except (
                 exceptions.TroupeError
@@ -318,7 +334,8 @@ class Tracked:
         )
 
     def _end_run(self, outcome: str) -> None:
-        """What the tracker could not write any more to a store of this program's, or for a launch that there is none of."""
+        """What the tracker could not write any more to a store of this program's, or for a launch
+        that there is none of."""
         if self._store is not None and (self._wish.local or not self._launch):
             self._store.end_run(
                 self._wish.run if self._wish.is_made else "", self._launch, rule.status_of(outcome)

@@ -1,13 +1,17 @@
-"""MLflow in the ranks of a tracked launch: what they log reaches the launch's run, and a store that is away fails no training.
+"""MLflow in the ranks of a tracked launch: what they log reaches the launch's run, and a store that
+is away fails no training.
 
-The store that MLflow's client talks to is changed by its instance, so that all ways lead through it (the fluent functions, the client, frameworks' own
-loggers):
-* what is logged to a run while the store cannot be reached is left out, said once by the launch; the store is asked again after a pause that grows,
-  so that a server that hangs slows a rank by seconds in all, not at each step;
-* a run, or an experiment, that is asked for then is one of this process's, of which nothing is kept;
-* parameters are rank 0's, for MLflow refuses a second value; of actors and tasks, which have no rank, the first one's count;
-* the launch's run ends with the launch, not with its first rank.
-What a store refuses (a name that it does not take, a run that is not there) is raised as ever: that is the program's to know.
+The store that MLflow's client talks to is changed by its instance, so that all ways lead through it
+(the fluent functions, the client, frameworks' own loggers):
+* what is logged to a run while the store cannot be reached is left out, said once by the launch;
+  the store is asked again after a pause that grows, so that a server that hangs slows a rank by
+  seconds in all, not at each step;
+* a run, or an experiment, that is asked for then is one of this process's, of which nothing is
+  kept;
+* parameters are rank 0's, for MLflow refuses a second value; of actors and tasks, which have no
+  rank, the first one's count;
+* the launch's run ends with the launch, not with its first rank. What a store refuses (a name that
+  it does not take, a run that is not there) is raised as ever: that is the program's to know.
 """
 
 from __future__ import annotations
@@ -54,7 +58,8 @@ class Away(Exception):
 
 
 def is_away(error: BaseException) -> bool:
-    """Whether this says that the store could not be reached, or is not well; not that it refused something."""
+    """Whether this says that the store could not be reached, or is not well; not that it refused
+    something."""
     if isinstance(error, (Away, OSError)):  # requests' exceptions are OSErrors
         return True
     status = getattr(error, "get_http_status_code", None)
@@ -101,7 +106,11 @@ class Breaker:
 
 
 class Guard:
-    """Changes stores. `run`: the launch's, "": there is none; `mine`: it ends with the launch; `absent`: they are not asked at all."""
+    """Changes stores.
+
+    `run`: the launch's, "": there is none; `mine`: it ends with the launch; `absent`: they are not
+    asked at all.
+    """
 
     def __init__(
         self,

@@ -1,13 +1,15 @@
-"""What makes runs for a program's launches, in a process beside it: `python -P -m troupe._tracking.local_store FOLDER`, the address in
-ADDRESS. MLflow is imported from FOLDER where the interpreter has none.
+"""What makes runs for a program's launches, in a process beside it: `python -P -m
+troupe._tracking.local_store FOLDER`, the address in ADDRESS. MLflow is imported from FOLDER where
+the interpreter has none.
 
-It speaks over its stdin and stdout with the process that started it (`store_process`), and listens nowhere: frames of a length (4 bytes) and a JSON
-header, then the body. The headers:
+It speaks over its stdin and stdout with the process that started it (`store_process`), and listens
+nowhere: frames of a length (4 bytes) and a JSON header, then the body. The headers:
 * `open`: a run is to be made, as this Wish says;
 * `over`: a launch has ended; its run gets this status where it has no end yet;
-* `method`, `path`, `type`: a request of a rank's to a store that is a file of the program's. MLflow's own handlers answer, so that the store is asked
-  what a server would ask it.
-It ends with its stdin. Runs in a file that are open then belong to a caller that is gone, and with it the launches: they are marked as killed.
+* `method`, `path`, `type`: a request of a rank's to a store that is a file of the program's.
+  MLflow's own handlers answer, so that the store is asked what a server would ask it.
+It ends with its stdin. Runs in a file that are open then belong to a caller that is gone, and with
+it the launches: they are marked as killed.
 """
 
 from __future__ import annotations
@@ -23,7 +25,8 @@ from troupe._cluster import home
 from troupe._tracking import rule, turns
 
 ADDRESS = "TROUPE_TRACKING_STORE"
-"""The variable with the address, which may hold a password: not among its arguments, which other users see."""
+"""The variable with the address, which may hold a password: not among its arguments, which other
+users see."""
 FRAME_BYTES_MAX = 64 << 20
 
 
@@ -111,7 +114,8 @@ class Store:
         return {"status": 200}, b""
 
     def end_all(self, status: str) -> None:
-        """Ends those that are open in a file; on a server a launch may outlive its caller, and its tracker ends its run."""
+        """Ends those that are open in a file; on a server a launch may outlive its caller, and its
+        tracker ends its run."""
         for run in list(self._open) if self._local else ():
             self._end(run, status)
 

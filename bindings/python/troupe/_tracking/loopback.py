@@ -1,7 +1,9 @@
-"""A door for MLflow's clients on one node, for the ranks there alone: what they ask is carried to the caller's side.
+"""A door for MLflow's clients on one node, for the ranks there alone: what they ask is carried to
+the caller's side.
 
-Bound to the loopback interface, to a port that the kernel chooses. Whoever connects has to name the launch's secret before a body is
-read: the ranks have it in their environment, other users of the node do not. Bodies, requests at once and waits are limited.
+Bound to the loopback interface, to a port that the kernel chooses. Whoever connects has to name the
+launch's secret before a body is read: the ranks have it in their environment, other users of the
+node do not. Bodies, requests at once and waits are limited.
 """
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
-"""What a tracked launch has on each of its nodes: MLflow's system metrics, and where the store is the caller's own, the door to it."""
+"""What a tracked launch has on each of its nodes: MLflow's system metrics, and where the store is
+the caller's own, the door to it."""
 
 from __future__ import annotations
 
@@ -19,8 +20,11 @@ _THREAD = "SystemMetricsMonitor"  # as MLflow calls it
 
 
 class NodeMetrics:
-    """One SystemMetricsMonitor for a node and a launch, on threads of this process. It is made anew where it has given up: a server that
-    was away for a while, or a run that somebody has ended too early."""
+    """One SystemMetricsMonitor for a node and a launch, on threads of this process.
+
+    It is made anew where it has given up: a server that was away for a while, or a run that
+    somebody has ended too early.
+    """
 
     def __init__(self, run: str, node: str, uri: str, say: Callable[[str], None]) -> None:
         self._run, self._node, self._uri, self._say = run, node, uri, say
@@ -50,7 +54,8 @@ class NodeMetrics:
             monitor.finish()
         except ImportError as error:
             self._say(
-                f"no system metrics of node {self._node}: {error}\n  pip install psutil nvidia-ml-py there"
+                f"no system metrics of node {self._node}: {error}\n  pip install psutil "
+                "nvidia-ml-py there"
             )
         except Exception as error:  # never a failure of the launch
             self._say(f"no system metrics of node {self._node}: {runs.words_of(error)}")

@@ -1,7 +1,9 @@
 """A rank of a tracked launch: its program's MLflow is told of the launch's run when it is imported.
 
-The run is made while the ranks start. A rank asks for it on a thread when its program imports MLflow, and what first needs the run waits, START_S at
-most; so does a rank that becomes another program, which could not ask any more. The first rank of each node says on a thread that the node is there.
+The run is made while the ranks start. A rank asks for it on a thread when its program imports
+MLflow, and what first needs the run waits, START_S at most; so does a rank that becomes another
+program, which could not ask any more. The first rank of each node says on a thread that the node is
+there.
 """
 
 from __future__ import annotations
@@ -16,7 +18,8 @@ from troupe._after_import import after_import
 from troupe._tracking import rule, turns
 
 START_S = 120.0
-"""The tracker has bounds of its own, which are shorter: this one is for a tracker whose node cannot be reached."""
+"""The tracker has bounds of its own, which are shorter: this one is for a tracker whose node cannot
+be reached."""
 
 _NOWHERE = "http://127.0.0.1:9"
 """In the place of a store in which the launch has no run, which was said: it is not asked."""
@@ -25,7 +28,10 @@ _known: "Known | None" = None
 
 
 def begin(session: Any, rank: dict[str, Any]) -> None:
-    """This process is this rank (its RankBegin), before its program's code runs. Nothing where the launch is not tracked."""
+    """This process is this rank (its RankBegin), before its program's code runs.
+
+    Nothing where the launch is not tracked.
+    """
     global _known
     if rule.TRACKER not in os.environ:
         return
@@ -42,7 +48,10 @@ def before_exec() -> None:
 
 
 def run_id() -> str:
-    """The launch's run, for the runtime's own; "": there is none. Waits as the program's import does."""
+    """The launch's run, for the runtime's own; "": there is none.
+
+    Waits as the program's import does.
+    """
     if _known is None:
         return ""
     return str(_known.there().get("run", ""))
@@ -60,7 +69,10 @@ class Known:
         self._pid = os.getpid()
 
     def there(self) -> dict[str, Any]:
-        """What is known of the run; the environment names it. Blocks, START_S at most. Never raises."""
+        """What is known of the run; the environment names it.
+
+        Blocks, START_S at most. Never raises.
+        """
         if self._pid != os.getpid():
             return self._told or {}
         with self._lock:
@@ -101,7 +113,8 @@ class Known:
         os.environ.update(env)
 
     def imported(self, mlflow: Any) -> None:
-        """The program has imported MLflow, or is a copy of a process that had: its stores are guarded, and wait for word of the run."""
+        """The program has imported MLflow, or is a copy of a process that had: its stores are
+        guarded, and wait for word of the run."""
         with contextlib.suppress(
             ImportError, AttributeError
         ):  # something else of this name, or of another make: its errors are the program's
@@ -109,7 +122,10 @@ class Known:
             threading.Thread(target=self.there, name="troupe-tracking", daemon=True).start()
 
     def guard(self, *, absent: bool) -> Any:
-        """What changes the stores of this process; `absent`: those in whose place there is none. Blocks as `there`."""
+        """What changes the stores of this process; `absent`: those in whose place there is none.
+
+        Blocks as `there`.
+        """
         told = self.there()
         with self._lock:
             if absent not in self._guards:
@@ -135,7 +151,8 @@ class Known:
 
 
 def _change(known: Known, tracking: Any) -> None:
-    """Every store that MLflow makes from now on is guarded; the launch's run is taken where it is meant."""
+    """Every store that MLflow makes from now on is guarded; the launch's run is taken where it is
+    meant."""
     import inspect
 
     fluent, utils = tracking.fluent, tracking._tracking_service.utils

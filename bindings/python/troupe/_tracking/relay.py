@@ -1,7 +1,8 @@
-"""The caller's side of a store that is the caller's own: takes what the ranks ask of it, and brings the answers.
+"""The caller's side of a store that is the caller's own: takes what the ranks ask of it, and brings
+the answers.
 
-The store is asked in the process beside this one (`store_process`). One request is asked after the other, as such a store is written by one at a time
-anyway.
+The store is asked in the process beside this one (`store_process`). One request is asked after the
+other, as such a store is written by one at a time anyway.
 """
 
 from __future__ import annotations

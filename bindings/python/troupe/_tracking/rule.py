@@ -28,7 +28,10 @@ _STATUS = {"succeeded": "FINISHED", "failed": "FAILED"}
 
 @dataclass(frozen=True)
 class Wish:
-    """What the run of one launch is to be. Plain values, which travel; credentials are not among them."""
+    """What the run of one launch is to be.
+
+    Plain values, which travel; credentials are not among them.
+    """
 
     local: bool  # its store is a file of the caller's: what the ranks say goes there
     store: str  # the address, for people
@@ -61,7 +64,8 @@ def wanted(
     uri_is_set: bool = False,
     by_default: bool = False,
 ) -> bool:
-    """Whether a launch is tracked where MLflow is installed: with an address, an active run, or by default, unless something says no.
+    """Whether a launch is tracked where MLflow is installed: with an address, an active run, or by
+    default, unless something says no.
 
     >>> wanted(None, {"MLFLOW_TRACKING_URI": "http://10.0.0.9:5000"}), wanted(None, {}), wanted(False, {}, active=True)
     (True, False, False)

@@ -1,4 +1,5 @@
-"""Runs of MLflow, by its client; for processes that are there for it, where importing it delays nobody."""
+"""Runs of MLflow, by its client; for processes that are there for it, where importing it delays
+nobody."""
 
 from __future__ import annotations
 
@@ -19,7 +20,10 @@ class Late(Exception):
 
 
 def within(seconds: float, what: str, action: Callable[[], Any]) -> Any:
-    """What `action()` gives. Raises what it raises, and Late after so many seconds, while it may go on."""
+    """What `action()` gives.
+
+    Raises what it raises, and Late after so many seconds, while it may go on.
+    """
     box: list[tuple[bool, Any]] = []
 
     def run() -> None:
@@ -40,7 +44,8 @@ def within(seconds: float, what: str, action: Callable[[], Any]) -> Any:
 
 
 def impatient(*, local: bool = False) -> None:
-    """This process's requests end soon where nobody answers, unless the user has said how long they may take."""
+    """This process's requests end soon where nobody answers, unless the user has said how long they
+    may take."""
     os.environ.setdefault("MLFLOW_HTTP_REQUEST_TIMEOUT", ANSWER_LOCAL_S if local else ANSWER_S)
     os.environ.setdefault("MLFLOW_HTTP_REQUEST_MAX_RETRIES", TRIES)
     os.environ.setdefault("MLFLOW_HTTP_REQUEST_BACKOFF_FACTOR", "1")

@@ -1,8 +1,10 @@
-"""A process beside this program that makes the runs of its launches, and has the program's own store where that is a file (`local_store`).
+"""A process beside this program that makes the runs of its launches, and has the program's own
+store where that is a file (`local_store`).
 
-One for each address that the program tracks to, kept while a session is open that has launched with it: what MLflow imports, and the making of a
-database, is waited for once.
-The program itself is neither slowed nor changed by it, and a database is opened by that process alone.
+One for each address that the program tracks to, kept while a session is open that has launched with
+it: what MLflow imports, and the making of a database, is waited for once.
+The program itself is neither slowed nor changed by it, and a database is opened by that process
+alone.
 """
 
 from __future__ import annotations
@@ -40,8 +42,10 @@ class StoreProcessError(Exception):
 
 
 def process_of(uri: str, environment: Mapping[str, str], session: Any) -> "StoreProcess":
-    """Return the process for this address, started where there is none. Does not block for it. It is there until the session is closed. Raises
-    OSError."""
+    """Return the process for this address, started where there is none.
+
+    Does not block for it. It is there until the session is closed. Raises OSError.
+    """
     settings = tuple(
         sorted(
             (name, value) for name, value in environment.items() if name.startswith(_OF_A_CLIENT)
@@ -93,7 +97,10 @@ class StoreProcess:
         return not self._process.stdin.closed and self._process.poll() is None  # type: ignore[union-attr]
 
     def hold(self, session: Any) -> None:
-        """Keep the process until this session is closed too. Called with the lock of all processes held."""
+        """Keep the process until this session is closed too.
+
+        Called with the lock of all processes held.
+        """
         if session not in self._holders:
             self._holders.append(session)
             session.on_close(lambda: self._release(session))
@@ -127,8 +134,12 @@ class StoreProcess:
         return answer
 
     def open_run(self, wish: rule.Wish, timeout_s: float) -> tuple[rule.Wish, str]:
-        """Make the run of this wish. Return the wish with it, and where a person looks at it. Blocks. Raises StoreProcessError, and runs.Late after
-        so many seconds; then, and for AWAY_S, the store is not waited for again."""
+        """Make the run of this wish.
+
+        Return the wish with it, and where a person looks at it. Blocks. Raises StoreProcessError,
+        and runs.Late after so many seconds; then, and for AWAY_S, the store is not waited for
+        again.
+        """
         if time.monotonic() < self._away_until:
             raise StoreProcessError("the store did not answer a moment ago")
         given_up = threading.Event()
@@ -167,5 +178,8 @@ class StoreProcess:
             f" ({last})" if last else ""
         )
         if "No module named" in last:
-            text += "\n  pip install mlflow: mlflow-skinny has no server, which the store of several processes needs"
+            text += (
+                "\n  pip install mlflow: mlflow-skinny has no server, which the store of "
+                "several processes needs"
+            )
         return text

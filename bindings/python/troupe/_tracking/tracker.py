@@ -1,11 +1,13 @@
-"""The tracker of a launch: an actor without resources that has its run in MLflow, from the submission to the durable marker.
+"""The tracker of a launch: an actor without resources that has its run in MLflow, from the
+submission to the durable marker.
 
-It outlives the caller, so that whatever ends a launch is written down: the marker is asked of the head, and the run ends as that says. A tracker that is
-lost with its node is made anew elsewhere and finds launch and run under its own id among the cluster's values. MLflow is imported here, on a
+It outlives the caller, so that whatever ends a launch is written down: the marker is asked of the
+head, and the run ends as that says. A tracker that is lost with its node is made anew elsewhere and
+finds launch and run under its own id among the cluster's values. MLflow is imported here, on a
 thread, while the ranks start; a rank asks where the run is when its program imports MLflow.
 
-Where the store is the caller's own, requests of the ranks wait here for the caller, who takes them and brings the answers (`exchange`): nobody connects
-to the caller. At most WAITING_MAX wait.
+Where the store is the caller's own, requests of the ranks wait here for the caller, who takes them
+and brings the answers (`exchange`): nobody connects to the caller. At most WAITING_MAX wait.
 """
 
 from __future__ import annotations
@@ -41,7 +43,8 @@ UNTOLD_S = 60.0  # from its start to word of a launch
 
 
 class Tracker:
-    """Made by who submits the launch, before it does; methods are coroutines, MLflow's calls run on threads."""
+    """Made by who submits the launch, before it does; methods are coroutines, MLflow's calls run on
+    threads."""
 
     def __init__(self, wish: dict[str, Any]) -> None:
         known = {each.name for each in dataclasses.fields(rule.Wish)}
@@ -73,8 +76,8 @@ class Tracker:
         self._begin(launch)
 
     async def where(self, launch: str, epoch: int, node: str, node_name: str) -> dict[str, Any]:
-        """For a rank on that node: `env`, the variables that lead to the run, and `run`, `experiment`; or `failed`, why there is none.
-        Waits until that is known."""
+        """For a rank on that node: `env`, the variables that lead to the run, and `run`,
+        `experiment`; or `failed`, why there is none. Waits until that is known."""
         self._begin(launch)
         if (
             node not in self._nodes
@@ -114,7 +117,8 @@ class Tracker:
         self._say("warning", text)
 
     async def news(self, seen: int) -> tuple[list[tuple[str, str]], bool]:
-        """What was said after the first `seen`: (kind, text), kinds `link`, `warning`, `ended`; and whether that is all. Waits for it."""
+        """What was said after the first `seen`: (kind, text), kinds `link`, `warning`, `ended`; and
+        whether that is all. Waits for it."""
         while len(self._said) <= seen and not self._over:
             self._said_more.clear()
             await self._said_more.wait()
@@ -127,7 +131,8 @@ class Tracker:
     async def exchange(
         self, answers: list[tuple[int, int, str, bytes]]
     ) -> list[tuple[int, str, str, str, bytes]]:
-        """For the caller whose store it is: brings answers, and takes what the ranks ask, or nothing after EXCHANGE_S."""
+        """For the caller whose store it is: brings answers, and takes what the ranks ask, or
+        nothing after EXCHANGE_S."""
         for number, status, kind, content in answers:
             asked = self._asked.pop(number, None)
             if asked is not None and not asked.done():
@@ -159,13 +164,19 @@ class Tracker:
         try:
             return await asyncio.wait_for(asked, CARRY_S)
         except TimeoutError:
-            text = f"the launch's caller, whose store {self._wish.store} is, has not answered within {CARRY_S:g} s"
+            text = (
+                f"the launch's caller, whose store {self._wish.store} is, has not answered "
+                f"within {CARRY_S:g} s"
+            )
             return 504, "application/json", loopback.problem("TEMPORARILY_UNAVAILABLE", text)
         finally:
             self._asked.pop(number, None)
 
     async def caller_ends(self, outcome: str) -> None:
-        """The cluster, or the store, ends with the caller, who is leaving: the run is closed now. Waits for it."""
+        """The cluster, or the store, ends with the caller, who is leaving: the run is closed now.
+
+        Waits for it.
+        """
         await self._known.wait()
         if self._run and not self._over:
             await asyncio.to_thread(self._close, outcome)
@@ -256,7 +267,8 @@ class Tracker:
             self._why_not = runs.words_of(error)
             self._say_from(
                 "warning",
-                f"no run in {self._wish.store}: {self._why_not}\n  the launch goes on without it; is the server there, and may "
+                f"no run in {self._wish.store}: {self._why_not}\n  the launch goes on without it; "
+                "is the server there, and may "
                 "this client write to it? TROUPE_TRACKING=0 says that none is wanted",
             )
         self._loop.call_soon_threadsafe(self._known.set)
@@ -331,8 +343,9 @@ class Tracker:
         return kept
 
     def _find_launch(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Which launch it is, is among the cluster's values as soon as there is one: whoever would say it, the caller or a rank, may be gone before it can.
-        Where there is none after UNTOLD_S, the caller was gone before it had submitted one."""
+        """Which launch it is, is among the cluster's values as soon as there is one: whoever would
+        say it, the caller or a rank, may be gone before it can. Where there is none after UNTOLD_S,
+        the caller was gone before it had submitted one."""
         pause_s, waited_s = 0.0, 0.0
         while not self._told.wait(pause_s):
             waited_s, pause_s = waited_s + pause_s, min(2 * pause_s, UNTOLD_S) or 1.0
@@ -417,7 +430,11 @@ class Tracker:
                 lambda: runs.client().set_terminated(self._run, status),
             )
         except Exception as error:
-            return f"the run could not be marked {status} in {self._wish.store}: {runs.words_of(error)}\n  mlflow.MlflowClient().set_terminated({self._run!r}, {status!r}) does it"
+            return (
+                f"the run could not be marked {status} in {self._wish.store}: "
+                f"{runs.words_of(error)}\n  mlflow.MlflowClient().set_terminated({self._run!r}, "
+                f"{status!r}) does it"
+            )
         return ""
 
 

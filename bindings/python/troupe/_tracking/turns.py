@@ -1,9 +1,11 @@
 """A database in a file is made or migrated by one process at a time.
 
-MLflow runs all migrations where a database is new, and several processes that do so at once fail. Runs of tracked launches are made beside the
-caller (`local_store`). Ranks of a launch without a run have MLflow as it is, and so have the programs that they start: each opens the database of its
-directory itself. Interpreters that a rank starts, or becomes, load this file by its path (`stand_ins/path/start/sitecustomize.py`), whether or not they
-have the package: it imports nothing of it.
+MLflow runs all migrations where a database is new, and several processes that do so at once fail.
+Runs of tracked launches are made beside the caller (`local_store`). Ranks of a launch without a run
+have MLflow as it is, and so have the programs that they start: each opens the database of its
+directory itself. Interpreters that a rank starts, or becomes, load this file by its path
+(`stand_ins/path/start/sitecustomize.py`), whether or not they have the package: it imports nothing
+of it.
 """
 
 from __future__ import annotations
@@ -21,7 +23,8 @@ _WORDS = ("databricks", "databricks-uc", "uc")  # addresses without a scheme
 
 
 def is_local(uri: str) -> bool:
-    """Return whether each host would have a store of its own by this address: a folder, or a database in a file."""
+    """Return whether each host would have a store of its own by this address: a folder, or a
+    database in a file."""
     scheme, colon, _ = uri.partition(":")
     return uri not in _WORDS and (
         not colon or scheme in ("file", "sqlite") or scheme.startswith("sqlite+")
@@ -30,9 +33,11 @@ def is_local(uri: str) -> bool:
 
 @contextlib.contextmanager
 def alone(uri: str, locks: str) -> Iterator[None]:
-    """Keep other processes of this user on this host from opening the store at `uri` meanwhile; blocks while one does.
+    """Keep other processes of this user on this host from opening the store at `uri` meanwhile;
+    blocks while one does.
 
-    A store that is no file of this host is nobody's to wait for. `locks`: the folder where all of them look, TROUPE_HOME.
+    A store that is no file of this host is nobody's to wait for. `locks`: the folder where all of
+    them look, TROUPE_HOME.
     """
     if not is_local(uri):
         yield
@@ -57,7 +62,8 @@ def _path_of(uri: str) -> str:
 
 
 def take_turns(mlflow: Any, locks: str) -> None:
-    """Have this process, which has imported MLflow, open each local store while no other one opens it. `locks`: as for `alone`."""
+    """Have this process, which has imported MLflow, open each local store while no other one opens
+    it. `locks`: as for `alone`."""
     with contextlib.suppress(
         ImportError, AttributeError
     ):  # something else of this name, or of another make

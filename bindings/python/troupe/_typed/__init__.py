@@ -1,7 +1,7 @@
 """Bases with type parameters, for classes whose parameters and results type checkers keep.
 
-Checkers and editors read `__init__.pyi` instead. At run time each base is `object`, so that a class which names one has no other bases, attributes or
-costs than without it.
+Checkers and editors read `__init__.pyi` instead. At run time each base is `object`, so that a class
+which names one has no other bases, attributes or costs than without it.
 """
 
 from __future__ import annotations

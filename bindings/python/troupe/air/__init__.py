@@ -1,4 +1,5 @@
-"""The AI Runtime API by its newer name, `databricks.air`: launches from a notebook, and data of volumes.
+"""The AI Runtime API by its newer name, `databricks.air`: launches from a notebook, and data of
+volumes.
 
     from troupe.air import distributed
 
@@ -7,8 +8,9 @@
 
     train.distributed(epochs=3)      # a list of results, one per rank
 
-`troupe run-as script.py` runs a script that imports `databricks.air` as it is. Workloads in YAML files: `troupe air run -f train.yaml`.
-What differs from the vendor's service: docs/databricks_air.md.
+`troupe run-as script.py` runs a script that imports `databricks.air` as it is. Workloads in YAML
+files: `troupe air run -f train.yaml`. What differs from the vendor's service:
+docs/databricks_air.md.
 """
 
 from typing import TYPE_CHECKING, Any

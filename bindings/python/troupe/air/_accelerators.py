@@ -37,7 +37,8 @@ def parse(what: str, text: Any) -> AcceleratorType:
     found = _FORM.fullmatch(text.strip())
     if found is None:
         raise ValueError(
-            f"{what} is {text!r}; its form is GPU_<GPUs per node>x<GPU model>, such as GPU_8xH100 or GPU_1xA10, and case matters"
+            f"{what} is {text!r}; its form is GPU_<GPUs per node>x<GPU model>, such as GPU_8xH100 "
+            "or GPU_1xA10, and case matters"
         )
     return AcceleratorType(int(found[1]), found[2])
 
@@ -52,7 +53,8 @@ def count_nodes(what: str, accelerators: int, kind: AcceleratorType) -> int:
     if rest or not nodes:
         near = sorted({max(1, nodes) * kind.gpus_per_node, (nodes + 1) * kind.gpus_per_node})
         raise ValueError(
-            f"{what} is {accelerators}; {kind} has {kind.gpus_per_node} GPUs per node, so it must be a multiple of that: "
+            f"{what} is {accelerators}; {kind} has {kind.gpus_per_node} GPUs per node, so it must "
+            "be a multiple of that: "
             f"{' or '.join(str(each) for each in near)}"
         )
     return nodes
@@ -62,7 +64,8 @@ def types_of(nodes: Iterable[Mapping[str, Any]]) -> list[str]:
     """Return the accelerator types of a cluster's nodes, sorted.
 
     Args:
-        nodes: One mapping per node that is alive, with `gpus` (a number) and `gpu_type` (a string, "" where it is unknown).
+        nodes: One mapping per node that is alive, with `gpus` (a number) and `gpu_type` (a string,
+        "" where it is unknown).
     """
     return sorted(
         {

@@ -1,4 +1,7 @@
-"""Checks of the values in a workload file. Each takes the field's path and its value, and returns the value that is used. Pure."""
+"""Checks of the values in a workload file.
+
+Each takes the field's path and its value, and returns the value that is used. Pure.
+"""
 
 from __future__ import annotations
 
@@ -131,7 +134,10 @@ def dependencies(path: str, value: Any) -> str | tuple[str, ...]:
 
 
 def variables(path: str, value: Any) -> dict[str, str]:
-    """Return environment variables. Numbers become text, and a boolean is refused, for its spelling would be a guess."""
+    """Return environment variables.
+
+    Numbers become text, and a boolean is refused, for its spelling would be a guess.
+    """
     found = {}
     for name, each in field_checks.mapping(path, value).items():
         if _VARIABLE.fullmatch(name) is None:

@@ -16,7 +16,8 @@ _GIT_S = 300.0  # a fetch from a remote included
 
 
 class Included:
-    """Decide which paths of a folder stay behind: all outside of `include`, and what `.gitignore` names. Has the form of `ignore_files.Ignored`."""
+    """Decide which paths of a folder stay behind: all outside of `include`, and what `.gitignore`
+    names. Has the form of `ignore_files.Ignored`."""
 
     def __init__(self, root: str, include: tuple[str, ...]) -> None:
         self._ignored = ignore_files.Ignored(root)
@@ -29,7 +30,8 @@ class Included:
 
     @property
     def without_effect(self) -> dict[str, str]:
-        """Lines of `.gitignore` that cannot bring back what they name, as of `ignore_files.Ignored`."""
+        """Lines of `.gitignore` that cannot bring back what they name, as of
+        `ignore_files.Ignored`."""
         return self._ignored.without_effect
 
     def __call__(self, path: str) -> bool:
@@ -41,7 +43,9 @@ class Included:
 
 
 def package(code: Code, session: Any) -> dict[str, Any]:
-    """Send the code to a worker of this host, and return where nodes find it. Only files that changed since the last time are sent.
+    """Send the code to a worker of this host, and return where nodes find it.
+
+    Only files that changed since the last time are sent.
 
     Raises:
         TooLargeError: with the largest files.
@@ -91,7 +95,8 @@ def _folder(code: Code) -> Iterator[str]:
         *(code.include or (".",)),
     )
     with tempfile.TemporaryDirectory(prefix="troupe-air-") as folder:
-        # tar keeps modes and links, and takes no path that leaves the folder. Python's own can refuse such paths only from 3.11.4 on.
+        # tar keeps modes and links, and takes no path that leaves the folder. Python's own can
+        # refuse such paths only from 3.11.4 on.
         subprocess.run(["tar", "-x", "-C", folder], input=archive, check=True)
         yield folder
 

@@ -1,4 +1,5 @@
-"""`distributed`, `ray_launch` and `ray_init` of `databricks.air`, on those of `troupe.serverless_gpu`."""
+"""`distributed`, `ray_launch` and `ray_init` of `databricks.air`, on those of
+`troupe.serverless_gpu`."""
 
 from __future__ import annotations
 
@@ -20,18 +21,23 @@ _IN_RAY = "RAY_ADDRESS"
 _INSTEAD = {
     "gpus": "num_accelerators=",
     "gpu_type": "accelerator_type='GPU_8xH100'",
-    "remote": "nothing: the cluster of troupe.init() or TROUPE_ADDRESS is used where there is one, and `troupe air run` is for several nodes",
+    "remote": "nothing: the cluster of troupe.init() or TROUPE_ADDRESS is used where there is one, "
+    "and `troupe air run` is for several nodes",
 }
 
 
 class AirFunction(ServerlessFunction):
-    """A function and how it is launched, as `troupe.serverless_gpu.ServerlessFunction`. Calling it runs it here, as rank 0 of 1."""
+    """A function and how it is launched, as `troupe.serverless_gpu.ServerlessFunction`.
+
+    Calling it runs it here, as rank 0 of 1.
+    """
 
     def __reduce__(self) -> tuple:
         return _pickled.air_function, (self._function, self._options)
 
     def _place(self, options: Any) -> tuple[_session.Session, Any]:
-        """Return the session of one launch, and its options there: how many ranks, on which nodes, with GPUs or without."""
+        """Return the session of one launch, and its options there: how many ranks, on which nodes,
+        with GPUs or without."""
         session, _ = _vendor_place.find_session(remote=options.remote)
         counted = options.about[_COUNT] != _ALL
         if not counted:
@@ -47,7 +53,10 @@ class AirFunction(ServerlessFunction):
 def _on_nodes_of(
     options: Any, session: _session.Session, kind: _accelerators.AcceleratorType
 ) -> Any:
-    """Return the options with as many ranks on each node as a node of this type has GPUs. Raise PlacementError where no node is of the type."""
+    """Return the options with as many ranks on each node as a node of this type has GPUs.
+
+    Raise PlacementError where no node is of the type.
+    """
     _runs.refuse_unknown(_TYPE, kind, workers.node_infos(session))
     per_node = min(options.ranks, kind.gpus_per_node)
     _accelerators.count_nodes(_COUNT, options.ranks, replace(kind, gpus_per_node=per_node))
@@ -90,10 +99,12 @@ def _build(
         or num_accelerators < 1
     ):
         raise TypeError(
-            f"@{decorator.__name__}: num_accelerators must be a whole number of at least 1, not {num_accelerators!r}"
+            f"@{decorator.__name__}: num_accelerators must be a whole number of at least 1, not "
+            f"{num_accelerators!r}"
         )
     count = num_accelerators or (kind.gpus_per_node if kind is not None else None)
-    # A request that no node can hold is refused, also in a program written for Ray, where tasks and actors wait for a node.
+    # A request that no node can hold is refused, also in a program written for Ray, where tasks and
+    # actors wait for a node.
     launched = decorator(
         gpus=count or 1,
         gpu_type=None if kind is None else kind.gpu_type,
@@ -118,19 +129,24 @@ def distributed(
 ) -> Callable[..., AirFunction]:
     """Make a function that several ranks run with the same arguments, each with a GPU.
 
-    The launch runs on the cluster of `troupe.init()` or TROUPE_ADDRESS, else on the one that this user runs on this host, else on an
-    embedded one. Where no node has a GPU, its ranks are processes on CPUs; one line on stderr says so.
+    The launch runs on the cluster of `troupe.init()` or TROUPE_ADDRESS, else on the one that this
+    user runs on this host, else on an embedded one. Where no node has a GPU, its ranks are
+    processes on CPUs; one line on stderr says so.
 
     Args:
-        num_accelerators: Number of ranks. None: the GPUs of one node of `accelerator_type`, or of the node that this process is on.
-        accelerator_type: `GPU_<GPUs per node>x<GPU model>`, such as "GPU_8xH100"; case matters. None: GPUs of any one type.
+        num_accelerators: Number of ranks. None: the GPUs of one node of `accelerator_type`, or of
+        the node that this process is on.
+        accelerator_type: `GPU_<GPUs per node>x<GPU model>`, such as "GPU_8xH100"; case matters.
+            None: GPUs of any one type.
 
     Returns:
-        A decorator. `f.distributed(...)` blocks and returns the list of results by rank, `f.submit(...)` returns a
-        `troupe.launch.LaunchHandle` at once, `f(...)` runs the function in this process.
+        A decorator. `f.distributed(...)` blocks and returns the list of results by rank,
+        `f.submit(...)` returns a `troupe.launch.LaunchHandle` at once, `f(...)` runs the function
+        in this process.
 
     Raises:
-        TypeError, ValueError: for options that cannot be meant. The calls raise what those of `troupe.launch` do, PlacementError among
+        TypeError, ValueError: for options that cannot be meant. The calls raise what those of
+        `troupe.launch` do, PlacementError among
             it where the cluster has no such GPUs.
 
     Example:
@@ -144,10 +160,12 @@ def distributed(
 def ray_launch(
     num_accelerators: int | None = None, accelerator_type: str | None = None, *, api: str = "troupe"
 ) -> Callable[..., AirFunction]:
-    """Make a function that rank 0 of a launch runs as the driver of a cluster of exactly the launch's nodes.
+    """Make a function that rank 0 of a launch runs as the driver of a cluster of exactly the
+    launch's nodes.
 
-    `import ray` in it, and in what it starts, is Troupe; with `api="ray"` it is Ray itself, of which a cluster is started on the launch's
-    nodes (docs/ray.md). The result is a list by rank, of which rank 0's value is the function's and the others are None.
+    `import ray` in it, and in what it starts, is Troupe; with `api="ray"` it is Ray itself, of
+    which a cluster is started on the launch's nodes (docs/ray.md). The result is a list by rank, of
+    which rank 0's value is the function's and the others are None.
 
     Args:
         num_accelerators: As for `distributed`.
@@ -161,10 +179,12 @@ def ray_launch(
 
 
 def ray_init(**options: Any) -> Any:
-    """Connect this process for calls of Ray's API, and return what `ray.init` returns. Blocks until connected.
+    """Connect this process for calls of Ray's API, and return what `ray.init` returns.
 
-    In the function of a `@ray_launch` that is the launch's cluster; elsewhere the cluster that a launch of this process would use. A
-    process that is connected already stays connected.
+    Blocks until connected.
+
+    In the function of a `@ray_launch` that is the launch's cluster; elsewhere the cluster that a
+    launch of this process would use. A process that is connected already stays connected.
 
     Args:
         **options: Options of `troupe.init`, or of `ray.init` in a launch with `api="ray"`.

@@ -1,4 +1,7 @@
-"""The fields of a workload file, in one table. The checks and the help of `troupe air run -h config` are made from it. Pure."""
+"""The fields of a workload file, in one table.
+
+The checks and the help of `troupe air run -h config` are made from it. Pure.
+"""
 
 from __future__ import annotations
 
@@ -15,8 +18,9 @@ from troupe.air import _checks
 class Field:
     """One field: its name, the type that people read, its documentation, and its check.
 
-    `check` takes the field's path and its value, and returns the value in the form that the program uses; it raises ValueError or
-    TypeError. `section`: the fields inside, where the value is a mapping. `unused`: why the field has no effect here, "" where it has one.
+    `check` takes the field's path and its value, and returns the value in the form that the program
+    uses; it raises ValueError or TypeError. `section`: the fields inside, where the value is a
+    mapping. `unused`: why the field has no effect here, "" where it has one.
     """
 
     name: str
@@ -49,7 +53,8 @@ _SNAPSHOT = (
     Field(
         "root_path",
         "string",
-        "Folder of this machine that the command finds in $CODE_SOURCE_PATH. A relative path starts at the file's own folder.",
+        "Folder of this machine that the command finds in $CODE_SOURCE_PATH. A relative path "
+        "starts at the file's own folder.",
         field_checks.text,
         required=True,
     ),
@@ -118,7 +123,8 @@ _ENVIRONMENT = (
     Field(
         "dependencies",
         "list of strings or path",
-        "Requirements that are installed for this workload, or a file with them (.yaml with a list or "
+        "Requirements that are installed for this workload, or a file with them (.yaml with a list "
+        "or "
         "`dependencies:`, or requirements.txt).",
         _checks.dependencies,
     ),
@@ -209,7 +215,8 @@ WORKLOAD = (
 
 
 def find(path: str) -> tuple[str, tuple[Field, ...], Field | None]:
-    """Return (canonical path, fields below it, the field itself) for a path such as "config.compute.accelerator_type".
+    """Return (canonical path, fields below it, the field itself) for a path such as
+    "config.compute.accelerator_type".
 
     The field is None for "config", which is the file itself.
 
@@ -236,7 +243,10 @@ def _named(where: str, name: str, fields: tuple[Field, ...]) -> Field:
 
 
 def checked(given: Any, faults: Faults) -> dict[str, Any]:
-    """Return the values of a whole file that are right. What is wrong is recorded with its place: unknown fields, missing ones, and wrong values."""
+    """Return the values of a whole file that are right.
+
+    What is wrong is recorded with its place: unknown fields, missing ones, and wrong values.
+    """
     return _checked((), given, WORKLOAD, faults)
 
 
@@ -310,6 +320,7 @@ def help_of(path: str) -> str:
     if any(each.section for each in inside):
         lines += [
             "",
-            f"A section: troupe air run -h {where}.{next(each.name for each in inside if each.section)}",
+            "A section: troupe air run -h "
+            f"{where}.{next(each.name for each in inside if each.section)}",
         ]
     return "\n".join(lines)

@@ -1,4 +1,5 @@
-"""What a node does before it runs a workload's command: a folder for it, its code, variables, and the port at which its processes meet.
+"""What a node does before it runs a workload's command: a folder for it, its code, variables, and
+the port at which its processes meet.
 
     air-LAUNCH-EPOCH-NODE/     of the host's cache
       code/                    $CODE_SOURCE_PATH: a copy of its own, and the command's directory
@@ -48,7 +49,9 @@ class NodeStart:
         return _pickled.air_node, (_pickled.fields_of(self),)
 
     def __call__(self, session: Any) -> Callable[[], Sequence[str]]:
-        """Make and enter the folder. Return a function that sets the variables and returns the rest of the shell's command line.
+        """Make and enter the folder.
+
+        Return a function that sets the variables and returns the rest of the shell's command line.
 
         Raises:
             OutOfDiskError, OSError: if the code cannot be written.
@@ -74,7 +77,8 @@ class NodeStart:
         return begin
 
     def _variables(self, folder: Path, rank: int) -> dict[str, str]:
-        # `python` and `torchrun` of a command are those of the node's own interpreter, whatever its worker was started from.
+        # `python` and `torchrun` of a command are those of the node's own interpreter, whatever its
+        # worker was started from.
         path = os.pathsep.join(
             [os.path.dirname(sys.executable), *filter(None, [os.environ.get("PATH")])]
         )

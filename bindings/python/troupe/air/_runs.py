@@ -1,4 +1,7 @@
-"""Workloads on a cluster: started, listed, found again. A run is a detached launch of one shell per node."""
+"""Workloads on a cluster: started, listed, found again.
+
+A run is a detached launch of one shell per node.
+"""
 
 from __future__ import annotations
 
@@ -37,7 +40,8 @@ def start(
 
     Raises:
         PlacementError: if the cluster has no nodes of that accelerator type, or not as many.
-        FileNotFoundError, PermissionError, ValueError: for a secret, or for code that git does not have.
+        FileNotFoundError, PermissionError, ValueError: for a secret, or for code that git does not
+        have.
         TooLargeError: if the code is over the limit of what travels.
         ConnectionError: if the cluster does not answer.
     """
@@ -108,7 +112,10 @@ def start(
 
 
 def _with_gpus(workload: Workload, session: Any, *, quiet: bool) -> bool:
-    """Return whether the workload gets GPUs. A cluster without any runs it on CPUs, which is said, unless TROUPE_CPU_RANKS says no."""
+    """Return whether the workload gets GPUs.
+
+    A cluster without any runs it on CPUs, which is said, unless TROUPE_CPU_RANKS says no.
+    """
     reason = _vendor_place.without_gpus(session)
     if not reason:
         refuse_unknown(
@@ -119,7 +126,8 @@ def _with_gpus(workload: Workload, session: Any, *, quiet: bool) -> bool:
         return True
     many = "1 process" if workload.nodes == 1 else f"{workload.nodes} processes"
     _vendor_place.tell(
-        f"{reason}: {workload.accelerators} GPUs of {workload.kind} mean {many} on CPUs, each in the place of a node",
+        f"{reason}: {workload.accelerators} GPUs of {workload.kind} mean {many} on CPUs, each in "
+        "the place of a node",
         quiet=quiet,
     )
     return False
@@ -128,7 +136,8 @@ def _with_gpus(workload: Workload, session: Any, *, quiet: bool) -> bool:
 def refuse_unknown(
     what: str, kind: _accelerators.AcceleratorType, nodes: Sequence[Mapping[str, Any]]
 ) -> None:
-    """Raise PlacementError where no node is of this accelerator type, with the types that there are. Case matters.
+    """Raise PlacementError where no node is of this accelerator type, with the types that there
+    are. Case matters.
 
     Args:
         what: The option or field that asks for `kind`.

@@ -16,7 +16,8 @@ _BYTES_MAX = 64 << 10
 def values(references: Mapping[str, str]) -> dict[str, str]:
     """Return the secrets' values by the names of their variables.
 
-    `scope/key` is the file of that path below $TROUPE_SECRETS, else below `secrets` of TROUPE_HOME. One newline at its end is not part of it.
+    `scope/key` is the file of that path below $TROUPE_SECRETS, else below `secrets` of TROUPE_HOME.
+    One newline at its end is not part of it.
 
     Raises:
         FileNotFoundError: if there is no such file.

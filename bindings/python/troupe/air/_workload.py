@@ -16,7 +16,10 @@ MAX_RETRIES = 3
 
 @dataclass(frozen=True)
 class Code:
-    """Where the code of a workload comes from: a folder, a part of it, or what git has of it. `branch`, `commit`, `remote`: "" is none."""
+    """Where the code of a workload comes from: a folder, a part of it, or what git has of it.
+
+    `branch`, `commit`, `remote`: "" is none.
+    """
 
     root: str
     include: tuple[str, ...] = ()
@@ -27,7 +30,11 @@ class Code:
 
 @dataclass(frozen=True)
 class Workload:
-    """One workload. `secrets`: of each variable the reference of its value. `timeout_s`: None is no limit. `unused`: fields without an effect."""
+    """One workload.
+
+    `secrets`: of each variable the reference of its value. `timeout_s`: None is no limit. `unused`:
+    fields without an effect.
+    """
 
     experiment: str
     run_name: str
@@ -80,7 +87,8 @@ def load(
 
     Raises:
         FileNotFoundError: if the file, its requirements or its code are not there.
-        ValueError: if the file is no YAML, or anything in it is wrong; all errors at once, each with file, line and column.
+        ValueError: if the file is no YAML, or anything in it is wrong; all errors at once, each
+            with file, line and column.
         MissingPackageError: if PyYAML is not installed.
     """
     document = yaml_files.read_document(path)
@@ -100,7 +108,10 @@ def load(
 def _of_fields(
     found: Mapping[str, Any], base: str, idempotency_key: str, faults: yaml_files.Faults
 ) -> Workload:
-    """Return the workload of fields that are right by themselves. Raises as `load` for those that are not together."""
+    """Return the workload of fields that are right by themselves.
+
+    Raises as `load` for those that are not together.
+    """
     compute, environment = found["compute"], found.get("environment", {})
     kind = compute["accelerator_type"]
     nodes, variables, secrets, requirements, code = 0, {}, {}, (), None
@@ -162,7 +173,8 @@ def _merged(name: str, found: Mapping[str, Any], environment: Mapping[str, Any])
     different = sorted(each for each in outside if each in inside and inside[each] != outside[each])
     if different:
         raise ValueError(
-            f"{name}.{different[0]} and environment.{name}.{different[0]} have different values; give one of them"
+            f"{name}.{different[0]} and environment.{name}.{different[0]} have different values; "
+            "give one of them"
         )
     return {**outside, **inside}
 
@@ -174,12 +186,16 @@ def _refuse_together(
         for other in others:
             if one in found and other in found:
                 raise ValueError(
-                    f"{where}.{one} and {where}.{other} exclude each other: an image brings its own packages"
+                    f"{where}.{one} and {where}.{other} exclude each other: an image brings its "
+                    "own packages"
                 )
 
 
 def _requirements(given: str | tuple[str, ...], base: str) -> tuple[str, ...]:
-    """Return requirements as pip takes them. A file is a list in YAML, a YAML mapping with `dependencies`, or one of pip's."""
+    """Return requirements as pip takes them.
+
+    A file is a list in YAML, a YAML mapping with `dependencies`, or one of pip's.
+    """
     if not isinstance(given, str):
         return given
     path = Path(base, os.path.expanduser(given))
@@ -192,7 +208,8 @@ def _requirements(given: str | tuple[str, ...], base: str) -> tuple[str, ...]:
         listed = listed.get("dependencies", [])
     if not isinstance(listed, list) or not all(isinstance(each, str) for each in listed):
         raise ValueError(
-            f"environment.dependencies: {path} must be a list of requirements, or a mapping with the list `dependencies`"
+            f"environment.dependencies: {path} must be a list of requirements, or a mapping with "
+            "the list `dependencies`"
         )
     return tuple(listed)
 
@@ -204,7 +221,8 @@ def _code(given: Mapping[str, Any] | None, base: str) -> Code | None:
     twice = sorted({*nested} & {*given})
     if twice:
         raise ValueError(
-            f"code_source.{twice[0]} and code_source.snapshot.{twice[0]} are the same field; give one of them"
+            f"code_source.{twice[0]} and code_source.snapshot.{twice[0]} are the same field; give "
+            "one of them"
         )
     fields = {**given, **nested}
     if "root_path" not in fields:

@@ -9,8 +9,8 @@
     job = ml_client.jobs.create_or_update(job)
     ml_client.jobs.stream(job.name)
 
-`troupe run-as script.py` runs a script that imports `azure.ai.ml` as it is, and `troupe azure job create -f job.yml` a job in a file. What
-differs: docs/azure.md.
+`troupe run-as script.py` runs a script that imports `azure.ai.ml` as it is, and `troupe azure job
+create -f job.yml` a job in a file. What differs: docs/azure.md.
 """
 
 import importlib

@@ -1,6 +1,8 @@
-"""mpirun's remote agent, as `agent HOST WORDS...`: has the job's driver run the words there, and ends with their code.
+"""mpirun's remote agent, as `agent HOST WORDS...`: has the job's driver run the words there, and
+ends with their code.
 
-It is executed by its path, without the package: what it needs is the socket in its directory, which is the job's.
+It is executed by its path, without the package: what it needs is the socket in its directory, which
+is the job's.
 """
 
 import json

@@ -45,11 +45,12 @@ def status_of(info: dict) -> str:
 
 
 class MLClient:
-    """Jobs on this cluster: that of `troupe.init()` or TROUPE_ADDRESS, else the only one of TROUPE_HOME, else one of this machine, which ends
-    with this program, after its jobs.
+    """Jobs on this cluster: that of `troupe.init()` or TROUPE_ADDRESS, else the only one of
+    TROUPE_HOME, else one of this machine, which ends with this program, after its jobs.
 
-    What says which workspace is meant, and how to speak to it, is taken, and means nothing here: credential, subscription, resource group, workspace,
-    registry, `cloud`, `show_progress`, `enable_telemetry`.
+    What says which workspace is meant, and how to speak to it, is taken, and means nothing here:
+    credential, subscription, resource group, workspace, registry, `cloud`, `show_progress`,
+    `enable_telemetry`.
 
         MLClient(DefaultAzureCredential(), "subscription", "group", "workspace").jobs.create_or_update(job)
     """
@@ -89,7 +90,8 @@ class MLClient:
         )
 
     def create_or_update(self, entity: Any, **options: Any) -> Command:
-        """`jobs.create_or_update` of a job, with its options; a component is returned as it is, for it is registered nowhere.
+        """`jobs.create_or_update` of a job, with its options; a component is returned as it is, for
+        it is registered nowhere.
 
         Raises TypeError for anything else: data, environments and models are not registered here.
         """
@@ -109,9 +111,11 @@ _NOT_HERE = {
     "data": "give a path where a job takes an input: Input(type='uri_folder', path=...)",
     "datastores": "give a path, file:///PATH on the nodes, or an https:// address of a file",
     "environments": "what is installed on the nodes is what jobs run with",
-    "compute": "a cluster's nodes are those that joined it (troupe status); instance_types.yml says what a name of compute means",
+    "compute": "a cluster's nodes are those that joined it (troupe status); instance_types.yml "
+    "says what a name of compute means",
     "models": "a job's outputs are files: jobs.download(name, output_name=...)",
-    "components": "load_component gives the component of a file, and command(...) makes one; steps call it with their values",
+    "components": "load_component gives the component of a file, and command(...) makes one; steps "
+    "call it with their values",
     "batch_endpoints": "an actor serves: troupe.remote(Class).remote()",
     "online_endpoints": "an actor serves: troupe.remote(Class).remote()",
     "workspaces": "there is one cluster, that of TROUPE_ADDRESS",
@@ -130,7 +134,10 @@ _INSTEAD_OF = {
 
 
 class Poller:
-    """Something that was begun and goes on by itself, as azure.core.polling.LROPoller. A program that ends waits for it."""
+    """Something that was begun and goes on by itself, as azure.core.polling.LROPoller.
+
+    A program that ends waits for it.
+    """
 
     def __init__(self, work: Callable[[], None]) -> None:
         executor = ThreadPoolExecutor(1, thread_name_prefix="troupe-poller")
@@ -138,11 +145,17 @@ class Poller:
         executor.shutdown(wait=False)
 
     def result(self, timeout: float | None = None) -> None:
-        """Block until the end, `timeout` seconds at most, and return None. Raises what the work raises, and TimeoutError."""
+        """Block until the end, `timeout` seconds at most, and return None.
+
+        Raises what the work raises, and TimeoutError.
+        """
         self._future.result(timeout)
 
     def wait(self, timeout: float | None = None) -> None:
-        """Block until the end, or for `timeout` seconds; `done` says which. Raises what the work raises."""
+        """Block until the end, or for `timeout` seconds; `done` says which.
+
+        Raises what the work raises.
+        """
         with contextlib.suppress(TimeoutError):
             self.result(timeout)
 
@@ -182,7 +195,8 @@ class JobOperations:
         return session
 
     def _known(self) -> _session.Session | None:
-        """Return the cluster's session; None where no cluster is known here and none was started."""
+        """Return the cluster's session; None where no cluster is known here and none was
+        started."""
         if self._session is not None:
             return self._session
         session, found = _vendor_place.find_known_session()
@@ -194,7 +208,8 @@ class JobOperations:
         return () if session is None else session.request("ListLaunches", {})[1]["launches"]
 
     def _past(self, name: str) -> _past_jobs.PastJob | None:
-        """Return the job with that name of an embedded cluster that is not this process's; None: this cluster has it, or nobody."""
+        """Return the job with that name of an embedded cluster that is not this process's; None:
+        this cluster has it, or nobody."""
         return _past_jobs.find(name, self._launches(), JobOperations)
 
     def create_or_update(
@@ -208,16 +223,19 @@ class JobOperations:
         skip_validation: bool = False,
         idempotency_key: str | None = None,
     ) -> Command:
-        """Submits a job, and returns it with name and status; what it runs on goes on without this process, but for a cluster that ends with it.
+        """Submits a job, and returns it with name and status; what it runs on goes on without this
+        process, but for a cluster that ends with it.
 
-        Does not block for the job. Raises what is wrong with it before anything starts: TypeError, ValueError (the nearest name with it),
-        FileNotFoundError (code or an input), NotImplementedError (what is not run here, with what to use), TooLargeError, PlacementError,
+        Does not block for the job. Raises what is wrong with it before anything starts: TypeError,
+        ValueError (the nearest name with it), FileNotFoundError (code or an input),
+        NotImplementedError (what is not run here, with what to use), TooLargeError, PlacementError,
         ConnectionError.
 
-        `description`, `compute`, `tags`, `experiment_name`: in place of the job's own. `skip_validation` is taken: a job is checked all the same,
-        as the service checks it.
+        `description`, `compute`, `tags`, `experiment_name`: in place of the job's own.
+        `skip_validation` is taken: a job is checked all the same, as the service checks it.
 
-        `idempotency_key`: a second submission with that key returns the first one's job, for as long as the cluster keeps it.
+        `idempotency_key`: a second submission with that key returns the first one's job, for as
+        long as the cluster keeps it.
 
             job = ml_client.jobs.create_or_update(command(command="python train.py", code="./src"))
         """
@@ -239,14 +257,16 @@ class JobOperations:
         if not isinstance(job, Command):
             if idempotency_key is not None:
                 raise NotImplementedError(
-                    f"idempotency_key= is for command jobs; a {job.type} with a name of its own is refused the second time: "
+                    f"idempotency_key= is for command jobs; a {job.type} with a name of its own is "
+                    "refused the second time: "
                     f"{job.type}.name = ..."
                 )
             return self._begin(job)
         if job.swept:
             name, drawn = next(iter(job.swept.items()))
             raise ValueError(
-                f"inputs: {name} is {drawn!r}, which a sweep draws from: job.sweep(primary_metric=..., goal=...), or job({name}=...) with a value"
+                f"inputs: {name} is {drawn!r}, which a sweep draws from: "
+                f"job.sweep(primary_metric=..., goal=...), or job({name}=...) with a value"
             )
         _submit.refuse_inside_a_rank()
         session = self._cluster()
@@ -279,7 +299,8 @@ class JobOperations:
             if self.get(name).status in TERMINAL:
                 continue
             status_lines.say(
-                f"troupe: {kind} {name} runs on a cluster of this program, which waits for it; Ctrl-C cancels it"
+                f"troupe: {kind} {name} runs on a cluster of this program, which waits for it; "
+                "Ctrl-C cancels it"
             )
             try:
                 _runs_of(kind).follow(name, self._cluster())
@@ -307,7 +328,8 @@ class JobOperations:
             info = self.info(name)
             if info["state"] != "terminal":
                 status_lines.say(
-                    f"troupe: job {name} runs on a cluster of this program, which waits for it; Ctrl-C cancels it"
+                    f"troupe: job {name} runs on a cluster of this program, which waits for it; "
+                    "Ctrl-C cancels it"
                 )
                 handle = self.handle(info)
                 try:
@@ -320,11 +342,13 @@ class JobOperations:
             self.tell_place(info)
         if len(untold) > _PLACES_MAX:
             status_lines.say(
-                f"troupe: {len(untold) - _PLACES_MAX} more jobs of this program are kept for a week: troupe azure job list"
+                f"troupe: {len(untold) - _PLACES_MAX} more jobs of this program are kept for a "
+                "week: troupe azure job list"
             )
 
     def tell_place(self, info: dict) -> None:
-        """Say where the files of a job that has ended are, if its cluster ends with this process."""
+        """Say where the files of a job that has ended are, if its cluster ends with this
+        process."""
         try:
             session = self._cluster()
             if session.embedded is None:
@@ -338,7 +362,10 @@ class JobOperations:
             status_lines.say(_past_jobs.describe_place(info["launch"], info["name"]))
 
     def info(self, name: str) -> dict:
-        """The launch of the job with that name, or with an id that begins so. Raises NotFoundError."""
+        """The launch of the job with that name, or with an id that begins so.
+
+        Raises NotFoundError.
+        """
         if not isinstance(name, str):
             raise TypeError(f"a job is found by its name, a text, not by {name!r}: job.name")
         launches = self._launches()
@@ -347,7 +374,8 @@ class JobOperations:
         ]
         if len(found) != 1:
             raise exceptions.NotFoundError(
-                f"{'several jobs have' if found else 'there is no job with'} the name {_visible.name(name)!r}\n"
+                f"{'several jobs have' if found else 'there is no job with'} the name "
+                f"{_visible.name(name)!r}\n"
                 "  troupe azure job list shows those there are"
             )
         return found[0]
@@ -357,7 +385,8 @@ class JobOperations:
         return handle_of_known(self._cluster(), info["launch"])
 
     def get(self, name: str) -> Job:
-        """A job by its name, as the cluster knows it: name, id and status; of a sweep also its best child, of a pipeline its steps. Raises NotFoundError."""
+        """A job by its name, as the cluster knows it: name, id and status; of a sweep also its best
+        child, of a pipeline its steps. Raises NotFoundError."""
         pipeline = self._pipeline(name)
         if pipeline is not None:
             return _runs_of("pipeline").PipelineState(pipeline)
@@ -381,15 +410,19 @@ class JobOperations:
         list_view_type: str = ListViewType.ACTIVE_ONLY,
         max_results: int | None = None,
     ) -> Iterator[Job]:
-        """All jobs and other launches that the cluster knows, the latest first; then this user's sweeps of jobs, then pipelines.
+        """All jobs and other launches that the cluster knows, the latest first; then this user's
+        sweeps of jobs, then pipelines.
 
-        `parent_job_name`: only the jobs of that sweep's trials, or of that pipeline's steps; a command job has none. `max_results`: so many at most. `list_view_type`: as nothing is
-        archived here, ARCHIVED_ONLY gives none. Raises NotFoundError for a parent that there is not, TypeError or ValueError for a word that is none.
+        `parent_job_name`: only the jobs of that sweep's trials, or of that pipeline's steps; a
+        command job has none. `max_results`: so many at most. `list_view_type`: as nothing is
+        archived here, ARCHIVED_ONLY gives none. Raises NotFoundError for a parent that there is
+        not, TypeError or ValueError for a word that is none.
         """
         words = (ListViewType.ACTIVE_ONLY, ListViewType.ALL, ListViewType.ARCHIVED_ONLY)
         if list_view_type not in words:
             raise ValueError(
-                f"list_view_type is {list_view_type!r}, which is none{field_checks.or_nearest(str(list_view_type), words)}"
+                f"list_view_type is {list_view_type!r}, which is "
+                f"none{field_checks.or_nearest(str(list_view_type), words)}"
             )
         most = None if max_results is None else field_checks.count("max_results", max_results)
         kind = "" if parent_job_name is None else self.driven(parent_job_name)
@@ -415,11 +448,13 @@ class JobOperations:
         return iter(found[:most])
 
     def stream(self, name: str) -> None:
-        """Prints the output of a job's processes until it has ended, each line with its rank; then fetches outputs that are to be here.
+        """Prints the output of a job's processes until it has ended, each line with its rank; then
+        fetches outputs that are to be here.
 
-        Blocks. Raises LaunchError with the process that failed, its node and last lines, LaunchCancelledError, GetTimeoutError where its
-        timeout ended it, NotFoundError; of a job that succeeded OutOfDiskError, or another OSError, where an output cannot be written here: nothing
-        of that output is then. Ctrl-C ends the printing, not the job.
+        Blocks. Raises LaunchError with the process that failed, its node and last lines,
+        LaunchCancelledError, GetTimeoutError where its timeout ended it, NotFoundError; of a job
+        that succeeded OutOfDiskError, or another OSError, where an output cannot be written here:
+        nothing of that output is then. Ctrl-C ends the printing, not the job.
         """
         kind = self.driven(name)
         if kind:
@@ -446,7 +481,10 @@ class JobOperations:
         )
 
     def follow_driven(self, kind: str, name: str, *, cancels: bool = False) -> None:
-        """Do what `stream` does, for a sweep or a pipeline: say what it came to once it has ended. `cancels`: Ctrl-C cancels it."""
+        """Do what `stream` does, for a sweep or a pipeline: say what it came to once it has ended.
+
+        `cancels`: Ctrl-C cancels it.
+        """
         try:
             _runs_of(kind).follow(name, self._known() if kind == "pipeline" else self._cluster())
         except KeyboardInterrupt:
@@ -455,7 +493,11 @@ class JobOperations:
             raise
 
     def follow(self, handle: LaunchHandle, *, quiet: bool = False, cancels: bool = False) -> None:
-        """What `stream` does, of a launch. `cancels`: Ctrl-C, and what else raises KeyboardInterrupt, cancels it; Ctrl-C again ends it now."""
+        """What `stream` does, of a launch.
+
+        `cancels`: Ctrl-C, and what else raises KeyboardInterrupt, cancels it; Ctrl-C again ends it
+        now.
+        """
         from troupe.azure import _files
 
         show = _progress.Display(
@@ -485,7 +527,10 @@ class JobOperations:
         handle.succeeded()
 
     def cancel(self, name: str) -> None:
-        """Cancels a job and returns when it has ended; its processes have 10 s from SIGTERM on. One that is over stays as it is."""
+        """Cancels a job and returns when it has ended; its processes have 10 s from SIGTERM on.
+
+        One that is over stays as it is.
+        """
         kind = self.driven(name)
         if kind:
             _runs_of(kind).stop(name, self._known() if kind == "pipeline" else self._cluster())
@@ -497,7 +542,8 @@ class JobOperations:
         self.handle(self.info(name)).cancel("cancelled by jobs.cancel")
 
     def begin_cancel(self, name: str) -> Poller:
-        """Begin to cancel a job, and return what waits for its end: `begin_cancel(name).result()` is `cancel(name)`. Raises NotFoundError at once."""
+        """Begin to cancel a job, and return what waits for its end: `begin_cancel(name).result()`
+        is `cancel(name)`. Raises NotFoundError at once."""
         if self.driven(name) or self._past(name) is not None:
             return Poller(lambda: self.cancel(name))
         handle = self.handle(self.info(name))
@@ -511,12 +557,13 @@ class JobOperations:
         output_name: str | None = None,
         all: bool = False,
     ) -> None:
-        """Brings what a job that is over has written: `artifacts/` (its outputs/ and logs/, and what its processes printed), with
-        `output_name` `named-outputs/NAME/`, with `all` both. Of a sweep: what its best child has written. Of a pipeline: what its steps printed,
-        its outputs.
+        """Brings what a job that is over has written: `artifacts/` (its outputs/ and logs/, and
+        what its processes printed), with `output_name` `named-outputs/NAME/`, with `all` both. Of a
+        sweep: what its best child has written. Of a pipeline: what its steps printed, its outputs.
 
-        Each output comes whole or not at all. Blocks. Raises NotFoundError, ValueError for a job that is not over or an output that it has
-        not, ObjectLostError where its nodes are gone, OutOfDiskError, an OSError, with the bytes that are needed and free, OSError.
+        Each output comes whole or not at all. Blocks. Raises NotFoundError, ValueError for a job
+        that is not over or an output that it has not, ObjectLostError where its nodes are gone,
+        OutOfDiskError, an OSError, with the bytes that are needed and free, OSError.
         """
         from troupe.azure import _files
 
@@ -525,7 +572,8 @@ class JobOperations:
             status = self.get(name).status
             if status not in TERMINAL:
                 raise ValueError(
-                    f"pipeline {name} is {status}: what it writes is downloaded when it is {', '.join(TERMINAL)}"
+                    f"pipeline {name} is {status}: what it writes is downloaded when it is "
+                    f"{', '.join(TERMINAL)}"
                 )
             _runs_of("pipeline").download(pipeline, self._known(), folder, output_name, all)
             return
@@ -539,7 +587,8 @@ class JobOperations:
         status = status_of(info)
         if status not in TERMINAL:
             raise ValueError(
-                f"job {name} is {status}: what it writes is downloaded when it is {', '.join(TERMINAL)}"
+                f"job {name} is {status}: what it writes is downloaded when it is "
+                f"{', '.join(TERMINAL)}"
             )
         if not info["rank_infos"]:
             raise ValueError(

@@ -1,4 +1,5 @@
-"""A job's code as it travels: its folder, or one file, without what `.amlignore` or `.gitignore` name; by its content."""
+"""A job's code as it travels: its folder, or one file, without what `.amlignore` or `.gitignore`
+name; by its content."""
 
 from __future__ import annotations
 
@@ -16,7 +17,10 @@ _REMEDY = "name what is not needed in .amlignore, or give data as an input: Inpu
 
 
 def check(code: Any, base: str) -> str | None:
-    """The absolute path of a job's code; None: it has none. Raises FileNotFoundError and ValueError."""
+    """The absolute path of a job's code; None: it has none.
+
+    Raises FileNotFoundError and ValueError.
+    """
     if code is None:
         return None
     if not isinstance(code, str | os.PathLike) or not os.fspath(code):
@@ -36,7 +40,9 @@ def check(code: Any, base: str) -> str | None:
 
 
 def package(path: str, session: Any) -> dict[str, Any]:
-    """Where a worker has it, by its content. Of a folder only what was changed since the last time is read and sent.
+    """Where a worker has it, by its content.
+
+    Of a folder only what was changed since the last time is read and sent.
 
     Raises TooLargeError with the largest file.
     """
@@ -52,7 +58,8 @@ def file(path: str, what: str, session: Any, remedy: str) -> dict[str, Any]:
     about = os.stat(path)
     if about.st_size > listing.BYTES_MAX:
         raise exceptions.TooLargeError(
-            f"{what}: {path} has {size_text(about.st_size)}; {size_text(listing.BYTES_MAX)} is the limit of what travels\n  {remedy}"
+            f"{what}: {path} has {size_text(about.st_size)}; {size_text(listing.BYTES_MAX)} is the "
+            f"limit of what travels\n  {remedy}"
         )
     return runtime_env.package_of(
         (path, about.st_mtime_ns, about.st_size),
@@ -68,7 +75,10 @@ def rules(folder: str) -> ignore_files.Ignored:
 
 
 def keep(code: str, target: Path, what: str) -> Path:
-    """Copy the code for jobs that begin later; what vanishes meanwhile is left out. Raises TooLargeError, OutOfDiskError, an OSError, naming `what`."""
+    """Copy the code for jobs that begin later; what vanishes meanwhile is left out.
+
+    Raises TooLargeError, OutOfDiskError, an OSError, naming `what`.
+    """
     with disk.writing(what, target.parent, remedy="make room there"):
         target.mkdir()
         if os.path.isfile(code):

@@ -26,7 +26,8 @@ class Named(dict):
 
 
 class Job:
-    """A job as the cluster knows it, by whomever it was submitted: name, id, status, how many nodes and processes it has."""
+    """A job as the cluster knows it, by whomever it was submitted: name, id, status, how many nodes
+    and processes it has."""
 
     type = "command"
     studio_url: str | None = None
@@ -54,7 +55,10 @@ class Job:
 
 
 class Origin:
-    """The file that a job was read from: says where in it a field stands. `inside`: the place of the job in the file, such as ("trial",)."""
+    """The file that a job was read from: says where in it a field stands.
+
+    `inside`: the place of the job in the file, such as ("trial",).
+    """
 
     def __init__(self, document: yaml_files.Document, inside: tuple[str, ...] = ()) -> None:
         self._document, self._inside = document, inside
@@ -66,10 +70,13 @@ class Origin:
 
 
 class Command:
-    """A command job: what `command()`, `load_job` and `MLClient.jobs` give. Its attributes are those that `command()` has as keywords.
+    """A command job: what `command()`, `load_job` and `MLClient.jobs` give.
 
-    `resources`, `limits` and `queue_settings` are objects of their own. `status` and `id` are what the cluster said when it was last asked.
-    `studio_url`: None, for no page shows a job. Calling it with values of inputs makes another one: `job(epochs=3)`.
+    Its attributes are those that `command()` has as keywords.
+
+    `resources`, `limits` and `queue_settings` are objects of their own. `status` and `id` are what
+    the cluster said when it was last asked. `studio_url`: None, for no page shows a job. Calling it
+    with values of inputs makes another one: `job(epochs=3)`.
     """
 
     type = "command"
@@ -116,12 +123,18 @@ class Command:
         self.check()
 
     def __repr__(self) -> str:
-        return f"<command job {self.name or self.display_name or 'without a name'}{f' {self.status}' if self.status else ''}: {self.command!r}>"
+        return (
+            "<command job "
+            f"{self.name or self.display_name or 'without a name'}{f' {self.status}' if self.status else ''}: "
+            f"{self.command!r}>"
+        )
 
     def __call__(self, **inputs: Any) -> Command:
-        """Another job with these values of its inputs, or, for `sweep`, with what their values are drawn from.
+        """Another job with these values of its inputs, or, for `sweep`, with what their values are
+        drawn from.
 
-        Raises TypeError or ValueError for a name that is none of its inputs, and for what is no value of one.
+        Raises TypeError or ValueError for a name that is none of its inputs, and for what is no
+        value of one.
         """
         from troupe.azure._sweep_spaces import SweepDistribution
 
@@ -155,12 +168,14 @@ class Command:
 
     @property
     def component(self) -> JobComponent:
-        """The job as a component: what `command(...).component` of a script gives to `ml_client.create_or_update`."""
+        """The job as a component: what `command(...).component` of a script gives to
+        `ml_client.create_or_update`."""
         return JobComponent(self)
 
     @contextmanager
     def located(self, *place: str) -> Iterator[None]:
-        """Put the file's name, line and column of a field in front of what the block raises: ValueError, TypeError, FileNotFoundError and their like."""
+        """Put the file's name, line and column of a field in front of what the block raises:
+        ValueError, TypeError, FileNotFoundError and their like."""
         try:
             yield
         except (ValueError, TypeError, OSError) as error:
@@ -244,10 +259,12 @@ class Command:
         job_tier: str | None = None,
         priority: str | None = None,
     ) -> Any:
-        """A sweep of this job over the inputs that it was called with a distribution for, and those of `search_space`.
+        """A sweep of this job over the inputs that it was called with a distribution for, and those
+        of `search_space`.
 
-        `primary_metric`: what the trials log by mlflow or report. `sampling_algorithm`: "random", "grid" (of Choices) or "bayesian".
-        `early_termination_policy`: a policy, or its name. Raises TypeError and ValueError, with the nearest name.
+        `primary_metric`: what the trials log by mlflow or report. `sampling_algorithm`: "random",
+        "grid" (of Choices) or "bayesian". `early_termination_policy`: a policy, or its name. Raises
+        TypeError and ValueError, with the nearest name.
 
             job(lr=Uniform(0.01, 0.1)).sweep(primary_metric="accuracy", goal="maximize", max_total_trials=20)
         """
@@ -285,8 +302,12 @@ class Command:
         return made
 
     def check(self, *, is_complete: bool = False) -> None:
-        """Check what can be said of the job without a cluster. Raises TypeError or ValueError; `jobs.create_or_update` does so again, for a job may
-        be changed after it was made. `is_complete`: also that each Input has its path or value, which a call of the job may still give."""
+        """Check what can be said of the job without a cluster.
+
+        Raises TypeError or ValueError; `jobs.create_or_update` does so again, for a job may be
+        changed after it was made. `is_complete`: also that each Input has its path or value, which
+        a call of the job may still give.
+        """
         field_checks.text("command", self.command)
         self.distribution = _distributions.of(self.distribution)
         self.environment_variables = {
@@ -321,8 +342,11 @@ class Command:
         self.templates(is_complete=is_complete)
 
     def templates(self, *, is_complete: bool = True) -> dict[str, _expressions.Template]:
-        """Of the command, under "", and of each variable under its name. Raises ValueError for an expression that names nothing, and for an
-        input that is named outside of $[[ ]] and has no value."""
+        """Of the command, under "", and of each variable under its name.
+
+        Raises ValueError for an expression that names nothing, and for an input that is named
+        outside of $[[ ]] and has no value.
+        """
         texts = {"": self.command, **self.environment_variables}
         found = {
             name: _expressions.read(
@@ -347,7 +371,8 @@ class Command:
             ):
                 if value is None:
                     raise ValueError(
-                        f"inputs: {name} has no value; one that may have none stands in $[[...]] in the command"
+                        f"inputs: {name} has no value; one that may have none stands in $[[...]] "
+                        "in the command"
                     )
                 if is_complete:
                     with self.located("inputs", name):
@@ -374,7 +399,8 @@ class Command:
 
 
 class JobComponent:
-    """A command job as a component: called with values of its inputs it makes a job, or a step of a pipeline. It is registered nowhere."""
+    """A command job as a component: called with values of its inputs it makes a job, or a step of a
+    pipeline. It is registered nowhere."""
 
     type = "command"
     is_component = True
@@ -424,11 +450,14 @@ def command(
     parent_job_name: str | None = None,
     **unknown: Any,
 ) -> Command:
-    """Makes a command job: what a shell is to run on `instance_count` nodes, with `code` as its directory.
+    """Makes a command job: what a shell is to run on `instance_count` nodes, with `code` as its
+    directory.
 
-    Nothing starts before `MLClient.jobs.create_or_update`. In `command`, `${{inputs.x}}` and `${{outputs.x}}` stand for values and paths, and
-    `$[[...]]` for a part that is left out where an input in it has no value. `distribution`: how many processes there are and how they find
-    each other; without it one on each node. Raises TypeError and ValueError for what cannot be meant, with the nearest name.
+    Nothing starts before `MLClient.jobs.create_or_update`. In `command`, `${{inputs.x}}` and
+    `${{outputs.x}}` stand for values and paths, and `$[[...]]` for a part that is left out where an
+    input in it has no value. `distribution`: how many processes there are and how they find each
+    other; without it one on each node. Raises TypeError and ValueError for what cannot be meant,
+    with the nearest name.
 
     The keywords are those of `azure.ai.ml.command`. What each does here: docs/azure.md.
 
@@ -437,7 +466,8 @@ def command(
     """
     for each in unknown:
         raise TypeError(
-            f"command() has no {each}={field_checks.or_nearest(each, (*_OF_COMMAND, 'instance_count', 'instance_type', 'timeout'))}"
+            "command() has no "
+            f"{each}={field_checks.or_nearest(each, (*_OF_COMMAND, 'instance_count', 'instance_type', 'timeout'))}"
         )
     inputs = (
         {each: building.bound(value) for each, value in inputs.items()}

@@ -1,9 +1,11 @@
-"""A job whose command starts DeepSpeed's own launcher: once, on the first node, with a hostfile of the job's nodes, and `pdsh` and `ssh` that reach
-them without ssh: the launch itself is the remote agent.
+"""A job whose command starts DeepSpeed's own launcher: once, on the first node, with a hostfile of
+the job's nodes, and `pdsh` and `ssh` that reach them without ssh: the launch itself is the remote
+agent.
 
-The launcher starts its processes by `pdsh`, and so do the experiments of its autotuning, each on the nodes that it was given. `deepspeed` of the
-command is the installed one with three options in front of those that are given: `--hostfile`, `--master_port`, and `--force_multi`, without which what is
-to run on one other node would run on the first.
+The launcher starts its processes by `pdsh`, and so do the experiments of its autotuning, each on
+the nodes that it was given. `deepspeed` of the command is the installed one with three options in
+front of those that are given: `--hostfile`, `--master_port`, and `--force_multi`, without which
+what is to run on one other node would run on the first.
 """
 
 from __future__ import annotations
@@ -46,22 +48,29 @@ def programs(
 ) -> dict[str, str]:
     """Shell scripts by their names, which stand in front of PATH (`real_path`). Pure."""
     ours = {
-        name: f'#!/bin/sh\nexec {shlex.quote(interpreter)} -S -E {shlex.quote(str(_REMOTE))} {name} "$@"\n'
+        name: f"#!/bin/sh\nexec {shlex.quote(interpreter)} -S -E {shlex.quote(str(_REMOTE))} "
+        f'{name} "$@"\n'
         for name in ("pdsh", "ssh")
     }
-    missing = f"troupe: there is no deepspeed on {host}: pip install deepspeed there, for the interpreter {interpreter}"
+    missing = (
+        f"troupe: there is no deepspeed on {host}: pip install deepspeed there, for the "
+        f"interpreter {interpreter}"
+    )
     return {
         **ours,
         "deepspeed": (
-            f"#!/bin/sh\nreal=$(PATH={shlex.quote(real_path)}; command -v deepspeed) || {{ echo {shlex.quote(missing)} >&2; exit 127; }}\n"
-            f'exec "$real" --hostfile {shlex.quote(hostfile_at)} --master_port {port} --force_multi "$@"\n'
+            f"#!/bin/sh\nreal=$(PATH={shlex.quote(real_path)}; command -v deepspeed) || {{ echo "
+            f"{shlex.quote(missing)} >&2; exit 127; }}\n"
+            f'exec "$real" --hostfile {shlex.quote(hostfile_at)} --master_port {port} '
+            '--force_multi "$@"\n'
         ),
     }
 
 
 def text_for(text: str, own: str, there: str, host: str, devices: Sequence[str]) -> str:
-    """A command line of the first node's as another runs it: the job's directory (`own`) is another one (`there`), and where the host has only
-    some of its node's devices these are DeepSpeed's, in place of 0, 1, ... Pure."""
+    """A command line of the first node's as another runs it: the job's directory (`own`) is another
+    one (`there`), and where the host has only some of its node's devices these are DeepSpeed's, in
+    place of 0, 1, ... Pure."""
     text = text.replace(own, there)
     found = _WORLD.search(text)
     if found is None or not devices:
@@ -80,7 +89,8 @@ def text_for(text: str, own: str, there: str, host: str, devices: Sequence[str])
 
 @dataclass(frozen=True)
 class DeepspeedStart:
-    """What the driver of such a job runs: `slots` processes on each node at most, with `gpus` there. As it travels."""
+    """What the driver of such a job runs: `slots` processes on each node at most, with `gpus`
+    there. As it travels."""
 
     job: _rank.JobStart
     slots: int
@@ -90,7 +100,10 @@ class DeepspeedStart:
         return _pickled.azure_deepspeed, (self.job, self.slots, self.gpus)
 
     def __call__(self) -> NoReturn:
-        """Runs the command and leaves by SystemExit with its code. Raises what the job's directory does."""
+        """Runs the command and leaves by SystemExit with its code.
+
+        Raises what the job's directory does.
+        """
         context, session = _context.current(), _session.current()
         folder = self.job.enter(session, context)
         command = self.job.settle(folder, context)
@@ -154,13 +167,15 @@ class Answering:
         self._shells, self._addresses, self._folder = shells, addresses, folder
 
     def __call__(self, request: dict[str, Any], asked: socket.socket) -> None:
-        """Runs one command line on one host, whose output goes back; ends it where who asked has ended."""
+        """Runs one command line on one host, whose output goes back; ends it where who asked has
+        ended."""
         host, text = request["host"], request["text"]
         if host not in self._addresses:
             self._say(
                 asked,
                 2,
-                f"troupe: there is no node {host!r} in this job; it has {', '.join(self._addresses)}\n".encode(),
+                f"troupe: there is no node {host!r} in this job; it has "
+                f"{', '.join(self._addresses)}\n".encode(),
             )
             self._say(asked, 0, b"255")
             return

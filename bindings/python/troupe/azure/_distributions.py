@@ -1,4 +1,7 @@
-"""How a job's processes find each other, as people write it: typed objects, or dicts with `type`. Pure."""
+"""How a job's processes find each other, as people write it: typed objects, or dicts with `type`.
+
+Pure.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +19,8 @@ LAUNCHERS = ("deepspeed",)
 
 
 class Distribution:
-    """What all of them have: a type, their own properties, and any others, which are kept as they are."""
+    """What all of them have: a type, their own properties, and any others, which are kept as they
+    are."""
 
     type: ClassVar[str] = ""
     known: ClassVar[
@@ -53,10 +57,11 @@ class Distribution:
 
 
 class PyTorchDistribution(Distribution):
-    """`process_count_per_instance` processes on each node, by default one, with RANK, LOCAL_RANK, WORLD_SIZE, NODE_RANK, MASTER_ADDR and
-    MASTER_PORT.
+    """`process_count_per_instance` processes on each node, by default one, with RANK, LOCAL_RANK,
+    WORLD_SIZE, NODE_RANK, MASTER_ADDR and MASTER_PORT.
 
-    With the property `launcher="deepspeed"` the command runs once, on the first node, and `deepspeed` in it starts the processes of all nodes.
+    With the property `launcher="deepspeed"` the command runs once, on the first node, and
+    `deepspeed` in it starts the processes of all nodes.
 
         PyTorchDistribution(process_count_per_instance=4)
         PyTorchDistribution(process_count_per_instance=4, launcher="deepspeed")
@@ -87,10 +92,12 @@ class MpiDistribution(Distribution):
 
 
 class TensorFlowDistribution(Distribution):
-    """`worker_count` workers, by default as many as instances, and `parameter_server_count` parameter servers, with TF_CONFIG.
+    """`worker_count` workers, by default as many as instances, and `parameter_server_count`
+    parameter servers, with TF_CONFIG.
 
-    `chief_count` and `evaluator_count` are processes of these types beside them, none by default. `chief_ends_job=True`: workers serve the chief, as
-    with ParameterServerStrategy, where they wait in `server.join()`: once all chiefs have ended, they are ended as parameter servers are.
+    `chief_count` and `evaluator_count` are processes of these types beside them, none by default.
+    `chief_ends_job=True`: workers serve the chief, as with ParameterServerStrategy, where they wait
+    in `server.join()`: once all chiefs have ended, they are ended as parameter servers are.
 
         TensorFlowDistribution(worker_count=2, parameter_server_count=1)
         TensorFlowDistribution(worker_count=2, parameter_server_count=1, chief_count=1, chief_ends_job=True)
@@ -113,7 +120,8 @@ class TensorFlowDistribution(Distribution):
     ) -> None:
         if not isinstance(properties.get("chief_ends_job", False), bool):
             raise TypeError(
-                f"distribution: chief_ends_job must be True or False, not {properties['chief_ends_job']!r}"
+                "distribution: chief_ends_job must be True or False, not "
+                f"{properties['chief_ends_job']!r}"
             )
         if properties.get("chief_ends_job") and not properties.get("chief_count"):
             raise ValueError(
@@ -125,10 +133,13 @@ class TensorFlowDistribution(Distribution):
 
 
 class RayDistribution(Distribution):
-    """A Ray cluster on the instances, its head on the first, where the command runs once as its driver.
+    """A Ray cluster on the instances, its head on the first, where the command runs once as its
+    driver.
 
-    `api="troupe"`: the cluster is Troupe, and so is `import ray` in every Python of the command; `api="ray"`: Ray itself, which has to be on the nodes. `port`,
-    `dashboard_port` None: any free one. The arguments are those of `ray start`, on the head and on the others. `address` is taken and means nothing.
+    `api="troupe"`: the cluster is Troupe, and so is `import ray` in every Python of the command;
+    `api="ray"`: Ray itself, which has to be on the nodes. `port`, `dashboard_port` None: any free
+    one. The arguments are those of `ray start`, on the head and on the others. `address` is taken
+    and means nothing.
 
         RayDistribution(include_dashboard=True, api="ray")
     """
@@ -165,7 +176,10 @@ class RayDistribution(Distribution):
         self.wishes()
 
     def wishes(self) -> words.Wishes:
-        """What it says of the cluster. Raises ValueError for arguments that are none, or say what the launch itself says."""
+        """What it says of the cluster.
+
+        Raises ValueError for arguments that are none, or say what the launch itself says.
+        """
         found = self.to_dict()
         extra = {}
         for name in ("head_node_additional_args", "worker_node_additional_args"):
@@ -173,7 +187,8 @@ class RayDistribution(Distribution):
                 extra[name] = tuple(shlex.split(found[name] or ""))
             except (ValueError, AttributeError) as error:
                 raise ValueError(
-                    f"distribution: {name} must be a text of arguments as a shell has them, not {found[name]!r}: {error}"
+                    f"distribution: {name} must be a text of arguments as a shell has them, not "
+                    f"{found[name]!r}: {error}"
                 ) from None
             words.check_extra(f"distribution: {name}", extra[name])
         return words.Wishes(
@@ -191,12 +206,16 @@ TYPES: dict[str, type[Distribution]] = {
 
 
 def of(given: Any) -> Distribution | None:
-    """The object that a job was given, or that its dict means. Raises TypeError or ValueError, with the nearest."""
+    """The object that a job was given, or that its dict means.
+
+    Raises TypeError or ValueError, with the nearest.
+    """
     if given is None or isinstance(given, Distribution):
         return given
     if not isinstance(given, Mapping):
         raise TypeError(
-            f"distribution must be a mapping with 'type', or one of {', '.join(each.__name__ for each in TYPES.values())}, not {given!r}"
+            "distribution must be a mapping with 'type', or one of "
+            f"{', '.join(each.__name__ for each in TYPES.values())}, not {given!r}"
         )
     if "type" not in given:
         raise ValueError(f"distribution has no 'type': it is one of {', '.join(TYPES)}")

@@ -1,4 +1,5 @@
-"""Where programs of a job's first node ask its driver for something on other nodes: a socket in the job's directory, which is this user's alone."""
+"""Where programs of a job's first node ask its driver for something on other nodes: a socket in the
+job's directory, which is this user's alone."""
 
 from __future__ import annotations
 
@@ -20,7 +21,10 @@ Answer = Callable[[dict[str, Any], socket.socket], None]
 
 
 class Door:
-    """A context: requests are answered until it is left. What an answer raises is said on stderr, and its asker's connection ends."""
+    """A context: requests are answered until it is left.
+
+    What an answer raises is said on stderr, and its asker's connection ends.
+    """
 
     def __init__(self, folder: Path, answer: Answer) -> None:
         self._answer = answer
@@ -62,7 +66,8 @@ class Door:
                 return  # who asked has ended
             except BaseException as error:
                 print(
-                    f"troupe: what was asked for on another node could not be run: {type(error).__name__}: {error}",
+                    "troupe: what was asked for on another node could not be run: "
+                    f"{type(error).__name__}: {error}",
                     file=sys.stderr,
                     flush=True,
                 )

@@ -1,4 +1,5 @@
-"""Inputs, outputs and the other parts of a job, as people write them: typed objects, or dicts with the same names. Pure."""
+"""Inputs, outputs and the other parts of a job, as people write them: typed objects, or dicts with
+the same names. Pure."""
 
 from __future__ import annotations
 
@@ -46,8 +47,9 @@ class _Part:
 class Input(_Part):
     """An input of a job: a file or folder by its path, or a literal with a type and a default.
 
-    `path`: on this machine (relative to the file that the job is written in, else to the current directory), `file:///...` on the nodes, or an
-    `https://` address of a file. `mode="direct"` hands the path itself to the command. Raises TypeError or ValueError for what is none.
+    `path`: on this machine (relative to the file that the job is written in, else to the current
+    directory), `file:///...` on the nodes, or an `https://` address of a file. `mode="direct"`
+    hands the path itself to the command. Raises TypeError or ValueError for what is none.
 
         Input(type="uri_folder", path="./data")
     """
@@ -89,8 +91,9 @@ class Input(_Part):
 class Output(_Part):
     """An output of a job: a folder, or a file, that the command writes at `${{outputs.NAME}}`.
 
-    `path`: where it is to be in the end, on this machine, or on the nodes as `file:///...`; without it, it stays with the job until
-    `jobs.download`. Raises TypeError or ValueError for what is none.
+    `path`: where it is to be in the end, on this machine, or on the nodes as `file:///...`; without
+    it, it stays with the job until `jobs.download`. Raises TypeError or ValueError for what is
+    none.
 
         Output(type="uri_folder", path="./model")
     """
@@ -176,7 +179,9 @@ class Model(_Part):
 
 
 class AmlCompute(_Part):
-    """A compute cluster as scripts describe it. Nothing makes one here: `instance_types.yml` says which nodes its name means.
+    """A compute cluster as scripts describe it.
+
+    Nothing makes one here: `instance_types.yml` says which nodes its name means.
 
     AmlCompute(name="cpu-cluster", size="Standard_DS3_v2", max_instances=4)
     """
@@ -220,7 +225,10 @@ class AmlCompute(_Part):
 
 
 class Workspace(_Part):
-    """A workspace as scripts describe it. There is none here, but the cluster that TROUPE_ADDRESS names."""
+    """A workspace as scripts describe it.
+
+    There is none here, but the cluster that TROUPE_ADDRESS names.
+    """
 
     def __init__(
         self,
@@ -286,7 +294,8 @@ class Environment(_Part):
 
 
 class JobResourceConfiguration(_Part):
-    """How many instances a job has, and of which type; `ResourceConfiguration` is another name of it.
+    """How many instances a job has, and of which type; `ResourceConfiguration` is another name of
+    it.
 
     JobResourceConfiguration(instance_count=2, instance_type="Standard_ND96isr_H100_v5")
     """
@@ -326,7 +335,10 @@ class CommandJobLimits(_Part):
 
 
 class QueueSettings(_Part):
-    """`priority`: low, medium or high in the cluster's queue. `job_tier` is taken, and does nothing."""
+    """`priority`: low, medium or high in the cluster's queue.
+
+    `job_tier` is taken, and does nothing.
+    """
 
     def __init__(self, *, job_tier: str | None = None, priority: str | None = None) -> None:
         self.job_tier = (
@@ -338,7 +350,10 @@ class QueueSettings(_Part):
 
 
 def part(cls: type, what: str, given: Any, names: tuple[str, ...]) -> Any:
-    """Return an object of the class, given as one or as a mapping of its keywords. Raises TypeError or ValueError."""
+    """Return an object of the class, given as one or as a mapping of its keywords.
+
+    Raises TypeError or ValueError.
+    """
     if isinstance(given, cls):
         return given
     fields = _schema.mapping(what, given, names)
@@ -349,7 +364,10 @@ def part(cls: type, what: str, given: Any, names: tuple[str, ...]) -> Any:
 
 
 def input_of(name: str, given: Any) -> Any:
-    """One input as the job has it: an Input, or a literal. Raises TypeError or ValueError, naming it."""
+    """One input as the job has it: an Input, or a literal.
+
+    Raises TypeError or ValueError, naming it.
+    """
     check_name("inputs", name)
     try:
         if isinstance(given, Data | Model):
@@ -373,11 +391,15 @@ def bound_input(declared: Any, text: str) -> Any:
 
 
 def output_of(name: str, given: Any) -> Output:
-    """One output as the job has it; None, or an empty dict, is a folder that stays with the job. Raises TypeError or ValueError."""
+    """One output as the job has it; None, or an empty dict, is a folder that stays with the job.
+
+    Raises TypeError or ValueError.
+    """
     check_name("outputs", name)
     if isinstance(given, str | os.PathLike):
         raise TypeError(
-            f"outputs: {name}: it must be a mapping, such as {{type: uri_folder, path: {os.fspath(given)}}}, not {given!r}"
+            f"outputs: {name}: it must be a mapping, such as {{type: uri_folder, path: "
+            f"{os.fspath(given)}}}, not {given!r}"
         )
     try:
         return (
@@ -390,7 +412,8 @@ def output_of(name: str, given: Any) -> Output:
 def check_name(what: str, name: str) -> None:
     if _NAME.fullmatch(name) is None:
         raise ValueError(
-            f"{what}: {name!r} is no name: it has letters, digits, '_' and '-' alone, and begins with a letter or '_'"
+            f"{what}: {name!r} is no name: it has letters, digits, '_' and '-' alone, and begins "
+            "with a letter or '_'"
         )
 
 
@@ -403,7 +426,10 @@ def _literal(value: Any) -> Any:
 
 
 def literal(what: str, value: Any, about: Input) -> Any:
-    """The value, of the type and within the limits that its Input says. Raises TypeError or ValueError."""
+    """The value, of the type and within the limits that its Input says.
+
+    Raises TypeError or ValueError.
+    """
     kinds = {"string": str, "integer": int, "number": (int, float), "boolean": bool}
     if not isinstance(value, kinds[about.type]) or isinstance(value, bool) != (  # type: ignore[arg-type]
         about.type == "boolean"

@@ -1,7 +1,10 @@
-"""`${{inputs.x}}`, `${{outputs.x}}` and `$[[...]]` of a command, taken apart and put together. Pure.
+"""`${{inputs.x}}`, `${{outputs.x}}` and `$[[...]]` of a command, taken apart and put together.
 
-A template is what a text becomes when it is read: pieces of text, places of a value, and parts that stand there only where all that they name
-is given. Which path a place becomes is known on the node alone, so it is put together there.
+Pure.
+
+A template is what a text becomes when it is read: pieces of text, places of a value, and parts that
+stand there only where all that they name is given. Which path a place becomes is known on the node
+alone, so it is put together there.
 """
 
 from __future__ import annotations
@@ -15,8 +18,10 @@ from troupe._code import field_checks
 _PLACE = re.compile(r"\$\{\{(.*?)\}\}", re.S)
 _WORDS = re.compile(r"^(inputs|outputs|search_space)\.([A-Za-z_][A-Za-z0-9_-]*)$")
 _ELSEWHERE = {
-    "search_space": "a sweep's values: in the command they are inputs, ${{inputs.lr}}, and job(lr=Uniform(0.01, 0.1)).sweep(...) varies them",
-    "parent": "a pipeline's value: a step binds an input to it, inputs: {x: ${{parent.inputs.x}}}, and has ${{inputs.x}} in its command",
+    "search_space": "a sweep's values: in the command they are inputs, ${{inputs.lr}}, and "
+    "job(lr=Uniform(0.01, 0.1)).sweep(...) varies them",
+    "parent": "a pipeline's value: a step binds an input to it, inputs: {x: ${{parent.inputs.x}}}, "
+    "and has ${{inputs.x}} in its command",
 }
 
 
@@ -45,7 +50,9 @@ def read(
     outputs: Collection[str],
     space: Collection[str] | None = None,
 ) -> Template:
-    """Return the template of a text, which errors call `what`. `space`: names of `${{search_space.NAME}}`, inputs of a sweep's trials; None: it is no trial.
+    """Return the template of a text, which errors call `what`.
+
+    `space`: names of `${{search_space.NAME}}`, inputs of a sweep's trials; None: it is no trial.
 
     Raises ValueError for a name that is none, with the nearest, and for brackets without their end.
     """
@@ -60,7 +67,8 @@ def read(
         parts = tuple(_places(inside, what, inputs, outputs, space))
         if not any(isinstance(each, Place) for each in parts):
             raise ValueError(
-                f"{what}: $[[{inside}]] names no input, so nothing says whether it is to stand there"
+                f"{what}: $[[{inside}]] names no input, so nothing says whether it is to stand "
+                "there"
             )
         found.append(Optional(parts))
     return (*found, *_places(rest, what, inputs, outputs, space))
@@ -104,19 +112,24 @@ def _place(
         raise ValueError(
             f"{what}: ${{{{{words}}}}} is {instead}"
             if instead
-            else f"{what}: ${{{{{words}}}}} is nothing that is known: there are ${{{{inputs.NAME}}}} and ${{{{outputs.NAME}}}}"
+            else (
+                f"{what}: ${{{{{words}}}}} is nothing that is known: there are "
+                f"${{{{inputs.NAME}}}} and ${{{{outputs.NAME}}}}"
+            )
         )
     kind, name = match.groups()
     if kind == "search_space":
         if name not in (space or ()):
             raise ValueError(
-                f"{what}: ${{{{{words}}}}}: search_space has no {name!r}{field_checks.or_nearest(name, space or ())}"
+                f"{what}: ${{{{{words}}}}}: search_space has no "
+                f"{name!r}{field_checks.or_nearest(name, space or ())}"
             )
         return Place("inputs", name)
     there = inputs if kind == "inputs" else outputs
     if name not in there:
         raise ValueError(
-            f"{what}: ${{{{{words}}}}}: the job has no {kind[:-1]} {name!r}{field_checks.or_nearest(name, there)}"
+            f"{what}: ${{{{{words}}}}}: the job has no {kind[:-1]} "
+            f"{name!r}{field_checks.or_nearest(name, there)}"
         )
     return Place(kind, name)
 
@@ -136,7 +149,8 @@ def named(template: Template, *, required: bool) -> set[Place]:
 
 
 def put_together(template: Template, value_of: Callable[[Place], str | None]) -> str:
-    """The text, with the value of each place; an optional part with a place that has None is left out."""
+    """The text, with the value of each place; an optional part with a place that has None is left
+    out."""
     return "".join(_one(part, value_of) for part in template)
 
 

@@ -1,6 +1,8 @@
-"""What a job has written on its nodes, brought here: by an actor on each of them, in pieces of bounded size.
+"""What a job has written on its nodes, brought here: by an actor on each of them, in pieces of
+bounded size.
 
-View: the process that asks. A file that several nodes have written is the one of the first of them; the others' are named.
+View: the process that asks. A file that several nodes have written is the one of the first of them;
+the others' are named.
 """
 
 from __future__ import annotations
@@ -48,9 +50,11 @@ class JobFiles:
     def listed(
         self, inside: str, digests: bool = True
     ) -> tuple[list[tuple[str, int, str]], list[tuple[str, str]]]:
-        """Return the files in a folder of it, as (path, size, digest), and what is not brought, as (path, what it is).
+        """Return the files in a folder of it, as (path, size, digest), and what is not brought, as
+        (path, what it is).
 
-        A file is one with the path "". Without `digests` these are empty. A link to a folder of the job's own is listed as that folder.
+        A file is one with the path "". Without `digests` these are empty. A link to a folder of the
+        job's own is listed as that folder.
         """
         root = self._root() / inside
         if root.is_file():
@@ -86,7 +90,8 @@ _pickled.named_in("troupe._pickled", JobFiles)
 
 
 class _Listing:
-    """The files below a folder of a job's directory, and what of it is left there, with its reason."""
+    """The files below a folder of a job's directory, and what of it is left there, with its
+    reason."""
 
     def __init__(self, job: Path, root: Path) -> None:
         self._own = (os.path.realpath(job), os.path.realpath(root))
@@ -95,7 +100,10 @@ class _Listing:
         self.left: list[tuple[str, str]] = []
 
     def walk(self, folder: str, relative: str, above: tuple[str, ...]) -> None:
-        """Look through `folder`, which is `relative` to the root, with a "/" at its end. `above`: the real folders that it lies in."""
+        """Look through `folder`, which is `relative` to the root, with a "/" at its end.
+
+        `above`: the real folders that it lies in.
+        """
         real = os.path.realpath(folder)
         if real in above:
             self.left.append((relative.rstrip("/"), "a link to a folder that it lies in"))
@@ -202,7 +210,8 @@ class Kept:
                 self.outputs = record["outputs"]
         if gone and not self._actors:
             raise exceptions.ObjectLostError(
-                f"what job {self._info['name']} wrote is lost: it is not on {', '.join(gone)} any more"
+                f"what job {self._info['name']} wrote is lost: it is not on {', '.join(gone)} any "
+                "more"
             )
         if gone:
             status_lines.say(
@@ -233,7 +242,10 @@ class Kept:
         )
 
     def copy(self, inside: str, path: Path, what: str, remedy: str) -> None:
-        """What is there on its nodes: all of it, or nothing. `what` it is, and what to do where it cannot be written, is for the error."""
+        """What is there on its nodes: all of it, or nothing.
+
+        `what` it is, and what to do where it cannot be written, is for the error.
+        """
         files = self._files(inside)
         what = f"{what} of job {self._info['name']}"
         if not files:
@@ -258,26 +270,32 @@ class Kept:
             listed, left = self._ask(actor, "listed", inside, len(self._actors) > 1)
             for relative, why in left:
                 status_lines.say(
-                    f"troupe: job {self._info['name']}: {inside}/{_visible.name(relative)} of node {self._names[node]} is left there: "
+                    f"troupe: job {self._info['name']}: {inside}/{_visible.name(relative)} of node "
+                    f"{self._names[node]} is left there: "
                     f"it is {_visible.name(why)}"
                 )
             for relative, size, digest in listed:
                 if os.path.isabs(relative) or ".." in Path(relative).parts:
                     raise ValueError(
-                        f"node {self._names[node]} names a file that is outside of what was asked for: {relative!r}"
+                        f"node {self._names[node]} names a file that is outside of what was asked "
+                        f"for: {relative!r}"
                     )
                 if relative not in found:
                     found[relative] = _File(actor, size, digest)
                 elif found[relative].digest != digest:
                     status_lines.say(
-                        f"troupe: job {self._info['name']}: {inside}/{relative} of node {self._names[node]} is left there: "
+                        f"troupe: job {self._info['name']}: {inside}/{relative} of node "
+                        f"{self._names[node]} is left there: "
                         "a node before it has written another one"
                     )
         return found
 
 
 class KeptHere(Kept):
-    """Reads what a job has kept on this host, without the job's cluster. `folder`: the job's directory in this host's cache."""
+    """Reads what a job has kept on this host, without the job's cluster.
+
+    `folder`: the job's directory in this host's cache.
+    """
 
     def __init__(self, job: str, outcome: str, folder: Path) -> None:
         self._info = {"name": job, "outcome": outcome}
@@ -312,7 +330,8 @@ class _File(NamedTuple):
 
 
 def _write(path: Path, size: int, piece: Callable[[int], bytes | None]) -> None:
-    """Write a file that was `size` bytes long when it was listed; none if it is not there any more."""
+    """Write a file that was `size` bytes long when it was listed; none if it is not there any
+    more."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with open(path, "wb") as file:
         while (at := file.tell()) < size:
@@ -340,7 +359,8 @@ def _as_current(session: Any) -> Iterator[None]:
 
 
 def bring(files: Kept, folder: Path, output_name: str | None, everything: bool) -> None:
-    """Copy into `folder` one output of a job, or its outputs/ and logs/ and, with `everything`, all of its outputs.
+    """Copy into `folder` one output of a job, or its outputs/ and logs/ and, with `everything`, all
+    of its outputs.
 
     Raises:
         ValueError: for an output that the job has not.
@@ -350,7 +370,8 @@ def bring(files: Kept, folder: Path, output_name: str | None, everything: bool) 
     with files as kept:
         if output_name is not None and output_name not in kept.outputs:
             raise ValueError(
-                f"job {kept.job} has no output {output_name!r}{field_checks.or_nearest(output_name, kept.outputs)}"
+                f"job {kept.job} has no output "
+                f"{output_name!r}{field_checks.or_nearest(output_name, kept.outputs)}"
             )
         for each in (
             [output_name] if output_name is not None else kept.outputs if everything else ()
@@ -376,7 +397,10 @@ def write_logs(handle: Any, info: dict, folder: Path) -> None:
 
 
 def collect(session: Any, info: dict) -> None:
-    """Outputs that the job says a path of this machine for, from nodes of other hosts. Raises ObjectLostError, OSError."""
+    """Outputs that the job says a path of this machine for, from nodes of other hosts.
+
+    Raises ObjectLostError, OSError.
+    """
     here = _identity.boot_id()
     if session.store.get("same_host", True):
         return

@@ -1,7 +1,9 @@
-"""Runs a command line that is to end with who has started it, with all that it starts itself: also where that one is killed.
+"""Runs a command line that is to end with who has started it, with all that it starts itself: also
+where that one is killed.
 
-It is executed by its path, as `_guard.py WORDS...`, without the package. Its standard input is a pipe whose other end the starter holds and never writes to:
-its end is the starter's. What the command leaves behind when it ends by itself is let be, as a shell does.
+It is executed by its path, as `_guard.py WORDS...`, without the package. Its standard input is a
+pipe whose other end the starter holds and never writes to: its end is the starter's. What the
+command leaves behind when it ends by itself is let be, as a shell does.
 """
 
 from __future__ import annotations
@@ -29,7 +31,8 @@ def _below(pid: int) -> list[int]:
 
 
 def _end_all() -> None:
-    """What the command has left without a parent is this process's child: it stays until there is none."""
+    """What the command has left without a parent is this process's child: it stays until there is
+    none."""
     while True:
         for pid in _below(os.getpid()):
             try:

@@ -1,11 +1,13 @@
-"""Names of compute and of instance types, and the nodes that they mean here: by a file of the user's, `instance_types.yml`.
+"""Names of compute and of instance types, and the nodes that they mean here: by a file of the
+user's, `instance_types.yml`.
 
     Standard_ND96isr_H100_v5:         # also the name of a compute
       labels: {gpu_type: H100}        # nodes that it may be, as a launch's label_selector
       prefer: {fabric: infiniband}    # of these, those that are taken while they have room
       gpus: 8                         # of each instance
 
-It is found by TROUPE_INSTANCE_TYPES, in the current directory, or in TROUPE_HOME. Without such a file any node may be taken.
+It is found by TROUPE_INSTANCE_TYPES, in the current directory, or in TROUPE_HOME. Without such a
+file any node may be taken.
 """
 
 from __future__ import annotations
@@ -43,7 +45,10 @@ class Kind:
 
 
 def file() -> str | None:
-    """The file that says it; None: there is none. Raises FileNotFoundError for one that was named and is not there."""
+    """The file that says it; None: there is none.
+
+    Raises FileNotFoundError for one that was named and is not there.
+    """
     named = os.environ.get(VARIABLE)
     if named:
         if not os.path.isfile(named):
@@ -53,7 +58,8 @@ def file() -> str | None:
 
 
 def meant(names: Mapping[str, str | None]) -> tuple[Kind, list[str]]:
-    """What `compute` and `instance_type` mean together, and those that no file says anything of, for people.
+    """What `compute` and `instance_type` mean together, and those that no file says anything of,
+    for people.
 
     Raises ValueError for a name that the file has not, with the nearest.
     """

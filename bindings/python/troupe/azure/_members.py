@@ -50,7 +50,8 @@ def at(address: str, port: int) -> str:
 
 
 def host_names(own: str, names: Sequence[str]) -> list[str]:
-    """What nodes are called by launchers that know them by names, the first one `own`: their names, each once, of characters that all let be. Pure.
+    """What nodes are called by launchers that know them by names, the first one `own`: their names,
+    each once, of characters that all let be. Pure.
 
     >>> host_names("vm", ["a", "b", "b"])
     ['vm', 'b', 'b-2']

@@ -1,7 +1,8 @@
 """A job's processes by a real `mpirun`, whose remote agent is the launch itself: no ssh.
 
-Rank 0 of the launch is its driver and runs mpirun on its node. For each other node mpirun starts its agent (`_agent.py`), which asks the driver by
-a socket in the job's directory; the driver has the rank of that node run mpirun's daemon, and tells the agent how that ended. The processes are
+Rank 0 of the launch is its driver and runs mpirun on its node. For each other node mpirun starts
+its agent (`_agent.py`), which asks the driver by a socket in the job's directory; the driver has
+the rank of that node run mpirun's daemon, and tells the agent how that ended. The processes are
 children of mpirun on node 0 and of the daemons elsewhere, and what they print comes by mpirun.
 """
 
@@ -39,9 +40,11 @@ _OF_THE_RANK = (
     "MASTER_PORT",
 )
 _OF_LAUNCHERS = ("TORCHELASTIC_", "SLURM_", "PMIX_", "PMI_", "OMPI_COMM_WORLD_")
-# What each process is: its variables as torch reads them too, the job's directory of its node, and the command as it is there.
+# What each process is: its variables as torch reads them too, the job's directory of its node, and
+# the command as it is there.
 _EACH = (
-    "export RANK=$OMPI_COMM_WORLD_RANK WORLD_SIZE=$OMPI_COMM_WORLD_SIZE LOCAL_RANK=$OMPI_COMM_WORLD_LOCAL_RANK "
+    "export RANK=$OMPI_COMM_WORLD_RANK WORLD_SIZE=$OMPI_COMM_WORLD_SIZE "
+    "LOCAL_RANK=$OMPI_COMM_WORLD_LOCAL_RANK "
     "LOCAL_WORLD_SIZE=$OMPI_COMM_WORLD_LOCAL_SIZE; "
     f'cd "${FOLDER}/code" && exec {_rank.SHELL} -c "${COMMAND}"'
 )
@@ -50,9 +53,11 @@ _EACH = (
 def line(
     agent: str, hosts: Sequence[str], each: int, interface: str, *, share_a_host: bool = False
 ) -> list[str]:
-    """mpirun's words: on these hosts, `each` processes on each, this one's first; sockets on the interface, "" for any. Pure.
+    """mpirun's words: on these hosts, `each` processes on each, this one's first; sockets on the
+    interface, "" for any. Pure.
 
-    `share_a_host`: several nodes are one host, which Open MPI's shared memory does not expect: processes then speak by sockets.
+    `share_a_host`: several nodes are one host, which Open MPI's shared memory does not expect:
+    processes then speak by sockets.
     """
     on = (
         [
@@ -90,7 +95,10 @@ def line(
 
 
 def without_ranks(now: Mapping[str, str]) -> dict[str, str]:
-    """An environment without what says which rank this is, or which process of another launcher. Pure."""
+    """An environment without what says which rank this is, or which process of another launcher.
+
+    Pure.
+    """
     return {
         name: value
         for name, value in now.items()
@@ -99,9 +107,11 @@ def without_ranks(now: Mapping[str, str]) -> dict[str, str]:
 
 
 def environment(now: Mapping[str, str], *, root: bool, master: str) -> dict[str, str]:
-    """That of mpirun or its daemon, from the rank's: without what says which rank that is, or which process of another launcher. Pure.
+    """That of mpirun or its daemon, from the rank's: without what says which rank that is, or which
+    process of another launcher. Pure.
 
-    `master`: host:port at which processes may meet. `root`: whether the worker is, for mpirun refuses root unless it is told.
+    `master`: host:port at which processes may meet. `root`: whether the worker is, for mpirun
+    refuses root unless it is told.
     """
     kept = without_ranks(now)
     host, _, port = master.rpartition(":")
@@ -127,14 +137,19 @@ class MpiStart:
         return _pickled.azure_mpi, (self.job, self.processes)
 
     def __call__(self) -> NoReturn:
-        """Runs mpirun and leaves by SystemExit with its code. Raises FileNotFoundError where this node has none, and what the job's directory does."""
+        """Runs mpirun and leaves by SystemExit with its code.
+
+        Raises FileNotFoundError where this node has none, and what the job's directory does.
+        """
         context, session = _context.current(), _session.current()
         folder = self.job.enter(session, context)
         command = self.job.settle(folder, context)
         if shutil.which("mpirun") is None:
             raise FileNotFoundError(
-                f"there is no mpirun on {os.uname().nodename}: install Open MPI there (Debian: openmpi-bin), or take "
-                f"PyTorchDistribution(process_count_per_instance={self.processes}), which needs none"
+                f"there is no mpirun on {os.uname().nodename}: install Open MPI there (Debian: "
+                "openmpi-bin), or take "
+                f"PyTorchDistribution(process_count_per_instance={self.processes}), which needs "
+                "none"
             )
         held = _ports.Held()
         members = _members.of(session, context)
@@ -185,7 +200,10 @@ def run(words: Sequence[str], folder: Path, env: Mapping[str, str]) -> int:
 
 
 def daemon(job: _rank.JobStart, text: str, master: str) -> int:
-    """On another node: mpirun's daemon, in the job's directory there; blocks until it has ended. Its code, as a shell has it."""
+    """On another node: mpirun's daemon, in the job's directory there; blocks until it has ended.
+
+    Its code, as a shell has it.
+    """
     context = _context.current()
     folder = job.enter(_session.current(), context)
     command = job.settle(folder, context)

@@ -1,4 +1,5 @@
-"""How many ranks a job has, where, and with what: decided from the job, the nodes there are, and what its names of compute mean. Pure."""
+"""How many ranks a job has, where, and with what: decided from the job, the nodes there are, and
+what its names of compute mean. Pure."""
 
 from __future__ import annotations
 
@@ -23,8 +24,12 @@ NONE, PYTORCH, TENSORFLOW, MPI, RAY, DEEPSPEED = (
 
 @dataclass(frozen=True)
 class Plan:
-    """A job's shape on this cluster. `per_node` 0: ranks wherever they fit. `gpus`, of each rank. `threads`: OMP_NUM_THREADS of each process.
-    `processes`: of each rank: 1, but with MPI or DeepSpeed's launcher all of its node, and with Ray as many as it has CPUs."""
+    """A job's shape on this cluster.
+
+    `per_node` 0: ranks wherever they fit. `gpus`, of each rank. `threads`: OMP_NUM_THREADS of each
+    process. `processes`: of each rank: 1, but with MPI or DeepSpeed's launcher all of its node, and
+    with Ray as many as it has CPUs.
+    """
 
     kind: str
     nodes: int
@@ -55,7 +60,8 @@ def of(job: Command, nodes: Sequence[Mapping[str, float]], kind: Kind) -> Plan:
         ranks = sum(number for _, number in tasks(distribution, count))
         if ranks < count:
             raise ValueError(
-                f"instance_count is {count}, and the distribution has {ranks} processes: one instance would have none"
+                f"instance_count is {count}, and the distribution has {ranks} processes: one "
+                "instance would have none"
             )
         per_node = ranks // count if ranks % count == 0 else 0
     on_one = -(-ranks // count)
@@ -93,7 +99,10 @@ def tasks(distribution: Distribution, instances: int) -> list[tuple[str, int]]:
 
 
 def _gpus(nodes: Sequence[Mapping[str, float]], kind: Kind, count: int, each: int) -> int:
-    """Of each rank. An instance is a node: one process has all its GPUs, and several share them equally."""
+    """Of each rank.
+
+    An instance is a node: one process has all its GPUs, and several share them equally.
+    """
     if kind.gpus is not None:
         return -(-kind.gpus // each) if kind.gpus < each else kind.gpus // each
     there = sorted(

@@ -16,7 +16,8 @@ _GUARD = Path(__file__).with_name("_guard.py")
 
 
 def guarded(words: Sequence[str], **more: Any) -> subprocess.Popen:
-    """The command line, started: it ends when this process has ended, however, with all that it has started itself."""
+    """The command line, started: it ends when this process has ended, however, with all that it has
+    started itself."""
     return subprocess.Popen(
         [sys.executable, "-S", "-E", str(_GUARD), *words], stdin=subprocess.PIPE, **more
     )
@@ -38,7 +39,10 @@ def send(pid: int, number: int) -> None:
 
 
 def end(child: subprocess.Popen, number: int, grace_s: float) -> None:
-    """Sends it and all below it the signal, and SIGKILL to what is left after the grace. Nothing where it has ended."""
+    """Sends it and all below it the signal, and SIGKILL to what is left after the grace.
+
+    Nothing where it has ended.
+    """
     if child.poll() is not None:
         return
     for pid in [child.pid, *below(child.pid)]:

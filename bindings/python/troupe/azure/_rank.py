@@ -1,4 +1,5 @@
-"""What a rank of a command job makes before it runs the command: the job's directory on its node, variables, the command's text.
+"""What a rank of a command job makes before it runs the command: the job's directory on its node,
+variables, the command's text.
 
     job-LAUNCH-EPOCH-NODE/   of the host's cache, made by the node's first rank
       code/                  the job's code, a copy of its own, and the ranks' directory; outputs/ and logs/ in it are the job's too
@@ -38,7 +39,11 @@ _NODE_CHARS = 8
 
 @dataclass(frozen=True)
 class JobStart:
-    """Of one job, as it travels. An input or output is a dict with `how`, one of TEXT, LOCAL, NODE, ADDRESS and JOBS_OWN, and what goes with that."""
+    """Of one job, as it travels.
+
+    An input or output is a dict with `how`, one of TEXT, LOCAL, NODE, ADDRESS and JOBS_OWN, and
+    what goes with that.
+    """
 
     name: str
     texts: Mapping[str, str]  # the command's, under "", and variables', with their expressions
@@ -54,7 +59,8 @@ class JobStart:
         None  # what its run in MLflow is to be, where no address reaches it; None: as MLflow has it
     )
     trial: Mapping[str, str] | None = (
-        None  # of a sweep: `reports` and `namespace`, of the actor that its reports go to, and `metric`
+        # of a sweep: `reports` and `namespace`, of the actor that its reports go to, and `metric`
+        None
     )
     root: str = ""  # the pipeline that the job is a step of
 
@@ -62,7 +68,8 @@ class JobStart:
         return _pickled.azure_job, (_pickled.fields_of(self),)
 
     def __call__(self, session: Any) -> Callable[[], Sequence[str]]:
-        """Makes the directory and enters it; what it returns sets the variables, and gives the rest of the shell's line.
+        """Makes the directory and enters it; what it returns sets the variables, and gives the rest
+        of the shell's line.
 
         Raises FileNotFoundError for an input that this node has not, OSError, RuntimeEnvSetupError.
         """
@@ -107,21 +114,25 @@ class JobStart:
         return begin
 
     def enter(self, session: Any, context: Any, *, mounts: bool = True) -> Path:
-        """Makes the job's directory, where this node has none yet, and enters its code; the directory. `mounts`: see `_data.inputs.place`."""
+        """Makes the job's directory, where this node has none yet, and enters its code; the
+        directory. `mounts`: see `_data.inputs.place`."""
         folder = packages.held(
             folder_name(context.launch, context.epoch, context.node),
             lambda made: self._make(made, session, mounts),
             f"the directory of job {self.name}",
         )
         os.chdir(folder / "code")
-        # `python`, `pip` and `torchrun` of a command are those of the node's own interpreter, whatever its worker was started from.
+        # `python`, `pip` and `torchrun` of a command are those of the node's own interpreter,
+        # whatever its worker was started from.
         os.environ["PATH"] = os.pathsep.join(
             [os.path.dirname(sys.executable), *filter(None, [os.environ.get("PATH")])]
         )
         return folder
 
     def settle(self, folder: Path, context: Any, *, becomes: bool = False) -> str:
-        """Sets the job's variables in this process; the command's text, as it is on this node. `becomes`: this thread becomes the command by exec next.
+        """Sets the job's variables in this process; the command's text, as it is on this node.
+
+        `becomes`: this thread becomes the command by exec next.
 
         Raises OSError where an input cannot be mounted any more.
         """
@@ -203,12 +214,15 @@ class JobStart:
         if about["how"] == LOCAL and about["host"] != _identity.boot_id():
             if about.get("mode") == _inputs.IN_PLACE:
                 raise exceptions.RuntimeEnvSetupError(
-                    f"inputs: {name}: mode rw_mount is {there} itself, which is on another host than {os.uname().nodename}\n  give file:///PATH of a "
-                    "place that all nodes share, or mode download, which gives each node a copy, or write to an output"
+                    f"inputs: {name}: mode rw_mount is {there} itself, which is on another host "
+                    f"than {os.uname().nodename}\n  give file:///PATH of a "
+                    "place that all nodes share, or mode download, which gives each node a copy, "
+                    "or write to an output"
                 )
             if "package" not in about:
                 raise exceptions.RuntimeEnvSetupError(
-                    f"inputs: {name}: {there} is on another host, and this one was not in the cluster when the "
+                    f"inputs: {name}: {there} is on another host, and this one was not in the "
+                    "cluster when the "
                     "job was submitted\n  submit it again, now that the node is there"
                 )
             there = runtime_env.package_here(about["package"], session, f"inputs: {name}")
@@ -217,13 +231,15 @@ class JobStart:
             raise FileNotFoundError(f"inputs: {name}: there is no {there} on {os.uname().nodename}")
         if bool(file) == os.path.isdir(there):
             raise FileNotFoundError(
-                f"inputs: {name} is a {'file' if file else 'folder'}, and {there} on {os.uname().nodename} is none"
+                f"inputs: {name} is a {'file' if file else 'folder'}, and {there} on "
+                f"{os.uname().nodename} is none"
             )
         return there
 
 
 def leave_as(program: str, code: int) -> NoReturn:
-    """Ends this rank as a program that it has run beside it: with its code, negative for a signal."""
+    """Ends this rank as a program that it has run beside it: with its code, negative for a
+    signal."""
     error = SystemExit(128 - code if code < 0 else code)
     error.of_program = (program, max(-code, 0))  # type: ignore[attr-defined]
     raise error
@@ -235,7 +251,8 @@ def folder_name(launch: str, epoch: int, node: str) -> str:
 
 
 def _make_output(what: str, about: Mapping[str, Any], path: Path) -> None:
-    """A folder of the job's own, or a link to where the job says it is to be, if that is on this host."""
+    """A folder of the job's own, or a link to where the job says it is to be, if that is on this
+    host."""
     here = about["how"] == NODE or about["how"] == LOCAL and about["host"] == _identity.boot_id()
     if here:
         there = Path(about["value"])
@@ -251,7 +268,8 @@ def _make_output(what: str, about: Mapping[str, Any], path: Path) -> None:
 
 
 def _download(address: str, path: Path, name: str) -> None:
-    """Raises FileNotFoundError with what the server said, OutOfDiskError, an OSError, where it is not written."""
+    """Raises FileNotFoundError with what the server said, OutOfDiskError, an OSError, where it is
+    not written."""
     import urllib.error
     import urllib.request
 

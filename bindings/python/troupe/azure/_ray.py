@@ -1,7 +1,9 @@
-"""A job's command as the driver of a Ray cluster on its instances: Troupe by Ray's names, or Ray itself (`troupe._ray_cluster`).
+"""A job's command as the driver of a Ray cluster on its instances: Troupe by Ray's names, or Ray
+itself (`troupe._ray_cluster`).
 
-Rank 0 of the launch has the cluster started and runs the command on its node, in the job's directory. The cluster's processes on each node are started in
-that directory there, with the job's variables, so that tasks find the code's modules and `outputs/`.
+Rank 0 of the launch has the cluster started and runs the command on its node, in the job's
+directory. The cluster's processes on each node are started in that directory there, with the job's
+variables, so that tasks find the code's modules and `outputs/`.
 """
 
 from __future__ import annotations
@@ -33,7 +35,8 @@ class NodeStart:
         return _pickled.azure_ray_node, (_pickled.fields_of(self),)
 
     def __call__(self) -> None:
-        """Makes the job's directory, where this node has none yet, enters it, and sets the job's variables. Raises what JobStart.enter does."""
+        """Makes the job's directory, where this node has none yet, enters it, and sets the job's
+        variables. Raises what JobStart.enter does."""
         place = SimpleNamespace(
             launch=self.launch, epoch=self.epoch, node=self.node, node_count=self.node_count
         )
@@ -42,7 +45,10 @@ class NodeStart:
 
 @dataclass(frozen=True)
 class RayStart:
-    """What the driver of such a job runs: the command, over a cluster of `cpus` on each node. As it travels."""
+    """What the driver of such a job runs: the command, over a cluster of `cpus` on each node.
+
+    As it travels.
+    """
 
     job: _rank.JobStart
     cpus: int
@@ -53,7 +59,10 @@ class RayStart:
         return _pickled.azure_ray, (self.job, self.cpus, self.wishes, self.api)
 
     def __call__(self) -> NoReturn:
-        """Runs the command and leaves by SystemExit with its code. Raises RayProcessDiedError, what the job's directory does, and as `running.running`."""
+        """Runs the command and leaves by SystemExit with its code.
+
+        Raises RayProcessDiedError, what the job's directory does, and as `running.running`.
+        """
         context, session = _context.current(), _session.current()
         folder = self.job.enter(session, context, mounts=False)  # tasks read inputs too
         command = self.job.settle(folder, context)
@@ -78,7 +87,9 @@ class RayStart:
 def of_command(
     now: Mapping[str, str], variables: Mapping[str, str], *, troupe: bool
 ) -> dict[str, str]:
-    """The command's environment from rank 0's: a driver is no rank. `troupe`: every Python of it finds Troupe as `ray`. Pure.
+    """The command's environment from rank 0's: a driver is no rank.
+
+    `troupe`: every Python of it finds Troupe as `ray`. Pure.
 
     >>> of_command({"RANK": "0", "HOME": "/h"}, {"RAY_ADDRESS": "a:1"}, troupe=False)
     {'HOME': '/h', 'RAY_ADDRESS': 'a:1'}

@@ -1,7 +1,9 @@
-"""`pdsh` and `ssh` of a job that its first node drives: has command lines run on the job's nodes, and shows what they print.
+"""`pdsh` and `ssh` of a job that its first node drives: has command lines run on the job's nodes,
+and shows what they print.
 
-It is executed by its path, as `_remote.py pdsh|ssh WORDS...`, without the package: what it needs is the socket in TROUPE_JOB_FOLDER. Of pdsh's options it
-knows those that launchers give, of ssh's all that have a value. What runs there ends when this ends.
+It is executed by its path, as `_remote.py pdsh|ssh WORDS...`, without the package: what it needs is
+the socket in TROUPE_JOB_FOLDER. Of pdsh's options it knows those that launchers give, of ssh's all
+that have a value. What runs there ends when this ends.
 """
 
 from __future__ import annotations
@@ -23,7 +25,8 @@ _FAILED = 255
 
 
 def pdsh_words(words: list[str]) -> tuple[list[str], str, bool, bool]:
-    """(hosts, the command, whether its code is the largest of all, whether lines have their host in front). Raises ValueError. Pure.
+    """(hosts, the command, whether its code is the largest of all, whether lines have their host in
+    front). Raises ValueError. Pure.
 
     >>> pdsh_words(["-S", "-f", "1024", "-w", "a,b", "echo", "%n"])
     (['a', 'b'], 'echo %n', True, True)
@@ -46,7 +49,8 @@ def pdsh_words(words: list[str]) -> tuple[list[str], str, bool, bool]:
             flags.update(rest.pop(0)[1:])
         else:
             _refuse(
-                f"pdsh: the option {rest[0]} is not known here; there are -S, -N, -f N, -w HOST,HOST"
+                f"pdsh: the option {rest[0]} is not known here; there are -S, -N, -f N, -w "
+                "HOST,HOST"
             )
     if not hosts:
         _refuse("pdsh: -w says on which hosts of the job")
@@ -109,7 +113,10 @@ def asked(folder: str) -> socket.socket:
 
 
 def run(connection: socket.socket, host: str, number: int, text: str, front: str) -> int:
-    """One host's command to its end; its code. `%n` and `%h` in it are the host's number and name."""
+    """One host's command to its end; its code.
+
+    `%n` and `%h` in it are the host's number and name.
+    """
     out, err = Lines(sys.stdout.buffer, front), Lines(sys.stderr.buffer, front)
     code = _FAILED
     with connection.makefile("rb") as stream:

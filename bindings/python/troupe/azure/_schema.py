@@ -31,7 +31,8 @@ COMMAND = (
     "is_deterministic",
     "parent_job_name",
 )
-"""Of a job in a file; `command()` has those of `resources`, `limits` and `queue_settings` themselves."""
+"""Of a job in a file; `command()` has those of `resources`, `limits` and `queue_settings`
+themselves."""
 SWEEP = (
     "name",
     "description",
@@ -79,7 +80,10 @@ NAME_CHARACTERS_MAX = 255
 
 
 def mapping(what: str, value: Any, names: Iterable[str] | None = None) -> dict[str, Any]:
-    """Return a copy of a mapping whose keys are strings, of these names only. None is an empty one."""
+    """Return a copy of a mapping whose keys are strings, of these names only.
+
+    None is an empty one.
+    """
     if value is None:
         return {}
     found = field_checks.mapping(what, value)
@@ -118,7 +122,8 @@ def name(what: str, value: Any) -> str:
     field_checks.text(what, value)
     if len(value) > NAME_CHARACTERS_MAX or _NAME.fullmatch(value) is None:
         raise ValueError(
-            f"{what} is {value!r}; a name has letters, digits, '_', '-' and '.', {NAME_CHARACTERS_MAX} at most, and begins with a letter or digit"
+            f"{what} is {value!r}; a name has letters, digits, '_', '-' and '.', "
+            f"{NAME_CHARACTERS_MAX} at most, and begins with a letter or digit"
         )
     return value
 

@@ -1,6 +1,8 @@
-"""A shell on each node of a job, for the driver on its first node: an actor that runs command lines and passes on what they print.
+"""A shell on each node of a job, for the driver on its first node: an actor that runs command lines
+and passes on what they print.
 
-View: `NodeShell` is a process of a node, in the job's directory there, with the devices that the job has there; `Shells` is the driver's.
+View: `NodeShell` is a process of a node, in the job's directory there, with the devices that the
+job has there; `Shells` is the driver's.
 """
 
 from __future__ import annotations
@@ -55,7 +57,8 @@ class NodeShell:
         return str(self._folder), os.environ.get("CUDA_VISIBLE_DEVICES", "")
 
     def run(self, key: str, text: str) -> Iterator[tuple[int, bytes]]:
-        """Runs `text` in a shell, in the job's code; gives (1 or 2, what it printed there) as it comes, and (0, its code as text) at last."""
+        """Runs `text` in a shell, in the job's code; gives (1 or 2, what it printed there) as it
+        comes, and (0, its code as text) at last."""
         if key in self._ended:
             return
         line = [_rank.SHELL, "-c", inputs.with_mounts(self._folder, text, _rank.SHELL)]
@@ -87,7 +90,8 @@ class NodeShell:
                 _processes.end(child, signal.SIGTERM, END_GRACE_S)
 
     def end(self, key: str) -> None:
-        """Ends that command with all it has started: SIGTERM, and SIGKILL after END_GRACE_S; one that has not begun never does."""
+        """Ends that command with all it has started: SIGTERM, and SIGKILL after END_GRACE_S; one
+        that has not begun never does."""
         self._ended.add(key)
         child = self._running.get(key)
         if child is not None:
@@ -165,7 +169,10 @@ class Watch:
             self._action()
 
     def close(self) -> None:
-        """The end of the connection means nothing any more. Nothing reads it from then on: its number may be that of another one soon."""
+        """The end of the connection means nothing any more.
+
+        Nothing reads it from then on: its number may be that of another one soon.
+        """
         self._over.set()
         with contextlib.suppress(OSError):
             self._asked.shutdown(socket.SHUT_RD)

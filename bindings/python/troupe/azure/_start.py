@@ -1,4 +1,5 @@
-"""From a job to a launch: what it names is looked at here, before anything starts, and travels where nodes are on other hosts."""
+"""From a job to a launch: what it names is looked at here, before anything starts, and travels
+where nodes are on other hosts."""
 
 from __future__ import annotations
 
@@ -21,7 +22,10 @@ from troupe.azure._mlflow import job_store
 from troupe.launch import _function, _ports, _program, _submit, _vendor_place
 from troupe.launch._handle import LaunchHandle
 
-_REMEDY = "put it where all nodes read it, and give file:///PATH, its path there; or mode='direct' for what the program reads itself"
+_REMEDY = (
+    "put it where all nodes read it, and give file:///PATH, its path there; or mode='direct' "
+    "for what the program reads itself"
+)
 DOOR = "azure"
 _SAID_ONLY = {"identity": "identity", "services": "services", "parent_job_name": "parent_job_name"}
 
@@ -36,8 +40,10 @@ def start(
     root: str = "",
     idempotency_key: str | None = None,
 ) -> LaunchHandle:
-    """Submits it; sets the job's name where it has none. What is said of its parts that mean nothing here is said once, on stderr. `trial`: of a
-    sweep's: see JobStart. `root`: the pipeline that it is a step of.
+    """Submits it; sets the job's name where it has none.
+
+    What is said of its parts that mean nothing here is said once, on stderr. `trial`: of a sweep's:
+    see JobStart. `root`: the pipeline that it is a step of.
 
     Raises FileNotFoundError, TypeError, ValueError, TooLargeError, PlacementError.
     """
@@ -119,10 +125,12 @@ def start(
 
 
 def _on_cpus(kind: _instances.Kind, reason: str, job: Command, *, quiet: bool) -> _instances.Kind:
-    """Return what a job's names of compute mean on a cluster whose ranks have no GPUs, for `reason`; says it where they ask for GPUs."""
+    """Return what a job's names of compute mean on a cluster whose ranks have no GPUs, for
+    `reason`; says it where they ask for GPUs."""
     if kind.gpus:
         _vendor_place.tell(
-            f"{reason}: {kind.gpus} GPUs of an instance of {job.compute or job.resources.instance_type} mean processes without GPUs",
+            f"{reason}: {kind.gpus} GPUs of an instance of "
+            f"{job.compute or job.resources.instance_type} mean processes without GPUs",
             quiet=quiet,
         )
     return replace(
@@ -204,7 +212,10 @@ def _start_driver(
 
 
 def name_of(job: Command, session: Any) -> str:
-    """The job's own, which no other has, or a new one. What other jobs that are over have left at the head is taken away."""
+    """The job's own, which no other has, or a new one.
+
+    What other jobs that are over have left at the head is taken away.
+    """
     told = _ports.told_by_all(session)
     launches = session.request("ListLaunches", {})[1]["launches"]
     _ports.forget(
@@ -220,7 +231,8 @@ def name_of(job: Command, session: Any) -> str:
         return f"{short[:40]}-{_identity.new_id()[:8]}"
     if any(each["name"] == job.name for each in launches):
         raise ValueError(
-            f"there is a job with the name {job.name!r} already: give another name, or none for a new one"
+            f"there is a job with the name {job.name!r} already: give another name, or none for a "
+            "new one"
         )
     return job.name
 
@@ -232,7 +244,10 @@ def _input(job: Command, name: str, value: Any, session: Any) -> dict[str, Any]:
 
 
 def check_input(job: Command, name: str, value: Any) -> None:
-    """Check an input of a job that begins later: what it names has to be there now. Raises FileNotFoundError, ValueError."""
+    """Check an input of a job that begins later: what it names has to be there now.
+
+    Raises FileNotFoundError, ValueError.
+    """
     with job.located("inputs", name, "path"):
         _found_input(name, value, job.base_path, None)
 
@@ -243,7 +258,8 @@ def check_output(job: Command, name: str, value: Any) -> None:
 
 
 def _found_input(name: str, value: Any, base: str, session: Any) -> dict[str, Any]:
-    """Return what a rank is told of an input; without a session it is looked at, and nothing is sent."""
+    """Return what a rank is told of an input; without a session it is looked at, and nothing is
+    sent."""
     if not isinstance(value, _entities.Input) or value.is_literal:
         value = value.default if isinstance(value, _entities.Input) else value
         return {"how": _rank.TEXT, "value": None if value is None else str(value)}
@@ -256,7 +272,8 @@ def _found_input(name: str, value: Any, base: str, session: Any) -> dict[str, An
     if where["how"] == _rank.ADDRESS:
         if not is_file:
             raise ValueError(
-                f"inputs: {name}: {value.path} is of type {value.type}; of an address only a file is fetched, type='uri_file'\n  {_REMEDY}"
+                f"inputs: {name}: {value.path} is of type {value.type}; of an address only a file "
+                f"is fetched, type='uri_file'\n  {_REMEDY}"
             )
         name_there = os.path.basename(unquote(urlsplit(value.path).path))
         return {**where, "file": "file" if name_there in ("", ".", "..") else name_there}
@@ -312,7 +329,8 @@ def _output(job: Command, name: str, value: Any) -> dict[str, Any]:
         )
         if where["how"] == _rank.ADDRESS:
             raise ValueError(
-                f"outputs: {name}: {value.path} is an address; a job's outputs are written to a path: of this machine, or file:///PATH on the nodes"
+                f"outputs: {name}: {value.path} is an address; a job's outputs are written to a "
+                "path: of this machine, or file:///PATH on the nodes"
             )
     return {**where, "is_file": value.type == "uri_file"}
 
@@ -328,7 +346,10 @@ def _where(what: str, path: str, base: str, *, is_output: bool = False) -> dict[
         remedy = (
             "a path of this machine, or file:///PATH on the nodes"
             if is_output
-            else "a path of this machine, file:///PATH on the nodes, or an https:// address of a file; mode='direct' hands it to the program"
+            else (
+                "a path of this machine, file:///PATH on the nodes, or an https:// address of a "
+                "file; mode='direct' hands it to the program"
+            )
         )
         raise ValueError(
             f"{what}: {path} is in a storage or workspace that is not known here\n  give {remedy}"
@@ -349,7 +370,8 @@ def _say_what_means_nothing(job: Command, unknown: list[str], *, quiet: bool) ->
 
 
 def without_meaning(job: Command, unknown: list[str]) -> list[str]:
-    """Return what a job has that does nothing here, in words; `unknown`: names of compute that no file says anything of."""
+    """Return what a job has that does nothing here, in words; `unknown`: names of compute that no
+    file says anything of."""
     said = list(unknown)
     if job.environment:
         name = (
@@ -358,7 +380,8 @@ def without_meaning(job: Command, unknown: list[str]) -> list[str]:
             else job.environment
         )
         said.append(
-            f"environment {str(name or 'without a name')!r} (what is installed on the nodes is what runs)"
+            f"environment {str(name or 'without a name')!r} (what is installed on the nodes is "
+            "what runs)"
         )
     said += [words for field, words in _SAID_ONLY.items() if getattr(job, field)]
     said += [

@@ -1,4 +1,5 @@
-"""`command(...).sweep(...)`: a sweep of command jobs as people write it, checked, and what it is to a sweep's engine. Pure."""
+"""`command(...).sweep(...)`: a sweep of command jobs as people write it, checked, and what it is to
+a sweep's engine. Pure."""
 
 from __future__ import annotations
 
@@ -38,7 +39,10 @@ class Objective(_entities._Part):
 
 
 class SweepJobLimits(_entities._Part):
-    """`max_total_trials`: 1000 without. `timeout` of the sweep, `trial_timeout` of each trial: seconds."""
+    """`max_total_trials`: 1000 without.
+
+    `timeout` of the sweep, `trial_timeout` of each trial: seconds.
+    """
 
     def __init__(
         self,
@@ -74,7 +78,10 @@ class SamplingAlgorithm(_entities._Part):
 
 
 class RandomSamplingAlgorithm(SamplingAlgorithm):
-    """Draws; `rule="sobol"` spreads the points evenly. `seed` makes it draw the same again. `logbase` changes no value that is drawn."""
+    """Draws; `rule="sobol"` spreads the points evenly.
+
+    `seed` makes it draw the same again. `logbase` changes no value that is drawn.
+    """
 
     type = "random"
 
@@ -117,7 +124,8 @@ def algorithm_of(given: Any) -> SamplingAlgorithm:
 
 
 def check_sampled(algorithm: SamplingAlgorithm, name: str, each: SweepDistribution) -> None:
-    """Raise ValueError where the algorithm cannot draw from the distribution of the input `name`."""
+    """Raise ValueError where the algorithm cannot draw from the distribution of the input
+    `name`."""
     allowed = {"grid": ("choice",), "bayesian": ("choice", "uniform", "quniform")}.get(
         algorithm.type
     )
@@ -129,7 +137,8 @@ def check_sampled(algorithm: SamplingAlgorithm, name: str, each: SweepDistributi
 
 
 def policy_of(given: Any) -> Any:
-    """A policy of early termination, given by its name, as a dict with `type`, or as one; None: none. Raises TypeError or ValueError."""
+    """A policy of early termination, given by its name, as a dict with `type`, or as one; None:
+    none. Raises TypeError or ValueError."""
     from troupe.tune.schedulers import early_termination
 
     if given is None or isinstance(given, early_termination.EarlyTerminationPolicy):
@@ -143,7 +152,8 @@ def policy_of(given: Any) -> Any:
 
 @dataclass(frozen=True)
 class SweepPlan:
-    """What a sweep's engine is to do: `space` and `search_alg` say which trials, `scheduler` which of them end early (None: none)."""
+    """What a sweep's engine is to do: `space` and `search_alg` say which trials, `scheduler` which
+    of them end early (None: none)."""
 
     trial: Command
     space: Mapping[str, Any]
@@ -158,7 +168,10 @@ class SweepPlan:
     trial_timeout_s: float | None
 
     def job(self, config: Mapping[str, Any]) -> Command:
-        """The command job of one trial. Its processes have the values as `AZUREML_SWEEP_<name>` too."""
+        """The command job of one trial.
+
+        Its processes have the values as `AZUREML_SWEEP_<name>` too.
+        """
         made = self.trial(**config)
         made.environment_variables.update(
             {f"AZUREML_SWEEP_{name}": str(value) for name, value in config.items()}
@@ -166,11 +179,12 @@ class SweepPlan:
         return made
 
     def jobs(self) -> Iterator[Command]:
-        """The jobs of all trials, each made when it is asked for, where no trial depends on the results of others. Raises ValueError for a
-        sweep that learns."""
+        """The jobs of all trials, each made when it is asked for, where no trial depends on the
+        results of others. Raises ValueError for a sweep that learns."""
         if not hasattr(self.search_alg, "searcher"):
             raise ValueError(
-                "a sweep that learns from its trials has no trials before the first of them have ended"
+                "a sweep that learns from its trials has no trials before the first of them have "
+                "ended"
             )
         searcher = self.search_alg.searcher(self.space, self.num_samples)
         for number in range(min(self.max_total, searcher.total() or self.max_total)):
@@ -181,7 +195,8 @@ class SweepPlan:
 
 
 class Sweep:
-    """A sweep of command jobs: what `command(...).sweep(...)` and a YAML file with `type: sweep` give. Its attributes may be set until it runs."""
+    """A sweep of command jobs: what `command(...).sweep(...)` and a YAML file with `type: sweep`
+    give. Its attributes may be set until it runs."""
 
     type = "sweep"
     studio_url: str | None = None
@@ -228,7 +243,10 @@ class Sweep:
         return self.trial.outputs
 
     def __repr__(self) -> str:
-        return f"<sweep {self.name or self.display_name or 'without a name'} of {', '.join(self.search_space)}: {self.trial.command!r}>"
+        return (
+            f"<sweep {self.name or self.display_name or 'without a name'} of "
+            f"{', '.join(self.search_space)}: {self.trial.command!r}>"
+        )
 
     def set_limits(
         self,
@@ -259,7 +277,10 @@ class Sweep:
         )
 
     def check(self) -> None:
-        """What can be said of it without a cluster. Raises TypeError, ValueError or NotImplementedError."""
+        """What can be said of it without a cluster.
+
+        Raises TypeError, ValueError or NotImplementedError.
+        """
         self.objective = _entities.part(
             Objective, "objective", self.objective, ("goal", "primary_metric")
         )
@@ -275,7 +296,8 @@ class Sweep:
         }
         if not self.search_space:
             raise ValueError(
-                "search_space is empty: job(lr=Uniform(0.01, 0.1)).sweep(...), or search_space={'lr': Uniform(0.01, 0.1)}"
+                "search_space is empty: job(lr=Uniform(0.01, 0.1)).sweep(...), or "
+                "search_space={'lr': Uniform(0.01, 0.1)}"
             )
         for name in self.search_space:
             field_checks.known("the job's inputs", name, self.trial.inputs)
@@ -283,7 +305,11 @@ class Sweep:
             check_sampled(self.sampling_algorithm, name, each)
 
     def plan(self) -> SweepPlan:
-        """What the engine is to do. Raises what `check` raises, and ImportError for a sampling that needs Optuna where that is not installed."""
+        """What the engine is to do.
+
+        Raises what `check` raises, and ImportError for a sampling that needs Optuna where that is
+        not installed.
+        """
         self.check()
         total = self.limits.max_total_trials or TOTAL_OTHERWISE
         concurrent = self.limits.max_concurrent_trials or total

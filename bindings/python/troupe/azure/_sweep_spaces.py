@@ -1,6 +1,8 @@
-"""What a sweep of command jobs varies: the distributions of `azure.ai.ml.sweep`, and what they are in a sweep here. Pure.
+"""What a sweep of command jobs varies: the distributions of `azure.ai.ml.sweep`, and what they are
+in a sweep here. Pure.
 
-LogUniform's and QLogUniform's bounds are exponents: exp(uniform(min_value, max_value)). The q forms are round(value / q) * q.
+LogUniform's and QLogUniform's bounds are exponents: exp(uniform(min_value, max_value)). The q forms
+are round(value / q) * q.
 """
 
 from __future__ import annotations
@@ -18,7 +20,10 @@ from troupe.tune._search.domains import Domain
 
 
 class SweepDistribution:
-    """What the values of an input are drawn from; `job(lr=Uniform(0.01, 0.1))`. Two with the same arguments are equal."""
+    """What the values of an input are drawn from; `job(lr=Uniform(0.01, 0.1))`.
+
+    Two with the same arguments are equal.
+    """
 
     type: ClassVar[str] = ""
     fields: ClassVar[tuple[str, ...]] = ()
@@ -27,7 +32,8 @@ class SweepDistribution:
     def __init__(self, *values: Any, **named: Any) -> None:
         if len(values) > len(self.fields):
             raise TypeError(
-                f"{type(self).__name__} takes {', '.join(self.fields)}, and was given {len(values)} values"
+                f"{type(self).__name__} takes {', '.join(self.fields)}, and was given "
+                f"{len(values)} values"
             )
         given = dict(zip(self.fields, values, strict=False))
         for name, value in named.items():
@@ -128,7 +134,8 @@ class Choice(SweepDistribution):
         for value in values:
             if isinstance(value, Mapping):
                 raise NotImplementedError(
-                    f"Choice: a value with a space of its own, as {value!r}, is none of an input's: make an input of each of its keys"
+                    f"Choice: a value with a space of its own, as {value!r}, is none of an "
+                    "input's: make an input of each of its keys"
                 )
             if not isinstance(value, (str, int, float)):
                 raise TypeError(f"Choice: a value must be a text or a number, not {value!r}")
@@ -271,12 +278,16 @@ KINDS: dict[str, type[SweepDistribution]] = {
 
 
 def of(name: str, given: Any) -> SweepDistribution:
-    """The distribution of an input, given as one or as a dict with `type`. Raises TypeError or ValueError, naming the input."""
+    """The distribution of an input, given as one or as a dict with `type`.
+
+    Raises TypeError or ValueError, naming the input.
+    """
     if isinstance(given, SweepDistribution):
         return given
     if not isinstance(given, Mapping):
         raise TypeError(
-            f"search_space: {name} must be one of {', '.join(each.__name__ for each in KINDS.values())}, not {given!r}"
+            f"search_space: {name} must be one of "
+            f"{', '.join(each.__name__ for each in KINDS.values())}, not {given!r}"
         )
     fields = dict(given)
     kind = _schema.one_of(f"search_space: {name}: type", fields.pop("type", None), KINDS)

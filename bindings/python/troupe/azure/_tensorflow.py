@@ -38,10 +38,13 @@ def task_of(tasks: Tasks, rank: int) -> tuple[str, int]:
 
 
 def config(tasks: Tasks, addresses: Sequence[str], rank: int) -> str:
-    """TF_CONFIG of a rank; `addresses`: host:port of each. Pure.
+    """TF_CONFIG of a rank; `addresses`: host:port of each.
+
+    Pure.
 
     >>> config([("worker", 2)], ["a:1", "b:2"], 1)
-    '{"cluster": {"worker": ["a:1", "b:2"]}, "task": {"type": "worker", "index": 1}, "environment": "cloud"}'
+    '{"cluster": {"worker": ["a:1", "b:2"]}, "task": {"type": "worker", "index": 1}, "environment":
+    "cloud"}'
     """
     cluster: dict[str, list[str]] = {}
     rest = list(addresses)
@@ -65,7 +68,8 @@ def training_ranks(tasks: Tasks, serving: Sequence[str] = (PS,)) -> list[int]:
 
 
 def waiting_ranks(tasks: Tasks, serving: Sequence[str], rank: int) -> list[int]:
-    """Workers that may wait for ever once the chief has ended; of one rank alone, so that it is said once. Pure.
+    """Workers that may wait for ever once the chief has ended; of one rank alone, so that it is
+    said once. Pure.
 
     >>> waiting_ranks([("chief", 1), ("worker", 2), ("ps", 1)], ("ps",), 3)
     [1, 2]
@@ -86,8 +90,8 @@ def serve(
     line: Sequence[str],
     waiting: Sequence[int] = (),
 ) -> int:
-    """Runs the line of a task that serves, in this rank's process group, until the `training` ranks have ended; 0 then. Where only those
-    of `waiting` are left for long, that is said.
+    """Runs the line of a task that serves, in this rank's process group, until the `training` ranks
+    have ended; 0 then. Where only those of `waiting` are left for long, that is said.
 
     Of one that ends before, its code, negative for a signal: without it the others could not go on.
     """
@@ -155,8 +159,10 @@ def _when_all_have_ended(
             polls += each["rank"] in waiting
             if polls == _PATIENCE_POLLS:
                 print(
-                    f"troupe: all chiefs have ended, and rank {each['rank']}, a worker, runs on, and so does the job\n"
-                    "  a worker that waits in server.join() never ends by itself: chief_ends_job=True of the distribution ends workers when the chiefs have\n"
+                    f"troupe: all chiefs have ended, and rank {each['rank']}, a worker, runs on, "
+                    "and so does the job\n"
+                    "  a worker that waits in server.join() never ends by itself: "
+                    "chief_ends_job=True of the distribution ends workers when the chiefs have\n"
                     f"  if this one does: troupe cancel {context.launch[:8]}",
                     file=sys.stderr,
                     flush=True,

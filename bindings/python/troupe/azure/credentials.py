@@ -1,4 +1,5 @@
-"""Names of `azure.identity` where that is not installed: words that a client is given, and that open nothing."""
+"""Names of `azure.identity` where that is not installed: words that a client is given, and that
+open nothing."""
 
 from __future__ import annotations
 
@@ -58,7 +59,8 @@ _SOURCES = (
 class DefaultAzureCredential:
     """Who one is at the Azure service: MLClient takes it here, and asks for nothing by it.
 
-    The keywords are those of azure.identity's class of this name. Raises TypeError for any other, naming the nearest.
+    The keywords are those of azure.identity's class of this name. Raises TypeError for any other,
+    naming the nearest.
     """
 
     _keywords: ClassVar[tuple[str, ...]] = (
@@ -83,7 +85,8 @@ class DefaultAzureCredential:
         name = type(self).__name__
         if len(positional) > len(self._positional):
             raise TypeError(
-                f"{name}() takes {len(self._positional)} positional arguments, and {len(positional)} were given"
+                f"{name}() takes {len(self._positional)} positional arguments, and "
+                f"{len(positional)} were given"
             )
         known = (*self._positional, *self._keywords, *_OF_REQUESTS)
         for each in keywords:
@@ -99,7 +102,8 @@ class DefaultAzureCredential:
     ) -> NoReturn:
         """Raises RuntimeError: there is nobody here who would give a token."""
         raise RuntimeError(
-            "azure.identity is not installed, and Troupe, which stands in for it, has no tokens of Azure: jobs here need none; "
+            "azure.identity is not installed, and Troupe, which stands in for it, has no tokens of "
+            "Azure: jobs here need none; "
             "for other services of Azure, pip install azure-identity"
         )
 

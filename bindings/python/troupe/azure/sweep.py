@@ -1,8 +1,10 @@
-"""The names of `azure.ai.ml.sweep`: what a sweep of command jobs varies, how it samples, and which trials end early.
+"""The names of `azure.ai.ml.sweep`: what a sweep of command jobs varies, how it samples, and which
+trials end early.
 
 from troupe.azure.sweep import BanditPolicy, Choice, LogUniform
 
-sweep = job(lr=LogUniform(-9, -2), batch=Choice([32, 64])).sweep(primary_metric="accuracy", goal="maximize",
+sweep = job(lr=LogUniform(-9, -2), batch=Choice([32, 64])).sweep(primary_metric="accuracy",
+goal="maximize",
                                                                 early_termination_policy=BanditPolicy(slack_factor=0.1))
 """
 

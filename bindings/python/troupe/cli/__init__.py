@@ -1,7 +1,7 @@
 """The `troupe` command: starts and stops heads and workers, shows what a cluster holds.
 
-`main` is the console script. Errors are one screen on stderr; exit codes: 0 done, 1 failed, 2 usage.
-With `--json` the only output is one JSON document on stdout, an error included.
+`main` is the console script. Errors are one screen on stderr; exit codes: 0 done, 1 failed, 2
+usage. With `--json` the only output is one JSON document on stdout, an error included.
 """
 
 from __future__ import annotations
@@ -43,7 +43,8 @@ _RUN_PROGRAMS = ("run", "run-as", "run-as-ray", "submit", "torchrun")
 
 
 class _Commands(click.Group):
-    """Loads a command's module when the command is run: starting a cluster takes four of them in a row."""
+    """Loads a command's module when the command is run: starting a cluster takes four of them in a
+    row."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return sorted(_WHERE)
@@ -80,7 +81,8 @@ def main(
 
 
 def leave(code: int) -> NoReturn:
-    """Ends the process as sys.exit would, without taking the interpreter apart: a tenth of a command's time."""
+    """Ends the process as sys.exit would, without taking the interpreter apart: a tenth of a
+    command's time."""
     atexit._run_exitfuncs()
     for stream in (sys.stdout, sys.stderr):
         try:

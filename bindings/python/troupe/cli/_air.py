@@ -44,7 +44,10 @@ def air() -> None:
 
 
 def _where(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Add the options that say which cluster is meant. Those of the vendor's profiles are taken and mean nothing."""
+    """Add the options that say which cluster is meant.
+
+    Those of the vendor's profiles are taken and mean nothing.
+    """
     command = click.option("--profile", "-p", "_profile", hidden=True, expose_value=False)(command)
     return _common.cluster_options(command)
 
@@ -84,7 +87,8 @@ def _override(
 @click.option(
     "--watch",
     is_flag=True,
-    help="Show the output of node 0 until the run ends, and end with its exit code. Ctrl-C leaves the run running.",
+    help="Show the output of node 0 until the run ends, and end with its exit code. Ctrl-C leaves "
+    "the run running.",
 )
 @click.option(
     "--dry-run", is_flag=True, help="Check the file and print what it means, without submitting it."
@@ -116,8 +120,9 @@ def run(
 ) -> int:
     """Submit the workload of a YAML file and print its run id.
 
-    Where no cluster is known the workload runs on this machine, its output is shown, and Ctrl-C cancels it. The fields of a file:
-    `troupe air run -h config`, and of one section `troupe air run -h config.compute`.
+    Where no cluster is known the workload runs on this machine, its output is shown, and Ctrl-C
+    cancels it. The fields of a file: `troupe air run -h config`, and of one section `troupe air run
+    -h config.compute`.
 
         troupe air run -f train.yaml --override compute.num_accelerators=16 --watch
     """
@@ -129,7 +134,8 @@ def run(
         address or cluster or os.environ.get("TROUPE_ADDRESS") or home.clusters(running_only=True)
     ):
         status_lines.say(
-            "troupe: no cluster is known, so the workload runs on this machine and ends with this command"
+            "troupe: no cluster is known, so the workload runs on this machine and ends with this "
+            "command"
         )
         session = connect.embedded()
         return _follow(_runs.start(workload, session, detach=False), as_json=as_json, cancels=True)
@@ -150,7 +156,8 @@ def _print_checked(file: str, workload: _workload.Workload, *, as_json: bool) ->
         return
     nodes = "1 node" if workload.nodes == 1 else f"{workload.nodes} nodes"
     _common.echo_line(
-        f"{file} is valid: {workload.accelerators} GPUs of {workload.kind} on {nodes}, experiment {workload.experiment}"
+        f"{file} is valid: {workload.accelerators} GPUs of {workload.kind} on {nodes}, experiment "
+        f"{workload.experiment}"
     )
     for each in workload.unused:
         _common.echo_line(f"  without an effect here: {each}")

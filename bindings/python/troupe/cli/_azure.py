@@ -60,7 +60,11 @@ _name = click.option(
 def _jobs(
     address: str | None, token_file: str | None, cluster: str | None, *, starts: bool = False
 ) -> Iterator[JobOperations]:
-    """Give the operations on the cluster that is meant. `starts`: a job is submitted, for which a cluster is needed; else jobs of embedded clusters may be meant."""
+    """Give the operations on the cluster that is meant.
+
+    `starts`: a job is submitted, for which a cluster is needed; else jobs of embedded clusters may
+    be meant.
+    """
     if not (starts or address or cluster or _is_known()):
         yield JobOperations()
         return
@@ -116,8 +120,8 @@ def create(
 ) -> int:
     """Submit the job of a file, and print it.
 
-    With --stream its output is shown, and the exit code is that of the process which failed; where no cluster is known it then runs on one of
-    this machine. Ctrl-C cancels it.
+    With --stream its output is shown, and the exit code is that of the process which failed; where
+    no cluster is known it then runs on one of this machine. Ctrl-C cancels it.
 
         troupe azure job create -f job.yml --set inputs.epochs=3 --stream
     """
@@ -179,7 +183,8 @@ def _follow(jobs: JobOperations, submitted: Any) -> int:
 
 
 def _code_of(follow: Callable[[], None]) -> int:
-    """The exit code of a job that `follow` shows until it has ended; how it failed is said on stderr."""
+    """The exit code of a job that `follow` shows until it has ended; how it failed is said on
+    stderr."""
     try:
         follow()
     except (

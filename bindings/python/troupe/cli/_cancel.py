@@ -28,7 +28,8 @@ def cancel(
 ) -> None:
     """Cancel a launch and wait for its end; a prefix of its id will do.
 
-    The code of its ranks gets SIGTERM: SystemExit in the main thread, unless it has a handler of its own. Ctrl-C ends it now.
+    The code of its ranks gets SIGTERM: SystemExit in the main thread, unless it has a handler of
+    its own. Ctrl-C ends it now.
     """
     with _common.session(address, token_file, cluster) as session:
         known = {

@@ -25,7 +25,8 @@ def an_address(_: click.Context, __: click.Parameter, value: str | None) -> str 
 
 
 def interrupt_at_signals(numbers: Iterable[int] = (signal.SIGTERM, signal.SIGHUP)) -> None:
-    """Let these signals raise KeyboardInterrupt in the main thread, as Ctrl-C does, with the signal's number as its argument."""
+    """Let these signals raise KeyboardInterrupt in the main thread, as Ctrl-C does, with the
+    signal's number as its argument."""
     for number in numbers:
         if signal.getsignal(number) is not signal.SIG_IGN:  # as nohup has it
             signal.signal(number, _stopped)
@@ -72,7 +73,8 @@ def cluster_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def echo(text: str) -> None:
-    """Text that names what nodes, actors and programs say of themselves, without what a terminal would obey."""
+    """Text that names what nodes, actors and programs say of themselves, without what a terminal
+    would obey."""
     click.echo(_visible.text(text))
 
 
@@ -87,7 +89,10 @@ def echo_json(value: Any) -> None:
 
 
 def chosen(cluster: str | None, *, running_only: bool = True) -> home.ClusterHome:
-    """The cluster of TROUPE_HOME that is meant. A usage error (exit 2) lists them when there are several."""
+    """The cluster of TROUPE_HOME that is meant.
+
+    A usage error (exit 2) lists them when there are several.
+    """
     found = home.clusters(running_only=running_only)
     if cluster:
         found = [each for each in found if each.cluster_id.startswith(cluster)]
@@ -100,7 +105,8 @@ def chosen(cluster: str | None, *, running_only: bool = True) -> home.ClusterHom
             f"there is no {kind}{named} in {home.home()}\n  start one with: troupe start --head"
         )
     listed = "\n".join(
-        f"  {each.cluster_id[:8]}  {each.address or 'head.json is damaged'}  {'running' if each.running else 'stopped'}"
+        f"  {each.cluster_id[:8]}  {each.address or 'head.json is damaged'}  "
+        f"{'running' if each.running else 'stopped'}"
         for each in found
     )
     raise click.UsageError(
@@ -112,7 +118,10 @@ def chosen(cluster: str | None, *, running_only: bool = True) -> home.ClusterHom
 def session(
     address: str | None, token_file: str | None, cluster: str | None, *, return_timeout: float = 0.0
 ) -> Iterator[_session.Session]:
-    """A session with the cluster that is meant, closed after use. `return_timeout`: as of `connect.connect`."""
+    """A session with the cluster that is meant, closed after use.
+
+    `return_timeout`: as of `connect.connect`.
+    """
     import os
 
     address = address or (None if cluster else os.environ.get("TROUPE_ADDRESS"))

@@ -1,4 +1,5 @@
-"""`--duplicate-stdout-filters` and `--duplicate-stderr-filters`: chosen lines of teed streams in a file of their own, while they come."""
+"""`--duplicate-stdout-filters` and `--duplicate-stderr-filters`: chosen lines of teed streams in a
+file of their own, while they come."""
 
 from __future__ import annotations
 
@@ -15,7 +16,8 @@ from troupe.cli._torchrun_words import Console
 
 
 class FilteredOutput:
-    """The filtered files of one launch: attempt_N/filtered_{stdout,stderr}.log, one of each for each node and attempt."""
+    """The filtered files of one launch: attempt_N/filtered_{stdout,stderr}.log, one of each for
+    each node and attempt."""
 
     def __init__(
         self,
@@ -33,7 +35,8 @@ class FilteredOutput:
         self._lock = threading.Lock()  # each attempt is followed on a thread of its own
 
     def hear(self, info: dict[str, Any], rank: int, is_error: bool, lines: list[str]) -> None:
-        """Write those of a stream's lines that one of its filters is in, with the prefix that the console shows."""
+        """Write those of a stream's lines that one of its filters is in, with the prefix that the
+        console shows."""
         each = next((each for each in info["rank_infos"] if each["rank"] == rank), None)
         filters = self._filters[is_error]
         if (
@@ -73,6 +76,7 @@ class FilteredOutput:
         except OSError as error:
             self._failed = True
             status_lines.say(
-                f"troupe: {path} could not be written: {error.strerror}; its lines are in the ranks' own files",
+                f"troupe: {path} could not be written: {error.strerror}; its lines are in the "
+                "ranks' own files",
                 quiet=self._quiet,
             )

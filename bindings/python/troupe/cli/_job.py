@@ -1,4 +1,5 @@
-"""`troupe job`: commands that the cluster runs as drivers of the whole of it, detached from this terminal."""
+"""`troupe job`: commands that the cluster runs as drivers of the whole of it, detached from this
+terminal."""
 
 from __future__ import annotations
 
@@ -99,7 +100,8 @@ def _memory(_: click.Context, __: click.Parameter, value: str | None) -> int:
     "--after",
     multiple=True,
     metavar="ID",
-    help="Start when this job has succeeded, any number of times; when it ends otherwise, this one fails.",
+    help="Start when this job has succeeded, any number of times; when it ends otherwise, this one "
+    "fails.",
 )
 @click.option(
     "--working-dir",
@@ -162,7 +164,8 @@ def submit(
 ) -> int:
     """Submit a command as a job, and print its id.
 
-    The command runs on some node, in this directory or a copy of it, and troupe.init() or ray.init() in it finds the cluster.
+    The command runs on some node, in this directory or a copy of it, and troupe.init() or
+    ray.init() in it finds the cluster.
 
         troupe job submit --gpus 1 -- python train.py --epochs 3
     """
@@ -234,7 +237,8 @@ def _say_submitted(info: dict, *, is_followed: bool) -> None:
 
 
 def _follow(handle: LaunchHandle, *, as_json: bool = False, tail: int | None = None) -> int:
-    """Show what the job writes until it has ended, of what it has written already the last `tail` lines, and return its exit code. Ctrl-C leaves it running, and says so."""
+    """Show what the job writes until it has ended, of what it has written already the last `tail`
+    lines, and return its exit code. Ctrl-C leaves it running, and says so."""
     identity = _jobs.id_of(_jobs.info_of(handle.session, handle.id))
     shown = 0
     try:
@@ -354,7 +358,8 @@ def show(
     "--follow",
     "-f",
     is_flag=True,
-    help="Go on until the job has ended, and end with its exit code. Ctrl-C leaves the job running.",
+    help="Go on until the job has ended, and end with its exit code. Ctrl-C leaves the job "
+    "running.",
 )
 @click.option("--tail", type=click.IntRange(0), metavar="N", help="Only the last N lines.")
 @click.option("--previous", is_flag=True, help="The log of the attempt before this one.")
@@ -435,7 +440,8 @@ def stop(
     cluster: str | None,
     as_json: bool,
 ) -> None:
-    """Stop jobs and wait for their ends: SIGTERM to the command and its process group, SIGKILL to all that is left after the grace."""
+    """Stop jobs and wait for their ends: SIGTERM to the command and its process group, SIGKILL to
+    all that is left after the grace."""
     with _session(address, token_file, cluster) as session:
         found = [_find(session, each) for each in identities]
         handles = [_jobs.handle_of(session, each) for each in found]
@@ -448,7 +454,8 @@ def stop(
         return
     for before, after in zip(found, ended, strict=True):
         _common.echo_line(
-            f"job {after['id']}: {after['state']}{' already' if before['state'] == 'terminal' else ''}"
+            f"job {after['id']}: "
+            f"{after['state']}{' already' if before['state'] == 'terminal' else ''}"
         )
 
 

@@ -46,7 +46,10 @@ _CLUSTER = click.option(
 @_FOLDER
 @_CLUSTER
 def check(folder: Path | None, cluster: str | None) -> None:
-    """Read everything that a start would; give nothing up. Exit code 1 when the journal is damaged."""
+    """Read everything that a start would; give nothing up.
+
+    Exit code 1 when the journal is damaged.
+    """
     _run("check", _folder(folder, cluster))
 
 

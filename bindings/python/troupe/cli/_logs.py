@@ -35,7 +35,8 @@ def logs(
 ) -> None:
     """Print the output of a launch, an actor or a process for tasks; a prefix of its id will do.
 
-    In a terminal a progress bar that is followed is seen moving. Ctrl-C ends the following, not what is followed.
+    In a terminal a progress bar that is followed is seen moving. Ctrl-C ends the following, not
+    what is followed.
     """
     with _common.session(address, token_file, cluster) as session:
         launches = {each["launch"] for each in session.request("ListLaunches", {})[1]["launches"]}

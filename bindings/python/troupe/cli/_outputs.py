@@ -37,7 +37,10 @@ def options(default: str) -> Any:
 
 
 def show(value: Any, form: str, query: Any) -> None:
-    """Print a value that JSON has words for. `query`: what `options` made of --query; None: all of it."""
+    """Print a value that JSON has words for.
+
+    `query`: what `options` made of --query; None: all of it.
+    """
     value = value if query is None else query.search(value)
     if form == "json":
         _common.echo_json(value)
@@ -64,7 +67,8 @@ def _compiled(_: click.Context, __: click.Parameter, text: str | None) -> Any:
 
 
 def _row(row: Any) -> str:
-    """Return one line of tsv: scalars as they are, of a list its length, of a mapping nothing, as az has it."""
+    """Return one line of tsv: scalars as they are, of a list its length, of a mapping nothing, as
+    az has it."""
     if isinstance(row, Mapping):
         return "\t".join(_cell(each) for each in row.values())
     return "\t".join(_cell(each) for each in row) if isinstance(row, list) else _cell(row)

@@ -1,4 +1,5 @@
-"""A page on loopback for one person: a WSGI app behind a link that works once, and an HTTP server with limits."""
+"""A page on loopback for one person: a WSGI app behind a link that works once, and an HTTP server
+with limits."""
 
 from __future__ import annotations
 
@@ -23,23 +24,27 @@ SILENCE_MAX_S = 30.0
 _LOOPBACK = re.compile(r"(127\.0\.0\.1|localhost|\[::1\])(:[0-9]{1,5})?", re.IGNORECASE)
 _FIELD = "login"
 _SECRET_BYTES = 32
-# No redirect: a browser whose link was opened from another site's page, a terminal in a browser perhaps, sends no SameSite=Strict cookie along with one.
+# No redirect: a browser whose link was opened from another site's page, a terminal in a browser
+# perhaps, sends no SameSite=Strict cookie along with one.
 _WELCOME = '<!doctype html><meta http-equiv="refresh" content="0;url=/"><a href="/">Go on</a>\n'
 
 
 class OneTimeLogin:
-    """A WSGI app that passes a request on to `app` only if the request comes from the browser that has logged in.
+    """A WSGI app that passes a request on to `app` only if the request comes from the browser that
+    has logged in.
 
-    Every user of the host reaches a port on loopback, so the address alone protects nothing. The first GET with the token of `path` gets a session cookie
-    and uses the token up. Every other request without that cookie gets 403. So do requests whose Host is no name of loopback, which a rebound DNS name
-    would send, and requests that a page of another origin makes.
+    Every user of the host reaches a port on loopback, so the address alone protects nothing. The
+    first GET with the token of `path` gets a session cookie and uses the token up. Every other
+    request without that cookie gets 403. So do requests whose Host is no name of loopback, which a
+    rebound DNS name would send, and requests that a page of another origin makes.
     """
 
     def __init__(self, app: WSGIApplication) -> None:
         self._app = app
         self._token: str | None = secrets.token_urlsafe(_SECRET_BYTES)
         self._session = secrets.token_urlsafe(_SECRET_BYTES)
-        self._cookie = f"troupe_page_{secrets.token_hex(4)}"  # browsers keep one jar for all ports of a host: two pages need two names
+        # browsers keep one jar for all ports of a host: two pages need two names
+        self._cookie = f"troupe_page_{secrets.token_hex(4)}"
         self._taking = threading.Lock()
         self.path = f"/?{_FIELD}={self._token}"
 
@@ -48,7 +53,8 @@ class OneTimeLogin:
         if not _LOOPBACK.fullmatch(host):
             return _refuse(
                 start_response,
-                "This page is served under the names of loopback alone: 127.0.0.1, localhost and [::1].",
+                "This page is served under the names of loopback alone: 127.0.0.1, localhost and "
+                "[::1].",
             )
         if environ.get("HTTP_ORIGIN", f"http://{host}") != f"http://{host}":
             return _refuse(start_response, "This request was made by a page of another origin.")
@@ -59,7 +65,8 @@ class OneTimeLogin:
             return _answer(start_response, "200 OK", "text/html", _WELCOME, ("Set-Cookie", cookie))
         return _refuse(
             start_response,
-            "Open the link that the command has printed in its terminal. The link works once, in one browser: start the command again for a new one.",
+            "Open the link that the command has printed in its terminal. The link works once, in "
+            "one browser: start the command again for a new one.",
         )
 
     def _has_session(self, environ: WSGIEnvironment) -> bool:
@@ -107,7 +114,8 @@ def _answer(
 
 
 class _Server(socketserver.ThreadingMixIn, simple_server.WSGIServer):
-    """A thread for each connection, and `CONNECTIONS_MAX` connections at most: one more is closed at once."""
+    """A thread for each connection, and `CONNECTIONS_MAX` connections at most: one more is closed
+    at once."""
 
     daemon_threads = True
     request_queue_size = CONNECTIONS_MAX
@@ -133,26 +141,36 @@ class _Server(socketserver.ThreadingMixIn, simple_server.WSGIServer):
             self._free.release()
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """Print nothing: a connection that broke, or was silent, ends alone. The app prints its own errors."""
+        """Print nothing: a connection that broke, or was silent, ends alone.
+
+        The app prints its own errors.
+        """
 
 
 class _Handler(simple_server.WSGIRequestHandler):
     timeout = SILENCE_MAX_S
 
     def log_message(self, format: str, *args: Any) -> None:
-        """Print nothing: a page that asks again and again would fill the terminal, and the link's token belongs into no log."""
+        """Print nothing: a page that asks again and again would fill the terminal, and the link's
+        token belongs into no log."""
 
 
 def make_server(app: WSGIApplication, port: int) -> simple_server.WSGIServer:
-    """Return a server of `app` on loopback, port 0 taking a free one. Raises OSError where the port cannot be had."""
+    """Return a server of `app` on loopback, port 0 taking a free one.
+
+    Raises OSError where the port cannot be had.
+    """
     return simple_server.make_server(HOST, port, app, server_class=_Server, handler_class=_Handler)
 
 
 def serve(server: simple_server.WSGIServer, ready: Callable[[], None]) -> None:
-    """Answer requests from a thread of its own, and call `ready` once it does. Blocks until Ctrl-C, whose KeyboardInterrupt is raised; the server is closed then.
+    """Answer requests from a thread of its own, and call `ready` once it does.
 
-    The main thread does nothing but wait. Python loses a KeyboardInterrupt that comes while `Thread.start()` waits: it becomes a RuntimeError
-    ("release unlocked lock"), which a server that starts a thread for each connection takes for the failure of that connection.
+    Blocks until Ctrl-C, whose KeyboardInterrupt is raised; the server is closed then.
+
+    The main thread does nothing but wait. Python loses a KeyboardInterrupt that comes while
+    `Thread.start()` waits: it becomes a RuntimeError ("release unlocked lock"), which a server that
+    starts a thread for each connection takes for the failure of that connection.
     """
     over = threading.Event()
 

@@ -1,4 +1,5 @@
-"""The caller's side of `--log-dir`, and of the error file that whoever started this command has asked for."""
+"""The caller's side of `--log-dir`, and of the error file that whoever started this command has
+asked for."""
 
 from __future__ import annotations
 
@@ -18,7 +19,8 @@ _ERROR_FILE = "TORCHELASTIC_ERROR_FILE"
 
 
 def record_failure(text: str, *, quiet: bool) -> None:
-    """Write the error file of this command itself, which TORCHELASTIC_ERROR_FILE names, as torchrun's `record` does; without that variable do nothing.
+    """Write the error file of this command itself, which TORCHELASTIC_ERROR_FILE names, as
+    torchrun's `record` does; without that variable do nothing.
 
     Args:
         text: type and message of the exception that is handled now, whose traceback is written too.
@@ -35,7 +37,8 @@ def _write_error(said: Any, *, quiet: bool) -> None:
             json.dump(said, file)
     except OSError as error:
         status_lines.say(
-            f"troupe: the error file {os.environ[_ERROR_FILE]} could not be written: {error.strerror}",
+            f"troupe: the error file {os.environ[_ERROR_FILE]} could not be written: "
+            f"{error.strerror}",
             quiet=quiet,
         )
 
@@ -52,14 +55,16 @@ class RankFiles:
         self._ended_by_signal = False
 
     def record_signal(self, number: int) -> None:
-        """Write that this command was ended by a signal, in the words of torchrun's SignalException, in place of what a rank has recorded. While that is handled."""
+        """Write that this command was ended by a signal, in the words of torchrun's
+        SignalException, in place of what a rank has recorded. While that is handled."""
         self._ended_by_signal = True
         record_failure(
             f"SignalException: Process {os.getpid()} got signal: {int(number)}", quiet=self._quiet
         )
 
     def settle(self) -> None:
-        """Copy the output that is not in files of their own here, and pass on the error file of the rank that failed."""
+        """Copy the output that is not in files of their own here, and pass on the error file of the
+        rank that failed."""
         entry = self._handle.session.board.get("launch", self._handle.id)
         try:
             if entry is not None and entry[0]["state"] == "terminal":
@@ -81,7 +86,8 @@ class RankFiles:
             self._pass_on(info)
 
     def attempt_folder(self, info: dict, rank: dict) -> str:
-        """Return the folder of the attempt that `info` tells of, on the node of `rank` (one of its rank_infos), in the log folder."""
+        """Return the folder of the attempt that `info` tells of, on the node of `rank` (one of its
+        rank_infos), in the log folder."""
         return os.path.dirname(self._folder(self._log_folder, info, rank, info["epoch"]))
 
     def _folder(self, base: str, info: dict, rank: dict, epoch: int) -> str:
@@ -125,7 +131,8 @@ class RankFiles:
                 status_lines.say(f"troupe: {path} could not be written: {error}", quiet=self._quiet)
 
     def _pass_on(self, info: dict) -> None:
-        """Write the failed rank's error file, with its exit code, where TORCHELASTIC_ERROR_FILE says, as torchrun does."""
+        """Write the failed rank's error file, with its exit code, where TORCHELASTIC_ERROR_FILE
+        says, as torchrun does."""
         rank = next(
             (each for each in info["rank_infos"] if each["rank"] == info["failure"]["rank"]), None
         )

@@ -1,4 +1,5 @@
-"""`troupe run`: the same line on every node of a job; one leads and runs the command, the others serve it."""
+"""`troupe run`: the same line on every node of a job; one leads and runs the command, the others
+serve it."""
 
 from __future__ import annotations
 
@@ -99,9 +100,10 @@ def run(
 ) -> int:
     """Run COMMAND on a cluster made of the nodes that this line is started on.
 
-    Start the same line on every node; node 0 leads: it runs the command, with TROUPE_ADDRESS set, so that
-    `troupe.init()` in it finds the cluster. The others serve until it ends. Exit codes, on every node: the
-    command's own; 130 cancelled; 75 unknown, the head was lost; 78 another cluster answered; 2 usage.
+    Start the same line on every node; node 0 leads: it runs the command, with TROUPE_ADDRESS set,
+    so that `troupe.init()` in it finds the cluster. The others serve until it ends. Exit codes, on
+    every node: the command's own; 130 cancelled; 75 unknown, the head was lost; 78 another cluster
+    answered; 2 usage.
 
         srun -N4 troupe run --nodes 4 --secret-file run.secret -- python train.py
     """
@@ -171,6 +173,7 @@ def _play(options: RunOptions, derived: Derived | None) -> int:
         if where.rank is None:  # another one of this host was faster
             return follow.follow(options, derived)
         raise exceptions.TroupeError(
-            f"node 0 cannot lead: {taken}\n  another run with this secret and id may be there, or a second node 0 "
+            f"node 0 cannot lead: {taken}\n  another run with this secret and id may be there, or "
+            "a second node 0 "
             "of this one; else choose another port, the same on every node: --address HOST:PORT"
         ) from None

@@ -34,10 +34,12 @@ _as_module = click.option(
 @click.argument("script")
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
 def run_as(as_module: bool, only: str | None, script: str, arguments: tuple[str, ...]) -> None:
-    """Run SCRIPT with the packages of other launchers meaning Troupe: serverless_gpu, databricks.air, ray, pyspark.ml.torch, azure.ai.ml.
+    """Run SCRIPT with the packages of other launchers meaning Troupe: serverless_gpu,
+    databricks.air, ray, pyspark.ml.torch, azure.ai.ml.
 
-    The script is not changed. Its ranks, actors and tasks get the same, and every Python that it starts. A name that Troupe has not raises
-    an error that says what to use. Exit code: the script's.
+    The script is not changed. Its ranks, actors and tasks get the same, and every Python that it
+    starts. A name that Troupe has not raises an error that says what to use. Exit code: the
+    script's.
 
         troupe run-as train.py --epochs 3
     """
@@ -57,9 +59,10 @@ def run_as(as_module: bool, only: str | None, script: str, arguments: tuple[str,
 def run_as_ray(as_module: bool, script: str, arguments: tuple[str, ...]) -> None:
     """Run SCRIPT with `import ray` meaning Troupe: `troupe run-as --only ray`.
 
-    The script's actors, tasks and ranks get it too, and every Python that it starts; these find a command `ray` (start, stop, status).
-    ray.init(), or without it the first call, starts a cluster of this machine that ends with the script; set TROUPE_ADDRESS (and
-    TROUPE_TOKEN_FILE), or RAY_ADDRESS, for one that runs. Exit code: the script's.
+    The script's actors, tasks and ranks get it too, and every Python that it starts; these find a
+    command `ray` (start, stop, status). ray.init(), or without it the first call, starts a cluster
+    of this machine that ends with the script; set TROUPE_ADDRESS (and TROUPE_TOKEN_FILE), or
+    RAY_ADDRESS, for one that runs. Exit code: the script's.
 
         troupe run-as-ray train.py --epochs 3
     """
@@ -95,7 +98,8 @@ def _with(
             [_command_path.folder(), *filter(None, [os.environ.get("PATH")])]
         )
     sys.argv = [script, *arguments]
-    # The last step before the script's own: a module beside it that has the name of one of Python's is not for what is imported here.
+    # The last step before the script's own: a module beside it that has the name of one of Python's
+    # is not for what is imported here.
     sys.path.insert(0, os.getcwd() if as_module else os.path.dirname(os.path.abspath(script)))
     stand_ins.pass_on(names)
     _run(script, as_module)
@@ -125,7 +129,8 @@ def _run(script: str, as_module: bool) -> NoReturn:
 
 
 def _show(error: BaseException) -> None:
-    """The traceback as `python SCRIPT` would print it: without the frames of what ran the script."""
+    """The traceback as `python SCRIPT` would print it: without the frames of what ran the
+    script."""
     trace = error.__traceback__
     while (
         trace is not None

@@ -41,8 +41,10 @@ def status(address: str | None, token_file: str | None, cluster: str | None, as_
     alive = [node for node in nodes if node["alive"]]
     gpus = sum(node["resources"].get("GPU", 0) for node in alive)
     _common.echo_line(
-        f"cluster {info['cluster_id'][:8]}   head {info['address']} up {_tables.ago(info['up_ms'] / 1000)}   "
-        f"{_counted(len(alive), 'node')}   {_counted(gpus, 'GPU')}   {_counted(info['actor_count'], 'actor')}"
+        f"cluster {info['cluster_id'][:8]}   head {info['address']} up "
+        f"{_tables.ago(info['up_ms'] / 1000)}   "
+        f"{_counted(len(alive), 'node')}   {_counted(gpus, 'GPU')}   "
+        f"{_counted(info['actor_count'], 'actor')}"
     )
     _node_table(nodes)
     going = [
@@ -144,7 +146,8 @@ def _launch_table(launches: list[dict[str, Any]]) -> None:
 @click.option(
     "--topology",
     is_flag=True,
-    help="Nodes by where they stand (labels block, rack, nvlink_domain), and how they are connected.",
+    help="Nodes by where they stand (labels block, rack, nvlink_domain), and how they are "
+    "connected.",
 )
 @_common.cluster_options
 def list_(
@@ -155,7 +158,8 @@ def list_(
     cluster: str | None,
     as_json: bool,
 ) -> None:
-    """List nodes, actors, launches, placement-groups, tasks that are not over, or events: what has happened since the head started."""
+    """List nodes, actors, launches, placement-groups, tasks that are not over, or events: what has
+    happened since the head started."""
     if topology and noun != "nodes":
         raise click.UsageError("--topology goes with nodes")
     fetch = {

@@ -43,8 +43,8 @@ def stack(
 ) -> None:
     """Print the Python and C++ stacks of a launch's ranks, of an actor, or of a process.
 
-    TARGET is a launch's or an actor's id (a prefix will do), else the pid of a Python process of this
-    host. Equal stacks are printed once; ranks that wait in a collective are said to.
+    TARGET is a launch's or an actor's id (a prefix will do), else the pid of a Python process of
+    this host. Equal stacks are printed once; ranks that wait in a collective are said to.
     """
     if is_pid or (target.isdigit() and not _cluster_has(target, address, token_file, cluster)):
         processes = [_local(target, native)]

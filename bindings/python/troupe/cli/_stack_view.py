@@ -38,8 +38,8 @@ _JOINING = ("init_process_group", "init_collective_group", "new_group", "_store_
 def waits_in(frames: list[dict]) -> str:
     """What a stack (innermost frame first) says it waits for: a collective by name, or "".
 
-    torch's collectives are Python functions of one file, so the name a user knows is on the stack; a
-    work.wait() has only the native frame, which names the library.
+    torch's collectives are Python functions of one file, so the name a user knows is on the stack;
+    a work.wait() has only the native frame, which names the library.
     """
     for frame in frames:
         name = frame["name"].rpartition(".")[2]
@@ -83,7 +83,8 @@ def _who(processes: list[dict]) -> str:
 
 
 def _groups(processes: list[dict]) -> list[tuple[str, list[dict], list[dict]]]:
-    """(what it waits in, frames, processes), the smallest group first: who is elsewhere is the news."""
+    """(what it waits in, frames, processes), the smallest group first: who is elsewhere is the
+    news."""
     found: dict[tuple, tuple[str, list[dict], list[dict]]] = {}
     for process in processes:
         thread = main_thread(process)
@@ -94,7 +95,11 @@ def _groups(processes: list[dict]) -> list[tuple[str, list[dict], list[dict]]]:
 
 
 def lines(processes: list[dict], *, all_threads: bool) -> Iterator[str]:
-    """The screen: a summary, then stacks. Each process has rank, pid, node, and threads (a note with them, where less than was asked for) or error."""
+    """The screen: a summary, then stacks.
+
+    Each process has rank, pid, node, and threads (a note with them, where less than was asked for)
+    or error.
+    """
     read = [each for each in processes if "error" not in each]
     groups = _groups(read)
     waiting = [each for reason, _, members in groups if reason for each in members]

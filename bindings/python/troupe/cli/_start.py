@@ -1,7 +1,7 @@
 """`troupe start`: a head (with a worker of its own) or a worker that joins one.
 
-The programs run in sessions of their own. Without --block the command returns when they are ready; with
-it, it stays, and ends them at SIGTERM or Ctrl-C.
+The programs run in sessions of their own. Without --block the command returns when they are ready;
+with it, it stays, and ends them at SIGTERM or Ctrl-C.
 """
 
 from __future__ import annotations
@@ -48,7 +48,8 @@ _NODE_OPTIONS = (
         metavar="MODULES",
         multiple=True,
         help="Modules (lightning,transformers) that a process of this node "
-        "imports at its start, for launches, actors and tasks with that `preimport=`; may be repeated.",
+        "imports at its start, for launches, actors and tasks with that `preimport=`; may be "
+        "repeated.",
     ),
     click.option(
         "--object-store-memory",
@@ -78,7 +79,8 @@ _NODE_OPTIONS = (
         "--log-file-mib",
         type=click.FloatRange(0.015625, 2**30),
         metavar="MIB",
-        help="A log file (a rank's, an actor's, the head's, the worker's) over this loses its older half.  "
+        help="A log file (a rank's, an actor's, the head's, the worker's) over this loses its "
+        "older half.  "
         "[default: 64]",
     ),
     click.option("--node-name", metavar="NAME", help="Name of this node.  [default: the host's]"),
@@ -86,7 +88,8 @@ _NODE_OPTIONS = (
 
 
 def node_options(command: Any) -> Any:
-    """--num-cpus, --num-gpus, --memory, --resources, --labels, --preimport, --object-..., --log-..., --node-name."""
+    """--num-cpus, --num-gpus, --memory, --resources, --labels, --preimport, --object-...,
+    --log-..., --node-name."""
     for option in reversed(_NODE_OPTIONS):
         command = option(command)
     return command
@@ -124,20 +127,23 @@ def node_options(command: Any) -> Any:
 @click.option(
     "--preemption",
     type=click.Choice(["never", "restartable"]),
-    help="With --head: whom a request of higher priority may end so that it gets a place: nobody, or what can "
+    help="With --head: whom a request of higher priority may end so that it gets a place: nobody, "
+    "or what can "
     "start again (launches with attempts, actors with restarts).  [default: never]",
 )
 @click.option(
     "--infeasible",
     type=click.Choice(["refuse", "wait"]),
-    help="With --head: what no node can ever hold is refused at once, or waits for a node that joins and can (clusters that "
+    help="With --head: what no node can ever hold is refused at once, or waits for a node that "
+    "joins and can (clusters that "
     "grow).  [default: refuse]",
 )
 @click.option(
     "--keep-place-after",
     type=click.FloatRange(0, 8760),
     metavar="HOURS",
-    help="With --head: of what waits, the first keeps the nodes it will go to once it has waited so long; until "
+    help="With --head: of what waits, the first keeps the nodes it will go to once it has waited "
+    "so long; until "
     "then whoever fits goes.  [default: 8]",
 )
 @click.option(
@@ -155,7 +161,8 @@ def node_options(command: Any) -> Any:
 @click.option(
     "--block",
     is_flag=True,
-    help="Stay in the foreground; end cleanly at SIGTERM and SIGHUP. A node that has joined so ends with this process, however that ends.",
+    help="Stay in the foreground; end cleanly at SIGTERM and SIGHUP. A node that has joined so "
+    "ends with this process, however that ends.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document when ready.")
 @node_options
@@ -193,7 +200,8 @@ def start(
         or no_local_clients
     ):
         raise click.UsageError(
-            "--no-worker, --new, --cluster, --port, --certificate-days, --preemption, --infeasible, --keep-place-after and "
+            "--no-worker, --new, --cluster, --port, --certificate-days, --preemption, "
+            "--infeasible, --keep-place-after and "
             "--no-local-clients go with --head"
         )
     if cluster and new:
@@ -299,7 +307,8 @@ def _state_to_resume(cluster: str | None, new: bool) -> home.ClusterHome | None:
             )
         return known[0]
     for each in known:
-        each.require_whole()  # it may be the one to resume, and a new one in its place would hide what it has
+        # it may be the one to resume, and a new one in its place would hide what it has
+        each.require_whole()
     stopped = [each for each in known if not each.running]
     if len(stopped) > 1:
         listed = "\n".join(f"  {each.cluster_id[:8]}  last at {each.address}" for each in stopped)
@@ -370,7 +379,8 @@ def _start_head(
 
 
 def _run_head(args: list[str], root: Path, resumed: home.ClusterHome | None) -> executables.Started:
-    """Starts it; its log is head.log in the cluster's folder, which a new head has first to make."""
+    """Starts it; its log is head.log in the cluster's folder, which a new head has first to
+    make."""
     if resumed:
         return executables.start("troupe-head", args, log=resumed.path / _HEAD_LOG)
     log = root / "logs" / f"head-{new_id()[:16]}.log"
@@ -426,24 +436,29 @@ def _token_from_stdin() -> str:
 def _tell(shown: dict, *, joined: bool) -> None:
     if joined:
         _common.echo_line(
-            f"joined cluster {shown.get('cluster_id', '')[:8]} as {shown.get('name', platform.node())}"
+            f"joined cluster {shown.get('cluster_id', '')[:8]} as "
+            f"{shown.get('name', platform.node())}"
             f"{_amounts(shown)}"
         )
         return
     click.echo(
-        f"head ready at {shown['address']}  (cluster {shown['cluster_id'][:8]}, state in {shown['state']})"
+        f"head ready at {shown['address']}  (cluster {shown['cluster_id'][:8]}, state in "
+        f"{shown['state']})"
     )
     if "node" in shown:
         _common.echo_line(
-            f"this node joined as {shown['node'].get('name', platform.node())}{_amounts(shown['node'])}"
+            "this node joined as "
+            f"{shown['node'].get('name', platform.node())}{_amounts(shown['node'])}"
         )
     if "client_token" in shown:
         click.echo(
-            f"client token, shown this once (--no-local-clients; for 24 h):\n    {shown['client_token']}"
+            "client token, shown this once (--no-local-clients; for 24 h):\n    "
+            f"{shown['client_token']}"
         )
     click.echo(
         "join from another machine:\n"
-        f"    troupe start --address {shown['address']} --token-file token        # token: troupe token create > "
+        f"    troupe start --address {shown['address']} --token-file token        # token: troupe "
+        "token create > "
         "token"
     )
 

@@ -66,7 +66,8 @@ def _say_nothing_ran(as_json: bool) -> None:
 
 
 def _local_choice(cluster: str | None) -> str:
-    """The id of the cluster that is meant, among those with a head or a worker running here; "" for none."""
+    """The id of the cluster that is meant, among those with a head or a worker running here; "" for
+    none."""
     ids = {each.cluster_id for each in home.clusters(running_only=True)}
     ids |= {path.parts[-3] for path, _ in home.workers()}
     found = sorted(each for each in ids if each.startswith(cluster or ""))
@@ -85,7 +86,8 @@ def _local_choice(cluster: str | None) -> str:
 
 
 def _ask_to_stop(head: home.ClusterHome) -> None:
-    """Tells the head, which tells its workers on other hosts; one that does not answer, or whose address is not known, is ended anyway."""
+    """Tells the head, which tells its workers on other hosts; one that does not answer, or whose
+    address is not known, is ended anyway."""
     if head.damage is not None:
         return
     try:
@@ -99,7 +101,8 @@ def _ask_to_stop(head: home.ClusterHome) -> None:
 
 
 def remove_sockets(cluster_id: str) -> None:
-    """Removes the sockets of this cluster's programs that are dead: one that was killed left its own."""
+    """Removes the sockets of this cluster's programs that are dead: one that was killed left its
+    own."""
     folder = home.state_root() / "clusters" / cluster_id
     for path in (folder / "head.json", *folder.glob("nodes/*/node.json")):
         home.remove_socket_of(path)
@@ -108,8 +111,8 @@ def remove_sockets(cluster_id: str) -> None:
 def end_programs(pids: Sequence[int], *, ask: bool = True, grace: float = GRACE_S) -> list[int]:
     """Ends processes: SIGTERM, at once if `ask`, else after ASKED_S; then, after `grace`, SIGKILL.
 
-    Waits for their ends by event. Returns those that are left. Unlike a process group's kill it touches
-    only these: each ends its own children.
+    Waits for their ends by event. Returns those that are left. Unlike a process group's kill it
+    touches only these: each ends its own children.
     """
     watched: dict[int, int] = {}
     for pid in pids:

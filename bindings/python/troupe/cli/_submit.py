@@ -1,4 +1,5 @@
-"""`troupe submit` and `troupe torchrun`: a program on many ranks, its output here, its exit code this one's."""
+"""`troupe submit` and `troupe torchrun`: a program on many ranks, its output here, its exit code
+this one's."""
 
 from __future__ import annotations
 
@@ -71,9 +72,10 @@ _WITHOUT_GPUS = "--no-gpus: ranks without a GPU"
 def submit(ctx: click.Context, line: tuple[str, ...], **given: Any) -> int:
     """Run a script, a module or a command on N ranks, wait for it, and end with its code.
 
-    All that torchrun takes is taken, and PET_* for it; what stands after the program is the program's. The output of all ranks is shown.
-    The exit code is that of the rank which failed, 128 and its signal for one that was killed, 130 where it was cancelled. Ctrl-C
-    gives the ranks time for a last word, Ctrl-C again ends them.
+    All that torchrun takes is taken, and PET_* for it; what stands after the program is the
+    program's. The output of all ranks is shown. The exit code is that of the rank which failed, 128
+    and its signal for one that was killed, 130 where it was cancelled. Ctrl-C gives the ranks time
+    for a last word, Ctrl-C again ends them.
 
         troupe submit --nproc-per-node 2 train.py --lr 1
     """
@@ -86,8 +88,9 @@ def submit(ctx: click.Context, line: tuple[str, ...], **given: Any) -> int:
 def torchrun(line: tuple[str, ...], **given: Any) -> int:
     """Run what torchrun would, by the same line.
 
-    The exit code is torchrun's: 1 for whatever is no success. Ranks that are told to stop have 30 s. The cluster is that of TROUPE_ADDRESS, else the only one of TROUPE_HOME, else one of this machine for this launch, as with --standalone. More options
-    has troupe submit.
+    The exit code is torchrun's: 1 for whatever is no success. Ranks that are told to stop have 30
+    s. The cluster is that of TROUPE_ADDRESS, else the only one of TROUPE_HOME, else one of this
+    machine for this launch, as with --standalone. More options has troupe submit.
 
         troupe torchrun --standalone --nproc_per_node=2 train.py --lr 1
     """
@@ -108,12 +111,14 @@ def _run(line: tuple[str, ...], given: dict[str, Any], *, command: bool) -> int:
     inside = os.environ.get("TROUPE_LAUNCH_ID")
     if inside and not given["standalone"]:
         raise click.UsageError(
-            f"this runs inside launch {inside[:4]} already, and would wait for what that holds\n  --standalone: ranks on this host beside it"
+            f"this runs inside launch {inside[:4]} already, and would wait for what that holds\n  "
+            "--standalone: ranks on this host beside it"
         )
     address = None if given["standalone"] else _address(given)
     if given["detach"] and address is None:
         raise click.UsageError(
-            "--detach leaves the launch to a cluster, and none is known: a cluster that is started for the launch ends with this "
+            "--detach leaves the launch to a cluster, and none is known: a cluster that is started "
+            "for the launch ends with this "
             "command\n  start one with troupe start --head, or give --address"
         )
     traits = {
@@ -169,7 +174,8 @@ def _run(line: tuple[str, ...], given: dict[str, Any], *, command: bool) -> int:
 def _check_counts(given: dict[str, Any]) -> None:
     if given["ranks"] is not None and (given["nnodes"] or given["nproc_per_node"]):
         raise click.UsageError(
-            "--ranks is the number of all, in place of --nnodes and --nproc-per-node: give one or the other"
+            "--ranks is the number of all, in place of --nnodes and --nproc-per-node: give one or "
+            "the other"
         )
     if given["gpu_type"] and given["no_gpus"]:
         raise click.UsageError("--gpu-type and --no-gpus are each other's opposite")
@@ -199,8 +205,10 @@ def _connected(address: str | None, given: dict[str, Any]) -> _session.Session:
             else ""
         )
         raise click.UsageError(
-            f"--nnodes {most} needs a cluster, and none is known{' (unused here:' + named + ')' if named else ''}\n"
-            f"  on every node, with a secret that they share: troupe run --nodes {most} --secret-file FILE -- troupe submit --nnodes {most} ...\n"
+            f"--nnodes {most} needs a cluster, and none is "
+            f"known{' (unused here:' + named + ')' if named else ''}\n"
+            f"  on every node, with a secret that they share: troupe run --nodes {most} "
+            f"--secret-file FILE -- troupe submit --nnodes {most} ...\n"
             "  or start one with troupe start --head, and let the other nodes join it"
         )
     os.environ[variables.ONE_LAUNCH] = "1"
@@ -210,7 +218,8 @@ def _connected(address: str | None, given: dict[str, Any]) -> _session.Session:
 def _let_use_the_node(
     session: _session.Session, alive: list[dict[str, float]], given: dict[str, Any]
 ) -> None:
-    """One rank on each node has as many threads as there are CPUs, as torchrun's would; where ranks share a node each has one."""
+    """One rank on each node has as many threads as there are CPUs, as torchrun's would; where ranks
+    share a node each has one."""
     if given["cpus_per_rank"] is None and not {"OMP_NUM_THREADS"} & {
         *given["variables"],
         *os.environ,
@@ -234,7 +243,8 @@ def _counts(
         return given["ranks"], 0, with_gpus
     if each == "gpu" and not with_gpus:
         raise click.UsageError(
-            "--nproc-per-node gpu: no node of the cluster has a GPU; cpu, or a number, is for ranks without"
+            "--nproc-per-node gpu: no node of the cluster has a GPU; cpu, or a number, is for "
+            "ranks without"
         )
     least, most = given["nnodes"] or (1, 1)
     if isinstance(each, str):
@@ -293,7 +303,8 @@ def _stop_grace(given: dict[str, Any]) -> float:
 
 
 def _python_of(kind: str) -> dict[str, Any]:
-    """Fields of `Program` for the interpreter that PYTHON_EXEC names; torchrun takes that for scripts and modules."""
+    """Fields of `Program` for the interpreter that PYTHON_EXEC names; torchrun takes that for
+    scripts and modules."""
     python = os.environ.get("PYTHON_EXEC", "")
     if kind not in (_program.SCRIPT, _program.MODULE) or python in ("", sys.executable):
         return {}
@@ -318,7 +329,8 @@ def _say_what_is_unused(given: dict[str, Any]) -> None:
     ]
     if _filters_of(given) and not (given["log_dir"] and any(given["tee"].values())):
         status_lines.say(
-            "troupe: --duplicate-stdout-filters and --duplicate-stderr-filters choose from streams of --tee, for a file in --log-dir: without both "
+            "troupe: --duplicate-stdout-filters and --duplicate-stderr-filters choose from streams "
+            "of --tee, for a file in --log-dir: without both "
             "they have no effect",
             quiet=given["quiet"],
         )
@@ -343,7 +355,9 @@ def _follow(
         hint = (
             ""
             if options.gpus
-            else "\n  --cpus-per-rank 0: as many as one likes share a node's CPUs, as under torchrun"
+            else (
+                "\n  --cpus-per-rank 0: as many as one likes share a node's CPUs, as under torchrun"
+            )
         )
         raise exceptions.PlacementError(f"{error}{hint}") from None
     except exceptions.TooLargeError as error:
@@ -405,7 +419,8 @@ def _filters_of(given: dict[str, Any]) -> tuple[str, ...]:
 def _code_of(show: _progress.Display, handle: Any, written: RankFiles, *, passes_on: bool) -> int:
     """Follow the launch to its end, say what went wrong, and return the exit code.
 
-    With `passes_on` the ranks get the very signal that came here, whichever it is; without, SIGTERM for all but Ctrl-C.
+    With `passes_on` the ranks get the very signal that came here, whichever it is; without, SIGTERM
+    for all but Ctrl-C.
     """
     try:
         show.follow()

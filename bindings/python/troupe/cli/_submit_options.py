@@ -1,4 +1,5 @@
-"""The options of `troupe submit` and `troupe torchrun`: torchrun's, with hyphens or underscores, by PET_* too, and Troupe's own."""
+"""The options of `troupe submit` and `troupe torchrun`: torchrun's, with hyphens or underscores, by
+PET_* too, and Troupe's own."""
 
 from __future__ import annotations
 
@@ -24,16 +25,19 @@ UNUSED = (
     "logs_specs",
     "numa_binding",
 )
-"""Options of torchrun about how its agents find and watch each other, which the head and the workers do here, and its own plugins."""
+"""Options of torchrun about how its agents find and watch each other, which the head and the
+workers do here, and its own plugins."""
 _ADDRESSES = ("node_rank", "master_addr", "rdzv_endpoint")
 _END = "\0--"
 
 
 class ProgramCommand(click.Command):
-    """A command whose options end with the first word that is none: that word and all after it are a program's."""
+    """A command whose options end with the first word that is none: that word and all after it are
+    a program's."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """As click's; an option is the same with underscores, and whether `--` ended the options is in ctx.obj."""
+        """As click's; an option is the same with underscores, and whether `--` ended the options is
+        in ctx.obj."""
         ctx.token_normalize_func = lambda name: name.replace("_", "-")
         marked = list(args)
         if "--" in marked:  # which click takes away where it ends the options
@@ -46,7 +50,8 @@ class ProgramCommand(click.Command):
 
 
 def checked(read: Callable[[str], Any]) -> Callable[..., Any]:
-    """A callback that makes of an option's text what `read` does, and a usage error of its ValueError."""
+    """A callback that makes of an option's text what `read` does, and a usage error of its
+    ValueError."""
 
     def callback(_: click.Context, __: click.Parameter, value: str | None) -> Any:
         try:
@@ -111,7 +116,8 @@ def of_torchrun(command: Callable[..., Any]) -> Callable[..., Any]:
                 default="0",
                 callback=checked(words.streams),
                 help="Streams that are shown with the rank in front: 1 "
-                "stdout, 2 stderr, 3 both; 0:1,1:3 by local rank.  [default: all are shown, as they are]",
+                "stdout, 2 stderr, 3 both; 0:1,1:3 by local rank.  [default: all are shown, as "
+                "they are]",
             ),
             _torchrun(
                 "-r",
@@ -127,7 +133,8 @@ def of_torchrun(command: Callable[..., Any]) -> Callable[..., Any]:
             _torchrun(
                 "--rdzv-id",
                 metavar="ID",
-                help="TORCHELASTIC_RUN_ID of the ranks; the run's folder in --log-dir begins with it.",
+                help="TORCHELASTIC_RUN_ID of the ranks; the run's folder in --log-dir begins with "
+                "it.",
             ),
             click.option(
                 "--stop-grace",
@@ -163,7 +170,8 @@ def of_torchrun(command: Callable[..., Any]) -> Callable[..., Any]:
                 metavar="SIG,SIG",
                 callback=checked(words.signals),
                 help="Signals to this command that are passed on to "
-                f"the ranks and end the launch.  [default: {words.DEFAULT_SIGNALS}; troupe submit passes SIGTERM on for the last two]",
+                f"the ranks and end the launch.  [default: {words.DEFAULT_SIGNALS}; troupe submit "
+                "passes SIGTERM on for the last two]",
             ),
             _torchrun(
                 "--role", default="default", show_default=True, help="ROLE_NAME of the ranks."
@@ -240,7 +248,8 @@ def of_troupe(command: Callable[..., Any]) -> Callable[..., Any]:
             click.option(
                 "--fresh",
                 is_flag=True,
-                help="An interpreter of its own for each rank, instead of a process that has torch loaded.",
+                help="An interpreter of its own for each rank, instead of a process that has torch "
+                "loaded.",
             ),
             click.option(
                 "--on-rank-death",
@@ -248,7 +257,8 @@ def of_troupe(command: Callable[..., Any]) -> Callable[..., Any]:
                 default="fail",
                 show_default=True,
                 help="Whether the others go "
-                "on when a rank dies, without it or with another process in its place, by troupe.train.attempts() of the program.",
+                "on when a rank dies, without it or with another process in its place, by "
+                "troupe.train.attempts() of the program.",
             ),
             click.option(
                 "--min-processes",
@@ -282,7 +292,8 @@ def of_troupe(command: Callable[..., Any]) -> Callable[..., Any]:
             click.option(
                 "--idempotency-key",
                 metavar="KEY",
-                help="Return the launch that was submitted with this key before, if the cluster still keeps it, "
+                help="Return the launch that was submitted with this key before, if the cluster "
+                "still keeps it, "
                 "instead of starting another one.",
             ),
             click.option("--quiet", "-q", is_flag=True, help="No status lines."),

@@ -1,4 +1,5 @@
-"""`troupe sweep`: sweeps by their names, while they run, after their end, and where their engine has died."""
+"""`troupe sweep`: sweeps by their names, while they run, after their end, and where their engine
+has died."""
 
 from __future__ import annotations
 
@@ -16,8 +17,9 @@ from troupe.tune._run import looking
 def sweep() -> None:
     """List, show, stop and go on with sweeps, by their names.
 
-    A sweep's folder is in the storage folder: RunConfig(storage_path=...), @tune.sweep(storage=...), ~/troupe_results unless given. All of it is read
-    from there, without unpickling anything: no cluster has to run, and it may be another program's.
+    A sweep's folder is in the storage folder: RunConfig(storage_path=...),
+    @tune.sweep(storage=...), ~/troupe_results unless given. All of it is read from there, without
+    unpickling anything: no cluster has to run, and it may be another program's.
     """
 
 
@@ -64,7 +66,8 @@ def list_(storage: str | None, as_json: bool) -> None:
 )
 @_as_json
 def show(name: str, storage: str | None, trials: int, as_json: bool) -> None:
-    """What a sweep is, what it does now, and its trials: state, reports, metric, configuration, and why they have ended.
+    """What a sweep is, what it does now, and its trials: state, reports, metric, configuration, and
+    why they have ended.
 
     NAME is the sweep's name, the beginning of one, or the path of its folder.
     """
@@ -111,7 +114,8 @@ def logs(
     cluster: str | None,
     as_json: bool,
 ) -> None:
-    """Print what a sweep's trials wrote, each line with the trial's number, and what a submitted sweep says of itself.
+    """Print what a sweep's trials wrote, each line with the trial's number, and what a submitted
+    sweep says of itself.
 
     Workers keep it as long as logs of actors, and the cluster has to be the sweep's.
     """
@@ -131,9 +135,11 @@ def stop(
     cluster: str | None,
     as_json: bool,
 ) -> None:
-    """End a sweep here, and wait until it has: its trials have 5 s for a last word, and `troupe sweep resume` goes on with it.
+    """End a sweep here, and wait until it has: its trials have 5 s for a last word, and `troupe
+    sweep resume` goes on with it.
 
-    A sweep that a program runs itself gets Ctrl-C there, which that program has to be on this host for.
+    A sweep that a program runs itself gets Ctrl-C there, which that program has to be on this host
+    for.
     """
     _sweep_act.stop(
         _folder(name, storage),
@@ -153,7 +159,8 @@ def pause(
     cluster: str | None,
     as_json: bool,
 ) -> None:
-    """Let a submitted sweep start nothing more; what runs goes on to its end, and `troupe sweep resume` lets it start trials again."""
+    """Let a submitted sweep start nothing more; what runs goes on to its end, and `troupe sweep
+    resume` lets it start trials again."""
     _sweep_act.pause(
         _folder(name, storage),
         lambda: _common.session(address, token_file, cluster),
@@ -172,7 +179,8 @@ def resume(
     cluster: str | None,
     as_json: bool,
 ) -> None:
-    """Go on with a sweep that was stopped or paused, or whose engine has died, in a process of the cluster; see `troupe sweep show` for what it does.
+    """Go on with a sweep that was stopped or paused, or whose engine has died, in a process of the
+    cluster; see `troupe sweep show` for what it does.
 
     Trials go on from their last checkpoints. Run it where the modules are that the trials import.
     """
@@ -196,7 +204,8 @@ def retry_failed(
     cluster: str | None,
     as_json: bool,
 ) -> None:
-    """Try the trials again that have failed, each as a new trial in its place, and go on with what else is not over."""
+    """Try the trials again that have failed, each as a new trial in its place, and go on with what
+    else is not over."""
     _sweep_act.resume(
         _folder(name, storage),
         lambda: _common.session(address, token_file, cluster),
@@ -215,7 +224,8 @@ def retry_failed(
     help="On 127.0.0.1; 0: one that is free.",
 )
 def dashboard(name: str, storage: str | None, port: int) -> None:
-    """Serve optuna-dashboard for a sweep, as it is now and as it goes on, on this host alone, until Ctrl-C."""
+    """Serve optuna-dashboard for a sweep, as it is now and as it goes on, on this host alone, until
+    Ctrl-C."""
     from troupe.cli import _sweep_dashboard
 
     _sweep_dashboard.serve(_folder(name, storage), port)

@@ -79,7 +79,8 @@ def pause(folder: Path, opens: Opens, *, as_json: bool) -> None:
         _handle.SweepHandle(seen.name, folder).pause()
     _said(
         view.of(folder),
-        f"starts nothing more, and what runs goes on: troupe sweep resume {seen.name} lets it start trials again",
+        f"starts nothing more, and what runs goes on: troupe sweep resume {seen.name} lets it "
+        "start trials again",
         as_json,
     )
 
@@ -91,8 +92,10 @@ def _submitted(folder: Path, word: str) -> view.SweepView:
         raise TuneError(f"sweep {seen.name} does not run: it is {seen.state}")
     if not seen.engine.get("served"):
         raise TuneError(
-            f"sweep {seen.name} runs in a program, pid {seen.engine.get('pid')} on {seen.engine.get('host')}: {word} is for sweeps that were "
-            f"submitted; `troupe sweep stop {seen.name}` ends it there, and `troupe sweep resume {seen.name}` goes on with it"
+            f"sweep {seen.name} runs in a program, pid {seen.engine.get('pid')} on "
+            f"{seen.engine.get('host')}: {word} is for sweeps that were "
+            f"submitted; `troupe sweep stop {seen.name}` ends it there, and `troupe sweep resume "
+            f"{seen.name}` goes on with it"
         )
     return seen
 
@@ -143,7 +146,8 @@ def logs(
             gone += numbers
     if not sources:
         raise TuneError(
-            f"nothing that sweep {seen.name} wrote is known in this cluster: no process of it has started here, or the head remembers it no more"
+            f"nothing that sweep {seen.name} wrote is known in this cluster: no process of it has "
+            "started here, or the head remembers it no more"
         )
     lines = (f"[{label}] {line}" for label, _, line in _lines(session, sources, follow=follow))
     if as_json:
@@ -153,7 +157,8 @@ def logs(
         click.echo(_visible.output(line))
     if gone:
         click.echo(
-            f"the head remembers the processes of {len(gone)} trials no more: {', '.join(gone[:10])}{', ...' if len(gone) > 10 else ''}",
+            f"the head remembers the processes of {len(gone)} trials no more: "
+            f"{', '.join(gone[:10])}{', ...' if len(gone) > 10 else ''}",
             err=True,
         )
 
@@ -178,7 +183,10 @@ def _lines(
 
 
 def _chosen(seen: view.SweepView, trial: str | None) -> list[Trial]:
-    """The trials that have been started, or one. A usage error, with the nearest, for what is none."""
+    """The trials that have been started, or one.
+
+    A usage error, with the nearest, for what is none.
+    """
     if trial is None:
         return [each for each in seen.trials.values() if each.where]
     found = [

@@ -1,4 +1,5 @@
-"""`troupe sweep dashboard`: optuna-dashboard over what a sweep's journal has, for one person on this host. Nothing is unpickled."""
+"""`troupe sweep dashboard`: optuna-dashboard over what a sweep's journal has, for one person on
+this host. Nothing is unpickled."""
 
 from __future__ import annotations
 
@@ -17,11 +18,15 @@ from troupe.tune._journal.journal import FILE, JournalError
 if TYPE_CHECKING:
     from troupe.tune._search.optuna_storage import TrialRecord
 
-_EXTRA = "troupe sweep dashboard needs optuna-dashboard, which is not installed: pip install 'troupe[tune]'"
+_EXTRA = (
+    "troupe sweep dashboard needs optuna-dashboard, which is not installed: pip install "
+    "'troupe[tune]'"
+)
 
 
 class Changes:
-    """The trials of a sweep as records, those alone that have changed since they were asked for; the journal is read where it has changed."""
+    """The trials of a sweep as records, those alone that have changed since they were asked for;
+    the journal is read where it has changed."""
 
     def __init__(self, folder: Path, metric: str) -> None:
         self._folder, self._metric = folder, metric
@@ -62,18 +67,25 @@ class Changes:
 
 
 def _space_of(seen: view.SweepView) -> Any:
-    """Return the sweep's space, {} where its folder does not say it. Raises JournalError for what is none."""
+    """Return the sweep's space, {} where its folder does not say it.
+
+    Raises JournalError for what is none.
+    """
     try:
         return space.decoded(seen.about.get("space")) or {}
     except (LookupError, TypeError, ValueError) as error:
         raise JournalError(
-            f"{seen.path / view.ABOUT} is damaged: its space cannot be understood ({type(error).__name__}: {error})\n"
+            f"{seen.path / view.ABOUT} is damaged: its space cannot be understood "
+            f"({type(error).__name__}: {error})\n"
             "  restore the file from a copy"
         ) from error
 
 
 def serve(folder: Path, port: int) -> None:
-    """Until Ctrl-C. A usage error without optuna-dashboard, and for a sweep that compares nothing."""
+    """Until Ctrl-C.
+
+    A usage error without optuna-dashboard, and for a sweep that compares nothing.
+    """
     try:
         import optuna_dashboard
     except ImportError:
@@ -83,7 +95,8 @@ def serve(folder: Path, port: int) -> None:
     seen = view.of(folder)
     if not seen.metric:
         raise click.UsageError(
-            f"sweep {seen.name} compares nothing: TuneConfig(metric=..., mode=...), @tune.sweep(metric=..., mode=...) say what"
+            f"sweep {seen.name} compares nothing: TuneConfig(metric=..., mode=...), "
+            "@tune.sweep(metric=..., mode=...) say what"
         )
     storage, parameters = SweepStorage(Changes(folder, seen.metric)), _space_of(seen)
     storage.follow(seen.name, [seen.about.get("mode") or "max"], parameters)
@@ -92,11 +105,13 @@ def serve(folder: Path, port: int) -> None:
         server = _page_login.make_server(login, port)
     except OSError as error:
         raise click.UsageError(
-            f"port {port} of {_page_login.HOST} cannot be had: {error.strerror}; --port 0 takes one that is free"
+            f"port {port} of {_page_login.HOST} cannot be had: {error.strerror}; --port 0 takes "
+            "one that is free"
         ) from None
     if not parameters:
         click.echo(
-            f"trials are shown without their parameters: {folder / view.ABOUT} does not have the sweep's space, because it has no parameters, "
+            f"trials are shown without their parameters: {folder / view.ABOUT} does not have the "
+            "sweep's space, because it has no parameters, "
             f"takes more than {space.JSON_BYTES_MAX >> 20} MiB, or was begun by an earlier version",
             err=True,
         )

@@ -95,7 +95,8 @@ def show(folder: Path, *, trials: int, as_json: bool) -> None:
     best = seen.best()
     if best is not None:
         _common.echo_line(
-            f"best {seen.metric}={seen.value_of(best):.6g}: trial {_number(best.id)}: {_words(best.config)}"
+            f"best {seen.metric}={seen.value_of(best):.6g}: trial {_number(best.id)}: "
+            f"{_words(best.config)}"
         )
     if chosen:
         names = [
@@ -118,12 +119,18 @@ def _state(seen: view.SweepView) -> str:
     engine = f"pid {seen.engine.get('pid')} on {seen.engine.get('host')}"
     match seen.state:
         case "running":
-            return f"{'paused: what runs goes on, nothing is started' if seen.held else 'running'}, {engine}"
+            return (
+                f"{'paused: what runs goes on, nothing is started' if seen.held else 'running'}, "
+                f"{engine}"
+            )
         case "finished":
             return f"finished: {seen.over}"
         case "stopped":
             return f"stopped; troupe sweep resume {seen.name} goes on with it"
-    return f"dead: its engine ({engine}) has ended without a word; troupe sweep resume {seen.name} goes on with it"
+    return (
+        f"dead: its engine ({engine}) has ended without a word; troupe sweep resume {seen.name} "
+        "goes on with it"
+    )
 
 
 def _best_first(seen: view.SweepView) -> list[Trial]:
@@ -226,7 +233,8 @@ def _reports(folder: Path, seen: view.SweepView) -> Iterator[dict[str, Any]]:
 
 
 def _columns(row: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
-    """Metrics by their own names, the configuration as `config/lr`, as a DataFrame of the results has them."""
+    """Metrics by their own names, the configuration as `config/lr`, as a DataFrame of the results
+    has them."""
     for name, value in row.items():
         if name == "metrics":
             yield from ((key, _cell(one)) for key, one in flat(value) if key != "trial_id")

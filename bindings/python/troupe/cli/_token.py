@@ -69,7 +69,8 @@ def create(
 
 
 def _keep_private() -> None:
-    """`troupe token create > token`: a file that others can read would be refused as a token's file."""
+    """`troupe token create > token`: a file that others can read would be refused as a token's
+    file."""
     if stat.S_ISREG(os.fstat(1).st_mode):
         os.fchmod(1, 0o600)
 
@@ -128,7 +129,9 @@ def list_(address: str | None, token_file: str | None, cluster: str | None, as_j
 def revoke(
     token_id: str, address: str | None, token_file: str | None, cluster: str | None, as_json: bool
 ) -> None:
-    """Let nobody in by a token any more, and end what clients and observers opened by it. A prefix of its id will do.
+    """Let nobody in by a token any more, and end what clients and observers opened by it.
+
+    A prefix of its id will do.
 
     Detached launches go on, and nodes stay; both are listed.
     """
@@ -148,14 +151,17 @@ def revoke(
         )
         return
     _common.echo_line(
-        f"token {found[:8]} is revoked: what clients and observers had opened by it is ended; nodes that joined with it stay"
+        f"token {found[:8]} is revoked: what clients and observers had opened by it is ended; "
+        "nodes that joined with it stay"
     )
     for each in goes_on:
         _common.echo_line(
-            f"  goes on, since it is detached: launch {each['launch'][:8]} {each['name']} (troupe cancel {each['launch'][:8]})"
+            f"  goes on, since it is detached: launch {each['launch'][:8]} {each['name']} (troupe "
+            f"cancel {each['launch'][:8]})"
         )
     if ended["cut_off"]:
         until = time.strftime("%Y-%m-%d %H:%M", time.localtime(ended["until_us"] / 1e6))
         _common.echo_line(
-            f"  cannot be told now, and may let its certificates in until {until}: {', '.join(ended['cut_off'])}"
+            f"  cannot be told now, and may let its certificates in until {until}: "
+            f"{', '.join(ended['cut_off'])}"
         )

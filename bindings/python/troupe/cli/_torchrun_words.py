@@ -45,7 +45,10 @@ def processes(text: str) -> int | str:
 
 
 def streams(text: str) -> Mapping[int, int]:
-    """`--tee`, `--redirects`: "3" of all local ranks, as {-1: 3}; "0:1,1:3" of these. Raises ValueError."""
+    """`--tee`, `--redirects`: "3" of all local ranks, as {-1: 3}; "0:1,1:3" of these.
+
+    Raises ValueError.
+    """
     found: dict[int, int] = {}
     for part in text.split(","):
         rank, colon, which = part.strip().rpartition(":")
@@ -55,14 +58,18 @@ def streams(text: str) -> Mapping[int, int]:
             or (not colon and "," in text)
         ):
             raise ValueError(
-                f"{text!r} names no streams: 0 none, 1 stdout, 2 stderr, 3 both, of all ranks, or 0:1,1:3 of local ranks 0 and 1"
+                f"{text!r} names no streams: 0 none, 1 stdout, 2 stderr, 3 both, of all ranks, or "
+                "0:1,1:3 of local ranks 0 and 1"
             )
         found[int(rank) if colon else -1] = int(which)
     return found
 
 
 def local_ranks(text: str) -> frozenset[int]:
-    """`--local-ranks-filter`: "0,1"; none for an empty text, which stands for all. Raises ValueError."""
+    """`--local-ranks-filter`: "0,1"; none for an empty text, which stands for all.
+
+    Raises ValueError.
+    """
     parts = [each.strip() for each in text.split(",") if each.strip()]
     if not all(each.isdigit() for each in parts):
         raise ValueError(f"{text!r} is no list of local ranks: 0,1")
@@ -70,12 +77,16 @@ def local_ranks(text: str) -> frozenset[int]:
 
 
 def filters(text: str) -> tuple[str, ...]:
-    """Parts of `--duplicate-stdout-filters`: "apple,orange"; two commas stand for one of a part's own."""
+    """Parts of `--duplicate-stdout-filters`: "apple,orange"; two commas stand for one of a part's
+    own."""
     return tuple(part.replace("\0", ",") for part in text.replace(",,", "\0").split(",") if part)
 
 
 def signals(text: str) -> tuple[signal.Signals, ...]:
-    """Signals of `--signals-to-handle`: "SIGTERM,SIGUSR1". Raises ValueError for a name that is no signal, or one that no program can handle."""
+    """Signals of `--signals-to-handle`: "SIGTERM,SIGUSR1".
+
+    Raises ValueError for a name that is no signal, or one that no program can handle.
+    """
     found = []
     for name in filter(None, (each.strip() for each in text.split(","))):
         number = signal.Signals.__members__.get(name)
@@ -91,8 +102,9 @@ def signals(text: str) -> tuple[signal.Signals, ...]:
 class Console:
     """Streams of the ranks that the console shows, and their form, as torchrun has them.
 
-    Lines are shown as they are. Lines of teed streams have a prefix. Redirected streams are in files alone, and where local ranks are named
-    only theirs are shown. `template` is the text of TORCHELASTIC_LOG_LINE_PREFIX_TEMPLATE.
+    Lines are shown as they are. Lines of teed streams have a prefix. Redirected streams are in
+    files alone, and where local ranks are named only theirs are shown. `template` is the text of
+    TORCHELASTIC_LOG_LINE_PREFIX_TEMPLATE.
     """
 
     tee: Mapping[int, int] = field(default_factory=dict)

@@ -5,7 +5,8 @@
     ds = data.read_parquet("/data/train").map_batches(normalise)
     for batch in ds.iter_torch_batches(batch_size=256): ...
 
-Needs pyarrow (`pip install 'troupe[data]'`). View: any process; functions run in the cluster where the process is a part of one.
+Needs pyarrow (`pip install 'troupe[data]'`). View: any process; functions run in the cluster where
+the process is a part of one.
 """
 
 from __future__ import annotations

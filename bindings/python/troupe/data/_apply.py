@@ -1,4 +1,5 @@
-"""A stage in one process: a piece is read, and the functions are applied to it, one after the other."""
+"""A stage in one process: a piece is read, and the functions are applied to it, one after the
+other."""
 
 from __future__ import annotations
 
@@ -19,8 +20,11 @@ from troupe.data._sources import memory
 
 @dataclasses.dataclass
 class Where:
-    """Where the rows of a block are from. `first`: the number of the first one, in `path` or in the dataset; None: it is not known any more, and rows
-    count from the block's beginning. `after`: the function that left it so."""
+    """Where the rows of a block are from.
+
+    `first`: the number of the first one, in `path` or in the dataset; None: it is not known any
+    more, and rows count from the block's beginning. `after`: the function that left it so.
+    """
 
     path: str
     first: int | None
@@ -47,7 +51,9 @@ class Where:
 
 
 class Runner:
-    """A stage made ready: classes are instances. One call at a time, as its functions may be classes with a state of their own.
+    """A stage made ready: classes are instances.
+
+    One call at a time, as its functions may be classes with a state of their own.
 
     Raises DataError where a constructor of the user's does.
     """
@@ -169,7 +175,8 @@ def _rename(op: Op, call: None, table: pa.Table, where: Where) -> pa.Table:
         return table.rename_columns([names.get(name, name) for name in table.column_names])
     if len(names) != table.num_columns:
         raise ValueError(
-            f"rename_columns() was given {len(names)} names for {table.num_columns} columns: {', '.join(table.column_names)}"
+            f"rename_columns() was given {len(names)} names for {table.num_columns} columns: "
+            f"{', '.join(table.column_names)}"
         )
     return table.rename_columns(list(names))
 
@@ -215,7 +222,8 @@ class _Failing:
 def _row(returned: Any) -> Mapping[str, Any]:
     if not isinstance(returned, Mapping):
         raise NoBatch(
-            f"it returned {'None' if returned is None else f'a {type(returned).__name__}'}, where a row is wanted: a dict"
+            f"it returned {'None' if returned is None else f'a {type(returned).__name__}'}, where "
+            "a row is wanted: a dict"
         )
     return returned
 
@@ -234,7 +242,10 @@ def _one(op: Op, made: list[pa.Table], where: Where, before: pa.Table) -> pa.Tab
     except (pa.ArrowException, KeyError):
         other = next(each for each in filled if not each.schema.equals(filled[0].schema))
         told, fields = where.told(0, before.num_rows)
-        text = f"{op.name} returned batches of several schemas for {told}: {shown(filled[0].schema)}, and {shown(other.schema)}"
+        text = (
+            f"{op.name} returned batches of several schemas for {told}: "
+            f"{shown(filled[0].schema)}, and {shown(other.schema)}"
+        )
         raise exceptions.with_type_of(_errors.DataError, TypeError(text), text, **fields) from None
 
 
@@ -242,7 +253,10 @@ def _known(op: Op, names: Any, table: pa.Table, where: Where) -> list[str]:
     for name in names:
         if name not in table.column_names:
             told, fields = where.told(0, table.num_rows)
-            text = f"{op.name}: there is no column {name!r} in {told}, which have {', '.join(table.column_names)}"
+            text = (
+                f"{op.name}: there is no column {name!r} in {told}, which have "
+                f"{', '.join(table.column_names)}"
+            )
             raise exceptions.with_type_of(_errors.DataError, KeyError(name), text, **fields)
     return list(names)
 

@@ -1,4 +1,5 @@
-"""pyarrow, which blocks are made of: asked for when something needs it, with one sentence where it is not there."""
+"""pyarrow, which blocks are made of: asked for when something needs it, with one sentence where it
+is not there."""
 
 from __future__ import annotations
 
@@ -11,7 +12,10 @@ _EXTRA = {"torch": "torch"}  # of troupe, that brings it; all others come with "
 
 
 def need(name: str, what: str) -> Any:
-    """Return the module of that name, for `what`. Raises MissingPackageError with what to install."""
+    """Return the module of that name, for `what`.
+
+    Raises MissingPackageError with what to install.
+    """
     root = name.partition(".")[0]
     with extras.needed(
         root,

@@ -77,7 +77,10 @@ class Tables:
 
 
 def alike(tables: Iterable[tuple[pa.Table, bool]]) -> Iterator[tuple[pa.Table, bool]]:
-    """The blocks, whose columns are those of the first. Raises DataError naming a column that is not; one without any value is of any type."""
+    """The blocks, whose columns are those of the first.
+
+    Raises DataError naming a column that is not; one without any value is of any type.
+    """
     first: pa.Schema | None = None
     for table, own in tables:
         first = table.schema if first is None else first
@@ -88,7 +91,8 @@ def alike(tables: Iterable[tuple[pa.Table, bool]]) -> Iterator[tuple[pa.Table, b
             yield _blocks.concat([first.empty_table(), table]), own
         except (pa.ArrowException, KeyError):
             text = (
-                f"blocks of one dataset have several schemas: the first one has {shown(first)}, another one {shown(table.schema)}\n"
+                f"blocks of one dataset have several schemas: the first one has {shown(first)}, "
+                f"another one {shown(table.schema)}\n"
                 "  a function that maps batches has to give all of them the same columns and types"
             )
             raise exceptions.with_type_of(_errors.DataError, TypeError(text), text) from None
@@ -101,8 +105,10 @@ def batches(
     *,
     drop_last: bool = False,
 ) -> Iterator[Any]:
-    """Batches of `size` rows (None: as the blocks are), the last one smaller unless it is dropped. Rows are copied only where a batch is of several
-    blocks."""
+    """Batches of `size` rows (None: as the blocks are), the last one smaller unless it is dropped.
+
+    Rows are copied only where a batch is of several blocks.
+    """
     waiting: list[Any] = []
     rows = 0
     for table, own in alike(tables):
@@ -133,7 +139,10 @@ def batches(
 def shuffled(
     tables: Iterable[tuple[pa.Table, bool]], least: int, seed: int | None
 ) -> Iterator[tuple[pa.Table, bool]]:
-    """The rows in another order, by a buffer of `least` rows: a row leaves it by chance. The same order for the same seed and blocks."""
+    """The rows in another order, by a buffer of `least` rows: a row leaves it by chance.
+
+    The same order for the same seed and blocks.
+    """
     chance = np.random.default_rng(seed)
     buffer: list[pa.Table] = []
     rows = 0
@@ -157,7 +166,10 @@ _END = object()
 
 
 def ahead(make: Iterator[Any], count: int, then: Callable[[Any], Any]) -> Iterator[Any]:
-    """`then(item)` for all items, made by a thread so many ahead of who takes them. Closing it ends the thread."""
+    """`then(item)` for all items, made by a thread so many ahead of who takes them.
+
+    Closing it ends the thread.
+    """
     if count <= 0:
         yield from map(then, make)
         return

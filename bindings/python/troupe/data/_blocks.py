@@ -29,13 +29,15 @@ def format_of(given: Any, what: str) -> str:
         return "numpy"
     if given not in FORMATS:
         raise ValueError(
-            f"{what}(batch_format={given!r}): there are 'numpy' (the default), 'pandas' and 'pyarrow'"
+            f"{what}(batch_format={given!r}): there are 'numpy' (the default), 'pandas' and "
+            "'pyarrow'"
         )
     return given
 
 
 def table_of_columns(columns: Mapping[str, Any], before: pa.Schema | None = None) -> pa.Table:
-    """Return a block of columns by their names; `before`: the columns that a function was given, whose types are kept as `column_of` does.
+    """Return a block of columns by their names; `before`: the columns that a function was given,
+    whose types are kept as `column_of` does.
 
     Raises:
         NoBatch: they are no columns, or of several lengths.
@@ -49,11 +51,15 @@ def table_of_columns(columns: Mapping[str, Any], before: pa.Schema | None = None
 
 
 def table_of(columns: Sequence[tuple[Any, pa.Field]]) -> pa.Table:
-    """Return a block of columns and their fields. Raises NoBatch where they are of several lengths."""
+    """Return a block of columns and their fields.
+
+    Raises NoBatch where they are of several lengths.
+    """
     lengths = {field.name: len(column) for column, field in columns}
     if len(set(lengths.values())) > 1:
         raise NoBatch(
-            f"its columns have several lengths: {', '.join(f'{name}: {length}' for name, length in lengths.items())}"
+            "its columns have several lengths: "
+            f"{', '.join(f'{name}: {length}' for name, length in lengths.items())}"
         )
     return pa.Table.from_arrays(
         [column for column, _ in columns], schema=pa.schema([field for _, field in columns])
@@ -67,7 +73,10 @@ def field_of(schema: pa.Schema | None, name: str) -> pa.Field | None:
 
 
 def table_of_rows(rows: Sequence[Mapping[str, Any]], before: pa.Schema | None = None) -> pa.Table:
-    """Return a block of rows, which have the columns of all of them; what a row lacks is null. `before`: as in `table_of_columns`."""
+    """Return a block of rows, which have the columns of all of them; what a row lacks is null.
+
+    `before`: as in `table_of_columns`.
+    """
     names = list(dict.fromkeys(name for row in rows for name in row))
     return table_of_columns({name: [row.get(name) for row in rows] for name in names}, before)
 
@@ -83,7 +92,8 @@ def table_of_batch(batch: Any) -> pa.Table:
     if is_frame(batch):
         return table_of([series_column(batch[name], str(name)) for name in batch.columns])
     raise NoBatch(
-        f"it returned {kind_of(batch)}, where a batch is wanted: a dict of columns, a pandas DataFrame or a pyarrow Table"
+        f"it returned {kind_of(batch)}, where a batch is wanted: a dict of columns, a pandas "
+        "DataFrame or a pyarrow Table"
     )
 
 
@@ -95,7 +105,10 @@ def is_frame(batch: Any) -> bool:
 
 
 def series_column(series: Any, name: str, before: pa.Field | None = None) -> tuple[Any, pa.Field]:
-    """Return the column of a Series, in which pandas' missing values are nulls. `before`: as in `column_of`. Raises NoBatch."""
+    """Return the column of a Series, in which pandas' missing values are nulls.
+
+    `before`: as in `column_of`. Raises NoBatch.
+    """
     if series.ndim != 1:
         raise NoBatch(f"several columns have the name {name!r}")
     if series.dtype == object and any(
@@ -119,7 +132,10 @@ def series_column(series: Any, name: str, before: pa.Field | None = None) -> tup
 
 
 def batch_of(table: pa.Table, batch_format: str) -> Any:
-    """Return the block as a batch in that format. Raises NoBatch where two columns have one name, which only pyarrow's Tables can have."""
+    """Return the block as a batch in that format.
+
+    Raises NoBatch where two columns have one name, which only pyarrow's Tables can have.
+    """
     if batch_format == "pyarrow":
         return table
     check_names(table, f"a batch of format {batch_format!r}")
@@ -137,7 +153,8 @@ def check_names(table: pa.Table, what: str) -> None:
     for name in names if len(set(names)) < len(names) else ():
         if names.count(name) > 1:
             raise NoBatch(
-                f"there are {names.count(name)} columns named {name!r}, of which {what} can have one: rename_columns() gives them names of their own"
+                f"there are {names.count(name)} columns named {name!r}, of which {what} can have "
+                "one: rename_columns() gives them names of their own"
             )
 
 
@@ -183,7 +200,8 @@ def rows_of(table: pa.Table) -> list[dict[str, Any]]:
 
 
 def concat(tables: Sequence[pa.Table]) -> pa.Table:
-    """Return one block of several; a column without any value fits to all, and columns of arrays fit to each other.
+    """Return one block of several; a column without any value fits to all, and columns of arrays
+    fit to each other.
 
     Raises:
         pyarrow.ArrowInvalid: their columns differ.

@@ -1,7 +1,8 @@
 """Columns: Arrow arrays made of what functions return, and NumPy arrays made of Arrow's.
 
-Lists, structs and maps stay Arrow's own. A column of arrays of one shape is Arrow's fixed-shape tensor; one of arrays of several shapes and at
-least two dimensions, images say, a struct of bytes and shape with a mark of ours in the field's metadata.
+Lists, structs and maps stay Arrow's own. A column of arrays of one shape is Arrow's fixed-shape
+tensor; one of arrays of several shapes and at least two dimensions, images say, a struct of bytes
+and shape with a mark of ours in the field's metadata.
 """
 
 from __future__ import annotations
@@ -56,7 +57,8 @@ def objects(values: Sequence[Any]) -> np.ndarray:
 
 
 def numpy_of(column: pa.ChunkedArray | pa.Array, field: pa.Field) -> np.ndarray:
-    """Return the column as Ray does: a read-only view where its memory is one of numbers without nulls, else a copy; lists are an array of arrays."""
+    """Return the column as Ray does: a read-only view where its memory is one of numbers without
+    nulls, else a copy; lists are an array of arrays."""
     array = one_chunk(column)
     if isinstance(array.type, pa.FixedShapeTensorType):
         return _tensors_of(array)
@@ -72,7 +74,9 @@ def numpy_of(column: pa.ChunkedArray | pa.Array, field: pa.Field) -> np.ndarray:
         return numpy_of(array.flatten(), field).reshape(len(array), array.type.list_size)
     try:
         return array.to_numpy(zero_copy_only=False)
-    except pa.ArrowException:  # pyarrow has no NumPy form of lists of fixed-size binaries, nor of structs with an empty dictionary
+    # pyarrow has no NumPy form of lists of fixed-size binaries, nor of structs with an empty
+    # dictionary
+    except pa.ArrowException:
         return objects(array.to_pylist())
 
 
@@ -89,7 +93,8 @@ def _tensors_of(array: pa.Array) -> np.ndarray:
 
 
 def _ragged_arrays(array: pa.Array) -> np.ndarray:
-    """Return one array of all where they have one shape, else an array of arrays, with None for nulls."""
+    """Return one array of all where they have one shape, else an array of arrays, with None for
+    nulls."""
     there = array.is_valid().to_pylist()
     names, shapes, data = (array.field(name) for name in ("dtype", "shape", "data"))
     made = [
@@ -119,8 +124,9 @@ def column_of(
     Args:
         values: an array, or a list with one value for each row.
         name: the column's name.
-        before: the field of that name which the function was given. Its type is kept where that of the values differs from it only by what NumPy
-            and Python do not tell apart, such as the kinds of lists, texts and decimals.
+        before: the field of that name which the function was given. Its type is kept where that of
+            the values differs from it only by what NumPy and Python do not tell apart, such as the
+            kinds of lists, texts and decimals.
 
     Raises:
         NoBatch: Arrow has no column for the values.
@@ -138,7 +144,8 @@ def column_of(
         and not values.ndim
     ):
         raise NoBatch(
-            f"column {name!r} is {kind_of(values)}, where an array or a list with one value for each row is wanted"
+            f"column {name!r} is {kind_of(values)}, where an array or a list with one value for "
+            "each row is wanted"
         )
     listed = list(values)
     if not _has_inner(listed):
@@ -181,7 +188,8 @@ def _array_column(
 ) -> tuple[pa.Array, pa.Field]:
     if values.ndim == 0:
         raise NoBatch(
-            f"column {name!r} is a single value, {values!r}, where an array with one value for each row is wanted"
+            f"column {name!r} is a single value, {values!r}, where an array with one value for "
+            "each row is wanted"
         )
     if values.ndim == 1 or values.dtype.kind not in _NUMBERS:
         return _listed_column(values if values.ndim == 1 else _plain(values), name, before)
@@ -267,7 +275,8 @@ def ragged_column(arrays: Sequence[np.ndarray | None], name: str) -> tuple[pa.Ar
 def _listed_column(
     values: Any, name: str, before: pa.Field | None
 ) -> tuple[pa.Array | pa.ChunkedArray, pa.Field]:
-    """Return a column of values as `_plain` leaves them: the type is what Arrow infers, or `before` where that differs in nothing that they tell."""
+    """Return a column of values as `_plain` leaves them: the type is what Arrow infers, or `before`
+    where that differs in nothing that they tell."""
     try:
         column = pa.array(values)
     except REFUSED as error:
@@ -279,7 +288,8 @@ def _listed_column(
         if made is None:
             kinds = sorted({type(each).__name__ for each in values})
             raise NoBatch(
-                f"column {name!r} has values of {', '.join(kinds)}, which Arrow has no column for: {error}"
+                f"column {name!r} has values of {', '.join(kinds)}, which Arrow has no column for: "
+                f"{error}"
             ) from None
         column = made
     if before is not None:
@@ -288,7 +298,8 @@ def _listed_column(
 
 
 def _plain(value: Any, *, filled: bool = False) -> Any:
-    """Return the value with arrays in it as pyarrow takes them: of one dimension, or lists of these. `filled`: others tell the type of an empty one."""
+    """Return the value with arrays in it as pyarrow takes them: of one dimension, or lists of
+    these. `filled`: others tell the type of an empty one."""
     if type(value) in (list, tuple):
         return type(value)(map(_plain, value)) if _has_inner(value) else value
     if isinstance(value, np.ndarray):
@@ -309,9 +320,11 @@ def _plain(value: Any, *, filled: bool = False) -> Any:
 
 
 def as_before(column: Any, before: pa.DataType, values: Any = None) -> Any:
-    """Return the column with the type `before` where that differs in nothing that its values tell, else as it is.
+    """Return the column with the type `before` where that differs in nothing that its values tell,
+    else as it is.
 
-    It is made of the `values` again, where they are given: what was inferred may have lost nanoseconds.
+    It is made of the `values` again, where they are given: what was inferred may have lost
+    nanoseconds.
     """
     if column.type == before or not _fits(column.type, before):
         return column
@@ -357,8 +370,9 @@ def _is_bytes(kind: pa.DataType) -> bool:
 
 
 def _fits(inferred: pa.DataType, before: pa.DataType) -> bool:
-    """Return True where values of type `inferred` are what those of type `before` look like in NumPy or Python. It depends on types alone, so that
-    all blocks of a dataset are treated alike."""
+    """Return True where values of type `inferred` are what those of type `before` look like in
+    NumPy or Python. It depends on types alone, so that all blocks of a dataset are treated alike.
+    """
     if inferred == before or pa.types.is_null(inferred):
         return True
     if pa.types.is_dictionary(inferred):
@@ -393,7 +407,8 @@ def _fits(inferred: pa.DataType, before: pa.DataType) -> bool:
 def made_alike(
     columns: Sequence[pa.ChunkedArray], fields: Sequence[pa.Field]
 ) -> list[tuple[pa.Array | pa.ChunkedArray, pa.Field]]:
-    """Return columns of arrays, of which each block has made what its own shapes allow, as columns of one type: of arrays of several shapes, or of lists.
+    """Return columns of arrays, of which each block has made what its own shapes allow, as columns
+    of one type: of arrays of several shapes, or of lists.
 
     Raises:
         pyarrow.ArrowInvalid: they are not all columns of arrays of numbers.
@@ -406,7 +421,8 @@ def made_alike(
         or not all(field in tensors or is_ragged(field) or _is_list(field.type) for field in fields)
     ):
         raise pa.ArrowInvalid(
-            f"column {fields[0].name!r} has the types {', '.join(sorted({str(field.type) for field in fields}))}"
+            f"column {fields[0].name!r} has the types "
+            f"{', '.join(sorted({str(field.type) for field in fields}))}"
         )
     arrays = [list(numpy_of(column, field)) for column, field in zip(columns, fields, strict=True)]
     if any(map(is_ragged, fields)) or any(len(field.type.shape) > 1 for field in tensors):

@@ -28,15 +28,18 @@ from troupe.data._transforms import Transforms
 from troupe.data._work import Block
 
 SHIPPED_BYTES = 1 << 20
-"""Rows held by this process of more bytes than these are put where all processes find them, when shares of them are made."""
+"""Rows held by this process of more bytes than these are put where all processes find them, when
+shares of them are made."""
 
 
 class Dataset(Transforms, Takes):
-    """Rows in columns, read and mapped block by block when they are asked for; each time anew, unless `materialize()` holds them.
+    """Rows in columns, read and mapped block by block when they are asked for; each time anew,
+    unless `materialize()` holds them.
 
-    Functions run as tasks of the cluster where this process is a part of one, else in threads of it; where there are none, blocks are read by
-    threads of the process that takes them. Blocks come in order, so that rows and their order are the same each time. Names, arguments and
-    defaults are those of Ray's `ray.data.Dataset`. Any process may make one, and send it to others.
+    Functions run as tasks of the cluster where this process is a part of one, else in threads of
+    it; where there are none, blocks are read by threads of the process that takes them. Blocks come
+    in order, so that rows and their order are the same each time. Names, arguments and defaults are
+    those of Ray's `ray.data.Dataset`. Any process may make one, and send it to others.
 
         ds = troupe.data.read_parquet("images/").map_batches(normalise)
         for batch in ds.iter_torch_batches(batch_size=256): ...
@@ -55,12 +58,14 @@ class Dataset(Transforms, Takes):
 
     def __iter__(self) -> Iterator[Any]:
         raise TypeError(
-            "a Dataset is no iterator: iter_rows(), iter_batches() and iter_torch_batches() go through its rows"
+            "a Dataset is no iterator: iter_rows(), iter_batches() and iter_torch_batches() go "
+            "through its rows"
         )
 
     def __len__(self) -> int:
         raise AttributeError(
-            "a Dataset has no len(): count() counts its rows, and reads them where nothing else tells how many there are"
+            "a Dataset has no len(): count() counts its rows, and reads them where nothing else "
+            "tells how many there are"
         )
 
     def __getattr__(self, name: str) -> Any:
@@ -85,12 +90,16 @@ class Dataset(Transforms, Takes):
             rows.append(row)
             if limit is not None and len(rows) > limit:
                 raise ValueError(
-                    f"take_all(limit={limit}): there are more rows than that; take({limit}) gives the first ones"
+                    f"take_all(limit={limit}): there are more rows than that; take({limit}) gives "
+                    "the first ones"
                 )
         return rows
 
     def take_batch(self, batch_size: int = 20, *, batch_format: str | None = "default") -> Any:
-        """The first rows as one batch, in a format of iter_batches(). Blocks. Raises ValueError where there are no rows."""
+        """The first rows as one batch, in a format of iter_batches().
+
+        Blocks. Raises ValueError where there are no rows.
+        """
         for batch in self.limit(batch_size).iter_batches(
             batch_size=batch_size, batch_format=batch_format
         ):
@@ -103,7 +112,8 @@ class Dataset(Transforms, Takes):
             print(row)
 
     def count(self) -> int:
-        """How many rows there are: of Parquet files and functions that keep rows by what is known already, else by carrying all out. Blocks."""
+        """How many rows there are: of Parquet files and functions that keep rows by what is known
+        already, else by carrying all out. Blocks."""
         node = _plan.simplified(self._node)
         known = _plan.rows_of(node)
         return (
@@ -113,8 +123,9 @@ class Dataset(Transforms, Takes):
         )
 
     def schema(self, fetch_if_missing: bool = True) -> Schema | None:
-        """The columns and their types, of the first block; None: they are not known, since functions were given no rows, or the block is not to be read
-        (`fetch_if_missing=False`). Blocks."""
+        """The columns and their types, of the first block; None: they are not known, since
+        functions were given no rows, or the block is not to be read (`fetch_if_missing=False`).
+        Blocks."""
         if not fetch_if_missing:
             return None
         source = self.limit(1)._tables()
@@ -130,14 +141,18 @@ class Dataset(Transforms, Takes):
         return None if schema is None else schema.names
 
     def to_pandas(self, limit: int | None = None) -> Any:
-        """All rows as one DataFrame, in this process's memory. Blocks. Raises ValueError where they are more than `limit`, ImportError without pandas."""
+        """All rows as one DataFrame, in this process's memory.
+
+        Blocks. Raises ValueError where they are more than `limit`, ImportError without pandas.
+        """
         tables, rows = [], 0
         for table, _ in self._tables():
             tables.append(table)
             rows += table.num_rows
             if limit is not None and rows > limit:
                 raise ValueError(
-                    f"to_pandas(limit={limit}): the dataset has more rows than that; .limit({limit}) takes the first ones"
+                    f"to_pandas(limit={limit}): the dataset has more rows than that; "
+                    f".limit({limit}) takes the first ones"
                 )
         if not tables:
             import pandas
@@ -146,8 +161,9 @@ class Dataset(Transforms, Takes):
         return _blocks.pandas_of(_blocks.concat(tables))
 
     def materialize(self) -> MaterializedDataset:
-        """Carries all out, and holds the blocks: of functions that run in the cluster where they were made, else in this process, on disk where they
-        are many. Blocks. They are held as long as the dataset, or what is made of it."""
+        """Carries all out, and holds the blocks: of functions that run in the cluster where they
+        were made, else in this process, on disk where they are many. Blocks. They are held as long
+        as the dataset, or what is made of it."""
         return materialized(
             [block for block, _ in _spill.kept((block, block.rows) for block in self._blocks())]
         )
@@ -155,8 +171,9 @@ class Dataset(Transforms, Takes):
     def split(
         self, n: int, *, equal: bool = False, locality_hints: list[Any] | None = None
     ) -> list[MaterializedDataset]:
-        """Carries all out, and makes `n` datasets of it, one after the other in the order of rows: of equally many rows (what is over is left out),
-        or of numbers that differ by one at most. `locality_hints` means nothing. Blocks."""
+        """Carries all out, and makes `n` datasets of it, one after the other in the order of rows:
+        of equally many rows (what is over is left out), or of numbers that differ by one at most.
+        `locality_hints` means nothing. Blocks."""
         _options.positive("split", "n", n)
         held = self.materialize().held()
         rows = sum(count for _, count in held)
@@ -166,10 +183,12 @@ class Dataset(Transforms, Takes):
     def streaming_split(
         self, n: int, *, equal: bool = False, locality_hints: list[Any] | None = None
     ) -> list[DataIterator]:
-        """Shares for `n` readers, processes that go through them at the same time: every row goes to one of them, in each epoch anew.
+        """Shares for `n` readers, processes that go through them at the same time: every row goes
+        to one of them, in each epoch anew.
 
-        `equal`: all get equally many rows; fewer than n rows in all are left out. Who gets what does not depend on who is quick. The reader of a
-        share reads it itself where row counts are known beforehand (Parquet, ranges, rows held; functions that keep them), else an actor deals
+        `equal`: all get equally many rows; fewer than n rows in all are left out. Who gets what
+        does not depend on who is quick. The reader of a share reads it itself where row counts are
+        known beforehand (Parquet, ranges, rows held; functions that keep them), else an actor deals
         blocks to all. `locality_hints` means nothing. Returns at once.
 
             shards = ds.streaming_split(2, equal=True); [rank.train.remote(shard) for rank, shard in zip(ranks, shards)]
@@ -216,12 +235,15 @@ class Dataset(Transforms, Takes):
         mode: Any = "append",
         **arrow_parquet_args: Any,
     ) -> None:
-        """Writes Parquet files into the folder `path`, which may be a URI of pyarrow's file systems: of each block, or of `min_rows_per_file` rows and more.
+        """Writes Parquet files into the folder `path`, which may be a URI of pyarrow's file
+        systems: of each block, or of `min_rows_per_file` rows and more.
 
-        `mode`: "append" (beside what is there), "overwrite" (instead of it), "ignore" (nothing where the folder has files), "error". `partition_cols`: a
-        folder for each value. `arrow_parquet_args`: of pyarrow.parquet.write_table. Files appear when all are written: a write that fails leaves the
-        folder as it was. Without rows there is one file, of the columns. Blocks. Raises DataError naming the file that cannot be written,
-        FileExistsError for mode "error".
+        `mode`: "append" (beside what is there), "overwrite" (instead of it), "ignore" (nothing
+        where the folder has files), "error". `partition_cols`: a folder for each value.
+        `arrow_parquet_args`: of pyarrow.parquet.write_table. Files appear when all are written: a
+        write that fails leaves the folder as it was. Without rows there is one file, of the
+        columns. Blocks. Raises DataError naming the file that cannot be written, FileExistsError
+        for mode "error".
 
             ds.write_parquet("/data/clean", compression="zstd")
         """

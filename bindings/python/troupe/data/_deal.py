@@ -1,9 +1,11 @@
-"""Who of n readers gets which rows of a stream of blocks. Pure.
+"""Who of n readers gets which rows of a stream of blocks.
 
-D1  Every row goes to one reader, but for those that are left over.
-D2  Equal: after every round all readers have been given equally many rows, and fewer than n rows are left over at the end.
-D3  The same lengths give the same deal: it depends on no reader's speed.
-D4  A round is n blocks, so that readers of equal blocks get whole ones, and only the last round cuts them.
+Pure.
+
+D1  Every row goes to one reader, but for those that are left over. D2  Equal: after every round all
+readers have been given equally many rows, and fewer than n rows are left over at the end. D3  The
+same lengths give the same deal: it depends on no reader's speed. D4  A round is n blocks, so that
+readers of equal blocks get whole ones, and only the last round cuts them.
 """
 
 from __future__ import annotations
@@ -16,7 +18,10 @@ Part = tuple[T, int, int]  # a block, and its rows from the second number up to 
 
 
 class Dealer:
-    """Deals blocks to `n` readers, round by round. Rows that a round leaves over begin the next one."""
+    """Deals blocks to `n` readers, round by round.
+
+    Rows that a round leaves over begin the next one.
+    """
 
     def __init__(self, n: int, *, equal: bool) -> None:
         self._n, self._equal = n, equal

@@ -1,4 +1,5 @@
-"""A dataset dealt to readers while it is made: for plans of which nobody knows beforehand how many rows they give."""
+"""A dataset dealt to readers while it is made: for plans of which nobody knows beforehand how many
+rows they give."""
 
 from __future__ import annotations
 
@@ -16,9 +17,12 @@ PATIENCE_S = 60.0
 
 
 class Dealing:
-    """Carries a plan out, epoch by epoch, and gives each reader its parts when it asks. Its methods are called by a thread for each reader.
+    """Carries a plan out, epoch by epoch, and gives each reader its parts when it asks.
 
-    Readers are in one epoch: who asks for the next one waits until all others do, or have ended theirs.
+    Its methods are called by a thread for each reader.
+
+    Readers are in one epoch: who asks for the next one waits until all others do, or have ended
+    theirs.
     """
 
     def __init__(self, plan: Any, count: int, equal: bool) -> None:
@@ -34,9 +38,11 @@ class Dealing:
         self._failure: BaseException | None = None
 
     def next(self, index: int, epoch: int) -> list[tuple[Any, int, int, int]] | None:
-        """The next parts of that reader in that epoch: (block or ref, first row, end, rows of the block). None: it has had all.
+        """The next parts of that reader in that epoch: (block or ref, first row, end, rows of the
+        block). None: it has had all.
 
-        Blocks while there are none yet, or while another reader is far behind. Raises DataError where a block cannot be made.
+        Blocks while there are none yet, or while another reader is far behind. Raises DataError
+        where a block cannot be made.
         """
         with self._changed:
             self._wanted[index] = epoch
@@ -73,7 +79,8 @@ class Dealing:
                 return
             self._wait(
                 index,
-                f"reader {{}} waits for epoch {epoch}, which begins when all {self._count} have asked for it: not yet {{}}",
+                f"reader {{}} waits for epoch {epoch}, which begins when all {self._count} have "
+                f"asked for it: not yet {{}}",
             )
 
     def _is_behind(self, index: int) -> bool:
@@ -138,13 +145,16 @@ class DealingHere(Dealing):
     """Of a process without a cluster: its readers are threads."""
 
     cannot_travel = (
-        "this share is dealt by the process that called streaming_split(), for its functions change how many rows there are: call "
-        "troupe.init() before streaming_split(), and an actor deals it to readers in other processes"
+        "this share is dealt by the process that called streaming_split(), for its functions "
+        "change how many rows there are: call "
+        "troupe.init() before streaming_split(), and an actor deals it to readers in other "
+        "processes"
     )
 
 
 class DealingActor(Dealing):
-    """The actor that deals to readers in other processes; what is in the parts stays where it was made."""
+    """The actor that deals to readers in other processes; what is in the parts stays where it was
+    made."""
 
 
 _pickled.named_in("troupe._pickled", DealingActor)

@@ -10,8 +10,11 @@ from troupe._tracebacks import is_of_runtime, words_of
 
 
 class DataError(exceptions.TroupeError):
-    """A dataset that cannot be read, mapped or written. `path`: the file, `first_row` and `last_row` in it, where they are known; also an
-    instance of what a function of the user's, or pyarrow, has raised."""
+    """A dataset that cannot be read, mapped or written.
+
+    `path`: the file, `first_row` and `last_row` in it, where they are known; also an instance of
+    what a function of the user's, or pyarrow, has raised.
+    """
 
     path: str = ""
     first_row: int | None = None
@@ -29,7 +32,8 @@ def of_reading(path: str, error: BaseException, hint: str = "") -> exceptions.Tr
 def of_function(
     name: str, error: BaseException, where: str, **fields: Any
 ) -> exceptions.TroupeError:
-    """For a function of the user's that raised, on the rows that `where` names: with the lines of its code, and of what it called."""
+    """For a function of the user's that raised, on the rows that `where` names: with the lines of
+    its code, and of what it called."""
     frames = [
         frame
         for frame in traceback.extract_tb(error.__traceback__)

@@ -1,4 +1,7 @@
-"""Texts like "age > 30 and city in ['Oslo', 'Rome']" as pyarrow's expressions. Nothing of the text is run."""
+"""Texts like "age > 30 and city in ['Oslo', 'Rome']" as pyarrow's expressions.
+
+Nothing of the text is run.
+"""
 
 from __future__ import annotations
 
@@ -54,7 +57,8 @@ def _of(node: ast.expr, text: str) -> Any:
         case ast.Compare():
             return _compared(node, text)
     raise ValueError(
-        f"filter(expr={text!r}): {ast.unparse(node)!r} is not understood; there are columns, numbers, texts, comparisons, in, and, or, not, "
+        f"filter(expr={text!r}): {ast.unparse(node)!r} is not understood; there are columns, "
+        "numbers, texts, comparisons, in, and, or, not, "
         "+ - * /; filter(fn) takes a function for all else"
     )
 

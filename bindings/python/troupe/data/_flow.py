@@ -1,14 +1,19 @@
-"""What runs next, of the blocks of one stream, under a budget of memory. Pure: events come in, orders go out.
+"""What runs next, of the blocks of one stream, under a budget of memory.
 
-A stream is a source of items, each of which goes through every stage and is one block at each. Blocks leave in the order of the source,
-whatever finished first, so that a result does not depend on who was quicker.
+Pure: events come in, orders go out.
 
-F1  Blocks are delivered in the order in which their items were offered, each once.
-F2  What is held and what running work is expected to give stays within the budget; the block that the consumer waits for is let
+A stream is a source of items, each of which goes through every stage and is one block at each.
+Blocks leave in the order of the source, whatever finished first, so that a result does not depend
+on who was quicker.
+
+F1  Blocks are delivered in the order in which their items were offered, each once. F2  What is held
+and what running work is expected to give stays within the budget; the block that the consumer waits
+for is let
     through all the same, so that a budget smaller than a block slows a stream and never stops it.
 F3  No more items than the window are under way, however small they are.
 F4  A stage never runs more than its limit at once.
-F5  Where blocks fail, all before the first of them in the order are delivered, then its failure: nothing behind one that failed is started any more, what
+F5  Where blocks fail, all before the first of them in the order are delivered, then its failure:
+nothing behind one that failed is started any more, what
     is before it goes on.
 """
 
@@ -20,7 +25,8 @@ from dataclasses import dataclass
 
 @dataclass
 class _Block:
-    """One item's block: the stages it has been through, whether the next one runs, and its bytes as it is now."""
+    """One item's block: the stages it has been through, whether the next one runs, and its bytes as
+    it is now."""
 
     done: int
     running: bool
@@ -41,7 +47,8 @@ class Flow:
         self._running = [0] * len(self._limits)
         self._given = [0] * len(self._limits)  # bytes that a stage has been given, and made of them
         self._made = [0] * len(self._limits)
-        self._load = 0  # bytes held, and bytes to come; items of the source that nothing has read yet take none
+        # bytes held, and bytes to come; items of the source that nothing has read yet take none
+        self._load = 0
         self._offered = 0
         self._ended = False
         self._taken: int | None = None
@@ -64,7 +71,10 @@ class Flow:
         self._ended = True
 
     def starts(self) -> list[tuple[int, int]]:
-        """(stage, number) of what is to be started now. What is nearer to the consumer goes first, as that is what frees memory."""
+        """(stage, number) of what is to be started now.
+
+        What is nearer to the consumer goes first, as that is what frees memory.
+        """
         orders: list[tuple[int, int]] = []
         for stage in reversed(range(len(self._limits))):
             for number, block in self._blocks.items():
@@ -95,7 +105,8 @@ class Flow:
         block.done, block.running, block.size, block.expected = block.done + 1, False, size, 0
 
     def failed(self, number: int) -> None:
-        """What ran of that block failed: nothing behind it is started any more, and the failure has the block's place in the order."""
+        """What ran of that block failed: nothing behind it is started any more, and the failure has
+        the block's place in the order."""
         block = self._blocks[number]
         self._running[block.done] -= 1
         self._load -= block.expected
@@ -103,7 +114,8 @@ class Flow:
         self._failed = number if self._failed is None else min(number, self._failed)
 
     def take(self) -> int | None:
-        """The number of the next block for the consumer, whole or failed; None: it is not there yet. It counts until `released`."""
+        """The number of the next block for the consumer, whole or failed; None: it is not there
+        yet. It counts until `released`."""
         head = self._head()
         if head is None or self._taken is not None:
             return None

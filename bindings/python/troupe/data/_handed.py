@@ -14,8 +14,9 @@ from troupe.data import _blocks
 class HandedBatch:
     """A batch for a function, which knows the columns that it was made of.
 
-    A column that comes back as it was given is Arrow's own again: NumPy and pandas have no nulls among integers, time zones, decimals of a
-    precision and the like, which would be lost on their way through a function that does not touch them.
+    A column that comes back as it was given is Arrow's own again: NumPy and pandas have no nulls
+    among integers, time zones, decimals of a precision and the like, which would be lost on their
+    way through a function that does not touch them.
     """
 
     def __init__(self, table: pa.Table, batch_format: str, *, zero_copy: bool = True) -> None:
@@ -86,7 +87,8 @@ def _is_exact(kind: pa.DataType) -> bool:
 
 
 def is_same(one: Any, other: Any) -> bool:
-    """Return True if the values, and all that are in them, are of one type and equal; NaN is equal to NaN, and no zero to a negative one."""
+    """Return True if the values, and all that are in them, are of one type and equal; NaN is equal
+    to NaN, and no zero to a negative one."""
     if type(one) is not type(other):
         return False
     if isinstance(one, np.ndarray):

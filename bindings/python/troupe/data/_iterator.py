@@ -21,8 +21,9 @@ hold: Callable[[list[Block]], Any] | None = None
 
 @dataclass(frozen=True)
 class Share(Travels):
-    """Which rows: those that reader `index` of `count` is dealt of a plan, or, where no reader can tell that by itself, those that the
-    `dealer`, an actor or what is like one in this process, gives it."""
+    """Which rows: those that reader `index` of `count` is dealt of a plan, or, where no reader can
+    tell that by itself, those that the `dealer`, an actor or what is like one in this process,
+    gives it."""
 
     index: int
     count: int
@@ -32,10 +33,12 @@ class Share(Travels):
 
 
 class DataIterator(Takes):
-    """One reader's share of a dataset, as `streaming_split` makes them: it can be sent to another process, a rank say, and gone through there.
+    """One reader's share of a dataset, as `streaming_split` makes them: it can be sent to another
+    process, a rank say, and gone through there.
 
-    Every `for` over what its methods return is an epoch. Of a share that its reader can tell by itself (no function changes how many rows
-    there are) readers wait for nobody; else all of them take part in each epoch. As Ray's.
+    Every `for` over what its methods return is an epoch. Of a share that its reader can tell by
+    itself (no function changes how many rows there are) readers wait for nobody; else all of them
+    take part in each epoch. As Ray's.
 
         for batch in shard.iter_torch_batches(batch_size=256): ...
     """
@@ -92,7 +95,10 @@ class DataIterator(Takes):
                 del block, table
 
     def schema(self) -> Schema | None:
-        """Columns and their types; None: they are not known. Reads the first block in an epoch of its own."""
+        """Columns and their types; None: they are not known.
+
+        Reads the first block in an epoch of its own.
+        """
         source = self._blocks()
         try:
             first = next(source, None)
@@ -123,7 +129,8 @@ def _asked(dealer: Any, index: int, epoch: int) -> Any:
         raise exceptions.with_type_of(
             _errors.DataError,
             error,
-            "the process that deals this dataset to its readers is gone: it ends with the program that "
+            "the process that deals this dataset to its readers is gone: it ends with the program "
+            "that "
             f"called streaming_split(): {error}",
         ) from None
 

@@ -1,4 +1,7 @@
-"""What datasets of `ray.data` can and those of Troupe cannot, and what to use for it. Pure. Names of the module: `troupe.ray_compat._missing`."""
+"""What datasets of `ray.data` can and those of Troupe cannot, and what to use for it.
+
+Pure. Names of the module: `troupe.ray_compat._missing`.
+"""
 
 from __future__ import annotations
 
@@ -109,4 +112,7 @@ def told(what: str, name: str) -> str:
     instead = _INSTEAD.get(name)
     if instead is None:
         return f"{what!r} has no attribute {name!r}"
-    return f"{what}.{name} of ray.data is not a part of Troupe, which reads, maps and deals rows and is no query engine: use {instead}"
+    return (
+        f"{what}.{name} of ray.data is not a part of Troupe, which reads, maps and deals rows "
+        f"and is no query engine: use {instead}"
+    )

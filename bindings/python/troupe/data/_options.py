@@ -48,7 +48,8 @@ class TaskPoolStrategy(Travels):
 
 @dataclass(frozen=True, kw_only=True)
 class ActorPoolStrategy(Travels):
-    """A class has instances in actors: `size` of them, or `min_size` at the beginning and `max_size` at most. As Ray's."""
+    """A class has instances in actors: `size` of them, or `min_size` at the beginning and
+    `max_size` at most. As Ray's."""
 
     size: int | None = None
     min_size: int | None = None
@@ -67,7 +68,8 @@ class ActorPoolStrategy(Travels):
         most = None if self.max_size is None else positive(what, "max_size", self.max_size)
         if most is not None and most < least:
             raise ValueError(
-                f"{what}: ActorPoolStrategy(min_size={least}, max_size={most}): the second is the larger one"
+                f"{what}: ActorPoolStrategy(min_size={least}, max_size={most}): the second is the "
+                "larger one"
             )
         return Compute("actors", least, most)
 
@@ -84,12 +86,14 @@ def of_processes(what: str, given: Mapping[str, Any]) -> dict[str, Any]:
     options.update(options.pop("ray_remote_args", None) or {})
     if options.pop("ray_remote_args_fn", None) is not None:
         raise ValueError(
-            f"{what}(ray_remote_args_fn=...) is not a part of Troupe: options are the same for all blocks, as arguments of their own"
+            f"{what}(ray_remote_args_fn=...) is not a part of Troupe: options are the same for all "
+            "blocks, as arguments of their own"
         )
     for name in options:
         if name not in KNOWN and name not in _MEANS_NOTHING:
             raise ValueError(
-                f"{what}({name}=...): it has no such argument; of where functions run there are {', '.join(KNOWN)}"
+                f"{what}({name}=...): it has no such argument; of where functions run there are "
+                f"{', '.join(KNOWN)}"
             )
     return {
         name: value
@@ -99,7 +103,10 @@ def of_processes(what: str, given: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def compute_of(what: str, fn: Any, compute: Any, concurrency: Any) -> Compute:
-    """Tasks or actors, and how many. Raises ValueError or TypeError for what does not go together."""
+    """Tasks or actors, and how many.
+
+    Raises ValueError or TypeError for what does not go together.
+    """
     is_class = inspect.isclass(fn)
     if compute is not None:
         if concurrency is not None:
@@ -108,11 +115,13 @@ def compute_of(what: str, fn: Any, compute: Any, concurrency: Any) -> Compute:
             compute = TaskPoolStrategy() if compute == "tasks" else ActorPoolStrategy()
         if not isinstance(compute, (TaskPoolStrategy, ActorPoolStrategy)):
             raise TypeError(
-                f"{what}(compute={compute!r}): TaskPoolStrategy(size=n), or ActorPoolStrategy(size=n)"
+                f"{what}(compute={compute!r}): TaskPoolStrategy(size=n), or "
+                "ActorPoolStrategy(size=n)"
             )
         if is_class and isinstance(compute, TaskPoolStrategy):
             raise ValueError(
-                f"{what}({fn.__name__}, compute=TaskPoolStrategy(...)): a class needs ActorPoolStrategy, as its instances live in actors"
+                f"{what}({fn.__name__}, compute=TaskPoolStrategy(...)): a class needs "
+                "ActorPoolStrategy, as its instances live in actors"
             )
         return compute.compute(what)
     if concurrency is None:
@@ -142,7 +151,10 @@ def op_of(
     fn_constructor_kwargs: Mapping[str, Any] | None = None,
     **more: Any,
 ) -> Op:
-    """The function as a plan has it. Raises ValueError or TypeError naming what can never be right."""
+    """The function as a plan has it.
+
+    Raises ValueError or TypeError naming what can never be right.
+    """
     if not callable(fn):
         raise TypeError(f"{kind}({fn!r}): a function, or a class whose instances are called")
     if inspect.isclass(fn) and not any("__call__" in vars(each) for each in fn.__mro__):
@@ -153,11 +165,13 @@ def op_of(
         and inspect.iscoroutinefunction(fn.__call__)
     ):
         raise TypeError(
-            f"{kind}({_name(fn)}): `async def` functions are not mapped: asyncio.run() inside a plain one"
+            f"{kind}({_name(fn)}): `async def` functions are not mapped: asyncio.run() inside a "
+            "plain one"
         )
     if not inspect.isclass(fn) and (fn_constructor_args or fn_constructor_kwargs):
         raise ValueError(
-            f"{kind}({_name(fn)}, fn_constructor_args=...): only a class has a constructor; fn_args and fn_kwargs are a function's"
+            f"{kind}({_name(fn)}, fn_constructor_args=...): only a class has a constructor; "
+            "fn_args and fn_kwargs are a function's"
         )
     return Op(
         kind,

@@ -1,7 +1,10 @@
-"""What a dataset is made of and does: nodes of a plan, simplified, and cut into stages. Pure: nothing is read.
+"""What a dataset is made of and does: nodes of a plan, simplified, and cut into stages.
 
-A plan is a tree: Read at its leaves; Apply, Limit, Shuffle, Rechunk and Union above. A stage is a run of functions that one process
-applies to one block after the other, so that a block travels between processes only where functions need other processes.
+Pure: nothing is read.
+
+A plan is a tree: Read at its leaves; Apply, Limit, Shuffle, Rechunk and Union above. A stage is a
+run of functions that one process applies to one block after the other, so that a block travels
+between processes only where functions need other processes.
 """
 
 from __future__ import annotations
@@ -27,8 +30,8 @@ class Travels:
 
 @dataclass(frozen=True)
 class Compute(Travels):
-    """Where functions run: "any" (they are Arrow's own), "tasks", or "actors", of which there are `least` at the beginning and `most`
-    at most. `most` None: as many as there are CPUs."""
+    """Where functions run: "any" (they are Arrow's own), "tasks", or "actors", of which there are
+    `least` at the beginning and `most` at most. `most` None: as many as there are CPUs."""
 
     kind: str = "any"
     least: int = 1
@@ -37,7 +40,10 @@ class Compute(Travels):
 
 @dataclass(frozen=True)
 class Op(Travels):
-    """One function of a plan, as `kind` of call. `keeps_rows`: as many rows come out as went in. `settings`: what Arrow's own are given."""
+    """One function of a plan, as `kind` of call.
+
+    `keeps_rows`: as many rows come out as went in. `settings`: what Arrow's own are given.
+    """
 
     kind: str
     fn: Any = None
@@ -62,7 +68,10 @@ class Op(Travels):
 
 @dataclass(frozen=True)
 class Read(Travels):
-    """Pieces that `reader` makes blocks of. `shuffle_files`: (seed, whether each epoch has an order of its own), a seed of None for chance."""
+    """Pieces that `reader` makes blocks of.
+
+    `shuffle_files`: (seed, whether each epoch has an order of its own), a seed of None for chance.
+    """
 
     pieces: tuple = ()
     reader: Any = None
@@ -89,7 +98,8 @@ class Limit(Travels):
 
 @dataclass(frozen=True)
 class Shuffle(Travels):
-    """All rows in another order, of this seed (None: another one each time), in so many blocks (None: as many as were read)."""
+    """All rows in another order, of this seed (None: another one each time), in so many blocks
+    (None: as many as were read)."""
 
     child: Any
     seed: int | None = None
@@ -117,7 +127,8 @@ Node = Read | Apply | Limit | Shuffle | Rechunk | Union_
 
 @dataclass(frozen=True)
 class Stage(Travels):
-    """What one process does to a block: reads it, where there is a reader, and applies the functions."""
+    """What one process does to a block: reads it, where there is a reader, and applies the
+    functions."""
 
     reader: Any = None
     ops: tuple[Op, ...] = ()
@@ -165,7 +176,8 @@ def rows_of(node: Node) -> int | None:
 
 
 def simplified(node: Node) -> Node:
-    """A plan of the same rows that reads less: columns that are left out are not read, nor are rows behind a limit."""
+    """A plan of the same rows that reads less: columns that are left out are not read, nor are rows
+    behind a limit."""
     if isinstance(node, Read):
         return node
     if isinstance(node, Union_):
@@ -199,7 +211,8 @@ def _first(pieces: Sequence[Any], rows: int) -> tuple:
 
 
 def in_order(read: Read, epoch: int) -> tuple:
-    """The pieces in the order of this epoch: files are shuffled whole, so that each is still read from its beginning to its end."""
+    """The pieces in the order of this epoch: files are shuffled whole, so that each is still read
+    from its beginning to its end."""
     if read.shuffle_files is None:
         return read.pieces
     by_file: dict[str, list] = {}
@@ -226,7 +239,8 @@ def chain(node: Node) -> tuple[Node, list[Op]]:
 
 
 def stages(base: Node, ops: Sequence[Op]) -> list[Stage]:
-    """The stages of a stream from `base` through the functions: one, unless functions need other processes than the ones before."""
+    """The stages of a stream from `base` through the functions: one, unless functions need other
+    processes than the ones before."""
     first = base if isinstance(base, Read) else None
     found = [
         Stage(
@@ -264,7 +278,8 @@ def _reading(read: Read | None) -> Compute:
 
 
 def deals_alone(node: Node, *, equal: bool) -> bool:
-    """Whether each reader of a split can tell its own rows from the plan: no row count depends on what is in the rows."""
+    """Whether each reader of a split can tell its own rows from the plan: no row count depends on
+    what is in the rows."""
     base, ops = chain(node)
     if not isinstance(base, Read):
         return False
@@ -277,7 +292,8 @@ def replaced(read: Read, pieces: tuple) -> Read:
 
 
 def seeded(node: Node) -> Node:
-    """The plan of several readers, who have to shuffle files alike: where no seed was given, one that is chosen now."""
+    """The plan of several readers, who have to shuffle files alike: where no seed was given, one
+    that is chosen now."""
     if isinstance(node, Apply):
         return dataclasses.replace(node, child=seeded(node.child))
     if isinstance(node, Read) and node.shuffle_files is not None and node.shuffle_files[0] is None:

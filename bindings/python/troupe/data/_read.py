@@ -1,4 +1,7 @@
-"""Where datasets come from: files, and what a program holds. Names, arguments and defaults are Ray's."""
+"""Where datasets come from: files, and what a program holds.
+
+Names, arguments and defaults are Ray's.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +35,8 @@ _BLOCK_ROWS = 1 << 20
 
 @dataclasses.dataclass(frozen=True)
 class FileShuffleConfig(Travels):
-    """Another order of files in each epoch, of this seed (None: of chance); `reseed_after_execution=False`: the same order in each. As Ray's."""
+    """Another order of files in each epoch, of this seed (None: of chance);
+    `reseed_after_execution=False`: the same order in each. As Ray's."""
 
     seed: int | None = None
     reseed_after_execution: bool = True
@@ -62,7 +66,8 @@ def _refuse(what: str, **given: Any) -> None:
     for name, value in given.items():
         if value:
             raise ValueError(
-                f"{what}({name}=...) is not a part of Troupe; map_batches() makes of columns what they are to be, and a filesystem of pyarrow's "
+                f"{what}({name}=...) is not a part of Troupe; map_batches() makes of columns what "
+                "they are to be, and a filesystem of pyarrow's "
                 "opens files as they need"
             )
 
@@ -113,13 +118,16 @@ def read_parquet(
     ray_remote_args: dict[str, Any] | None = None,
     **arrow_parquet_args: Any,
 ) -> Dataset:
-    """Rows of Parquet files: a file, a folder with all that is below it, a URI of pyarrow's file systems, or a list of these.
+    """Rows of Parquet files: a file, a folder with all that is below it, a URI of pyarrow's file
+    systems, or a list of these.
 
-    `columns`: which alone are read. `shuffle`: "files", or a FileShuffleConfig: files in another order each time. `include_paths`: a column "path".
-    `partitioning`: what folders' names say, as columns. `filter=`, `schema=`: pyarrow's. `partition_filter`: a function that is given the paths and
-    returns those to read. Options of where functions run (`num_cpus` and so on) have files read by tasks that hold that, and not by the
-    process that takes the rows. Reads the files' ends, and blocks for that. Raises DataError for files that are missing, damaged or of
-    several schemas, ValueError for arguments that can never be right.
+    `columns`: which alone are read. `shuffle`: "files", or a FileShuffleConfig: files in another
+    order each time. `include_paths`: a column "path". `partitioning`: what folders' names say, as
+    columns. `filter=`, `schema=`: pyarrow's. `partition_filter`: a function that is given the paths
+    and returns those to read. Options of where functions run (`num_cpus` and so on) have files read
+    by tasks that hold that, and not by the process that takes the rows. Reads the files' ends, and
+    blocks for that. Raises DataError for files that are missing, damaged or of several schemas,
+    ValueError for arguments that can never be right.
 
         ds = read_parquet("s3://bucket/train/", columns=["x", "label"])
     """
@@ -141,7 +149,8 @@ def read_parquet(
     for name in arrow_parquet_args:
         if name not in known:
             raise ValueError(
-                f"read_parquet({name}=...): there is no such argument; of pyarrow's there are schema and filter"
+                f"read_parquet({name}=...): there is no such argument; of pyarrow's there are "
+                "schema and filter"
             )
     found = files.find(
         what,
@@ -204,10 +213,12 @@ def read_csv(
     ray_remote_args: dict[str, Any] | None = None,
     **arrow_csv_args: Any,
 ) -> Dataset:
-    """Rows of CSV files with a header, which all have the same columns; types are those of the first file.
+    """Rows of CSV files with a header, which all have the same columns; types are those of the
+    first file.
 
-    A file is one block, but for those of more than 64 MiB, or where `override_num_blocks` asks for more. `arrow_csv_args`: read_options, parse_options
-    and convert_options of pyarrow.csv, with which each file is one block. In a cluster tasks read the files. The rest as read_parquet().
+    A file is one block, but for those of more than 64 MiB, or where `override_num_blocks` asks for
+    more. `arrow_csv_args`: read_options, parse_options and convert_options of pyarrow.csv, with
+    which each file is one block. In a cluster tasks read the files. The rest as read_parquet().
 
         ds = read_csv("table.csv")
     """
@@ -263,7 +274,8 @@ def _text(
 ) -> Dataset:
     for path in found.pipes:
         status_lines.say(
-            f"troupe.data: {what}: {path} is a pipe or a device: each time its rows are taken, they are waited for until who writes to it "
+            f"troupe.data: {what}: {path} is a pipe or a device: each time its rows are taken, "
+            "they are waited for until who writes to it "
             "closes it"
         )
     pieces, reader = text.pieces_of(found, reader, blocks, _stream.apart)
@@ -297,9 +309,11 @@ def read_json(
     ray_remote_args: dict[str, Any] | None = None,
     **arrow_json_args: Any,
 ) -> Dataset:
-    """Rows of JSON files: an object in each line, or an array of objects (`lines` True: never that).
+    """Rows of JSON files: an object in each line, or an array of objects (`lines` True: never
+    that).
 
-    `arrow_json_args`: parse_options of pyarrow.json, with which each file is one block. The rest as read_csv().
+    `arrow_json_args`: parse_options of pyarrow.json, with which each file is one block. The rest as
+    read_csv().
 
         ds = read_json("events.jsonl")
     """
@@ -347,7 +361,8 @@ def _pyarrows(what: str, given: Mapping[str, Any], known: tuple[str, ...]) -> di
     for name in given:
         if name not in known:
             raise ValueError(
-                f"{what}({name}=...): there is no such argument; of pyarrow's there are {', '.join(known)}"
+                f"{what}({name}=...): there is no such argument; of pyarrow's there are "
+                f"{', '.join(known)}"
             )
     return dict(given)
 
@@ -379,9 +394,12 @@ def read_images(
     runtime_env: Any = None,
     ray_remote_args: dict[str, Any] | None = None,
 ) -> Dataset:
-    """Image files, a row each: a column "image" of arrays, height x width x channels. Pillow decodes them.
+    """Image files, a row each: a column "image" of arrays, height x width x channels.
 
-    `size`: (height, width) that all are made; `mode`: Pillow's, "RGB" say. The rest as read_parquet().
+    Pillow decodes them.
+
+    `size`: (height, width) that all are made; `mode`: Pillow's, "RGB" say. The rest as
+    read_parquet().
 
         ds = read_images("photos/", size=(224, 224), mode="RGB")
     """
@@ -472,7 +490,10 @@ def _numbers(
 def from_items(
     items: list[Any], *, parallelism: int = -1, override_num_blocks: int | None = None
 ) -> MaterializedDataset:
-    """Rows of a list: of dicts their columns, of all else a column "item". Raises TypeError for values that Arrow has no column for."""
+    """Rows of a list: of dicts their columns, of all else a column "item".
+
+    Raises TypeError for values that Arrow has no column for.
+    """
     rows = list(items)
     if not rows:
         return of_pieces([])

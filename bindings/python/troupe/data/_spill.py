@@ -1,5 +1,8 @@
-"""Blocks that are kept until all of them are there. In this process they go to a file once they are many; those of the cluster are in its
-shared memory, which does the same by itself."""
+"""Blocks that are kept until all of them are there.
+
+In this process they go to a file once they are many; those of the cluster are in its shared memory,
+which does the same by itself.
+"""
 
 from __future__ import annotations
 
@@ -33,7 +36,8 @@ def kept(source: Iterable[tuple[Block, int]]) -> list[tuple[Block, int]]:
 
 
 def _on_disk(tables: list[Any]) -> list[Any]:
-    """The tables over a file that has no name, so that the kernel frees it with the last who uses it, and keeps in memory what there is room for."""
+    """The tables over a file that has no name, so that the kernel frees it with the last who uses
+    it, and keeps in memory what there is room for."""
     handle, path = tempfile.mkstemp(
         prefix="troupe-data-", dir="/var/tmp" if os.path.isdir("/var/tmp") else None
     )

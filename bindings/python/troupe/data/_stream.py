@@ -23,7 +23,8 @@ PATIENCE_S = 60.0
 
 @dataclass(frozen=True)
 class Place:
-    """Where functions run: by threads of this process, or by `parallel` processes of the cluster, with these options where a function has none."""
+    """Where functions run: by threads of this process, or by `parallel` processes of the cluster,
+    with these options where a function has none."""
 
     parallel: int
     cluster: bool = False
@@ -44,7 +45,8 @@ def here() -> Place:
 
 
 def beside() -> Place:
-    """Of one reader's share: processes on its own node that hold no CPUs, as the reader may hold all there are and waits for them."""
+    """Of one reader's share: processes on its own node that hold no CPUs, as the reader may hold
+    all there are and waits for them."""
     import troupe
 
     if not troupe.is_initialized():
@@ -61,7 +63,8 @@ def beside() -> Place:
 
 
 def apart(path: str, function: Callable[[], Any]) -> Any:
-    """Return what the function returns, which reads that file: called by a task where this process is a part of a cluster.
+    """Return what the function returns, which reads that file: called by a task where this process
+    is a part of a cluster.
 
     Raises:
         DataError: the file cannot be read, or its reader's process died of it.
@@ -79,8 +82,8 @@ def apart(path: str, function: Callable[[], Any]) -> Any:
 
 
 def blocks(node: Node, place: Place, epoch: int = 0) -> Iterator[_work.Block]:
-    """The blocks of a simplified plan, in order: those that have rows, or one without rows, which has the columns. Raises DataError where a block
-    cannot be made, at its place in the order.
+    """The blocks of a simplified plan, in order: those that have rows, or one without rows, which
+    has the columns. Raises DataError where a block cannot be made, at its place in the order.
 
     What is under way stays within the place's budget. Closing the iterator ends it.
     """
@@ -294,6 +297,7 @@ def _next(events: _threads.Events) -> tuple[int, Any]:
             return events.get(timeout=PATIENCE_S)
         except queue.Empty:
             status_lines.say(
-                f"troupe.data: nothing is heard for {PATIENCE_S:g} s of the functions under way: they take long, or wait for CPUs that others "
+                f"troupe.data: nothing is heard for {PATIENCE_S:g} s of the functions under way: "
+                "they take long, or wait for CPUs that others "
                 "hold; `troupe list tasks`, `troupe list actors` and `troupe explain ID` show which"
             )

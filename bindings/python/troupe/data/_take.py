@@ -29,7 +29,10 @@ class Epochs:
 
 
 class Takes(ABC):
-    """The methods that go through all rows. Each `for` over what they return carries the plan out once more."""
+    """The methods that go through all rows.
+
+    Each `for` over what they return carries the plan out once more.
+    """
 
     @abstractmethod
     def _blocks(self) -> Iterator[Block]:
@@ -47,7 +50,8 @@ class Takes(ABC):
     def iter_rows(self) -> Iterable[dict[str, Any]]:
         """The rows, as dicts of plain values and numpy arrays.
 
-        Blocks where the next rows are not there yet. Raises DataError for what cannot be read or mapped.
+        Blocks where the next rows are not there yet. Raises DataError for what cannot be read or
+        mapped.
 
             for row in ds.iter_rows(): ...
         """
@@ -70,11 +74,14 @@ class Takes(ABC):
         local_shuffle_seed: int | None = None,
         _collate_fn: Callable[[Any], Any] | None = None,
     ) -> Iterable[Any]:
-        """Batches of `batch_size` rows (None: as blocks come): dicts of numpy arrays ("numpy", the default), DataFrames ("pandas") or pyarrow Tables.
+        """Batches of `batch_size` rows (None: as blocks come): dicts of numpy arrays ("numpy", the
+        default), DataFrames ("pandas") or pyarrow Tables.
 
-        Arrays may be read-only views. `drop_last`: not the last one where it has fewer rows. `local_shuffle_buffer_size`: rows that are held to
-        take one by chance. `prefetch_batches`: how many are made ahead where making them takes a function or a copy. Blocks where the next one is not
-        there yet. Raises ValueError for arguments that can never be right, DataError for what cannot be read or mapped.
+        Arrays may be read-only views. `drop_last`: not the last one where it has fewer rows.
+        `local_shuffle_buffer_size`: rows that are held to take one by chance. `prefetch_batches`:
+        how many are made ahead where making them takes a function or a copy. Blocks where the next
+        one is not there yet. Raises ValueError for arguments that can never be right, DataError for
+        what cannot be read or mapped.
 
             for batch in ds.iter_batches(batch_size=1024): batch["x"].mean()
         """
@@ -104,11 +111,13 @@ class Takes(ABC):
         local_shuffle_seed: int | None = None,
         pin_memory: bool = False,
     ) -> Iterable[Any]:
-        """Batches as dicts of torch tensors, which may be written to, on `device` ("auto": the worker's GPU in a training, else the CPU).
+        """Batches as dicts of torch tensors, which may be written to, on `device` ("auto": the
+        worker's GPU in a training, else the CPU).
 
-        `dtypes`: a torch dtype of all columns, or by name. `collate_fn`: is given a batch as a dict of numpy arrays, and makes of it what is handed
-        out; its tensors go to the device too. `pin_memory`: copies to a GPU do not wait. The rest as iter_batches(). Raises TypeError for a
-        column that is no tensor, DataError for what cannot be read or mapped.
+        `dtypes`: a torch dtype of all columns, or by name. `collate_fn`: is given a batch as a dict
+        of numpy arrays, and makes of it what is handed out; its tensors go to the device too.
+        `pin_memory`: copies to a GPU do not wait. The rest as iter_batches(). Raises TypeError for
+        a column that is no tensor, DataError for what cannot be read or mapped.
 
             for batch in ds.iter_torch_batches(batch_size=1024): loss = model(batch["x"])
         """
@@ -117,7 +126,8 @@ class Takes(ABC):
 
         if collate_fn is not None and dtypes is not None:
             raise ValueError(
-                "iter_torch_batches(collate_fn=..., dtypes=...): one of them; collate_fn makes tensors of the types it likes"
+                "iter_torch_batches(collate_fn=..., dtypes=...): one of them; collate_fn makes "
+                "tensors of the types it likes"
             )
         form: _batches.Form = _tensors.Tensors(dtypes) if collate_fn is None else _batches.Columns()
         target = _tensors.device_of(device)
@@ -163,7 +173,8 @@ class Takes(ABC):
                 raise ValueError(f"{what}({name}={value!r}): a whole number of at least {least}")
         if seed is not None and buffer is None:
             raise ValueError(
-                f"{what}(local_shuffle_seed={seed}) is of a shuffle that needs local_shuffle_buffer_size"
+                f"{what}(local_shuffle_seed={seed}) is of a shuffle that needs "
+                "local_shuffle_buffer_size"
             )
 
         def begin() -> Iterator[Any]:

@@ -1,4 +1,5 @@
-"""Stages done by processes of the cluster: tasks, and pools of actors for functions that are classes."""
+"""Stages done by processes of the cluster: tasks, and pools of actors for functions that are
+classes."""
 
 from __future__ import annotations
 
@@ -30,7 +31,8 @@ _ACTORS_KNOW = {
 
 
 def result_of(runner: Runner, piece: Any, number: int, scatter: _work.Scatter | None) -> tuple:
-    """What a process answers: (rows, bytes), and the tables, each a result of its own that stays where it is until it is asked for."""
+    """What a process answers: (rows, bytes), and the tables, each a result of its own that stays
+    where it is until it is asked for."""
     rows, size, tables = _work.done(runner, piece, number, scatter)
     return (rows, size), *(_work.compact(each) for each in tables)
 
@@ -69,7 +71,8 @@ class Results:
         refs: list[Any],
         over: Callable[[int, Any, Exception | None], bool],
     ) -> None:
-        """An event says how it ended, unless `over(number, piece, error)`, which who handles the event calls, takes care of that."""
+        """An event says how it ended, unless `over(number, piece, error)`, which who handles the
+        event calls, takes care of that."""
         self.under_way[number] = refs
 
         def ended(outcome: Any) -> None:
@@ -116,8 +119,8 @@ class Results:
 
 
 def cause_of(error: BaseException, path: str = "") -> BaseException:
-    """Return what the user is told: what was raised where the data are, without what brought it here. `path`: the file that a process was reading,
-    which is named where the process died."""
+    """Return what the user is told: what was raised where the data are, without what brought it
+    here. `path`: the file that a process was reading, which is named where the process died."""
     cause = getattr(error, "cause", None)
     if isinstance(error, (exceptions.TaskError, exceptions.ActorDiedError)) and isinstance(
         cause, _errors.DataError
@@ -130,7 +133,8 @@ def cause_of(error: BaseException, path: str = "") -> BaseException:
         return exceptions.with_type_of(
             _errors.DataError,
             error,
-            f"{path} cannot be read: each process that read it died: {error}\n  the file is damaged, or needs "
+            f"{path} cannot be read: each process that read it died: {error}\n  the file is "
+            "damaged, or needs "
             "more memory than there is: leave it out",
             path=path,
         )
@@ -138,7 +142,8 @@ def cause_of(error: BaseException, path: str = "") -> BaseException:
 
 
 class Tasks:
-    """One stage by tasks: made again by the runtime where their process is lost, which changes nothing, as pieces and functions are the same."""
+    """One stage by tasks: made again by the runtime where their process is lost, which changes
+    nothing, as pieces and functions are the same."""
 
     def __init__(
         self,
@@ -186,7 +191,8 @@ class MapWorker:
 
 
 class Actors:
-    """One stage by a pool of actors: `least` at the beginning, more while all are busy, `most` at most. A block whose actor dies goes to another."""
+    """One stage by a pool of actors: `least` at the beginning, more while all are busy, `most` at
+    most. A block whose actor dies goes to another."""
 
     def __init__(
         self,
@@ -227,7 +233,8 @@ class Actors:
         self._results.hear(number, piece, refs, self._over)
 
     def _over(self, number: int, piece: Any, error: Exception | None) -> bool:
-        """Whether another actor does it: not what the user's code raised, nor what ended so many actors."""
+        """Whether another actor does it: not what the user's code raised, nor what ended so many
+        actors."""
         actor = self._busy.pop(number)
         if error is None or isinstance(error, exceptions.TaskError):
             self._idle.append(actor)

@@ -1,4 +1,5 @@
-"""Batches of torch tensors: views of a block's memory where nobody else has it, else copies, so that a tensor may always be written to."""
+"""Batches of torch tensors: views of a block's memory where nobody else has it, else copies, so
+that a tensor may always be written to."""
 
 from __future__ import annotations
 
@@ -46,7 +47,8 @@ class Tensors:
             return {name: torch.cat([part[name] for part in parts]) for name in parts[0]}
         except RuntimeError as error:
             raise ValueError(
-                f"rows of one batch are arrays of several shapes: {error}\n  read_images(size=(H, W)) makes them one; a collate_fn is given arrays "
+                f"rows of one batch are arrays of several shapes: {error}\n  read_images(size=(H, "
+                "W)) makes them one; a collate_fn is given arrays "
                 "as they are"
             ) from None
 
@@ -79,11 +81,14 @@ def _tensor(column: pa.ChunkedArray, field: pa.Field) -> tuple[torch.Tensor, boo
         what = (
             "arrays of several shapes"
             if _columns.is_ragged(field)
-            else f"values of type {field.type}{', and nulls among them' if array.null_count else ''}"
+            else (
+                f"values of type {field.type}{', and nulls among them' if array.null_count else ''}"
+            )
         )
         more = "; read_images(size=(H, W)) makes them one" if _columns.is_ragged(field) else ""
         raise TypeError(
-            f"column {field.name!r} has {what}, which are no tensor: drop_columns([{field.name!r}]) leaves it out, map_batches makes numbers of it, "
+            f"column {field.name!r} has {what}, which are no tensor: "
+            f"drop_columns([{field.name!r}]) leaves it out, map_batches makes numbers of it, "
             f"and a collate_fn is given it as an array{more}"
         )
     return torch.from_numpy(np.array(values)), False
@@ -107,7 +112,10 @@ def to_device(batch: Any, device: torch.device | None, *, pin: bool) -> Any:
 
 
 def device_of(given: Any) -> torch.device | None:
-    """The device that batches go to; None: they stay where they are. "auto": the worker's own in a training, else the CPU."""
+    """The device that batches go to; None: they stay where they are.
+
+    "auto": the worker's own in a training, else the CPU.
+    """
     if given is None:
         return None
     if given != "auto":

@@ -1,5 +1,5 @@
-"""Stages done by threads of this process: for plans without functions of the user's, which pyarrow reads without Python's lock, and where
-there is no cluster."""
+"""Stages done by threads of this process: for plans without functions of the user's, which pyarrow
+reads without Python's lock, and where there is no cluster."""
 
 from __future__ import annotations
 
@@ -22,7 +22,10 @@ def cpus() -> int:
 
 
 class Threads:
-    """One stage. Its classes have an instance for each piece of work at a time, made when it is first needed."""
+    """One stage.
+
+    Its classes have an instance for each piece of work at a time, made when it is first needed.
+    """
 
     def __init__(
         self,
@@ -36,7 +39,8 @@ class Threads:
 
     @property
     def limit(self) -> int:
-        """How many may be under way: more than threads, so that these have work while the consumer has it too."""
+        """How many may be under way: more than threads, so that these have work while the consumer
+        has it too."""
         most, there = self._stage.compute.most, cpus()
         return most or (there if self._stage.compute.kind == "actors" else 2 * there)
 

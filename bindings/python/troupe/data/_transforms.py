@@ -12,11 +12,15 @@ from troupe.data._plan import Op
 
 
 class Transforms(ABC):
-    """The lazy methods. Arguments that many of them have, as Ray's:
+    """The lazy methods.
 
-    `fn`: a function, or a class whose instances are made in a pool of actors and called. `fn_args`, `fn_kwargs`: what it is called with besides;
-    `fn_constructor_args`, `fn_constructor_kwargs`: what a class is made with. `concurrency`: how many at once, of a class (least, most) too;
-    `compute`: TaskPoolStrategy or ActorPoolStrategy instead. The others are options of tasks and actors (docs/tasks.md).
+    Arguments that many of them have, as Ray's:
+
+    `fn`: a function, or a class whose instances are made in a pool of actors and called. `fn_args`,
+    `fn_kwargs`: what it is called with besides; `fn_constructor_args`, `fn_constructor_kwargs`:
+    what a class is made with. `concurrency`: how many at once, of a class (least, most) too;
+    `compute`: TaskPoolStrategy or ActorPoolStrategy instead. The others are options of tasks and
+    actors (docs/tasks.md).
     """
 
     @abstractmethod
@@ -54,11 +58,14 @@ class Transforms(ABC):
         ray_remote_args_fn: Any = None,
         **ray_remote_args: Any,
     ) -> Self:
-        """The batches that `fn` makes of batches of `batch_size` rows (None: whole blocks) in `batch_format`, as iter_batches() has them.
+        """The batches that `fn` makes of batches of `batch_size` rows (None: whole blocks) in
+        `batch_format`, as iter_batches() has them.
 
-        `fn` returns a batch, in any of the formats, or an iterator of batches. A batch is of one block, so that the last one of each may have
-        fewer rows. `zero_copy_batch=False`: arrays that may be written to. `udf_modifying_row_count=False` promises as many rows as were given, which
-        keeps counts and equal shares known beforehand. Raises TypeError or ValueError for arguments that can never be right.
+        `fn` returns a batch, in any of the formats, or an iterator of batches. A batch is of one
+        block, so that the last one of each may have fewer rows. `zero_copy_batch=False`: arrays
+        that may be written to. `udf_modifying_row_count=False` promises as many rows as were given,
+        which keeps counts and equal shares known beforehand. Raises TypeError or ValueError for
+        arguments that can never be right.
 
             ds.map_batches(lambda batch: {"y": batch["x"] * 2}, batch_size=1024)
         """
@@ -228,8 +235,8 @@ class Transforms(ABC):
         ray_remote_args_fn: Any = None,
         **ray_remote_args: Any,
     ) -> Self:
-        """The rows for which `fn(row)` is true, or `expr` is: a text such as "x > 3 and name in ['a', 'b']", or a pyarrow.compute.Expression, which
-        Arrow evaluates many times faster.
+        """The rows for which `fn(row)` is true, or `expr` is: a text such as "x > 3 and name in
+        ['a', 'b']", or a pyarrow.compute.Expression, which Arrow evaluates many times faster.
 
             ds.filter(expr="age >= 18")
         """
@@ -285,7 +292,8 @@ class Transforms(ABC):
         runtime_env: Any = None,
         **ray_remote_args: Any,
     ) -> Self:
-        """With a column more (or another one of that name): what `fn` makes of a batch in `batch_format`.
+        """With a column more (or another one of that name): what `fn` makes of a batch in
+        `batch_format`.
 
         ds.add_column("total", lambda frame: frame["price"] * frame["count"])
         """
@@ -332,7 +340,11 @@ class Transforms(ABC):
         runtime_env: Any = None,
         **ray_remote_args: Any,
     ) -> Self:
-        """These columns alone, in this order. Of Parquet files right after they are read, no others are read. Arguments of where it runs mean nothing."""
+        """These columns alone, in this order.
+
+        Of Parquet files right after they are read, no others are read. Arguments of where it runs
+        mean nothing.
+        """
         names = (cols,) if isinstance(cols, str) else tuple(cols)
         if (
             not names
@@ -384,7 +396,10 @@ class Transforms(ABC):
         runtime_env: Any = None,
         **ray_remote_args: Any,
     ) -> Self:
-        """With other names: of some columns (a dict), or of all (a list). Arguments of where it runs mean nothing."""
+        """With other names: of some columns (a dict), or of all (a list).
+
+        Arguments of where it runs mean nothing.
+        """
         if not isinstance(names, (Mapping, list, tuple)) or not names:
             raise TypeError(
                 f"rename_columns({names!r}): a dict of old and new names, or a list of all new ones"
@@ -400,8 +415,10 @@ class Transforms(ABC):
     def random_shuffle(
         self, *, seed: int | None = None, num_blocks: int | None = None, **ray_remote_args: Any
     ) -> Self:
-        """All rows in another order: the same one for the same seed, without a seed another one each time. All of them are held meanwhile, in shared
-        memory and on disk beyond that. read_parquet(shuffle="files") and iter_batches(local_shuffle_buffer_size=) are the cheap ways."""
+        """All rows in another order: the same one for the same seed, without a seed another one
+        each time. All of them are held meanwhile, in shared memory and on disk beyond that.
+        read_parquet(shuffle="files") and iter_batches(local_shuffle_buffer_size=) are the cheap
+        ways."""
         if seed is not None and (isinstance(seed, bool) or not isinstance(seed, int) or seed < 0):
             raise TypeError(f"random_shuffle(seed={seed!r}): a whole number of at least 0, or None")
         _options.of_processes("random_shuffle", ray_remote_args)
@@ -431,12 +448,15 @@ class Transforms(ABC):
         keys: list[str] | None = None,
         sort: bool = False,
     ) -> Self:
-        """The rows in `num_blocks` blocks of about equally many, or in blocks of `target_num_rows_per_block`. `shuffle`: by random_shuffle().
-        `strict` means nothing: blocks have exactly that many rows, but for the last one."""
+        """The rows in `num_blocks` blocks of about equally many, or in blocks of
+        `target_num_rows_per_block`. `shuffle`: by random_shuffle(). `strict` means nothing: blocks
+        have exactly that many rows, but for the last one."""
         if keys is not None or sort:
             raise ValueError(
-                "repartition(keys=..., sort=...) is not a part of Troupe: rows are not brought together by what is in them; a database or polars "
-                "does that, and write_parquet() by partition_cols puts rows of one value into one folder"
+                "repartition(keys=..., sort=...) is not a part of Troupe: rows are not brought "
+                "together by what is in them; a database or polars "
+                "does that, and write_parquet() by partition_cols puts rows of one value into one "
+                "folder"
             )
         if (num_blocks is None) == (target_num_rows_per_block is None):
             raise ValueError(

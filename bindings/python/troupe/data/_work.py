@@ -24,8 +24,11 @@ class Scatter:
 
 @dataclass(frozen=True)
 class Block:
-    """A block that is there. `value`: the table, its ref, or of a scattered one a list of these with `rows_of_parts`. `own`: nobody else
-    has its memory."""
+    """A block that is there.
+
+    `value`: the table, its ref, or of a scattered one a list of these with `rows_of_parts`. `own`:
+    nobody else has its memory.
+    """
 
     rows: int
     size: int
@@ -43,7 +46,8 @@ class Block:
 def done(
     runner: Runner, piece: Any, number: int, scatter: Scatter | None
 ) -> tuple[tuple[int, ...], int, list[pa.Table]]:
-    """(rows, bytes, tables) of the piece: one table, or of a scattered piece as many as there are parts."""
+    """(rows, bytes, tables) of the piece: one table, or of a scattered piece as many as there are
+    parts."""
     table = runner.run(piece)
     tables = (
         [table] if scatter is None else memory.scattered(table, scatter.parts, scatter.seed, number)
@@ -75,7 +79,8 @@ def block(
 
 
 def compact(table: pa.Table) -> pa.Table:
-    """The table for a way to another process: one that is a part of larger memory is copied, for all of that would travel."""
+    """The table for a way to another process: one that is a part of larger memory is copied, for
+    all of that would travel."""
     if table.get_total_buffer_size() <= table.nbytes * 1.25 + _SLACK_BYTES:
         return table
     sink = pa.BufferOutputStream()

@@ -59,7 +59,8 @@ def mode_of(given: Any) -> str:
 
 
 def parquet(tables: Callable[[], Iterator[tuple[pa.Table, bool]]], asked: Asked) -> None:
-    """Write all blocks, several files at a time, under hidden names; once all are there they get their own, and files they are to replace go."""
+    """Write all blocks, several files at a time, under hidden names; once all are there they get
+    their own, and files they are to replace go."""
     system, folder = _place(asked)
     there = [
         one.path
@@ -73,7 +74,8 @@ def parquet(tables: Callable[[], Iterator[tuple[pa.Table, bool]]], asked: Asked)
         return
     if seen and asked.mode == "error":
         raise FileExistsError(
-            f"write_parquet({asked.path!r}, mode='error'): the folder has {len(seen)} files, {posixpath.basename(seen[0])} the first"
+            f"write_parquet({asked.path!r}, mode='error'): the folder has {len(seen)} files, "
+            f"{posixpath.basename(seen[0])} the first"
         )
     if asked.make_folder:
         system.create_dir(folder, recursive=True)
@@ -102,7 +104,8 @@ def _stage(
     folder: str,
     staged: list[tuple[str, str]],
 ) -> None:
-    """Write all blocks under hidden names: `staged` gets these, and the names that they are to have. No write is under way any more at the end."""
+    """Write all blocks under hidden names: `staged` gets these, and the names that they are to
+    have. No write is under way any more at the end."""
     mark, most = uuid.uuid4().hex[:8], _threads.cpus()
     under_way: set[concurrent.futures.Future[None]] = set()
     with concurrent.futures.ThreadPoolExecutor(
@@ -125,8 +128,11 @@ def _stage(
 
 
 def _one_schema(tables: Iterable[tuple[pa.Table, bool]], asked: Asked) -> Iterator[pa.Table]:
-    """The blocks, of which each may have a column without values. Raises DataError where arrays are of one shape in some blocks and of several in others,
-    which files would have as columns of several types."""
+    """The blocks, of which each may have a column without values.
+
+    Raises DataError where arrays are of one shape in some blocks and of several in others, which
+    files would have as columns of several types.
+    """
     types: dict[str, pa.DataType] = {}
     for table, _ in tables:
         for each in table.schema:
@@ -135,8 +141,10 @@ def _one_schema(tables: Iterable[tuple[pa.Table, bool]], asked: Asked) -> Iterat
                 and types.setdefault(each.name, each.type) != each.type
             ):
                 text = (
-                    f"{asked.path} cannot be written: column {each.name!r} is {types[each.name]} in one block, {each.type} in another one\n"
-                    "  repartition() before write_parquet() makes blocks of arrays alike, and so does a function that gives all the same shape"
+                    f"{asked.path} cannot be written: column {each.name!r} is {types[each.name]} "
+                    f"in one block, {each.type} in another one\n"
+                    "  repartition() before write_parquet() makes blocks of arrays alike, and so "
+                    "does a function that gives all the same shape"
                 )
                 raise exceptions.with_type_of(DataError, TypeError(text), text, path=asked.path)
         if table.num_columns:
@@ -198,7 +206,8 @@ def _by_value(table: pa.Table, names: tuple[str, ...]) -> Iterator[tuple[str, pa
         return
     if names[0] not in table.column_names:
         raise ValueError(
-            f"write_parquet(partition_cols={list(names)}): there is no column {names[0]!r}; there are {', '.join(table.column_names)}"
+            f"write_parquet(partition_cols={list(names)}): there is no column {names[0]!r}; there "
+            f"are {', '.join(table.column_names)}"
         )
     column = table.column(names[0])
     for value in column.unique():

@@ -1,4 +1,5 @@
-"""Ray's `ray.experimental`, as far as there is something of it: `collective`, `tqdm_ray`, where values are, tensors that stay in actors."""
+"""Ray's `ray.experimental`, as far as there is something of it: `collective`, `tqdm_ray`, where
+values are, tensors that stay in actors."""
 
 from troupe.experimental import collective, tqdm_ray
 from troupe.experimental.locations import get_local_object_locations, get_object_locations

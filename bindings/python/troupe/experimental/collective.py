@@ -1,4 +1,5 @@
-"""Ray's `ray.experimental.collective`: groups of actors, made from outside, and collectives as steps of a graph.
+"""Ray's `ray.experimental.collective`: groups of actors, made from outside, and collectives as
+steps of a graph.
 
     group = create_collective_group(workers, backend="gloo")     # ranks in this order
     group.get_rank(workers[1])                                   # 1
@@ -9,8 +10,9 @@
         summed = allreduce.bind(gradients, transport="gloo")     # one node each, of the same actor
         graph = dag.MultiOutputNode([worker.apply.bind(each) for worker, each in zip(workers, summed)])
 
-Inside an actor the operations are those of `troupe.util.collective`, by the group's name. View: groups are known to the process that
-made them; making and destroying block until every actor has done its part.
+Inside an actor the operations are those of `troupe.util.collective`, by the group's name. View:
+groups are known to the process that made them; making and destroying block until every actor has
+done its part.
 """
 
 from __future__ import annotations
@@ -62,10 +64,13 @@ _groups: dict[str, CommunicatorHandle] = {}
 def create_collective_group(
     actors: Sequence[Any], backend: str, name: str | None = None
 ) -> CommunicatorHandle:
-    """Makes a group of these actors, which are ranks in this order. A name of its own unless one is given.
+    """Makes a group of these actors, which are ranks in this order.
 
-    Raises ValueError for an actor that is there twice, a name that is taken here, or a backend that does not exist; RuntimeError for an actor that
-    is in a group of this backend which this process made; and what init_collective_group raised in one of the actors.
+    A name of its own unless one is given.
+
+    Raises ValueError for an actor that is there twice, a name that is taken here, or a backend that
+    does not exist; RuntimeError for an actor that is in a group of this backend which this process
+    made; and what init_collective_group raised in one of the actors.
     """
     if not isinstance(actors, list | tuple) or not actors:
         raise ValueError(f"a group is of a list of actors, at least one, not of {actors!r}")
@@ -74,7 +79,8 @@ def create_collective_group(
     name = name if name is not None else uuid.uuid4().hex
     if name in _groups:
         raise ValueError(
-            f"a group named {name!r} exists: {_groups[name]!r}\n  destroy_collective_group({name!r}) first"
+            f"a group named {name!r} exists: {_groups[name]!r}\n  "
+            f"destroy_collective_group({name!r}) first"
         )
     for group in list(_groups.values()):
         twice = next((actor for actor in actors if actor in group.actors), None)
@@ -96,7 +102,8 @@ def _backend(name: str) -> str:
 def get_collective_groups(
     actors: Sequence[Any], backend: str | None = None
 ) -> list[CommunicatorHandle]:
-    """The groups made by this process in which all of these actors are, of one backend if it is given."""
+    """The groups made by this process in which all of these actors are, of one backend if it is
+    given."""
     return [
         group
         for group in list(_groups.values())
@@ -106,7 +113,10 @@ def get_collective_groups(
 
 
 def destroy_collective_group(group_or_name: CommunicatorHandle | str) -> None:
-    """The actors leave the group; those that have ended have left. Raises ValueError where this process made no such group."""
+    """The actors leave the group; those that have ended have left.
+
+    Raises ValueError where this process made no such group.
+    """
     if not isinstance(group_or_name, CommunicatorHandle | str):
         raise ValueError(f"Expected CommunicatorHandle or str (group name), not {group_or_name!r}")
     name = group_or_name if isinstance(group_or_name, str) else group_or_name.name
@@ -131,7 +141,8 @@ def destroy_all_collective_groups() -> None:
 
 
 class _Operation:
-    """One collective of a graph: its actors, and their group, which is made with the first execution."""
+    """One collective of a graph: its actors, and their group, which is made with the first
+    execution."""
 
     def __init__(self, kind: str, actors: Sequence[Any], op: ReduceOp, transport: Any) -> None:
         self.kind, self.op, self._actors = kind, op, list(actors)
@@ -218,7 +229,8 @@ def _reducescatter(tensor: Any, op: ReduceOp, group: str) -> Any:
     size, mine = collective.get_collective_group_size(group), torch.as_tensor(_copy(tensor))
     if mine.dim() == 0 or len(mine) % size:
         raise ValueError(
-            f"reducescatter over {size} ranks needs a first axis that {size} divides; the shape is {tuple(mine.shape)}"
+            f"reducescatter over {size} ranks needs a first axis that {size} divides; the shape is "
+            f"{tuple(mine.shape)}"
         )
     parts = list(mine.chunk(size))
     share = torch.empty_like(parts[0])
@@ -234,7 +246,8 @@ _OPERATIONS = {"allreduce": _allreduce, "allgather": _allgather, "reducescatter"
 
 
 def _bind(kind: str, inputs: Any, op: ReduceOp, transport: Any) -> list[Any]:
-    """A node of each actor; a list of them, one for each of its tensors, where lists of nodes are given."""
+    """A node of each actor; a list of them, one for each of its tensors, where lists of nodes are
+    given."""
     if not isinstance(op, ReduceOp):
         raise ValueError(f"Unexpected operation: {op}")
     nested = bool(inputs) and isinstance(inputs[0], list | tuple)
@@ -264,7 +277,8 @@ def _bind(kind: str, inputs: Any, op: ReduceOp, transport: Any) -> list[Any]:
 
 
 class _AllReduce:
-    """`allreduce.bind(nodes, op, transport)` in a graph; `allreduce(tensor, group_name, op)` in an actor."""
+    """`allreduce.bind(nodes, op, transport)` in a graph; `allreduce(tensor, group_name, op)` in an
+    actor."""
 
     def bind(
         self, input_nodes: Sequence[Any], op: ReduceOp = ReduceOp.SUM, transport: Any = None
@@ -280,7 +294,8 @@ class _AllReduce:
 
 
 class _AllGather:
-    """`allgather.bind(nodes, transport)` in a graph; `allgather(tensor_list, tensor, group_name)` in an actor."""
+    """`allgather.bind(nodes, transport)` in a graph; `allgather(tensor_list, tensor, group_name)`
+    in an actor."""
 
     def bind(self, input_nodes: Sequence[Any], transport: Any = None) -> list[Any]:
         """One node for each, of the same actor: all tensors along the first axis."""
@@ -294,12 +309,14 @@ class _AllGather:
 
 
 class _ReduceScatter:
-    """`reducescatter.bind(nodes, op, transport)` in a graph; `reducescatter(tensor, tensor_list, group_name, op)` in an actor."""
+    """`reducescatter.bind(nodes, op, transport)` in a graph; `reducescatter(tensor, tensor_list,
+    group_name, op)` in an actor."""
 
     def bind(
         self, input_nodes: Sequence[Any], op: ReduceOp = ReduceOp.SUM, transport: Any = None
     ) -> list[Any]:
-        """One node for each, of the same actor: its share, along the first axis, of what all make together."""
+        """One node for each, of the same actor: its share, along the first axis, of what all make
+        together."""
         return _bind("reducescatter", _flat("reducescatter", input_nodes), op, transport)
 
     def __call__(

@@ -2,8 +2,8 @@
 
     get_object_locations([ref])      # {ref: {"node_ids": ["9f..."], "object_size": 8000112, "did_spill": False}}
 
-A small value lies with its ref, on no node; of a large one the node of this host is told, whose memory this process maps. View: this process, of what
-it owns or borrows.
+A small value lies with its ref, on no node; of a large one the node of this host is told, whose
+memory this process maps. View: this process, of what it owns or borrows.
 """
 
 from __future__ import annotations
@@ -19,11 +19,15 @@ from troupe._cluster import session
 def get_object_locations(
     obj_refs: Sequence[Any], timeout_ms: int = -1
 ) -> dict[Any, dict[str, Any]]:
-    """By ref: `node_ids`, `object_size` in bytes (None: not known here) and `did_spill`. Waits until the values are there, for `timeout_ms` at most (below 0:
-    any time). Raises RuntimeError without a session, GetTimeoutError."""
+    """By ref: `node_ids`, `object_size` in bytes (None: not known here) and `did_spill`.
+
+    Waits until the values are there, for `timeout_ms` at most (below 0: any time). Raises
+    RuntimeError without a session, GetTimeoutError.
+    """
     if session.current_or_none() is None:
         raise RuntimeError(
-            "get_object_locations() is of a cluster, and this process is in none: call troupe.init() first"
+            "get_object_locations() is of a cluster, and this process is in none: call "
+            "troupe.init() first"
         )
     refs = list(obj_refs)
     if refs:
@@ -41,7 +45,8 @@ def get_local_object_locations(obj_refs: Sequence[Any]) -> dict[Any, dict[str, A
     """As get_object_locations(), of what is known now: returns at once."""
     if session.current_or_none() is None:
         raise RuntimeError(
-            "get_local_object_locations() is of a cluster, and this process is in none: call troupe.init() first"
+            "get_local_object_locations() is of a cluster, and this process is in none: call "
+            "troupe.init() first"
         )
     known = {each["object_id"]: each for each in state.list_objects(limit=1 << 30)}
     return {ref: _of(known.get(ref.hex())) for ref in obj_refs}

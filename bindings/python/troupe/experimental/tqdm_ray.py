@@ -3,7 +3,8 @@
     for batch in tqdm_ray.tqdm(batches, desc="epoch 1"): ...
     epoch 1:  30% 30/100 it, 9.7 it/s
 
-A line on stderr at most every `flush_interval_s` seconds and one at the end; what an actor prints is shown by its program.
+A line on stderr at most every `flush_interval_s` seconds and one at the end; what an actor prints
+is shown by its program.
 """
 
 from __future__ import annotations
@@ -17,7 +18,10 @@ _FLUSH_S = 1.0
 
 
 class tqdm:  # noqa: N801
-    """A bar over an iterable, or one that `update` moves. Takes what Ray's takes; `position` means nothing for lines."""
+    """A bar over an iterable, or one that `update` moves.
+
+    Takes what Ray's takes; `position` means nothing for lines.
+    """
 
     def __init__(
         self,
@@ -80,7 +84,10 @@ class tqdm:  # noqa: N801
         done = (
             f"{self.n:g}"
             if self.total is None
-            else f"{100 * self.n / self.total if self.total else 100:3.0f}% {self.n:g}/{self.total:g}"
+            else (
+                f"{100 * self.n / self.total if self.total else 100:3.0f}% "
+                f"{self.n:g}/{self.total:g}"
+            )
         )
         rate = self.n / (now - self._began_s) if now > self._began_s else 0.0
         safe_print(

@@ -1,10 +1,12 @@
-"""Jobs: commands that a cluster runs as drivers of the whole of it, detached from whoever submitted them.
+"""Jobs: commands that a cluster runs as drivers of the whole of it, detached from whoever submitted
+    them.
 
     from troupe.job_submission import JobSubmissionClient
     client = JobSubmissionClient("10.0.0.1:6400")
     job = client.submit_job(entrypoint="python train.py", runtime_env={"working_dir": "."})
 
-The names are Ray's; under `troupe run-as` this is `ray.job_submission`. The command is `troupe job`.
+The names are Ray's; under `troupe run-as` this is `ray.job_submission`. The command is `troupe
+job`.
 """
 
 from __future__ import annotations

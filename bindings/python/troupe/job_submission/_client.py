@@ -114,12 +114,16 @@ def _details(info: Mapping[str, Any], hosts: Mapping[str, str]) -> JobDetails:
 
 
 class JobSubmissionClient:
-    """Jobs of a cluster, from any process that can reach it. Methods may be called from any thread.
+    """Jobs of a cluster, from any process that can reach it.
 
-    `address`: "host:port" of the head, with or without "http://" before it; None or "auto" for the session of `init()`, else TROUPE_ADDRESS, else
-    RAY_ADDRESS, else the only cluster of this user on this host, which is meant by the address of Ray's dashboard on this host too. A head on another host
-    needs TROUPE_TOKEN_FILE.
-    `create_cluster_if_needed`, `cookies`, `metadata`, `headers` and `verify` belong to Ray's HTTP and mean nothing here. Blocks until connected.
+    Methods may be called from any thread.
+
+    `address`: "host:port" of the head, with or without "http://" before it; None or "auto" for the
+    session of `init()`, else TROUPE_ADDRESS, else RAY_ADDRESS, else the only cluster of this user
+    on this host, which is meant by the address of Ray's dashboard on this host too. A head on
+    another host needs TROUPE_TOKEN_FILE.
+    `create_cluster_if_needed`, `cookies`, `metadata`, `headers` and `verify` belong to Ray's HTTP
+    and mean nothing here. Blocks until connected.
 
     Raises:
         ConnectionError: there is no such cluster.
@@ -162,8 +166,10 @@ class JobSubmissionClient:
     ) -> str:
         """Submit a line for a shell as a job and return its id; does not wait for the job.
 
-        `submission_id` (`job_id` is its older name): the id; submitting the same job again returns it, another one with that id is refused. `runtime_env` is
-        the environment of the command and of all that it starts. `entrypoint_num_cpus` and the others: what the command holds, by default nothing.
+        `submission_id` (`job_id` is its older name): the id; submitting the same job again returns
+        it, another one with that id is refused. `runtime_env` is the environment of the command and
+        of all that it starts. `entrypoint_num_cpus` and the others: what the command holds, by
+        default nothing.
 
         Raises:
             RuntimeError: the id is that of a job with another content.
@@ -177,7 +183,8 @@ class JobSubmissionClient:
             raise ValueError("there is nothing to run: entrypoint is an empty line")
         if entrypoint_label_selector:
             raise NotImplementedError(
-                "entrypoint_label_selector= is not supported: a job goes to whichever node has room for it"
+                "entrypoint_label_selector= is not supported: a job goes to whichever node has "
+                "room for it"
             )
         request = JobRequest(
             (SHELL, "-c", entrypoint),
@@ -222,23 +229,35 @@ class JobSubmissionClient:
         return [_details(each, hosts) for each in _jobs.infos(self._session)]
 
     def get_job_logs(self, job_id: str) -> str:
-        """Return what a job has written in its present attempt. Raises RuntimeError for an id that no job has, ConnectionError without its node."""
+        """Return what a job has written in its present attempt.
+
+        Raises RuntimeError for an id that no job has, ConnectionError without its node.
+        """
         return "".join(f"{line}\n" for line in _output.read(self._session, self._info(job_id)))
 
     async def tail_job_logs(self, job_id: str) -> AsyncIterator[str]:
-        """Yield what a job writes, as it comes, until it has ended. Raises RuntimeError for an id that no job has."""
+        """Yield what a job writes, as it comes, until it has ended.
+
+        Raises RuntimeError for an id that no job has.
+        """
         news = self.follow(job_id)
         while (text := await asyncio.to_thread(next, news, None)) is not None:
             yield text
 
     def follow(self, job_id: str) -> Iterator[str]:
-        """Yield what a job writes, as it comes, until it has ended; blocks. Raises RuntimeError for an id that no job has."""
+        """Yield what a job writes, as it comes, until it has ended; blocks.
+
+        Raises RuntimeError for an id that no job has.
+        """
         for _, finished, _ in _output.follow(_jobs.handle_of(self._session, self._info(job_id))):
             if finished:
                 yield "".join(f"{line}\n" for line in finished)
 
     def stop_job(self, job_id: str) -> bool:
-        """Tell a job to stop, without waiting for its end; return False for one that has ended. Raises RuntimeError for an id that no job has."""
+        """Tell a job to stop, without waiting for its end; return False for one that has ended.
+
+        Raises RuntimeError for an id that no job has.
+        """
         info = self._info(job_id)
         if info["state"] == "terminal":
             return False
@@ -246,7 +265,10 @@ class JobSubmissionClient:
         return True
 
     def delete_job(self, job_id: str) -> bool:
-        """Forget a job that has ended, and return True. Raises RuntimeError for one that has not, and for an id that no job has."""
+        """Forget a job that has ended, and return True.
+
+        Raises RuntimeError for one that has not, and for an id that no job has.
+        """
         try:
             _jobs.delete(self._session, self._info(job_id))
         except ValueError as error:
@@ -254,7 +276,10 @@ class JobSubmissionClient:
         return True
 
     def wait(self, job_id: str, timeout: float | None = None) -> int:
-        """Wait until a job has ended, and return its exit code. Raises TimeoutError after `timeout` seconds."""
+        """Wait until a job has ended, and return its exit code.
+
+        Raises TimeoutError after `timeout` seconds.
+        """
         handle = _jobs.handle_of(self._session, self._info(job_id))
         return _jobs.exit_code_of(handle.wait_end(timeout))
 
@@ -275,7 +300,8 @@ def _session_of(address: str | None) -> _session.Session:
 
 
 def _only_cluster() -> str:
-    """Return the address of the cluster that `ray start` started last, else of the only one of this user on this host. Raises ConnectionError."""
+    """Return the address of the cluster that `ray start` started last, else of the only one of this
+    user on this host. Raises ConnectionError."""
     started = ""
     with contextlib.suppress(exceptions.TroupeError):
         from troupe.ray_compat import _clusters
@@ -285,7 +311,8 @@ def _only_cluster() -> str:
 
 
 def _without_scheme(address: str) -> str:
-    """Return host:port of an address that may begin with http://; "" for that of Ray's dashboard on this host."""
+    """Return host:port of an address that may begin with http://; "" for that of Ray's dashboard on
+    this host."""
     if address.startswith("unix:") or "://" not in address:
         return address
     parts = urlsplit(address)

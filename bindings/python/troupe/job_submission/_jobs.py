@@ -1,7 +1,10 @@
-"""Jobs on a cluster: started, found again, described. What a job is: docs/jobs.md.
+"""Jobs on a cluster: started, found again, described.
 
-A job is a detached launch of one process, so the launch's journal, queue, attempts and completion marker are the job's. What is a job's alone travels with
-the launch as texts (`_code.travelled`): its id, who submitted it, its command, its metadata.
+What a job is: docs/jobs.md.
+
+A job is a detached launch of one process, so the launch's journal, queue, attempts and completion
+marker are the job's. What is a job's alone travels with the launch as texts (`_code.travelled`):
+its id, who submitted it, its command, its metadata.
 """
 
 from __future__ import annotations
@@ -26,7 +29,8 @@ from troupe.launch._handle import LaunchHandle, handle_of_known
 
 DOOR = "job"
 SCOPE = "jobs"
-"""Of values at the head: by the id of a launch, that its job was deleted; by `id/JOB`, the launch of the latest deleted job with that id."""
+"""Of values at the head: by the id of a launch, that its job was deleted; by `id/JOB`, the launch
+of the latest deleted job with that id."""
 _TOKEN_S = 10 * 365 * 24 * 3600  # it ends with the job
 _PIECE_CHARS = 350  # of a text that travels
 
@@ -67,7 +71,8 @@ def is_out_of_time(info: Mapping[str, Any]) -> bool:
 
 
 def exit_code_of(info: Mapping[str, Any]) -> int:
-    """Return the exit code of a job that has ended: the command's, 128 and the signal that ended it, 130 stopped, 124 out of time, 1 never started."""
+    """Return the exit code of a job that has ended: the command's, 128 and the signal that ended
+    it, 130 stopped, 124 out of time, 1 never started."""
     state = state_of(info)
     if state is JobState.SUCCEEDED:
         return 0
@@ -79,14 +84,17 @@ def exit_code_of(info: Mapping[str, Any]) -> int:
 
 
 def cause_of(info: Mapping[str, Any]) -> str:
-    """Return why a job ended otherwise than well, all of it where an error of the runtime says it in several lines; "": it did not."""
+    """Return why a job ended otherwise than well, all of it where an error of the runtime says it
+    in several lines; "": it did not."""
     kind = info["failure"]["exception_type"]
     _, found, text = info["failure"]["traceback"].rpartition(f"\n{kind}: ")
     return f"{kind.rpartition('.')[2]}: {text.strip()}" if kind and found else str(info["cause"])
 
 
 def start(request: JobRequest, session: Any) -> LaunchHandle:
-    """Submit a job and return the handle of its launch at once. A job with the same id and content is returned instead of another one.
+    """Submit a job and return the handle of its launch at once.
+
+    A job with the same id and content is returned instead of another one.
 
     Raises:
         TypeError, ValueError: for a request that cannot be meant.
@@ -122,14 +130,16 @@ def start(request: JobRequest, session: Any) -> LaunchHandle:
             _give_back(session, token)  # it is the job of a submission before
         if travelled.about(info).get("digest") != request.digest():
             raise exceptions.AlreadyExistsError(
-                f"there is a job {request.id} already, with another content (launch {short(handle.id)}, {state_of(info)})\n"
+                f"there is a job {request.id} already, with another content (launch "
+                f"{short(handle.id)}, {state_of(info)})\n"
                 "  give another id, or delete that job first: troupe job delete " + request.id
             )
     return handle
 
 
 def _token(session: Any, job: str) -> dict[str, Any] | None:
-    """Return a token by which the job's processes come from whichever node; None on a cluster of this process, which has no other hosts."""
+    """Return a token by which the job's processes come from whichever node; None on a cluster of
+    this process, which has no other hosts."""
     if session.embedded is not None:
         return None
     return dict(
@@ -216,7 +226,8 @@ def info_of(session: Any, launch: str) -> dict:
 
 
 def infos(session: Any) -> list[dict]:
-    """Return the LaunchInfos of the jobs that the cluster keeps, the latest first, without those that were deleted."""
+    """Return the LaunchInfos of the jobs that the cluster keeps, the latest first, without those
+    that were deleted."""
     gone = set(session.request("KvList", {"scope": SCOPE, "prefix": ""})[1]["keys"])
     found = [
         each
@@ -232,7 +243,8 @@ def id_of(info: Mapping[str, Any]) -> str:
 
 
 def find(session: Any, job: str) -> dict:
-    """Return the LaunchInfo of the job with that id, or with an id, of the job or its launch, that begins so. Raises NotFoundError."""
+    """Return the LaunchInfo of the job with that id, or with an id, of the job or its launch, that
+    begins so. Raises NotFoundError."""
     known = infos(session)
     found = [each for each in known if id_of(each) == job] or [
         each
@@ -241,7 +253,8 @@ def find(session: Any, job: str) -> dict:
     ]
     if len(found) != 1:
         raise exceptions.NotFoundError(
-            f"{'several jobs have' if found else 'there is no job with'} an id that begins with {job!r}; see: troupe job list --all"
+            f"{'several jobs have' if found else 'there is no job with'} an id that begins with "
+            f"{job!r}; see: troupe job list --all"
         )
     return found[0]
 
@@ -282,10 +295,14 @@ def describe(info: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def delete(session: Any, info: Mapping[str, Any]) -> None:
-    """Forget a job that has ended: it is listed no more, and its id is free. Raises ValueError for one that has not ended."""
+    """Forget a job that has ended: it is listed no more, and its id is free.
+
+    Raises ValueError for one that has not ended.
+    """
     if info["state"] != "terminal":
         raise ValueError(
-            f"job {id_of(info)} is {state_of(info)}: only a job that has ended is deleted\n  troupe job stop {id_of(info)}"
+            f"job {id_of(info)} is {state_of(info)}: only a job that has ended is deleted\n  "
+            f"troupe job stop {id_of(info)}"
         )
     kept = {each["launch"] for each in session.request("ListLaunches", {})[1]["launches"]}
     for key in session.request("KvList", {"scope": SCOPE, "prefix": ""})[1]["keys"]:

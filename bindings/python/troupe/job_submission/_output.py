@@ -1,7 +1,7 @@
 """The log of a job: read whole, its last lines, or followed over attempts until the job has ended.
 
-Followed by byte offset: a link to the node's worker that breaks is made anew, and reading goes on where it was. The end is the completion marker, never the end of
-a connection.
+Followed by byte offset: a link to the node's worker that breaks is made anew, and reading goes on
+where it was. The end is the completion marker, never the end of a connection.
 """
 
 from __future__ import annotations
@@ -20,7 +20,8 @@ AGAIN_S = 1.0  # between two tries to reach a node of which nothing is heard
 def read(session: Any, info: dict, *, previous: bool = False) -> Iterator[str]:
     """Yield the lines that a job has written in its present attempt, or in the one before.
 
-    Where the node that keeps the log does not answer, and the attempt is over: the last lines that are kept with the job's end, after one that says so.
+    Where the node that keeps the log does not answer, and the attempt is over: the last lines that
+    are kept with the job's end, after one that says so.
 
     Raises:
         ValueError: for `previous` of a job in its first attempt.
@@ -51,9 +52,11 @@ def last(lines: Iterable[str], count: int | None) -> Iterable[str]:
 def follow(
     handle: LaunchHandle, tail: int | None = None
 ) -> Iterator[tuple[int, list[str], list[str]]]:
-    """Yield (attempt, lines that are finished, rows that still change) of all attempts from the present one on, until the job has ended.
+    """Yield (attempt, lines that are finished, rows that still change) of all attempts from the
+    present one on, until the job has ended.
 
-    Blocks. `tail`: of what is written already only so many lines. A node that does not answer is asked again until the job goes on elsewhere or ends.
+    Blocks. `tail`: of what is written already only so many lines. A node that does not answer is
+    asked again until the job goes on elsewhere or ends.
     """
     seen = 0
     while True:
@@ -74,7 +77,8 @@ def follow(
 
 
 def _source(info: dict, node: str, epoch: int) -> _logs.Source:
-    """Return where the log is: the stderr of the launch's only rank, to which its stdout goes too."""
+    """Return where the log is: the stderr of the launch's only rank, to which its stdout goes
+    too."""
     return _logs.Source(
         0, node, {"launch": info["launch"], "rank": 0, "stderr": True, "epoch": epoch}
     )

@@ -1,4 +1,5 @@
-"""A job as it is asked for: its command, what it holds, when it starts; checked before anything travels."""
+"""A job as it is asked for: its command, what it holds, when it starts; checked before anything
+travels."""
 
 from __future__ import annotations
 
@@ -27,7 +28,8 @@ def check_id(job: object) -> str:
         raise TypeError(f"a job's id is a text, not {job!r}")
     if not _ID.fullmatch(job):
         raise ValueError(
-            f"{job!r} is no id of a job: up to {ID_CHARS_MAX} letters, digits, dots, dashes and underscores, of which the first is a letter or a digit"
+            f"{job!r} is no id of a job: up to {ID_CHARS_MAX} letters, digits, dots, dashes and "
+            "underscores, of which the first is a letter or a digit"
         )
     return job
 
@@ -57,7 +59,10 @@ class JobRequest:
     metadata: Mapping[str, str] = field(default_factory=dict)
 
     def check(self) -> JobRequest:
-        """Return the request. Raises TypeError or ValueError for the first thing in it that cannot be meant."""
+        """Return the request.
+
+        Raises TypeError or ValueError for the first thing in it that cannot be meant.
+        """
         if (
             isinstance(self.command, str)
             or not isinstance(self.command, Sequence)
@@ -68,7 +73,8 @@ class JobRequest:
             raise ValueError("there is nothing to run: give the command of the job")
         if sum(map(len, self.command)) > COMMAND_CHARS_MAX:
             raise ValueError(
-                f"the command of a job has at most {COMMAND_CHARS_MAX} characters: put more into a file of its working directory"
+                f"the command of a job has at most {COMMAND_CHARS_MAX} characters: put more into a "
+                "file of its working directory"
             )
         if self.id:
             check_id(self.id)

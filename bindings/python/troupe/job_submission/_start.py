@@ -1,7 +1,8 @@
-"""The step between a rank of a launch and the command of a job: the process stops being a rank and becomes a driver of the whole cluster.
+"""The step between a rank of a launch and the command of a job: the process stops being a rank and
+becomes a driver of the whole cluster.
 
-View: the job's process on its node, before it executes the command. A job has one log: its stdout goes where its stderr goes, so that lines stand in the
-order in which they were written.
+View: the job's process on its node, before it executes the command. A job has one log: its stdout
+goes where its stderr goes, so that lines stand in the order in which they were written.
 """
 
 from __future__ import annotations
@@ -49,7 +50,10 @@ _OF_RANKS = (
 )
 """Variables that say that a process is a rank of a launch. A job's process is none."""
 _BY_THE_WORKER = ("NCCL_SOCKET_IFNAME", "NCCL_IB_HCA", "GLOO_SOCKET_IFNAME", "OMP_NUM_THREADS")
-"""Variables that a worker sets for a rank on its node. Those of a job's process travel to what the job starts, on other nodes, so only the user's stay."""
+"""Variables that a worker sets for a rank on its node.
+
+Those of a job's process travel to what the job starts, on other nodes, so only the user's stay.
+"""
 
 
 @dataclass(frozen=True)
@@ -64,7 +68,8 @@ class JobStart:
         return _pickled.job_start, (_pickled.fields_of(self),)
 
     def __call__(self, session: Any) -> Callable[[], Sequence[str]]:
-        """Return a function that makes this process a driver, called when the command is about to be executed."""
+        """Return a function that makes this process a driver, called when the command is about to
+        be executed."""
         launch, attempt = session.launch, session.epoch
         ray = _ray_command() if stand_ins.RAY in stand_ins.passed_on() else []
         own = {*variables.carried, *(self.runtime_env.get("env_vars") or {})}
@@ -88,13 +93,17 @@ class JobStart:
 
 
 def _ray_command() -> list[str]:
-    """Return the folder that has the command `ray`, for a job in which `import ray` means Troupe. It stays while the job's process lives."""
+    """Return the folder that has the command `ray`, for a job in which `import ray` means Troupe.
+
+    It stays while the job's process lives.
+    """
     name = f"ray-command-{hashlib.sha256(sys.executable.encode()).hexdigest()[:8]}"
     return [str(packages.held(name, _command_path.put_into, "the command ray"))]
 
 
 def _in_memory(token: str) -> str:
-    """Return the path of a file in memory that has the token, for this process, what it becomes, and what it starts."""
+    """Return the path of a file in memory that has the token, for this process, what it becomes,
+    and what it starts."""
     try:
         made = os.memfd_create("token", 0)
     except OSError as error:

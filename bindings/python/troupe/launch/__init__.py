@@ -13,8 +13,9 @@
 
     submit_command(["train.py", "--epochs", "3"], processes=4)     # a script, or any command, on each rank
 
-`@ray_launch` runs the function on rank 0 only, as the driver of a cluster made of exactly the launch's
-nodes, while the other ranks serve `troupe.launch.current().run(...)` and wait for its marker.
+`@ray_launch` runs the function on rank 0 only, as the driver of a cluster made of exactly the
+launch's nodes, while the other ranks serve `troupe.launch.current().run(...)` and wait for its
+marker.
 """
 
 from typing import TYPE_CHECKING, Any
@@ -49,7 +50,8 @@ __all__ = [
 if not TYPE_CHECKING:  # else checkers would take any name for one of the module
 
     def __getattr__(name: str) -> Any:
-        """attach and submit_command, which bring along what a submission needs: programs that define functions import none of it before they launch one."""
+        """attach and submit_command, which bring along what a submission needs: programs that
+        define functions import none of it before they launch one."""
         if name == "attach":
             from troupe.launch._attach import attach as found
         elif name == "submit_command":

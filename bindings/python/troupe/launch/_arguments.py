@@ -1,4 +1,5 @@
-"""What a launch's call gives: all of it to the function, by any name; options are given by `f.options(...)` alone."""
+"""What a launch's call gives: all of it to the function, by any name; options are given by
+`f.options(...)` alone."""
 
 from __future__ import annotations
 
@@ -13,7 +14,8 @@ _BY_NAME = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_O
 def check(
     function: Callable[..., Any], args: tuple, kwargs: Mapping[str, Any], options: Iterable[str]
 ) -> None:
-    """Raises the TypeError that the ranks would, before there are any; `options`: names that a launch is given elsewhere."""
+    """Raises the TypeError that the ranks would, before there are any; `options`: names that a
+    launch is given elsewhere."""
     signature = _signature(function, follow=False)
     if signature is None:
         return
@@ -37,20 +39,24 @@ def refuse_unclear_timeout(function: Callable[..., Any], timeout: float | None) 
     if signature is not None and _named(signature, "timeout"):
         called = getattr(function, "__name__", "the function")
         raise TypeError(
-            f"run(timeout={timeout!r}) is the limit of the run, and {called}{signature} has a parameter of that name\n"
-            f"  give the function its own by position, or run functools.partial({called}, timeout=...)"
+            f"run(timeout={timeout!r}) is the limit of the run, and {called}{signature} has a "
+            "parameter of that name\n"
+            f"  give the function its own by position, or run functools.partial({called}, "
+            "timeout=...)"
         )
 
 
 def split_detach(
     function: Callable[..., Any], kwargs: dict[str, Any]
 ) -> tuple[dict[str, Any], dict[str, Any]]:
-    """(the function's keywords, options): `detach` is the option of earlier versions where the function cannot take it."""
+    """(the function's keywords, options): `detach` is the option of earlier versions where the
+    function cannot take it."""
     if "detach" not in kwargs or _could_take(function, "detach"):
         return kwargs, {}
     name = getattr(function, "__name__", "f")
     warnings.warn(
-        f"submit(detach=...) as an option of the launch will not be taken any more: say {name}.options(detach=...).submit(...)",
+        "submit(detach=...) as an option of the launch will not be taken any more: say "
+        f"{name}.options(detach=...).submit(...)",
         DeprecationWarning,
         stacklevel=4,
     )
@@ -60,7 +66,8 @@ def split_detach(
 
 
 def _could_take(function: Callable[..., Any], name: str) -> bool:
-    """Whether a keyword is the function's: it, or what it wraps and hands all keywords to, has a parameter for it."""
+    """Whether a keyword is the function's: it, or what it wraps and hands all keywords to, has a
+    parameter for it."""
     called = _signature(function, follow=False)
     if called is None or _named(called, name):
         return True
@@ -69,7 +76,8 @@ def _could_take(function: Callable[..., Any], name: str) -> bool:
 
 
 def _signature(function: Callable[..., Any], *, follow: bool) -> inspect.Signature | None:
-    """What is called itself, or what it says that it wraps; None of a builtin that does not tell."""
+    """What is called itself, or what it says that it wraps; None of a builtin that does not
+    tell."""
     try:
         return inspect.signature(function, follow_wrapped=follow)
     except (TypeError, ValueError):

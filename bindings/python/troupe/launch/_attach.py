@@ -10,10 +10,12 @@ from troupe.launch._handle import LaunchHandle, handle_of_known
 
 
 def attach(launch: str) -> LaunchHandle[Any]:
-    """The handle of a launch, by its id or the beginning of it: of another program, of another handle, or one that was detached.
+    """The handle of a launch, by its id or the beginning of it: of another program, of another
+    handle, or one that was detached.
 
-    Looks in the cluster of `troupe.init()` or TROUPE_ADDRESS, and in those that launches of this program run in. Blocks for the answer of the
-    head. The launch does not end with this handle or its program. Raises ValueError for an id that none has, or several; ConnectionError.
+    Looks in the cluster of `troupe.init()` or TROUPE_ADDRESS, and in those that launches of this
+    program run in. Blocks for the answer of the head. The launch does not end with this handle or
+    its program. Raises ValueError for an id that none has, or several; ConnectionError.
 
         troupe.launch.attach("7f3a").watch()
     """
@@ -26,7 +28,8 @@ def attach(launch: str) -> LaunchHandle[Any]:
     if len(found) != 1:
         which = ", ".join(each for _, each in found[:5]) if found else "see: troupe list launches"
         raise ValueError(
-            f"{'several launches have' if found else 'no launch has'} an id that starts with {launch!r}: {which}"
+            f"{'several launches have' if found else 'no launch has'} an id that starts with "
+            f"{launch!r}: {which}"
         )
     session, identity = found[0]
     try:

@@ -20,12 +20,15 @@ if TYPE_CHECKING:
 
 @dataclass
 class LaunchContext:
-    """One rank's view of its launch. In the driver of a `@ray_launch`, `run` reaches all ranks.
+    """One rank's view of its launch.
+
+    In the driver of a `@ray_launch`, `run` reaches all ranks.
 
     Attributes are plain numbers and texts: `launch` (id), `name`, `epoch`, `rank`, `local_rank`,
     `world_size`, `local_world_size`, `node_rank`, `node_count`, `node_name`, `mode`; and the dict
-    `resources_per_rank`. Where the launch goes on without ranks that died (docs/recovery.md), `rank` and `world_size` are those
-    in the group of `group_epoch`, and `launch_rank` stays; `replaces` says whether this process has taken the place of a rank that died.
+    `resources_per_rank`. Where the launch goes on without ranks that died (docs/recovery.md),
+    `rank` and `world_size` are those in the group of `group_epoch`, and `launch_rank` stays;
+    `replaces` says whether this process has taken the place of a rank that died.
     """
 
     launch: str
@@ -57,7 +60,8 @@ class LaunchContext:
 
     @property
     def ranks(self) -> list[RankHandle]:
-        """The launch's ranks, for the driver: each has `rank`, `node` and `run(fn, *args, **kwargs)`."""
+        """The launch's ranks, for the driver: each has `rank`, `node` and `run(fn, *args,
+        **kwargs)`."""
         return self._require_gang("ranks").ranks
 
     def run(
@@ -65,12 +69,13 @@ class LaunchContext:
     ) -> list[T]:
         """Runs `fn(*args, **kwargs)` on every rank and returns the list of values by rank.
 
-        The ranks form a torch.distributed process group at the first use (nccl where each has a GPU,
-        else gloo) and keep it. Rank 0's part runs in the calling thread. For its duration the ranks hold
-        their share of the launch's resources: what the driver's actors and placement groups hold of it is
-        waited for first, and they wait for this. Blocks; after `timeout` seconds GetTimeoutError, naming who
-        holds the share or the rank that has not finished. The first failing rank's exception is raised as
-        its own type; after a failure the group cannot be used again.
+        The ranks form a torch.distributed process group at the first use (nccl where each has a
+        GPU, else gloo) and keep it. Rank 0's part runs in the calling thread. For its duration the
+        ranks hold their share of the launch's resources: what the driver's actors and placement
+        groups hold of it is waited for first, and they wait for this. Blocks; after `timeout`
+        seconds GetTimeoutError, naming who holds the share or the rank that has not finished. The
+        first failing rank's exception is raised as its own type; after a failure the group cannot
+        be used again.
         """
         _arguments.refuse_unclear_timeout(fn, timeout)
         return self._require_gang("run").run(fn, args, kwargs, timeout)
@@ -93,7 +98,10 @@ class LaunchContext:
         self.nodes = roster["nodes"]
 
     def regrouped(self, formed: dict[str, Any]) -> None:
-        """This rank is in another group: what it is there, here and in the environment. Its place on the node and its devices stay."""
+        """This rank is in another group: what it is there, here and in the environment.
+
+        Its place on the node and its devices stay.
+        """
         self.group_epoch, self.rank, self.world_size = (
             formed["group_epoch"],
             formed["rank"],

@@ -1,4 +1,7 @@
-"""CPU ranks: processes without GPUs in the place of those that a program asks GPUs for. TROUPE_CPU_RANKS, and variables that say yes or no."""
+"""CPU ranks: processes without GPUs in the place of those that a program asks GPUs for.
+
+TROUPE_CPU_RANKS, and variables that say yes or no.
+"""
 
 from __future__ import annotations
 
@@ -8,18 +11,25 @@ from collections.abc import Iterable, Mapping
 from troupe.launch import _hints
 
 VARIABLE = "TROUPE_CPU_RANKS"
-"""Of the caller: 1 makes all such ranks CPU ranks, 0 none; without it they are where no node has a GPU. Of a rank: 1 where it is one."""
+"""Of the caller: 1 makes all such ranks CPU ranks, 0 none; without it they are where no node has a
+GPU. Of a rank: 1 where it is one."""
 _YES, _NO = ("true", "1", "yes", "on"), ("false", "0", "no", "off")
 
 
 def asked_for(environment: Mapping[str, str] = os.environ) -> bool | None:
-    """What the variable says; None: nothing. Raises ValueError for a value that is neither yes nor no."""
+    """What the variable says; None: nothing.
+
+    Raises ValueError for a value that is neither yes nor no.
+    """
     value = environment.get(VARIABLE, "").strip()
     return yes_or_no(VARIABLE, value) if value else None
 
 
 def reason(nodes: Iterable[dict], environment: Mapping[str, str] = os.environ) -> str:
-    """Return why ranks that ask for GPUs on these nodes are CPU ranks; "": they are not. Raises ValueError as `asked_for`."""
+    """Return why ranks that ask for GPUs on these nodes are CPU ranks; "": they are not.
+
+    Raises ValueError as `asked_for`.
+    """
     asked = asked_for(environment)
     if asked is not None:
         return f"{VARIABLE} is set" if asked else ""
@@ -32,7 +42,10 @@ def reason(nodes: Iterable[dict], environment: Mapping[str, str] = os.environ) -
 
 
 def yes_or_no(name: str, value: str, others: Mapping[str, str] | None = None) -> bool | None:
-    """What the variable's value says; None: one of `others`, which are words by their meaning. Raises ValueError for any other."""
+    """What the variable's value says; None: one of `others`, which are words by their meaning.
+
+    Raises ValueError for any other.
+    """
     word = value.lower()
     if word in _YES or word in _NO:
         return word in _YES

@@ -1,4 +1,5 @@
-"""What may be asked for deaths of ranks: `on_rank_death`, `min_processes`, `reform_timeout`, `hang_timeout`. Pure."""
+"""What may be asked for deaths of ranks: `on_rank_death`, `min_processes`, `reform_timeout`,
+`hang_timeout`. Pure."""
 
 from __future__ import annotations
 
@@ -20,27 +21,32 @@ def check(
     """Raises TypeError or ValueError, which say what could be meant."""
     if on_rank_death not in _POLICIES:
         raise ValueError(
-            "on_rank_death must be 'fail' (a rank's death is the launch's failure), 'shrink' (the others go on without it) or 'replace' (another "
+            "on_rank_death must be 'fail' (a rank's death is the launch's failure), 'shrink' (the "
+            "others go on without it) or 'replace' (another "
             f"process takes its place), not {on_rank_death!r}"
         )
     if not _is_seconds(reform_timeout, 0) or not reform_timeout > 0:
         raise ValueError(
-            f"reform_timeout must be more than 0 and at most {_checks.GRACE_MAX_S:.0f} seconds, not {reform_timeout!r}"
+            f"reform_timeout must be more than 0 and at most {_checks.GRACE_MAX_S:.0f} seconds, "
+            f"not {reform_timeout!r}"
         )
     if hang_timeout is not None and not _is_seconds(hang_timeout, HANG_MIN_S):
         raise ValueError(
-            f"hang_timeout must be {HANG_MIN_S:g} to {_checks.GRACE_MAX_S:.0f} seconds, or None: who keeps others waiting is only warned of; "
+            f"hang_timeout must be {HANG_MIN_S:g} to {_checks.GRACE_MAX_S:.0f} seconds, or None: "
+            "who keeps others waiting is only warned of; "
             f"not {hang_timeout!r}"
         )
     if on_rank_death == "fail":
         if least is not None:
             raise TypeError(
-                "min_processes= goes with on_rank_death='shrink' or 'replace': by default all ranks must live"
+                "min_processes= goes with on_rank_death='shrink' or 'replace': by default all "
+                "ranks must live"
             )
         return
     if ranks < 2:
         raise ValueError(
-            f"on_rank_death={on_rank_death!r} needs at least 2 ranks: of one, nobody is left to go on"
+            f"on_rank_death={on_rank_death!r} needs at least 2 ranks: of one, nobody is left to go "
+            "on"
         )
     if least is None:
         return
@@ -48,7 +54,8 @@ def check(
         raise TypeError(f"min_processes must be a whole number of at least 1, not {least!r}")
     if least >= ranks:
         raise ValueError(
-            f"min_processes must be 1 to {ranks - 1}, one less than the {ranks} ranks there are, not {least}"
+            f"min_processes must be 1 to {ranks - 1}, one less than the {ranks} ranks there are, "
+            f"not {least}"
         )
 
 
@@ -69,8 +76,8 @@ def refuse_executed(name: str, fresh: bool, on_rank_death: str, hang_timeout: fl
         else "which say how far they are"
     )
     raise ValueError(
-        f"{asked} is for scripts and modules, {why}: {name} is executed in the rank's place, and hears nothing of the others"
-        + (": leave out fresh" if fresh else "")
+        f"{asked} is for scripts and modules, {why}: {name} is executed in the rank's place, and "
+        "hears nothing of the others" + (": leave out fresh" if fresh else "")
     )
 
 

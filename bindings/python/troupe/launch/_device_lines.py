@@ -1,4 +1,7 @@
-"""Which lines of a program need a GPU: named where there is none. Pure, but for reading the program's source."""
+"""Which lines of a program need a GPU: named where there is none.
+
+Pure, but for reading the program's source.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +28,8 @@ def is_of_device(cause: str) -> bool:
 
 
 def line_of(traceback: str) -> str:
-    """`train.py, line 12: dist.init_process_group("nccl")`: the innermost line of the program's own in a traceback; "": none."""
+    """`train.py, line 12: dist.init_process_group("nccl")`: the innermost line of the program's own
+    in a traceback; "": none."""
     lines = traceback.splitlines()
     for number in range(len(lines) - 1, -1, -1):
         frame = _FRAME.match(lines[number])
@@ -58,7 +62,8 @@ def of_function(function: Callable[..., Any]) -> list[str]:
 
 
 def first_line(function: Callable[..., Any]) -> str:
-    """`train.py, line 8: @distributed(gpus=8)`: where a function begins, with its decorator; "": that cannot be read."""
+    """`train.py, line 8: @distributed(gpus=8)`: where a function begins, with its decorator; "":
+    that cannot be read."""
     code = getattr(inspect.unwrap(function), "__code__", None)
     if code is None:
         return ""

@@ -22,7 +22,8 @@ def of_launch(
     base: type[exceptions.LaunchError] = exceptions.LaunchError,
     text: str = "",
 ) -> exceptions.TroupeError:
-    """The exception for a terminal launch whose outcome is not success; of a failure by default a LaunchError that says `text_of` it."""
+    """The exception for a terminal launch whose outcome is not success; of a failure by default a
+    LaunchError that says `text_of` it."""
     if info["outcome"] == "cancelled":
         return _cancelled(info)
     failure = info["failure"]
@@ -73,7 +74,8 @@ def _exception_of(handle: Any, rank: int) -> BaseException | None:
 
 
 def _own_exception(failure: dict) -> BaseException | None:
-    """What happened to the rank, where that has a type of the runtime's own, or one of Python's that did not travel."""
+    """What happened to the rank, where that has a type of the runtime's own, or one of Python's
+    that did not travel."""
     module, _, name = failure["exception_type"].rpartition(".")
     kind = getattr({exceptions.__name__: exceptions, "builtins": builtins}.get(module), name, None)
     if not (isinstance(kind, type) and issubclass(kind, BaseException)):
@@ -86,7 +88,8 @@ def _own_exception(failure: dict) -> BaseException | None:
 
 
 def exit_code_of(error: exceptions.TroupeError) -> int:
-    """With which a command ends whose launch ended so: the failing rank's, 128 and its signal, 130 cancelled, 124 out of time."""
+    """With which a command ends whose launch ended so: the failing rank's, 128 and its signal, 130
+    cancelled, 124 out of time."""
     if isinstance(error, exceptions.LaunchCancelledError):
         return 130
     if isinstance(error, exceptions.LaunchError):
@@ -100,7 +103,8 @@ def attempt(info: dict) -> int:
 
 
 def text_of(info: dict, *, traceback: bool = True, tail: bool = True) -> str:
-    """Cause first, then what helps: traceback or last lines, unless they are said elsewhere, what became of the others, where the logs are."""
+    """Cause first, then what helps: traceback or last lines, unless they are said elsewhere, what
+    became of the others, where the logs are."""
     failure = info["failure"]
     rank, of = failure["rank"], f"(epoch {info['epoch']} of {info['attempts_max']})"
     after = f" after {info['duration_ms'] / 1000:.1f} s" if info["duration_ms"] else ""
@@ -136,7 +140,8 @@ def text_of(info: dict, *, traceback: bool = True, tail: bool = True) -> str:
 
 
 def _others(info: dict, rank: int) -> list[str]:
-    """Of the other ranks, those that did not end well by themselves, and those that had returned."""
+    """Of the other ranks, those that did not end well by themselves, and those that had
+    returned."""
     lines, said = [], {_first(info["failure"]["cause"])}
     for each in info["rank_infos"]:
         if each["rank"] == rank:
@@ -173,7 +178,8 @@ def _what_is_left(info: dict, failure: dict) -> list[str]:
 def _hint(info: dict, failure: dict) -> str:
     if failure["exception_type"] == _OUT_OF_MEMORY:
         return (
-            'less data held by each rank, fewer DataLoader workers, fewer ranks on one node (strategy="SPREAD"), or '
+            "less data held by each rank, fewer DataLoader workers, fewer ranks on one node "
+            '(strategy="SPREAD"), or '
             'memory="80GiB" (for what a rank needs), to be placed where there is room'
         )
     if failure["exception_type"] in (_NODE_DIED, _UNREACHABLE) and info["attempts_max"] == 1:

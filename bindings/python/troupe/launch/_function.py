@@ -62,7 +62,9 @@ class LaunchOptions:
     preimport: tuple[str, ...] = ()
     ranks_per_node: int = 0
     tracking: bool | None = None
-    tracks: bool = False  # where `tracking` says nothing: each launch has a run wherever MLflow is installed, made before it starts
+    # where `tracking` says nothing: each launch has a run wherever MLflow is installed, made before
+    # it starts
+    tracks: bool = False
     run_name: str = ""  # of its run in MLflow; "": the launch's name
     run_experiment: str = ""  # in which the run is; "": as the caller's variables say
     run_tags: Mapping[str, str] = field(default_factory=dict)
@@ -126,7 +128,8 @@ def _options(
     if (gpus is None) == (processes is None):
         given = "neither" if gpus is None else "both"
         raise TypeError(
-            f"{asked} takes exactly one of gpus= and processes=, {given} given: {asked}({'..., ' if called else ''}processes=4)"
+            f"{asked} takes exactly one of gpus= and processes=, {given} given: "
+            f"{asked}({'..., ' if called else ''}processes=4)"
         )
     if gpu_type is not None and gpus is None:
         raise TypeError(f"{asked}: gpu_type= goes with gpus=")
@@ -147,16 +150,19 @@ def _options(
     _strategies.check(strategy)
     if tracking not in (None, True, False):
         raise TypeError(
-            f"tracking must be True, False, or None for the rule of docs/mlflow.md, not {tracking!r}"
+            "tracking must be True, False, or None for the rule of docs/mlflow.md, not "
+            f"{tracking!r}"
         )
     if backend not in _BACKENDS:
         raise ValueError(
-            f"backend must be 'troupe' (process groups that name no backend are Troupe's, on CPUs) or None (torch chooses), not {backend!r}; "
+            "backend must be 'troupe' (process groups that name no backend are Troupe's, on CPUs) "
+            f"or None (torch chooses), not {backend!r}; "
             "init_process_group() takes any by name"
         )
     if api not in _APIS:
         raise ValueError(
-            f"api must be 'troupe' (`import ray` is Troupe), 'ray' (a real Ray cluster is started on the launch's nodes) or None, not {api!r}"
+            "api must be 'troupe' (`import ray` is Troupe), 'ray' (a real Ray cluster is started "
+            f"on the launch's nodes) or None, not {api!r}"
         )
     ranks = _count("gpus", gpus) if gpus is not None else _count("processes", processes)
     deaths = (on_rank_death, min_processes, reform_timeout, hang_timeout)
@@ -212,12 +218,16 @@ def _of_one_launch(given: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def options_of(called: str, given: Mapping[str, Any]) -> LaunchOptions:
-    """What `distributed` takes as options, given to `called`, which also takes OF_ONE_LAUNCH. Raises TypeError or ValueError."""
+    """What `distributed` takes as options, given to `called`, which also takes OF_ONE_LAUNCH.
+
+    Raises TypeError or ValueError.
+    """
     known = _option_names("distributed")
     unknown = [name for name in given if name not in known and name not in OF_ONE_LAUNCH]
     if unknown:
         raise TypeError(
-            f"{called} has no {unknown[0]}=; it takes {_OF_ONE_LAUNCH} and what @distributed does: {', '.join(known)}"
+            f"{called} has no {unknown[0]}=; it takes {_OF_ONE_LAUNCH} and what @distributed does: "
+            f"{', '.join(known)}"
         )
     asked = {**known, **{name: value for name, value in given.items() if name not in OF_ONE_LAUNCH}}
     return replace(_options("distributed", **asked, called=called), **_of_one_launch(given))
@@ -229,7 +239,8 @@ def _changed(old: LaunchOptions, given: Mapping[str, Any]) -> LaunchOptions:
     unknown = [name for name in given if name not in known and name not in OF_ONE_LAUNCH]
     if unknown:
         raise TypeError(
-            f"options() has no {unknown[0]}=; it takes {_OF_ONE_LAUNCH} and what @{_decorator(old.mode)} does: {', '.join(known)}"
+            f"options() has no {unknown[0]}=; it takes {_OF_ONE_LAUNCH} and what "
+            f"@{_decorator(old.mode)} does: {', '.join(known)}"
         )
     fields = _of_one_launch(given)
     asked = {
@@ -264,7 +275,10 @@ def _changed(old: LaunchOptions, given: Mapping[str, Any]) -> LaunchOptions:
 
 
 class DistributedFunction(LaunchFunctionOf[P, T, ElementT]):
-    """A function and how it is launched. Calling it runs it here, in this process, as rank 0 of 1."""
+    """A function and how it is launched.
+
+    Calling it runs it here, in this process, as rank 0 of 1.
+    """
 
     __name__: str
 
@@ -292,22 +306,26 @@ class DistributedFunction(LaunchFunctionOf[P, T, ElementT]):
     def options(
         self, /, **options: Unpack[_typed_options.ChangedLaunchOptions]
     ) -> DistributedFunction[P, T, ElementT]:
-        """The same function with other options of its launches: those of the decorator, `detach` and `idempotency_key`.
+        """The same function with other options of its launches: those of the decorator, `detach`
+        and `idempotency_key`.
 
-        Does not block. With `detach=True` a launch outlives the process that submitted it. With `idempotency_key="..."` a second
-        submission with that key returns the first one's launch, also from another process and after the head was restarted, for as long
-        as the cluster keeps the launch. Raises TypeError or ValueError as the decorator does.
+        Does not block. With `detach=True` a launch outlives the process that submitted it. With
+        `idempotency_key="..."` a second submission with that key returns the first one's launch,
+        also from another process and after the head was restarted, for as long as the cluster keeps
+        the launch. Raises TypeError or ValueError as the decorator does.
 
             train.options(timeout=3600, detach=True).submit(epochs=3)
         """
         return type(self)(self._function, _changed(self._options, options))
 
     def submit(self, /, *args: P.args, **kwargs: P.kwargs) -> LaunchHandle[ElementT]:
-        """Starts a launch of the function with these arguments, all of which are its own, and returns a LaunchHandle at once.
+        """Starts a launch of the function with these arguments, all of which are its own, and
+        returns a LaunchHandle at once.
 
-        What cannot start is refused here, before any rank exists: TypeError (arguments that the function
-        does not take), LaunchError (a capture too large or unpicklable), PlacementError (more than the cluster can ever hold), ConnectionError. The launch is
-        cancelled when this process ends, unless the function has `options(detach=True)`.
+        What cannot start is refused here, before any rank exists: TypeError (arguments that the
+        function does not take), LaunchError (a capture too large or unpicklable), PlacementError
+        (more than the cluster can ever hold), ConnectionError. The launch is cancelled when this
+        process ends, unless the function has `options(detach=True)`.
 
             handle = train.submit(epochs=3)
         """
@@ -346,7 +364,8 @@ class DistributedFunction(LaunchFunctionOf[P, T, ElementT]):
             raise
 
     def _place(self, options: LaunchOptions) -> tuple[Any, LaunchOptions]:
-        """Return the session of one launch, and its options on that cluster: those of the function, and what a front door reads at each call."""
+        """Return the session of one launch, and its options on that cluster: those of the function,
+        and what a front door reads at each call."""
         from troupe.launch import _submit
 
         return _submit.session_for(options.remote), options
@@ -356,12 +375,15 @@ class DistributedFunction(LaunchFunctionOf[P, T, ElementT]):
         return _hints.of_gpus(session)
 
     def distributed(self, /, *args: P.args, **kwargs: P.kwargs) -> list[ElementT]:
-        """Runs the launch to its marker and returns the list of results by rank. All arguments are the function's.
+        """Runs the launch to its marker and returns the list of results by rank.
 
-        Blocks; prints progress and the ranks' output, each line with its rank. Raises LaunchError (also
-        an instance of the failing rank's exception type), GetTimeoutError over the option
-        `timeout`, LaunchCancelledError, and what `submit` raises. Ctrl-C cancels the launch: KeyboardInterrupt is
-        raised in its ranks, which have `stop_grace` seconds; a second Ctrl-C ends them at once.
+        All arguments are the function's.
+
+        Blocks; prints progress and the ranks' output, each line with its rank. Raises LaunchError
+        (also an instance of the failing rank's exception type), GetTimeoutError over the option
+        `timeout`, LaunchCancelledError, and what `submit` raises. Ctrl-C cancels the launch:
+        KeyboardInterrupt is raised in its ranks, which have `stop_grace` seconds; a second Ctrl-C
+        ends them at once.
 
             results = train.distributed(epochs=3)
         """
@@ -414,25 +436,30 @@ def distributed(
 ) -> Any:
     """Makes a function that every rank of a launch runs with the same arguments.
 
-    Exactly one of `gpus` (one GPU and `cpus_per_rank` CPUs for each rank) and `processes` (CPUs only) is
-    the number of ranks over all nodes. `memory`, of each rank: bytes, or "80GiB"; it is for placing, nobody is held to it.
-    `remote=True` uses the cluster of `troupe.init()` or TROUPE_ADDRESS,
-    else an embedded one on this machine. `max_attempts`: the whole gang is started again after a failure.
-    `timeout` in seconds from submission until it is told to stop, queueing included. `stop_grace`: seconds from there, from
-    Ctrl-C or `cancel()`, until SIGKILL; meanwhile the ranks' code has KeyboardInterrupt or SystemExit raised in it
-    (2 s after another rank's failure). `exit_grace`: seconds that a rank has from its result to the end of its process, for
-    threads, children and exit handlers. `preimport`: modules that the ranks' processes have imported when they are forked
-    (docs/runtime_env.md). `priority`: of what waits the highest
-    is first; whether it also ends what runs is the cluster's policy. `label_selector`, `within`, `near`: which
-    nodes, and how near to each other (docs/placement.md). `quiet`: no status lines (nor with TROUPE_QUIET=1); they go to stderr.
-    `infeasible="wait"`: what no node can hold waits for one that joins, instead of being refused. `tracking=False`: no run in MLflow
-    where its address is set (docs/mlflow.md); True: one in any case. `backend="troupe"`: groups of torch that name no backend are of
-    Troupe's own, where their tensors are on CPUs (docs/collectives.md); None: torch chooses.
-    `on_rank_death`: what it means that a rank is killed, lost with its node or ends without a value, once all run (docs/recovery.md). "fail":
-    the launch fails; "shrink": the others go on in a smaller group, and the result has a RankLost in its place; "replace": another process takes its
-    place, and runs the function from its beginning. Both while at least `min_processes` (default 1) have not died; all must come to the new
-    group within `reform_timeout` seconds, by `troupe.train.attempts()`. What a rank raises is a failure in any case.
-    `hang_timeout`: a rank that has kept others waiting in a collective for so many seconds is ended, which is a death as any other; None: it is only warned of.
+    Exactly one of `gpus` (one GPU and `cpus_per_rank` CPUs for each rank) and `processes` (CPUs
+    only) is the number of ranks over all nodes. `memory`, of each rank: bytes, or "80GiB"; it is
+    for placing, nobody is held to it. `remote=True` uses the cluster of `troupe.init()` or
+    TROUPE_ADDRESS, else an embedded one on this machine. `max_attempts`: the whole gang is started
+    again after a failure. `timeout` in seconds from submission until it is told to stop, queueing
+    included. `stop_grace`: seconds from there, from Ctrl-C or `cancel()`, until SIGKILL; meanwhile
+    the ranks' code has KeyboardInterrupt or SystemExit raised in it (2 s after another rank's
+    failure). `exit_grace`: seconds that a rank has from its result to the end of its process, for
+    threads, children and exit handlers. `preimport`: modules that the ranks' processes have
+    imported when they are forked (docs/runtime_env.md). `priority`: of what waits the highest is
+    first; whether it also ends what runs is the cluster's policy. `label_selector`, `within`,
+    `near`: which nodes, and how near to each other (docs/placement.md). `quiet`: no status lines
+    (nor with TROUPE_QUIET=1); they go to stderr. `infeasible="wait"`: what no node can hold waits
+    for one that joins, instead of being refused. `tracking=False`: no run in MLflow where its
+    address is set (docs/mlflow.md); True: one in any case. `backend="troupe"`: groups of torch that
+    name no backend are of Troupe's own, where their tensors are on CPUs (docs/collectives.md);
+    None: torch chooses. `on_rank_death`: what it means that a rank is killed, lost with its node or
+    ends without a value, once all run (docs/recovery.md). "fail": the launch fails; "shrink": the
+    others go on in a smaller group, and the result has a RankLost in its place; "replace": another
+    process takes its place, and runs the function from its beginning. Both while at least
+    `min_processes` (default 1) have not died; all must come to the new group within
+    `reform_timeout` seconds, by `troupe.train.attempts()`. What a rank raises is a failure in any
+    case. `hang_timeout`: a rank that has kept others waiting in a collective for so many seconds is
+    ended, which is a death as any other; None: it is only warned of.
 
         @distributed(processes=4)
         def train(epochs): ...
@@ -509,13 +536,15 @@ def ray_launch(
 ) -> Any:
     """Makes a function that rank 0 of a launch runs as the driver; parameters as `distributed`.
 
-    The driver is connected to exactly the launch's nodes and may use what the launch reserved there for
-    actors and placement groups; `troupe.launch.current().run(...)` reaches all ranks. The result is a
-    list by rank in which rank 0's value is the function's and the others are None.
+    The driver is connected to exactly the launch's nodes and may use what the launch reserved there
+    for actors and placement groups; `troupe.launch.current().run(...)` reaches all ranks. The
+    result is a list by rank in which rank 0's value is the function's and the others are None.
 
-    `import ray` in the function, and in what it starts, gives Troupe (`troupe.ray_compat`). With `api="ray"` a real Ray cluster is started on
-    the launch's nodes, whose driver the function is: it finds it by `ray.init()`, and has to bring Ray on the nodes (docs/ray.md). A process of Ray's
-    that ends before the function does fails the launch with RayProcessDiedError. `api=None`: `import ray` is what is installed.
+    `import ray` in the function, and in what it starts, gives Troupe (`troupe.ray_compat`). With
+    `api="ray"` a real Ray cluster is started on the launch's nodes, whose driver the function is:
+    it finds it by `ray.init()`, and has to bring Ray on the nodes (docs/ray.md). A process of Ray's
+    that ends before the function does fails the launch with RayProcessDiedError. `api=None`:
+    `import ray` is what is installed.
 
         @ray_launch(gpus=16, api="ray")
         def tune(): ...

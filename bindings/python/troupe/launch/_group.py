@@ -17,7 +17,10 @@ _group_formed = False
 
 
 def form_group(context: Any) -> None:
-    """Joins the launch's process group, once; blocks until every rank has. Nothing without torch."""
+    """Joins the launch's process group, once; blocks until every rank has.
+
+    Nothing without torch.
+    """
     global _group_formed
     if _group_formed:
         return
@@ -36,7 +39,8 @@ def form_group(context: Any) -> None:
 
 
 def run_part(context: Any, payload: bytes, run: int) -> Any:
-    """Run one rank's part of the run `run` of `current().run`; 0: of a rank's own run, outside any collective."""
+    """Run one rank's part of the run `run` of `current().run`; 0: of a rank's own run, outside any
+    collective."""
 
     fn, args, kwargs = user_main.loads(payload)
     if not run:
@@ -91,10 +95,12 @@ class RankHandle:
     def run(
         self, fn: Callable[..., Any], /, *args: Any, timeout: float | None = None, **kwargs: Any
     ) -> Any:
-        """Runs `fn` on this rank and returns its value. Blocks.
+        """Runs `fn` on this rank and returns its value.
 
-        The rank holds its share of the launch's resources meanwhile, as in `current().run`; `timeout`
-        seconds for the share and the other rank's part, then GetTimeoutError.
+        Blocks.
+
+        The rank holds its share of the launch's resources meanwhile, as in `current().run`;
+        `timeout` seconds for the share and the other rank's part, then GetTimeoutError.
         """
         _arguments.refuse_unclear_timeout(fn, timeout)
         payload = cloudpickled((fn, args, kwargs))
@@ -134,7 +140,8 @@ class Gang:
         with self._one_run:
             if self._broken is not None:
                 raise exceptions.TroupeError(
-                    f"an earlier current().run failed ({self._broken}), so the process group is not usable "
+                    f"an earlier current().run failed ({self._broken}), so the process group is "
+                    "not usable "
                     "any more"
                 ) from self._broken
             payload = cloudpickled((fn, args, kwargs))
@@ -152,7 +159,8 @@ class Gang:
                     raise
 
     def refuse_inside(self, what: str) -> None:
-        """Refuses a run inside a run of the same thread: it would wait for what the outer one holds."""
+        """Refuses a run inside a run of the same thread: it would wait for what the outer one
+        holds."""
         if getattr(self._inside, "part", False):
             raise RuntimeError(
                 f"{what} was called inside a function that a run of this launch runs on rank 0: it "

@@ -63,7 +63,8 @@ class LaunchHandle(LaunchOf[ElementT]):
         return self.wait_state(lambda info: info["state"] == "terminal", timeout)
 
     def result(self, timeout: float | None = None) -> list[ElementT]:
-        """Waits for the marker and returns the results by rank; of one that died, and that the launch went on without, a troupe.train.RankLost.
+        """Waits for the marker and returns the results by rank; of one that died, and that the
+        launch went on without, a troupe.train.RankLost.
 
         Raises LaunchError (also an instance of the failing rank's exception type),
         LaunchCancelledError, GetTimeoutError when `timeout` seconds pass first (the launch goes on)
@@ -76,7 +77,8 @@ class LaunchHandle(LaunchOf[ElementT]):
         return list(self._values)
 
     def succeeded(self, timeout: float | None = None) -> dict[str, Any]:
-        """Waits for the marker, raises what `result` does, and fetches no values; returns the LaunchInfo."""
+        """Waits for the marker, raises what `result` does, and fetches no values; returns the
+        LaunchInfo."""
         started = time.monotonic()
         try:
             info = self.wait_end(timeout)
@@ -93,7 +95,8 @@ class LaunchHandle(LaunchOf[ElementT]):
         return info
 
     def settle(self) -> None:
-        """Once it has ended: returns when its run in MLflow, if it has one, has too; 10 s at most, which are said."""
+        """Once it has ended: returns when its run in MLflow, if it has one, has too; 10 s at most,
+        which are said."""
         if self._tracked is not None:
             self._tracked.settle()
 
@@ -131,10 +134,12 @@ class LaunchHandle(LaunchOf[ElementT]):
         )
 
     def cancel(self, reason: str = "cancel() was called", *, grace: float | None = None) -> None:
-        """Cancels the launch and returns when it has ended. A marker already there stands.
+        """Cancels the launch and returns when it has ended.
 
-        The code of its ranks gets SIGTERM (SystemExit in the main thread, unless it has a handler) and has `grace` seconds, by
-        default the launch's `stop_grace`, before SIGKILL. 0: at once.
+        A marker already there stands.
+
+        The code of its ranks gets SIGTERM (SystemExit in the main thread, unless it has a handler)
+        and has `grace` seconds, by default the launch's `stop_grace`, before SIGKILL. 0: at once.
         """
         self.stop(reason, grace=grace)
         self.wait_end()
@@ -160,11 +165,14 @@ class LaunchHandle(LaunchOf[ElementT]):
     def status(self) -> dict[str, Any]:
         """The launch as a dict: state, outcome, epoch, ranks with their nodes, what it waits for.
 
-        `state` is "queued", "reserving", "starting", "running" or "stopping", and once it has ended its outcome: "succeeded", "failed" or
-        "cancelled". `ready_s` and `duration_s` are seconds; of `resources_per_rank`, CPU and GPU are counts and memory is bytes. `inherited_env`
-        lists the caller's variables that travelled, `not_inherited_env` those of its variables that did not; `environment` is all that came
-        along, by the rule of docs/runtime_env.md, without values. `differences`: a row for each library whose version is another on some node than here;
-        `slow_paths`: one for each path between its ranks that is slower than it need be (docs/networks.md).
+        `state` is "queued", "reserving", "starting", "running" or "stopping", and once it has ended
+        its outcome: "succeeded", "failed" or "cancelled". `ready_s` and `duration_s` are seconds;
+        of `resources_per_rank`, CPU and GPU are counts and memory is bytes. `inherited_env` lists
+        the caller's variables that travelled, `not_inherited_env` those of its variables that did
+        not; `environment` is all that came along, by the rule of docs/runtime_env.md, without
+        values. `differences`: a row for each library whose version is another on some node than
+        here; `slow_paths`: one for each path between its ranks that is slower than it need be
+        (docs/networks.md).
         """
         _, update, _ = self.session.request("GetLaunch", {"launch": self.id})
         return {
@@ -174,7 +182,8 @@ class LaunchHandle(LaunchOf[ElementT]):
         }
 
     def differences(self, info: dict[str, Any]) -> list[str]:
-        """Of Python and the main libraries, a row for each whose version is another on nodes of the launch than it is here."""
+        """Of Python and the main libraries, a row for each whose version is another on nodes of the
+        launch than it is here."""
         from troupe._cluster import versions
         from troupe._code import travelled
 
@@ -188,7 +197,8 @@ class LaunchHandle(LaunchOf[ElementT]):
         )
 
     def slow_paths(self, info: dict[str, Any]) -> list[str]:
-        """A row for each path between the nodes of the launch that is slower than it need be, with the numbers and what to do; [] while it is not placed."""
+        """A row for each path between the nodes of the launch that is slower than it need be, with
+        the numbers and what to do; [] while it is not placed."""
         from troupe.launch import _slow_paths
 
         return _slow_paths.of_launch(self.session, info)
@@ -208,11 +218,13 @@ class LaunchHandle(LaunchOf[ElementT]):
             print(_visible.output(line), flush=follow)
 
     def watch(self, *, quiet: bool = False) -> None:
-        """Shows where the launch is and what its ranks print, from the start of the present attempt on, until it has ended; fetches no result.
+        """Shows where the launch is and what its ranks print, from the start of the present attempt
+        on, until it has ended; fetches no result.
 
-        Blocks. For a launch of `submit`, of another program, or one that was detached (`troupe.launch.attach`). Ctrl-C ends the watching, not the
-        launch: it returns, and says how to come back. `quiet`: no status lines, only the output. Raises no error of the launch, which
-        `result()` does; ConnectionError when the cluster cannot be reached.
+        Blocks. For a launch of `submit`, of another program, or one that was detached
+        (`troupe.launch.attach`). Ctrl-C ends the watching, not the launch: it returns, and says how
+        to come back. `quiet`: no status lines, only the output. Raises no error of the launch,
+        which `result()` does; ConnectionError when the cluster cannot be reached.
 
             handle = train.submit(epochs=3)
             handle.watch()
@@ -222,7 +234,8 @@ class LaunchHandle(LaunchOf[ElementT]):
         _progress.watch(self, quiet=quiet)
 
     def found_by(self, method: str, command: str) -> str:
-        """How a person comes back to it: by a method of this class in a cluster of this program, else by a command, with {} for its id."""
+        """How a person comes back to it: by a method of this class in a cluster of this program,
+        else by a command, with {} for its id."""
         if self.session.embedded is not None:
             return f'troupe.launch.attach("{short(self.id)}").{method}'
         return command.format(short(self.id))
@@ -280,7 +293,8 @@ def handle_of_known(
     stop_grace: float = 10.0,
     ends_with_program: bool = False,
 ) -> LaunchHandle:
-    """Return the handle of a launch that the head knows, by its whole id; blocks for the head's answer.
+    """Return the handle of a launch that the head knows, by its whole id; blocks for the head's
+    answer.
 
     Raises:
         NotFoundError: if the head has forgotten the launch.

@@ -64,24 +64,29 @@ def explained(decorator: _Decorator) -> _Decorator:
 
 
 def check_function(function: Any, asked: str, of_a_method: str) -> None:
-    """Raises TypeError for what cannot be run by ranks as it is: methods of classes, coroutines, generators. `asked`: by what the ranks
-    were asked for; `of_a_method`: how it is for a method, whose object stands for `{}`."""
+    """Raises TypeError for what cannot be run by ranks as it is: methods of classes, coroutines,
+    generators. `asked`: by what the ranks were asked for; `of_a_method`: how it is for a method,
+    whose object stands for `{}`."""
     name = getattr(function, "__name__", "function")
     if inspect.iscoroutinefunction(function) or inspect.isasyncgenfunction(function):
         raise TypeError(
-            f"{asked}: {name} is an async def, and a rank runs a plain function\n  call asyncio.run(...) inside one"
+            f"{asked}: {name} is an async def, and a rank runs a plain function\n  call "
+            "asyncio.run(...) inside one"
         )
     if inspect.isgeneratorfunction(function):
         raise TypeError(
-            f"{asked}: {name} yields, and a rank's result is what its function returns\n  return a list"
+            f"{asked}: {name} yields, and a rank's result is what its function returns\n  return a "
+            "list"
         )
     if isinstance(function, types.FunctionType):
         owner = function.__qualname__.rpartition(".")[0]
         first = next(iter(inspect.signature(function, follow_wrapped=False).parameters), "")
         if owner and not owner.endswith("<locals>") and first in ("self", "cls"):
             raise TypeError(
-                f"{asked}: {function.__qualname__} is a method, and ranks are given a function\n  define a function that "
-                f"takes what it needs, or launch a method of an object: {of_a_method.format(f'object.{name}')}"
+                f"{asked}: {function.__qualname__} is a method, and ranks are given a function\n  "
+                "define a function that "
+                "takes what it needs, or launch a method of an object: "
+                f"{of_a_method.format(f'object.{name}')}"
             )
     if isinstance(function, (staticmethod, classmethod)):
         raise TypeError(
@@ -116,7 +121,10 @@ def _codes(code: types.CodeType) -> Iterator[types.CodeType]:
 
 
 _NO_MPI = "doesn't have MPI built in"  # torch's words
-RAY = 'api="troupe" in @ray_launch makes `import ray` mean Troupe there, with the launch\'s nodes as its cluster'
+RAY = (
+    'api="troupe" in @ray_launch makes `import ray` mean Troupe there, with the launch\'s nodes '
+    "as its cluster"
+)
 
 
 def gpus_of(nodes: Iterable[dict]) -> dict[str, int]:
@@ -161,7 +169,8 @@ def of_failure(info: dict, failure: dict) -> str:
         return remedy
     if _NO_MPI in (cause if failure["exception_type"] else failure["log_tail"]):
         return (
-            "init_process_group() without a backend, which takes nccl where there are GPUs and gloo elsewhere, and finds the others by the "
+            "init_process_group() without a backend, which takes nccl where there are GPUs and "
+            "gloo elsewhere, and finds the others by the "
             "variables that are set; the mpi backend needs a torch that was built with MPI"
         )
     if (
@@ -181,7 +190,8 @@ def of_failure(info: dict, failure: dict) -> str:
 
 
 def _of_modules(failure: dict) -> str:
-    """The words of an error of an import, or of a name that a module lacks; of a program of its own those it wrote last."""
+    """The words of an error of an import, or of a name that a module lacks; of a program of its own
+    those it wrote last."""
     if failure["exception_type"] in _OF_MODULES:
         return failure["traceback"] + failure["cause"]
     last = failure["log_tail"].rstrip().rpartition("\n")[2]
@@ -189,13 +199,17 @@ def _of_modules(failure: dict) -> str:
 
 
 _NO_RUNTIME_ENV = ("azure",)
-"""Front doors whose jobs have no runtime_env: packages come by the command itself, or are on the nodes."""
+"""Front doors whose jobs have no runtime_env: packages come by the command itself, or are on the
+nodes."""
 
 
 def _of_missing_module(failure: dict, cause: str, door: str) -> str:
-    """Return what to do about a module that a node lacks; "" where the error names none. `door`: the front door that the launch came by.
+    """Return what to do about a module that a node lacks; "" where the error names none.
 
-    Python names the first module of a path that is missing: of `a.b.c` the parents of a missing `a.b` are there.
+    `door`: the front door that the launch came by.
+
+    Python names the first module of a path that is missing: of `a.b.c` the parents of a missing
+    `a.b` are there.
     """
     found = _NO_MODULE.search(cause)
     if found is None:
@@ -208,25 +222,32 @@ def _of_missing_module(failure: dict, cause: str, door: str) -> str:
     if below:
         return _of_missing_submodule(module, node, packages, door, is_below_a_file=bool(found[2]))
     if root in sys.stdlib_module_names:
-        return f"a Python on {node} that has {root!r}: it is of Python's own library, and no package has it"
+        return (
+            f"a Python on {node} that has {root!r}: it is of Python's own library, and no "
+            "package has it"
+        )
     if packages:
         requirement = f"{packages[0]}=={importlib.metadata.version(packages[0])}"
         if door in _NO_RUNTIME_ENV:
             return (
-                f"pip install {requirement} at the beginning of the command, or on {node}, which has no module {root!r}; "
+                f"pip install {requirement} at the beginning of the command, or on {node}, which "
+                f"has no module {root!r}; "
                 f"it is of the package {packages[0]} here"
             )
         return (
-            f'runtime_env={{"pip": ["{requirement}"]}}, for {node} has no module {root!r}, which is of the package {packages[0]} here; '
+            f'runtime_env={{"pip": ["{requirement}"]}}, for {node} has no module {root!r}, which '
+            f"is of the package {packages[0]} here; "
             f"or pip install {requirement} there"
         )
     if door in _NO_RUNTIME_ENV:
         return (
-            f"pip install at the beginning of the command, or on {node}, with the package that has the module {root!r}, which {node} lacks; or its folder in "
+            f"pip install at the beginning of the command, or on {node}, with the package that has "
+            f"the module {root!r}, which {node} lacks; or its folder in "
             "code, where it is a part of the program"
         )
     return (
-        f'runtime_env={{"pip": [...]}} with the package that has the module {root!r}, which {node} lacks; or "py_modules" with its '
+        f'runtime_env={{"pip": [...]}} with the package that has the module {root!r}, which {node} '
+        'lacks; or "py_modules" with its '
         "folder, where it is a part of the program"
     )
 
@@ -234,7 +255,10 @@ def _of_missing_module(failure: dict, cause: str, door: str) -> str:
 def _of_missing_submodule(
     module: str, node: str, packages: list[str], door: str, *, is_below_a_file: bool
 ) -> str:
-    """Return what to do about a module whose parent the node has. `packages`: those that have the module's root here."""
+    """Return what to do about a module whose parent the node has.
+
+    `packages`: those that have the module's root here.
+    """
     import importlib.metadata
 
     parent, _, name = module.rpartition(".")
@@ -242,7 +266,10 @@ def _of_missing_submodule(
     if name in named and not isinstance(
         named[name], types.ModuleType
     ):  # a module that was loaded is a name of its parent too
-        return f"from {parent} import {name}: {node} has {parent!r}, of which {name!r} is a name and no module"
+        return (
+            f"from {parent} import {name}: {node} has {parent!r}, of which {name!r} is a name "
+            "and no module"
+        )
     path = module.replace(".", "/")
     for package in packages:
         files = {str(each) for each in importlib.metadata.files(package) or ()}
@@ -253,14 +280,18 @@ def _of_missing_submodule(
                 if door in _NO_RUNTIME_ENV
                 else f'runtime_env={{"pip": ["{requirement}"]}}'
             )
-            return f"{remedy}, which has the module {module!r} here; what {node} has of {parent!r} is without it"
+            return (
+                f"{remedy}, which has the module {module!r} here; what {node} has of {parent!r} "
+                "is without it"
+            )
     what = (
         "as a single file, which has no modules below it"
         if is_below_a_file
         else f"without a module {name!r}"
     )
     here = (
-        f"; {' and '.join(f'{each} {importlib.metadata.version(each)}' for each in packages)} here has none either"
+        f"; {' and '.join(f'{each} {importlib.metadata.version(each)}' for each in packages)} here "
+        "has none either"
         if packages and not is_below_a_file
         else ""
     )
@@ -279,7 +310,10 @@ def _of_missing_gpu(failure: dict, cause: str) -> str:
     instead = (
         "init_process_group() without a backend takes gloo where there are none"
         if "NCCL" in cause
-        else 'torch.device("cuda" if torch.cuda.is_available() else "cpu") takes what there is, DDP without device_ids= too'
+        else (
+            'torch.device("cuda" if torch.cuda.is_available() else "cpu") takes what there is, '
+            "DDP without device_ids= too"
+        )
     )
     without = (
         f", without TROUPE_CPU_RANKS={asked},"

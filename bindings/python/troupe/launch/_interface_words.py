@@ -1,6 +1,8 @@
-"""What there is to say where NCCL or Gloo fails between ranks: the hosts, the interfaces and ports that were tried, the versions, and what to do.
+"""What there is to say where NCCL or Gloo fails between ranks: the hosts, the interfaces and ports
+that were tried, the versions, and what to do.
 
-A rank adds to its error what it knows of its own host (`noted`); whoever shows the launch's error adds the hosts and the remedy (`remedy`).
+A rank adds to its error what it knows of its own host (`noted`); whoever shows the launch's error
+adds the hosts and the remedy (`remedy`).
 """
 
 from __future__ import annotations
@@ -28,7 +30,8 @@ _DRIVER = re.compile(r"(?:Kernel Module|Open Kernel Module for \S+)\s+(\d[\d.]+)
 
 
 def noted(error: BaseException, host: str) -> None:
-    """Adds a note to such an error of this rank: which interface its library was told, by whom, which there are, and versions. Never raises."""
+    """Adds a note to such an error of this rank: which interface its library was told, by whom,
+    which there are, and versions. Never raises."""
     try:
         library = _network_errors.library_of(words_of(error))
         if library and not any(
@@ -45,14 +48,18 @@ def noted(error: BaseException, host: str) -> None:
 
 
 def note(library: str, host: str, chosen: str, there: dict[str, str]) -> str:
-    """`NCCL on node-a: NCCL_SOCKET_IFNAME=eth0 (troupe's choice ...); interfaces there: eth0 10.0.0.1, lo 127.0.0.1`."""
+    """`NCCL on node-a: NCCL_SOCKET_IFNAME=eth0 (troupe's choice ...); interfaces there: eth0
+    10.0.0.1, lo 127.0.0.1`."""
     name = f"{library}_SOCKET_IFNAME"
     tried = (
         f"{name}={chosen} ({_whose(name, chosen)})"
         if chosen
         else f"{name} is not set, so that it chose by itself"
     )
-    return f"troupe: {library} on {host}: {tried}; interfaces there: {', '.join(f'{each} {address}'.strip() for each, address in there.items())}"
+    return (
+        f"troupe: {library} on {host}: {tried}; interfaces there: "
+        f"{', '.join(f'{each} {address}'.strip() for each, address in there.items())}"
+    )
 
 
 def _whose(name: str, value: str) -> str:
@@ -145,7 +152,8 @@ def driver_version(root: str = "") -> str:
 
 
 def remedy(info: dict[str, Any], failure: dict[str, Any]) -> str:
-    """What to try, with the hosts of the launch, where the failure of a rank is of this kind; else ""."""
+    """What to try, with the hosts of the launch, where the failure of a rank is of this kind; else
+    ""."""
     own = failure["traceback"] or failure["cause"]
     if (
         not failure["traceback"] and failure["signal"] in _BY_ITSELF
@@ -158,7 +166,8 @@ def remedy(info: dict[str, Any], failure: dict[str, Any]) -> str:
     for each in info["rank_infos"]:
         ranks.setdefault((each["node_name"], each["host"]), []).append(str(each["rank"]))
     hosts = [
-        f"{node}{f' ({host})' if host and host != node else ''}: {'ranks' if len(of) > 1 else 'rank'} {_range(of)}"
+        f"{node}{f' ({host})' if host and host != node else ''}: "
+        f"{'ranks' if len(of) > 1 else 'rank'} {_range(of)}"
         for (node, host), of in ranks.items()
     ]
     more = f", and {len(hosts) - _HOSTS_MAX} more" if len(hosts) > _HOSTS_MAX else ""

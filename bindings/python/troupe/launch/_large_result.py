@@ -1,4 +1,5 @@
-"""A driver's value that is too large to travel with the marker: kept by its worker, fetched when asked for."""
+"""A driver's value that is too large to travel with the marker: kept by its worker, fetched when
+asked for."""
 
 from __future__ import annotations
 

@@ -11,8 +11,9 @@ from troupe._cluster.logs import lines as lines_of
 
 
 def sources(info: dict, rank_infos: list[dict], handle: Any = None) -> list[Source]:
-    """Stdout and stderr of each of these ranks, of the launch's present epoch; labelled with the rank. With the launch's handle, those of the processes
-    too that take the place of ranks that died."""
+    """Stdout and stderr of each of these ranks, of the launch's present epoch; labelled with the
+    rank. With the launch's handle, those of the processes too that take the place of ranks that
+    died."""
     found = [
         Source(
             each["rank"],
@@ -35,7 +36,8 @@ def sources(info: dict, rank_infos: list[dict], handle: Any = None) -> list[Sour
 
 
 def _of_the_next(handle: Any, seen: dict, source: Source) -> Source | None:
-    """Once there is news of the launch: where the rank's process writes then, or None where the launch was over before."""
+    """Once there is news of the launch: where the rank's process writes then, or None where the
+    launch was over before."""
     if seen["state"] == "terminal":
         return None
     info = handle.wait_state(lambda state: state is not seen)
@@ -65,7 +67,8 @@ def lines(handle: Any, rank: int | None, follow: bool) -> Iterator[str]:
 
 
 def news(handle: Any, rank: int | None) -> Iterator[tuple[Hashable, str, list[str], list[str]]]:
-    """As `lines` that follow, as it comes: (which stream, whose it is, lines that are finished, rows that still change)."""
+    """As `lines` that follow, as it comes: (which stream, whose it is, lines that are finished,
+    rows that still change)."""
     for number, is_error, finished, bars in Follower(
         handle.session, _chosen(handle, handle.wait_state(_has_ranks), rank)
     ).news():

@@ -10,7 +10,8 @@ from troupe import _pickled
 
 @dataclass(frozen=True)
 class RankLost:
-    """The place of a rank that died, in the results of a launch with `on_rank_death="shrink"` that succeeded without it.
+    """The place of a rank that died, in the results of a launch with `on_rank_death="shrink"` that
+    succeeded without it.
 
     `rank` is the launch's; `exit_code` is 128 and the signal for one that was killed.
     """

@@ -21,12 +21,16 @@ _GLOO = re.compile(
 _OF_THE_PROGRAM = re.compile(
     r"\bncclInvalidArgument\b|\bncclInvalidUsage\b|\bncclUnhandledCudaError\b|Duplicate GPU detected|unhandled cuda error"
 )
-_DEBUG = 'os.environ["NCCL_DEBUG"] = "INFO" before the launch makes NCCL write into the ranks\' output what it tries'
+_DEBUG = (
+    'os.environ["NCCL_DEBUG"] = "INFO" before the launch makes NCCL write into the ranks\' '
+    "output what it tries"
+)
 
 
 @dataclass(frozen=True)
 class Kind:
-    """`words`: by which it is known; `headline`: what to try, with {library} and {hosts}; `more`: lines below, with {name} for the variable of the interface."""
+    """`words`: by which it is known; `headline`: what to try, with {library} and {hosts}; `more`:
+    lines below, with {name} for the variable of the interface."""
 
     name: str
     words: re.Pattern[str]
@@ -36,8 +40,10 @@ class Kind:
 
 _ANOTHER_INTERFACE = "another interface, where {library} could not connect these hosts: {hosts}"
 _WHICH_INTERFACE = (
-    'os.environ["{name}"] = "NAME" before the launch, which takes it along, of one that every host has and that leads to the others',
-    "(the note above has the host's where it failed; `ip addr` there all of it), and a firewall that lets the hosts' ports through to each other",
+    'os.environ["{name}"] = "NAME" before the launch, which takes it along, of one that every host '
+    "has and that leads to the others",
+    "(the note above has the host's where it failed; `ip addr` there all of it), and a firewall "
+    "that lets the hosts' ports through to each other",
 )
 _KINDS = (
     Kind(
@@ -47,7 +53,8 @@ _KINDS = (
         ),
         "more shared memory where {library} shares it between the ranks of a host, of {hosts}",
         (
-            "`df -h /dev/shm` there; in a container `--shm-size=16g` or `--ipc=host`, of Kubernetes a volume `emptyDir: {{medium: Memory}}` at /dev/shm;",
+            "`df -h /dev/shm` there; in a container `--shm-size=16g` or `--ipc=host`, of "
+            "Kubernetes a volume `emptyDir: {{medium: Memory}}` at /dev/shm;",
             "files of runs that were killed: `ls /dev/shm/nccl-*`",
         ),
     ),
@@ -58,8 +65,10 @@ _KINDS = (
         ),
         "a higher limit of locked memory for the workers of these hosts: {hosts}",
         (
-            "`ulimit -l` in a rank says it; `unlimited` where `troupe start` is run (/etc/security/limits.conf, `LimitMEMLOCK=infinity` of a systemd unit,",
-            "`--ulimit memlock=-1` of a container), and start the workers again: their ranks have their limits",
+            "`ulimit -l` in a rank says it; `unlimited` where `troupe start` is run "
+            "(/etc/security/limits.conf, `LimitMEMLOCK=infinity` of a systemd unit,",
+            "`--ulimit memlock=-1` of a container), and start the workers again: their ranks have "
+            "their limits",
         ),
     ),
     Kind(
@@ -69,9 +78,12 @@ _KINDS = (
         ),
         "RDMA between these hosts, which do not reach each other by it: {hosts}",
         (
-            "`troupe list nodes --topology` has their ports; `ibstat` and `ib_write_bw` between two of them say whether the network carries it;",
-            'os.environ["NCCL_IB_HCA"] = "=mlx5_0:1,..." before the launch names ports that do; RoCE often needs the NCCL_IB_GID_INDEX of `show_gids` (3 for version 2 over IPv4),',
-            'rails that do not reach each other NCCL_CROSS_NIC = "0"; NCCL_IB_DISABLE = "1" goes by sockets, slower: where that works it is RDMA',
+            "`troupe list nodes --topology` has their ports; `ibstat` and `ib_write_bw` between "
+            "two of them say whether the network carries it;",
+            'os.environ["NCCL_IB_HCA"] = "=mlx5_0:1,..." before the launch names ports that do; '
+            "RoCE often needs the NCCL_IB_GID_INDEX of `show_gids` (3 for version 2 over IPv4),",
+            'rails that do not reach each other NCCL_CROSS_NIC = "0"; NCCL_IB_DISABLE = "1" goes '
+            "by sockets, slower: where that works it is RDMA",
         ),
     ),
     Kind(
@@ -81,7 +93,8 @@ _KINDS = (
         ),
         "one version of NCCL and equal NCCL_* variables on these hosts: {hosts}",
         (
-            'the note of each rank that failed has its versions; `troupe submit --pip` or runtime_env={{"pip": [...]}} gives all ranks the same torch',
+            "the note of each rank that failed has its versions; `troupe submit --pip` or "
+            'runtime_env={{"pip": [...]}} gives all ranks the same torch',
         ),
     ),
     Kind(
@@ -107,7 +120,8 @@ _KINDS = (
         ),
         "the output of the other ranks, one of which may have ended first, of these hosts: {hosts}",
         (
-            "`troupe logs LAUNCH` has it; where none has, a network that drops connections between the hosts: a firewall's idle timeout, a port that goes down",
+            "`troupe logs LAUNCH` has it; where none has, a network that drops connections between "
+            "the hosts: a firewall's idle timeout, a port that goes down",
         ),
     ),
 )
@@ -117,7 +131,8 @@ _OTHER = Kind(
 
 
 def library_of(text: str) -> str:
-    """NCCL or GLOO where an error of theirs speaks of what lies between ranks: connections, interfaces, RDMA, shared memory; "" of any other error."""
+    """NCCL or GLOO where an error of theirs speaks of what lies between ranks: connections,
+    interfaces, RDMA, shared memory; "" of any other error."""
     if _GLOO.search(text):
         return GLOO
     if not _NCCL.search(text):

@@ -1,7 +1,8 @@
 """The output of a launch's ranks, shown while it comes and as far as who reads stdout takes it.
 
-What a reader is too slow for waits in the files of the workers, and holds up no rank. Once the launch has ended the reader has some time
-for the rest; what is left then is counted, said, and only its end is shown.
+What a reader is too slow for waits in the files of the workers, and holds up no rank. Once the
+launch has ended the reader has some time for the rest; what is left then is counted, said, and only
+its end is shown.
 """
 
 from __future__ import annotations
@@ -29,8 +30,9 @@ LAST_WORDS_S = 5.0  # that a reader has for those
 class Printer:
     """Shows what one epoch's ranks write, on a thread of its own.
 
-    `label_of(rank, is_error)`: what stands before each line of a stream, as it is. `source`: where a person finds all of it. `heard(rank, is_error, lines)`:
-    told of all lines that are read, shown or not.
+    `label_of(rank, is_error)`: what stands before each line of a stream, as it is. `source`: where
+    a person finds all of it. `heard(rank, is_error, lines)`: told of all lines that are read, shown
+    or not.
     """
 
     def __init__(
@@ -66,7 +68,10 @@ class Printer:
         self._thread.start()
 
     def end(self, patience_s: float) -> None:
-        """The ranks have ended. Whoever reads the output may keep it waiting for `patience_s` more. Does not block."""
+        """The ranks have ended.
+
+        Whoever reads the output may keep it waiting for `patience_s` more. Does not block.
+        """
         if not self._ending:
             self._patience_s, self._ending = patience_s, True
             self._follower.end(DRAIN_DEADLINE_S)
@@ -202,8 +207,12 @@ class _LeftOut:
         lines, chars = self.lines - len(last), self._chars - sum(map(len, last)) - len(last)
         if lines == 0:
             return last
-        how_many = f"{'' if exact else 'more than '}{lines:,} line{'' if lines == 1 else 's'} ({chars:,} characters)"
+        how_many = (
+            f"{'' if exact else 'more than '}{lines:,} line{'' if lines == 1 else 's'} "
+            f"({chars:,} characters)"
+        )
         return [
-            f"... {how_many} of output left out here, which was read more slowly than it was written; all of it: {source} ...",
+            f"... {how_many} of output left out here, which was read more slowly than it was "
+            f"written; all of it: {source} ...",
             *last,
         ]

@@ -1,4 +1,5 @@
-"""The driver of a `@ray_launch(api="ray")`, as it is submitted: the function, which becomes Ray's driver where it arrives."""
+"""The driver of a `@ray_launch(api="ray")`, as it is submitted: the function, which becomes Ray's
+driver where it arrives."""
 
 from __future__ import annotations
 
@@ -9,11 +10,13 @@ from typing import Any
 from troupe import _pickled
 
 VARIABLES = {"RAY_AUTH_MODE": "token", "RAY_USAGE_STATS_ENABLED": "0"}
-"""Of all processes of such a launch from their start: Ray reads them when it is imported, as it may be for what the function refers to."""
+"""Of all processes of such a launch from their start: Ray reads them when it is imported, as it may
+be for what the function refers to."""
 
 
 class OverRay:
-    """Stands for the function in the pickle of a launch; `troupe._ray_cluster.driver` is what it is there."""
+    """Stands for the function in the pickle of a launch; `troupe._ray_cluster.driver` is what it is
+    there."""
 
     def __init__(self, function: Callable[..., Any]) -> None:
         functools.update_wrapper(self, function)

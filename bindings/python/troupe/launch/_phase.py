@@ -4,7 +4,10 @@ from __future__ import annotations
 
 
 def text(info: dict, elapsed_s: float, *, again: str = "") -> str:
-    """Of a LaunchInfo; "" once it is over. `again`: which attempt it is, where it is not the first."""
+    """Of a LaunchInfo; "" once it is over.
+
+    `again`: which attempt it is, where it is not the first.
+    """
     state, ranks = info["state"], many(info["ranks"], "rank")
     if state in ("queued", "reserving"):
         place = f" · place {info['queue_place']} in the queue" if info["queue_place"] else ""

@@ -25,9 +25,9 @@ _running = threading.Lock()
 def call(function: Callable[..., Any], args: tuple, kwargs: dict[str, Any]) -> Any:
     """What `function(*args, **kwargs)` returns or raises.
 
-    For its duration the variables are those of rank 0 of 1, so that `init_process_group()` makes a group of this process; the group
-    that the function leaves is destroyed, and the variables are as they were. Where another launcher, or another call, has set
-    them, nothing is changed.
+    For its duration the variables are those of rank 0 of 1, so that `init_process_group()` makes a
+    group of this process; the group that the function leaves is destroyed, and the variables are as
+    they were. Where another launcher, or another call, has set them, nothing is changed.
     """
     if any(name in os.environ for name in _TAKEN_BY_OTHERS) or not _running.acquire(blocking=False):
         return function(*args, **kwargs)

@@ -1,8 +1,10 @@
-"""The port at which a job's processes meet: free on its node until the job ends, and told to all of them before one begins.
+"""The port at which a job's processes meet: free on its node until the job ends, and told to all of
+them before one begins.
 
-A rank binds it without listening, and what it becomes by exec inherits the socket. So no one else is given the port, and the program itself may
-listen there: rank 0's torch, or a launcher that the command runs on each node. Every rank tells its port before it says that it is prepared, and
-none begins before all have: who asks then finds all there are, and nobody waits.
+A rank binds it without listening, and what it becomes by exec inherits the socket. So no one else
+is given the port, and the program itself may listen there: rank 0's torch, or a launcher that the
+command runs on each node. Every rank tells its port before it says that it is prepared, and none
+begins before all have: who asks then finds all there are, and nobody waits.
 """
 
 from __future__ import annotations
@@ -70,7 +72,10 @@ class Meeting:
                 tell(session, context, str(self._held.port))
 
     def variables(self, session: Any, context: Any) -> dict[str, str]:
-        """What the processes find it by. Rank 0 serves it, so torch is not told that there is a store already."""
+        """What the processes find it by.
+
+        Rank 0 serves it, so torch is not told that there is a store already.
+        """
         port = self._file.read_text() if self._file.exists() else told(session, context, 0)
         return {"MASTER_PORT": port, "TORCHELASTIC_USE_AGENT_STORE": "False"}
 
@@ -102,8 +107,10 @@ def told_by_all(session: Any) -> list[str]:
 
 
 def forget(session: Any, keys: list[str], running: set[str]) -> None:
-    """Takes away those that are of none of these launches, if no other program has. `running` is to be newer than `keys`: a launch that has just
-    begun is in it then."""
+    """Takes away those that are of none of these launches, if no other program has.
+
+    `running` is to be newer than `keys`: a launch that has just begun is in it then.
+    """
     for each in keys:
         if each.partition("/")[0] not in running:
             with contextlib.suppress(

@@ -43,22 +43,27 @@ def submit_command(
     fresh: bool = False,
     **options: Unpack[CommandOptions],
 ) -> LaunchHandle[None]:
-    """Starts a launch whose ranks execute a program, and returns its LaunchHandle at once; the result of each rank is None.
+    """Starts a launch whose ranks execute a program, and returns its LaunchHandle at once; the
+    result of each rank is None.
 
-    `command` is a list of words: `["train.py", "--lr", "1"]` a Python script, `["-m", "package.train"]` a module, `["--", "bash", "-c", ...]`
-    any command. A script or module runs as `__main__` of a process that has torch loaded already; with `fresh` in an interpreter of its own.
-    `nodes`: over that many nodes, equally many ranks on each. The other options are those of `distributed`, and `detach`:
-    exactly one of `gpus` and `processes` is the number of ranks. The current directory is that of the ranks, and travels to other hosts.
+    `command` is a list of words: `["train.py", "--lr", "1"]` a Python script, `["-m",
+    "package.train"]` a module, `["--", "bash", "-c", ...]` any command. A script or module runs as
+    `__main__` of a process that has torch loaded already; with `fresh` in an interpreter of its
+    own. `nodes`: over that many nodes, equally many ranks on each. The other options are those of
+    `distributed`, and `detach`: exactly one of `gpus` and `processes` is the number of ranks. The
+    current directory is that of the ranks, and travels to other hosts.
 
-    Raises FileNotFoundError, IsADirectoryError, ModuleNotFoundError and SyntaxError for a program that cannot run, ValueError and TypeError
-    for options that cannot be meant, PlacementError, ConnectionError. A rank that ends with another code than 0, or by a signal,
-    fails the launch: LaunchError has `exit_code` and `signal`.
+    Raises FileNotFoundError, IsADirectoryError, ModuleNotFoundError and SyntaxError for a program
+    that cannot run, ValueError and TypeError for options that cannot be meant, PlacementError,
+    ConnectionError. A rank that ends with another code than 0, or by a signal, fails the launch:
+    LaunchError has `exit_code` and `signal`.
 
         handle = submit_command(["train.py", "--epochs", "3"], gpus=8, remote=True)
     """
     if isinstance(command, str) or not all(isinstance(each, str) for each in command):
         raise TypeError(
-            f"submit_command takes a list of words, not {command!r}: ['train.py', '--lr', '1'], or ['--', 'bash', '-c', '...']"
+            f"submit_command takes a list of words, not {command!r}: ['train.py', '--lr', '1'], or "
+            "['--', 'bash', '-c', '...']"
         )
     kind, target, arguments = _program.read(command)
     if nodes is not None and (isinstance(nodes, bool) or not isinstance(nodes, int) or nodes < 1):
@@ -83,7 +88,11 @@ def start(
     settings: Mapping[str, str] | None = None,
     request: str = "",
 ) -> LaunchHandle[None]:
-    """Submit it to the cluster of `session`. `settings`: variables of the ranks besides those of the runtime environment. `request`: see `_submit.send`."""
+    """Submit it to the cluster of `session`.
+
+    `settings`: variables of the ranks besides those of the runtime environment. `request`: see
+    `_submit.send`.
+    """
     if line.nodes and options.ranks % line.nodes:
         raise ValueError(
             f"{options.ranks} ranks are not equally many on each of {line.nodes} nodes"

@@ -1,6 +1,7 @@
 """`.distributed()` and `watch()`: where a launch is, and its ranks' output, while it runs.
 
-In a terminal and a notebook a row says what the launch waits for or does, until its ranks print; elsewhere what changes is a line.
+In a terminal and a notebook a row says what the launch waits for or does, until its ranks print;
+elsewhere what changes is a line.
 """
 
 from __future__ import annotations
@@ -37,7 +38,8 @@ def run(
     show: "Display | None" = None,
     take: Callable[[Any], Any] | None = None,
 ) -> Any:
-    """Follows the launch to its marker, prints, and returns its results, or what `take` has of its handle. See `distributed`."""
+    """Follows the launch to its marker, prints, and returns its results, or what `take` has of its
+    handle. See `distributed`."""
     show = show or Display(handle, quiet=quiet)
     try:
         show.follow()
@@ -70,11 +72,12 @@ def watch(handle: Any, *, quiet: bool = False) -> None:
 class Display:
     """Prints what a person wants to see of one launch; one thread per epoch prints its output.
 
-    `label_of(rank, local_rank, is_error=)`: what stands before each line of a stream, as it is; None: it is not shown; by default its rank.
-    `patience_s`: how long who reads the output may keep its end waiting. `heard(info, rank, is_error, lines)`: told of lines as they come, with
-    the launch as it is in their epoch.
-    `asked_by`, `script`: how a variable is asked for that does not travel by itself, and the file that may name it, where it is not this
-    program's.
+    `label_of(rank, local_rank, is_error=)`: what stands before each line of a stream, as it is;
+    None: it is not shown; by default its rank. `patience_s`: how long who reads the output may keep
+    its end waiting. `heard(info, rank, is_error, lines)`: told of lines as they come, with the
+    launch as it is in their epoch.
+    `asked_by`, `script`: how a variable is asked for that does not travel by itself, and the file
+    that may name it, where it is not this program's.
     """
 
     def __init__(
@@ -122,7 +125,10 @@ class Display:
                 return
 
     def stop(self, reason: str = "Ctrl-C in the caller", *, by: int = signal.SIGINT) -> None:
-        """Ctrl-C: the ranks' code may say its last word; Ctrl-C again ends it at once. Returns when the launch has ended."""
+        """Ctrl-C: the ranks' code may say its last word; Ctrl-C again ends it at once.
+
+        Returns when the launch has ended.
+        """
         handle = self._handle
         handle.stop(reason, by=by)
         if not handle.done():
@@ -146,11 +152,13 @@ class Display:
             return
         meanwhile = " while this program does" if self._handle.ends_with_program else ""
         self._say(
-            f"goes on{meanwhile} · come back: {self._handle.found_by('watch()', 'troupe logs {} --follow')}"
+            f"goes on{meanwhile} · come back: "
+            f"{self._handle.found_by('watch()', 'troupe logs {} --follow')}"
         )
 
     def _is_over_or_silent(self, info: dict) -> bool:
-        """Whether the launch has ended, or has ranks whose output is not followed yet: the interrupt came before it was."""
+        """Whether the launch has ended, or has ranks whose output is not followed yet: the
+        interrupt came before it was."""
         self._row.know(info)
         return bool(info["state"] == "terminal" or self._is_silent(info))
 
@@ -184,7 +192,8 @@ class Display:
                 else ""
             )
             self._say(
-                f"{_phase.many(info['ranks'], 'rank')} on {_phase.many(nodes, 'node')}{_errors.again(info)} · "
+                f"{_phase.many(info['ranks'], 'rank')} on "
+                f"{_phase.many(nodes, 'node')}{_errors.again(info)} · "
                 f"ready in {info['ready_ms'] / 1000:.2f} s{started}"
             )
             if not self._quiet and not self._differences_told:
@@ -246,7 +255,8 @@ class Display:
         unsaid = sum(printer.unsaid_lines for printer in self._printers)
         if unsaid:
             self._say(
-                f"{_phase.many(unsaid, 'line')} of its output not shown: nobody read them; all of it: {self._handle.found_by('print_logs()', 'troupe logs {}')}"
+                f"{_phase.many(unsaid, 'line')} of its output not shown: nobody read them; all of "
+                f"it: {self._handle.found_by('print_logs()', 'troupe logs {}')}"
             )
         if self._handle.done():
             self._handle.settle()
@@ -267,8 +277,8 @@ class Display:
 def variables_text(info: dict, asked_by: str = "inherit_env=", script: str = "") -> str:
     """Return the line about variables that the user set and that can matter; "" without any.
 
-    Of those that the ranks have: what the program's source names, and what was exported to libraries that compute otherwise by it. Of those
-    that they have not: what the source names.
+    Of those that the ranks have: what the program's source names, and what was exported to
+    libraries that compute otherwise by it. Of those that they have not: what the source names.
     """
     parts = []
     taken = travelled.variables(info["travelled"])

@@ -1,4 +1,5 @@
-"""The row that says where a launch is, in a terminal or a notebook, while it waits, starts, and its ranks have printed nothing yet."""
+"""The row that says where a launch is, in a terminal or a notebook, while it waits, starts, and its
+ranks have printed nothing yet."""
 
 from __future__ import annotations
 
@@ -39,7 +40,8 @@ class Row:
         live_output.row(self, None)
 
     def know(self, info: dict, *instead_of: dict | None) -> None:
-        """The latest that is known; of an answer, instead of what was known when it was asked for."""
+        """The latest that is known; of an answer, instead of what was known when it was asked
+        for."""
         with self._lock:
             if info is not self._info and (not instead_of or self._info is instead_of[0]):
                 self._info, self._info_at = info, time.monotonic()
@@ -69,7 +71,8 @@ class Row:
         return f"launch {short(self._handle.id)} · {line}" if line else ""
 
     def _ask(self) -> None:
-        """Asks where the launch is while somebody sees it: of one that waits or starts nobody is told until its ranks are there."""
+        """Asks where the launch is while somebody sees it: of one that waits or starts nobody is
+        told until its ranks are there."""
         wait_s = AFTER_S
         while not self._hidden.wait(wait_s):
             known, wait_s = self._info, ASK_S

@@ -1,7 +1,9 @@
-"""What the ranks use while the driver runs a function on them: leased from the launch, given back after.
+"""What the ranks use while the driver runs a function on them: leased from the launch, given back
+after.
 
-A rank process holds nothing of the launch's resources while it waits, so that the driver's actors may use
-them. While `current().run` runs, they are the ranks'. The head decides: what is held is a group of its own.
+A rank process holds nothing of the launch's resources while it waits, so that the driver's actors
+may use them. While `current().run` runs, they are the ranks'. The head decides: what is held is a
+group of its own.
 """
 
 from __future__ import annotations
@@ -20,7 +22,10 @@ NOTICE_AFTER_S = 2.0
 
 
 class ShareHold:
-    """What a run holds. `parts`: refs of what runs on other ranks, which may outlast the run's timeout."""
+    """What a run holds.
+
+    `parts`: refs of what runs on other ranks, which may outlast the run's timeout.
+    """
 
     def __init__(self, session: _session.Session) -> None:
         self.session = session
@@ -45,7 +50,8 @@ class ShareHold:
         self._give_back()
 
     def _give_back(self) -> None:
-        # The worker carries the request to the head also when that is away for longer than the wait here.
+        # The worker carries the request to the head also when that is away for longer than the wait
+        # here.
         with contextlib.suppress(exceptions.TroupeError):
             self.session.request("RemoveGroup", {"group": self.group})
         self.session.board.forget("group", self.group)
@@ -88,7 +94,8 @@ def _wait(
             why = _ask(session, "GetGroup", {"group": group}, started, None)["reason"]
             if timeout is not None and time.monotonic() >= started + timeout:
                 raise exceptions.GetTimeoutError(
-                    f"{_what(rank)} waited {timeout:g} s for {_whose(rank, context)}: {why or 'no node answered'}\n"
+                    f"{_what(rank)} waited {timeout:g} s for {_whose(rank, context)}: "
+                    f"{why or 'no node answered'}\n"
                     "  end the actors or remove the placement group that hold it, or give them less"
                 ) from None
             noticed = True
@@ -106,7 +113,10 @@ def _settled(info: dict) -> bool:
 def _ask(
     session: _session.Session, kind: str, fields: dict, started: float, timeout: float | None
 ) -> dict:
-    """The GroupInfo of an answer. A head that is away is waited for: what runs goes on without it."""
+    """The GroupInfo of an answer.
+
+    A head that is away is waited for: what runs goes on without it.
+    """
     while True:
         try:
             return session.request(kind, fields)[1]["info"]

@@ -1,6 +1,8 @@
-"""Paths between the ranks of a launch that are slower than they need be: a line for each, with numbers, nodes and what to do. Pure but for `of_launch` and `of_nodes`.
+"""Paths between the ranks of a launch that are slower than they need be: a line for each, with
+numbers, nodes and what to do. Pure but for `of_launch` and `of_nodes`.
 
-What nodes tell (`_cluster.fabric`) is of the time when their workers started. Where a speed is not known nothing is said of it.
+What nodes tell (`_cluster.fabric`) is of the time when their workers started. Where a speed is not
+known nothing is said of it.
 """
 
 from __future__ import annotations
@@ -22,7 +24,8 @@ _OFF = "NCCL_IB_DISABLE"
 
 @dataclass(frozen=True)
 class Place:
-    """A node of a launch: its name, the address at which others reach it, what tells its host from others, how it is connected."""
+    """A node of a launch: its name, the address at which others reach it, what tells its host from
+    others, how it is connected."""
 
     name: str
     address: str
@@ -44,7 +47,8 @@ def of_launch(session: Any, info: dict[str, Any]) -> list[str]:
 
 
 def of_nodes(session: Any, ids: set[str], *, gpus: bool, off: bool = False) -> list[str]:
-    """The lines for ranks on nodes of these ids, which are asked for once per session. [] for ranks without GPUs on one node."""
+    """The lines for ranks on nodes of these ids, which are asked for once per session. [] for ranks
+    without GPUs on one node."""
     if not ids or (len(ids) == 1 and not gpus):
         return []
     from troupe._cluster import workers
@@ -63,7 +67,8 @@ def of_nodes(session: Any, ids: set[str], *, gpus: bool, off: bool = False) -> l
 
 
 def lines(places: Sequence[Place], *, gpus: bool, off: bool = False) -> list[str]:
-    """Of a launch on these nodes; `gpus`: its ranks have GPUs, so that NCCL moves their data; `off`: it was told not to use RDMA."""
+    """Of a launch on these nodes; `gpus`: its ranks have GPUs, so that NCCL moves their data;
+    `off`: it was told not to use RDMA."""
     told = [each for each in places if each.fabric.known]
     found: list[str] = []
     if gpus:
@@ -77,7 +82,8 @@ def lines(places: Sequence[Place], *, gpus: bool, off: bool = False) -> list[str
             if not off:
                 return found + _staged_through_memory(told)
             found.append(
-                f"{_OFF}=1, which came along from the caller: NCCL uses sockets, although {_some([each.name for each in told])} have {_ports_text(told[0])}"
+                f"{_OFF}=1, which came along from the caller: NCCL uses sockets, although "
+                f"{_some([each.name for each in told])} have {_ports_text(told[0])}"
             )
     return found + _slower_interface(told)
 
@@ -109,18 +115,22 @@ def _slower_interface(places: Sequence[Place]) -> list[str]:
     names = {each.name for each in there}
     same = len(names) == 1
     remedy = (
-        f'os.environ["NCCL_SOCKET_IFNAME"] = os.environ["GLOO_SOCKET_IFNAME"] = "{there[0].name}" before the launch, or '
+        f'os.environ["NCCL_SOCKET_IFNAME"] = os.environ["GLOO_SOCKET_IFNAME"] = "{there[0].name}" '
+        "before the launch, or "
         if same
         else ""
     )
     return [
-        f"{_some([each.name for each in places])} reach each other by {_some(sorted({each.name for each in used}))} at {fabric.rate(speed)}, and are all in "
-        f"{network} too, by {_some(sorted(names))} at {fabric.rate(best[0])}: {remedy}start each node with --listen and its address in that network"
+        f"{_some([each.name for each in places])} reach each other by "
+        f"{_some(sorted({each.name for each in used}))} at {fabric.rate(speed)}, and are all in "
+        f"{network} too, by {_some(sorted(names))} at {fabric.rate(best[0])}: {remedy}start each "
+        "node with --listen and its address in that network"
     ]
 
 
 def _interface_of(place: Place, places: Sequence[Place]) -> fabric.Interface | None:
-    """The one by which a node reaches the others: in whose network their addresses are, else which has its own."""
+    """The one by which a node reaches the others: in whose network their addresses are, else which
+    has its own."""
     others = [each.address for each in places if each is not place]
     for interface in place.fabric.interfaces:
         for own in interface.addresses:
@@ -158,12 +168,14 @@ def _sockets_where_rdma_is(places: Sequence[Place]) -> list[str]:
         return []
     if without:
         has = (
-            f"{_some([each.name for each in with_it])} {_have(with_it)} {_ports_text(with_it[0])}, and "
+            f"{_some([each.name for each in with_it])} {_have(with_it)} {_ports_text(with_it[0])}, "
+            "and "
             if with_it
             else ""
         )
         return [
-            f"{has}{_some([each.name for each in without])} {_have(without)} no RDMA port that is active{_why(without)}: NCCL uses sockets between them"
+            f"{has}{_some([each.name for each in without])} {_have(without)} no RDMA port that is "
+            f"active{_why(without)}: NCCL uses sockets between them"
         ]
     kinds = {place.name: {port.layer for port in place.fabric.active()} for place in places}
     shared = set.intersection(*kinds.values())
@@ -190,7 +202,8 @@ def _sockets_where_rdma_is(places: Sequence[Place]) -> list[str]:
                 for place, of in zip(places[:_NAMES_MAX], subnets)
             )
             return [
-                f"the nodes are in different InfiniBand subnets ({each_of}): no port of one reaches the others without a router"
+                f"the nodes are in different InfiniBand subnets ({each_of}): no port of one "
+                "reaches the others without a router"
             ]
     return []
 
@@ -240,7 +253,8 @@ def _ports_down(places: Sequence[Place]) -> list[str]:
         if up and down:
             states = ", ".join(f"{port.state} on {place.name}" for place, port in down[:_NAMES_MAX])
             found.append(
-                f"{name} is {states}{_more(len(down))}, and {up[0].kind} {fabric.rate(up[0].mbit_s)} elsewhere: its share goes through the "
+                f"{name} is {states}{_more(len(down))}, and {up[0].kind} "
+                f"{fabric.rate(up[0].mbit_s)} elsewhere: its share goes through the "
                 f"other ports there (`ibstat`, `ip link`: cable, switch port, driver)"
             )
     return found
@@ -264,11 +278,13 @@ def _ports_slower(places: Sequence[Place]) -> list[str]:
         ):
             if those:
                 at = ", ".join(
-                    f"{fabric.rate(port.mbit_s)}{f' ({port.width})' if port.width else ''} on {place.name}"
+                    f"{fabric.rate(port.mbit_s)}{f' ({port.width})' if port.width else ''} on "
+                    f"{place.name}"
                     for place, port in those[:_NAMES_MAX]
                 )
                 found.append(
-                    f"{name} runs at {at}{_more(len(those))}, {what}: an all-reduce goes at the pace of the slowest (`ibstat`: cable, switch port)"
+                    f"{name} runs at {at}{_more(len(those))}, {what}: an all-reduce goes at the "
+                    "pace of the slowest (`ibstat`: cable, switch port)"
                 )
     return found
 
@@ -278,13 +294,15 @@ def _staged_through_memory(places: Sequence[Place]) -> list[str]:
     if not without:
         return []
     return [
-        f"{_some(without)}: neither nvidia_peermem nor dma-buf is there, so that network cards do not read the GPUs' memory and data goes through the host's: "
+        f"{_some(without)}: neither nvidia_peermem nor dma-buf is there, so that network cards do "
+        "not read the GPUs' memory and data goes through the host's: "
         f"`modprobe nvidia_peermem` there"
     ]
 
 
 def _nvlinks(places: Sequence[Place]) -> list[str]:
-    """GPUs of one node with fewer links than the others, and nodes of one launch of which some have none."""
+    """GPUs of one node with fewer links than the others, and nodes of one launch of which some have
+    none."""
     found = []
     for place in places:
         links = place.fabric.nvlinks
@@ -293,14 +311,17 @@ def _nvlinks(places: Sequence[Place]) -> list[str]:
         if fewer:
             others = ", ".join(f"{each.gpus} {each.links}" for each in fewer)
             found.append(
-                f"{place.name}: of its GPUs {_some([each.gpus for each in links if each.links == most])} have {most} NVLinks that are up, "
+                f"{place.name}: of its GPUs "
+                f"{_some([each.gpus for each in links if each.links == most])} have {most} NVLinks "
+                "that are up, "
                 f"{others}: `nvidia-smi nvlink --status` there"
             )
     with_it = [each.name for each in places if each.fabric.nvlinks]
     without = [each.name for each in places if not each.fabric.nvlinks]
     if with_it and without:
         found.append(
-            f"the GPUs of {_some(with_it)} are joined by NVLink, those of {_some(without)} are not: all go at the pace of the latter"
+            f"the GPUs of {_some(with_it)} are joined by NVLink, those of {_some(without)} are "
+            "not: all go at the pace of the latter"
         )
     return found
 

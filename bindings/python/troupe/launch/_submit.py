@@ -22,7 +22,8 @@ _MEANS_TROUPE: dict[str | None, str | bool] = {
 
 
 def session_for(remote: bool) -> _session.Session:
-    """The cluster a launch goes to: the connected one, or the embedded one of this process; in an actor or a task the one that it is in.
+    """The cluster a launch goes to: the connected one, or the embedded one of this process; in an
+    actor or a task the one that it is in.
 
     Raises ConnectionError for `remote=True` with neither init() nor TROUPE_ADDRESS.
     """
@@ -43,15 +44,19 @@ def refuse_inside_a_rank() -> None:
     context = _context.current_or_none()
     if context is not None:
         raise RuntimeError(
-            f"this is rank {context.rank} of launch {context.launch[:4]} already: a launch inside a launch would "
-            "wait for resources its own ranks hold. Use torch.distributed's groups here, or in a @ray_launch "
+            f"this is rank {context.rank} of launch {context.launch[:4]} already: a launch inside "
+            "a launch would "
+            "wait for resources its own ranks hold. Use torch.distributed's groups here, or in a "
+            "@ray_launch "
             "troupe.launch.current().run(...)"
         )
     session = _session.current_or_none()
     if session is not None and session.launch:
         raise RuntimeError(
-            f"this actor belongs to launch {session.launch[:4]}: a launch inside a launch would wait for "
-            "resources that launch holds. Use actors here, or let the driver call current().run(...)"
+            f"this actor belongs to launch {session.launch[:4]}: a launch inside a launch would "
+            "wait for "
+            "resources that launch holds. Use actors here, or let the driver call "
+            "current().run(...)"
         )
 
 
@@ -64,8 +69,11 @@ def submit(
     place: Callable[[Any], tuple[Any, Any]],
     without_place: Callable[[Any], str],
 ) -> LaunchHandle[Any]:
-    """See DistributedFunction.submit. `place`, of the options: the session of this launch, and its options there. `without_place`, of the
-    session: what to say where no node can hold ranks with GPUs."""
+    """See DistributedFunction.submit.
+
+    `place`, of the options: the session of this launch, and its options there. `without_place`, of
+    the session: what to say where no node can hold ranks with GPUs.
+    """
     refuse_inside_a_rank()
     session, options = place(options)
     if (
@@ -75,7 +83,8 @@ def submit(
         and _hints.imports_ray(function)
     ):
         status_lines.say(
-            f"troupe: {getattr(function, '__name__', 'the driver')} imports ray, which is Ray itself, beside this cluster: {_hints.RAY}",
+            f"troupe: {getattr(function, '__name__', 'the driver')} imports ray, which is Ray "
+            f"itself, beside this cluster: {_hints.RAY}",
             quiet=options.quiet,
         )
     payload = capture.dumps(
@@ -100,7 +109,8 @@ def submit(
 
 
 def spec_of(options: Any, name: str, travels: dict[str, Any]) -> dict[str, Any]:
-    """The LaunchSpec of these options; `name` where they have none, `travels` its RuntimeEnvironment."""
+    """The LaunchSpec of these options; `name` where they have none, `travels` its
+    RuntimeEnvironment."""
     spec = {
         "name": options.name or name,
         "function_name": name,
@@ -147,8 +157,13 @@ def send(
     source: str = "",
     request: str = "",
 ) -> LaunchHandle:
-    """Submits it. `without_place`: see submit; None: what is said of GPUs. `source`: the file that its ranks run, where it is not this program's. `request`: the id of the
-    submission, "" for a new one; the head takes each once, and answers a repeat with the launch of the first. Raises PlacementError for what the cluster can never hold."""
+    """Submits it.
+
+    `without_place`: see submit; None: what is said of GPUs. `source`: the file that its ranks run,
+    where it is not this program's. `request`: the id of the submission, "" for a new one; the head
+    takes each once, and answers a repeat with the launch of the first. Raises PlacementError for
+    what the cluster can never hold.
+    """
     request = request or (
         request_of(options.idempotency_key) if options.idempotency_key else new_id()
     )
@@ -195,12 +210,16 @@ def send(
 
 
 def request_of(key: str) -> str:
-    """Return the id that every submission with this idempotency key has. The head takes a request once, also after a restart."""
+    """Return the id that every submission with this idempotency key has.
+
+    The head takes a request once, also after a restart.
+    """
     return hashlib.sha256(b"troupe idempotency key\0" + key.encode()).hexdigest()[:32]
 
 
 def submitted_before(session: _session.Session, options: Any) -> LaunchHandle | None:
-    """Return the launch that was submitted with the options' idempotency key, which is said; None without a key or such a launch."""
+    """Return the launch that was submitted with the options' idempotency key, which is said; None
+    without a key or such a launch."""
     if not options.idempotency_key:
         return None
     text = travelled.of_request(request_of(options.idempotency_key))
@@ -209,7 +228,8 @@ def submitted_before(session: _session.Session, options: Any) -> LaunchHandle | 
     if known is None:
         return None
     status_lines.say(
-        f"troupe: launch {short(known)} was submitted with this idempotency key before; no other one is started",
+        f"troupe: launch {short(known)} was submitted with this idempotency key before; no other "
+        "one is started",
         quiet=options.quiet,
     )
     return handle_of_known(

@@ -1,7 +1,9 @@
-"""Where a launch under the vendors' names runs: on which cluster, and with GPUs or on CPU ranks; both are said in one line on stderr.
+"""Where a launch under the vendors' names runs: on which cluster, and with GPUs or on CPU ranks;
+both are said in one line on stderr.
 
-The vendors' names are those of `serverless_gpu`, `databricks.air`, `pyspark.ml.torch` and `azure.ai.ml`. Their programs name no cluster and
-take GPUs for granted. Launches under Troupe's own names decide nothing here: what such a launch is not given is an error.
+The vendors' names are those of `serverless_gpu`, `databricks.air`, `pyspark.ml.torch` and
+`azure.ai.ml`. Their programs name no cluster and take GPUs for granted. Launches under Troupe's own
+names decide nothing here: what such a launch is not given is an error.
 """
 
 from __future__ import annotations
@@ -30,30 +32,35 @@ _told: set[str] = set()
 
 
 def place(options: Any, called: str) -> tuple[_session.Session, Any]:
-    """Return the session of a launch with these LaunchOptions and the options as they are meant there. `called`: the function's name, for people.
+    """Return the session of a launch with these LaunchOptions and the options as they are meant
+    there. `called`: the function's name, for people.
 
-    Blocks while an embedded cluster starts. Raises ConnectionError where several clusters could be meant, ValueError for a variable that cannot
-    be read.
+    Blocks while an embedded cluster starts. Raises ConnectionError where several clusters could be
+    meant, ValueError for a variable that cannot be read.
     """
     session, found = find_session(remote=options.remote)
     reason = without_gpus(session) if options.gpus else ""
     meaning = ""
     if reason:
         of_type = f", and gpu_type={options.gpu_type!r} is ignored" if options.gpu_type else ""
-        meaning = f"{reason}: gpus={options.ranks} of {called} means {describe_ranks(session, options.ranks)}{of_type}"
+        meaning = (
+            f"{reason}: gpus={options.ranks} of {called} means "
+            f"{describe_ranks(session, options.ranks)}{of_type}"
+        )
         options = on_cpus(options, session)
     tell(found, meaning, quiet=options.quiet)
     return session, options
 
 
 def without_gpus(session: _session.Session) -> str:
-    """Return why ranks that ask for GPUs are CPU ranks on this cluster; "": they get GPUs, or are refused. Raises ValueError for a variable
-    that cannot be read."""
+    """Return why ranks that ask for GPUs are CPU ranks on this cluster; "": they get GPUs, or are
+    refused. Raises ValueError for a variable that cannot be read."""
     return _cpu_ranks.reason(workers.node_infos(session))
 
 
 def find_session(*, remote: bool) -> tuple[_session.Session, str]:
-    """Return the session of a launch, and a sentence on how its cluster was found; "" where init(), TROUPE_ADDRESS or `remote=False` says it.
+    """Return the session of a launch, and a sentence on how its cluster was found; "" where init(),
+    TROUPE_ADDRESS or `remote=False` says it.
 
     A cluster that another program has made for itself is not taken: it ends with that program.
     """
@@ -71,13 +78,15 @@ def find_session(*, remote: bool) -> tuple[_session.Session, str]:
             address
         ), f"TROUPE_ADDRESS is not set: the cluster that runs on this host is used, {address}"
     return connect.embedded(), (
-        "TROUPE_ADDRESS is not set and no cluster of this user runs on this host: one of this machine is started, "
+        "TROUPE_ADDRESS is not set and no cluster of this user runs on this host: one of this "
+        "machine is started, "
         "which ends with this program"
     )
 
 
 def find_known_session() -> tuple[_session.Session | None, str]:
-    """Return what `find_session` does, where no cluster has to be started for that; else None and ""."""
+    """Return what `find_session` does, where no cluster has to be started for that; else None and
+    ""."""
     if (
         _session.current_or_none() is not None
         or os.environ.get("TROUPE_ADDRESS")
@@ -88,7 +97,8 @@ def find_known_session() -> tuple[_session.Session | None, str]:
 
 
 def on_cpus(options: Any, session: _session.Session) -> Any:
-    """Return these LaunchOptions for ranks without GPUs, which know it and ask for no more CPUs than there are."""
+    """Return these LaunchOptions for ranks without GPUs, which know it and ask for no more CPUs
+    than there are."""
     each = share_of_each(_cpus(session), options.ranks, options.cpus_per_rank)
     variables = {
         **(options.runtime_env.get("env_vars") or {}),
@@ -104,7 +114,8 @@ def on_cpus(options: Any, session: _session.Session) -> Any:
 
 
 def variables_of_ranks(share: float = 1.0) -> dict[str, str]:
-    """Return what tells the processes of a launch that its ranks are CPU ranks, which get `share` of the CPUs that they ask for."""
+    """Return what tells the processes of a launch that its ranks are CPU ranks, which get `share`
+    of the CPUs that they ask for."""
     return {_cpu_ranks.VARIABLE: "1", resources.CPU_SHARE: f"{share:.15g}"}
 
 
@@ -119,7 +130,8 @@ def describe_ranks(session: _session.Session, ranks: int) -> str:
 
 
 def share_of_each(cpus: Sequence[float], ranks: int, asked: float) -> float:
-    """Return how many CPUs each rank may ask for so that all fit on nodes with so many CPUs: `asked`, or less. Pure.
+    """Return how many CPUs each rank may ask for so that all fit on nodes with so many CPUs:
+    `asked`, or less. Pure.
 
     >>> share_of_each([4, 4], 8, 1), share_of_each([3, 5], 16, 1), share_of_each([2], 8, 1)
     (1, 0.5, 0.25)

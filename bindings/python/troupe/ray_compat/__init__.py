@@ -8,10 +8,11 @@ or, in a program of one's own, before anything imports ray:
     ray_compat.install()
     import ray                       # Troupe, by Ray's names
 
-Actors, tasks and ranks that are started from such a process get it too, so a class that uses `ray` works
-where it runs. What Ray has and Troupe has not raises an error that names it and says what to use; it never
-falls through to an installed Ray. Such a program needs no `ray.init()`: its first call makes a cluster of this machine and says so
-on stderr. View: this process and those it starts; processes of multiprocessing too, and with `run-as-ray` every Python below it.
+Actors, tasks and ranks that are started from such a process get it too, so a class that uses `ray`
+works where it runs. What Ray has and Troupe has not raises an error that names it and says what to
+use; it never falls through to an installed Ray. Such a program needs no `ray.init()`: its first
+call makes a cluster of this machine and says so on stderr. View: this process and those it starts;
+processes of multiprocessing too, and with `run-as-ray` every Python below it.
 """
 
 from __future__ import annotations
@@ -21,15 +22,19 @@ import sys
 from typing import Any
 
 FOLDER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "path")
-"""To be on the import path of a Python whose `ray` is to be Troupe: it has a package `ray` that calls install()."""
+"""To be on the import path of a Python whose `ray` is to be Troupe: it has a package `ray` that
+calls install()."""
 
 
 def install(*, starts: bool = True, when_imported: bool = False) -> None:
-    """From now on `import ray` gives Troupe here, and in what this process starts. Idempotent.
+    """From now on `import ray` gives Troupe here, and in what this process starts.
 
-    `starts`: a call that finds no cluster starts one, as with Ray; not in processes of a cluster, which are in it. `when_imported`: a process that
-    never imports ray stays as it is, with Troupe's own words in errors and what else programs for Ray look for.
-    Raises RuntimeError where the real Ray was imported before: its objects are in use already.
+    Idempotent.
+
+    `starts`: a call that finds no cluster starts one, as with Ray; not in processes of a cluster,
+    which are in it. `when_imported`: a process that never imports ray stays as it is, with Troupe's
+    own words in errors and what else programs for Ray look for. Raises RuntimeError where the real
+    Ray was imported before: its objects are in use already.
     """
     if is_installed():
         return
@@ -60,8 +65,8 @@ def install(*, starts: bool = True, when_imported: bool = False) -> None:
 
 
 def give_way() -> None:
-    """From now on `import ray` gives what is installed here, and in what this process starts: for a process that has imported none yet, below one in
-    which it is Troupe. Idempotent."""
+    """From now on `import ray` gives what is installed here, and in what this process starts: for a
+    process that has imported none yet, below one in which it is Troupe. Idempotent."""
     sys.meta_path[:] = [
         each for each in sys.meta_path if not type(each).__module__.startswith(__name__)
     ]
@@ -77,7 +82,10 @@ def give_way() -> None:
 
 
 class _WhenImported:
-    """An import hook that installs at the first import of ray, or of a module of it. It stays among the finders, as `_after_import`'s do."""
+    """An import hook that installs at the first import of ray, or of a module of it.
+
+    It stays among the finders, as `_after_import`'s do.
+    """
 
     def __init__(self, starts: bool) -> None:
         self._starts, self._waits = starts, True

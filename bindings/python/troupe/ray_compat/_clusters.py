@@ -15,6 +15,7 @@ def running() -> list[home.ClusterHome]:
 
 
 def started_here() -> str:
-    """The address of the cluster that `ray start --head` started last and that runs; "": there is none."""
+    """The address of the cluster that `ray start --head` started last and that runs; "": there is
+    none."""
     found = running()
     return found[0].require_whole().address if found else ""

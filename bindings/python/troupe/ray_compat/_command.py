@@ -1,4 +1,5 @@
-"""The command `ray` of programs that `troupe run-as-ray` runs: `ray start`, `ray stop`, `ray status`, `ray job`, by the commands of `troupe`.
+"""The command `ray` of programs that `troupe run-as-ray` runs: `ray start`, `ray stop`, `ray
+status`, `ray job`, by the commands of `troupe`.
 
     ray start --head --port=6379 --num-cpus=4        # a cluster that stays until `ray stop`
     ray start --address=127.0.0.1:6379               # one more node on this host
@@ -129,7 +130,8 @@ def _start_head(port: int, given: list[str], block: bool) -> None:
     def tell(shown: dict[str, Any]) -> None:
         Path(shown["state"], _clusters.MARK).touch(mode=0o600)
         click.echo(
-            f"head ready at {shown['address']}; to add a node on this host:\n    ray start --address='{shown['address']}'\n"
+            f"head ready at {shown['address']}; to add a node on this host:\n    ray start "
+            f"--address='{shown['address']}'\n"
             "to use it: ray.init(), or RAY_ADDRESS; to end it: ray stop"
         )
 
@@ -137,7 +139,8 @@ def _start_head(port: int, given: list[str], block: bool) -> None:
 
 
 def _join(address: str, given: list[str], block: bool) -> None:
-    """A node of a cluster whose head this user runs on this host gets its token here; for others TROUPE_TOKEN_FILE has one."""
+    """A node of a cluster whose head this user runs on this host gets its token here; for others
+    TROUPE_TOKEN_FILE has one."""
     from troupe.cli import _common
 
     def tell(shown: dict[str, Any]) -> None:
@@ -148,7 +151,8 @@ def _join(address: str, given: list[str], block: bool) -> None:
     )
     if cluster is None and local_clusters.is_of_a_program(address):
         raise exceptions.JoinError(
-            f"the cluster at {address} is of a program, made by its init(), and ends with it: no node joins it\n"
+            f"the cluster at {address} is of a program, made by its init(), and ends with it: no "
+            "node joins it\n"
             "  start one that nodes can join: ray start --head"
         )
     if cluster is None or os.environ.get("TROUPE_TOKEN_FILE"):

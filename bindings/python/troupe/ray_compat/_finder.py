@@ -1,4 +1,5 @@
-"""The import hook: modules `ray`, `ray.util` and so on, whose names are looked up in Troupe when used."""
+"""The import hook: modules `ray`, `ray.util` and so on, whose names are looked up in Troupe when
+used."""
 
 from __future__ import annotations
 

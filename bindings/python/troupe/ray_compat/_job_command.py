@@ -98,7 +98,8 @@ def submit(
     """Submit a command as a job, and show its log until it has ended. Exit code: the job's."""
     if runtime_env_file and runtime_env_json:
         raise click.UsageError(
-            "--runtime-env and --runtime-env-json both say what the environment is: give one or the other"
+            "--runtime-env and --runtime-env-json both say what the environment is: give one or "
+            "the other"
         )
     runtime_env = dict(runtime_env_json or {})
     if runtime_env_file:

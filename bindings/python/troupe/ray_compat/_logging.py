@@ -1,4 +1,5 @@
-"""Ray's `ray.LoggingConfig`: checked and taken by init(); what processes print is shown and kept as they print it."""
+"""Ray's `ray.LoggingConfig`: checked and taken by init(); what processes print is shown and kept as
+they print it."""
 
 from __future__ import annotations
 
@@ -10,7 +11,10 @@ _ENCODINGS = ("TEXT", "JSON")
 
 @dataclasses.dataclass
 class LoggingConfig:
-    """How a program wants its log to look. Means nothing here. ValueError for an encoding that is none."""
+    """How a program wants its log to look.
+
+    Means nothing here. ValueError for an encoding that is none.
+    """
 
     encoding: str = "TEXT"
     log_level: str = "INFO"

@@ -1,4 +1,7 @@
-"""What Ray has and Troupe has not, and what to use for it. The table "What is not there" of docs/ray.md has the same rows."""
+"""What Ray has and Troupe has not, and what to use for it.
+
+The table "What is not there" of docs/ray.md has the same rows.
+"""
 
 from __future__ import annotations
 
@@ -35,7 +38,8 @@ ROWS: tuple[tuple[tuple[str, ...], str], ...] = (
             "ray.data.Datasource",
             "ray.data.ReadTask",
         ),
-        "ray.data.from_items() of the paths and a map() that reads one, or that format's own library, and Parquet files",
+        "ray.data.from_items() of the paths and a map() that reads one, or that format's own "
+        "library, and Parquet files",
     ),
     (
         (
@@ -112,11 +116,13 @@ ROWS: tuple[tuple[tuple[str, ...], str], ...] = (
             "ray.train.trainer",
             "ray.train.v2",
         ),
-        "ray.train.torch.TorchTrainer, or @distributed of troupe.launch: they start the ranks and form their process group",
+        "ray.train.torch.TorchTrainer, or @distributed of troupe.launch: they start the ranks and "
+        "form their process group",
     ),
     (
         ("ray.train.lightning", "ray.train.huggingface"),
-        "that library itself in the loop of ray.train.torch.TorchTrainer: it finds the process group, and ray.train.report() is called by a callback of "
+        "that library itself in the loop of ray.train.torch.TorchTrainer: it finds the process "
+        "group, and ray.train.report() is called by a callback of "
         "one's own",
     ),
     (
@@ -136,7 +142,8 @@ ROWS: tuple[tuple[tuple[str, ...], str], ...] = (
             "ray.train.ReportedCheckpointStatus",
             "ray.train.get_all_reported_checkpoints",
         ),
-        "ray.train.report(), which returns when the checkpoint is kept, and Result.best_checkpoints",
+        "ray.train.report(), which returns when the checkpoint is kept, and "
+        "Result.best_checkpoints",
     ),
     (
         (
@@ -174,7 +181,8 @@ ROWS: tuple[tuple[tuple[str, ...], str], ...] = (
             "ray.train.PreemptionInfo",
             "ray.train.get_preemption_info",
         ),
-        "ray.train.WorkerGroupError: a lost node, a worker that ended, one whose collective timed out (TorchConfig(timeout_s=...)) are failures alike",
+        "ray.train.WorkerGroupError: a lost node, a worker that ended, one whose collective timed "
+        "out (TorchConfig(timeout_s=...)) are failures alike",
     ),
     (
         (
@@ -210,7 +218,8 @@ ROWS: tuple[tuple[tuple[str, ...], str], ...] = (
             "ray.air.integrations.keras",
             "ray.tune.integration",
         ),
-        "that library's own calls in the trial's function, or a ray.tune.logger.LoggerCallback of one's own",
+        "that library's own calls in the trial's function, or a ray.tune.logger.LoggerCallback of "
+        "one's own",
     ),
     (
         ("ray.tune.Experiment", "ray.tune.experiment", "ray.tune.run_experiments"),
@@ -390,7 +399,8 @@ ROWS: tuple[tuple[tuple[str, ...], str], ...] = (
             "ray.experimental.set_target_device_for_ref",
             "ray.experimental.set_target_for_ref",
         ),
-        "tensor_transport='auto' of a method, which finds the way; ray.util.collective between GPUs of several hosts",
+        "tensor_transport='auto' of a method, which finds the way; ray.util.collective between "
+        "GPUs of several hosts",
     ),
     (
         (

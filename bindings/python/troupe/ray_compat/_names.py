@@ -388,7 +388,8 @@ _TUNE_STOPPERS = dict.fromkeys(
     "tune.stopper",
 )
 
-# Ray's module: its names, each with the module of Troupe that has it ("=name": another's; "module:name": by that name).
+# Ray's module: its names, each with the module of Troupe that has it ("=name": another's;
+# "module:name": by that name).
 MODULES: dict[str, dict[str, str]] = {
     "ray": {
         **dict.fromkeys(

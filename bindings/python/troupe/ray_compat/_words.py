@@ -1,4 +1,5 @@
-"""Words of Ray's errors that programs look for: in front of Troupe's own, where `import ray` gives Troupe."""
+"""Words of Ray's errors that programs look for: in front of Troupe's own, where `import ray` gives
+Troupe."""
 
 from __future__ import annotations
 
@@ -27,12 +28,16 @@ class RaysWords(_words.Words):
         words = next(
             words for begin, words in _CAUSES.items() if cause.startswith(begin)
         )  # the last of them begins every text
-        return f"The actor died unexpectedly before finishing this task. The actor is dead because {words}: "
+        return (
+            "The actor died unexpectedly before finishing this task. The actor is dead because "
+            f"{words}: "
+        )
 
     def of_taken_name(self, name: str, namespace: str, text: str) -> str:
         """See Words."""
         return (
-            f"The name {name} (namespace={namespace}) is already taken. Please use a different name or get the existing actor using "
+            f"The name {name} (namespace={namespace}) is already taken. Please use a different "
+            "name or get the existing actor using "
             f"ray.get_actor({name!r}, namespace={namespace!r})"
         )
 
@@ -41,14 +46,17 @@ class RaysWords(_words.Words):
         return True
 
     def check_yields(self, function: Callable[..., Any], num_returns: Any) -> None:
-        """See Words: that is "dynamic" or "streaming"; in other programs it may return what yields."""
+        """See Words: that is "dynamic" or "streaming"; in other programs it may return what
+        yields."""
         import inspect
 
         yields = inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function)
         if num_returns in ("dynamic", "streaming") and not yields:
             raise ValueError(
-                f"num_returns='{num_returns}' can only be used with generator functions (functions that use 'yield'). "
-                f"The decorated function is not a generator function: {getattr(function, '__qualname__', function)}"
+                f"num_returns='{num_returns}' can only be used with generator functions (functions "
+                "that use 'yield'). "
+                "The decorated function is not a generator function: "
+                f"{getattr(function, '__qualname__', function)}"
             )
 
     def function_bytes_max(self, otherwise: int) -> int:
@@ -58,5 +66,6 @@ class RaysWords(_words.Words):
     def of_oversized(self, kind: str, name: str, error: Exception) -> Exception:
         """See Words."""
         return ValueError(
-            f"The {kind} {name} is too large: {error}\n  or ray.put() what is large, and give the ref as an argument"
+            f"The {kind} {name} is too large: {error}\n  or ray.put() what is large, and give the "
+            "ref as an argument"
         )

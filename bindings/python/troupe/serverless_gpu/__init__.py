@@ -10,7 +10,8 @@
     hello.submit("world")            # the same, without waiting: a troupe.launch.LaunchHandle
     hello("world")                   # here, in this process
 
-`troupe run-as script.py` runs a script that imports `serverless_gpu` as it is. What differs: docs/serverless_gpu.md.
+`troupe run-as script.py` runs a script that imports `serverless_gpu` as it is. What differs:
+docs/serverless_gpu.md.
 """
 
 from troupe.serverless_gpu import compute, launcher, ray, runtime

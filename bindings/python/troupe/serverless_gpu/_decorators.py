@@ -1,4 +1,5 @@
-"""`distributed` and `ray_launch` of the serverless GPU API: those of `troupe.launch`, with what is read at each call."""
+"""`distributed` and `ray_launch` of the serverless GPU API: those of `troupe.launch`, with what is
+read at each call."""
 
 from __future__ import annotations
 
@@ -16,10 +17,12 @@ from troupe.serverless_gpu.compute import GPUType
 
 
 class ServerlessFunction(launch.DistributedFunction):
-    """A function and how it is launched, as `troupe.launch.DistributedFunction`. Calling it runs it here, as rank 0 of 1.
+    """A function and how it is launched, as `troupe.launch.DistributedFunction`.
 
-    Which nodes a launch may use, and whether its ranks have GPUs at all, is decided at each `.distributed()` and `.submit()`, by the
-    variables that are set then (docs/serverless_gpu.md).
+    Calling it runs it here, as rank 0 of 1.
+
+    Which nodes a launch may use, and whether its ranks have GPUs at all, is decided at each
+    `.distributed()` and `.submit()`, by the variables that are set then (docs/serverless_gpu.md).
     """
 
     def __reduce__(self) -> tuple:
@@ -45,12 +48,15 @@ class ServerlessFunction(launch.DistributedFunction):
 def _without_gpus(function: Callable[..., Any], gpus: int) -> str:
     where = _device_lines.first_line(function)
     text = f"no node of the cluster has a GPU, and {where or 'the function'}\n  asks for {gpus}"
-    text += f"\n  without {_variables.CPU_RANKS}=0, or with {_variables.CPU_RANKS}=1, gpus=N means N processes without GPUs"
+    text += (
+        f"\n  without {_variables.CPU_RANKS}=0, or with {_variables.CPU_RANKS}=1, gpus=N means "
+        "N processes without GPUs"
+    )
     lines = _device_lines.of_function(function)
     if lines:
         text += (
-            "; these lines need a GPU all the same (init_process_group() without a backend takes gloo where there are none):"
-            + "".join(f"\n    {line}" for line in lines)
+            "; these lines need a GPU all the same (init_process_group() without a backend takes "
+            "gloo where there are none):" + "".join(f"\n    {line}" for line in lines)
         )
     return text
 
@@ -61,7 +67,8 @@ def _type(decorator: str, gpu_type: Any) -> str | None:
     if not isinstance(gpu_type, str) or not gpu_type.strip():
         known = ", ".join(f"GPUType.{each.name}" for each in GPUType)
         raise TypeError(
-            f"@{decorator}: gpu_type must be a type of GPU ({known}, or a text such as 'H100'), not {gpu_type!r}"
+            f"@{decorator}: gpu_type must be a type of GPU ({known}, or a text such as 'H100'), "
+            f"not {gpu_type!r}"
         )
     return gpu_type.value if isinstance(gpu_type, GPUType) else gpu_type.strip()
 
@@ -69,12 +76,15 @@ def _type(decorator: str, gpu_type: Any) -> str | None:
 def explained(
     instead: Callable[[str, bool], str], lacking: Callable[[tuple, Mapping[str, Any]], str]
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Return a decorator for `distributed` and `ray_launch` of a vendor's name, whose errors say what to write.
+    """Return a decorator for `distributed` and `ray_launch` of a vendor's name, whose errors say
+    what to write.
 
     Args:
-        instead: Return what an option that it does not take is here, given the option's name and whether the call has the number of GPUs
+        instead: Return what an option that it does not take is here, given the option's name and
+        whether the call has the number of GPUs
             too; "" for an option that means nothing here.
-        lacking: Return what a call with these arguments lacks, as in "is called: distributed()"; "": nothing.
+        lacking: Return what a call with these arguments lacks, as in "is called: distributed()";
+            "": nothing.
     """
 
     def explain(decorator: Callable[..., Any]) -> Callable[..., Any]:
@@ -89,7 +99,8 @@ def explained(
                 raise TypeError(
                     f"@{name} {meant}"
                     if meant
-                    else f"@{name} has no {unknown}=: it takes {', '.join(known)}; other options of a launch are given by options() of the "
+                    else f"@{name} has no {unknown}=: it takes {', '.join(known)}; other options "
+                    "of a launch are given by options() of the "
                     "function that it makes, as f.options(timeout=3600).distributed(...)"
                 )
             if wrong := lacking(args, kwargs):
@@ -106,7 +117,8 @@ def _instead(option: str, with_count: bool) -> str:
         return ""
     both = " and gpus=, which both say how many ranks there are" if with_count else ""
     return (
-        f"was given processes={both}: it takes gpus= alone; {_variables.CPU_RANKS}=1 makes these processes without GPUs, and troupe.launch's "
+        f"was given processes={both}: it takes gpus= alone; {_variables.CPU_RANKS}=1 makes these "
+        "processes without GPUs, and troupe.launch's "
         "takes processes="
     )
 
@@ -128,7 +140,8 @@ def _made(
     name = decorator.__name__
     if not isinstance(remote, bool):
         raise TypeError(f"@{name}: remote must be True or False, not {remote!r}")
-    # What no node can hold is refused, also in a program that is written for Ray, where tasks and actors wait for a node.
+    # What no node can hold is refused, also in a program that is written for Ray, where tasks and
+    # actors wait for a node.
     launched = decorator(
         gpus=gpus, gpu_type=_type(name, gpu_type), remote=remote, infeasible="refuse", **more
     )
@@ -146,13 +159,16 @@ def _made(
 def distributed(
     gpus: int, gpu_type: str | GPUType | None = None, remote: bool = False
 ) -> Callable[..., ServerlessFunction]:
-    """Makes a function that `gpus` ranks run with the same arguments, each with a GPU, over all nodes.
+    """Makes a function that `gpus` ranks run with the same arguments, each with a GPU, over all
+    nodes.
 
-    `gpu_type`: a GPUType or a text in any case; None: any one type that has room. `remote=True`: on the cluster of `troupe.init()` or
-    TROUPE_ADDRESS, else on the one that this user runs on this host, else on one of this machine, as with `remote=False`. Where no node has a GPU
-    the ranks run on CPUs (docs/serverless_gpu.md). `f.distributed(...)` waits and returns the results by rank, `f.submit(...)` returns a
-    `troupe.launch.LaunchHandle` at once, `f(...)` runs the function here. Raises TypeError for options that are none; the calls raise
-    what those of `troupe.launch` do, PlacementError where the cluster has no such GPUs among them.
+    `gpu_type`: a GPUType or a text in any case; None: any one type that has room. `remote=True`: on
+    the cluster of `troupe.init()` or TROUPE_ADDRESS, else on the one that this user runs on this
+    host, else on one of this machine, as with `remote=False`. Where no node has a GPU the ranks run
+    on CPUs (docs/serverless_gpu.md). `f.distributed(...)` waits and returns the results by rank,
+    `f.submit(...)` returns a `troupe.launch.LaunchHandle` at once, `f(...)` runs the function here.
+    Raises TypeError for options that are none; the calls raise what those of `troupe.launch` do,
+    PlacementError where the cluster has no such GPUs among them.
 
         @distributed(gpus=8, gpu_type="H100")
         def train(epochs): ...
@@ -164,10 +180,12 @@ def distributed(
 def ray_launch(
     gpus: int, gpu_type: str | GPUType | None = None, remote: bool = False, *, api: str = "troupe"
 ) -> Callable[..., ServerlessFunction]:
-    """Makes a function that rank 0 of a launch runs as the driver of a cluster of exactly the launch's nodes; parameters as `distributed`.
+    """Makes a function that rank 0 of a launch runs as the driver of a cluster of exactly the
+    launch's nodes; parameters as `distributed`.
 
-    `import ray` in it, and in what it starts, is Troupe; with `api="ray"` Ray itself, of which a cluster is started on the launch's nodes (docs/ray.md). The result is a list by rank in which rank 0's value is the function's and
-    the others are None.
+    `import ray` in it, and in what it starts, is Troupe; with `api="ray"` Ray itself, of which a
+    cluster is started on the launch's nodes (docs/ray.md). The result is a list by rank in which
+    rank 0's value is the function's and the others are None.
 
         @ray_launch(gpus=16, gpu_type="A10", remote=True)
         def tune(): ...

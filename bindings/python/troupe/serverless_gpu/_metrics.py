@@ -19,13 +19,17 @@ _BATCH_MAX = 1000  # metrics that MLflow takes in one request
 
 
 class RayMetricsMonitor:
-    """Samples what nodes are doing, GPUs included, every `sampling_interval` seconds, and logs it to an MLflow run.
+    """Samples what nodes are doing, GPUs included, every `sampling_interval` seconds, and logs it
+    to an MLflow run.
 
-    `remote=True`, in the driver of a `@ray_launch`: of every node of the launch, by an actor without resources on each; else of this
-    process's node. The run is `mlflow_run_id`, the caller's active run, that of the launch, or that of MLFLOW_RUN_ID, as it is when `start()` is
-    called; without one, or without mlflow, samples are only kept: `latest()`. Keys: `system/NODE/cpu_utilization_percentage` and so on; with
-    `remote=True` `system/ADDRESS/ray_node_ID/...`, beside those that a launch's run has of each node anyway (docs/mlflow.md). What fails is
-    said once on stderr and never fails the caller. View: the nodes of the caller's session at `start()`. Any thread may call it.
+    `remote=True`, in the driver of a `@ray_launch`: of every node of the launch, by an actor
+    without resources on each; else of this process's node. The run is `mlflow_run_id`, the caller's
+    active run, that of the launch, or that of MLFLOW_RUN_ID, as it is when `start()` is called;
+    without one, or without mlflow, samples are only kept: `latest()`. Keys:
+    `system/NODE/cpu_utilization_percentage` and so on; with `remote=True`
+    `system/ADDRESS/ray_node_ID/...`, beside those that a launch's run has of each node anyway
+    (docs/mlflow.md). What fails is said once on stderr and never fails the caller. View: the nodes
+    of the caller's session at `start()`. Any thread may call it.
 
         with RayMetricsMonitor(remote=True) as monitor:
             train()
@@ -64,7 +68,9 @@ class RayMetricsMonitor:
         self._looked = False
 
     def start(self) -> "RayMetricsMonitor":
-        """Begins to sample, at once and then every interval. Idempotent while it runs. Blocks until the actors are asked for.
+        """Begins to sample, at once and then every interval.
+
+        Idempotent while it runs. Blocks until the actors are asked for.
 
         Raises ConnectionError with `remote=True` outside of a session.
         """
@@ -169,7 +175,8 @@ class RayMetricsMonitor:
             self._told.add(what)
             status_lines.say(
                 _visible.name(
-                    f"troupe: RayMetricsMonitor: {what}: {type(error).__name__}: {error}; samples of it are left out"
+                    f"troupe: RayMetricsMonitor: {what}: {type(error).__name__}: {error}; samples "
+                    "of it are left out"
                 )
             )
 
@@ -185,7 +192,8 @@ def _active_run() -> str:
 
 
 def _actors_on_all_nodes() -> tuple[dict[str, Any], dict[str, str]]:
-    """An actor on each node that is alive, and how the keys of its metrics begin, by the node's name."""
+    """An actor on each node that is alive, and how the keys of its metrics begin, by the node's
+    name."""
     import troupe
     from troupe.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 

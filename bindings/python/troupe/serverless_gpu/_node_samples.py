@@ -14,7 +14,9 @@ _PROC = Path("/proc")
 
 
 class NodeSampler:
-    """Samples of the node that this object is on, by MLflow's names of system metrics. Of rates, since the sample before.
+    """Samples of the node that this object is on, by MLflow's names of system metrics.
+
+    Of rates, since the sample before.
 
     An actor of a monitor, or an object of its thread; one thread at a time.
     """

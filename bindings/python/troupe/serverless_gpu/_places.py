@@ -1,4 +1,5 @@
-"""Which nodes a launch may use: of one type of GPU, and in or out of the reserved pools, which are nodes with the label `gpu_pool`."""
+"""Which nodes a launch may use: of one type of GPU, and in or out of the reserved pools, which are
+nodes with the label `gpu_pool`."""
 
 from __future__ import annotations
 
@@ -14,10 +15,12 @@ _NONE = "!exists()"  # of nodes without the label
 
 
 def where(session: Any, ranks: int, gpu_type: str, otherwise: dict[str, Any]) -> dict[str, Any]:
-    """The Where of a launch on this cluster: the first choice, and others for while that has no room.
+    """The Where of a launch on this cluster: the first choice, and others for while that has no
+    room.
 
-    All ranks have GPUs of one type, `gpu_type` or any that has enough. A pool is preferred, by the variables required or avoided. Raises
-    PlacementError where the cluster has no such type or pool, ValueError for a variable that cannot be read.
+    All ranks have GPUs of one type, `gpu_type` or any that has enough. A pool is preferred, by the
+    variables required or avoided. Raises PlacementError where the cluster has no such type or pool,
+    ValueError for a variable that cannot be read.
     """
     nodes = workers.node_infos(session)
     pools, types = (
@@ -28,7 +31,8 @@ def where(session: Any, ranks: int, gpu_type: str, otherwise: dict[str, Any]) ->
     if choices == [{}]:
         return otherwise
     rest = {term["key"]: term["value"] for term in otherwise["labels"]}
-    # A fallback is a selector of its own, so what else is asked for is in each of them; what the launch itself says is over the rest.
+    # A fallback is a selector of its own, so what else is asked for is in each of them; what the
+    # launch itself says is over the rest.
     first, *others = [selectors.terms({**each, **rest}, "label_selector") for each in choices]
     return {**otherwise, "labels": first, "fallbacks": [{"terms": each} for each in others]}
 
@@ -81,5 +85,6 @@ def _no_such_pool(wanted: str, pools: list[str]) -> str:
     asked = f"the pool {wanted!r}" if wanted else "a reserved pool alone"
     return (
         f"{said} asks for GPUs of {asked}, which the cluster has not; {there}\n"
-        f"  a node is put into a pool by troupe start --labels {POOL}=NAME; {_variables.USE_POOL[0]}=false uses the nodes outside of pools"
+        f"  a node is put into a pool by troupe start --labels {POOL}=NAME; "
+        f"{_variables.USE_POOL[0]}=false uses the nodes outside of pools"
     )

@@ -24,7 +24,10 @@ def said(names: tuple[str, ...], environment: Mapping[str, str] = os.environ) ->
 
 
 def pool_use(environment: Mapping[str, str] = os.environ) -> str:
-    """PREFER, where nothing is said, AVOID or ONLY. Raises ValueError for a value that is none of these."""
+    """PREFER, where nothing is said, AVOID or ONLY.
+
+    Raises ValueError for a value that is none of these.
+    """
     name, value = said(USE_POOL, environment)
     return _as_word(name, value, {ONLY: "only in a pool"}) if name else PREFER
 

@@ -6,7 +6,9 @@ import enum
 
 
 class GPUType(str, enum.Enum):
-    """Types with a name of their own. Any other type that nodes of a cluster have is given as a text: `gpu_type="L40S"`.
+    """Types with a name of their own.
+
+    Any other type that nodes of a cluster have is given as a text: `gpu_type="L40S"`.
 
     A text may be in upper or lower case: `GPUType("h100") is GPUType.H100`.
     """

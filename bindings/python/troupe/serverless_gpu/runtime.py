@@ -1,7 +1,10 @@
-"""Which rank this is, of how many. Outside of a launch: rank 0 of 1.
+"""Which rank this is, of how many.
 
-The variables of the launcher win (RANK, LOCAL_RANK, WORLD_SIZE, LOCAL_WORLD_SIZE, NODE_RANK), whichever launcher has set them, so
-that the answer is the same before, in and after a process group, and under torchrun is torchrun's.
+Outside of a launch: rank 0 of 1.
+
+The variables of the launcher win (RANK, LOCAL_RANK, WORLD_SIZE, LOCAL_WORLD_SIZE, NODE_RANK),
+whichever launcher has set them, so that the answer is the same before, in and after a process
+group, and under torchrun is torchrun's.
 """
 
 from __future__ import annotations
@@ -20,7 +23,8 @@ def _number(name: str, otherwise: int) -> int:
         return int(text)
     except ValueError:
         raise ValueError(
-            f"{name}={text!r} is no whole number: a launcher sets it; unset it to run as one process"
+            f"{name}={text!r} is no whole number: a launcher sets it; unset it to run as one "
+            "process"
         ) from None
 
 
@@ -33,7 +37,8 @@ def _torch_group() -> Any:
 
 
 def get_global_rank(group: Any = None) -> int:
-    """This process's rank among all of the launch; with a process group of torch's, its rank there (-1: it is not in it)."""
+    """This process's rank among all of the launch; with a process group of torch's, its rank there
+    (-1: it is not in it)."""
     if group is not None:
         import torch.distributed
 
@@ -64,7 +69,8 @@ def get_node_rank() -> int:
 
 
 def get_replica_rank() -> int:
-    """Which replica of the model this rank is of: as each rank has a whole one (data parallel), its global rank.
+    """Which replica of the model this rank is of: as each rank has a whole one (data parallel), its
+    global rank.
 
     A program whose replicas are spread over several ranks says which by the variable REPLICA_RANK.
     """

@@ -1,4 +1,5 @@
-"""TorchDistributor as programs for Spark write it, without Spark: functions and scripts on many ranks.
+"""TorchDistributor as programs for Spark write it, without Spark: functions and scripts on many
+ranks.
 
     from troupe.spark import TorchDistributor
 
@@ -10,7 +11,8 @@
     model = TorchDistributor(num_processes=2, local_mode=False, use_gpu=True).run(train, 1e-3, True)
     TorchDistributor(num_processes=2, local_mode=False, use_gpu=True).run("/path/train.py", "--learning_rate=0.001")
 
-`troupe run-as script.py` runs a script that imports `pyspark.ml.torch.distributor` as it is. What differs: docs/torch_distributor.md.
+`troupe run-as script.py` runs a script that imports `pyspark.ml.torch.distributor` as it is. What
+differs: docs/torch_distributor.md.
 """
 
 from troupe import _pickled

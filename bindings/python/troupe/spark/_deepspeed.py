@@ -1,4 +1,5 @@
-"""DeepspeedTorchDistributor: ranks over nodes, and DeepSpeed's options on the command line of each."""
+"""DeepspeedTorchDistributor: ranks over nodes, and DeepSpeed's options on the command line of
+each."""
 
 from __future__ import annotations
 
@@ -16,11 +17,14 @@ CONFIG = "--deepspeed_config"
 
 
 class DeepspeedTorchDistributor(TorchDistributor):
-    """Runs a function or script that uses DeepSpeed on `numGpus` ranks of each of `nnodes` nodes, as pyspark's does.
+    """Runs a function or script that uses DeepSpeed on `numGpus` ranks of each of `nnodes` nodes,
+    as pyspark's does.
 
-    `deepspeedConfig`: a dict, or the path of a file; each rank has `--deepspeed --deepspeed_config PATH` behind its other arguments in `sys.argv`, where
-    deepspeed.add_config_arguments() and DeepSpeed itself look for it; the file of the caller travels. With `localMode=True` all ranks are on this machine.
-    `useGpu=False`: ranks without GPUs, which DeepSpeed takes with DS_ACCELERATOR=cpu and gloo. Raises as TorchDistributor does.
+    `deepspeedConfig`: a dict, or the path of a file; each rank has `--deepspeed --deepspeed_config
+    PATH` behind its other arguments in `sys.argv`, where deepspeed.add_config_arguments() and
+    DeepSpeed itself look for it; the file of the caller travels. With `localMode=True` all ranks
+    are on this machine. `useGpu=False`: ranks without GPUs, which DeepSpeed takes with
+    DS_ACCELERATOR=cpu and gloo. Raises as TorchDistributor does.
 
         DeepspeedTorchDistributor(numGpus=4, nnodes=2, localMode=False, deepspeedConfig={"train_batch_size": 64}).run(train, 0.01)
     """
@@ -70,6 +74,7 @@ class DeepspeedTorchDistributor(TorchDistributor):
             text = file.read(option_files.TEXT_BYTES_MAX + 1)
         if len(text) > option_files.TEXT_BYTES_MAX:
             raise ValueError(
-                f"deepspeedConfig {path!r} has more than {option_files.TEXT_BYTES_MAX >> 20} MiB: is it the configuration?"
+                f"deepspeedConfig {path!r} has more than {option_files.TEXT_BYTES_MAX >> 20} MiB: "
+                "is it the configuration?"
             )
         return ((CONFIG, text),)

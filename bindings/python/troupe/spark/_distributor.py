@@ -1,4 +1,5 @@
-"""TorchDistributor: what it is given, checked; a launch of the function or script, followed to its end."""
+"""TorchDistributor: what it is given, checked; a launch of the function or script, followed to its
+end."""
 
 from __future__ import annotations
 
@@ -18,16 +19,19 @@ _PATIENCE_S = 600.0  # for the rest of an output that is read more slowly than i
 
 
 class TorchDistributor:
-    """Runs a function or a script on `num_processes` ranks, as pyspark's TorchDistributor does, without Spark.
+    """Runs a function or a script on `num_processes` ranks, as pyspark's TorchDistributor does,
+    without Spark.
 
-    `local_mode=True`: all ranks on this machine, on the cluster of `troupe.init()` without an address, else on one that is started for this
-    process and ends with it. `local_mode=False`: on the cluster of `troupe.init("host:port")` or TROUPE_ADDRESS, else on the one that this user
-    runs on this host, else as with `local_mode=True`. `use_gpu=True`: a GPU for each rank, held until the run has ended; LOCAL_RANK is its number
-    there. Where no node has a GPU the ranks run on CPUs, and NCCL is Gloo there. Both are said on stderr.
+    `local_mode=True`: all ranks on this machine, on the cluster of `troupe.init()` without an
+    address, else on one that is started for this process and ends with it. `local_mode=False`: on
+    the cluster of `troupe.init("host:port")` or TROUPE_ADDRESS, else on the one that this user runs
+    on this host, else as with `local_mode=True`. `use_gpu=True`: a GPU for each rank, held until
+    the run has ended; LOCAL_RANK is its number there. Where no node has a GPU the ranks run on
+    CPUs, and NCCL is Gloo there. Both are said on stderr.
 
-    Raises TypeError and ValueError for what cannot be meant, RuntimeError where several clusters could be meant, and with TROUPE_CPU_RANKS=0 where
-    there is no GPU. Of more processes than this machine has
-    GPUs in local mode as many are left as it has GPUs, which a warning says.
+    Raises TypeError and ValueError for what cannot be meant, RuntimeError where several clusters
+    could be meant, and with TROUPE_CPU_RANKS=0 where there is no GPU. Of more processes than this
+    machine has GPUs in local mode as many are left as it has GPUs, which a warning says.
 
         accuracy = TorchDistributor(num_processes=2, local_mode=True, use_gpu=False).run(train, 1e-3)
     """
@@ -62,21 +66,26 @@ class TorchDistributor:
     def run(
         self, train_object: Callable[..., Any] | str | os.PathLike[str], *args: Any, **kwargs: Any
     ) -> Any:
-        """Runs a function with these arguments on every rank, and returns what it returns on rank 0; or a Python script, given by its path,
-        with these words as its command line, and returns None.
+        """Runs a function with these arguments on every rank, and returns what it returns on rank
+        0; or a Python script, given by its path, with these words as its command line, and returns
+        None.
 
-        Blocks; shows what the ranks write, each line with its rank. Raises ValueError for keyword arguments of a script, and else a DistributorError,
-        which is a RuntimeError: for a rank that failed with the last 100 lines of its output, also of that rank's own exception type; for what cannot
-        start, before any rank exists, also TypeError (arguments that the function does not take), FileNotFoundError, SyntaxError, PlacementError,
-        or the pickler's own. Ctrl-C stops the ranks, which have 10 s for a last word; the end of this process ends them.
+        Blocks; shows what the ranks write, each line with its rank. Raises ValueError for keyword
+        arguments of a script, and else a DistributorError, which is a RuntimeError: for a rank that
+        failed with the last 100 lines of its output, also of that rank's own exception type; for
+        what cannot start, before any rank exists, also TypeError (arguments that the function does
+        not take), FileNotFoundError, SyntaxError, PlacementError, or the pickler's own. Ctrl-C
+        stops the ranks, which have 10 s for a last word; the end of this process ends them.
 
             TorchDistributor(num_processes=2, use_gpu=False).run("train.py", "--learning-rate=1e-3")
         """
         is_script = isinstance(train_object, (str, os.PathLike))
         if is_script and kwargs:
             raise ValueError(
-                f"{type(self).__name__}.run: running a file takes no keyword arguments, and {', '.join(kwargs)} was given\n"
-                f"  its command line is given word by word: run({os.fspath(train_object)!r}, '--{next(iter(kwargs))}=...')"
+                f"{type(self).__name__}.run: running a file takes no keyword arguments, and "
+                f"{', '.join(kwargs)} was given\n"
+                f"  its command line is given word by word: run({os.fspath(train_object)!r}, "
+                f"'--{next(iter(kwargs))}=...')"
             )
         with _refusals():
             training = self._training(train_object, args, kwargs)
@@ -116,7 +125,8 @@ class TorchDistributor:
             raise RuntimeError(self._without_gpus(session))
         if self.local_mode and there < self.num_processes:
             self.logger.warning(
-                "num_processes=%d is more than the GPUs of %s, of which there are %d: num_processes is %d now",
+                "num_processes=%d is more than the GPUs of %s, of which there are %d: "
+                "num_processes is %d now",
                 self.num_processes,
                 platform.node(),
                 there,
@@ -131,14 +141,16 @@ class TorchDistributor:
             else f"no node of the cluster at {session.address} has a GPU"
         )
         other = (
-            f", or local_mode=False the GPUs of a cluster (TROUPE_ADDRESS={os.environ.get('TROUPE_ADDRESS', 'HOST:PORT')})"
+            ", or local_mode=False the GPUs of a cluster "
+            f"(TROUPE_ADDRESS={os.environ.get('TROUPE_ADDRESS', 'HOST:PORT')})"
             if self.local_mode
             else ""
         )
         return (
             f"{type(self).__name__} was given use_gpu=True, and {where}\n"
             f"  use_gpu=False trains on CPUs, where init_process_group() takes 'gloo'{other}\n"
-            f"  without {_cpu_ranks.VARIABLE}=0, or with {_cpu_ranks.VARIABLE}=1, use_gpu=True means processes without GPUs"
+            f"  without {_cpu_ranks.VARIABLE}=0, or with {_cpu_ranks.VARIABLE}=1, use_gpu=True "
+            "means processes without GPUs"
         )
 
     def _options(self, session: _session.Session) -> Any:
@@ -175,10 +187,15 @@ class TorchDistributor:
         """Refused: says how ranks read a table's shares."""
         raise _errors.refused(
             RuntimeError(
-                f"{type(self).__name__}._train_on_dataframe trains on partitions of a Spark DataFrame, and there is no Spark here\n"
-                "  write it once, df.write.parquet(path), and share it out to the ranks in the function that run() is given:\n"
-                "    shards = troupe.data.read_parquet(path).streaming_split(int(os.environ['WORLD_SIZE']), equal=True)\n"
-                "    for batch in shards[int(os.environ['RANK'])].iter_torch_batches(batch_size=256): ..."
+                f"{type(self).__name__}._train_on_dataframe trains on partitions of a Spark "
+                "DataFrame, and there is no Spark here\n"
+                "  write it once, df.write.parquet(path), and share it out to the ranks in the "
+                "function that run() is given:\n"
+                "    shards = "
+                "troupe.data.read_parquet(path).streaming_split(int(os.environ['WORLD_SIZE']), "
+                "equal=True)\n"
+                "    for batch in "
+                "shards[int(os.environ['RANK'])].iter_torch_batches(batch_size=256): ..."
             )
         )
 
@@ -199,7 +216,8 @@ def _flag(name: str, value: Any) -> bool:
 
 @contextlib.contextmanager
 def _refusals() -> Iterator[None]:
-    """What is raised before there are ranks is a RuntimeError too, as all is that pyspark's raises there."""
+    """What is raised before there are ranks is a RuntimeError too, as all is that pyspark's raises
+    there."""
     try:
         yield
     except Exception as error:

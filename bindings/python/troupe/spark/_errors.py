@@ -13,17 +13,21 @@ TAIL_LINES = 100
 
 
 class DistributorError(exceptions.LaunchError, RuntimeError):
-    """A run that could not start, or failed. Also an instance of the failing rank's exception type, or of what was refused.
+    """A run that could not start, or failed.
 
-    The fields are those of `troupe.exceptions.LaunchError`: `rank`, `host`, `exit_code`, `signal`, `cause`, ...
+    Also an instance of the failing rank's exception type, or of what was refused.
+
+    The fields are those of `troupe.exceptions.LaunchError`: `rank`, `host`, `exit_code`, `signal`,
+    `cause`, ...
     """
 
 
 class Tail:
     """The last lines that each rank has written, stdout and stderr together as they came.
 
-    The two streams are followed apart, so that a line of stderr may come before lines of stdout that were written earlier. What a program
-    says last is its error: however much stdout comes after it, half of the lines are stderr's.
+    The two streams are followed apart, so that a line of stderr may come before lines of stdout
+    that were written earlier. What a program says last is its error: however much stdout comes
+    after it, half of the lines are stderr's.
     """
 
     def __init__(self) -> None:
@@ -53,7 +57,8 @@ def refused(error: BaseException) -> exceptions.TroupeError:
 def of_end(
     handle: Any, error: exceptions.TroupeError, tail: Tail, command: str, *, is_program: bool
 ) -> exceptions.TroupeError:
-    """What to raise for a launch that ended so: what became of which rank first, then the last lines of its output."""
+    """What to raise for a launch that ended so: what became of which rank first, then the last
+    lines of its output."""
     if not isinstance(error, exceptions.LaunchError) or isinstance(
         error, exceptions.LaunchCancelledError
     ):
@@ -75,7 +80,10 @@ def of_end(
         else "task output is"
     )
     said = "\n".join(lines) if lines else "(nothing)" if rank >= 0 else "(no rank was at fault)"
-    text += f"\nCommand {command} failed with return code {error.exit_code}. The {last} included below: \n{said}"
+    text += (
+        f"\nCommand {command} failed with return code {error.exit_code}. The {last} included "
+        f"below: \n{said}"
+    )
     return _errors.of_launch(handle, info, base=DistributorError, text=text)
 
 
@@ -84,6 +92,8 @@ def of_output(error: Exception, name: str) -> exceptions.TroupeError:
     return exceptions.with_type_of(
         DistributorError,
         error,
-        f"TorchDistributor failed due to a pickling error: {name} returned on rank 0, and what it returned cannot be loaded here: "
-        f"{type(error).__name__}: {error}\n  return plain values, or objects of modules that this process has too",
+        f"TorchDistributor failed due to a pickling error: {name} returned on rank 0, and what it "
+        "returned cannot be loaded here: "
+        f"{type(error).__name__}: {error}\n  return plain values, or objects of modules that this "
+        "process has too",
     )

@@ -15,8 +15,8 @@ from troupe.launch import _context
 class RankZero:
     """A function whose value is rank 0's; on other ranks None, whatever it returns there.
 
-    As under torchrun the program's arguments are not the function's process's: `sys.argv` has only `arguments`, and for each of `files` an option
-    with a file of that text (`_code.option_files`).
+    As under torchrun the program's arguments are not the function's process's: `sys.argv` has only
+    `arguments`, and for each of `files` an option with a file of that text (`_code.option_files`).
     """
 
     def __init__(

@@ -18,7 +18,8 @@ OptionFiles = Sequence[tuple[str, str]]
 
 @dataclass(frozen=True)
 class Function:
-    """A function with its arguments; `words` and `files`: what its processes have as their command line."""
+    """A function with its arguments; `words` and `files`: what its processes have as their command
+    line."""
 
     function: Callable[..., Any]
     args: tuple
@@ -34,10 +35,15 @@ class Function:
         return f"{getattr(self.function, '__qualname__', type(self.function).__name__)}(...)"
 
     def start(self, options: Any, session: Any) -> LaunchHandle:
-        """Submits it. Raises TypeError for what is no function, and for arguments that it does not take; what `submit` of troupe.launch does."""
+        """Submits it.
+
+        Raises TypeError for what is no function, and for arguments that it does not take; what
+        `submit` of troupe.launch does.
+        """
         if not callable(self.function):
             raise TypeError(
-                f"{self.asked} takes a function, or the path of a Python script, not {self.function!r}"
+                f"{self.asked} takes a function, or the path of a Python script, not "
+                f"{self.function!r}"
             )
         _hints.check_function(self.function, self.asked, "run({}, ...)")
         _arguments.check(self.function, self.args, self.kwargs, ())
@@ -46,7 +52,10 @@ class Function:
         )
 
     def output(self, handle: LaunchHandle) -> Any:
-        """What rank 0 returned. Raises what `result` of a handle does, DistributorError for what cannot be made here."""
+        """What rank 0 returned.
+
+        Raises what `result` of a handle does, DistributorError for what cannot be made here.
+        """
         import cloudpickle
 
         handle.succeeded()
@@ -77,7 +86,11 @@ class Script:
         return str([self.path, *self.words])
 
     def start(self, options: Any, session: Any) -> LaunchHandle:
-        """Submits it. Raises FileNotFoundError, IsADirectoryError, SyntaxError, and what `submit_command` of troupe.launch does."""
+        """Submits it.
+
+        Raises FileNotFoundError, IsADirectoryError, SyntaxError, and what `submit_command` of
+        troupe.launch does.
+        """
         if not self.path:
             raise ValueError("the path of the script is empty")
         line = _launch.Line(
@@ -113,8 +126,8 @@ class _Launched(DistributedFunction):
 
 
 def of_this_machine(session: Any, ranks: int) -> dict[str, Any]:
-    """Options of ranks that share this machine, as they would under torchrun: they wait for no CPU that it has too few of, and a lone one has as
-    many threads as there are CPUs."""
+    """Options of ranks that share this machine, as they would under torchrun: they wait for no CPU
+    that it has too few of, and a lone one has as many threads as there are CPUs."""
     cpus = max(
         (
             resources.from_wire(node["resources"]).get("CPU", 0)

@@ -1,4 +1,5 @@
-"""Packages of other launchers that Troupe stands in for: for scripts that import them and are to stay as they are.
+"""Packages of other launchers that Troupe stands in for: for scripts that import them and are to
+stay as they are.
 
     troupe run-as train.py --epochs 3
 
@@ -8,8 +9,9 @@ or, in a program of one's own, before anything imports them:
     stand_ins.install(["serverless_gpu", "ray"])
     from serverless_gpu import distributed           # Troupe's
 
-Ranks, actors and tasks that are started from such a process get the same, and with `run-as` every Python below it. A name that Troupe has
-not raises an error that says what to use; it never falls through to an installed package. View: this process and those it starts.
+Ranks, actors and tasks that are started from such a process get the same, and with `run-as` every
+Python below it. A name that Troupe has not raises an error that says what to use; it never falls
+through to an installed package. View: this process and those it starts.
 """
 
 from __future__ import annotations
@@ -24,7 +26,8 @@ NAMES = ("serverless_gpu", "databricks", RAY, "pyspark", "azure")
 VARIABLE = "TROUPE_STAND_INS"
 """Names that every Python below `troupe run-as` installs once it imports one of them."""
 WHOLE = ("serverless_gpu", RAY)
-"""Those of which the whole package is Troupe's; of the others, a part that lies below a package of others'."""
+"""Those of which the whole package is Troupe's; of the others, a part that lies below a package of
+others'."""
 _PATHS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "path")
 START = os.path.join(_PATHS, "start")
 """The folder of a sitecustomize, to be the first of a Python's import path that has one."""
@@ -36,13 +39,15 @@ def check(names: Iterable[str]) -> tuple[str, ...]:
     unknown = [each for each in given if each not in NAMES]
     if unknown or not given:
         raise ValueError(
-            f"{unknown[0] if unknown else 'nothing'!r} is no package that Troupe stands in for: there are {', '.join(NAMES)}"
+            f"{unknown[0] if unknown else 'nothing'!r} is no package that Troupe stands in for: "
+            f"there are {', '.join(NAMES)}"
         )
     return tuple(each for each in NAMES if each in given)
 
 
 def pass_on(names: Iterable[str]) -> None:
-    """From now on these packages are Troupe's in every Python that this process starts, by its environment. Idempotent."""
+    """From now on these packages are Troupe's in every Python that this process starts, by its
+    environment. Idempotent."""
     names = check(names)
     os.environ[VARIABLE] = ",".join(names)
     folders = [_folder(each) for each in names if each in WHOLE] + (
@@ -57,7 +62,8 @@ def pass_on(names: Iterable[str]) -> None:
 
 
 def run_start_hook_below() -> None:
-    """From now on every Python that this process starts, or becomes, runs `path/start/sitecustomize.py`, by its environment. Idempotent."""
+    """From now on every Python that this process starts, or becomes, runs
+    `path/start/sitecustomize.py`, by its environment. Idempotent."""
     rest = [
         each
         for each in os.environ.get("PYTHONPATH", "").split(os.pathsep)
@@ -81,9 +87,12 @@ def _folder(name: str) -> str:
 
 
 def install(names: Iterable[str] = NAMES, *, starts: bool = True) -> None:
-    """From now on these packages are Troupe's here, and in what this process starts. Idempotent.
+    """From now on these packages are Troupe's here, and in what this process starts.
 
-    `starts`: as of `ray_compat.install`. Raises ValueError for a name that is none, RuntimeError where a package was imported before.
+    Idempotent.
+
+    `starts`: as of `ray_compat.install`. Raises ValueError for a name that is none, RuntimeError
+    where a package was imported before.
     """
     for name in check(names):
         if name == RAY:
@@ -131,7 +140,8 @@ def install_named() -> None:
 
 
 def enter(name: str) -> None:
-    """Called by the package `name` of its folder, found first on the import path: makes it what install() makes it."""
+    """Called by the package `name` of its folder, found first on the import path: makes it what
+    install() makes it."""
     found = sys.modules.pop(name)
     try:
         install({name, *passed_on()})

@@ -1,4 +1,5 @@
-"""Modules under another package's names, whose contents are Troupe's and are looked up when they are used."""
+"""Modules under another package's names, whose contents are Troupe's and are looked up when they
+are used."""
 
 from __future__ import annotations
 
@@ -15,11 +16,13 @@ from typing import Any, ClassVar
 class Package:
     """What Troupe stands in for.
 
-    `claims`: modules that are Troupe's with all below them, whether or not they are installed. `above`: packages that these lie in, which
-    stay those that are installed, and are empty where there are none. `modules`: of each module its names, and where each is:
-    "util.queue" for the same name there, "mod:name" for another one, "=mod:name" outside of Troupe. `instead_of`: of a full name that is
-    not there, what to use. `absent`: where the packages above are not installed, what to do without them. `otherwise`: modules as in
-    `modules`, which are Troupe's only where none of that name is installed.
+    `claims`: modules that are Troupe's with all below them, whether or not they are installed.
+    `above`: packages that these lie in, which stay those that are installed, and are empty where
+    there are none. `modules`: of each module its names, and where each is: "util.queue" for the
+    same name there, "mod:name" for another one, "=mod:name" outside of Troupe. `instead_of`: of a
+    full name that is not there, what to use. `absent`: where the packages above are not installed,
+    what to do without them. `otherwise`: modules as in `modules`, which are Troupe's only where
+    none of that name is installed.
     """
 
     claims: tuple[str, ...]
@@ -100,8 +103,9 @@ class StandInModule(types.ModuleType):
         return value
 
     def __setattr__(self, name: str, value: Any) -> None:
-        """The import system binds a module to its parent once it is loaded: where a name of the package's is both, as
-        `ray.util.placement_group`, the attribute is the name, whatever was imported before."""
+        """The import system binds a module to its parent once it is loaded: where a name of the
+        package's is both, as `ray.util.placement_group`, the attribute is the name, whatever was
+        imported before."""
         if isinstance(value, StandInModule) and name in self.package.modules.get(self.__name__, ()):
             return
         super().__setattr__(name, value)
@@ -135,12 +139,14 @@ class Finder:
     def find_spec(
         self, name: str, path: Sequence[str] | None = None, target: Any = None
     ) -> ModuleSpec | None:
-        """The spec of one of the modules; raises ModuleNotFoundError for those that Troupe has not."""
+        """The spec of one of the modules; raises ModuleNotFoundError for those that Troupe has
+        not."""
         if not self.package.is_claimed(name):
             return None
         if name in self.package.modules:
             return ModuleSpec(name, self, is_package=True)
-        # Without the name that was asked for: `from ray import tune` would swallow the text with it.
+        # Without the name that was asked for: `from ray import tune` would swallow the text with
+        # it.
         raise ModuleNotFoundError(self.package.missing(name))
 
     def create_module(self, spec: ModuleSpec) -> StandInModule:
@@ -154,10 +160,11 @@ class Finder:
 
 
 class FinderAbove:
-    """Answers for the packages above what is claimed, after all others: where they are installed, these are what is found.
+    """Answers for the packages above what is claimed, after all others: where they are installed,
+    these are what is found.
 
-    Where they are not, they are there for what is claimed alone: who looks whether `pyspark` is installed is told that it is not, and who imports
-    another module of it, what to do without.
+    Where they are not, they are there for what is claimed alone: who looks whether `pyspark` is
+    installed is told that it is not, and who imports another module of it, what to do without.
     """
 
     def __init__(self, finder: Finder) -> None:
@@ -166,7 +173,8 @@ class FinderAbove:
     def find_spec(
         self, name: str, path: Sequence[str] | None = None, target: Any = None
     ) -> ModuleSpec | None:
-        """The spec of an empty package, while something below it is imported that is claimed; None for all other names."""
+        """The spec of an empty package, while something below it is imported that is claimed; None
+        for all other names."""
         package = self._finder.package
         if not package.above or name.partition(".")[0] != package.above[0]:
             return None
@@ -178,9 +186,11 @@ class FinderAbove:
         ):
             return ModuleSpec(name, self, is_package=True)
         if package.absent and imported and self._is_absent(name):
-            # Without the name that was asked for, as in Finder: `from pyspark import SparkContext` would swallow the text with it.
+            # Without the name that was asked for, as in Finder: `from pyspark import SparkContext`
+            # would swallow the text with it.
             raise ModuleNotFoundError(
-                f"No module named {imported[-1]!r}: {package.above[0]} is not installed; {package.absent}",
+                f"No module named {imported[-1]!r}: {package.above[0]} is not installed; "
+                f"{package.absent}",
                 name=None if package.above[0] in sys.modules else name,
             )
         return None
@@ -218,8 +228,9 @@ _BOOTSTRAP = "<frozen importlib._bootstrap>"
 
 
 def _being_imported() -> list[str]:
-    """Full names of the modules that this thread is importing, the one that was asked for first the last: the import system has them only in
-    its own frames. Not one that is only looked for, by importlib.util.find_spec."""
+    """Full names of the modules that this thread is importing, the one that was asked for first the
+    last: the import system has them only in its own frames. Not one that is only looked for, by
+    importlib.util.find_spec."""
     found, frame = [], sys._getframe(1)
     while frame is not None:
         code = frame.f_code

@@ -1,6 +1,8 @@
-"""Threads of torch that outlive Python in a program that a rank becomes end it by no abort (`bindings/support/late_threads.cc`).
+"""Threads of torch that outlive Python in a program that a rank becomes end it by no abort
+(`bindings/support/late_threads.cc`).
 
-Ranks that are functions need no such thing: they end without the interpreter's finalization (`_process.exit`).
+Ranks that are functions need no such thing: they end without the interpreter's finalization
+(`_process.exit`).
 """
 
 import atexit
@@ -15,7 +17,8 @@ NONE_SINCE = (3, 14)
 
 
 def watch(package: str) -> None:
-    """To be called right after torch is imported, with the folder of the package that has the library."""
+    """To be called right after torch is imported, with the folder of the package that has the
+    library."""
     if sys.version_info >= NONE_SINCE:
         return
     with contextlib.suppress(OSError):  # the C library of another system, or none was built

@@ -1,4 +1,5 @@
-"""The packages that Troupe stands in for, beside `ray`: their modules, names, and what to use for what is not there."""
+"""The packages that Troupe stands in for, beside `ray`: their modules, names, and what to use for
+what is not there."""
 
 from __future__ import annotations
 
@@ -59,7 +60,9 @@ SERVERLESS_GPU = Package(
     },
     instead_of=_words(
         {
-            "serverless_gpu.launcher.DistributedFunctionCall": "the handle that f.submit(...) returns: result(), cancel(), logs(), status()",
+            "serverless_gpu.launcher.DistributedFunctionCall": "the handle that f.submit(...) "
+            "returns: result(), cancel(), "
+            "logs(), status()",
             "serverless_gpu.asynchronous": "f.submit(...), which returns a handle at once",
         }
     ),
@@ -75,7 +78,8 @@ DATABRICKS_AIR = Package(
     instead_of=_words(
         {
             "databricks.air.data.UCDataset": "troupe.data.read_parquet(path) of the table's files",
-            "databricks.air.runtime": "RANK, LOCAL_RANK and WORLD_SIZE, or troupe.serverless_gpu.runtime",
+            "databricks.air.runtime": "RANK, LOCAL_RANK and WORLD_SIZE, or "
+            "troupe.serverless_gpu.runtime",
         }
     ),
 )
@@ -83,8 +87,10 @@ DATABRICKS_AIR = Package(
 TORCH_DISTRIBUTOR = Package(
     claims=("pyspark.ml.torch", "pyspark.ml.deepspeed"),
     above=("pyspark", "pyspark.ml"),
-    absent="Troupe stands in for pyspark.ml.torch and pyspark.ml.deepspeed alone, whose distributors need no SparkSession here: leave that out, and what it is "
-    "given to; data that Spark prepares is read by each rank, as Parquet (troupe.data.read_parquet); or pip install pyspark, which is used for all else",
+    absent="Troupe stands in for pyspark.ml.torch and pyspark.ml.deepspeed alone, whose "
+    "distributors need no SparkSession here: leave that out, and what it is "
+    "given to; data that Spark prepares is read by each rank, as Parquet "
+    "(troupe.data.read_parquet); or pip install pyspark, which is used for all else",
     modules={
         "pyspark.ml.torch": {},
         "pyspark.ml.torch.distributor": {"TorchDistributor": "spark"},
@@ -95,13 +101,18 @@ TORCH_DISTRIBUTOR = Package(
     },
     instead_of=_words(
         {
-            "pyspark.ml.torch.distributor._get_spark_partition_data_loader": "troupe.data.read_parquet(path).streaming_split(n) in the function that run() is "
+            "pyspark.ml.torch.distributor._get_spark_partition_data_loader": "troupe.data.read_parquet(path).streaming_split(n) "
+            "in the function that "
+            "run() is "
             "given",
             "pyspark.ml.torch.distributor.Distributor": "pyspark.ml.torch.distributor.TorchDistributor",
             "pyspark.ml.torch.TorchDistributor": "pyspark.ml.torch.distributor.TorchDistributor",
-            "pyspark.ml.torch.log_communication": "what TorchDistributor shows by itself, and troupe logs",
-            "pyspark.ml.torch.data": "troupe.data.read_parquet(path).streaming_split(n), and iter_torch_batches() of a share",
-            "pyspark.ml.torch.torch_run_process_wrapper": "troupe torchrun, whose ranks end with it",
+            "pyspark.ml.torch.log_communication": "what TorchDistributor shows by itself, and "
+            "troupe logs",
+            "pyspark.ml.torch.data": "troupe.data.read_parquet(path).streaming_split(n), and "
+            "iter_torch_batches() of a share",
+            "pyspark.ml.torch.torch_run_process_wrapper": "troupe torchrun, whose ranks end with "
+            "it",
         }
     ),
 )

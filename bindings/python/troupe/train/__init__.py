@@ -1,4 +1,5 @@
-"""Training on a gang of workers that goes on from checkpoints: trainers, `report()` and Checkpoint, by Ray's names.
+"""Training on a gang of workers that goes on from checkpoints: trainers, `report()` and Checkpoint,
+by Ray's names.
 
     from troupe import train
     from troupe.train.torch import TorchTrainer, prepare_model
@@ -15,7 +16,8 @@
     for attempt in train.attempts("gloo"):        # in the ranks of a launch that goes on without some (docs/recovery.md)
         with attempt: ...
 
-View: `fit()` is called by any process of a cluster, by the driver of a `@ray_launch` too; the rest by the code that it runs on workers.
+View: `fit()` is called by any process of a cluster, by the driver of a `@ray_launch` too; the rest
+by the code that it runs on workers.
 """
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
-"""`attempts()` and `reform()`: a training that goes on in its processes after some of its ranks died (docs/recovery.md)."""
+"""`attempts()` and `reform()`: a training that goes on in its processes after some of its ranks
+died (docs/recovery.md)."""
 
 from __future__ import annotations
 
@@ -22,10 +23,13 @@ class GroupPlace(NamedTuple):
 
 
 class Attempt:
-    """One attempt of a training, for a `with` statement. In it torch.distributed is initialised for the ranks that live.
+    """One attempt of a training, for a `with` statement.
 
-    `number` counts from 1; `rank` and `world_size` are this process's in it; `aborted` is the GroupAborted that ended the one before, None in
-    the first. Leaving the statement by the failure of a collective after a death ends the attempt, not the program.
+    In it torch.distributed is initialised for the ranks that live.
+
+    `number` counts from 1; `rank` and `world_size` are this process's in it; `aborted` is the
+    GroupAborted that ended the one before, None in the first. Leaving the statement by the failure
+    of a collective after a death ends the attempt, not the program.
     """
 
     def __init__(
@@ -52,14 +56,16 @@ class Attempt:
         return _place().world_size
 
     def check(self) -> None:
-        """Raises GroupAborted where a rank has died since the attempt began: for code between two collectives that are far apart. Does not block."""
+        """Raises GroupAborted where a rank has died since the attempt began: for code between two
+        collectives that are far apart. Does not block."""
         if group_epochs.is_over():
             raise _groups.aborted()
 
     def __enter__(self) -> "Attempt":
         if self._entered:
             raise RuntimeError(
-                "an attempt is entered once: `for attempt in troupe.train.attempts(): with attempt: ...`"
+                "an attempt is entered once: `for attempt in troupe.train.attempts(): with "
+                "attempt: ...`"
             )
         self._entered = True
         self.aborted = _form(self._backend, self._timeout, self.aborted)
@@ -84,18 +90,23 @@ class Attempt:
 def attempts(
     backend: str | None = None, *, timeout: float | None = None, most: int | None = None
 ) -> Iterator[Attempt]:
-    """Attempts of a training, until one of them ends without the death of a rank. Each forms the ranks' group of torch.distributed anew.
+    """Attempts of a training, until one of them ends without the death of a rank.
 
-    In each, torch.distributed is initialised with `backend` (None: torch's choice) for the ranks that live: RANK, WORLD_SIZE and
-    `troupe.launch.current()` say the same, and wrapping the model in DDP and loading the last checkpoint is the attempt's code. When a rank
-    dies, the collectives of the others raise at once, their attempt ends, and the next begins with those that live
-    (`@distributed(..., on_rank_death="shrink")`), or with another process in the dead one's place ("replace"), whose first attempt it is. An
-    exception that is no collective's, or that comes without a death, leaves the loop as it is. `timeout`: seconds, of the groups' collectives (None: torch's); `most`: after so
-    many attempts the GroupAborted is raised.
+    Each forms the ranks' group of torch.distributed anew.
 
-    View: every rank runs the loop. Blocks when an attempt begins, until all ranks that live have come; who has not come within the launch's
-    `reform_timeout` is a death. In a plain call there is one attempt, of this process alone. Raises RuntimeError where torch.distributed is
-    initialised already.
+    In each, torch.distributed is initialised with `backend` (None: torch's choice) for the ranks
+    that live: RANK, WORLD_SIZE and `troupe.launch.current()` say the same, and wrapping the model
+    in DDP and loading the last checkpoint is the attempt's code. When a rank dies, the collectives
+    of the others raise at once, their attempt ends, and the next begins with those that live
+    (`@distributed(..., on_rank_death="shrink")`), or with another process in the dead one's place
+    ("replace"), whose first attempt it is. An exception that is no collective's, or that comes
+    without a death, leaves the loop as it is. `timeout`: seconds, of the groups' collectives (None:
+    torch's); `most`: after so many attempts the GroupAborted is raised.
+
+    View: every rank runs the loop. Blocks when an attempt begins, until all ranks that live have
+    come; who has not come within the launch's `reform_timeout` is a death. In a plain call there is
+    one attempt, of this process alone. Raises RuntimeError where torch.distributed is initialised
+    already.
 
         for attempt in troupe.train.attempts("gloo"):
             with attempt:
@@ -106,7 +117,8 @@ def attempts(
 
     if dist.is_initialized():
         raise RuntimeError(
-            "attempts() makes the process group of each attempt itself: leave out init_process_group(), or call "
+            "attempts() makes the process group of each attempt itself: leave out "
+            "init_process_group(), or call "
             "troupe.train.reform() where a collective fails"
         )
     if most is not None and (isinstance(most, bool) or not isinstance(most, int) or most < 1):
@@ -121,7 +133,8 @@ def attempts(
         yield attempt
         if not attempt._entered:
             raise RuntimeError(
-                "an attempt was not entered: `for attempt in troupe.train.attempts(): with attempt: ...`"
+                "an attempt was not entered: `for attempt in troupe.train.attempts(): with "
+                "attempt: ...`"
             )
         if not attempt._again:
             return
@@ -129,11 +142,14 @@ def attempts(
 
 
 def reform(backend: str | None = None, *, timeout: float | None = None) -> GroupPlace:
-    """Makes the ranks' group of torch.distributed anew after a rank died, and returns (rank, world_size) in it.
+    """Makes the ranks' group of torch.distributed anew after a rank died, and returns (rank,
+    world_size) in it.
 
-    For programs that catch a collective's error themselves; the former group is destroyed, so DDP is wrapped anew, and buffers of the operation
-    that was under way are undefined. Blocks: first, for 90 s at most, until the head has said that a rank died, then until all ranks that live
-    have come. Raises RuntimeError where no rank has died, and outside of a launch that goes on without some of its ranks.
+    For programs that catch a collective's error themselves; the former group is destroyed, so DDP
+    is wrapped anew, and buffers of the operation that was under way are undefined. Blocks: first,
+    for 90 s at most, until the head has said that a rank died, then until all ranks that live have
+    come. Raises RuntimeError where no rank has died, and outside of a launch that goes on without
+    some of its ranks.
 
         try:
             train_one_epoch(model)
@@ -143,11 +159,13 @@ def reform(backend: str | None = None, *, timeout: float | None = None) -> Group
     """
     if not group_epochs.of_rank():
         raise RuntimeError(
-            "reform() is for the ranks of a launch: @troupe.launch.distributed(..., on_rank_death='shrink'), or 'replace'"
+            "reform() is for the ranks of a launch: @troupe.launch.distributed(..., "
+            "on_rank_death='shrink'), or 'replace'"
         )
     if not group_epochs.is_over() and not group_epochs.wait_lost(_groups.VERDICT_WAIT_S):
         raise RuntimeError(
-            f"reform(): no rank of this launch has died, {_groups.VERDICT_WAIT_S:g} s after reform() was called; is it launched with "
+            f"reform(): no rank of this launch has died, {_groups.VERDICT_WAIT_S:g} s after "
+            "reform() was called; is it launched with "
             "on_rank_death='shrink' or 'replace'?"
         )
     _form(backend, timeout, None)
@@ -162,7 +180,10 @@ def _place() -> GroupPlace:
 def _form(
     backend: str | None, timeout: float | None, word: GroupAborted | None
 ) -> GroupAborted | None:
-    """The group of now, however many deaths come meanwhile. Returns what ended the one before, with all deaths: `word`, and what came after it."""
+    """The group of now, however many deaths come meanwhile.
+
+    Returns what ended the one before, with all deaths: `word`, and what came after it.
+    """
     epoch, outlived = group_epochs.epoch(), group_epochs.outlived()
     while True:
         over = group_epochs.is_over()
@@ -176,7 +197,8 @@ def _form(
             word = _groups.aborted(word, epoch=epoch, outlived=outlived)
         if word is not None and _place().rank == 0:
             status_lines.say(
-                f"troupe: {word}; epoch {group_epochs.epoch()} of the group has {_place().world_size} ranks"
+                f"troupe: {word}; epoch {group_epochs.epoch()} of the group has "
+                f"{_place().world_size} ranks"
             )
         return word
 

@@ -21,10 +21,13 @@ METADATA = ".metadata.json"
 
 
 class Checkpoint:
-    """A folder of files, by its path; what is in them is the program's own affair. Making one copies and reads nothing.
+    """A folder of files, by its path; what is in them is the program's own affair.
 
-    `path`: absolute. What `report()` has taken lies in the run's folder, whole, and stays there until it is pruned. As Ray's
-    `ray.train.Checkpoint`, of folders alone: a `filesystem` of pyarrow is refused.
+    Making one copies and reads nothing.
+
+    `path`: absolute. What `report()` has taken lies in the run's folder, whole, and stays there
+    until it is pruned. As Ray's `ray.train.Checkpoint`, of folders alone: a `filesystem` of pyarrow
+    is refused.
 
         checkpoint = Checkpoint.from_directory("/tmp/state")
         with checkpoint.as_directory() as folder:
@@ -34,7 +37,8 @@ class Checkpoint:
     def __init__(self, path: str | os.PathLike, filesystem: Any = None) -> None:
         if filesystem is not None:
             raise ValueError(
-                f"Checkpoint(filesystem={filesystem!r}): a checkpoint is a folder of this machine or of a mounted file system, "
+                f"Checkpoint(filesystem={filesystem!r}): a checkpoint is a folder of this machine "
+                "or of a mounted file system, "
                 "without filesystem="
             )
         if not isinstance(path, (str, os.PathLike)):
@@ -53,10 +57,11 @@ class Checkpoint:
         return None
 
     def to_directory(self, path: str | os.PathLike | None = None) -> str:
-        """Copies the files into `path`, made if it is not there, or into a new temporary folder, which is the caller's to remove. Its path.
+        """Copies the files into `path`, made if it is not there, or into a new temporary folder,
+        which is the caller's to remove. Its path.
 
-        All of them come, or none. Blocks. Raises FileNotFoundError where this host does not see the checkpoint, OutOfDiskError, an OSError, with the
-        bytes that are needed and free.
+        All of them come, or none. Blocks. Raises FileNotFoundError where this host does not see the
+        checkpoint, OutOfDiskError, an OSError, with the bytes that are needed and free.
         """
         source = self._folder()
         target = (
@@ -80,7 +85,10 @@ class Checkpoint:
 
     @contextlib.contextmanager
     def as_directory(self) -> Iterator[str]:
-        """The path of a folder with the files, to be read inside the `with`; nothing is copied. Raises as `to_directory`."""
+        """The path of a folder with the files, to be read inside the `with`; nothing is copied.
+
+        Raises as `to_directory`.
+        """
         yield str(self._folder())
 
     def get_metadata(self) -> dict[str, Any]:
@@ -92,11 +100,15 @@ class Checkpoint:
             return {}
         except (ValueError, TypeError) as error:
             raise ValueError(
-                f"{self._folder() / METADATA} is damaged at offset {getattr(error, 'pos', 0)} ({error}): set_metadata() writes it anew"
+                f"{self._folder() / METADATA} is damaged at offset {getattr(error, 'pos', 0)} "
+                f"({error}): set_metadata() writes it anew"
             ) from error
 
     def set_metadata(self, metadata: Mapping[str, Any]) -> None:
-        """Keeps this dict, of what JSON has, in the folder in place of what was there. Raises TypeError for what JSON has not."""
+        """Keeps this dict, of what JSON has, in the folder in place of what was there.
+
+        Raises TypeError for what JSON has not.
+        """
         text = json.dumps(dict(metadata))
         folder = self._folder()
         with folders.replacement(folder / METADATA) as fresh:
@@ -126,7 +138,8 @@ class Checkpoint:
         if folder.exists():
             raise NotADirectoryError(f"{self!r}: that is no folder")
         other = (
-            f"; the checkpoint is of {self._host}: storage_path= has to be a folder that all hosts see"
+            f"; the checkpoint is of {self._host}: storage_path= has to be a folder that all hosts "
+            "see"
             if here != self._host
             else ""
         )

@@ -1,4 +1,5 @@
-"""What a training is asked for: how many workers of what size, where its results go, what failures cost, which checkpoints stay."""
+"""What a training is asked for: how many workers of what size, where its results go, what failures
+cost, which checkpoints stay."""
 
 from __future__ import annotations
 
@@ -13,16 +14,19 @@ DEFAULT_STORAGE = "~/troupe_results"
 
 
 def refuse(config: Any, words: Mapping[str, str]) -> None:
-    """Raises ValueError for a field of Ray's that is set and means nothing here, with what to do instead."""
+    """Raises ValueError for a field of Ray's that is set and means nothing here, with what to do
+    instead."""
     for name, instead in words.items():
         if getattr(config, name):
             raise ValueError(
-                f"{type(config).__name__}({name}={getattr(config, name)!r}) is not a part of Troupe: {instead}"
+                f"{type(config).__name__}({name}={getattr(config, name)!r}) is not a part of "
+                f"Troupe: {instead}"
             )
 
 
 def check_place(name: Any, storage_path: Any) -> None:
-    """Raises ValueError or TypeError for what cannot be the name and the place of a run's folder."""
+    """Raises ValueError or TypeError for what cannot be the name and the place of a run's
+    folder."""
     if name is not None and (
         not isinstance(name, str) or not name or "/" in name or name.startswith(".")
     ):
@@ -33,7 +37,8 @@ def check_place(name: Any, storage_path: Any) -> None:
         raise TypeError(f"RunConfig(storage_path={storage_path!r}): the path of a folder")
     if "://" in str(storage_path or ""):
         raise ValueError(
-            f"RunConfig(storage_path={str(storage_path)!r}): a folder, not a URI: mount it, and give its path"
+            f"RunConfig(storage_path={str(storage_path)!r}): a folder, not a URI: mount it, and "
+            "give its path"
         )
 
 
@@ -46,10 +51,11 @@ def is_count(value: Any, least: int) -> bool:
 class ScalingConfig:
     """How many workers, and what each holds.
 
-    `num_workers`: processes, each a rank, all started before any of them trains. `use_gpu`: one GPU for each. `resources_per_worker`:
-    amounts of each, `{"CPU": 2, "GPU": 1}`; else one GPU with `use_gpu`, one CPU without. `placement_strategy`: as of placement groups.
-    `accelerator_type`: the type of GPU that its node must have. `label_selector`: of the node of each worker, one for all or a list.
-    Raises ValueError or TypeError for what can never be right.
+    `num_workers`: processes, each a rank, all started before any of them trains. `use_gpu`: one GPU
+    for each. `resources_per_worker`: amounts of each, `{"CPU": 2, "GPU": 1}`; else one GPU with
+    `use_gpu`, one CPU without. `placement_strategy`: as of placement groups. `accelerator_type`:
+    the type of GPU that its node must have. `label_selector`: of the node of each worker, one for
+    all or a list. Raises ValueError or TypeError for what can never be right.
 
         ScalingConfig(num_workers=8, use_gpu=True)
     """
@@ -75,7 +81,8 @@ class ScalingConfig:
         )
         if isinstance(self.num_workers, (tuple, list)):
             raise TypeError(
-                f"ScalingConfig(num_workers={self.num_workers!r}): a fixed number of workers, not a range"
+                f"ScalingConfig(num_workers={self.num_workers!r}): a fixed number of workers, not "
+                "a range"
             )
         if not is_count(self.num_workers, 1):
             kind = ValueError if is_count(self.num_workers, -1 << 62) else TypeError
@@ -91,7 +98,8 @@ class ScalingConfig:
             and len(self.label_selector) != self.num_workers
         ):
             raise ValueError(
-                f"ScalingConfig(label_selector=...): {len(self.label_selector)} selectors for {self.num_workers} workers: one for "
+                f"ScalingConfig(label_selector=...): {len(self.label_selector)} selectors for "
+                f"{self.num_workers} workers: one for "
                 "each, or one dict for all"
             )
 
@@ -111,11 +119,13 @@ class ScalingConfig:
                 or not amount >= 0
             ):
                 raise ValueError(
-                    f"ScalingConfig(resources_per_worker={dict(given)!r}): {name!r}: {amount!r} is no amount of a resource"
+                    f"ScalingConfig(resources_per_worker={dict(given)!r}): {name!r}: {amount!r} is "
+                    "no amount of a resource"
                 )
         if self.use_gpu and not given.get("GPU", 1):
             raise ValueError(
-                f"ScalingConfig(use_gpu=True, resources_per_worker={dict(given)!r}): no GPU is asked for"
+                f"ScalingConfig(use_gpu=True, resources_per_worker={dict(given)!r}): no GPU is "
+                "asked for"
             )
         if not self.use_gpu and given.get("GPU"):
             raise ValueError(
@@ -148,7 +158,8 @@ class ScalingConfig:
 
 @dataclass(kw_only=True)
 class FailureConfig:
-    """How often all workers are started again, from the latest checkpoint, after a failure of one: `max_failures` times, -1 for any number."""
+    """How often all workers are started again, from the latest checkpoint, after a failure of one:
+    `max_failures` times, -1 for any number."""
 
     max_failures: int = 0
     fail_fast: Any = False
@@ -160,14 +171,17 @@ class FailureConfig:
         )
         if not is_count(self.max_failures, -1):
             raise ValueError(
-                f"FailureConfig(max_failures={self.max_failures!r}): a whole number, -1 for any number of failures"
+                f"FailureConfig(max_failures={self.max_failures!r}): a whole number, -1 for any "
+                "number of failures"
             )
 
 
 @dataclass(kw_only=True)
 class CheckpointConfig:
-    """Which checkpoints stay: the latest, and the best `num_to_keep` by `checkpoint_score_attribute`, a key of the metrics (`"val/loss"` for one
-    inside), or the latest ones without it. None: all. A checkpoint without a number there counts as worse than all others."""
+    """Which checkpoints stay: the latest, and the best `num_to_keep` by
+    `checkpoint_score_attribute`, a key of the metrics (`"val/loss"` for one inside), or the latest
+    ones without it. None: all. A checkpoint without a number there counts as worse than all others.
+    """
 
     num_to_keep: int | None = None
     checkpoint_score_attribute: str | None = None
@@ -185,17 +199,20 @@ class CheckpointConfig:
         )
         if self.num_to_keep is not None and not is_count(self.num_to_keep, 1):
             raise ValueError(
-                f"CheckpointConfig(num_to_keep={self.num_to_keep!r}): a whole number of at least 1, or None for all"
+                f"CheckpointConfig(num_to_keep={self.num_to_keep!r}): a whole number of at least "
+                "1, or None for all"
             )
         if self.checkpoint_score_attribute is not None and not isinstance(
             self.checkpoint_score_attribute, str
         ):
             raise TypeError(
-                f"CheckpointConfig(checkpoint_score_attribute={self.checkpoint_score_attribute!r}): a key of the metrics"
+                f"CheckpointConfig(checkpoint_score_attribute={self.checkpoint_score_attribute!r}): "
+                "a key of the metrics"
             )
         if self.checkpoint_score_order not in ("max", "min"):
             raise ValueError(
-                f"CheckpointConfig(checkpoint_score_order={self.checkpoint_score_order!r}): 'max' or 'min'"
+                f"CheckpointConfig(checkpoint_score_order={self.checkpoint_score_order!r}): 'max' "
+                "or 'min'"
             )
 
 
@@ -203,9 +220,10 @@ class CheckpointConfig:
 class RunConfig:
     """What a run is called and where its results go: into the folder `storage_path/name`.
 
-    `name`: one that is there already is gone on with, from its latest checkpoint; without one the run has a new name. `storage_path`:
-    ~/troupe_results unless given; of workers on several hosts a folder that all of them see. `worker_runtime_env`: the workers' runtime_env.
-    `verbose` is taken and means nothing.
+    `name`: one that is there already is gone on with, from its latest checkpoint; without one the
+    run has a new name. `storage_path`: ~/troupe_results unless given; of workers on several hosts a
+    folder that all of them see. `worker_runtime_env`: the workers' runtime_env. `verbose` is taken
+    and means nothing.
     """
 
     name: str | None = None
@@ -247,8 +265,8 @@ class RunConfig:
 
 
 def of_training(given: Any) -> Any:
-    """A RunConfig of sweeps, which programs have that take it from `ray.air`, as the one of trainings; all else as it is. Raises ValueError where it says
-    what is of sweeps alone."""
+    """A RunConfig of sweeps, which programs have that take it from `ray.air`, as the one of
+    trainings; all else as it is. Raises ValueError where it says what is of sweeps alone."""
     kind = type(given)
     if (kind.__module__, kind.__qualname__) != ("troupe.tune", "RunConfig"):
         return given

@@ -11,9 +11,12 @@ from troupe import _pickled
 
 @dataclass
 class DataConfig:
-    """Which of a trainer's datasets are shared out among its workers, by name: "all", or a list. Of the others each worker has all rows.
+    """Which of a trainer's datasets are shared out among its workers, by name: "all", or a list.
 
-    `execution_options` and `enable_shard_locality` are Ray's and mean nothing: a worker reads its share itself, on its own node.
+    Of the others each worker has all rows.
+
+    `execution_options` and `enable_shard_locality` are Ray's and mean nothing: a worker reads its
+    share itself, on its own node.
     """
 
     datasets_to_split: Any = "all"
@@ -38,7 +41,10 @@ class Datasets:
     split: frozenset[str]
 
     def shards(self, workers: int) -> list[dict[str, Any]]:
-        """What each worker has: DataIterators by name. Of every attempt anew: a share begins with its first epoch."""
+        """What each worker has: DataIterators by name.
+
+        Of every attempt anew: a share begins with its first epoch.
+        """
         found: list[dict[str, Any]] = [{} for _ in range(workers)]
         for name, dataset in self.by_name.items():
             parts = (
@@ -59,7 +65,8 @@ def checked(datasets: Mapping[str, Any] | None, config: DataConfig) -> Datasets:
     for name, dataset in datasets.items():
         if not isinstance(name, str) or not hasattr(type(dataset), "streaming_split"):
             raise TypeError(
-                f"TorchTrainer(datasets={{{name!r}: {type(dataset).__name__}}}): a troupe.data.Dataset, as troupe.data.read_parquet(path) makes one"
+                f"TorchTrainer(datasets={{{name!r}: {type(dataset).__name__}}}): a "
+                "troupe.data.Dataset, as troupe.data.read_parquet(path) makes one"
             )
     split = (
         frozenset(datasets)
@@ -68,7 +75,8 @@ def checked(datasets: Mapping[str, Any] | None, config: DataConfig) -> Datasets:
     )
     for name in split - set(datasets):
         raise ValueError(
-            f"DataConfig(datasets_to_split=[..., {name!r}]): the trainer's datasets are {', '.join(datasets) or 'none'}"
+            f"DataConfig(datasets_to_split=[..., {name!r}]): the trainer's datasets are "
+            f"{', '.join(datasets) or 'none'}"
         )
     return Datasets(dict(datasets), split)
 

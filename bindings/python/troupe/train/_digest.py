@@ -1,9 +1,12 @@
 """64 bits of what a tensor holds: equal for equal bytes, whatever device they are on.
 
-Each word of 32 bits is mixed with its place, and all are summed: the order of summation does not matter, so that a GPU computes the same as a CPU, and
-words that have changed places do. The mixing is the finalizer of splitmix64 (Steele, Lea, Flood: Fast splittable pseudorandom number generators, 2014).
+Each word of 32 bits is mixed with its place, and all are summed: the order of summation does not
+matter, so that a GPU computes the same as a CPU, and words that have changed places do. The mixing
+is the finalizer of splitmix64 (Steele, Lea, Flood: Fast splittable pseudorandom number generators,
+2014).
 
-On a GPU of NVIDIA's one kernel reads the memory once (actors/train/device_digest.cu); elsewhere torch's operations compute the same.
+On a GPU of NVIDIA's one kernel reads the memory once (actors/train/device_digest.cu); elsewhere
+torch's operations compute the same.
 """
 
 from __future__ import annotations
@@ -24,14 +27,18 @@ _PLACE, _FIRST, _SECOND = (
 
 
 def of(tensor: torch.Tensor) -> torch.Tensor:
-    """The digest, of one int64 on the tensor's own device, where it is computed. Does not wait for a GPU."""
+    """The digest, of one int64 on the tensor's own device, where it is computed.
+
+    Does not wait for a GPU.
+    """
     flat = tensor.detach().contiguous().reshape(-1).view(torch.uint8)
     if flat.is_cuda and torch.version.cuda is not None:
         try:
             return of_cuda(flat, tensor.numel())
         except (RuntimeError, TroupeError) as error:
             warnings.warn(
-                f"the digest's kernel cannot be used on {flat.device}, torch's operations compute it instead: {error}",
+                f"the digest's kernel cannot be used on {flat.device}, torch's operations compute "
+                f"it instead: {error}",
                 RuntimeWarning,
                 stacklevel=2,
             )
@@ -39,7 +46,10 @@ def of(tensor: torch.Tensor) -> torch.Tensor:
 
 
 def of_cuda(flat: torch.Tensor, count: int) -> torch.Tensor:
-    """By the kernel, of bytes in memory of a CUDA device. Raises RuntimeError and TroupeError where that cannot be started."""
+    """By the kernel, of bytes in memory of a CUDA device.
+
+    Raises RuntimeError and TroupeError where that cannot be started.
+    """
     if flat.data_ptr() % 4:
         flat = flat.clone()
     found = torch.full((), count, dtype=torch.int64, device=flat.device)

@@ -18,33 +18,41 @@ _SHOWN_MAX = 8
 
 
 class DivergedError(TroupeError):
-    """Replicas are not equal. Fields: `tensors` (name -> the ranks of the group whose values are not those of most; empty where the ranks have
-    tensors of several names, shapes or types)."""
+    """Replicas are not equal.
+
+    Fields: `tensors` (name -> the ranks of the group whose values are not those of most; empty
+    where the ranks have tensors of several names, shapes or types).
+    """
 
     tensors: Mapping[str, Sequence[int]] = {}
 
 
 def check_equal(what: torch.nn.Module | Mapping[str, torch.Tensor], *, group: Any = None) -> None:
-    """Raises DivergedError, on all ranks alike, unless parameters and buffers of `what` have the same bytes on each of them.
+    """Raises DivergedError, on all ranks alike, unless parameters and buffers of `what` have the
+    same bytes on each of them.
 
-    `what`: a module, or tensors by name; `group`: of torch.distributed, all ranks by default. Called by all ranks of the group, it blocks until all
-    have: a digest of 64 bits of each tensor is computed where the tensor is (`_digest`), and these go round. So 1 GB of parameters on a GPU costs
-    a few passes over them and no copy to the host. Silent differences are what it finds: a rank that has skipped a step, unequal seeds of
-    dropout in a buffer, a GPU that computes wrongly. NaNs are compared as bytes; 0.0 and -0.0 differ.
+    `what`: a module, or tensors by name; `group`: of torch.distributed, all ranks by default.
+    Called by all ranks of the group, it blocks until all have: a digest of 64 bits of each tensor
+    is computed where the tensor is (`_digest`), and these go round. So 1 GB of parameters on a GPU
+    costs a few passes over them and no copy to the host. Silent differences are what it finds: a
+    rank that has skipped a step, unequal seeds of dropout in a buffer, a GPU that computes wrongly.
+    NaNs are compared as bytes; 0.0 and -0.0 differ.
 
         for step, batch in enumerate(batches):
             train(batch)
             if step % 1000 == 0:
                 troupe.train.check_equal(model)
 
-    Raises TypeError for tensors that are sharded over ranks (FSDP): their parts differ on purpose. RuntimeError without a process group.
+    Raises TypeError for tensors that are sharded over ranks (FSDP): their parts differ on purpose.
+    RuntimeError without a process group.
     """
     import torch
     import torch.distributed as dist
 
     if not (dist.is_available() and dist.is_initialized()):
         raise RuntimeError(
-            "check_equal() compares the ranks of a process group: call torch.distributed.init_process_group() first"
+            "check_equal() compares the ranks of a process group: call "
+            "torch.distributed.init_process_group() first"
         )
     tensors = _tensors_of(what)
     device = _device_of(dist, group)
@@ -71,10 +79,12 @@ def check_equal(what: torch.nn.Module | Mapping[str, torch.Tensor], *, group: An
 
 
 def digest(tensor: torch.Tensor) -> int:
-    """64 bits of what a tensor holds: equal for equal bytes in the same order of elements, whatever device they are on and whatever their shape.
+    """64 bits of what a tensor holds: equal for equal bytes in the same order of elements, whatever
+    device they are on and whatever their shape.
 
-    For whoever wants to know that a transfer has brought what was sent: sender and receiver compute it, and compare. Computed where the tensor is, in one
-    pass over its memory on an NVIDIA GPU; blocks until it is. It finds faults, not forgeries.
+    For whoever wants to know that a transfer has brought what was sent: sender and receiver compute
+    it, and compare. Computed where the tensor is, in one pass over its memory on an NVIDIA GPU;
+    blocks until it is. It finds faults, not forgeries.
 
         ref = worker.weights.remote()                    # tensor_transport="auto"
         assert troupe.train.digest(troupe.get(ref)) == troupe.get(worker.digest_of_weights.remote())
@@ -91,7 +101,8 @@ def digest(tensor: torch.Tensor) -> int:
 
 
 def outliers(digests: Sequence[int]) -> list[int]:
-    """The ranks whose digest is not that of most; of several that are as frequent, the one that the lowest rank has counts. Pure."""
+    """The ranks whose digest is not that of most; of several that are as frequent, the one that the
+    lowest rank has counts. Pure."""
     if len(set(digests)) == 1:
         return []
     counts = Counter(digests)
@@ -118,8 +129,10 @@ def _tensors_of(what: Any) -> dict[str, torch.Tensor]:
             not placed.is_replicate() for placed in each.placements
         ):  # type: ignore[attr-defined]
             raise TypeError(
-                f"check_equal(): {name} is sharded over ranks ({each.placements}), whose parts differ on purpose: "  # type: ignore[attr-defined]
-                "it compares replicas, over the group of ranks that hold the same part, of tensors that these ranks have whole (to_local())"
+                f"check_equal(): {name} is sharded over ranks ({each.placements}), whose parts "
+                "differ on purpose: "  # type: ignore[attr-defined]
+                "it compares replicas, over the group of ranks that hold the same part, of tensors "
+                "that these ranks have whole (to_local())"
             )
     return {
         name: each.to_local() if type(each).__name__ == "DTensor" else each
@@ -173,7 +186,8 @@ def _of_structure(dist: Any, tensors: dict[str, torch.Tensor], group: Any) -> Di
         )
         if other is not None:
             lines.append(
-                f"\n  rank {rank} ({host}): {other} is {names.get(other, 'not there')}; on rank 0 it is {first.get(other, 'not there')}"
+                f"\n  rank {rank} ({host}): {other} is {names.get(other, 'not there')}; on rank 0 "
+                f"it is {first.get(other, 'not there')}"
             )
         elif list(names) != list(first):
             lines.append(f"\n  rank {rank} ({host}): the same tensors in another order")
@@ -191,9 +205,8 @@ def _of_values(differing: dict[str, list[int]], count: int, hosts: list[str]) ->
     ]
     more = f"\n  and {len(differing) - _SHOWN_MAX} more" if len(differing) > _SHOWN_MAX else ""
     error = DivergedError(
-        f"{named} {'has' if len(ranks) == 1 else 'have'} other values than most of {len(hosts)} ranks, in {len(differing)} of {count} tensors:"
-        + "".join(lines)
-        + more
+        f"{named} {'has' if len(ranks) == 1 else 'have'} other values than most of {len(hosts)} "
+        f"ranks, in {len(differing)} of {count} tensors:" + "".join(lines) + more
     )
     error.tensors = differing
     return error

@@ -15,9 +15,12 @@ class TrainingFailedError(TroupeError):
 
 
 class WorkerGroupError(TrainingFailedError):
-    """A worker failed more often than `max_failures`. Also an instance of what the first of them raised.
+    """A worker failed more often than `max_failures`.
 
-    Fields: `worker_failures` (rank -> exception, of all that failed), `rank` (whose failure is the cause), `path` (the run's folder).
+    Also an instance of what the first of them raised.
+
+    Fields: `worker_failures` (rank -> exception, of all that failed), `rank` (whose failure is the
+    cause), `path` (the run's folder).
     """
 
     worker_failures: Mapping[int, Exception] = {}
@@ -26,7 +29,10 @@ class WorkerGroupError(TrainingFailedError):
 
 
 class ControllerError(TrainingFailedError):
-    """The workers could not be started. Also an instance of the reason, which is `controller_failure`."""
+    """The workers could not be started.
+
+    Also an instance of the reason, which is `controller_failure`.
+    """
 
     controller_failure: Exception | None = None
 
@@ -34,10 +40,12 @@ class ControllerError(TrainingFailedError):
 class GroupAborted(TroupeError, RuntimeError):
     """The ranks' group of a launch ended since a rank died: what was under way in it has no result.
 
-    Fields: `group` (the launch's name), `epoch` (of the group that ended), `dead` (rank of the launch -> dict with `cause`, `host`, `exit_code`,
-    `signal`), `op` (the operation of torch's that was under way here, "" where none was), `seq` (its number: how many operations of its process group
-    this process had begun; 0 where none was), `first_late_rank` (the rank of the launch that had kept others waiting so long that it was looked for, or was
-    ended by `hang_timeout`; None where nobody had).
+    Fields: `group` (the launch's name), `epoch` (of the group that ended), `dead` (rank of the
+    launch -> dict with `cause`, `host`, `exit_code`, `signal`), `op` (the operation of torch's that
+    was under way here, "" where none was), `seq` (its number: how many operations of its process
+    group this process had begun; 0 where none was), `first_late_rank` (the rank of the launch that
+    had kept others waiting so long that it was looked for, or was ended by `hang_timeout`; None
+    where nobody had).
     """
 
     group: str = ""
@@ -57,7 +65,10 @@ class GroupAborted(TroupeError, RuntimeError):
         seq: int = 0,
         late: int | None = None,
     ) -> GroupAborted:
-        """With its text, of Failures by rank. `late`: the rank that was known to be, where no death says so."""
+        """With its text, of Failures by rank.
+
+        `late`: the rank that was known to be, where no death says so.
+        """
         told = {
             rank: {
                 "cause": each["cause"],
@@ -70,7 +81,8 @@ class GroupAborted(TroupeError, RuntimeError):
         deaths = "; ".join(_death(rank, each) for rank, each in told.items()) or "a rank died"
         number = f" (operation {seq})" if seq else ""
         made = cls(
-            f"the group of {group}, epoch {epoch}, was aborted{f' in {op}{number}' if op else ''}: {deaths}"
+            f"the group of {group}, epoch {epoch}, was aborted{f' in {op}{number}' if op else ''}: "
+            f"{deaths}"
         )
         made.group, made.epoch, made.dead, made.op, made.seq = group, epoch, told, op, seq
         made.first_late_rank = next(

@@ -1,4 +1,8 @@
-"""Pure. What becomes of a training whose workers failed: whose failure is the cause, whether to try again, what to tell."""
+"""Pure.
+
+What becomes of a training whose workers failed: whose failure is the cause, whether to try again,
+what to tell.
+"""
 
 from __future__ import annotations
 
@@ -21,12 +25,14 @@ def is_symptom(error: BaseException) -> bool:
 
 
 def is_decided(failed: Mapping[int, BaseException]) -> bool:
-    """Whether one of these is a cause, and not only what follows from one that is still to be heard of."""
+    """Whether one of these is a cause, and not only what follows from one that is still to be heard
+    of."""
     return any(not is_symptom(error) for error in failed.values())
 
 
 def cause_of(failed: Mapping[int, BaseException]) -> int:
-    """The rank whose failure is the cause: the first that was heard of and is no symptom, else the first."""
+    """The rank whose failure is the cause: the first that was heard of and is no symptom, else the
+    first."""
     return next(
         (rank for rank, error in failed.items() if not is_symptom(error)), next(iter(failed))
     )
@@ -38,7 +44,8 @@ def may_restart(failures_so_far: int, max_failures: int) -> bool:
 
 
 def pause_s(fruitless: int) -> float:
-    """Before the next attempt, after so many in a row in which nothing was reported: the first time none, then longer each time."""
+    """Before the next attempt, after so many in a row in which nothing was reported: the first time
+    none, then longer each time."""
     return 0.0 if fruitless < 2 else min(_PAUSE_MAX_S, _PAUSE_S * 2.0 ** min(fruitless, 20))
 
 

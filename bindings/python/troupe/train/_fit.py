@@ -1,4 +1,5 @@
-"""`fit()`: attempts at a training, each a gang of workers, until one ends well or failures are too many."""
+"""`fit()`: attempts at a training, each a gang of workers, until one ends well or failures are too
+many."""
 
 from __future__ import annotations
 
@@ -24,7 +25,8 @@ from troupe.train._result import Result
 from troupe.train._run_folder import RunFolder
 
 LATE_S = 60.0
-"""How long nothing is heard of any rank, while some wait for others in a report, before that is said."""
+"""How long nothing is heard of any rank, while some wait for others in a report, before that is
+said."""
 
 
 @dataclass(frozen=True)
@@ -94,7 +96,8 @@ class Training:
             raise exceptions.with_type_of(
                 ControllerError,
                 error,
-                f"run {folder.name}: {plan.scaling.num_workers} workers cannot be placed: {error}{cpus}",
+                f"run {folder.name}: {plan.scaling.num_workers} workers cannot be placed: "
+                f"{error}{cpus}",
                 controller_failure=error,
             ) from error
         gang.start(
@@ -109,7 +112,8 @@ class Training:
         if not failures:
             nodes = len(set(gang.hosts.values()))
             status_lines.say(
-                f"troupe.train: run {folder.name}: {plan.scaling.num_workers} workers on {nodes} host{'s' if nodes > 1 else ''}, in "
+                f"troupe.train: run {folder.name}: {plan.scaling.num_workers} workers on {nodes} "
+                f"host{'s' if nodes > 1 else ''}, in "
                 f"{folder.path}{f', from {start.path}' if start else ''}"
             )
             if slow := gang.slow_paths():
@@ -131,7 +135,8 @@ class Training:
             if event is None:
                 said = barrier.waits()
                 status_lines.say(
-                    f"troupe.train: run {self._folder.name}: nothing is heard for {LATE_S:g} s: {said}; `troupe list actors` and "
+                    f"troupe.train: run {self._folder.name}: nothing is heard for {LATE_S:g} s: "
+                    f"{said}; `troupe list actors` and "
                     "`troupe stack ACTOR` show where a worker is"
                 )
                 continue
@@ -219,9 +224,11 @@ class Training:
     def _say_restart(self, failed: dict[int, Exception], failures: int, limit: int) -> None:
         latest, cause = self._folder.latest(), _failures.cause_of(failed)
         status_lines.say(
-            f"troupe.train: run {self._folder.name}: rank {cause}: {_failures.first_line(failed[cause])}\n"
+            f"troupe.train: run {self._folder.name}: rank {cause}: "
+            f"{_failures.first_line(failed[cause])}\n"
             f"troupe.train: all {self._plan.scaling.num_workers} workers are started again from "
-            f"{Path(latest.path).name if latest else 'the beginning'} (failure {failures}{f' of {limit}' if limit >= 0 else ''})"
+            f"{Path(latest.path).name if latest else 'the beginning'} (failure "
+            f"{failures}{f' of {limit}' if limit >= 0 else ''})"
         )
 
 

@@ -1,4 +1,5 @@
-"""The workers of one attempt: placed all or none, one actor for each rank, and what is heard of them."""
+"""The workers of one attempt: placed all or none, one actor for each rank, and what is heard of
+them."""
 
 from __future__ import annotations
 
@@ -26,7 +27,8 @@ from troupe.util import (
 from troupe.util.scheduling_strategies import PlacementGroupSchedulingStrategy
 
 PATIENCE_S = 5.0
-"""How long a symptom waits for its cause, and how long a group may wait for its place before that is said."""
+"""How long a symptom waits for its cause, and how long a group may wait for its place before that
+is said."""
 END_S = 60.0
 """For exit handlers of workers whose loops have returned."""
 
@@ -40,7 +42,8 @@ class WorkersFailed(Exception):
 
 
 def ranks_of(nodes: Sequence[str]) -> list[tuple[int, int, int, int, int]]:
-    """(bundle, node rank, local rank, local world size, rank) of each rank: those of a node follow each other, nodes as their first bundle does."""
+    """(bundle, node rank, local rank, local world size, rank) of each rank: those of a node follow
+    each other, nodes as their first bundle does."""
     order = list(dict.fromkeys(nodes))
     sizes = {node: sum(each == node for each in nodes) for node in order}
     found = []
@@ -74,7 +77,11 @@ class Gang:
         self._running = 0
 
     def place(self, *, wait_for_nodes: bool) -> None:
-        """Reserves what all workers hold. Blocks until it is there. Raises PlacementError where the cluster has not as much, unless it is to wait."""
+        """Reserves what all workers hold.
+
+        Blocks until it is there. Raises PlacementError where the cluster has not as much, unless it
+        is to wait.
+        """
         scaling = self._scaling
         bundle = scaling.bundle()
         self._group = placement_group(
@@ -87,7 +94,8 @@ class Gang:
         if not troupe.wait([ready], timeout=PATIENCE_S)[0]:
             what = " + ".join(f"{amount:g} {name}" for name, amount in bundle.items())
             status_lines.say(
-                f"troupe.train: run {self._name} waits for {scaling.num_workers} x ({what}), which others hold: "
+                f"troupe.train: run {self._name} waits for {scaling.num_workers} x ({what}), which "
+                "others hold: "
                 f"`troupe explain {self._group.id[:8]}` says who"
             )
         troupe.get(ready)
@@ -149,7 +157,10 @@ class Gang:
         nonce: str,
         shards: list[dict[str, Any]],
     ) -> None:
-        """Has all workers form their group and run the loop, each with its share of the datasets. Blocks until each is there. Raises WorkersFailed for those that are not."""
+        """Has all workers form their group and run the loop, each with its share of the datasets.
+
+        Blocks until each is there. Raises WorkersFailed for those that are not.
+        """
         about = self._all([worker.about.remote() for worker in self.workers])
         self.hosts = {rank: each["host"] for rank, each in enumerate(about)}
         one_host = len({each["boot_id"] for each in about}) == 1
@@ -200,8 +211,9 @@ class Gang:
         ref.future().add_done_callback(lambda _: self._news.put((kind, rank, ref)))
 
     def event(self, timeout: float | None) -> tuple[str, int, Any] | None:
-        """The next ("reported", rank, TrainReport) or ("returned", rank, value); None: there was none for `timeout` seconds. Raises WorkersFailed, once
-        it is known whose failure is the cause, or no longer to be waited for."""
+        """The next ("reported", rank, TrainReport) or ("returned", rank, value); None: there was
+        none for `timeout` seconds. Raises WorkersFailed, once it is known whose failure is the
+        cause, or no longer to be waited for."""
         try:
             kind, rank, value, error = self._next(timeout)
         except queue.Empty:
@@ -211,7 +223,8 @@ class Gang:
         raise WorkersFailed(self._others({rank: error}))
 
     def _others(self, failed: dict[int, Exception]) -> dict[int, Exception]:
-        """With what else failed: what is known already, and where there are symptoms alone what comes within PATIENCE_S."""
+        """With what else failed: what is known already, and where there are symptoms alone what
+        comes within PATIENCE_S."""
         with contextlib.suppress(queue.Empty):
             while len(failed) < self._running:
                 _, rank, _, error = self._next(0.0 if _failures.is_decided(failed) else PATIENCE_S)
@@ -234,7 +247,8 @@ class Gang:
                 return kind, rank, value, None
 
     def finish(self) -> None:
-        """All loops have returned: the workers end as programs do, exit handlers and all, within END_S."""
+        """All loops have returned: the workers end as programs do, exit handlers and all, within
+        END_S."""
         leaving = [worker.__ray_terminate__.remote() for worker in self.workers]
         troupe.wait(leaving, num_returns=len(leaving), timeout=END_S)
         ended = [

@@ -1,7 +1,9 @@
-"""The process group of this rank, made anew after a death: what `attempts()` and `reform()` are made of.
+"""The process group of this rank, made anew after a death: what `attempts()` and `reform()` are
+made of.
 
-How a rank comes to the next group: its former one is destroyed, it joins (`_process.group_epochs`), learns its rank, size and where the
-store is, and makes torch's default group there under keys of that epoch's own, which no epoch before has used.
+How a rank comes to the next group: its former one is destroyed, it joins (`_process.group_epochs`),
+learns its rank, size and where the store is, and makes torch's default group there under keys of
+that epoch's own, which no epoch before has used.
 """
 
 from __future__ import annotations
@@ -25,19 +27,22 @@ _BACKWARD = "torch/autograd/"
 
 
 def is_of_group(error: BaseException) -> bool:
-    """Whether a collective raised it that lost its connection, its patience or its group: a death may be the cause."""
+    """Whether a collective raised it that lost its connection, its patience or its group: a death
+    may be the cause."""
     if isinstance(error, GroupAborted) or failures.is_symptom(error):
         return True
     return group_epochs.is_over() and isinstance(error, RuntimeError) and op_of(error) != ""
 
 
 def op_of(error: BaseException) -> str:
-    """The operation of torch's in which it was raised: `all_reduce`, `backward`; "" where none was."""
+    """The operation of torch's in which it was raised: `all_reduce`, `backward`; "" where none
+    was."""
     return _under_way(error)[0]
 
 
 def _under_way(error: BaseException | None) -> tuple[str, int]:
-    """(the operation of torch's in which it was raised, how many its process group has begun here); ("", 0) where it was in none."""
+    """(the operation of torch's in which it was raised, how many its process group has begun here);
+    ("", 0) where it was in none."""
     for frame, _ in traceback.walk_tb(error.__traceback__ if error is not None else None):
         name, file = frame.f_code.co_name, frame.f_code.co_filename
         if name == "wrapper":
@@ -52,7 +57,8 @@ def _under_way(error: BaseException | None) -> tuple[str, int]:
 
 
 def word_on(error: BaseException) -> GroupAborted | None:
-    """What a collective's failure comes from, once the head has said it; None where no rank died within VERDICT_WAIT_S. Blocks meanwhile."""
+    """What a collective's failure comes from, once the head has said it; None where no rank died
+    within VERDICT_WAIT_S. Blocks meanwhile."""
     if not is_of_group(error):
         return None
     if not group_epochs.is_over() and not group_epochs.wait_lost(VERDICT_WAIT_S):
@@ -66,7 +72,8 @@ def aborted(
     epoch: int | None = None,
     outlived: dict[int, dict] | None = None,
 ) -> GroupAborted:
-    """The end of this process's group, for people and programs; of a former one, its epoch and the deaths that were known when it was formed."""
+    """The end of this process's group, for people and programs; of a former one, its epoch and the
+    deaths that were known when it was formed."""
     before = error if isinstance(error, GroupAborted) else None
     op, seq = (before.op, before.seq) if before is not None else _under_way(error)
     late = group_watch.late_rank() if before is None else before.first_late_rank
@@ -104,7 +111,9 @@ def _backends(dist: Any) -> set[str]:
 
 
 def form(backend: str | None, timeout: float | None) -> None:
-    """Makes torch's default group of this epoch, after those deaths that this process knows of. Blocks until all ranks that live have come.
+    """Makes torch's default group of this epoch, after those deaths that this process knows of.
+
+    Blocks until all ranks that live have come.
 
     Raises what making it raises; a death meanwhile is told by `group_epochs.is_over()`.
     """

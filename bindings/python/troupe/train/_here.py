@@ -1,7 +1,8 @@
-"""What code that trains asks and says, wherever it runs: `report()`, `get_checkpoint()`, `get_context()`.
+"""What code that trains asks and says, wherever it runs: `report()`, `get_checkpoint()`,
+`get_context()`.
 
-Who runs a training loop enters a Loop in the process, and what the loop says goes there: a worker of a trainer has one, and so may whatever
-else runs code that reports.
+Who runs a training loop enters a Loop in the process, and what the loop says goes there: a worker
+of a trainer has one, and so may whatever else runs code that reports.
 """
 
 from __future__ import annotations
@@ -95,7 +96,10 @@ _at_its_end: list[Callable[[], Any]] = []
 
 
 def enter(loop: Loop | None) -> None:
-    """From now on this process trains, and reports there; None: not any more. What was to be done at the end of the one before is done."""
+    """From now on this process trains, and reports there; None: not any more.
+
+    What was to be done at the end of the one before is done.
+    """
     global _loop, _pid
     actions = _at_its_end[:]
     _at_its_end.clear()
@@ -106,7 +110,8 @@ def enter(loop: Loop | None) -> None:
 
 
 def at_its_end(action: Callable[[], Any]) -> None:
-    """Calls it on the thread of what trains in this process now, once that has returned or raised."""
+    """Calls it on the thread of what trains in this process now, once that has returned or
+    raised."""
     _at_its_end.append(action)
 
 
@@ -124,12 +129,14 @@ def current(what: str) -> Loop:
     """The loop's. Raises RuntimeError where nothing trains; `what` is asked for."""
     if _loop is None:
         raise RuntimeError(
-            f"{what} is for code that a trainer's workers or a sweep's trials run: TorchTrainer(train_loop_per_worker, ...).fit(), "
+            f"{what} is for code that a trainer's workers or a sweep's trials run: "
+            "TorchTrainer(train_loop_per_worker, ...).fit(), "
             "troupe.tune.Tuner(train, ...).fit()"
         )
     if _pid != os.getpid():
         raise RuntimeError(
-            f"{what} was called in process {os.getpid()}, which the process that trains ({_pid}) has forked, a DataLoader's perhaps: "
+            f"{what} was called in process {os.getpid()}, which the process that trains ({_pid}) "
+            "has forked, a DataLoader's perhaps: "
             "it is for that one itself"
         )
     return _loop
@@ -142,18 +149,20 @@ def report(
 ) -> None:
     """Says how the training goes, and keeps a checkpoint.
 
-    A barrier: returns once every worker has called it as often, and the checkpoint is whole on the disk of the run's folder. The metrics of
-    rank 0 count. `checkpoint`: of one rank or of several, whose files become one folder (of files of one name the lowest rank's); the
-    folder given is copied, and the caller's to remove. `checkpoint_dir_name`: of the kept folder, another one each time. Raises TypeError or
-    ValueError for what are no metrics, FileNotFoundError or another OSError where the checkpoint cannot be kept, RuntimeError outside of a
-    worker.
+    A barrier: returns once every worker has called it as often, and the checkpoint is whole on the
+    disk of the run's folder. The metrics of rank 0 count. `checkpoint`: of one rank or of several,
+    whose files become one folder (of files of one name the lowest rank's); the folder given is
+    copied, and the caller's to remove. `checkpoint_dir_name`: of the kept folder, another one each
+    time. Raises TypeError or ValueError for what are no metrics, FileNotFoundError or another
+    OSError where the checkpoint cannot be kept, RuntimeError outside of a worker.
 
         report({"loss": loss}, checkpoint=Checkpoint.from_directory(folder) if rank == 0 else None)
     """
     loop = current("report()")
     if checkpoint is not None and not isinstance(checkpoint, Checkpoint):
         raise TypeError(
-            f"report(checkpoint={checkpoint!r}): a Checkpoint, as Checkpoint.from_directory(folder) makes one"
+            f"report(checkpoint={checkpoint!r}): a Checkpoint, as "
+            "Checkpoint.from_directory(folder) makes one"
         )
     name = checkpoint_dir_name
     if name is not None and (
@@ -164,13 +173,15 @@ def report(
         or name.endswith(".new")
     ):
         raise ValueError(
-            f"report(checkpoint_dir_name={name!r}): the name of a folder, without '/' and a dot in front"
+            f"report(checkpoint_dir_name={name!r}): the name of a folder, without '/' and a dot in "
+            "front"
         )
     loop.report(_metrics.check(metrics), checkpoint, name)
 
 
 def get_checkpoint() -> Checkpoint | None:
-    """The latest checkpoint of the run: what to go on from at the loop's beginning, then what `report` kept last. None: there is none.
+    """The latest checkpoint of the run: what to go on from at the loop's beginning, then what
+    `report` kept last. None: there is none.
 
     Raises RuntimeError outside of a worker.
     """
@@ -186,7 +197,8 @@ def get_context() -> TrainContext:
 
 
 def get_dataset_shard(dataset_name: str | None = None) -> Any:
-    """This worker's share of the trainer's dataset of that name (None: "train"): a troupe.data.DataIterator, of which each `for` is an epoch.
+    """This worker's share of the trainer's dataset of that name (None: "train"): a
+    troupe.data.DataIterator, of which each `for` is an epoch.
 
     Raises KeyError where the trainer was given none of that name, RuntimeError outside of a worker.
 

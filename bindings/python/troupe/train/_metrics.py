@@ -7,8 +7,11 @@ from typing import Any
 
 
 def check(metrics: Any) -> dict[str, Any]:
-    """Reported metrics, where arrays and tensors of one element are numbers. Raises TypeError for what is no dict of names, ValueError for
-    larger tensors: files of a checkpoint are for those."""
+    """Reported metrics, where arrays and tensors of one element are numbers.
+
+    Raises TypeError for what is no dict of names, ValueError for larger tensors: files of a
+    checkpoint are for those.
+    """
     if not isinstance(metrics, Mapping):
         raise TypeError(
             f"report() takes a dict of metrics, report({{'loss': 0.5}}), not {metrics!r}"
@@ -31,7 +34,8 @@ def _number(name: str, value: Any) -> Any:
         return value.item()
     if type(value).__module__.partition(".")[0] == "torch":
         raise ValueError(
-            f"report(): {name!r} is a tensor of shape {tuple(value.shape)}: report numbers or .tolist(), and save tensors in the "
+            f"report(): {name!r} is a tensor of shape {tuple(value.shape)}: report numbers or "
+            ".tolist(), and save tensors in the "
             "checkpoint"
         )
     return value
@@ -51,9 +55,11 @@ def plain(value: Any) -> Any:
 def reports(
     lines: Iterable[Mapping[str, Any]], kept: Iterable[tuple[int, Mapping[str, Any]]]
 ) -> dict[int, dict[str, Any]]:
-    """Number -> metrics of all reports of a run that count, in their order, of its lines and its checkpoints.
+    """Number -> metrics of all reports of a run that count, in their order, of its lines and its
+    checkpoints.
 
-    What came after the checkpoint from which a restart went on does not count; a checkpoint whose line its writer did not come to write does.
+    What came after the checkpoint from which a restart went on does not count; a checkpoint whose
+    line its writer did not come to write does.
     """
     found: dict[int, dict[str, Any]] = {}
     for line in lines:

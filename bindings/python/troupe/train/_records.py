@@ -1,7 +1,7 @@
 """Files of a run whose lines are records: whole, torn at the end, or damaged.
 
-A record is a line of JSON that ends with a checksum of the text before it. A file that was written by an older version has lines without
-checksums, which count as they are.
+A record is a line of JSON that ends with a checksum of the text before it. A file that was written
+by an older version has lines without checksums, which count as they are.
 """
 
 from __future__ import annotations
@@ -21,7 +21,10 @@ _CRC = b', "crc": '
 
 @dataclass(frozen=True)
 class Records:
-    """What a file has: its records, of how many bytes they are, and how many there are in all. What is behind the last one is torn."""
+    """What a file has: its records, of how many bytes they are, and how many there are in all.
+
+    What is behind the last one is torn.
+    """
 
     records: list[dict[str, Any]]
     whole: int
@@ -35,9 +38,12 @@ def line(record: Mapping[str, Any]) -> str:
 
 
 def read(path: Path, repair: str) -> Records:
-    """Return the records of a file. A tail without any whole record is torn, and left out.
+    """Return the records of a file.
 
-    Raises DamagedFileError, with `repair`, for what is no record and has whole ones after it; FileNotFoundError.
+    A tail without any whole record is torn, and left out.
+
+    Raises DamagedFileError, with `repair`, for what is no record and has whole ones after it;
+    FileNotFoundError.
     """
     data = path.read_bytes()
     found: list[dict[str, Any]] = []
@@ -61,7 +67,10 @@ def read(path: Path, repair: str) -> Records:
 
 
 def only(path: Path, repair: str) -> dict[str, Any]:
-    """Return the one record of a file that was written whole or not at all. Raises DamagedFileError, FileNotFoundError."""
+    """Return the one record of a file that was written whole or not at all.
+
+    Raises DamagedFileError, FileNotFoundError.
+    """
     data = path.read_bytes()
     record = _record(
         data if data.endswith(b"\n") else data + b"\n"
@@ -87,7 +96,8 @@ def _record(text: bytes) -> dict[str, Any] | None:
 
 
 def _has_whole_end(text: bytes) -> bool:
-    """Return True if a line that is no record ends with a whole one: what went between the two is the end of the line before."""
+    """Return True if a line that is no record ends with a whole one: what went between the two is
+    the end of the line before."""
     at = text.find(b'{"', 1)
     while at >= 0:
         if _record(text[at:]) is not None:
@@ -97,5 +107,6 @@ def _has_whole_end(text: bytes) -> bool:
 
 
 def said_in(data: bytes) -> dict[str, Any]:
-    """Return what the owner of a run wrote down of itself; {} where another one takes over at this moment, or the file is damaged: only the lock counts."""
+    """Return what the owner of a run wrote down of itself; {} where another one takes over at this
+    moment, or the file is damaged: only the lock counts."""
     return packed.mapping_in(data) or {}

@@ -1,4 +1,7 @@
-"""Pure. The barrier of `report()`: what the ranks of one attempt have reported, and when all have."""
+"""Pure.
+
+The barrier of `report()`: what the ranks of one attempt have reported, and when all have.
+"""
 
 from __future__ import annotations
 
@@ -11,8 +14,11 @@ from troupe import _pickled
 
 @dataclass(frozen=True)
 class TrainReport:
-    """What one rank says in its `report()`. `metrics`: of rank 0 alone. `staged`: the folder in the staging one where it has written its part of
-    a checkpoint; "": it has none."""
+    """What one rank says in its `report()`.
+
+    `metrics`: of rank 0 alone. `staged`: the folder in the staging one where it has written its
+    part of a checkpoint; "": it has none.
+    """
 
     metrics: Mapping[str, Any] | None
     staged: str
@@ -21,7 +27,10 @@ class TrainReport:
 
 @dataclass(frozen=True)
 class Round:
-    """All ranks have reported for the `number`th time in this attempt. `parts`: what they have staged, by rank."""
+    """All ranks have reported for the `number`th time in this attempt.
+
+    `parts`: what they have staged, by rank.
+    """
 
     number: int
     metrics: Mapping[str, Any]
@@ -38,7 +47,10 @@ class Uneven(Exception):
 
 
 class Barrier:
-    """The ranks of one attempt. Each waits in its report until `reported` has given the round to the last of them."""
+    """The ranks of one attempt.
+
+    Each waits in its report until `reported` has given the round to the last of them.
+    """
 
     def __init__(self, world_size: int) -> None:
         self._world_size = world_size
@@ -47,7 +59,10 @@ class Barrier:
         self._returned: set[int] = set()
 
     def reported(self, rank: int, report: TrainReport) -> Round | None:
-        """The round, once this was the last rank that it waited for. Raises Uneven where one has returned instead."""
+        """The round, once this was the last rank that it waited for.
+
+        Raises Uneven where one has returned instead.
+        """
         self._waiting[rank] = report
         self._check()
         if len(self._waiting) < self._world_size:
@@ -67,10 +82,16 @@ class Barrier:
             return ""
         missing = set(range(self._world_size)) - set(self._waiting)
         verb = "wait" if len(self._waiting) > 1 else "waits"
-        return f"{_ranks(self._waiting)} {verb} in report() number {self._number} of this attempt for {_ranks(missing)}"
+        return (
+            f"{_ranks(self._waiting)} {verb} in report() number {self._number} of this attempt "
+            f"for {_ranks(missing)}"
+        )
 
     def returned(self, rank: int) -> bool:
-        """The rank's loop is over. Whether all are. Raises Uneven where others wait for its report."""
+        """The rank's loop is over.
+
+        Whether all are. Raises Uneven where others wait for its report.
+        """
         self._returned.add(rank)
         self._check()
         return len(self._returned) == self._world_size
@@ -79,8 +100,10 @@ class Barrier:
         if self._waiting and self._returned:
             raise Uneven(
                 min(self._returned),
-                f"{_ranks(self._returned)} returned after {self._number - 1} calls of report() in this attempt, and "
-                f"{_ranks(self._waiting)} called it once more: every rank has to call report() equally often",
+                f"{_ranks(self._returned)} returned after {self._number - 1} calls of report() in "
+                "this attempt, and "
+                f"{_ranks(self._waiting)} called it once more: every rank has to call report() "
+                "equally often",
             )
 
 

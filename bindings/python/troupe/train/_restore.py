@@ -4,8 +4,9 @@
     .trainer/loop-DIGEST.pkl    the pickle of train_loop_per_worker
     .trainer/config-DIGEST.pkl  the pickle of train_loop_config
 
-The pickles are written first, and the record, which names them with their SHA-256, makes them count. Whether a run can be restored is read from
-the record alone. A pickle is loaded only for what `restore` was not given, only if its digest is right, and only if it is this user's own file.
+The pickles are written first, and the record, which names them with their SHA-256, makes them
+count. Whether a run can be restored is read from the record alone. A pickle is loaded only for what
+`restore` was not given, only if its digest is right, and only if it is this user's own file.
 """
 
 from __future__ import annotations
@@ -26,7 +27,10 @@ from troupe.train import _records, _run_folder
 FOLDER, RECORD = ".trainer", "trainer.json"
 LIMIT_BYTES = 16 << 20
 """Of the pickle of a loop or a config; a larger one is not kept."""
-_REPAIR = "make the trainer anew, with the run's name and storage_path: fit() goes on from the latest checkpoint"
+_REPAIR = (
+    "make the trainer anew, with the run's name and storage_path: fit() goes on from the "
+    "latest checkpoint"
+)
 
 
 @dataclass(frozen=True)
@@ -45,7 +49,8 @@ class Kept:
     parts: Mapping[str, Mapping[str, str]]
 
     def load(self, name: str) -> Any:
-        """Return the loop or the config, as it was pickled; None for a config that the trainer was not given.
+        """Return the loop or the config, as it was pickled; None for a config that the trainer was
+        not given.
 
         Raises:
             ValueError: if it was not kept, or cannot be made again here.
@@ -75,12 +80,16 @@ class Kept:
             return user_main.loads(data)[0]
         except Exception as error:  # whatever unpickling raises: a module that is not here, for one
             raise ValueError(
-                f"the trainer's {name} in {file} cannot be made again here ({type(error).__name__}: {error}): {instead}"
+                f"the trainer's {name} in {file} cannot be made again here "
+                f"({type(error).__name__}: {error}): {instead}"
             ) from error
 
 
 def keep(folder: Path, *, loop: Any, config: Any, **said: Any) -> None:
-    """Keep a trainer in its run's folder; `said` are the other fields of `Kept`. Where that fails a line says so, and the training goes on."""
+    """Keep a trainer in its run's folder; `said` are the other fields of `Kept`.
+
+    Where that fails a line says so, and the training goes on.
+    """
     try:
         inside = folder / FOLDER
         inside.mkdir(mode=0o700, exist_ok=True)
@@ -101,7 +110,8 @@ def keep(folder: Path, *, loop: Any, config: Any, **said: Any) -> None:
                 missing_ok=True
             )  # that of an earlier trainer, of which not all may be left
         status_lines.say(
-            f"troupe.train: run {folder.name}: TorchTrainer.restore will not find its trainer in {folder}: {error}"
+            f"troupe.train: run {folder.name}: TorchTrainer.restore will not find its trainer in "
+            f"{folder}: {error}"
         )
 
 
@@ -122,7 +132,8 @@ def read(path: Path) -> Kept:
         record = _records.only(file, _REPAIR)
     except (FileNotFoundError, NotADirectoryError):
         raise ValueError(
-            f"TorchTrainer.restore({str(path)!r}): there is no trainer of a run in that folder, which is storage_path/name of a RunConfig "
+            f"TorchTrainer.restore({str(path)!r}): there is no trainer of a run in that folder, "
+            "which is storage_path/name of a RunConfig "
             "whose fit() has begun"
         ) from None
     missing = [each.name for each in fields(Kept) if each.name not in ("path", *record)]
@@ -145,7 +156,10 @@ def fields_of(config: Any) -> dict[str, Any]:
 
 
 def made(cls: type, said: Mapping[str, Any]) -> Any:
-    """Return the config that has these fields. Fields of a later version, which this one does not know, are left out."""
+    """Return the config that has these fields.
+
+    Fields of a later version, which this one does not know, are left out.
+    """
     known = {each.name for each in fields(cls)}
     return cls(**{name: value for name, value in said.items() if name in known})
 
@@ -171,14 +185,18 @@ def _read_own(file: Path, instead: str) -> bytes:
         info = os.fstat(descriptor)
         if info.st_uid != os.geteuid() or info.st_mode & 0o022:
             raise PermissionError(
-                f"{file} may have been written by another user (owner {info.st_uid}, mode {info.st_mode & 0o777:04o}), and a pickle of "
+                f"{file} may have been written by another user (owner {info.st_uid}, mode "
+                f"{info.st_mode & 0o777:04o}), and a pickle of "
                 f"somebody else's is not loaded: {instead}"
             )
         return opened.read()
 
 
 def _plain(value: Any) -> Any:
-    """Return what JSON has for a value: mappings as dicts, other collections as lists. Raises TypeError for what JSON cannot say."""
+    """Return what JSON has for a value: mappings as dicts, other collections as lists.
+
+    Raises TypeError for what JSON cannot say.
+    """
     if isinstance(value, Mapping):
         for name in value:
             if not isinstance(name, str):

@@ -18,8 +18,9 @@ from troupe.train._checkpoint import Checkpoint
 class Result:
     """What `fit()` returns, or `Result.from_path` finds.
 
-    `metrics`: of the last report, None without one. `checkpoint`: the latest. `path`: the run's folder. `best_checkpoints`: those that are
-    kept, in their order, each with its metrics. `return_value`: what rank 0's loop returned. `error`: None, for `fit()` raises it.
+    `metrics`: of the last report, None without one. `checkpoint`: the latest. `path`: the run's
+    folder. `best_checkpoints`: those that are kept, in their order, each with its metrics.
+    `return_value`: what rank 0's loop returned. `error`: None, for `fit()` raises it.
     """
 
     metrics: dict[str, Any] | None
@@ -31,17 +32,22 @@ class Result:
 
     @property
     def metrics_history(self) -> list[dict[str, Any]]:
-        """The metrics of all reports, in their order, as the run's `progress.jsonl` has them: what JSON has not is its text."""
+        """The metrics of all reports, in their order, as the run's `progress.jsonl` has them: what
+        JSON has not is its text."""
         return _run_folder.history(Path(self.path))
 
     @property
     def metrics_dataframe(self) -> Any:
-        """The history as a DataFrame of pandas. Raises ImportError where pandas is not installed."""
+        """The history as a DataFrame of pandas.
+
+        Raises ImportError where pandas is not installed.
+        """
         try:
             pandas = importlib.import_module("pandas")
         except ImportError as error:
             raise exceptions.MissingPackageError(
-                "metrics_dataframe needs pandas (pip install pandas); metrics_history has the same as a list of dicts"
+                "metrics_dataframe needs pandas (pip install pandas); metrics_history has the same "
+                "as a list of dicts"
             ) from error
         return pandas.DataFrame(self.metrics_history)
 
@@ -51,7 +57,8 @@ class Result:
         return None
 
     def get_best_checkpoint(self, metric: str, mode: str) -> Checkpoint | None:
-        """Of those that are kept, the one with the largest (`mode="max"`) or smallest ("min") number under that key; None: none has one."""
+        """Of those that are kept, the one with the largest (`mode="max"`) or smallest ("min")
+        number under that key; None: none has one."""
         if mode not in ("max", "min"):
             raise ValueError(f"get_best_checkpoint(mode={mode!r}): 'max' or 'min'")
         kept = [
@@ -67,7 +74,10 @@ class Result:
 
     @classmethod
     def from_path(cls, path: str | os.PathLike) -> Result:
-        """Of a run's folder, also one that is being trained. Raises FileNotFoundError where there is none."""
+        """Of a run's folder, also one that is being trained.
+
+        Raises FileNotFoundError where there is none.
+        """
         folder = Path(os.path.abspath(os.path.expanduser(os.fspath(path))))
         if not (folder / _run_folder.REPORTS).is_dir():
             raise FileNotFoundError(

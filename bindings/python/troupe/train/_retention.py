@@ -10,7 +10,8 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Kept:
-    """A checkpoint of a run: the name of its folder, the number of the report that brought it, and that report's metrics."""
+    """A checkpoint of a run: the name of its folder, the number of the report that brought it, and
+    that report's metrics."""
 
     name: str
     report: int
@@ -18,7 +19,8 @@ class Kept:
 
 
 def value_of(metrics: Mapping[str, Any], attribute: str) -> float | None:
-    """The number under that key, or, for "val/loss" where there is no such key, under "loss" in the dict "val"; None: there is none."""
+    """The number under that key, or, for "val/loss" where there is no such key, under "loss" in the
+    dict "val"; None: there is none."""
     found: Any = metrics.get(attribute)
     if attribute not in metrics:
         found = metrics
@@ -31,7 +33,10 @@ def value_of(metrics: Mapping[str, Any], attribute: str) -> float | None:
 
 
 def best_first(kept: Sequence[Kept], attribute: str | None, order: str) -> list[Kept]:
-    """Sorted by score, of equal ones the later first; without an attribute the latest first. What has no number is last."""
+    """Sorted by score, of equal ones the later first; without an attribute the latest first.
+
+    What has no number is last.
+    """
 
     def key(one: Kept) -> tuple:
         score = value_of(one.metrics, attribute) if attribute is not None else 0.0
@@ -47,7 +52,8 @@ def best_first(kept: Sequence[Kept], attribute: str | None, order: str) -> list[
 def to_drop(
     kept: Sequence[Kept], num_to_keep: int | None, attribute: str | None, order: str
 ) -> list[Kept]:
-    """Those that go: all but the best `num_to_keep`, and never the latest, from which a restart goes on."""
+    """Those that go: all but the best `num_to_keep`, and never the latest, from which a restart
+    goes on."""
     if num_to_keep is None:
         return []
     latest = max((one.report for one in kept), default=0)

@@ -8,7 +8,8 @@
     .trainer/                      how its trainer is made again (`_restore`)
     .run                           who is at it; locked as long as that process lives
 
-View: the process that trains has it, and no other, on any host that has the file system. Ranks write into the staging folder alone.
+View: the process that trains has it, and no other, on any host that has the file system. Ranks
+write into the staging folder alone.
 """
 
 from __future__ import annotations
@@ -32,8 +33,14 @@ from troupe.train._checkpoint import Checkpoint
 from troupe.train._retention import Kept
 
 PROGRESS, OWNER, REPORTS = "progress.jsonl", ".run", ".reports"
-_ROOM = "free room there, keep fewer (CheckpointConfig(num_to_keep=...)), or give RunConfig(storage_path=...) another folder"
-_HISTORY = "move the file away: the run goes on from its checkpoints, and the history of the reports between them is lost"
+_ROOM = (
+    "free room there, keep fewer (CheckpointConfig(num_to_keep=...)), or give "
+    "RunConfig(storage_path=...) another folder"
+)
+_HISTORY = (
+    "move the file away: the run goes on from its checkpoints, and the history of the "
+    "reports between them is lost"
+)
 _STAGING, _DROPPED, _CHECKPOINT = ".staging-", ".dropped-", "checkpoint_"
 
 
@@ -55,7 +62,8 @@ def write_whole(path: Path, text: str) -> None:
 
 
 def stage(staging: Path, nonce: str, number: int, rank: int, source: Path) -> str:
-    """Copies a rank's part of a checkpoint into the run's folder, to the disk; where in `staging` it is. Raises OSError, with nothing left of it."""
+    """Copies a rank's part of a checkpoint into the run's folder, to the disk; where in `staging`
+    it is. Raises OSError, with nothing left of it."""
     run = staging.parent
     with contextlib.suppress(FileNotFoundError):
         if _records.said_in((run / OWNER).read_bytes()).get("nonce") == nonce:
@@ -64,13 +72,17 @@ def stage(staging: Path, nonce: str, number: int, rank: int, source: Path) -> st
             copy_to_disk(source, part, f"the checkpoint of rank {rank}")
             return name
     raise FileNotFoundError(
-        f"rank {rank} on {socket.gethostname()} does not see the run's folder {run}, where its checkpoint belongs: with workers on "
+        f"rank {rank} on {socket.gethostname()} does not see the run's folder {run}, where its "
+        "checkpoint belongs: with workers on "
         "several hosts RunConfig(storage_path=...) has to be a folder that all of them share"
     )
 
 
 def copy_to_disk(source: Path, target: Path, what: str) -> None:
-    """Copies a folder, `what` in errors; when this returns, all of it is on the disk. Raises OSError, with nothing left of it."""
+    """Copies a folder, `what` in errors; when this returns, all of it is on the disk.
+
+    Raises OSError, with nothing left of it.
+    """
     try:
         disk.copy_tree(source, target, what, copy=_copy_file_to_disk, remedy=_ROOM)
         for folder, _, _ in os.walk(target):
@@ -87,7 +99,10 @@ def _copy_file_to_disk(source: str, target: str) -> str:
 
 
 class RunFolder:
-    """One run's, opened for a training. Raises OSError where it cannot be, BlockingIOError where another process trains in it."""
+    """One run's, opened for a training.
+
+    Raises OSError where it cannot be, BlockingIOError where another process trains in it.
+    """
 
     def __init__(self, storage: str | os.PathLike, name: str) -> None:
         self.name = name
@@ -101,7 +116,8 @@ class RunFolder:
         except OSError as error:
             raise type(error)(
                 error.errno,
-                f"the run's folder cannot be written ({error.strerror}); give RunConfig(storage_path=...) another one",
+                f"the run's folder cannot be written ({error.strerror}); give "
+                "RunConfig(storage_path=...) another one",
                 str(self.path),
             ) from error
         try:
@@ -129,7 +145,8 @@ class RunFolder:
             owner = _records.said_in(os.read(number, 4096))
             os.close(number)
             raise BlockingIOError(
-                f"another process trains in {self.path}: pid {owner.get('pid')} on {owner.get('host')}\n  wait for its end, or give "
+                f"another process trains in {self.path}: pid {owner.get('pid')} on "
+                f"{owner.get('host')}\n  wait for its end, or give "
                 "RunConfig(name=...) another name"
             ) from None
         os.ftruncate(number, 0)
@@ -153,13 +170,18 @@ class RunFolder:
         return sorted(found, key=lambda kept: kept.report)
 
     def _cut_off(self) -> int:
-        """The number of the latest report that counts. What a process that was killed, or a machine that lost power, left half at the end is cut off."""
+        """The number of the latest report that counts.
+
+        What a process that was killed, or a machine that lost power, left half at the end is cut
+        off.
+        """
         path = self.path / PROGRESS
         if path.exists() and (size := path.stat().st_size) > (
             whole := _records.read(path, _HISTORY).whole
         ):
             status_lines.say(
-                f"troupe.train: run {self.name}: the last {size - whole} bytes of {path} are no whole report, and are cut off"
+                f"troupe.train: run {self.name}: the last {size - whole} bytes of {path} are no "
+                "whole report, and are cut off"
             )
             os.truncate(path, whole)
         return max([one.report for one in self.kept], default=0)
@@ -184,7 +206,10 @@ class RunFolder:
                 shutil.rmtree(entry, ignore_errors=True)
 
     def restarted(self) -> Path:
-        """An attempt begins, from the latest checkpoint: reports after it do not count. The attempt's staging folder."""
+        """An attempt begins, from the latest checkpoint: reports after it do not count.
+
+        The attempt's staging folder.
+        """
         if (
             self.reports > (after := max([one.report for one in self.kept], default=0))
             or (self.path / PROGRESS).stat().st_size
@@ -207,7 +232,10 @@ class RunFolder:
     def commit(
         self, metrics: Mapping[str, Any], parts: list[Path], dir_name: str | None
     ) -> Kept | None:
-        """A report of all ranks, and the checkpoint that `parts` make together; None without any. Raises OSError with nothing changed."""
+        """A report of all ranks, and the checkpoint that `parts` make together; None without any.
+
+        Raises OSError with nothing changed.
+        """
         kept = None
         if parts:
             kept = Kept(dir_name or self._next_name(), self.reports + 1, metrics)
@@ -245,7 +273,8 @@ class RunFolder:
         target = self.path / kept.name
         if target.exists():
             raise FileExistsError(
-                f"there is a {kept.name!r} in {self.path} already: report(checkpoint_dir_name=...) needs another name each time"
+                f"there is a {kept.name!r} in {self.path} already: report(checkpoint_dir_name=...) "
+                "needs another name each time"
             )
         write_whole(
             self.path / REPORTS / kept.name,
@@ -280,7 +309,8 @@ def _merged(parts: list[Path]) -> Path:
             target = whole / source.relative_to(part)
             if target.is_dir() or not target.parent.is_dir() and target.parent.exists():
                 raise IsADirectoryError(
-                    f"{source.relative_to(part)} of {part.name} is a folder in the checkpoint of another rank"
+                    f"{source.relative_to(part)} of {part.name} is a folder in the checkpoint of "
+                    "another rank"
                 )
             target.parent.mkdir(parents=True, exist_ok=True)
             source.replace(target)
@@ -311,7 +341,10 @@ def history(path: Path) -> list[dict[str, Any]]:
 
 
 def kept_in(path: Path) -> list[Kept]:
-    """The checkpoints of a run that may be trained by another process, in their order. Raises DamagedFileError."""
+    """The checkpoints of a run that may be trained by another process, in their order.
+
+    Raises DamagedFileError.
+    """
     found = []
     for record in sorted((path / REPORTS).iterdir()) if (path / REPORTS).is_dir() else ():
         with contextlib.suppress(OSError):  # it may go while we look
@@ -321,6 +354,9 @@ def kept_in(path: Path) -> list[Kept]:
 
 
 def _kept_of(record: Path) -> Kept:
-    repair = f"remove the file and the folder {record.parent.parent / record.name}: the run goes on without that checkpoint"
+    repair = (
+        f"remove the file and the folder {record.parent.parent / record.name}: the run goes "
+        "on without that checkpoint"
+    )
     found = _records.only(record, repair)
     return Kept(record.name, found["report"], found["metrics"])

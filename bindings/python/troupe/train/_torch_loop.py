@@ -1,4 +1,5 @@
-"""What a training loop with torch calls in a worker: its device, its model in a process group, its share of the data."""
+"""What a training loop with torch calls in a worker: its device, its model in a process group, its
+share of the data."""
 
 from __future__ import annotations
 
@@ -26,7 +27,10 @@ devices: list[torch.device] = []
 
 
 def get_devices() -> list[torch.device]:
-    """The devices that this worker holds: its GPUs, or the CPU. Raises RuntimeError outside of a worker."""
+    """The devices that this worker holds: its GPUs, or the CPU.
+
+    Raises RuntimeError outside of a worker.
+    """
     _here.current("get_devices()")
     return list(devices) or [torch.device("cpu")]
 
@@ -43,11 +47,12 @@ def prepare_model(
     parallel_strategy: str | None = "ddp",
     parallel_strategy_kwargs: Mapping[str, Any] | None = None,
 ) -> nn.Module:
-    """The model on this worker's device and, where there are several workers, in DistributedDataParallel ("ddp"), FullyShardedDataParallel
-    ("fsdp") or neither (None), made with `parallel_strategy_kwargs`.
+    """The model on this worker's device and, where there are several workers, in
+    DistributedDataParallel ("ddp"), FullyShardedDataParallel ("fsdp") or neither (None), made with
+    `parallel_strategy_kwargs`.
 
-    A call of all workers, as making these is. `move_to_device`: the device, or whether to move at all. Raises ValueError for another strategy,
-    RuntimeError outside of a worker.
+    A call of all workers, as making these is. `move_to_device`: the device, or whether to move at
+    all. Raises ValueError for another strategy, RuntimeError outside of a worker.
 
         model = prepare_model(Net())
     """
@@ -81,10 +86,12 @@ def prepare_data_loader(
 ) -> DataLoader:
     """A loader of this worker's share of the data, whose batches are on its device.
 
-    With several workers the loader is made anew with a DistributedSampler, which shuffles where the loader did: call
-    `loader.sampler.set_epoch(epoch)` before each epoch. A BatchSampler of torch over all rows is made so, too. A loader keeps what it has where its
-    sampler or batch sampler knows the workers (it is a DistributedSampler, is made over one, or has `num_replicas`), and with an IterableDataset; with a
-    sampler of its own kind as well, and a UserWarning says that every worker has all rows of that. `add_dist_sampler=False` keeps any loader as it is.
+    With several workers the loader is made anew with a DistributedSampler, which shuffles where the
+    loader did: call `loader.sampler.set_epoch(epoch)` before each epoch. A BatchSampler of torch
+    over all rows is made so, too. A loader keeps what it has where its sampler or batch sampler
+    knows the workers (it is a DistributedSampler, is made over one, or has `num_replicas`), and
+    with an IterableDataset; with a sampler of its own kind as well, and a UserWarning says that
+    every worker has all rows of that. `add_dist_sampler=False` keeps any loader as it is.
     `auto_transfer` is taken and means nothing: batches of pinned memory are copied without waiting.
 
     Raises:
@@ -125,15 +132,18 @@ def _with_share(loader: DataLoader, context: _here.TrainContext) -> DataLoader:
                 f" over a {type(batches.sampler).__name__}" if type(batches) is BatchSampler else ""
             )
             raise ValueError(
-                f"prepare_data_loader(): batch_sampler is a {what}, which would give each of the {context.get_world_size()} workers all rows. Make it over "
-                "a torch.utils.data.DistributedSampler(dataset), give it batch_size and sampler instead, or pass add_dist_sampler=False where its "
+                f"prepare_data_loader(): batch_sampler is a {what}, which would give each of the "
+                f"{context.get_world_size()} workers all rows. Make it over "
+                "a torch.utils.data.DistributedSampler(dataset), give it batch_size and sampler "
+                "instead, or pass add_dist_sampler=False where its "
                 "batches are this worker's own"
             )
         batch_size, drop_last, sampler = batches.batch_size, batches.drop_last, batches.sampler
     elif type(sampler) not in (RandomSampler, SequentialSampler):
         if not _knows_workers(sampler):
             warnings.warn(
-                f"prepare_data_loader(): a {type(sampler).__name__} chooses the rows, and each of the {context.get_world_size()} workers has all that it gives; "
+                f"prepare_data_loader(): a {type(sampler).__name__} chooses the rows, and each of "
+                f"the {context.get_world_size()} workers has all that it gives; "
                 "add_dist_sampler=False says that this is meant",
                 stacklevel=3,
             )
@@ -224,7 +234,8 @@ def _moved(value: Any, device: torch.device) -> Any:
 
 
 def enable_reproducibility(seed: int = 0) -> None:
-    """Seeds random, numpy and torch on this worker, and has torch take deterministic algorithms where it has them."""
+    """Seeds random, numpy and torch on this worker, and has torch take deterministic algorithms
+    where it has them."""
     random.seed(seed)
     torch.manual_seed(seed)
     try:

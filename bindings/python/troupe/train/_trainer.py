@@ -27,7 +27,8 @@ from troupe.train._result import Result
 
 @dataclass(kw_only=True)
 class TorchConfig:
-    """The process group of the workers: `backend` "nccl" or "gloo", else by whether they have GPUs; `timeout_s` of its collectives."""
+    """The process group of the workers: `backend` "nccl" or "gloo", else by whether they have GPUs;
+    `timeout_s` of its collectives."""
 
     backend: str | None = None
     init_method: str = "env"
@@ -36,7 +37,8 @@ class TorchConfig:
     def __post_init__(self) -> None:
         if self.backend is not None and not isinstance(self.backend, str):
             raise TypeError(
-                f"TorchConfig(backend={self.backend!r}): 'nccl', 'gloo', or None for the one that fits"
+                f"TorchConfig(backend={self.backend!r}): 'nccl', 'gloo', or None for the one that "
+                "fits"
             )
         if self.init_method not in ("env", "tcp"):
             raise ValueError(
@@ -51,12 +53,15 @@ class TorchConfig:
 
 
 class TorchTrainer:
-    """Trains with torch on workers that form one process group, and go on from a checkpoint after failures.
+    """Trains with torch on workers that form one process group, and go on from a checkpoint after
+    failures.
 
-    `train_loop_per_worker`: run by each worker, with `train_loop_config` if it takes an argument; it reports by `troupe.train.report`.
-    `scaling_config`, `run_config`, `torch_config`: see ScalingConfig, RunConfig, TorchConfig. `datasets`: of troupe.data, by name, of which each worker has its
-    share by `get_dataset_shard(name)`; `dataset_config`: a DataConfig, which of them are shared out. `resume_from_checkpoint`: what
-    `get_checkpoint()` gives at the beginning of a run that has none of its own yet. Raises TypeError or ValueError for what can never be right; starts
+    `train_loop_per_worker`: run by each worker, with `train_loop_config` if it takes an argument;
+    it reports by `troupe.train.report`. `scaling_config`, `run_config`, `torch_config`: see
+    ScalingConfig, RunConfig, TorchConfig. `datasets`: of troupe.data, by name, of which each worker
+    has its share by `get_dataset_shard(name)`; `dataset_config`: a DataConfig, which of them are
+    shared out. `resume_from_checkpoint`: what `get_checkpoint()` gives at the beginning of a run
+    that has none of its own yet. Raises TypeError or ValueError for what can never be right; starts
     nothing. As Ray's `ray.train.torch.TorchTrainer`.
 
         trainer = TorchTrainer(train_loop, train_loop_config={"lr": 1e-3}, scaling_config=ScalingConfig(num_workers=4, use_gpu=True))
@@ -94,7 +99,8 @@ class TorchTrainer:
             resume_from_checkpoint, Checkpoint
         ):
             raise TypeError(
-                f"TorchTrainer(resume_from_checkpoint={resume_from_checkpoint!r}): a Checkpoint, as Checkpoint.from_directory(folder) makes one"
+                f"TorchTrainer(resume_from_checkpoint={resume_from_checkpoint!r}): a Checkpoint, "
+                "as Checkpoint.from_directory(folder) makes one"
             )
         self._resume_from = resume_from_checkpoint
         self._datasets = _datasets.checked(
@@ -104,12 +110,16 @@ class TorchTrainer:
         self._arguments = _arguments(train_loop_per_worker, train_loop_config)
 
     def fit(self) -> Result:
-        """Trains to the end of all workers' loops and returns the Result. Blocks; Ctrl-C ends the workers.
+        """Trains to the end of all workers' loops and returns the Result.
 
-        Raises WorkerGroupError, a TrainingFailedError that is also an instance of what the worker raised, once workers have failed more often than
-        `FailureConfig(max_failures)`; ControllerError, which is one too and a PlacementError, where the cluster has no room for all workers;
-        LaunchError where the loop or its config cannot travel; OSError where the run's folder cannot be written, BlockingIOError where another process
-        trains in it; FileNotFoundError where `resume_from_checkpoint` is not there.
+        Blocks; Ctrl-C ends the workers.
+
+        Raises WorkerGroupError, a TrainingFailedError that is also an instance of what the worker
+        raised, once workers have failed more often than `FailureConfig(max_failures)`;
+        ControllerError, which is one too and a PlacementError, where the cluster has no room for
+        all workers; LaunchError where the loop or its config cannot travel; OSError where the run's
+        folder cannot be written, BlockingIOError where another process trains in it;
+        FileNotFoundError where `resume_from_checkpoint` is not there.
         """
         from troupe.train import _fit  # brings along what actors need
 
@@ -134,7 +144,10 @@ class TorchTrainer:
 
     @classmethod
     def can_restore(cls, path: str | os.PathLike, storage_filesystem: Any = None) -> bool:
-        """Return True if the folder of a run, `storage_path/name`, has what `restore` needs. As Ray's."""
+        """Return True if the folder of a run, `storage_path/name`, has what `restore` needs.
+
+        As Ray's.
+        """
         return _restore.can_restore(_folder_of_run("can_restore", path, storage_filesystem))
 
     @classmethod
@@ -149,22 +162,27 @@ class TorchTrainer:
         datasets: Mapping[str, Any] | None = None,
         storage_filesystem: Any = None,
     ) -> TorchTrainer:
-        """Make the trainer of a run again, from the run's folder. `fit()` then goes on from the latest checkpoint. As Ray's.
+        """Make the trainer of a run again, from the run's folder.
 
-        What is given here takes the place of what the trainer had. Datasets are not kept: those of the run are given again.
+        `fit()` then goes on from the latest checkpoint. As Ray's.
+
+        What is given here takes the place of what the trainer had. Datasets are not kept: those of
+        the run are given again.
 
         Args:
             path: the folder of the run, `storage_path/name`.
 
         Raises:
-            ValueError: if the folder has no trainer, if a dataset of the run is not given, or if the loop or its config cannot be made again.
+            ValueError: if the folder has no trainer, if a dataset of the run is not given, or if
+            the loop or its config cannot be made again.
             TroupeError: if a file of the trainer is damaged. The error names it.
             PermissionError: if the loop or its config may be another user's file.
         """
         kept = _restore.read(_folder_of_run("restore", path, storage_filesystem))
         if missing := sorted(set(kept.datasets) - set(datasets or ())):
             raise ValueError(
-                f"TorchTrainer.restore({str(kept.path)!r}): the run has datasets that are to be given again: "
+                f"TorchTrainer.restore({str(kept.path)!r}): the run has datasets that are to be "
+                "given again: "
                 f"datasets={{{', '.join(f'{name!r}: ...' for name in missing)}}}"
             )
         run = RunConfig(
@@ -210,7 +228,8 @@ class TorchTrainer:
 def _folder_of_run(name: str, path: Any, storage_filesystem: Any) -> Path:
     if storage_filesystem is not None:
         raise ValueError(
-            f"TorchTrainer.{name}(storage_filesystem=...) is not a part of Troupe: the path is a folder, of a mounted file system perhaps"
+            f"TorchTrainer.{name}(storage_filesystem=...) is not a part of Troupe: the path is a "
+            "folder, of a mounted file system perhaps"
         )
     _config.check_place(None, path)
     return Path(os.path.abspath(os.path.expanduser(os.fspath(path))))
@@ -230,7 +249,8 @@ def _arguments(loop: Any, config: Any) -> tuple:
         )
     if config is not None and not isinstance(config, Mapping):
         raise TypeError(
-            f"TorchTrainer(train_loop_config={config!r}): a dict, the one argument of train_loop_per_worker"
+            f"TorchTrainer(train_loop_config={config!r}): a dict, the one argument of "
+            "train_loop_per_worker"
         )
     try:
         signature = inspect.signature(loop)
@@ -243,7 +263,8 @@ def _arguments(loop: Any, config: Any) -> tuple:
             continue
         return arguments
     raise ValueError(
-        f"train_loop_per_worker takes one argument, its config, or none: {getattr(loop, '__name__', loop)}{signature}"
+        "train_loop_per_worker takes one argument, its config, or none: "
+        f"{getattr(loop, '__name__', loop)}{signature}"
     )
 
 

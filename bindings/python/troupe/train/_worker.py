@@ -1,4 +1,5 @@
-"""A worker of a training: an actor that runs the user's loop in a thread of its own, and carries its reports to who trains."""
+"""A worker of a training: an actor that runs the user's loop in a thread of its own, and carries
+its reports to who trains."""
 
 from __future__ import annotations
 
@@ -30,7 +31,8 @@ _SIOCGIFADDR = 0x8915
 
 @dataclass(frozen=True)
 class TrainAttempt:
-    """What the workers of one attempt are told: where they meet, what they go on from, where parts of checkpoints go."""
+    """What the workers of one attempt are told: where they meet, what they go on from, where parts
+    of checkpoints go."""
 
     address: str
     port: int
@@ -45,7 +47,11 @@ class TrainAttempt:
 
 
 class TrainWorker(_here.Loop):
-    """One rank. `run` has the default group's thread from the loop's beginning to its end, `next` that of the group "control"."""
+    """One rank.
+
+    `run` has the default group's thread from the loop's beginning to its end, `next` that of the
+    group "control".
+    """
 
     def __init__(self, context: _here.TrainContext) -> None:
         self.context = context
@@ -63,7 +69,10 @@ class TrainWorker(_here.Loop):
         return f"train rank {self.context.world_rank}"
 
     def about(self) -> dict[str, Any]:
-        """Where it runs, and the GPUs it holds. Loads torch, in all workers at once, where the process has not been forked with it."""
+        """Where it runs, and the GPUs it holds.
+
+        Loads torch, in all workers at once, where the process has not been forked with it.
+        """
         importlib.import_module("torch.distributed")
         return {
             "host": socket.gethostname(),
@@ -72,16 +81,19 @@ class TrainWorker(_here.Loop):
         }
 
     def serve_store(self, address: str, peers: list[str]) -> int:
-        """Serves the store where all ranks meet, on that address alone, for nodes with these addresses alone; its port. Rank 0's, in a thread of
-        torch's, as long as the process lives."""
+        """Serves the store where all ranks meet, on that address alone, for nodes with these
+        addresses alone; its port. Rank 0's, in a thread of torch's, as long as the process lives.
+        """
         self._store, port = store_host.serve(address, peers)
         return port
 
     def run(
         self, payload: bytes, attempt: TrainAttempt, own_address: str, shards: Mapping[str, Any]
     ) -> Any:
-        """Forms the group and runs the loop to its end; rank 0's value. `own_address`: of this node. `shards`: of datasets, by name. Raises what the
-        loop raises."""
+        """Forms the group and runs the loop to its end; rank 0's value.
+
+        `own_address`: of this node. `shards`: of datasets, by name. Raises what the loop raises.
+        """
         self._attempt, self._latest, self.shards = attempt, attempt.start, shards
         _here.enter(self)
         try:
@@ -97,13 +109,15 @@ class TrainWorker(_here.Loop):
                 self._changed.notify_all()
 
     def _run_loop(self, loop: Any, args: tuple) -> Any:
-        """Run the loop inside the rank's part: one that leaves by `sys.exit(0)` has returned None."""
+        """Run the loop inside the rank's part: one that leaves by `sys.exit(0)` has returned
+        None."""
         try:
             return loop(*args)
         except SystemExit as left:
             if left.code not in (None, 0):
                 raise RuntimeError(
-                    f"the training loop of rank {self.context.world_rank} called sys.exit({left.code!r})"
+                    f"the training loop of rank {self.context.world_rank} called "
+                    f"sys.exit({left.code!r})"
                 ) from None
             return None
 
@@ -153,7 +167,8 @@ class TrainWorker(_here.Loop):
     def report(
         self, metrics: dict[str, Any], checkpoint: Checkpoint | None, dir_name: str | None
     ) -> None:
-        """See Loop: stages this rank's part, says so, and waits for the answer, which comes when all ranks have."""
+        """See Loop: stages this rank's part, says so, and waits for the answer, which comes when
+        all ranks have."""
         with self._one_report:
             self._number += 1
             rank, attempt = self.context.world_rank, self._attempt
@@ -181,7 +196,8 @@ class TrainWorker(_here.Loop):
 
     @troupe.method(concurrency_group="control")
     def next(self, answer: tuple[Checkpoint | None, Exception | None] | None) -> TrainReport | None:
-        """Gives the loop the answer to its report, waits for its next one, and returns that; None: the loop is over."""
+        """Gives the loop the answer to its report, waits for its next one, and returns that; None:
+        the loop is over."""
         with self._changed:
             if answer is not None:
                 self._answer = answer

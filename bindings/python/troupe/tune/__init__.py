@@ -1,4 +1,5 @@
-"""Sweeps: trials of a training with other hyperparameters, many at once, of which the bad ones are stopped early. By the names of `ray.tune`.
+"""Sweeps: trials of a training with other hyperparameters, many at once, of which the bad ones are
+    stopped early. By the names of `ray.tune`.
 
 from troupe import tune
 

@@ -13,7 +13,11 @@ from troupe.train._checkpoint import Checkpoint
 
 @dataclass(eq=False)
 class TrialView:
-    """A trial as callbacks see it. `status`: PENDING, RUNNING, PAUSED, TERMINATED or ERROR, as in Ray; `stopped`: why it was ended early, if it was."""
+    """A trial as callbacks see it.
+
+    `status`: PENDING, RUNNING, PAUSED, TERMINATED or ERROR, as in Ray; `stopped`: why it was ended
+    early, if it was.
+    """
 
     trial_id: str
     trial_name: str
@@ -46,11 +50,14 @@ class TrialView:
 
 
 class Callback:
-    """Hears of a sweep: override what matters. For `RunConfig(callbacks=[...])`. As Ray's `tune.Callback`.
+    """Hears of a sweep: override what matters.
 
-    It is called on a thread of its own, one call at a time, after what it hears of is in the journal. What it raises is said on stderr, the first
-    time, and ends nothing. A callback that is 10,000 calls behind misses some, and how many is said. `trials`: all that have been made, the same list
-    each time.
+    For `RunConfig(callbacks=[...])`. As Ray's `tune.Callback`.
+
+    It is called on a thread of its own, one call at a time, after what it hears of is in the
+    journal. What it raises is said on stderr, the first time, and ends nothing. A callback that is
+    10,000 calls behind misses some, and how many is said. `trials`: all that have been made, the
+    same list each time.
 
         class Prints(tune.Callback):
             def on_trial_result(self, iteration, trials, trial, result, **info):
@@ -135,7 +142,10 @@ class Callback:
 
 @dataclass
 class SweepSeen:
-    """The sweep that callbacks hear of. `outcome`: once it is over: "finished", "failed", or "stopped": it can be gone on with."""
+    """The sweep that callbacks hear of.
+
+    `outcome`: once it is over: "finished", "failed", or "stopped": it can be gone on with.
+    """
 
     name: str
     path: str
@@ -147,7 +157,8 @@ class SweepSeen:
 
 
 class SweepLogger(Callback):
-    """A callback that knows which sweep it is of, and has a thread of its own, for it may wait for a server."""
+    """A callback that knows which sweep it is of, and has a thread of its own, for it may wait for
+    a server."""
 
     def belongs_to(self, sweep: SweepSeen) -> None:
         """Before all other calls, on the thread of `fit`, which must not wait."""

@@ -1,4 +1,5 @@
-"""What a sweep is asked for: which trials, how many, what failures cost, which checkpoints stay, where it is kept."""
+"""What a sweep is asked for: which trials, how many, what failures cost, which checkpoints stay,
+where it is kept."""
 
 from __future__ import annotations
 
@@ -18,12 +19,16 @@ __all__ = ["DEFAULT_STORAGE", "CheckpointConfig", "FailureConfig", "RunConfig", 
 class TuneConfig:
     """Which trials, and how many.
 
-    `metric`, `mode` ("max" or "min"): what is compared; asked for by `get_best_result` too. `num_samples`: how many configurations, of a grid how
-    many times each; -1: until something stops the sweep. `search_alg`: who proposes them; random and grid without one. `scheduler`: who stops them
-    early; none without one. `max_concurrent_trials`: beside what there is room for. `time_budget_s`: the sweep is over then. `reuse_actors`: a
-    process takes one trial after the other, where a trial left it as it was. `trial_name_creator`, `trial_dirname_creator`: of a trial, with
-    `trial_id` and `config`, its name where people see it and that of its folder. `chdir_to_trial_dir`: whether that folder is its working directory;
-    None: unless TROUPE_CHDIR_TO_TRIAL_DIR=0 is set, or RAY_CHDIR_TO_TRIAL_DIR=0. Raises ValueError or TypeError for what can never be right.
+    `metric`, `mode` ("max" or "min"): what is compared; asked for by `get_best_result` too.
+    `num_samples`: how many configurations, of a grid how many times each; -1: until something stops
+    the sweep. `search_alg`: who proposes them; random and grid without one. `scheduler`: who stops
+    them early; none without one. `max_concurrent_trials`: beside what there is room for.
+    `time_budget_s`: the sweep is over then. `reuse_actors`: a process takes one trial after the
+    other, where a trial left it as it was. `trial_name_creator`, `trial_dirname_creator`: of a
+    trial, with `trial_id` and `config`, its name where people see it and that of its folder.
+    `chdir_to_trial_dir`: whether that folder is its working directory; None: unless
+    TROUPE_CHDIR_TO_TRIAL_DIR=0 is set, or RAY_CHDIR_TO_TRIAL_DIR=0. Raises ValueError or TypeError
+    for what can never be right.
     """
 
     metric: str | None = None
@@ -45,11 +50,13 @@ class TuneConfig:
             raise ValueError(f"TuneConfig(mode={self.mode!r}): 'max' or 'min'")
         if not is_count(self.num_samples, 1) and self.num_samples != -1:
             raise ValueError(
-                f"TuneConfig(num_samples={self.num_samples!r}): a whole number of at least 1, or -1: until something stops the sweep"
+                f"TuneConfig(num_samples={self.num_samples!r}): a whole number of at least 1, or "
+                "-1: until something stops the sweep"
             )
         if self.max_concurrent_trials is not None and not is_count(self.max_concurrent_trials, 0):
             raise ValueError(
-                f"TuneConfig(max_concurrent_trials={self.max_concurrent_trials!r}): a whole number of at least 1, or None"
+                f"TuneConfig(max_concurrent_trials={self.max_concurrent_trials!r}): a whole number "
+                "of at least 1, or None"
             )
         self.max_concurrent_trials = self.max_concurrent_trials or None  # 0 is Ray's word for none
         if self.time_budget_s is not None:
@@ -64,16 +71,19 @@ class TuneConfig:
                 or not seconds > 0
             ):
                 raise ValueError(
-                    f"TuneConfig(time_budget_s={self.time_budget_s!r}): more than 0 seconds, or a timedelta"
+                    f"TuneConfig(time_budget_s={self.time_budget_s!r}): more than 0 seconds, or a "
+                    "timedelta"
                 )
             self.time_budget_s = float(seconds)
 
 
 @dataclass(kw_only=True)
 class FailureConfig:
-    """How often a trial that fails is started again, from its latest checkpoint: `max_failures` times, -1 for any number. A lost node does not count.
+    """How often a trial that fails is started again, from its latest checkpoint: `max_failures`
+    times, -1 for any number. A lost node does not count.
 
-    `fail_fast`: whether the first trial that has failed for good ends the sweep; "raise": `fit()` raises its error then.
+    `fail_fast`: whether the first trial that has failed for good ends the sweep; "raise": `fit()`
+    raises its error then.
     """
 
     max_failures: int = 0
@@ -82,21 +92,25 @@ class FailureConfig:
     def __post_init__(self) -> None:
         if not is_count(self.max_failures, -1):
             raise ValueError(
-                f"FailureConfig(max_failures={self.max_failures!r}): a whole number, -1 for any number of failures"
+                f"FailureConfig(max_failures={self.max_failures!r}): a whole number, -1 for any "
+                "number of failures"
             )
         if self.fail_fast not in (True, False, "raise"):
             raise ValueError(f"FailureConfig(fail_fast={self.fail_fast!r}): True, False or 'raise'")
         if self.fail_fast and self.max_failures:
             raise ValueError(
-                f"FailureConfig(max_failures={self.max_failures}, fail_fast={self.fail_fast!r}): what ends the sweep is not tried again"
+                f"FailureConfig(max_failures={self.max_failures}, fail_fast={self.fail_fast!r}): "
+                "what ends the sweep is not tried again"
             )
 
 
 @dataclass(kw_only=True)
 class CheckpointConfig(_train.CheckpointConfig):
-    """Which checkpoints of each trial stay: see `troupe.train.CheckpointConfig`; and those that something goes on from stay whatever it says.
+    """Which checkpoints of each trial stay: see `troupe.train.CheckpointConfig`; and those that
+    something goes on from stay whatever it says.
 
-    Of a Trainable class: `checkpoint_frequency`: one after so many steps, 0: none; `checkpoint_at_end`: one after the last.
+    Of a Trainable class: `checkpoint_frequency`: one after so many steps, 0: none;
+    `checkpoint_at_end`: one after the last.
     """
 
     checkpoint_frequency: int = 0
@@ -109,7 +123,8 @@ class CheckpointConfig(_train.CheckpointConfig):
         self.checkpoint_frequency, self.checkpoint_at_end = frequency, at_end
         if not is_count(frequency, 0):
             raise ValueError(
-                f"CheckpointConfig(checkpoint_frequency={frequency!r}): a whole number of steps, 0 for none"
+                f"CheckpointConfig(checkpoint_frequency={frequency!r}): a whole number of steps, 0 "
+                "for none"
             )
 
 
@@ -117,9 +132,11 @@ class CheckpointConfig(_train.CheckpointConfig):
 class RunConfig:
     """What a sweep is called and where it is kept: the folder `storage_path/name`.
 
-    `name`: of its own, else one is made. `storage_path`: ~/troupe_results unless given; of a cluster of several hosts a folder that all of them see.
-    `stop`: when a trial has done enough: a dict of metrics and the numbers from which on (`>=`), a function of (trial_id, result), or a Stopper.
-    `verbose`: 0: nothing is shown of the sweep itself. `callbacks`: told of what happens, see Callback.
+    `name`: of its own, else one is made. `storage_path`: ~/troupe_results unless given; of a
+    cluster of several hosts a folder that all of them see. `stop`: when a trial has done enough: a
+    dict of metrics and the numbers from which on (`>=`), a function of (trial_id, result), or a
+    Stopper. `verbose`: 0: nothing is shown of the sweep itself. `callbacks`: told of what happens,
+    see Callback.
     """
 
     name: str | None = None

@@ -26,12 +26,15 @@ class TuneContext(TrainContext):
         return self.trial_name or self.trial_id
 
     def get_trial_dir(self) -> str:
-        """The trial's folder, and its working directory; one that is empty at its end is removed."""
+        """The trial's folder, and its working directory; one that is empty at its end is
+        removed."""
         return self.path
 
 
 def get_context() -> TrainContext:
-    """Which trial this is: its id, name, folder and resources. Raises RuntimeError outside of a trial.
+    """Which trial this is: its id, name, folder and resources.
+
+    Raises RuntimeError outside of a trial.
 
     folder = get_context().get_trial_dir()
     """

@@ -36,7 +36,10 @@ class ByKeyword:
 
 
 class SweepFunction:
-    """A function of hyperparameters, and how it is swept. Calling it runs it here, in this process, with the values given."""
+    """A function of hyperparameters, and how it is swept.
+
+    Calling it runs it here, in this process, with the values given.
+    """
 
     def __init__(self, function: Callable[..., Any], options: SweepOptions) -> None:
         _hints.check_function(function, "@sweep", "tune.sweep(...)({})")
@@ -68,12 +71,15 @@ class SweepFunction:
         return type(self)(self._function, self._options.changed(options))
 
     def sweep(self, /, *args: Any, **kwargs: Any) -> ResultGrid:
-        """Runs the sweep to its end and returns its ResultGrid. All arguments are the function's; of those that are domains
-        (`lr=tune.loguniform(1e-4, 1e-1)`) each trial gets a value, and constants take the place of what `space=` says of them.
+        """Runs the sweep to its end and returns its ResultGrid.
 
-        Blocks. A trial that fails is no error of this: its Result has it. Ctrl-C ends the trials, KeyboardInterrupt is raised, and the sweep can
-        be gone on with (`troupe sweep resume NAME`). Raises TypeError for arguments that the function does not take, ConnectionError
-        without a cluster (`remote=True`), and what `Tuner.fit` does.
+        All arguments are the function's; of those that are domains (`lr=tune.loguniform(1e-4,
+        1e-1)`) each trial gets a value, and constants take the place of what `space=` says of them.
+
+        Blocks. A trial that fails is no error of this: its Result has it. Ctrl-C ends the trials,
+        KeyboardInterrupt is raised, and the sweep can be gone on with (`troupe sweep resume NAME`).
+        Raises TypeError for arguments that the function does not take, ConnectionError without a
+        cluster (`remote=True`), and what `Tuner.fit` does.
 
             grid = train.sweep(epochs=30)
             print(grid.get_best_result().config)
@@ -83,10 +89,12 @@ class SweepFunction:
         return tuner.fit()
 
     def submit(self, /, *args: Any, **kwargs: Any) -> SweepHandle:
-        """Starts the same sweep in a process of the cluster, which outlives this program, and returns its SweepHandle at once.
+        """Starts the same sweep in a process of the cluster, which outlives this program, and
+        returns its SweepHandle at once.
 
-        Where that process is lost, another one goes on with the sweep. A cluster of this program's own ends with it, and the sweep there: that is
-        said, and it can be gone on with. Raises as `sweep` does for what can never be right, LaunchError where the function cannot travel.
+        Where that process is lost, another one goes on with the sweep. A cluster of this program's
+        own ends with it, and the sweep there: that is said, and it can be gone on with. Raises as
+        `sweep` does for what can never be right, LaunchError where the function cannot travel.
 
             handle = train.options(remote=True).submit(epochs=30)
             print(handle.status()); handle.result()
@@ -110,7 +118,10 @@ class SweepFunction:
     def _space(
         self, args: tuple, kwargs: Mapping[str, Any]
     ) -> tuple[dict[str, Any], dict[str, Any]]:
-        """(what each trial's configuration is made of, large values that all trials share). Raises TypeError for arguments that do not fit."""
+        """(what each trial's configuration is made of, large values that all trials share).
+
+        Raises TypeError for arguments that do not fit.
+        """
         signature = _signature(self._function)
         given = dict(kwargs)
         if signature is not None:
@@ -145,7 +156,8 @@ class SweepFunction:
         for name in space:
             if name not in signature.parameters:
                 raise TypeError(
-                    f"@sweep({what}) has {name!r}, and {self.__name__}{signature} has no such parameter"
+                    f"@sweep({what}) has {name!r}, and {self.__name__}{signature} has no such "
+                    "parameter"
                     f"{space_tree.nearest(name, signature.parameters)}"
                 )
 
@@ -164,7 +176,8 @@ class SweepFunction:
         ]
         if named:
             raise TypeError(
-                f"{self.__name__}() runs the function here, once, and {named[0]} is something to be searched: {self.__name__}.sweep(...) "
+                f"{self.__name__}() runs the function here, once, and {named[0]} is something to "
+                f"be searched: {self.__name__}.sweep(...) "
                 "searches it"
             )
 
@@ -183,7 +196,8 @@ def _by_name(signature: inspect.Signature, bound: inspect.BoundArguments) -> dic
         kind = signature.parameters[name].kind
         if kind in (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.POSITIONAL_ONLY):
             raise TypeError(
-                f"the parameter {name!r} has no name that a configuration could give it by: trials are given all by name"
+                f"the parameter {name!r} has no name that a configuration could give it by: trials "
+                "are given all by name"
             )
         found.update(value if kind is inspect.Parameter.VAR_KEYWORD else {name: value})
     return found
@@ -198,7 +212,8 @@ def _is_grid(leaf: Any) -> bool:
 
 
 def _is_of_config(value: Any) -> bool:
-    """Whether it stands in the configuration, as what is searched and what a person reads does; all else is shared as it is."""
+    """Whether it stands in the configuration, as what is searched and what a person reads does; all
+    else is shared as it is."""
     return all(
         leaf is None or isinstance(leaf, (bool, int, float, str, Domain, Mapping, list, tuple))
         for _, leaf in space_tree.leaves(value)
@@ -206,8 +221,10 @@ def _is_of_config(value: Any) -> bool:
 
 
 def connect(remote: bool) -> None:
-    """The cluster that a sweep runs on is that of this process from now on. Raises ConnectionError, JoinError; RuntimeError where this process is
-    connected to another one."""
+    """The cluster that a sweep runs on is that of this process from now on.
+
+    Raises ConnectionError, JoinError; RuntimeError where this process is connected to another one.
+    """
     import troupe
     from troupe._cluster import connect as connecting, session, status_lines
 
@@ -215,7 +232,8 @@ def connect(remote: bool) -> None:
     if current is not None:
         if not remote and not current.in_process and current.embedded is None and not current.guest:
             raise RuntimeError(
-                f"this program is connected to the cluster at {current.address}: @tune.sweep(remote=True) runs its trials there, and "
+                f"this program is connected to the cluster at {current.address}: "
+                "@tune.sweep(remote=True) runs its trials there, and "
                 "without it they run on this machine, in a program that is connected to no other"
             )
         return
@@ -232,19 +250,26 @@ def connect(remote: bool) -> None:
 
 
 def sweep(fn: Callable[..., Any] | None = None, /, **options: Any) -> Any:
-    """Makes a function of hyperparameters that is swept: run by trials, as many at once as there is room for, each with other values.
+    """Makes a function of hyperparameters that is swept: run by trials, as many at once as there is
+    room for, each with other values.
 
-    What is tried: `space`: a dict of parameters and what each may be; `trials`: how many configurations, of a grid how many times each, -1: until
-    something stops the sweep; `search`: who proposes them, random and grid without one; `seed`: of the random search. What is
-    compared: `metric`, `mode` ("max" or "min"). Who stops early: `stop_early`: "asha", "median", "hyperband" or a scheduler, with `max_t`,
-    `grace_period` and `reduction_factor` for those by name; `max_t` alone: a trial is done after so many reports; `stop`: as RunConfig's; `timeout`:
-    seconds of the whole sweep. What a trial holds: `cpus`, `gpus` (0.5: two share one), `memory`, `gpu_type`; `ranks=N`: each trial is a gang of
-    N processes that hold as much each, placed by `strategy`, with a process group as in `@distributed`; rank 0's reports count.
-    `max_concurrent`: at most so many trials at once. `max_failures`: how often a trial is started again, from its latest checkpoint; `keep`: how many
-    checkpoints of each stay; `reuse`: a process takes one trial after the other. `remote=True`: on the cluster of `troupe.init()` or
-    TROUPE_ADDRESS, else on this machine. `runtime_env`, `priority`, `label_selector`, `infeasible`, `preimport`: as of `@distributed`. `name`,
-    `storage`: the sweep's folder is `storage/name`, ~/troupe_results unless given. `callbacks`: told of what happens. `tracking=True`: runs in MLflow, as MLflowLoggerCallback
-    writes them. `gpu_memory_fraction=True`: of trials that share a GPU, torch in each keeps to its part of the memory. `quiet`: no status lines.
+    What is tried: `space`: a dict of parameters and what each may be; `trials`: how many
+    configurations, of a grid how many times each, -1: until something stops the sweep; `search`:
+    who proposes them, random and grid without one; `seed`: of the random search. What is compared:
+    `metric`, `mode` ("max" or "min"). Who stops early: `stop_early`: "asha", "median", "hyperband"
+    or a scheduler, with `max_t`, `grace_period` and `reduction_factor` for those by name; `max_t`
+    alone: a trial is done after so many reports; `stop`: as RunConfig's; `timeout`: seconds of the
+    whole sweep. What a trial holds: `cpus`, `gpus` (0.5: two share one), `memory`, `gpu_type`;
+    `ranks=N`: each trial is a gang of N processes that hold as much each, placed by `strategy`,
+    with a process group as in `@distributed`; rank 0's reports count. `max_concurrent`: at most so
+    many trials at once. `max_failures`: how often a trial is started again, from its latest
+    checkpoint; `keep`: how many checkpoints of each stay; `reuse`: a process takes one trial after
+    the other. `remote=True`: on the cluster of `troupe.init()` or TROUPE_ADDRESS, else on this
+    machine. `runtime_env`, `priority`, `label_selector`, `infeasible`, `preimport`: as of
+    `@distributed`. `name`, `storage`: the sweep's folder is `storage/name`, ~/troupe_results unless
+    given. `callbacks`: told of what happens. `tracking=True`: runs in MLflow, as
+    MLflowLoggerCallback writes them. `gpu_memory_fraction=True`: of trials that share a GPU, torch
+    in each keeps to its part of the memory. `quiet`: no status lines.
 
     Does not block. Raises TypeError or ValueError for what can never be right.
 
@@ -255,7 +280,8 @@ def sweep(fn: Callable[..., Any] | None = None, /, **options: Any) -> Any:
     """
     if fn is not None and not callable(fn):
         raise TypeError(
-            f"@sweep({fn!r}) does not say what it is: @tune.sweep(space={{...}}, trials=64, metric='acc', mode='max')"
+            f"@sweep({fn!r}) does not say what it is: @tune.sweep(space={{...}}, trials=64, "
+            "metric='acc', mode='max')"
         )
     _sweep_options.refuse_unknown("@sweep", options)
     made = SweepOptions(**options)

@@ -7,16 +7,19 @@ from troupe.exceptions import TroupeError
 
 
 class TrialStopped(BaseException):
-    """Raised by `report()` in a trial that is to end: its `finally` blocks run, and have 5 s; no `except Exception` takes it. The text says why."""
+    """Raised by `report()` in a trial that is to end: its `finally` blocks run, and have 5 s; no
+    `except Exception` takes it. The text says why."""
 
 
 class TuneError(TroupeError):
-    """A sweep could not go on, or, with `FailureConfig(fail_fast="raise")`, a trial of it failed."""
+    """A sweep could not go on, or, with `FailureConfig(fail_fast="raise")`, a trial of it
+    failed."""
 
 
 class TrialFailedError(TuneError):
-    """What a trial failed of: also an instance of what its function raised, or of the error that says how its process ended; of neither where it did
-    not report what the sweep asks for. The text has the trial's traceback."""
+    """What a trial failed of: also an instance of what its function raised, or of the error that
+    says how its process ended; of neither where it did not report what the sweep asks for. The text
+    has the trial's traceback."""
 
 
 _pickled.named_in("troupe.tune", TrialStopped, TuneError, TrialFailedError)

@@ -1,4 +1,5 @@
-"""A trial that is a gang: its process is rank 0, which starts the other ranks in the bundles beside its own, and whose reports are the trial's."""
+"""A trial that is a gang: its process is rank 0, which starts the other ranks in the bundles beside
+its own, and whose reports are the trial's."""
 
 from __future__ import annotations
 
@@ -31,14 +32,19 @@ from troupe.tune._run import directory
 from troupe.util.scheduling_strategies import PlacementGroupSchedulingStrategy
 
 STUCK_GRACE_S = 5.0
-"""How long rank 0 has for an end of its own after another rank has failed: it may wait for that one in a collective, for ever."""
+"""How long rank 0 has for an end of its own after another rank has failed: it may wait for that one
+in a collective, for ever."""
 LAST_WORD_S = 4.0
-"""How long the others have for their `finally` blocks where the trial is stopped; the trial's process has 5 s."""
+"""How long the others have for their `finally` blocks where the trial is stopped; the trial's
+process has 5 s."""
 
 
 @dataclasses.dataclass(frozen=True)
 class GangTrial:
-    """A trial's function that is run by all ranks of a gang. `bundle`: what each holds; `preimport`: what their processes have imported already."""
+    """A trial's function that is run by all ranks of a gang.
+
+    `bundle`: what each holds; `preimport`: what their processes have imported already.
+    """
 
     function: Callable[..., Any]
     ranks: int
@@ -115,7 +121,8 @@ def about_here() -> dict[str, Any]:
 
 
 def _plans(about: list[dict[str, Any]], loop: _here.Loop) -> tuple[Any, list[RankPlan]]:
-    """The store at which the ranks meet, which this process serves, and what each rank is told, the first for this process."""
+    """The store at which the ranks meet, which this process serves, and what each rank is told, the
+    first for this process."""
     one_host = len({each["boot_id"] for each in about}) == 1
     address = "127.0.0.1" if one_host else about[0]["address"]
     store, port = None, 0
@@ -175,7 +182,11 @@ def _plans(about: list[dict[str, Any]], loop: _here.Loop) -> tuple[Any, list[Ran
 
 @contextlib.contextmanager
 def _as_rank(loop: _here.Loop, plan: RankPlan, after: _here.Loop | None) -> Iterator[None]:
-    """Meanwhile the process is that rank. The process group that its code leaves is destroyed where that raises: others who wait in it raise, too."""
+    """Meanwhile the process is that rank.
+
+    The process group that its code leaves is destroyed where that raises: others who wait in it
+    raise, too.
+    """
     before = {name: os.environ.get(name) for name in plan.variables}
     os.environ.update(plan.variables)
     _here.enter(loop)
@@ -200,14 +211,18 @@ def _destroy_group() -> None:
 
 @contextlib.contextmanager
 def _part(plan: RankPlan) -> Iterator[None]:
-    """Run the trial's function as this rank inside. Where others wait for a rank that has returned, they raise a TroupeError that names it."""
+    """Run the trial's function as this rank inside.
+
+    Where others wait for a rank that has returned, they raise a TroupeError that names it.
+    """
     with _parts.part(f"trial.{plan.variables['MASTER_PORT']}"):
         try:
             yield
         except SystemExit as left:
             if left.code not in (None, 0):
                 raise RuntimeError(
-                    f"the trial's function called sys.exit({left.code!r}) in rank {plan.context.world_rank}"
+                    f"the trial's function called sys.exit({left.code!r}) in rank "
+                    f"{plan.context.world_rank}"
                 ) from None
 
 
@@ -227,7 +242,9 @@ def _as_rank_zero(
                 value = function(dict(config), **parameters)
             own.raise_cause(
                 None
-            )  # the group stays meanwhile, so that whoever waits for this rank hears that it has returned
+                # the group stays meanwhile, so that whoever waits for this rank hears that it has
+                # returned
+            )
         own.leave_group()
         return value
     except TrialStopped:
@@ -281,7 +298,8 @@ class RankZero(_here.Loop):
         return self.inner.latest()
 
     def await_last_words(self) -> None:
-        """Those of the other ranks that report too have been told, and clean up; the others are in collectives, and have nothing to say."""
+        """Those of the other ranks that report too have been told, and clean up; the others are in
+        collectives, and have nothing to say."""
         waiting = []
         for told, run in zip(self._reporting, self.running, strict=True):
             with contextlib.suppress(exceptions.TroupeError):
@@ -291,7 +309,10 @@ class RankZero(_here.Loop):
             troupe.wait(waiting, num_returns=len(waiting), timeout=LAST_WORD_S)
 
     def raise_cause(self, symptom: Exception | None) -> None:
-        """Raises what another rank has failed of: that is why rank 0 lost its connection to it. Without a symptom it waits for all."""
+        """Raises what another rank has failed of: that is why rank 0 lost its connection to it.
+
+        Without a symptom it waits for all.
+        """
         ready, _ = troupe.wait(
             list(self.running),
             num_returns=len(self.running),
@@ -314,13 +335,15 @@ class RankZero(_here.Loop):
                     raise cause from symptom
 
     def leave_group(self) -> None:
-        """Destroy the group in all ranks, which have ended: NCCL ends a group in all of its members together."""
+        """Destroy the group in all ranks, which have ended: NCCL ends a group in all of its members
+        together."""
         for each in self._others:
             each.leave_group.remote()
         _destroy_group()
 
     def watch(self, over: threading.Event) -> None:
-        """A rank that fails is the trial's failure, also where rank 0 waits for it in a collective."""
+        """A rank that fails is the trial's failure, also where rank 0 waits for it in a
+        collective."""
         left = list(self.running)
         while left and not over.is_set():
             ready, left = troupe.wait(left, num_returns=1)
@@ -334,7 +357,10 @@ class RankZero(_here.Loop):
 
 
 class GangRank(_here.Loop):
-    """The process of another rank than the first. `run` has the default group's thread, `decided` that of the group "control"."""
+    """The process of another rank than the first.
+
+    `run` has the default group's thread, `decided` that of the group "control".
+    """
 
     def __init__(self, name: str) -> None:
         self._name = name
@@ -354,7 +380,10 @@ class GangRank(_here.Loop):
         return about_here()
 
     def run(self, payload: bytes, plan: RankPlan) -> None:
-        """Run the function to its end. Raises what it raises. The group that it leaves stays until `leave_group`."""
+        """Run the function to its end.
+
+        Raises what it raises. The group that it leaves stays until `leave_group`.
+        """
         self.context, self._latest = plan.context, plan.latest
         with _as_rank(self, plan, None):
             function, args, kwargs = user_main.loads(payload)
@@ -380,10 +409,12 @@ class GangRank(_here.Loop):
     def report(
         self, metrics: dict[str, Any], checkpoint: Checkpoint | None, dir_name: str | None
     ) -> None:
-        """See Loop: waits for the decision about rank 0's report of the same number, and is stopped with it."""
+        """See Loop: waits for the decision about rank 0's report of the same number, and is stopped
+        with it."""
         if checkpoint is not None:
             raise ValueError(
-                f"report(checkpoint=...) of rank {self.context.world_rank}: of a trial that is a gang rank 0's checkpoint is kept, so all of "
+                f"report(checkpoint=...) of rank {self.context.world_rank}: of a trial that is a "
+                "gang rank 0's checkpoint is kept, so all of "
                 "it has to be written there: checkpoint=... if rank == 0 else None"
             )
         with self._changed:

@@ -1,4 +1,5 @@
-"""A trial that holds a part of a GPU: its torch takes no more of the card's memory than that (G9)."""
+"""A trial that holds a part of a GPU: its torch takes no more of the card's memory than that
+(G9)."""
 
 from __future__ import annotations
 
@@ -10,11 +11,13 @@ from troupe import _pickled
 from troupe._after_import import after_import
 
 CONTEXT_BYTES = 640 << 20
-"""What a process has on a card before its first tensor, kernels included: it is no part of the allocator's, and must fit beside the others' too."""
+"""What a process has on a card before its first tensor, kernels included: it is no part of the
+allocator's, and must fit beside the others' too."""
 
 
 def fraction_of(amount: float, total_bytes: int) -> float:
-    """Which part of a card with so much memory torch's allocator may have, in a process that holds that part of the card.
+    """Which part of a card with so much memory torch's allocator may have, in a process that holds
+    that part of the card.
 
     >>> fraction_of(0.5, 80 << 30)
     0.4921875
@@ -23,7 +26,8 @@ def fraction_of(amount: float, total_bytes: int) -> float:
 
 
 def cap(amount: float) -> None:
-    """Torch in this process keeps to it, from when it first uses a GPU; nothing where that is all of one. Makes no context."""
+    """Torch in this process keeps to it, from when it first uses a GPU; nothing where that is all
+    of one. Makes no context."""
     if 0 < amount < 1:
         after_import({"torch.cuda": lambda cuda: _cap(cuda, amount)})
 
@@ -58,12 +62,16 @@ class Capped:
 
 
 def check(given: Any, what: str, gpus: float | None) -> None:
-    """`gpus`: None: not known yet. Raises TypeError, or ValueError where there is no part of a GPU to keep to."""
+    """`gpus`: None: not known yet.
+
+    Raises TypeError, or ValueError where there is no part of a GPU to keep to.
+    """
     if not isinstance(given, bool):
         raise TypeError(f"{what}(gpu_memory_fraction={given!r}): True or False")
     if given and gpus is not None and not 0 < gpus < 1:
         raise ValueError(
-            f"{what}(gpu_memory_fraction=True) caps torch's memory at the part of a GPU that a trial holds, 0.5 perhaps, and it holds {gpus:g}"
+            f"{what}(gpu_memory_fraction=True) caps torch's memory at the part of a GPU that a "
+            f"trial holds, 0.5 perhaps, and it holds {gpus:g}"
         )
 
 

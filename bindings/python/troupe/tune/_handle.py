@@ -1,4 +1,5 @@
-"""The handle of a submitted sweep: what it does, its result, its end; from any program of the cluster."""
+"""The handle of a submitted sweep: what it does, its result, its end; from any program of the
+cluster."""
 
 from __future__ import annotations
 
@@ -23,7 +24,10 @@ ANSWER_S = 30.0
 
 
 class SweepHandle:
-    """A submitted sweep, whoever runs it by now. `name`; `path`: its folder. It can be pickled, and asked from any thread."""
+    """A submitted sweep, whoever runs it by now.
+
+    `name`; `path`: its folder. It can be pickled, and asked from any thread.
+    """
 
     def __init__(self, name: str, path: str | Path) -> None:
         self.name, self.path = name, Path(path)
@@ -35,8 +39,9 @@ class SweepHandle:
         return _pickled.sweep_handle, (self.name, str(self.path))
 
     def status(self) -> dict[str, Any]:
-        """`state` ("starting", "running", "finished", "stopped", "dead"), `trials` (how many wait, run, are paused, and have ended how), `best`
-        (`trial_id`, `config`, `value` of the metric in its last report), `engine` (host and pid), `path`.
+        """`state` ("starting", "running", "finished", "stopped", "dead"), `trials` (how many wait,
+        run, are paused, and have ended how), `best` (`trial_id`, `config`, `value` of the metric in
+        its last report), `engine` (host and pid), `path`.
 
         Read from the sweep's folder. Raises FileNotFoundError where this host does not see it.
         """
@@ -65,8 +70,8 @@ class SweepHandle:
     def result(self, timeout: float | None = None) -> ResultGrid:
         """Waits for the sweep's end and returns its ResultGrid.
 
-        Blocks. Raises GetTimeoutError after `timeout` seconds (the sweep goes on), TuneError where it was stopped, or has ended without a word, and
-        what `Tuner.fit` raises.
+        Blocks. Raises GetTimeoutError after `timeout` seconds (the sweep goes on), TuneError where
+        it was stopped, or has ended without a word, and what `Tuner.fit` raises.
         """
         import troupe
 
@@ -76,7 +81,8 @@ class SweepHandle:
                 grid = troupe.get(actor.result.remote(), timeout=timeout)
             except exceptions.GetTimeoutError:
                 raise exceptions.GetTimeoutError(
-                    f"sweep {self.name} has not ended after {timeout:g} s; it goes on: call result() again, or stop()"
+                    f"sweep {self.name} has not ended after {timeout:g} s; it goes on: call "
+                    "result() again, or stop()"
                 ) from None
             except exceptions.ActorError:
                 grid = None  # it has been over for long, or is lost: the folder tells
@@ -93,14 +99,18 @@ class SweepHandle:
         if state in ("stopped", "dead"):
             how = "was stopped" if state == "stopped" else "has no engine: its process was lost"
             raise TuneError(
-                f"sweep {self.name} {how}, and has no result yet\n  what it has done so far is in {self.path}; `troupe sweep resume "
+                f"sweep {self.name} {how}, and has no result yet\n  what it has done so far is in "
+                f"{self.path}; `troupe sweep resume "
                 f"{self.name}` goes on with it"
             )
 
     def stop(self) -> None:
-        """Ends the sweep here: its trials have 5 s for their `finally` blocks. It can be gone on with: `troupe sweep resume NAME`.
+        """Ends the sweep here: its trials have 5 s for their `finally` blocks.
 
-        Blocks until it has ended. Nothing where it is over. Raises TuneError where its engine runs elsewhere than in the cluster.
+        It can be gone on with: `troupe sweep resume NAME`.
+
+        Blocks until it has ended. Nothing where it is over. Raises TuneError where its engine runs
+        elsewhere than in the cluster.
         """
         import troupe
 
@@ -112,12 +122,16 @@ class SweepHandle:
             troupe.get(actor.result.remote())
 
     def pause(self) -> None:
-        """From now on no trial is started; what runs goes on. Raises TuneError where the sweep does not run, or elsewhere than in the cluster."""
+        """From now on no trial is started; what runs goes on.
+
+        Raises TuneError where the sweep does not run, or elsewhere than in the cluster.
+        """
         self._hold(True)
 
     def resume(self) -> None:
-        """Trials are started again after `pause`; a sweep that was stopped, or whose engine has died, is gone on with, each trial from its latest
-        checkpoint. Raises TuneError where it is over."""
+        """Trials are started again after `pause`; a sweep that was stopped, or whose engine has
+        died, is gone on with, each trial from its latest checkpoint. Raises TuneError where it is
+        over."""
         if view.of(self.path).state == "running":
             self._hold(False)
         else:
@@ -132,7 +146,10 @@ class SweepHandle:
         troupe.get(actor.hold.remote(held), timeout=ANSWER_S)
 
     def _engine(self) -> Any:
-        """The process that runs it; None: nobody does. Raises TuneError where another program does."""
+        """The process that runs it; None: nobody does.
+
+        Raises TuneError where another program does.
+        """
         import troupe
 
         actor = _actor(self.name)
@@ -147,41 +164,51 @@ def running_elsewhere(path: Path) -> str:
     """That a sweep is a program's own."""
     _, engine = view.engine_of(path)
     return (
-        f"the sweep in {path} runs in a program, pid {engine.get('pid')} on {engine.get('host')}, and not as one that was submitted: Ctrl-C there "
+        f"the sweep in {path} runs in a program, pid {engine.get('pid')} on {engine.get('host')}, "
+        "and not as one that was submitted: Ctrl-C there "
         "ends it, or `troupe sweep stop` on that host"
     )
 
 
 def submit(tuner: Any, resume: tuple[bool, str] | None = None) -> SweepHandle:
-    """Starts an engine that outlives this process. `resume`: of a sweep that was begun: see Tuner.restore. Raises what `Tuner.fit` does before it
-    starts, FileExistsError for a name that is taken."""
+    """Starts an engine that outlives this process.
+
+    `resume`: of a sweep that was begun: see Tuner.restore. Raises what `Tuner.fit` does before it
+    starts, FileExistsError for a name that is taken.
+    """
     from troupe.tune._run import deciders
     from troupe.tune._run.folder import is_sweep
 
     session = _session.current()
     if session.launch:
         raise TuneError(
-            "this is a part of a launch, with which all that it makes ends: sweep(...) runs the sweep here, in this launch's nodes"
+            "this is a part of a launch, with which all that it makes ends: sweep(...) runs the "
+            "sweep here, in this launch's nodes"
         )
     deciders.of(deciders.complete(tuner._tune), tuner._space, tuner._run.stop)
     path = tuner._path
     if resume is None and is_sweep(path):
         raise FileExistsError(
-            f"there is a sweep in {path} already: `troupe sweep resume {path.name}` goes on with it, and name= with another name "
+            f"there is a sweep in {path} already: `troupe sweep resume {path.name}` goes on with "
+            "it, and name= with another name "
             "begins a new one"
         )
     handle = _start(path, capture.dumps(None, (tuner,), {}, what="the sweep"), resume)
     if session.embedded is not None:
         status_lines.say(
-            f"troupe.tune: sweep {path.name} runs in a cluster of this program, and ends with it: with remote=True a cluster of "
+            f"troupe.tune: sweep {path.name} runs in a cluster of this program, and ends with it: "
+            "with remote=True a cluster of "
             "`troupe start --head` keeps it"
         )
     return handle
 
 
 def go_on(path: Path, errored: str = "") -> SweepHandle:
-    """Has a process of the cluster go on with a sweep that nobody runs, by what its folder has. `errored`: see Begun. Raises FileNotFoundError where
-    that does not have what the trials run, TuneError for a sweep that runs, or is over and is not to try what failed again."""
+    """Has a process of the cluster go on with a sweep that nobody runs, by what its folder has.
+
+    `errored`: see Begun. Raises FileNotFoundError where that does not have what the trials run,
+    TuneError for a sweep that runs, or is over and is not to try what failed again.
+    """
     check_can_go_on(path, errored)
     return _start(path, b"", (True, errored))
 
@@ -204,7 +231,8 @@ def check_can_go_on(path: Path, errored: str = "") -> None:
             else ""
         )
         raise TuneError(
-            f"sweep {path.name} is over: {seen.over}{again if not errored else ', and no trial of it has failed'}"
+            f"sweep {path.name} is over: "
+            f"{seen.over}{again if not errored else ', and no trial of it has failed'}"
         )
     if not (path / TRAINABLE).exists():
         trainable_of(path)
@@ -229,7 +257,8 @@ def _start(path: Path, pickled: bytes, resume: tuple | None) -> SweepHandle:
         troupe.get(made.remote(path.name, pickled, str(path), resume).about.remote())
     except exceptions.AlreadyExistsError:
         raise FileExistsError(
-            f"a sweep called {path.name} runs in this cluster: name= with another name begins one beside it"
+            f"a sweep called {path.name} runs in this cluster: name= with another name begins one "
+            "beside it"
         ) from None
     return SweepHandle(path.name, path)
 
@@ -246,7 +275,8 @@ def beside(session: _session.Session) -> Any:
 
 
 def _actor(name: str) -> Any:
-    """The process of a submitted sweep; None: there is none any more, or this process is connected to no cluster."""
+    """The process of a submitted sweep; None: there is none any more, or this process is connected
+    to no cluster."""
     return classes.find_actor(name, NAMESPACE)
 
 
@@ -265,8 +295,8 @@ def _let_go_of_the_name(path: Path) -> None:
 
 
 def attach(name: str, storage: Any = None) -> SweepHandle:
-    """The handle of a sweep that was submitted, by another program perhaps, by its name: it runs in this program's cluster, or is found in `storage`
-    (~/troupe_results unless given), over or not.
+    """The handle of a sweep that was submitted, by another program perhaps, by its name: it runs in
+    this program's cluster, or is found in `storage` (~/troupe_results unless given), over or not.
 
     Blocks for the answer. Raises ValueError, with the nearest, for a name that no sweep has.
 

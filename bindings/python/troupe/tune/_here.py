@@ -27,7 +27,10 @@ class HereLoop(_here.Loop):
     def report(
         self, metrics: dict[str, Any], checkpoint: Checkpoint | None, dir_name: str | None
     ) -> None:
-        """See Loop: keeps the checkpoint until the next one, and shows the metrics. Nobody stops it."""
+        """See Loop: keeps the checkpoint until the next one, and shows the metrics.
+
+        Nobody stops it.
+        """
         self._reports += 1
         if checkpoint is not None:
             kept = self._folder / (dir_name or f"checkpoint_{self._reports:06d}")

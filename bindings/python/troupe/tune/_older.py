@@ -17,18 +17,25 @@ _registered: dict[str, Any] = {}
 
 
 def register_trainable(name: str, trainable: Any) -> None:
-    """The trainable is known to `tune.run` and Tuner by that name, in this program. Raises TypeError for what is none."""
+    """The trainable is known to `tune.run` and Tuner by that name, in this program.
+
+    Raises TypeError for what is none.
+    """
     _trainable.given(trainable)
     _registered[name] = trainable
 
 
 def registered(trainable: Any) -> Any:
-    """What is known by that name; of all else, itself. Raises ValueError for a name that is not known."""
+    """What is known by that name; of all else, itself.
+
+    Raises ValueError for a name that is not known.
+    """
     if not isinstance(trainable, str):
         return trainable
     if trainable not in _registered:
         raise ValueError(
-            f"no trainable {trainable!r} is registered; there are: {', '.join(_registered) or 'none'} (tune.register_trainable)"
+            f"no trainable {trainable!r} is registered; there are: "
+            f"{', '.join(_registered) or 'none'} (tune.register_trainable)"
         )
     return _registered[trainable]
 
@@ -56,8 +63,10 @@ def run(
     reuse_actors: bool = False,
     max_concurrent_trials: int | None = None,
 ) -> ExperimentAnalysis:
-    """Runs a sweep, as `Tuner(...).fit()` does, with its parameters in one list; blocks. Raises what that does, and TuneError where a trial has failed,
-    unless `raise_on_failed_trial=False`. As Ray's `tune.run`.
+    """Runs a sweep, as `Tuner(...).fit()` does, with its parameters in one list; blocks.
+
+    Raises what that does, and TuneError where a trial has failed, unless
+    `raise_on_failed_trial=False`. As Ray's `tune.run`.
 
         analysis = tune.run(train, config={"lr": tune.uniform(0, 1)}, num_samples=10, metric="acc", mode="max")
         print(analysis.best_config)
@@ -92,13 +101,17 @@ def run(
     ).fit()
     if grid.num_errors and raise_on_failed_trial:
         raise TuneError(
-            f"{grid.num_errors} of {len(grid)} trials failed, in {grid.experiment_path}; the first: {grid.errors[0]}"
+            f"{grid.num_errors} of {len(grid)} trials failed, in {grid.experiment_path}; the "
+            f"first: {grid.errors[0]}"
         )
     return ExperimentAnalysis(grid, metric, mode)
 
 
 class ExperimentAnalysis:
-    """What `tune.run` gives: the results under its older names. `grid`: all of them, as a ResultGrid."""
+    """What `tune.run` gives: the results under its older names.
+
+    `grid`: all of them, as a ResultGrid.
+    """
 
     def __init__(
         self, grid: ResultGrid, default_metric: str | None = None, default_mode: str | None = None

@@ -16,9 +16,11 @@ _OPTIONS = {"CPU": "num_cpus", "GPU": "num_gpus", "memory": "memory"}
 
 
 class PlacementGroupFactory:
-    """Bundles that each trial holds together: the first is the trial's own, the others are for the actors and tasks that it makes.
+    """Bundles that each trial holds together: the first is the trial's own, the others are for the
+    actors and tasks that it makes.
 
-    `strategy`: as of placement groups. Raises ValueError for what is no bundle. As Ray's `tune.PlacementGroupFactory`.
+    `strategy`: as of placement groups. Raises ValueError for what is no bundle. As Ray's
+    `tune.PlacementGroupFactory`.
 
         tune.with_resources(train, tune.PlacementGroupFactory([{"CPU": 1}, {"CPU": 4}, {"CPU": 4}], strategy="SPREAD"))
     """
@@ -26,7 +28,8 @@ class PlacementGroupFactory:
     def __init__(self, bundles: Sequence[Mapping[str, float]], strategy: str = "PACK") -> None:
         if not bundles or isinstance(bundles, (str, Mapping)):
             raise ValueError(
-                f"PlacementGroupFactory({bundles!r}): a list of bundles, [{{'CPU': 1}}, {{'GPU': 1}}]"
+                f"PlacementGroupFactory({bundles!r}): a list of bundles, [{{'CPU': 1}}, {{'GPU': "
+                f"1}}]"
             )
         _strategies.check(strategy)
         self.bundles = [amounts(bundle) for bundle in bundles]
@@ -49,7 +52,8 @@ def amounts(resources: Any) -> dict[str, float]:
     """By the runtime's names. Raises ValueError for what is no amount."""
     if not isinstance(resources, Mapping):
         raise ValueError(
-            f"a trial's resources are a dict of amounts, {{'cpu': 2, 'gpu': 0.5}}, or a PlacementGroupFactory, not {resources!r}"
+            f"a trial's resources are a dict of amounts, {{'cpu': 2, 'gpu': 0.5}}, or a "
+            f"PlacementGroupFactory, not {resources!r}"
         )
     found = {}
     for name, amount in resources.items():
@@ -60,7 +64,8 @@ def amounts(resources: Any) -> dict[str, float]:
             or not amount >= 0
         ):
             raise ValueError(
-                f"a trial's resources {dict(resources)!r}: {name!r}: {amount!r} is no amount of a resource"
+                f"a trial's resources {dict(resources)!r}: {name!r}: {amount!r} is no amount of a "
+                "resource"
             )
         if amount:
             found[_NAMES.get(name, name)] = float(amount)
@@ -79,7 +84,8 @@ def shape_of(resources: Any) -> str:
 
 
 def bundles_of(shape: str) -> tuple[list[dict[str, float]], str]:
-    """The bundles of a shape, and their strategy; "" where there is one alone, which needs no group."""
+    """The bundles of a shape, and their strategy; "" where there is one alone, which needs no
+    group."""
     held = json.loads(shape)
     return (
         (held["bundles"], held["strategy"])
@@ -94,7 +100,8 @@ def held_by(shape: str) -> dict[str, float]:
 
 
 def options_of(shape: str, given: Mapping[str, Any]) -> dict[str, Any]:
-    """Of the actor that is the trial's process; `given`: what is asked for beside what it holds, which of several bundles is their group's."""
+    """Of the actor that is the trial's process; `given`: what is asked for beside what it holds,
+    which of several bundles is their group's."""
     held = held_by(shape)
     own = {
         name: value

@@ -24,8 +24,9 @@ SCOPES = ("last", "all", "avg", "last-5-avg", "last-10-avg")
 class Result:
     """Of one trial.
 
-    `metrics`: of its last report that counts, with what every report has; {} without one. `config`: its configuration. `checkpoint`: its latest.
-    `error`: what it failed of, None where it did not. `path`: its folder, which is there if something was written there. `best_checkpoints`: those
+    `metrics`: of its last report that counts, with what every report has; {} without one. `config`:
+    its configuration. `checkpoint`: its latest. `error`: what it failed of, None where it did not.
+    `path`: its folder, which is there if something was written there. `best_checkpoints`: those
     that are kept, in their order, each with its metrics.
     """
 
@@ -48,7 +49,10 @@ class Result:
 
     @property
     def metrics_dataframe(self) -> Any:
-        """The history as a DataFrame of pandas, configuration and all. Raises ImportError where pandas is not installed."""
+        """The history as a DataFrame of pandas, configuration and all.
+
+        Raises ImportError where pandas is not installed.
+        """
         config = {f"config/{name}": value for name, value in flat(self.config)}
         return _pandas("metrics_dataframe").DataFrame(
             [{**dict(flat(each)), **config} for each in self.metrics_history]
@@ -60,7 +64,8 @@ class Result:
         return None
 
     def get_best_checkpoint(self, metric: str, mode: str) -> Checkpoint | None:
-        """Of those that are kept, the one with the largest (`mode="max"`) or smallest ("min") number under that key; None: none has one."""
+        """Of those that are kept, the one with the largest (`mode="max"`) or smallest ("min")
+        number under that key; None: none has one."""
         _check_mode("get_best_checkpoint", mode)
         kept = [
             _retention.Kept(checkpoint.path, number, metrics)
@@ -75,7 +80,8 @@ class Result:
 
 
 class ResultGrid:
-    """The trials of a sweep in the order in which they were made: `len(grid)`, `grid[0]`, `for result in grid`.
+    """The trials of a sweep in the order in which they were made: `len(grid)`, `grid[0]`, `for
+    result in grid`.
 
     `experiment_path`: the sweep's folder.
 
@@ -130,15 +136,19 @@ class ResultGrid:
         scope: str = "last",
         filter_nan_and_inf: bool = True,
     ) -> Result:
-        """The trial with the largest (`mode="max"`) or smallest ("min") value of the metric; both are TuneConfig's unless given.
+        """The trial with the largest (`mode="max"`) or smallest ("min") value of the metric; both
+        are TuneConfig's unless given.
 
-        `scope`: "last" report of each trial, best of "all", mean ("avg"), mean of the last reports ("last-5-avg", "last-10-avg"). `filter_nan_and_inf`:
-        trials whose value is NaN or infinite are left out. Raises ValueError where nothing is to be compared, RuntimeError where no trial has the metric.
+        `scope`: "last" report of each trial, best of "all", mean ("avg"), mean of the last reports
+        ("last-5-avg", "last-10-avg"). `filter_nan_and_inf`: trials whose value is NaN or infinite
+        are left out. Raises ValueError where nothing is to be compared, RuntimeError where no trial
+        has the metric.
         """
         metric, mode = metric or self._metric, mode or self._mode
         if not metric or not mode:
             raise ValueError(
-                "get_best_result(): which metric? TuneConfig(metric=..., mode=...) says it, or get_best_result(metric, mode)"
+                "get_best_result(): which metric? TuneConfig(metric=..., mode=...) says it, or "
+                "get_best_result(metric, mode)"
             )
         _check_mode("get_best_result", mode)
         if scope not in SCOPES:
@@ -155,7 +165,8 @@ class ResultGrid:
         if not known:
             there = sorted({name for each in self._results for name in names_of(each.metrics)})
             raise RuntimeError(
-                f"no trial of {len(self)} has a number under {metric!r}; reported were: {', '.join(there) or 'nothing'}"
+                f"no trial of {len(self)} has a number under {metric!r}; reported were: "
+                f"{', '.join(there) or 'nothing'}"
                 + (f"; {self.num_errors} trials failed: `grid.errors`" if self.num_errors else "")
             )
         return self._results[max(known, key=lambda place: score(known[place]))]
@@ -197,17 +208,20 @@ class ResultGrid:
         kinds: Sequence[str] = ("history", "parallel", "importance"),
         format: str = "png",
     ) -> dict[str, Any]:
-        """Pictures by Optuna's matplotlib functions: how the best came, which parameters go with it, which of them matter; needs no display.
+        """Pictures by Optuna's matplotlib functions: how the best came, which parameters go with
+        it, which of them matter; needs no display.
 
-        The figures by their names; with `folder` they are written there, `history.png` and so on. What there is not enough of is left out with a
-        warning. Raises ImportError without Optuna and matplotlib (`pip install 'troupe[tune]'`), ValueError where no trial has a number.
+        The figures by their names; with `folder` they are written there, `history.png` and so on.
+        What there is not enough of is left out with a warning. Raises ImportError without Optuna
+        and matplotlib (`pip install 'troupe[tune]'`), ValueError where no trial has a number.
 
             grid.plot("pictures", format="svg")
         """
         metric, mode = metric or self._metric, mode or self._mode
         if not metric or not mode:
             raise ValueError(
-                "plot(): of which metric? TuneConfig(metric=..., mode=...) says it, or plot(metric=..., mode=...)"
+                "plot(): of which metric? TuneConfig(metric=..., mode=...) says it, or "
+                "plot(metric=..., mode=...)"
             )
         from troupe.tune._run.folder import tuner_of
         from troupe.tune._search import plots
@@ -235,7 +249,8 @@ class ResultGrid:
     def get_dataframe(
         self, filter_metric: str | None = None, filter_mode: str | None = None
     ) -> Any:
-        """A row for each trial with its last report, or with `filter_metric` and `filter_mode` its best one, and its configuration: a DataFrame of pandas.
+        """A row for each trial with its last report, or with `filter_metric` and `filter_mode` its
+        best one, and its configuration: a DataFrame of pandas.
 
         Raises ImportError where pandas is not installed.
         """
@@ -313,7 +328,8 @@ def _pandas(what: str) -> Any:
         return importlib.import_module("pandas")
     except ImportError as error:
         raise exceptions.MissingPackageError(
-            f"{what} needs pandas (pip install pandas); Result.metrics and metrics_history have the same as dicts"
+            f"{what} needs pandas (pip install pandas); Result.metrics and metrics_history have "
+            "the same as dicts"
         ) from error
 
 

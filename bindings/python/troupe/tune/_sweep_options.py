@@ -78,21 +78,25 @@ class SweepOptions:
         _check_amounts(self)
         if not isinstance(self.space, Mapping):
             raise TypeError(
-                f"@sweep(space={self.space!r}): a dict of parameters and what each may be, {{'lr': tune.loguniform(1e-4, 1e-1)}}"
+                f"@sweep(space={self.space!r}): a dict of parameters and what each may be, {{'lr': "
+                f"tune.loguniform(1e-4, 1e-1)}}"
             )
         if (self.metric is None) != (self.mode is None):
             raise TypeError(
-                f"@sweep(metric={self.metric!r}, mode={self.mode!r}): the metric goes with mode='max' or mode='min'"
+                f"@sweep(metric={self.metric!r}, mode={self.mode!r}): the metric goes with "
+                "mode='max' or mode='min'"
             )
         if self.seed is not None and self.search is not None:
             raise TypeError(
-                "@sweep(seed=...) is of the random search; search= has a searcher, which takes its own seed"
+                "@sweep(seed=...) is of the random search; search= has a searcher, which takes its "
+                "own seed"
             )
         if not isinstance(self.stop_early, str):
             given = [each for each in _OF_SCHEDULERS[1:] if getattr(self, each) is not None]
             if given:
                 raise TypeError(
-                    f"@sweep({given[0]}=...) goes with stop_early='asha' or another name; a scheduler of one's own is made with it"
+                    f"@sweep({given[0]}=...) goes with stop_early='asha' or another name; a "
+                    "scheduler of one's own is made with it"
                 )
         _runtime_env.check(self.runtime_env)
         _infeasible.check(self.infeasible)
@@ -131,12 +135,16 @@ class SweepOptions:
         return create_scheduler(self.stop_early, **given)
 
     def run_config(self) -> RunConfig:
-        """What it is called, where it is kept, what ends its trials. Raises ValueError or TypeError."""
+        """What it is called, where it is kept, what ends its trials.
+
+        Raises ValueError or TypeError.
+        """
         stop = self.stop
         if self.max_t is not None and not isinstance(self.stop_early, str):
             if stop is not None and not isinstance(stop, Mapping):
                 raise TypeError(
-                    "@sweep(max_t=...) is a number of reports after which a trial has done enough, and so is stop=: give one of them"
+                    "@sweep(max_t=...) is a number of reports after which a trial has done enough, "
+                    "and so is stop=: give one of them"
                 )
             stop = {**(stop or {}), "training_iteration": self.max_t}
         return RunConfig(
@@ -224,16 +232,19 @@ def _check_amounts(options: SweepOptions) -> None:
         raise TypeError("@sweep: gpu_type= goes with gpus=")
     if not is_count(options.ranks, 1):
         raise ValueError(
-            f"@sweep(ranks={options.ranks!r}): a whole number of at least 1, the processes of each trial"
+            f"@sweep(ranks={options.ranks!r}): a whole number of at least 1, the processes of each "
+            "trial"
         )
     _strategies.check(options.strategy)
     if not is_count(options.trials, 1) and options.trials != -1:
         raise ValueError(
-            f"@sweep(trials={options.trials!r}): a whole number of at least 1, or -1: until something stops the sweep"
+            f"@sweep(trials={options.trials!r}): a whole number of at least 1, or -1: until "
+            "something stops the sweep"
         )
     if options.keep is not None and not is_count(options.keep, 1):
         raise ValueError(
-            f"@sweep(keep={options.keep!r}): a whole number of at least 1, the checkpoints of each trial that stay"
+            f"@sweep(keep={options.keep!r}): a whole number of at least 1, the checkpoints of each "
+            "trial that stay"
         )
     for what in ("remote", "reuse", "tracking", "quiet"):
         if not isinstance(getattr(options, what), bool):

@@ -15,8 +15,8 @@ from troupe.tune._trainable_class import ClassRun, Trainable
 
 @dataclass(frozen=True)
 class Given:
-    """A trainable with what was said of it: large values that its trials share, what each holds, and other options of their processes. Call it to
-    run it here.
+    """A trainable with what was said of it: large values that its trials share, what each holds,
+    and other options of their processes. Call it to run it here.
 
     `with_resources` and `with_parameters` make it; Tuner takes it in place of the function itself.
     """
@@ -25,7 +25,8 @@ class Given:
     parameters: Mapping[str, Any] = field(default_factory=dict)
     resources: Any = None
     options: Mapping[str, Any] = field(default_factory=dict)
-    """Of the actors that its trials run in, beside their resources: `runtime_env`, `priority`, `accelerator_type` and the like."""
+    """Of the actors that its trials run in, beside their resources: `runtime_env`, `priority`,
+    `accelerator_type` and the like."""
     gpu_memory_fraction: bool = False
     """Whether torch in each of them keeps to the part of a GPU that it holds."""
 
@@ -38,7 +39,10 @@ class Given:
 
 
 def given(trainable: Any) -> Given:
-    """The same, with nothing said of it unless something was. Raises TypeError for what cannot be run."""
+    """The same, with nothing said of it unless something was.
+
+    Raises TypeError for what cannot be run.
+    """
     if isinstance(trainable, Given):
         return trainable
     if not callable(trainable) or inspect.iscoroutinefunction(trainable):
@@ -51,10 +55,11 @@ def given(trainable: Any) -> Given:
 def with_resources(trainable: Any, resources: Any, *, gpu_memory_fraction: bool = False) -> Any:
     """The trainable, each trial of which holds that much.
 
-    `resources`: amounts, `{"cpu": 2, "gpu": 0.5}`, other names as they are; a PlacementGroupFactory; or a function of the
-    configuration that gives one of these. Without
-    this a trial holds one CPU. `gpu_memory_fraction`: of trials that share a GPU, torch in each takes no more of its memory than its part. Raises
-    ValueError for what is no amount, TypeError. As Ray's `tune.with_resources`.
+    `resources`: amounts, `{"cpu": 2, "gpu": 0.5}`, other names as they are; a
+    PlacementGroupFactory; or a function of the configuration that gives one of these. Without this
+    a trial holds one CPU. `gpu_memory_fraction`: of trials that share a GPU, torch in each takes no
+    more of its memory than its part. Raises ValueError for what is no amount, TypeError. As Ray's
+    `tune.with_resources`.
 
         Tuner(tune.with_resources(train, {"gpu": 0.5}), param_space=...)
     """
@@ -66,7 +71,8 @@ def with_resources(trainable: Any, resources: Any, *, gpu_memory_fraction: bool 
 
 
 def with_parameters(trainable: Any, **parameters: Any) -> Any:
-    """The trainable, called with these arguments beside its configuration; each travels to a node once, however many trials there are.
+    """The trainable, called with these arguments beside its configuration; each travels to a node
+    once, however many trials there are.
 
     Raises TypeError for names that the function does not take. As Ray's `tune.with_parameters`.
 
@@ -79,7 +85,8 @@ def with_parameters(trainable: Any, **parameters: Any) -> Any:
             inspect.signature(known.function).bind_partial({}, **both)
         except TypeError as error:
             raise TypeError(
-                f"with_parameters({', '.join(parameters)}): {name_of(known.function)}() does not take them: {error}"
+                f"with_parameters({', '.join(parameters)}): {name_of(known.function)}() does not "
+                f"take them: {error}"
             ) from None
         except ValueError:  # of an extension
             pass
@@ -103,7 +110,8 @@ def is_class(known: Given) -> bool:
         return False
     if not issubclass(known.function, Trainable):
         raise TypeError(
-            f"{name_of(known.function)} is a class, and no tune.Trainable: derive it from that, or give a function of the configuration"
+            f"{name_of(known.function)} is a class, and no tune.Trainable: derive it from that, or "
+            "give a function of the configuration"
         )
     return True
 
@@ -118,8 +126,8 @@ def says_resources(known: Given) -> bool:
 
 
 def as_function(known: Given, *, every: int = 0, at_end: bool = False) -> Callable[..., Any]:
-    """A function of (configuration, **parameters) that runs one trial; a Trainable class saves `every` so many steps, and `at_end`. Raises TypeError for
-    one that takes something else."""
+    """A function of (configuration, **parameters) that runs one trial; a Trainable class saves
+    `every` so many steps, and `at_end`. Raises TypeError for one that takes something else."""
     function = known.function
     if is_class(known):
         return ClassRun(function, every, at_end)

@@ -18,10 +18,13 @@ _DICT = ".of_dict.pkl"
 
 
 class Trainable:
-    """A trial as a class: `setup` once, then `step` again and again, each of which is one report, until `step` returns `done=True` or it is stopped.
+    """A trial as a class: `setup` once, then `step` again and again, each of which is one report,
+    until `step` returns `done=True` or it is stopped.
 
-    Override `setup(config)`, `step()`, and to be paused, retried or exploited `save_checkpoint(folder)` and `load_checkpoint(folder)`;
-    `reset_config(new_config)` returns True where the instance may take another configuration (`reuse_actors=True`). As Ray's `tune.Trainable`.
+    Override `setup(config)`, `step()`, and to be paused, retried or exploited
+    `save_checkpoint(folder)` and `load_checkpoint(folder)`; `reset_config(new_config)` returns True
+    where the instance may take another configuration (`reuse_actors=True`). As Ray's
+    `tune.Trainable`.
 
         class Digits(tune.Trainable):
             def setup(self, config): self.model = Net(config["width"])
@@ -41,13 +44,15 @@ class Trainable:
     def step(self) -> dict[str, Any]:
         """One iteration; its metrics. `"done": True` among them: it was the last."""
         raise NotImplementedError(
-            f"{type(self).__name__} has no step(): a Trainable's step() does one iteration and returns its metrics"
+            f"{type(self).__name__} has no step(): a Trainable's step() does one iteration and "
+            "returns its metrics"
         )
 
     def save_checkpoint(self, checkpoint_dir: str) -> str | dict[str, Any] | None:
         """Writes what `load_checkpoint` needs into the folder, or returns it as a dict."""
         raise NotImplementedError(
-            f"{type(self).__name__} has no save_checkpoint(), and a checkpoint was asked for, by CheckpointConfig or by the scheduler"
+            f"{type(self).__name__} has no save_checkpoint(), and a checkpoint was asked for, by "
+            "CheckpointConfig or by the scheduler"
         )
 
     def load_checkpoint(self, checkpoint: Any) -> None:
@@ -57,7 +62,8 @@ class Trainable:
         )
 
     def reset_config(self, new_config: dict[str, Any]) -> bool:
-        """Whether this instance has taken the configuration over, and may go on as another trial; no, unless overridden."""
+        """Whether this instance has taken the configuration over, and may go on as another trial;
+        no, unless overridden."""
         return False
 
     def cleanup(self) -> None:
@@ -81,7 +87,8 @@ class Trainable:
 
     @property
     def iteration(self) -> int:
-        """How many steps it has done, those before the checkpoint that it goes on from among them."""
+        """How many steps it has done, those before the checkpoint that it goes on from among
+        them."""
         return self._iteration
 
     training_iteration = iteration
@@ -110,7 +117,10 @@ class Trainable:
 
 
 class ClassRun:
-    """Runs a Trainable class as the function of a trial. `every`: a checkpoint after so many steps, 0: none; `at_end`: one after the last."""
+    """Runs a Trainable class as the function of a trial.
+
+    `every`: a checkpoint after so many steps, 0: none; `at_end`: one after the last.
+    """
 
     def __init__(self, cls: type[Trainable], every: int, at_end: bool) -> None:
         self._cls, self._every, self._at_end = cls, every, at_end
@@ -157,7 +167,8 @@ def _saved(running: Trainable, folder: str) -> Checkpoint:
         and not os.path.abspath(given).startswith(os.path.abspath(folder) + "/")
     ):
         raise ValueError(
-            f"{type(running).__name__}.save_checkpoint() returned {given!r}: its files belong into the folder that it was given"
+            f"{type(running).__name__}.save_checkpoint() returned {given!r}: its files belong into "
+            "the folder that it was given"
         )
     checkpoint = Checkpoint(folder)
     checkpoint.update_metadata({"training_iteration": running.iteration})

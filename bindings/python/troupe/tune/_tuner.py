@@ -20,10 +20,12 @@ from troupe.tune._results import ResultGrid
 
 
 class Tuner:
-    """Runs a function with many configurations, as many at once as there is room for, and gives the results of all.
+    """Runs a function with many configurations, as many at once as there is room for, and gives the
+    results of all.
 
-    `trainable`: a function of its configuration that calls `troupe.tune.report`, or a Trainable class. `param_space`: a dict of what is searched
-    and of constants. `tune_config`, `run_config`: see TuneConfig, RunConfig. Raises TypeError or ValueError for what can never be right; starts
+    `trainable`: a function of its configuration that calls `troupe.tune.report`, or a Trainable
+    class. `param_space`: a dict of what is searched and of constants. `tune_config`, `run_config`:
+    see TuneConfig, RunConfig. Raises TypeError or ValueError for what can never be right; starts
     nothing. As Ray's `ray.tune.Tuner`.
 
         grid = Tuner(train, param_space={"lr": tune.loguniform(1e-4, 1e-1)}, tune_config=TuneConfig(metric="acc", mode="max", num_samples=64)).fit()
@@ -56,7 +58,8 @@ class Tuner:
 
     @property
     def _path(self) -> Path:
-        """The sweep's folder; where nobody has named it, by the time at which this was first asked for."""
+        """The sweep's folder; where nobody has named it, by the time at which this was first asked
+        for."""
         from troupe.tune._run.folder import absolute
 
         if self._folder is not None:
@@ -67,13 +70,18 @@ class Tuner:
         return absolute(self._run.storage_path or DEFAULT_STORAGE) / str(self._run.name)
 
     def fit(self) -> ResultGrid:
-        """Runs the sweep to its end and returns its ResultGrid. Blocks.
+        """Runs the sweep to its end and returns its ResultGrid.
 
-        A program that is connected to no cluster is from then on, as by `troupe.init()`. A trial that fails is no error of this: its Result has it, unless `FailureConfig(fail_fast="raise")`. Ctrl-C ends the trials, KeyboardInterrupt
-        is raised, and the sweep can be gone on with; again: at once. Raises PlacementError (a TuneError too) where no node can ever hold a trial,
-        TuneError where all trials lack the metric, LaunchError where the function cannot travel, FileExistsError for a name that is taken (under Ray's
-        names the new sweep's trials are beside those of the former one, as in Ray),
-        BlockingIOError where another process is at the sweep, OSError where its folder cannot be written.
+        Blocks.
+
+        A program that is connected to no cluster is from then on, as by `troupe.init()`. A trial
+        that fails is no error of this: its Result has it, unless
+        `FailureConfig(fail_fast="raise")`. Ctrl-C ends the trials, KeyboardInterrupt is raised, and
+        the sweep can be gone on with; again: at once. Raises PlacementError (a TuneError too) where
+        no node can ever hold a trial, TuneError where all trials lack the metric, LaunchError where
+        the function cannot travel, FileExistsError for a name that is taken (under Ray's names the
+        new sweep's trials are beside those of the former one, as in Ray), BlockingIOError where
+        another process is at the sweep, OSError where its folder cannot be written.
         """
         from troupe.tune._run import deciders, fit
         from troupe.tune._run.folder import ABOUT, SweepFolder
@@ -127,20 +135,24 @@ class Tuner:
     ) -> Tuner:
         """The Tuner of a sweep that was begun, in its folder: `fit()` goes on with it.
 
-        `trainable`: the same function; `param_space`: the same, where it has objects that cannot be kept. `resume_unfinished`: whether trials that are
-        not over go on; `resume_errored`, `restart_errored`: whether those that failed are tried again, from their latest checkpoints or from their
-        beginnings, each as a new trial in its place. Raises FileNotFoundError where there is no sweep, ValueError for another space.
+        `trainable`: the same function; `param_space`: the same, where it has objects that cannot be
+        kept. `resume_unfinished`: whether trials that are not over go on; `resume_errored`,
+        `restart_errored`: whether those that failed are tried again, from their latest checkpoints
+        or from their beginnings, each as a new trial in its place. Raises FileNotFoundError where
+        there is no sweep, ValueError for another space.
         """
         from troupe.tune._run.folder import absolute, tuner_of
 
         if storage_filesystem is not None:
             raise ValueError(
-                "Tuner.restore(storage_filesystem=...) is not a part of Troupe: the path is a folder, of a mounted file system perhaps"
+                "Tuner.restore(storage_filesystem=...) is not a part of Troupe: the path is a "
+                "folder, of a mounted file system perhaps"
             )
         kept = tuner_of(absolute(path))
         if param_space is not None and set(param_space) != set(kept["space"]):
             raise ValueError(
-                f"Tuner.restore(param_space=...) has {', '.join(sorted(param_space))}, and the sweep was begun with "
+                f"Tuner.restore(param_space=...) has {', '.join(sorted(param_space))}, and the "
+                "sweep was begun with "
                 f"{', '.join(sorted(kept['space']))}: a sweep goes on with the space that it has"
             )
         found = cls(
@@ -161,7 +173,8 @@ class Tuner:
         return found
 
     def _served(self, asks: Any, resume: tuple | None) -> ResultGrid:
-        """`fit` where others ask for things meanwhile; `resume`: see restore, of a sweep that was begun in the folder of this one."""
+        """`fit` where others ask for things meanwhile; `resume`: see restore, of a sweep that was
+        begun in the folder of this one."""
         self._asks = asks
         if resume is None:
             return self.fit()
@@ -178,7 +191,8 @@ class Tuner:
 
 
 def _without_what_cannot_be_kept(run: RunConfig) -> RunConfig:
-    """Callbacks may hold files and connections: a sweep that is restored goes on without those that cannot be pickled."""
+    """Callbacks may hold files and connections: a sweep that is restored goes on without those that
+    cannot be pickled."""
     from troupe._code import capture
 
     kept = copy.copy(run)
@@ -212,7 +226,8 @@ def _connect(*, quiet: bool) -> None:
 
 
 def _of_train(given: Any) -> Any:
-    """A RunConfig of `troupe.train`, which programs written for Ray give too, as the one of sweeps."""
+    """A RunConfig of `troupe.train`, which programs written for Ray give too, as the one of
+    sweeps."""
     from troupe.train import RunConfig as OfTrain
 
     if not isinstance(given, OfTrain):

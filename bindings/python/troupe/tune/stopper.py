@@ -1,7 +1,9 @@
-"""Stoppers by the names of `ray.tune.stopper`: when a trial is done, and when a whole sweep is. For `RunConfig(stop=...)`.
+"""Stoppers by the names of `ray.tune.stopper`: when a trial is done, and when a whole sweep is.
 
-Their state is a function of the calls that they had. After a restart the same results are shown to them again, so a stopper of one's own should
-look at results alone, not at clocks.
+For `RunConfig(stop=...)`.
+
+Their state is a function of the calls that they had. After a restart the same results are shown to
+them again, so a stopper of one's own should look at results alone, not at clocks.
 """
 
 from __future__ import annotations
@@ -48,8 +50,10 @@ class Stopper(ABC):
 
     @abstractmethod
     def stop_all(self) -> bool:
-        """Whether the sweep is done: what runs is stopped, and nothing new begins. Asked after each result, and after each trial's failure
-        or end."""
+        """Whether the sweep is done: what runs is stopped, and nothing new begins.
+
+        Asked after each result, and after each trial's failure or end.
+        """
 
 
 class NoopStopper(Stopper):
@@ -78,9 +82,11 @@ class MaximumIterationStopper(NoopStopper):
 
 
 class TimeoutStopper(NoopStopper):
-    """The sweep is done after `timeout` seconds, or a timedelta, of running: the time in which it does not run does not count.
+    """The sweep is done after `timeout` seconds, or a timedelta, of running: the time in which it
+    does not run does not count.
 
-    A sweep knows it and measures by itself (`timeout_s`); asked by others, it measures from the first time that it is. Raises TypeError or ValueError.
+    A sweep knows it and measures by itself (`timeout_s`); asked by others, it measures from the
+    first time that it is. Raises TypeError or ValueError.
 
         RunConfig(stop=TimeoutStopper(datetime.timedelta(hours=2)))
     """
@@ -100,10 +106,11 @@ class TimeoutStopper(NoopStopper):
 
 
 class TrialPlateauStopper(NoopStopper):
-    """A trial is done when the standard deviation of `metric` in its last `num_results` results is below `std`.
+    """A trial is done when the standard deviation of `metric` in its last `num_results` results is
+    below `std`.
 
-    Not before `grace_period` results, and with `metric_threshold` not before the metric is past it: above it with mode="max", below it with
-    mode="min". Raises TypeError or ValueError.
+    Not before `grace_period` results, and with `metric_threshold` not before the metric is past it:
+    above it with mode="max", below it with mode="min". Raises TypeError or ValueError.
 
         RunConfig(stop=TrialPlateauStopper("loss", std=0.001, num_results=5))
     """
@@ -146,7 +153,8 @@ class TrialPlateauStopper(NoopStopper):
 
 
 class ExperimentPlateauStopper(Stopper):
-    """The sweep is done when the standard deviation of the `top` best values of `metric` is at most `std`, for more than `patience` results.
+    """The sweep is done when the standard deviation of the `top` best values of `metric` is at most
+    `std`, for more than `patience` results.
 
     Raises TypeError or ValueError.
 
@@ -185,7 +193,8 @@ def _is_finite(value: Any) -> bool:
 
 
 class FunctionStopper(NoopStopper):
-    """A trial is done when `function(trial_id, result)` says so; `RunConfig(stop=function)` is the same.
+    """A trial is done when `function(trial_id, result)` says so; `RunConfig(stop=function)` is the
+    same.
 
     RunConfig(stop=lambda trial_id, result: result["acc"] > 0.99)
     """
@@ -202,7 +211,8 @@ class FunctionStopper(NoopStopper):
 
 
 class ThresholdStopper(NoopStopper):
-    """A trial is done when one of these metrics is at its value or above it, losses too; `RunConfig(stop={...})` is the same.
+    """A trial is done when one of these metrics is at its value or above it, losses too;
+    `RunConfig(stop={...})` is the same.
 
     RunConfig(stop={"training_iteration": 10, "acc": 0.99})
     """
@@ -216,7 +226,8 @@ class ThresholdStopper(NoopStopper):
                 or math.isnan(value)
             ):
                 raise TypeError(
-                    f"stop takes metrics and the numbers at which a trial is done, not {name!r}: {value!r}"
+                    f"stop takes metrics and the numbers at which a trial is done, not {name!r}: "
+                    f"{value!r}"
                 )
         self._thresholds = dict(thresholds)
         self._seen: set[str] = set()
@@ -259,7 +270,8 @@ class CombinedStopper(Stopper):
 
 
 def made(stop: Any) -> Stopper:
-    """A stopper, of what `RunConfig(stop=...)` may be: a dict of thresholds, a function, a stopper, a list of these, or None. Raises TypeError."""
+    """A stopper, of what `RunConfig(stop=...)` may be: a dict of thresholds, a function, a stopper,
+    a list of these, or None. Raises TypeError."""
     if stop is None:
         return NoopStopper()
     if isinstance(stop, Stopper):
@@ -273,7 +285,8 @@ def made(stop: Any) -> Stopper:
             raise TypeError(f"stop={stop!r} has stop_all() and is no tune.Stopper: make it one")
         return FunctionStopper(stop)
     raise TypeError(
-        f"stop takes a dict of metrics and thresholds, a function of a trial's id and a result, or a tune.Stopper, not {stop!r}"
+        "stop takes a dict of metrics and thresholds, a function of a trial's id and a result, or "
+        f"a tune.Stopper, not {stop!r}"
     )
 
 

@@ -1,4 +1,5 @@
-"""Ray's `util` names: placement groups and scheduling strategies, ActorPool, named actors; `queue` is beside."""
+"""Ray's `util` names: placement groups and scheduling strategies, ActorPool, named actors; `queue`
+is beside."""
 
 from __future__ import annotations
 
@@ -34,7 +35,8 @@ _MODULES = {
 
 
 def list_named_actors(all_namespaces: bool = False) -> list[Any]:
-    """Names of the actors that get_actor() finds: of this namespace as strings, of all as dicts of name and namespace."""
+    """Names of the actors that get_actor() finds: of this namespace as strings, of all as dicts of
+    name and namespace."""
     from troupe._cluster import session as _session
 
     session = _session.current()
@@ -48,8 +50,9 @@ def list_named_actors(all_namespaces: bool = False) -> list[Any]:
 
 
 def get_node_ip_address() -> str:
-    """Where other hosts reach this one: the address of this process's node, or, where its host has none, the one that
-    reaches the head. Blocks for a request. ConnectionError outside of a session."""
+    """Where other hosts reach this one: the address of this process's node, or, where its host has
+    none, the one that reaches the head. Blocks for a request. ConnectionError outside of a session.
+    """
     from troupe import _runtime_context
 
     return _runtime_context.node_ip_address()

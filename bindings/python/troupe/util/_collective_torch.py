@@ -87,7 +87,8 @@ class TorchGroup(types.BaseGroup):
         except RuntimeError as error:
             raise RuntimeError(
                 f"{what} of the collective group {self.group_name!r} failed at rank {self.rank} of "
-                f"{self.world_size} ({self._library}): {error}\n  a member ended or came late; destroy the "
+                f"{self.world_size} ({self._library}): {error}\n  a member ended or came late; "
+                "destroy the "
                 "group and make it anew"
             ) from error
 
@@ -168,7 +169,8 @@ class TorchGroup(types.BaseGroup):
     def _tensor(self, value: Any) -> Any:
         """Return torch's tensor over the same memory.
 
-        A read-only array is taken where it came in a value and nobody else reads its memory. ValueError for others.
+        A read-only array is taken where it came in a value and nobody else reads its memory.
+        ValueError for others.
         """
         import numpy as np
         import torch
@@ -177,7 +179,8 @@ class TorchGroup(types.BaseGroup):
             mine = value if value.flags.writeable else arrays.writable(value)
             if mine is None:
                 raise ValueError(
-                    "the array is read-only: it came before this process joined a group, and others read its memory, "
+                    "the array is read-only: it came before this process joined a group, and "
+                    "others read its memory, "
                     "or the program made it so\n  pass array.copy()"
                 )
             value = torch.from_numpy(mine)
@@ -190,12 +193,14 @@ class TorchGroup(types.BaseGroup):
         device = "cuda" if self._library == Backend.NCCL else "cpu"
         if value.device.type != device:
             raise ValueError(
-                f"backend {self._library!r} takes tensors on {device}, this one is on {value.device}"
+                f"backend {self._library!r} takes tensors on {device}, this one is on "
+                f"{value.device}"
             )
         return value
 
     def _dense(self, value: Any) -> tuple[Any, Callable[[], None]]:
-        """The tensor as torch's backends take it, and what brings a result back where that is a copy."""
+        """The tensor as torch's backends take it, and what brings a result back where that is a
+        copy."""
         tensor = self._tensor(value)
         if tensor.is_contiguous():
             return tensor, lambda: None

@@ -1,4 +1,5 @@
-"""What a collective group is to be able to do: the words of its operations, and the backends that have it."""
+"""What a collective group is to be able to do: the words of its operations, and the backends that
+have it."""
 
 from __future__ import annotations
 
@@ -100,9 +101,12 @@ class RecvOptions:
 
 
 class BaseGroup(metaclass=ABCMeta):
-    """This process's part of a group. A backend of one's own is a subclass that is given to register_collective_backend() in
-    every process of its groups; it is made with (world_size, rank, group_name), and finds its fellows itself. An operation returns
-    when this process's part is done."""
+    """This process's part of a group.
+
+    A backend of one's own is a subclass that is given to register_collective_backend() in every
+    process of its groups; it is made with (world_size, rank, group_name), and finds its fellows
+    itself. An operation returns when this process's part is done.
+    """
 
     def __init__(self, world_size: int, rank: int, group_name: str) -> None:
         self._world_size, self._rank, self._group_name = world_size, rank, group_name
@@ -179,10 +183,11 @@ _registered: dict[str, type[BaseGroup]] = {}  # by name in small letters
 
 
 def register_collective_backend(name: str, group_cls: type[BaseGroup]) -> None:
-    """From now on backend=`name` (capitals or not) makes groups of this class, in this process; the others of a group, and who
-    calls create_collective_group(), say the same.
+    """From now on backend=`name` (capitals or not) makes groups of this class, in this process; the
+    others of a group, and who calls create_collective_group(), say the same.
 
-    Raises TypeError for a class that is not derived from BaseGroup, and ValueError for a name that is taken.
+    Raises TypeError for a class that is not derived from BaseGroup, and ValueError for a name that
+    is taken.
     """
     if not isinstance(group_cls, type) or not issubclass(group_cls, BaseGroup):
         raise TypeError(f"{group_cls!r} is not a subclass of BaseGroup")

@@ -1,4 +1,7 @@
-"""What a queue's actor keeps: items in order, who waits for one, and who waits for room. For one event loop; no processes."""
+"""What a queue's actor keeps: items in order, who waits for one, and who waits for room.
+
+For one event loop; no processes.
+"""
 
 from __future__ import annotations
 
@@ -10,9 +13,10 @@ from typing import Any
 class Line:
     """First in, first out, for items and for those who wait.
 
-    QL-1  Who waits longest gets the next item; nobody is overtaken by one that came later and does not wait.
-    QL-2  An item is in the line, or one getter's alone. What a getter was given and did not take goes back to the front.
-    QL-3  There are no more items than `room`, those given back aside.
+    QL-1  Who waits longest gets the next item; nobody is overtaken by one that came later and does
+    not wait. QL-2  An item is in the line, or one getter's alone. What a getter was given and did
+    not take goes back to the front. QL-3  There are no more items than `room`, those given back
+    aside.
     """
 
     def __init__(self, room: int | None) -> None:

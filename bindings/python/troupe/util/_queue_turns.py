@@ -1,7 +1,7 @@
 """How many calls of a process wait at a queue's actor at a time; the others wait here, in order.
 
-An actor reads a process no further while thousands of its calls run there, and then it would not see the put that
-those calls wait for.
+An actor reads a process no further while thousands of its calls run there, and then it would not
+see the put that those calls wait for.
 """
 
 from __future__ import annotations

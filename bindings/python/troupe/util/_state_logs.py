@@ -1,7 +1,8 @@
-"""`list_logs` and `get_log` of Ray's `ray.util.state`: what actors, processes for tasks and ranks wrote.
+"""`list_logs` and `get_log` of Ray's `ray.util.state`: what actors, processes for tasks and ranks
+wrote.
 
-The text lies with the nodes. Its files are named here as Ray names them, by whose they are: `worker-<actor id>.out` and
-`.err`, `launch-<id>-rank-<n>.out` and `.err`.
+The text lies with the nodes. Its files are named here as Ray names them, by whose they are:
+`worker-<actor id>.out` and `.err`, `launch-<id>-rank-<n>.out` and `.err`.
 """
 
 from __future__ import annotations
@@ -46,7 +47,8 @@ def _node_of(session: Any, node_id: str | None, node_ip: str | None) -> str | No
     ]
     if len(found) != 1:
         raise ValueError(
-            f"{'several nodes have' if found else 'no node has'} the address {node_ip}: name one by node_id="
+            f"{'several nodes have' if found else 'no node has'} the address {node_ip}: name one "
+            "by node_id="
         )
     return found[0]
 
@@ -60,7 +62,8 @@ def list_logs(
 ) -> dict[str, list[str]]:
     """Names for `get_log` by what they are of: "worker_out", "worker_err", "job_out", "job_err".
 
-    Of one node, or of all; `glob_filter`: those that match, e.g. "*7f3a*". View: the cluster; blocking.
+    Of one node, or of all; `glob_filter`: those that match, e.g. "*7f3a*". View: the cluster;
+    blocking.
     """
     _only_here(address)
     session = connect.session_here()
@@ -91,25 +94,29 @@ def get_log(
     submission_id: str | None = None,
     attempt_number: int = 0,
 ) -> Iterator[str]:
-    """Lines of what an actor (`actor_id`), a process (`pid`, of the node that is named), all ranks of a launch
-    (`submission_id`) or a file of `list_logs` (`filename`) has written: to stdout, or with `suffix="err"` to stderr.
+    """Lines of what an actor (`actor_id`), a process (`pid`, of the node that is named), all ranks
+    of a launch (`submission_id`) or a file of `list_logs` (`filename`) has written: to stdout, or
+    with `suffix="err"` to stderr.
 
-    `follow`: until it ends; `tail`: the last so many lines, -1 for all. Blocks while lines are taken. Raises ValueError, at once,
-    for what is not there, ConnectionError when the node's worker cannot be reached.
+    `follow`: until it ends; `tail`: the last so many lines, -1 for all. Blocks while lines are
+    taken. Raises ValueError, at once, for what is not there, ConnectionError when the node's worker
+    cannot be reached.
     """
     _only_here(address)
     if suffix not in _SUFFIXES:
         raise ValueError(f"suffix is 'out' or 'err', not {suffix!r}")
     if task_id is not None:
         raise ValueError(
-            "what a task writes is in the log of its process: actor_id= of one of list_workers(), or filename= of "
+            "what a task writes is in the log of its process: actor_id= of one of list_workers(), "
+            "or filename= of "
             "list_logs()"
         )
     given = {"filename": filename, "actor_id": actor_id, "pid": pid, "submission_id": submission_id}
     named = [name for name, value in given.items() if value is not None]
     if len(named) != 1:
         raise ValueError(
-            f"one of {', '.join(given)} says which log is wanted, not {' and '.join(named) or 'none'}"
+            f"one of {', '.join(given)} says which log is wanted, not "
+            f"{' and '.join(named) or 'none'}"
         )
     session = connect.session_here()
     node = _node_of(session, node_id, node_ip)
@@ -164,5 +171,6 @@ def _last(lines: Iterable[str], count: int) -> Iterable[str]:
 def _only_here(address: str | None) -> None:
     if address not in (None, "auto"):
         raise ValueError(
-            "address= is not for this call: it asks the cluster that init() connected this process to"
+            "address= is not for this call: it asks the cluster that init() connected this process "
+            "to"
         )

@@ -1,10 +1,11 @@
-"""Names of GPU types, as `accelerator_type` of actors and tasks and `gpu_type` of launches take them. Ray's names.
+"""Names of GPU types, as `accelerator_type` of actors and tasks and `gpu_type` of launches take
+them. Ray's names.
 
     @troupe.remote(num_gpus=1, accelerator_type=accelerators.NVIDIA_H100)
     class Trainer: ...
 
-A node's type is that of its GPUs (NVIDIA's), found when it starts, or what `troupe start --labels gpu_type=...` says, which the others
-need; upper and lower case are alike.
+A node's type is that of its GPUs (NVIDIA's), found when it starts, or what `troupe start --labels
+gpu_type=...` says, which the others need; upper and lower case are alike.
 """
 
 from __future__ import annotations

@@ -32,8 +32,8 @@ class ActorPool:
         self._returned = 0  # the number get_next() is at
 
     def map(self, fn: Call, values: Iterable[Any]) -> Iterator[Any]:
-        """The results of `fn(actor, value)`, which returns a ref, in the order of the values; a list of results where
-        it returns a list of refs, as of a method with num_returns=2."""
+        """The results of `fn(actor, value)`, which returns a ref, in the order of the values; a
+        list of results where it returns a list of refs, as of a method with num_returns=2."""
         return self._map(fn, values, self.get_next)
 
     def map_unordered(self, fn: Call, values: Iterable[Any]) -> Iterator[Any]:
@@ -73,8 +73,8 @@ class ActorPool:
     def get_next(self, timeout: float | None = None, ignore_if_timedout: bool = False) -> Any:
         """The next result in the order of submission.
 
-        Raises StopIteration when there is none to come, TimeoutError after `timeout` seconds, when the result
-        stays to be got, or with `ignore_if_timedout` is passed over.
+        Raises StopIteration when there is none to come, TimeoutError after `timeout` seconds, when
+        the result stays to be got, or with `ignore_if_timedout` is passed over.
         """
         if not self.has_next():
             raise StopIteration("no more results to get")

@@ -1,4 +1,6 @@
-"""Ray's `ray.util.annotations`: decorators that say how stable a name of an interface is. They change nothing but its docstring's end.
+"""Ray's `ray.util.annotations`: decorators that say how stable a name of an interface is.
+
+They change nothing but its docstring's end.
 
 @PublicAPI(stability="beta")
 def load(path): ...
@@ -17,7 +19,10 @@ class RayDeprecationWarning(DeprecationWarning):
 
 
 def PublicAPI(*args: Any, stability: str = "stable", api_group: str = "Others") -> Any:  # noqa: N802
-    """For users; `stability`: stable, beta or alpha. Bare, or with options. ValueError for another stability."""
+    """For users; `stability`: stable, beta or alpha.
+
+    Bare, or with options. ValueError for another stability.
+    """
     if stability not in ("stable", "beta", "alpha"):
         raise ValueError(f"stability is 'stable', 'beta' or 'alpha', not {stability!r}")
     return _applied(args, lambda thing: thing)

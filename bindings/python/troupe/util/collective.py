@@ -1,5 +1,5 @@
-"""Ray's `ray.util.collective`: collective communication between actors (or tasks) by torch's Gloo and NCCL,
-and by Troupe's own backend.
+"""Ray's `ray.util.collective`: collective communication between actors (or tasks) by torch's Gloo
+and NCCL, and by Troupe's own backend.
 
     @troupe.remote
     class Worker:
@@ -10,11 +10,13 @@ and by Troupe's own backend.
             collective.allreduce(gradient, "all")     # in place
             return gradient
 
-Each process is one rank of a group; a process may be in several groups. Tensors are numpy arrays and torch tensors on the CPU for
-"gloo" and "troupe" (docs/collectives.md), torch tensors on this process's GPU for "nccl"; they are changed in place. Every call blocks until this process's part is
-done; all members make the same calls in the same order. A member that is gone ends the others' calls with RuntimeError, which
-names the group, the rank and the operation, at the latest after `gloo_timeout` milliseconds. Needs torch; a backend of one's own
-(`register_collective_backend`) needs what it needs.
+Each process is one rank of a group; a process may be in several groups. Tensors are numpy arrays
+and torch tensors on the CPU for "gloo" and "troupe" (docs/collectives.md), torch tensors on this
+process's GPU for "nccl"; they are changed in place. Every call blocks until this process's part is
+done; all members make the same calls in the same order. A member that is gone ends the others'
+calls with RuntimeError, which names the group, the rank and the operation, at the latest after
+`gloo_timeout` milliseconds. Needs torch; a backend of one's own (`register_collective_backend`)
+needs what it needs.
 """
 
 from __future__ import annotations
@@ -52,14 +54,15 @@ def init_collective_group(
 ) -> None:
     """Makes this process rank `rank` of a group of `world_size`; returns when all are there.
 
-    Raises ValueError for a rank that cannot be, or that does not go with what the others said, RuntimeError where the
-    process is in that group already or the backend cannot be used here, TimeoutError with the ranks that did not come within
-    `gloo_timeout` milliseconds.
+    Raises ValueError for a rank that cannot be, or that does not go with what the others said,
+    RuntimeError where the process is in that group already or the backend cannot be used here,
+    TimeoutError with the ranks that did not come within `gloo_timeout` milliseconds.
     """
     backend = _checked(world_size, [rank], backend, group_name, gloo_timeout)
     if group_name in _groups:
         raise RuntimeError(
-            f"this process is in the collective group {group_name!r} already\n  destroy_collective_group() first"
+            f"this process is in the collective group {group_name!r} already\n  "
+            "destroy_collective_group() first"
         )
     own = types.registered(backend)
     _check_available(backend, own)
@@ -80,7 +83,8 @@ def _check_available(backend: str, own: type[BaseGroup] | None) -> None:
     if own is not None:
         if not own.check_backend_availability():
             raise RuntimeError(
-                f"backend {backend!r} cannot be used here: {own.__name__}.check_backend_availability() says no"
+                f"backend {backend!r} cannot be used here: "
+                f"{own.__name__}.check_backend_availability() says no"
             )
     elif not (nccl_available() if backend == Backend.NCCL else gloo_available()):
         raise RuntimeError(
@@ -97,12 +101,15 @@ def create_collective_group(
     group_name: str = "default",
     gloo_timeout: int = _TIMEOUT_MS,
 ) -> None:
-    """The same for these actors, from outside: `actors[i]` becomes rank `ranks[i]`. Returns when they are a group; raises what
-    init_collective_group raised in one of them."""
+    """The same for these actors, from outside: `actors[i]` becomes rank `ranks[i]`.
+
+    Returns when they are a group; raises what init_collective_group raised in one of them.
+    """
     _checked(world_size, ranks, backend, group_name, gloo_timeout)
     if len(actors) != len(ranks) or sorted(ranks) != list(range(world_size)):
         raise ValueError(
-            f"each of {world_size} ranks needs one actor: there are {len(actors)} actors, and ranks are {list(ranks)}"
+            f"each of {world_size} ranks needs one actor: there are {len(actors)} actors, and "
+            f"ranks are {list(ranks)}"
         )
     troupe.get(
         [
@@ -136,14 +143,18 @@ def _checked(
         return name
     if name not in (Backend.NCCL, Backend.GLOO, Backend.TROUPE, "torch_gloo"):
         raise ValueError(
-            f"backend must be 'nccl', 'gloo' or 'troupe', or one that register_collective_backend() was given in this process, "
+            "backend must be 'nccl', 'gloo' or 'troupe', or one that "
+            "register_collective_backend() was given in this process, "
             f"not {backend!r}"
         )
     return Backend.GLOO if name == "torch_gloo" else name
 
 
 def destroy_collective_group(group_name: str = "default") -> None:
-    """This process leaves the group. Afterwards it, or one that replaces it, can make a group of that name anew."""
+    """This process leaves the group.
+
+    Afterwards it, or one that replaces it, can make a group of that name anew.
+    """
     group = _groups.pop(group_name, None)
     if group is not None:
         group.destroy_group()
@@ -168,11 +179,13 @@ def _group(name: str, other: int = 0) -> BaseGroup:
     if name not in _groups:
         raise RuntimeError(
             f"this process is not in the collective group {name!r}\n"
-            "  init_collective_group() here, or create_collective_group() for its actor, comes first"
+            "  init_collective_group() here, or create_collective_group() for its actor, comes "
+            "first"
         )
     if not 0 <= other < _groups[name].world_size:
         raise ValueError(
-            f"a rank of the group {name!r} is from 0 to {_groups[name].world_size - 1}, not {other!r}"
+            f"a rank of the group {name!r} is from 0 to {_groups[name].world_size - 1}, not "
+            f"{other!r}"
         )
     return _groups[name]
 
@@ -220,7 +233,8 @@ def reducescatter(
 def _one_each(group: BaseGroup, tensors: Sequence[Any]) -> Sequence[Any]:
     if len(tensors) != group.world_size:
         raise ValueError(
-            f"tensor_list needs one tensor for each of {group.world_size} ranks, it has {len(tensors)}"
+            f"tensor_list needs one tensor for each of {group.world_size} ranks, it has "
+            f"{len(tensors)}"
         )
     return tensors
 

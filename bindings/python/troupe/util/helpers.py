@@ -19,10 +19,12 @@ _UNDER_WAY_MAX = 100
 def as_completed(
     refs: Sequence[Any], *, chunk_size: int = _CHUNK, yield_obj_refs: bool = False, **waiting: Any
 ) -> Iterator[Any]:
-    """Yields the values of refs (the refs themselves with `yield_obj_refs`) in batches of `chunk_size`, each as soon as so many are there.
+    """Yields the values of refs (the refs themselves with `yield_obj_refs`) in batches of
+    `chunk_size`, each as soon as so many are there.
 
-    Within a batch the order is that of `refs`. `waiting` is what `troupe.wait` takes besides, `timeout` for each batch. Blocks as it is iterated.
-    Raises what a call raised when its turn comes, ValueError for a `chunk_size` below 1 and for `num_returns`.
+    Within a batch the order is that of `refs`. `waiting` is what `troupe.wait` takes besides,
+    `timeout` for each batch. Blocks as it is iterated. Raises what a call raised when its turn
+    comes, ValueError for a `chunk_size` below 1 and for `num_returns`.
     """
     _check(chunk_size, waiting)
     return _batches(list(refs), iter(()), chunk_size, yield_obj_refs, waiting)
@@ -37,15 +39,17 @@ def map_unordered(
     yield_obj_refs: bool = False,
     **waiting: Any,
 ) -> Iterator[Any]:
-    """Calls a remote function, or a method of an actor, with each of `items` and yields as as_completed() does.
+    """Calls a remote function, or a method of an actor, with each of `items` and yields as
+    as_completed() does.
 
-    At most `backpressure_size` calls are under way (None: any number), and `items` is read no further than that. Raises
-    ValueError for a `chunk_size` below 1 or above `backpressure_size`.
+    At most `backpressure_size` calls are under way (None: any number), and `items` is read no
+    further than that. Raises ValueError for a `chunk_size` below 1 or above `backpressure_size`.
     """
     _check(chunk_size, waiting)
     if backpressure_size is not None and backpressure_size < chunk_size:
         raise ValueError(
-            f"backpressure_size={backpressure_size} is below chunk_size={chunk_size}: no batch would ever be full"
+            f"backpressure_size={backpressure_size} is below chunk_size={chunk_size}: no batch "
+            "would ever be full"
         )
     calls = (fn.remote(item) for item in items)
     return _batches(

@@ -4,8 +4,8 @@
     requests.inc(tags={"path": "/"})
     collected()        # [{"name": "requests", "type": "counter", "tags": {"path": "/"}, "value": 1.0, ...}]
 
-Metrics of one name and kind count together. View: this process; nothing is exported. An actor gives its own by a method that
-returns collected(). Calls take a lock and return at once.
+Metrics of one name and kind count together. View: this process; nothing is exported. An actor gives
+its own by a method that returns collected(). Calls take a lock and return at once.
 """
 
 from __future__ import annotations
@@ -17,15 +17,19 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 _NAME = re.compile("[a-zA-Z_:][a-zA-Z0-9_:]*")
-SERIES_MAX = 10_000  # of all metrics together: a tag with a value of its own for each call would fill the memory
+# of all metrics together: a tag with a value of its own for each call would fill the memory
+SERIES_MAX = 10_000
 _lock = threading.Lock()
 _series: dict[tuple, dict[str, Any]] = {}  # by kind, name and tags
 
 
 class Metric:
-    """What Counter, Gauge and Histogram share. Made anew in the process that it travels to, where it counts from nothing.
+    """What Counter, Gauge and Histogram share.
 
-    Raises ValueError for a name that is no metric's, or a tag that is not among `tag_keys`, TypeError for keys and values that are no texts.
+    Made anew in the process that it travels to, where it counts from nothing.
+
+    Raises ValueError for a name that is no metric's, or a tag that is not among `tag_keys`,
+    TypeError for keys and values that are no texts.
     """
 
     _kind = ""
@@ -72,7 +76,8 @@ class Metric:
         for key, value in (tags or {}).items():
             if key not in self._tag_keys:
                 raise ValueError(
-                    f"{key!r} is no tag of the metric {self._name}, which has {', '.join(self._tag_keys) or 'none'}"
+                    f"{key!r} is no tag of the metric {self._name}, which has "
+                    f"{', '.join(self._tag_keys) or 'none'}"
                 )
             if not isinstance(value, str):
                 raise TypeError(f"the value of the tag {key!r} is a text, not {value!r}")
@@ -91,7 +96,8 @@ class Metric:
         if found is None:
             if len(_series) >= SERIES_MAX:
                 raise ValueError(
-                    f"the metrics of this process have {SERIES_MAX} series, which is all they may: which tag of {self._name} has "
+                    f"the metrics of this process have {SERIES_MAX} series, which is all they may: "
+                    f"which tag of {self._name} has "
                     "a new value each time?"
                 )
             found = _series[key] = {
@@ -140,7 +146,8 @@ class Gauge(Metric):
 
 
 class Histogram(Metric):
-    """How many values lie up to each of `boundaries`, numbers above 0 in rising order, and beyond the last."""
+    """How many values lie up to each of `boundaries`, numbers above 0 in rising order, and beyond
+    the last."""
 
     _kind = "histogram"
 
@@ -193,8 +200,8 @@ def _made(kind: type[Metric], args: tuple, default_tags: dict[str, str]) -> Metr
 
 
 def collected() -> list[dict[str, Any]]:
-    """What the metrics of this process have counted: a dict for each name and tags, with `value`, or of a histogram `boundaries`, `buckets`,
-    `count` and `sum`."""
+    """What the metrics of this process have counted: a dict for each name and tags, with `value`,
+    or of a histogram `boundaries`, `buckets`, `count` and `sum`."""
     with _lock:
         return [
             {

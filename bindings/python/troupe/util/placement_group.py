@@ -33,24 +33,29 @@ def placement_group(
 ) -> PlacementGroup:
     """Asks for a group and returns its handle at once; `ready()` or `wait()` tell when it is there.
 
-    Each bundle, e.g. `{"CPU": 2, "GPU": 1}`, lies on one node, with `"node:<address>": 0.01` in it on that one. Strategies: PACK (few nodes, where none is given), SPREAD (many),
-    STRICT_PACK (one), STRICT_SPREAD (all different). `bundle_label_selector`: for each bundle what the labels
-    of its node must be, `{"gpu_type": "H100"}`, `"!H100"`, `"in(H100,H200)"` or `"!in(A10)"`; one alone is for
-    all. `within="rack"`: all in one rack (by the nodes' labels: block, rack, nvlink_domain); `near="rack"`: in as
-    few as will do; Ray's `topology_strategy={"ray.io/gpu-domain": "STRICT_PACK"}` is `within="nvlink_domain"`, with "PACK" it
-    is `near`. `_soft_target_node_id`: with STRICT_PACK, on that node if it fits there.
-    `priority`: of what waits the highest is first. `infeasible="wait"`: what no node can hold waits for one that joins.
+    Each bundle, e.g. `{"CPU": 2, "GPU": 1}`, lies on one node, with `"node:<address>": 0.01` in it
+    on that one. Strategies: PACK (few nodes, where none is given), SPREAD (many), STRICT_PACK
+    (one), STRICT_SPREAD (all different). `bundle_label_selector`: for each bundle what the labels
+    of its node must be, `{"gpu_type": "H100"}`, `"!H100"`, `"in(H100,H200)"` or `"!in(A10)"`; one
+    alone is for all. `within="rack"`: all in one rack (by the nodes' labels: block, rack,
+    nvlink_domain); `near="rack"`: in as few as will do; Ray's
+    `topology_strategy={"ray.io/gpu-domain": "STRICT_PACK"}` is `within="nvlink_domain"`, with
+    "PACK" it is `near`. `_soft_target_node_id`: with STRICT_PACK, on that node if it fits there.
+    `priority`: of what waits the highest is first. `infeasible="wait"`: what no node can hold waits
+    for one that joins.
 
-    Raises ValueError for empty bundles, an amount below 0 or of more than one GPU and no whole one, an unknown strategy or what is no
-    selector, TypeError for an amount that is no number, and, unless it is to wait, PlacementError at
-    once, with the reason per group of nodes, when the cluster can never hold it. For this the head's answer is
-    awaited, but not for a group without a name that is like one it has taken before: should it be refused all
-    the same (nodes may have left), `ready()` says so.
+    Raises ValueError for empty bundles, an amount below 0 or of more than one GPU and no whole one,
+    an unknown strategy or what is no selector, TypeError for an amount that is no number, and,
+    unless it is to wait, PlacementError at once, with the reason per group of nodes, when the
+    cluster can never hold it. For this the head's answer is awaited, but not for a group without a
+    name that is like one it has taken before: should it be refused all the same (nodes may have
+    left), `ready()` says so.
     """
     session = _session.current()
     if lifetime == "detached" and session.launch:
         raise ValueError(
-            "lifetime='detached' inside a launch: everything its driver creates ends with the launch"
+            "lifetime='detached' inside a launch: everything its driver creates ends with the "
+            "launch"
         )
     if topology_strategy is not None:
         within, near = _levels(topology_strategy, strategy or within or near)
@@ -129,7 +134,8 @@ def _levels(
     ((label, strategy),) = topology_strategy.items()
     if label not in _LEVELS or strategy not in ("STRICT_PACK", "PACK"):
         raise ValueError(
-            f"topology_strategy takes one of {', '.join(_LEVELS)} with STRICT_PACK or PACK, not {topology_strategy!r}"
+            f"topology_strategy takes one of {', '.join(_LEVELS)} with STRICT_PACK or PACK, not "
+            f"{topology_strategy!r}"
         )
     return (_LEVELS[label], None) if strategy == "STRICT_PACK" else (None, _LEVELS[label])
 
@@ -212,7 +218,8 @@ def _asked_for(
     if bundle_label_selector:
         if len(bundle_label_selector) not in (1, len(wire)):
             raise ValueError(
-                f"bundle_label_selector has {len(bundle_label_selector)} selectors for {len(wire)} bundles: "
+                f"bundle_label_selector has {len(bundle_label_selector)} selectors for {len(wire)} "
+                "bundles: "
                 "one for each, or one for all"
             )
         selectors = list(bundle_label_selector) * (
@@ -238,12 +245,13 @@ def _asked_for(
 def remove_placement_group(placement_group: PlacementGroup) -> None:
     """Removes a group; actors inside it are ended.
 
-    Returns when the head has recorded it; at once for one without a name that nothing was placed in and nobody
-    else knows. Whatever this process asks of the cluster afterwards finds it removed.
+    Returns when the head has recorded it; at once for one without a name that nothing was placed in
+    and nobody else knows. Whatever this process asks of the cluster afterwards finds it removed.
     """
     if not isinstance(placement_group, PlacementGroup):
         raise ValueError(
-            f"remove_placement_group() takes a placement group, not {type(placement_group).__name__}"
+            "remove_placement_group() takes a placement group, not "
+            f"{type(placement_group).__name__}"
         )
     session = _session.current()
     fields = {"group": placement_group.id}

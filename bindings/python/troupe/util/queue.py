@@ -28,8 +28,11 @@ class Full(queue.Full):
 
 
 class _Keeper:
-    """The actor behind a queue. Those who wait for room or for an item do so beside each other and beside all other calls, on
-    one event loop: its methods are in no concurrency group, each of which has a loop of its own."""
+    """The actor behind a queue.
+
+    Those who wait for room or for an item do so beside each other and beside all other calls, on
+    one event loop: its methods are in no concurrency group, each of which has a loop of its own.
+    """
 
     def __init__(self, maxsize: int) -> None:
         self._line = Line(maxsize if maxsize > 0 else None)
@@ -52,8 +55,11 @@ class _Keeper:
             raise Full(_late("room", timeout)) from None
 
     async def get(self, timeout: float | None, taking: list[Any] | None = None) -> Any:
-        """The next item. `taking`: a ref of the getter's, whose value is whether it took what it was given. Where it did not,
-        or its process ended before it said `took`, the item stays in the queue."""
+        """The next item.
+
+        `taking`: a ref of the getter's, whose value is whether it took what it was given. Where it
+        did not, or its process ended before it said `took`, the item stays in the queue.
+        """
         taken = asyncio.ensure_future(_word_of(taking[0])) if taking else None
         try:
             item = await self._next(timeout, taken)
@@ -98,7 +104,8 @@ class _Keeper:
         free = self._line.free
         if free is not None and len(items) > free:
             raise Full(
-                f"no room: {len(self._line)} of {self._maxsize} items are there, and {len(items)} more were put"
+                f"no room: {len(self._line)} of {self._maxsize} items are there, and {len(items)} "
+                "more were put"
             )
         self._line.add(items)
 
@@ -163,7 +170,8 @@ _turns: weakref.WeakValueDictionary[str, _Turns] = weakref.WeakValueDictionary()
 class Queue:
     """A queue that any process with the object may use; `maxsize` 0 or less: without a limit.
 
-    `actor_options` are those of its actor. Errors are Empty and Full, which are also those of the module `queue`.
+    `actor_options` are those of its actor. Errors are Empty and Full, which are also those of the
+    module `queue`.
     """
 
     def __init__(self, maxsize: int = 0, actor_options: Mapping[str, Any] | None = None) -> None:
@@ -212,7 +220,10 @@ class Queue:
         return 0 < self.maxsize <= self.size()
 
     def put(self, item: Any, block: bool = True, timeout: float | None = None) -> None:
-        """Adds an item, waiting for room unless not `block`. Raises Full, after `timeout` seconds."""
+        """Adds an item, waiting for room unless not `block`.
+
+        Raises Full, after `timeout` seconds.
+        """
         if not block:
             return self.put_nowait(item)
         limit, late = _Limit(timeout), _late("room", timeout)
@@ -226,7 +237,10 @@ class Queue:
             self._turns.puts.give()
 
     def get(self, block: bool = True, timeout: float | None = None) -> Any:
-        """Takes an item, waiting for one unless not `block`. Raises Empty, after `timeout` seconds."""
+        """Takes an item, waiting for one unless not `block`.
+
+        Raises Empty, after `timeout` seconds.
+        """
         if not block:
             return self.get_nowait()
         limit, late = _Limit(timeout), _late("item", timeout)
@@ -298,8 +312,9 @@ class Queue:
         return _answer(self._keeper.get_nowait.remote(num_items))
 
     def shutdown(self, force: bool = False, grace_period_s: float = 5) -> None:
-        """Ends the queue: after the calls made before, `grace_period_s` seconds at most; at once with `force`. From then on `actor` is None, and
-        every call of this object raises ActorDiedError. Idempotent."""
+        """Ends the queue: after the calls made before, `grace_period_s` seconds at most; at once
+        with `force`. From then on `actor` is None, and every call of this object raises
+        ActorDiedError. Idempotent."""
         actor, self.actor = self.actor, None
         if actor is None:
             return
@@ -318,7 +333,8 @@ def _late(what: str, timeout: float | None) -> str:
 
 
 def _answer(ref: Any, late: str = "") -> Any:
-    """What the keeper answers; Empty and Full as they are, without where in the keeper they were raised, with the text `late`."""
+    """What the keeper answers; Empty and Full as they are, without where in the keeper they were
+    raised, with the text `late`."""
     try:
         return troupe.get(ref)
     except (Empty, Full) as error:

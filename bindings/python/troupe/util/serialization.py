@@ -17,10 +17,11 @@ def register_serializer(
 ) -> None:
     """From now on this process sends instances of `cls` as what `serializer` makes of them.
 
-    View: this process; call it in an actor too where instances are to come back from there. `deserializer` travels
-    along and makes the instance where it arrives. Of `cls` itself, not of its subclasses. It goes for arguments,
-    results, put() and what is captured, and for cloudpickle in this process; plain pickle stays as it is. Raises
-    TypeError for what is no class or cannot be called.
+    View: this process; call it in an actor too where instances are to come back from there.
+    `deserializer` travels along and makes the instance where it arrives. Of `cls` itself, not of
+    its subclasses. It goes for arguments, results, put() and what is captured, and for cloudpickle
+    in this process; plain pickle stays as it is. Raises TypeError for what is no class or cannot be
+    called.
 
         register_serializer(Reader, serializer=lambda reader: reader.path, deserializer=Reader)
     """

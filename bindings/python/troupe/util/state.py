@@ -3,8 +3,8 @@
     from troupe.util.state import list_actors
     [each.name for each in list_actors(filters=[("state", "=", "ALIVE")])]
 
-A record is a dict whose fields are attributes too. View: the cluster, asked at each call; blocking. `troupe.state`
-has the same with all that Troupe knows.
+A record is a dict whose fields are attributes too. View: the cluster, asked at each call; blocking.
+`troupe.state` has the same with all that Troupe knows.
 """
 
 from __future__ import annotations
@@ -123,7 +123,10 @@ def list_nodes(
     detail: bool = False,
     raise_on_missing_output: bool = True,
 ) -> list[StateRecord]:
-    """Nodes, dead ones included while the head remembers them. A silent one counts as alive until its verdict."""
+    """Nodes, dead ones included while the head remembers them.
+
+    A silent one counts as alive until its verdict.
+    """
     _only_here(address)
     return _chosen([_node(each) for each in state.list_nodes()], filters, limit)
 
@@ -183,7 +186,8 @@ def list_workers(
     detail: bool = False,
     raise_on_missing_output: bool = True,
 ) -> list[StateRecord]:
-    """Processes of actors and those that run tasks, ended ones included while the head remembers them."""
+    """Processes of actors and those that run tasks, ended ones included while the head remembers
+    them."""
     _only_here(address)
     return _chosen([_worker(each) for each in state.list_actors(tasks=True)], filters, limit)
 
@@ -234,9 +238,10 @@ def list_tasks(
     detail: bool = False,
     raise_on_missing_output: bool = True,
 ) -> list[StateRecord]:
-    """Tasks of the cluster that are not over, this process's first, 10,000 of each process at most; `task_id` is the id of their ref.
-    Calls of actors are none. The processes that have started them are asked: where one has not answered after `timeout` seconds,
-    GetTimeoutError is raised, unless `raise_on_missing_output` is False."""
+    """Tasks of the cluster that are not over, this process's first, 10,000 of each process at most;
+    `task_id` is the id of their ref. Calls of actors are none. The processes that have started them
+    are asked: where one has not answered after `timeout` seconds, GetTimeoutError is raised, unless
+    `raise_on_missing_output` is False."""
     _only_here(address)
     tasks = lists.of_cluster(
         connect.session_here(),
@@ -280,8 +285,8 @@ def list_objects(
     detail: bool = False,
     raise_on_missing_output: bool = True,
 ) -> list[StateRecord]:
-    """Objects that this process owns or borrows (see `troupe.state.list_objects`): large values, and those that other processes
-    know; `object_id` is `ref.hex()`."""
+    """Objects that this process owns or borrows (see `troupe.state.list_objects`): large values,
+    and those that other processes know; `object_id` is `ref.hex()`."""
     _only_here(address)
     return _chosen([_object(each) for each in state.list_objects(limit=1 << 30)], filters, limit)
 
@@ -315,13 +320,15 @@ def _is_driver() -> bool:
 
 
 def get_objects(id: Any, address: str | None = None, timeout: int = 30) -> list[StateRecord]:  # noqa: A002
-    """What this process knows of the object of this id (hex), or of this ref: one record, or none."""
+    """What this process knows of the object of this id (hex), or of this ref: one record, or
+    none."""
     wanted = id if isinstance(id, str) else id.hex()
     return [each for each in list_objects(address, limit=1 << 30) if each["object_id"] == wanted]
 
 
 def summarize_objects(address: str | None = None, timeout: int = 30) -> dict[str, Any]:
-    """How many objects of this process there are for each reason why they are kept, and how large they are together."""
+    """How many objects of this process there are for each reason why they are kept, and how large
+    they are together."""
     objects = list_objects(address, limit=1 << 30)
     summary: dict[str, dict[str, Any]] = {}
     for each in objects:
@@ -353,7 +360,8 @@ def list_runtime_envs(
     detail: bool = False,
     raise_on_missing_output: bool = True,
 ) -> list[StateRecord]:
-    """The environments that this process has asked for (see `troupe.state.list_runtime_envs`); `ref_cnt`: for how many."""
+    """The environments that this process has asked for (see `troupe.state.list_runtime_envs`);
+    `ref_cnt`: for how many."""
     _only_here(address)
     return _chosen(
         [
@@ -379,7 +387,8 @@ def list_cluster_events(
     detail: bool = False,
     raise_on_missing_output: bool = True,
 ) -> list[StateRecord]:
-    """What has happened (see `troupe.state.list_events`), the latest `limit`, the oldest of them first."""
+    """What has happened (see `troupe.state.list_events`), the latest `limit`, the oldest of them
+    first."""
     _only_here(address)
     return _chosen([_event(each) for each in reversed(state.list_events())], filters, limit)[::-1]
 

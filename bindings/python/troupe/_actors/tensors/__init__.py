@@ -1,4 +1,5 @@
-"""Tensors that stay in the actor whose method returned them, while a ref of the result travels (docs/tensors.md)."""
+"""Tensors that stay in the actor whose method returned them, while a ref of the result travels
+(docs/tensors.md)."""
 
 from __future__ import annotations
 
@@ -11,7 +12,8 @@ _thread = threading.local()
 
 @contextlib.contextmanager
 def left_where_they_are() -> Iterator[None]:
-    """What this thread loads meanwhile is only passed on, or looked at: values that name tensors take none of them."""
+    """What this thread loads meanwhile is only passed on, or looked at: values that name tensors
+    take none of them."""
     before = are_left()
     _thread.left = True
     try:

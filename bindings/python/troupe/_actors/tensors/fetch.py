@@ -1,7 +1,10 @@
-"""Tensors of another process, as whoever gets a value takes them. Blocks, in the thread that loads the value.
+"""Tensors of another process, as whoever gets a value takes them.
 
-On the same host a CPU's tensor comes as a private view of shared memory and a GPU's is opened by torch's own reductions and cloned;
-between hosts, and where the process has not that GPU, it comes by way of the host's memory.
+Blocks, in the thread that loads the value.
+
+On the same host a CPU's tensor comes as a private view of shared memory and a GPU's is opened by
+torch's own reductions and cloned; between hosts, and where the process has not that GPU, it comes
+by way of the host's memory.
 """
 
 from __future__ import annotations
@@ -26,8 +29,11 @@ _opening = threading.Lock()
 
 
 def tensors(place: kept.Place, key: str, method: str, specs: Sequence[kept.Spec]) -> list[Any]:
-    """Those of a value: the very ones in the process that keeps them, their copies elsewhere. Raises OwnerDiedError where that is gone,
-    TensorChangedError where one was changed since it was returned, ObjectFetchTimedOutError, ObjectLostError."""
+    """Those of a value: the very ones in the process that keeps them, their copies elsewhere.
+
+    Raises OwnerDiedError where that is gone, TensorChangedError where one was changed since it was
+    returned, ObjectFetchTimedOutError, ObjectLostError.
+    """
     if place.is_here():
         return _own(place, key, method)
     here = place.boot_id == boot_id()
@@ -44,13 +50,15 @@ def tensors(place: kept.Place, key: str, method: str, specs: Sequence[kept.Spec]
             refused = _asked(place, server.CHECK, (key,), limit_s)
     except exceptions.GetTimeoutError:
         raise exceptions.ObjectFetchTimedOutError(
-            f"{_names(method, specs, place)} did not come within {limit_s:.0f} s, counted from when they were asked for: its process does not "
+            f"{_names(method, specs, place)} did not come within {limit_s:.0f} s, counted from "
+            "when they were asked for: its process does not "
             "answer\n  `troupe stack` shows where it is"
         ) from None
     except (exceptions.ActorError, exceptions.ObjectLostError) as error:
         raise exceptions.OwnerDiedError(
             f"{_names(method, specs, place)} are lost: {_cause(place, error)}\n"
-            "  tensors live with the actor that returned them: call the method again, or without tensor_transport"
+            "  tensors live with the actor that returned them: call the method again, or without "
+            "tensor_transport"
         ) from error
     if refused is not None:
         raise _refusal(refused, place, method, specs)
@@ -58,7 +66,11 @@ def tensors(place: kept.Place, key: str, method: str, specs: Sequence[kept.Spec]
 
 
 def _asked(place: kept.Place, what: str, given: tuple, limit_s: float) -> Any:
-    """What the process answers to a call. A connection that was there before may have been lost since, and the process live: then over a new one."""
+    """What the process answers to a call.
+
+    A connection that was there before may have been lost since, and the process live: then over a
+    new one.
+    """
     channel, is_new = _channel(place)
     try:
         return _calls.get(channel.method(what)(*given), limit_s)
@@ -75,7 +87,8 @@ def _own(place: kept.Place, key: str, method: str) -> list[Any]:
     value = None if table is None else table.find(key)
     if value is None:
         raise exceptions.ObjectLostError(
-            f"the tensors that {method}() of {place} returned are not kept any more: nobody held a ref of them"
+            f"the tensors that {method}() of {place} returned are not kept any more: nobody held a "
+            "ref of them"
         )
     return [each.tensor for each in value.tensors]
 
@@ -104,7 +117,8 @@ def _gpus() -> list[str]:
 
 
 def _made(given: tuple[str, Any], spec: kept.Spec) -> Any:
-    """The tensor of what came: on the device of its number, if there is one; else in the host's memory."""
+    """The tensor of what came: on the device of its number, if there is one; else in the host's
+    memory."""
     import torch
 
     how, what = given
@@ -121,7 +135,8 @@ def _made(given: tuple[str, Any], spec: kept.Spec) -> Any:
 
 
 def _opened(device: str, arguments: tuple) -> Any:
-    """A copy of a tensor that another process of this host has on the GPU with that UUID, which may have another number here."""
+    """A copy of a tensor that another process of this host has on the GPU with that UUID, which may
+    have another number here."""
     import inspect
 
     import torch
@@ -142,7 +157,8 @@ def _wait_for_copies(made: Sequence[Any]) -> None:
 
 
 def _channel(place: kept.Place) -> tuple[Any, bool]:
-    """The way to the second call socket of that process, and whether it was made just now: a few of them are kept, the latest used."""
+    """The way to the second call socket of that process, and whether it was made just now: a few of
+    them are kept, the latest used."""
     session = _session.current()
     with _opening:
         channels = session.store.setdefault("tensor_channels", OrderedDict())
@@ -175,7 +191,8 @@ def _forget(place: kept.Place, channel: Any) -> None:
 
 
 def _cause(place: kept.Place, error: BaseException) -> str:
-    """Why that process is gone, as the head says it; where it says nothing, as the connection did."""
+    """Why that process is gone, as the head says it; where it says nothing, as the connection
+    did."""
     try:
         link = handle.watched(_session.current(), place.actor, place.class_name, Traits())
     except exceptions.TroupeError:
@@ -194,7 +211,9 @@ def _refusal(
     if refused[0] == server.CHANGED:
         _, spec, before, now = refused
         return exceptions.TensorChangedError(
-            f"the tensor ({kept.text_of(spec)}) that {method}() of {place} returned was changed in place there since: its version was {before} "
-            f"then and is {now} now\n  return tensor.clone(), or do not change what was returned while refs of it are used"
+            f"the tensor ({kept.text_of(spec)}) that {method}() of {place} returned was changed in "
+            f"place there since: its version was {before} "
+            f"then and is {now} now\n  return tensor.clone(), or do not change what was returned "
+            "while refs of it are used"
         )
     return exceptions.ObjectLostError(f"{_names(method, specs, place)} are not kept there any more")

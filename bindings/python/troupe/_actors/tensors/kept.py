@@ -1,7 +1,9 @@
-"""The tensors that this actor keeps: put here when a value is answered, let go of when nobody holds a ref of it any more.
+"""The tensors that this actor keeps: put here when a value is answered, let go of when nobody holds
+a ref of it any more.
 
-Each value has a key that cannot be guessed: who was given the value may ask for its tensors, nobody else. A tensor's version, which
-torch counts up with each change in place, is noted when it is kept; what does not count (an inference tensor) has none.
+Each value has a key that cannot be guessed: who was given the value may ask for its tensors, nobody
+else. A tensor's version, which torch counts up with each change in place, is noted when it is kept;
+what does not count (an inference tensor) has none.
 """
 
 from __future__ import annotations
@@ -120,9 +122,12 @@ class TensorTable:
 
     def _full(self, method: str, size: int) -> str:
         return (
-            f"{method}() returned tensors of {size:,} bytes of the CPU's memory that are to stay in {Place.here()}, which keeps "
-            f"{len(self._values):,} values with {self._bytes:,} bytes already; at most {VALUES_MAX:,} and {self._bytes_max:,} are kept\n"
-            "  drop refs of results that are not needed any more, or call the method without tensor_transport"
+            f"{method}() returned tensors of {size:,} bytes of the CPU's memory that are to stay "
+            f"in {Place.here()}, which keeps "
+            f"{len(self._values):,} values with {self._bytes:,} bytes already; at most "
+            f"{VALUES_MAX:,} and {self._bytes_max:,} are kept\n"
+            "  drop refs of results that are not needed any more, or call the method without "
+            "tensor_transport"
         )
 
     def find(self, key: str) -> KeptValue | None:
@@ -142,7 +147,8 @@ class TensorTable:
             self._changed.notify_all()
 
     def wait_until_taken(self) -> None:
-        """Blocks until nothing is kept of what methods returned; what the actor put goes with it."""
+        """Blocks until nothing is kept of what methods returned; what the actor put goes with
+        it."""
         with self._changed:
             self._changed.wait_for(
                 lambda: all(each.method == PUT for each in self._values.values())
@@ -215,7 +221,8 @@ def version_of(tensor: Any) -> int | None:
 
 
 def changed(value: KeptValue) -> tuple[Spec, int, int] | None:
-    """The first of its tensors that was changed since it was kept, and its versions then and now."""
+    """The first of its tensors that was changed since it was kept, and its versions then and
+    now."""
     for each in value.tensors:
         now = version_of(each.tensor)
         if each.version is not None and now is not None and now != each.version:
@@ -224,7 +231,8 @@ def changed(value: KeptValue) -> tuple[Spec, int, int] | None:
 
 
 def _written(tensor: Any) -> Any:
-    """An event of the device that comes once the tensor's contents are there; None of a CPU's, which are."""
+    """An event of the device that comes once the tensor's contents are there; None of a CPU's,
+    which are."""
     if tensor.device.type != "cuda":
         return None
     import torch

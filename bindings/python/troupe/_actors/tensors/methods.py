@@ -1,4 +1,5 @@
-"""Methods whose tensors stay in their actor: what they give is answered as values that name them."""
+"""Methods whose tensors stay in their actor: what they give is answered as values that name
+them."""
 
 from __future__ import annotations
 
@@ -11,7 +12,8 @@ from troupe._actors.tensors.value import carried
 
 
 def keeping(method: Callable[..., Any], name: str, returns: int) -> Callable[..., Any]:
-    """The method, as a call of it runs that asks for so many values: plain, a coroutine, or one that yields."""
+    """The method, as a call of it runs that asks for so many values: plain, a coroutine, or one
+    that yields."""
 
     def run(*args: Any, **kwargs: Any) -> Any:
         return _given(method(*args, **kwargs), name, returns)

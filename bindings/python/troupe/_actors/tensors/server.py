@@ -1,8 +1,9 @@
-"""What gives this actor's tensors to others, on a thread of its own: an actor that is busy in a method gives them all the same.
+"""What gives this actor's tensors to others, on a thread of its own: an actor that is busy in a
+method gives them all the same.
 
-It serves at the process's second call socket (`runtime/net/handover.h`), as calls are served: processes of this host come by the
-Unix socket, those of others over TLS, and what is large goes as every large result goes. The socket and the thread are there once
-the first tensor is kept.
+It serves at the process's second call socket (`runtime/net/handover.h`), as calls are served:
+processes of this host come by the Unix socket, those of others over TLS, and what is large goes as
+every large result goes. The socket and the thread are there once the first tensor is kept.
 """
 
 from __future__ import annotations
@@ -17,7 +18,8 @@ from troupe._cluster import session as _session
 from troupe._context import ActorContext
 
 TAKE = "take;returns=2"
-"""The call by which others ask: the tensors, and then, when these were copied, why they may not be used, or None."""
+"""The call by which others ask: the tensors, and then, when these were copied, why they may not be
+used, or None."""
 CHECK = "check"
 """By which they ask for the latter again, once they have copied what was only opened."""
 GONE, CHANGED = "gone", "changed"
@@ -27,7 +29,10 @@ _table: kept.TensorTable | None = None
 
 
 def table() -> kept.TensorTable:
-    """This actor's; others can ask for what is in it from the first call on. Raises what listening does."""
+    """This actor's; others can ask for what is in it from the first call on.
+
+    Raises what listening does.
+    """
     global _table
     with _lock:
         if _table is None:
@@ -67,8 +72,9 @@ class Giver:
         self._table = made
 
     def take(self, key: str, here: bool, devices: list[str]) -> Iterator[Any]:
-        """The tensors of a value: those of one of `devices`, by their UUIDs, to be opened there, by a process of this host; others by
-        way of the host's memory. Then why they may not be used: it is looked at before and after they are copied."""
+        """The tensors of a value: those of one of `devices`, by their UUIDs, to be opened there, by
+        a process of this host; others by way of the host's memory. Then why they may not be used:
+        it is looked at before and after they are copied."""
         refused, value = self.check(key), self._table.find(key)
         if value is None or refused is not None:
             yield None
@@ -102,6 +108,7 @@ def _given(each: kept.Kept, devices: list[str]) -> tuple[str, Any]:
 
 
 def _dense(tensor: Any) -> Any:
-    """It as one that fills its memory in order, which travels beside the pickle (`_code/tensors.py`) and alone."""
+    """It as one that fills its memory in order, which travels beside the pickle
+    (`_code/tensors.py`) and alone."""
     tensor = tensor.resolve_conj().resolve_neg().contiguous()
     return tensor if tensor.untyped_storage().nbytes() == tensor.nbytes else tensor.clone()

@@ -1,10 +1,11 @@
 """A value whose tensors stay where they are: its pickle names them, and has everything else.
 
-Which tensors: of type Tensor or Parameter, dense, on a CPU or a CUDA device, without attributes of their own. Others go with the
-value, as they go with every value.
+Which tensors: of type Tensor or Parameter, dense, on a CPU or a CUDA device, without attributes of
+their own. Others go with the value, as they go with every value.
 
-The value is pickled by itself, with a number in each tensor's place; the tensors are put there while it is loaded. So they may be
-anywhere in it, and one that stands there twice is one where it arrives.
+The value is pickled by itself, with a number in each tensor's place; the tensors are put there
+while it is loaded. So they may be anywhere in it, and one that stands there twice is one where it
+arrives.
 """
 
 from __future__ import annotations
@@ -41,7 +42,8 @@ class CarriedValue:
             return _pickled.plain_value, (self._value,)
         if len(found) > TENSORS_MAX:
             raise exceptions.TooLargeError(
-                f"{self._method}() returned a value with {len(found)} tensors, and one may have {TENSORS_MAX}\n"
+                f"{self._method}() returned a value with {len(found)} tensors, and one may have "
+                f"{TENSORS_MAX}\n"
                 "  return them in parts, or make one tensor of them with torch.cat"
             )
         life = native.new_life()
@@ -75,7 +77,8 @@ class PassedValue:
         names = native.lend_life(self._life)
         if names is None:
             raise exceptions.ObjectLostError(
-                "a value with tensors that stay in their actor cannot be passed on: nothing holds them any more, or "
+                "a value with tensors that stay in their actor cannot be passed on: nothing holds "
+                "them any more, or "
                 "this process has no descriptor to spare (raise `ulimit -n`)"
             )
         rest, buffers, *more = self._fields
@@ -112,7 +115,10 @@ def tensor_at(number: int) -> Any:
 
 
 def _without_tensors(value: Any, found: list[Any], buffers: list[pickle.PickleBuffer]) -> bytes:
-    """The value's pickle, its tensors and its arrays' memory beside it. Raises what pickling does."""
+    """The value's pickle, its tensors and its arrays' memory beside it.
+
+    Raises what pickling does.
+    """
     try:
         return _dumped(_pickler(), value, found, buffers)
     except (KeyboardInterrupt, MemoryError, RecursionError):

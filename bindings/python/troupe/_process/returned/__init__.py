@@ -1,1 +1,2 @@
-"""A rank that waits for one that has returned: what this process has begun in its groups, and telling the head."""
+"""A rank that waits for one that has returned: what this process has begun in its groups, and
+telling the head."""

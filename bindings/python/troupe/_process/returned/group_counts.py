@@ -1,9 +1,12 @@
-"""Counts of the operations that this process has begun in each process group of torch, and the operation that its main thread waits in.
+"""Counts of the operations that this process has begun in each process group of torch, and the
+operation that its main thread waits in.
 
-A rank that waits for one that has returned tells the head an operation's number, and that rank's process is asked for its own (head/core/gang/returned.h). So
-the counts of a group outlive it. Three kinds are counted, each under keys that all members of the group form alike:
+A rank that waits for one that has returned tells the head an operation's number, and that rank's
+process is asked for its own (head/core/gang/returned.h). So the counts of a group outlive it. Three
+kinds are counted, each under keys that all members of the group form alike:
 
-- collectives, by group and backend. torch counts them itself; Gloo's number counts messages too, which are taken off.
+- collectives, by group and backend. torch counts them itself; Gloo's number counts messages too,
+  which are taken off.
 - messages from one member to another (`message_counts`).
 - the making of the group itself, which is begun once.
 
@@ -35,7 +38,10 @@ _module: Any = None
 
 
 def wrap(module: Any) -> None:
-    """Counts what groups begin from now on. `module`: torch.distributed.distributed_c10d, once it was imported."""
+    """Counts what groups begin from now on.
+
+    `module`: torch.distributed.distributed_c10d, once it was imported.
+    """
     global _module
     _module = module
     group, work = getattr(module, "ProcessGroup", None), getattr(module, "Work", None)
@@ -73,12 +79,14 @@ def collective_key(name: str, backend: str) -> str:
 
 
 def message_key(name: str, receives: bool, mine: int, peer: int | None) -> str:
-    """What the messages are counted by that member `mine` of a group sends to, or receives from, `peer`."""
+    """What the messages are counted by that member `mine` of a group sends to, or receives from,
+    `peer`."""
     return f"{name} {'recv' if receives else 'send'} {mine} {'any' if peer is None else peer}"
 
 
 def sent_to_key(name: str, peer: int) -> str:
-    """What the messages of a group are counted by that a process sends to `peer`, whichever member it is."""
+    """What the messages of a group are counted by that a process sends to `peer`, whichever member
+    it is."""
     return f"{name} sent {peer}"
 
 
@@ -88,7 +96,8 @@ def making_key(name: str) -> str:
 
 
 def counted(group: Any) -> list[tuple[str, int]]:
-    """(backend, collectives that this process has begun) of each backend of the group that counts them."""
+    """(backend, collectives that this process has begun) of each backend of the group that counts
+    them."""
     devices: dict[str, list[Any]] = {}
     for device in getattr(group, "_device_types", []):
         with contextlib.suppress(RuntimeError):  # it has none for this device
@@ -117,7 +126,8 @@ def counted(group: Any) -> list[tuple[str, int]]:
 
 
 def begun(key: str) -> tuple[int, bool]:
-    """(how many of the operations that the key names this process has begun, whether it may begin more). Of a process whose program has returned."""
+    """(how many of the operations that the key names this process has begun, whether it may begin
+    more). Of a process whose program has returned."""
     parts = key.split(" ")
     more = program_goes_on()
     if len(parts) == 2 and parts[1] == "made":
@@ -151,7 +161,10 @@ def _collectives(name: str, backend: str) -> int | None:
 
 
 def snapshot() -> dict[str, int]:
-    """Return all that this process has begun, by key. Of groups whose collectives cannot be told from batches of messages there are none."""
+    """Return all that this process has begun, by key.
+
+    Of groups whose collectives cannot be told from batches of messages there are none.
+    """
     found = {making_key(name): 1 for name in list(_making)}
     found.update(_over)
     for group in (
@@ -173,7 +186,8 @@ def snapshot() -> dict[str, int]:
 
 
 def program_goes_on() -> bool:
-    """Whether a thread beside the main one may begin operations still: one that the process waits for at its end, or any that is in torch.distributed."""
+    """Whether a thread beside the main one may begin operations still: one that the process waits
+    for at its end, or any that is in torch.distributed."""
     frames = sys._current_frames()
     for thread in threading.enumerate():
         frame = frames.get(thread.ident or 0)

@@ -1,7 +1,8 @@
-"""How many messages this process has begun with each member of its process groups; nothing of torch's counts those.
+"""How many messages this process has begun with each member of its process groups; nothing of
+torch's counts those.
 
-Counting is part of every send and receive, which take as little as 15 us, so it is done in C++ (bindings/train/bind_noted_calls.cc). Counts of a
-group outlive it.
+Counting is part of every send and receive, which take as little as 15 us, so it is done in C++
+(bindings/train/bind_noted_calls.cc). Counts of a group outlive it.
 """
 
 from __future__ import annotations
@@ -19,7 +20,10 @@ from troupe import _native as native
 
 @dataclass(frozen=True)
 class Message:
-    """A message that this process sends or receives. `peer`: the other member by its rank in the group; None: whichever sends one."""
+    """A message that this process sends or receives.
+
+    `peer`: the other member by its rank in the group; None: whichever sends one.
+    """
 
     group: str
     receives: bool
@@ -34,7 +38,8 @@ class GroupMessages:
     __slots__ = ("elsewhere", "has_devices", "mine", "name", "received", "sent", "unclear")
 
     def __init__(self, name: str, mine: int, has_devices: bool) -> None:
-        """`has_devices`: messages are counted by the device of their tensors, for these have different backends."""
+        """`has_devices`: messages are counted by the device of their tensors, for these have
+        different backends."""
         self.name, self.mine, self.has_devices = name, mine, has_devices
         self.sent: dict[int | None, int] = {}  # by the other member's rank in the group
         self.received: dict[int | None, int] = {}  # None: from whichever member sends
@@ -118,7 +123,8 @@ def all_groups() -> list[GroupMessages]:
 
 
 def on_devices(name: str, kinds: Collection[str]) -> int:
-    """Return how many messages of that group had tensors on devices of these types, which one backend has."""
+    """Return how many messages of that group had tensors on devices of these types, which one
+    backend has."""
     of_group = _by_name.get(name)
     if of_group is None:
         return 0
@@ -131,7 +137,8 @@ def on_devices(name: str, kinds: Collection[str]) -> int:
 
 
 def totals() -> dict[tuple[str, bool, int, int | None], int]:
-    """Return how many messages were begun, by (group, whether they were received, this process's rank in it, the other member's)."""
+    """Return how many messages were begun, by (group, whether they were received, this process's
+    rank in it, the other member's)."""
     return {
         (each.name, receives, each.mine, peer): count
         for each in all_groups()
@@ -141,13 +148,15 @@ def totals() -> dict[tuple[str, bool, int, int | None], int]:
 
 
 def is_clear(name: str) -> bool:
-    """Return False for a group of which torch's numbers count batches of messages as collectives."""
+    """Return False for a group of which torch's numbers count batches of messages as
+    collectives."""
     of_group = _by_name.get(name)
     return of_group is None or not of_group.unclear
 
 
 def with_member(name: str, receives: bool, mine: int, peer: int | None) -> int:
-    """Return how many messages member `mine` of that group, this process, has sent to, or received from, `peer`."""
+    """Return how many messages member `mine` of that group, this process, has sent to, or received
+    from, `peer`."""
     of_group = _by_name.get(name)
     if of_group is None or of_group.mine != mine:
         return 0
@@ -166,7 +175,8 @@ def message_of(work: Any) -> Message | None:
 
 
 def message_in_call(thread: int) -> Message | None:
-    """Return the message that this thread is about to begin: NCCL waits in that call for the other member. None: it is in no such call."""
+    """Return the message that this thread is about to begin: NCCL waits in that call for the other
+    member. None: it is in no such call."""
     return _named(native.message_in_call(thread))
 
 

@@ -1,10 +1,13 @@
-"""Ends a part that waits for a rank whose own part has returned (`launch._parts`): that rank's process goes on, so the head cannot know.
+"""Ends a part that waits for a rank whose own part has returned (`launch._parts`): that rank's
+process goes on, so the head cannot know.
 
-Each rank's thread that watches groups does this, by the store of the default group. Once the rank's part has returned, the thread writes what the rank has
-begun. While the part stands still in an operation, the thread looks whether others have written that, and whether one of them has begun fewer
-operations. Then it says what the part waits in, leaves the others a moment to say so too, and ends this process's groups: the part raises the verdict.
-A part that waits in the store itself, for a group to be made, loses its connection to the store, too. Ranks that wait for nobody, and groups without the rank
-that returned, are not touched.
+Each rank's thread that watches groups does this, by the store of the default group. Once the rank's
+part has returned, the thread writes what the rank has begun. While the part stands still in an
+operation, the thread looks whether others have written that, and whether one of them has begun
+fewer operations. Then it says what the part waits in, leaves the others a moment to say so too, and
+ends this process's groups: the part raises the verdict. A part that waits in the store itself, for
+a group to be made, loses its connection to the store, too. Ranks that wait for nobody, and groups
+without the rank that returned, are not touched.
 """
 
 from __future__ import annotations
@@ -22,7 +25,8 @@ from troupe._process.returned.watch_store import WatchStore, root
 from troupe.launch import _parts
 
 STILL_S = 2.0
-"""So long a part has begun nothing, and waited at one place, before the store is asked, and between two times."""
+"""So long a part has begun nothing, and waited at one place, before the store is asked, and between
+two times."""
 GATHER_S = 1.0
 """For others that wait in the same operation to say so."""
 _KEY = "troupe/parts"
@@ -109,7 +113,8 @@ class Parts:
 
 
 def find_verdict(run: str) -> str:
-    """Return the verdict that another rank has ended its groups by, and so this rank's; "": there is none, or no store."""
+    """Return the verdict that another rank has ended its groups by, and so this rank's; "": there
+    is none, or no store."""
     module = sys.modules.get("torch.distributed.distributed_c10d")
     if module is None or not module.is_initialized():
         return ""

@@ -1,8 +1,10 @@
-"""Tells the head when this rank waits in a group for a rank that has returned: it can never come (head/core/gang/returned.h decides).
+"""Tells the head when this rank waits in a group for a rank that has returned: it can never come
+(head/core/gang/returned.h decides).
 
-Called by the thread that watches groups. It costs nothing until ranks have returned, and nothing while this process's main thread waits
-for nobody. What counts is the operation that it waits in and who belongs to that, never how long it waits: the time only says when
-it is worth while to look, and to ask once more.
+Called by the thread that watches groups. It costs nothing until ranks have returned, and nothing
+while this process's main thread waits for nobody. What counts is the operation that it waits in and
+who belongs to that, never how long it waits: the time only says when it is worth while to look, and
+to ask once more.
 """
 
 from __future__ import annotations
@@ -37,7 +39,8 @@ _WAITS_FOR_THREADS = ("/threading.py", "/concurrent/futures/", "/queue.py")
 
 
 class Making:
-    """A group that this process makes: its name, by which operation, and the ranks of the default group that it waits for; None: all."""
+    """A group that this process makes: its name, by which operation, and the ranks of the default
+    group that it waits for; None: all."""
 
     def __init__(self, op: str, members: list[int] | None) -> None:
         self.op, self.members, self.name = op, members, ""
@@ -82,7 +85,8 @@ def wrap_making(make: Any, op: str) -> Any:
 
 
 def _ends_by_barrier(given: dict[str, Any]) -> bool:
-    """Return whether `new_group` with these arguments waits for all ranks of the default group, and not for its members alone."""
+    """Return whether `new_group` with these arguments waits for all ranks of the default group, and
+    not for its members alone."""
     return os.environ.get(_BARRIER, "0") == "1" and not given.get("use_local_synchronization")
 
 
@@ -118,7 +122,8 @@ class Peers:
             return
         if not self._still.is_due(now):
             return
-        # The head asks one question at a time: of groups whose collectives may have ended, which only torch's recorder knows, the latest is first.
+        # The head asks one question at a time: of groups whose collectives may have ended, which
+        # only torch's recorder knows, the latest is first.
         words = sorted(
             _words_of_launch(module, returned),
             key=lambda word: self._changed.get(word["key"], 0.0),
@@ -163,7 +168,8 @@ class Peers:
 
 
 def place(module: Any) -> Any:
-    """Where the program's thread waits, with all that this process has begun; None: it waits for nobody."""
+    """Where the program's thread waits, with all that this process has begun; None: it waits for
+    nobody."""
     thread = _parts.thread()
     frame = sys._current_frames().get(thread)
     if frame is None:
@@ -185,7 +191,8 @@ def place(module: Any) -> Any:
 
 
 def _words_of_launch(module: Any, returned: frozenset[int]) -> list[dict[str, Any]]:
-    """Return what to tell the head; nothing where the default group is of another world than the launch's."""
+    """Return what to tell the head; nothing where the default group is of another world than the
+    launch's."""
     if (
         module.is_initialized()
         and (module.get_rank(), module.get_world_size()) != group_epochs.place()
@@ -195,7 +202,8 @@ def _words_of_launch(module: Any, returned: frozenset[int]) -> list[dict[str, An
 
 
 def words(module: Any, returned: frozenset[int]) -> list[dict[str, Any]]:
-    """Return what the program's thread may wait in for one of these ranks: GroupAwaits' fields, but for where this is."""
+    """Return what the program's thread may wait in for one of these ranks: GroupAwaits' fields, but
+    for where this is."""
     if _makings:
         return _of_making(_makings[-1], returned)
     if not module.is_initialized():
@@ -239,7 +247,8 @@ def words(module: Any, returned: frozenset[int]) -> list[dict[str, Any]]:
 def pending_messages(
     pending: Sequence[PendingMessage], begun: Mapping[tuple[str, bool, int, int | None], int]
 ) -> list[Message]:
-    """Return the oldest messages that have not ended, one for each member and direction in which one is waited for. `begun`: `message_counts.totals`."""
+    """Return the oldest messages that have not ended, one for each member and direction in which
+    one is waited for. `begun`: `message_counts.totals`."""
     left = [(each.group, each.receives, each.mine, each.peer) for each in pending]
     waited_for = {key for key, each in zip(left, pending, strict=True) if _is_waited_for(each)}
     oldest = [
@@ -323,6 +332,7 @@ def _oldest(known: list[Collective] | None, count: int, *, on_gpu: bool) -> Coll
 
 
 def _is_waited_for(each: Collective | PendingMessage) -> bool:
-    """Not what a thread in the background began, which nobody waits for at the end of the process."""
+    """Not what a thread in the background began, which nobody waits for at the end of the
+    process."""
     thread = threading._active.get(each.thread)  # type: ignore[attr-defined]
     return thread is None or not thread.daemon or each.thread == _parts.thread()

@@ -1,6 +1,10 @@
-"""Pure. Whether a rank waits for ranks that have returned without coming, and what to say of it: in the words of head/core/gang/returned.cc.
+"""Pure.
 
-A word says what a rank waits in (`returned_peers.words`); a record has what a rank that returned has begun, by key (`group_counts.snapshot`).
+Whether a rank waits for ranks that have returned without coming, and what to say of it: in the
+words of head/core/gang/returned.cc.
+
+A word says what a rank waits in (`returned_peers.words`); a record has what a rank that returned
+has begun, by key (`group_counts.snapshot`).
 """
 
 from __future__ import annotations
@@ -29,7 +33,8 @@ def begun(record: Mapping[str, int], word: Mapping[str, Any]) -> int | None:
 
 
 def missing(word: Mapping[str, Any], records: Mapping[int, Mapping[str, int]]) -> dict[int, int]:
-    """Return what those ranks have begun that the word waits for and that can never come; {}: there is none. `records`: of ranks that have returned."""
+    """Return what those ranks have begun that the word waits for and that can never come; {}: there
+    is none. `records`: of ranks that have returned."""
     counts = {rank: begun(records[rank], word) for rank in word["awaited"] if rank in records}
     known = {rank: count for rank, count in counts.items() if count is not None}
     if word["kind"] == "receive_any":
@@ -39,19 +44,34 @@ def missing(word: Mapping[str, Any], records: Mapping[int, Mapping[str, int]]) -
 
 
 def text_of(word: Mapping[str, Any], counts: Mapping[int, int], waiting: Sequence[int]) -> str:
-    """Return the verdict. `counts`: as `missing` gives it; `waiting`: the ranks that wait in the word's operation."""
+    """Return the verdict.
+
+    `counts`: as `missing` gives it; `waiting`: the ranks that wait in the word's operation.
+    """
     first, *others = sorted(counts)
     who, one, number = _named(waiting), len(waiting) == 1, word["operation"]
     op = f" ({word['op']})" if word["op"] else ""
     group = f" of process group {word['torch_group']}"
     if word["kind"] == "collective":
-        said = f"after {_many(counts[first], 'operation')}; {who} {'waits' if one else 'wait'} for it in operation {number}{op}{group}"
+        said = (
+            f"after {_many(counts[first], 'operation')}; {who} {'waits' if one else 'wait'} for "
+            f"it in operation {number}{op}{group}"
+        )
     elif word["kind"] == "making":
-        said = f"without coming to process group {word['torch_group']}, which {who} {'makes' if one else 'make'}{op}"
+        said = (
+            f"without coming to process group {word['torch_group']}, which {who} "
+            f"{'makes' if one else 'make'}{op}"
+        )
     elif word["kind"] == "send":
-        said = f"after {_many(counts[first], 'receive')} from {who}, which waits for it in send {number}{group}"
+        said = (
+            f"after {_many(counts[first], 'receive')} from {who}, which waits for it in send "
+            f"{number}{group}"
+        )
     else:
-        said = f"after {_many(counts[first], 'send')} to {who}, which waits for it in receive {number}{group}"
+        said = (
+            f"after {_many(counts[first], 'send')} to {who}, which waits for it in receive "
+            f"{number}{group}"
+        )
     return f"rank {first} returned {said}" + (
         f"; {_named(others)} returned before it, too" if others else ""
     )

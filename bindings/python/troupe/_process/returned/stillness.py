@@ -15,7 +15,10 @@ class Stillness:
         self._since = self._next_s = 0.0
 
     def has_moved(self, seen: Any, now: float) -> bool:
-        """Return whether it is at another place than before, or at none (None). Time counts anew from there."""
+        """Return whether it is at another place than before, or at none (None).
+
+        Time counts anew from there.
+        """
         if seen is not None and seen == self._seen:
             return False
         self._seen, self._since, self._next_s = seen, now, self._first_s

@@ -1,7 +1,8 @@
 """Operations that have not ended, as torch's flight recorder knows them.
 
-The recorder has one entry for each operation, and marks an entry as retired some time after its operation has ended. Operations that are begun
-together as one batch, messages mostly, have entries that share a number and are never retired (pytorch#137969). The last of them stands for the batch.
+The recorder has one entry for each operation, and marks an entry as retired some time after its
+operation has ended. Operations that are begun together as one batch, messages mostly, have entries
+that share a number and are never retired (pytorch#137969). The last of them stands for the batch.
 """
 
 from __future__ import annotations
@@ -18,7 +19,8 @@ _MESSAGE = re.compile(r"(send|recv) (\d+)(?:->|<-)(\d+)")
 
 @dataclass(frozen=True)
 class Collective:
-    """A collective that has not ended: its number among those of its group and backend, from 1, its name, and the thread that began it."""
+    """A collective that has not ended: its number among those of its group and backend, from 1, its
+    name, and the thread that began it."""
 
     number: int
     op: str
@@ -27,7 +29,10 @@ class Collective:
 
 @dataclass(frozen=True)
 class PendingMessage:
-    """A message that has not ended. `mine`, `peer`: the two members by their ranks in the group; `thread`: who began it."""
+    """A message that has not ended.
+
+    `mine`, `peer`: the two members by their ranks in the group; `thread`: who began it.
+    """
 
     group: str
     receives: bool
@@ -38,14 +43,18 @@ class PendingMessage:
 
 @dataclass(frozen=True)
 class Records:
-    """Operations that have not ended. `collectives`: by (group, backend), of each that has begun a collective that is still recorded."""
+    """Operations that have not ended.
+
+    `collectives`: by (group, backend), of each that has begun a collective that is still recorded.
+    """
 
     collectives: dict[tuple[str, str], list[Collective]] = field(default_factory=dict)
     messages: list[PendingMessage] = field(default_factory=list)
 
 
 def recorded() -> Records:
-    """Return what torch's recorder knows, of all groups of this process; nothing where it is off."""
+    """Return what torch's recorder knows, of all groups of this process; nothing where it is
+    off."""
     dump = getattr(sys.modules.get("torch._C._distributed_c10d"), "_dump_fr_trace_json", None)
     return Records() if dump is None else read(json.loads(dump(True, False)).get("entries", []))
 

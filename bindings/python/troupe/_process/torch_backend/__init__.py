@@ -1,7 +1,9 @@
-"""torch's backend `troupe`: groups of tensors on CPUs over the memory that the ranks of a node share, and TCP between nodes.
+"""torch's backend `troupe`: groups of tensors on CPUs over the memory that the ranks of a node
+share, and TCP between nodes.
 
-`register` makes `init_process_group("troupe")` work in this process. The library that is built against torch is loaded by the first group,
-and built then if this machine has none for this torch (`build`).
+`register` makes `init_process_group("troupe")` work in this process. The library that is built
+against torch is loaded by the first group, and built then if this machine has none for this torch
+(`build`).
 """
 
 from __future__ import annotations
@@ -16,11 +18,14 @@ from troupe._identity import boot_id
 
 NAME = "troupe"
 VERDICT_S = 2.0  # how long an operation that lost a peer waits for the word of what killed it
-_of_launch = b""  # the secret that the ranks of this process's launch have from their head; empty: it is no rank of one
+# the secret that the ranks of this process's launch have from their head; empty: it is no rank of
+# one
+_of_launch = b""
 
 
 def enter_rank(secret: bytes) -> None:
-    """This process is a rank, and so has the secret of its launch: torch's groups here are of ranks that have it too."""
+    """This process is a rank, and so has the secret of its launch: torch's groups here are of ranks
+    that have it too."""
     global _of_launch
     _of_launch = secret
 
@@ -37,12 +42,14 @@ def make_default(module: Any) -> None:
 
 
 def stop_all(reason: str) -> int:
-    """Ends what runs in all such groups of this process with a RuntimeError that says the reason, from any thread, at once. How many there are."""
+    """Ends what runs in all such groups of this process with a RuntimeError that says the reason,
+    from any thread, at once. How many there are."""
     return native.stop_groups(reason)
 
 
 def begun(group: Any) -> int | None:
-    """How many collectives this rank has begun in that process group of torch's, whose CPU tensors this backend moves; None for any other group.
+    """How many collectives this rank has begun in that process group of torch's, whose CPU tensors
+    this backend moves; None for any other group.
 
     torch itself gives the number for its own backends alone.
     """
@@ -74,10 +81,12 @@ def _create(options: Any, _: Any) -> Any:
 def make(
     store: Any, rank: int, size: int, name: str, timeout: timedelta, secret: bytes | None = None
 ) -> Any:
-    """This process's part of a group whose ranks meet in `store`, under keys of theirs alone: a torch.distributed.Backend. Blocks until all are there.
+    """This process's part of a group whose ranks meet in `store`, under keys of theirs alone: a
+    torch.distributed.Backend. Blocks until all are there.
 
-    `secret`: the group's, where all its ranks have it from elsewhere; None: they tell it by the store, which then must be read by nobody else.
-    `timeout`: of the making and of each operation. Raises RuntimeError with who did not come, or what keeps the library from being built.
+    `secret`: the group's, where all its ranks have it from elsewhere; None: they tell it by the
+    store, which then must be read by nobody else. `timeout`: of the making and of each operation.
+    Raises RuntimeError with who did not come, or what keeps the library from being built.
     """
     from troupe._process.torch_backend import build
     from troupe._process.torch_backend.meeting import meet

@@ -1,8 +1,10 @@
-"""The library of the backend, for exactly the torch of this process: found where it was built before, else built with the compiler at hand.
+"""The library of the backend, for exactly the torch of this process: found where it was built
+before, else built with the compiler at hand.
 
-It is built once a machine and version (half a minute of one core) and kept in the user's cache folder, under a name made of all that it
-depends on: torch's version and place, Python's ABI, the sources. Another torch gets another library, never this one. Ranks that come
-at once wait for the first, which builds it. `python -m troupe._process.torch_backend.build` does it ahead, for an image.
+It is built once a machine and version (half a minute of one core) and kept in the user's cache
+folder, under a name made of all that it depends on: torch's version and place, Python's ABI, the
+sources. Another torch gets another library, never this one. Ranks that come at once wait for the
+first, which builds it. `python -m troupe._process.torch_backend.build` does it ahead, for an image.
 """
 
 from __future__ import annotations
@@ -41,7 +43,11 @@ _loaded: Any = None
 
 
 def load() -> Any:
-    """The library, as a module. Blocks while it is built. Raises RuntimeError with what is missing, or with the compiler's words."""
+    """The library, as a module.
+
+    Blocks while it is built. Raises RuntimeError with what is missing, or with the compiler's
+    words.
+    """
     global _loaded
     with _lock:
         if _loaded is None:
@@ -75,7 +81,8 @@ def _folder() -> pathlib.Path:
 
 
 def _key() -> str:
-    """What the library depends on, in a name: torch's version to be read by people, the rest hashed."""
+    """What the library depends on, in a name: torch's version to be read by people, the rest
+    hashed."""
     import torch
 
     here = pathlib.Path(__file__).parent
@@ -157,7 +164,8 @@ def _build(path: pathlib.Path) -> None:
             raise RuntimeError(
                 _cannot(
                     f"{compiler} failed with code {done.returncode}: {done.stderr.strip()[-2000:]}",
-                    f"set CXX to a compiler that knows C++20; it was: {' '.join([*command, str(made)])}",
+                    "set CXX to a compiler that knows C++20; it was: "
+                    f"{' '.join([*command, str(made)])}",
                 )
             )
         made.chmod(0o700)  # the compiler took it from the umask
@@ -167,13 +175,17 @@ def _cannot(why: str, remedy: str) -> str:
     import torch
 
     return (
-        f"the backend troupe cannot be built for torch {torch.__version__} on {platform.node()}: {why}\n"
+        f"the backend troupe cannot be built for torch {torch.__version__} on {platform.node()}: "
+        f"{why}\n"
         f'  {remedy}, or use init_process_group("gloo")'
     )
 
 
 def _is_ours(path: pathlib.Path) -> bool:
-    """Return whether the library is there and nobody else can have written to it. Any other file of that name is replaced, never loaded."""
+    """Return whether the library is there and nobody else can have written to it.
+
+    Any other file of that name is replaced, never loaded.
+    """
     try:
         found = path.lstat()
     except FileNotFoundError:

@@ -1,7 +1,10 @@
-"""How the ranks of a group find each other through torch's store: each says where it is, the first one the group's secret, unless all know that.
+"""How the ranks of a group find each other through torch's store: each says where it is, the first
+one the group's secret, unless all know that.
 
-Ranks of a launch know it from their head: whoever reaches their store reads and writes it, and must learn no secret there, nor set one. The store's keys are this group's own (torch gives each group a prefix). Where the ranks are on several nodes each listens at a port too,
-which it says once all know that; on one node nothing listens that another machine can reach.
+Ranks of a launch know it from their head: whoever reaches their store reads and writes it, and must
+learn no secret there, nor set one. The store's keys are this group's own (torch gives each group a
+prefix). Where the ranks are on several nodes each listens at a port too, which it says once all
+know that; on one node nothing listens that another machine can reach.
 """
 
 from __future__ import annotations
@@ -10,14 +13,18 @@ import os
 from typing import Any
 
 _SECRET_BYTES = 32
-INTERFACE = "GLOO_SOCKET_IFNAME"  # the launch sets it to what reaches its other nodes, `lo` where there are none
+# the launch sets it to what reaches its other nodes, `lo` where there are none
+INTERFACE = "GLOO_SOCKET_IFNAME"
 
 
 def meet(
     store: Any, rank: int, size: int, door: Any, known: bytes | None
 ) -> tuple[bytes, list[bytes]]:
-    """The group's secret and all ranks' cards. `known`: the secret, where all ranks have it; else it is rank 0's, in a store that nobody else
-    reaches. Blocks. RuntimeError: this node has no address for the others."""
+    """The group's secret and all ranks' cards.
+
+    `known`: the secret, where all ranks have it; else it is rank 0's, in a store that nobody else
+    reaches. Blocks. RuntimeError: this node has no address for the others.
+    """
     if rank == 0 and known is None:
         store.set("troupe/secret", os.urandom(_SECRET_BYTES).hex())
     cards = _told(store, "card", rank, size, bytes(door.card))
@@ -30,7 +37,8 @@ def meet(
 
 
 def listen(door: Any) -> None:
-    """At the interface that the environment names, the first of a list, else at the one that reaches the launch's store."""
+    """At the interface that the environment names, the first of a list, else at the one that
+    reaches the launch's store."""
     interface = os.environ.get(INTERFACE, "").split(",")[0]
     try:
         door.listen(interface, os.environ.get("MASTER_ADDR", ""))

@@ -1,6 +1,7 @@
 """Data and checkpoints in volumes, for torch: `databricks.air.data`.
 
-A volume's path (`/Volumes/catalog/schema/volume/...`) is a path that every node sees; any other directory is as good.
+A volume's path (`/Volumes/catalog/schema/volume/...`) is a path that every node sees; any other
+directory is as good.
 
     from troupe.air.data import DataLoader, UCVolumeDataset, UCVolumeReader, UCVolumeWriter
 
@@ -26,7 +27,8 @@ _MODULES = {
 
 
 def __getattr__(name: str) -> Any:
-    """Load a name when it is asked for: all of them need torch, and programs that only launch do not."""
+    """Load a name when it is asked for: all of them need torch, and programs that only launch do
+    not."""
     if name not in _MODULES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     import importlib

@@ -1,4 +1,5 @@
-"""Storage of `torch.distributed.checkpoint` in volumes: written to local disk first, then copied, `.metadata` last."""
+"""Storage of `torch.distributed.checkpoint` in volumes: written to local disk first, then copied,
+`.metadata` last."""
 
 from __future__ import annotations
 
@@ -19,18 +20,24 @@ _STAGING = "TROUPE_CHECKPOINT_STAGING"
 
 
 class UCVolumeWriter(FileSystemWriter):
-    """Writes a checkpoint to a directory that every node sees. For `dcp.save` and `dcp.async_save`.
+    """Writes a checkpoint to a directory that every node sees.
 
-    Each rank writes its files to local disk, then copies them to the directory under other names and renames them once they are whole. The
-    file `.metadata` comes last, from the coordinator, after all ranks' files: a directory that has it holds a whole checkpoint.
+    For `dcp.save` and `dcp.async_save`.
+
+    Each rank writes its files to local disk, then copies them to the directory under other names
+    and renames them once they are whole. The file `.metadata` comes last, from the coordinator,
+    after all ranks' files: a directory that has it holds a whole checkpoint.
 
     Args:
-        path: Directory of the checkpoint, such as /Volumes/catalog/schema/volume/checkpoints/step_100. It is made where it is not there.
-        staging_dir: Local directory for the files meanwhile. Default: $TROUPE_CHECKPOINT_STAGING, else the temporary directory.
+        path: Directory of the checkpoint, such as
+        /Volumes/catalog/schema/volume/checkpoints/step_100. It is made where it is not there.
+        staging_dir: Local directory for the files meanwhile. Default: $TROUPE_CHECKPOINT_STAGING,
+            else the temporary directory.
         **more: Options of torch's FileSystemWriter.
 
     Raises:
-        OutOfDiskError: while saving, if local disk or the volume has no room. Files of the checkpoint that were copied stay; `.metadata` does not come.
+        OutOfDiskError: while saving, if local disk or the volume has no room. Files of the
+        checkpoint that were copied stay; `.metadata` does not come.
 
     Example:
         dcp.save(state, storage_writer=UCVolumeWriter("/Volumes/main/models/run/step_100"))
@@ -48,13 +55,18 @@ class UCVolumeWriter(FileSystemWriter):
         )
 
     def set_up_storage_writer(self, is_coordinator: bool, *args: Any, **more: Any) -> None:
-        """Begin a checkpoint. An earlier one in the directory stops being whole now, before any rank replaces a file of it."""
+        """Begin a checkpoint.
+
+        An earlier one in the directory stops being whole now, before any rank replaces a file of
+        it.
+        """
         super().set_up_storage_writer(is_coordinator, *args, **more)
         if is_coordinator:
             Path(self.path, METADATA).unlink(missing_ok=True)
 
     def write_data(self, plan: Any, planner: Any) -> Future[list[Any]]:
-        """Write this rank's part of the plan, and return a future that is done once it is in the directory."""
+        """Write this rank's part of the plan, and return a future that is done once it is in the
+        directory."""
         with tempfile.TemporaryDirectory(
             prefix="troupe-checkpoint-", dir=self._staging_parent
         ) as staging:
@@ -66,7 +78,8 @@ class UCVolumeWriter(FileSystemWriter):
                 self.path = there
             if len(results) != len(plan.items):  # torch drops what a thread of its own raises
                 raise OSError(
-                    f"checkpoint {there}: of {len(plan.items)} parts of this rank {len(results)} were written"
+                    f"checkpoint {there}: of {len(plan.items)} parts of this rank {len(results)} "
+                    "were written"
                 )
             for name in sorted(os.listdir(staging)):
                 _bring(Path(staging, name), Path(there, name))
@@ -90,13 +103,16 @@ def _bring(file: Path, target: Path) -> None:
 
 
 class UCVolumeReader(FileSystemReader):
-    """Reads a checkpoint that `UCVolumeWriter`, or torch's FileSystemWriter, wrote. For `dcp.load`.
+    """Reads a checkpoint that `UCVolumeWriter`, or torch's FileSystemWriter, wrote.
+
+    For `dcp.load`.
 
     Args:
         path: Directory of the checkpoint.
 
     Raises:
-        FileNotFoundError: if the directory is not there, or holds no `.metadata`: the checkpoint was never finished.
+        FileNotFoundError: if the directory is not there, or holds no `.metadata`: the checkpoint
+        was never finished.
 
     Example:
         dcp.load(state, storage_reader=UCVolumeReader("/Volumes/main/models/run/step_100"))
@@ -109,6 +125,7 @@ class UCVolumeReader(FileSystemReader):
             )
         if not os.path.exists(os.path.join(path, METADATA)):
             raise FileNotFoundError(
-                f"UCVolumeReader: {os.fspath(path)} has no {METADATA}: its checkpoint was never finished; take an earlier one"
+                f"UCVolumeReader: {os.fspath(path)} has no {METADATA}: its checkpoint was never "
+                "finished; take an earlier one"
             )
         super().__init__(path, **more)

@@ -20,19 +20,25 @@ CACHE = "TROUPE_VOLUME_CACHE"
 
 
 class UCVolumeDataset(torch.utils.data.IterableDataset):
-    """The files below a directory, as paths of local copies, shared among the ranks and their loader's workers.
+    """The files below a directory, as paths of local copies, shared among the ranks and their
+    loader's workers.
 
-    Every file goes to exactly one worker of one rank, in the order of the files' names: with W shares, share i has the files i, i+W, and so
-    on. The number of files of two shares differs by at most 1; set `equal=True` where every rank must have as many. A copy is made when the
-    file is reached, and kept for later epochs and for other processes of the host while the file's size and time stay the same.
+    Every file goes to exactly one worker of one rank, in the order of the files' names: with W
+    shares, share i has the files i, i+W, and so on. The number of files of two shares differs by at
+    most 1; set `equal=True` where every rank must have as many. A copy is made when the file is
+    reached, and kept for later epochs and for other processes of the host while the file's size and
+    time stay the same.
 
     Args:
         path: Directory that every node sees, such as /Volumes/catalog/schema/volume/images.
-        cache_dir: Directory for the copies. Default: $TROUPE_VOLUME_CACHE, else a directory of this user below the temporary directory.
-        equal: Leave out the last files, fewer than the number of shares, so that all shares have the same number.
+        cache_dir: Directory for the copies. Default: $TROUPE_VOLUME_CACHE, else a directory of this
+            user below the temporary directory.
+        equal: Leave out the last files, fewer than the number of shares, so that all shares have
+            the same number.
 
     Raises:
-        FileNotFoundError: if there is no such directory; also while iterating, for a file that has gone.
+        FileNotFoundError: if there is no such directory; also while iterating, for a file that has
+        gone.
         OutOfDiskError: while iterating, if a copy has no room.
 
     Example:
@@ -50,7 +56,8 @@ class UCVolumeDataset(torch.utils.data.IterableDataset):
         self.path = os.fspath(path).rstrip("/") or "/"
         if not os.path.isdir(self.path):
             raise FileNotFoundError(
-                f"UCVolumeDataset: there is no directory {self.path} on {os.uname().nodename}: a volume is a path that every node sees"
+                f"UCVolumeDataset: there is no directory {self.path} on {os.uname().nodename}: a "
+                "volume is a path that every node sees"
             )
         self._cache = Path(os.fspath(cache_dir)) if cache_dir is not None else None
         self._equal = bool(equal)
@@ -68,7 +75,8 @@ class UCVolumeDataset(torch.utils.data.IterableDataset):
             yield local_copy(os.path.join(self.path, mine[place]), self._cache_dir())
 
     def skip(self, count: int) -> None:
-        """Leave out the first `count` files of this process's share at the next iteration: they were read before a checkpoint."""
+        """Leave out the first `count` files of this process's share at the next iteration: they
+        were read before a checkpoint."""
         if isinstance(count, bool) or not isinstance(count, int) or count < 0:
             raise ValueError(f"count must be a whole number of at least 0, not {count!r}")
         self._start = count
@@ -85,7 +93,9 @@ class UCVolumeDataset(torch.utils.data.IterableDataset):
 
 
 def files_below(directory: str) -> list[str]:
-    """Return the paths of all regular files below a directory, from it, sorted. Names that begin with a dot or an underscore are left out.
+    """Return the paths of all regular files below a directory, from it, sorted.
+
+    Names that begin with a dot or an underscore are left out.
 
     Raises:
         PermissionError: for a directory that cannot be read.
@@ -106,9 +116,11 @@ def files_below(directory: str) -> list[str]:
 
 
 def local_copy(path: str, cache: Path) -> str:
-    """Return the path of a whole copy of the file on local disk, made here unless one of the same size and time is there.
+    """Return the path of a whole copy of the file on local disk, made here unless one of the same
+    size and time is there.
 
-    The copy has the file's name, in a folder of its own. Processes that copy the same file at once each make one, and one of them stays.
+    The copy has the file's name, in a folder of its own. Processes that copy the same file at once
+    each make one, and one of them stays.
 
     Raises:
         FileNotFoundError: if the file is not there.
@@ -148,17 +160,22 @@ def local_copy(path: str, cache: Path) -> str:
             with contextlib.suppress(FileNotFoundError):
                 os.unlink(name)
     raise OSError(
-        f"{path} changes while it is read: it was copied three times, and was another file each time"
+        f"{path} changes while it is read: it was copied three times, and was another file each "
+        "time"
     )
 
 
 def _own(cache: Path) -> Path:
-    """Return the cache's directory, which is made where it is not there. Raise PermissionError for one that another user may write to."""
+    """Return the cache's directory, which is made where it is not there.
+
+    Raise PermissionError for one that another user may write to.
+    """
     cache.mkdir(mode=0o700, parents=True, exist_ok=True)
     about = cache.stat()
     if about.st_uid != os.geteuid() or about.st_mode & 0o022:
         raise PermissionError(
-            f"{cache} belongs to another user, or others may write to it: what is read from there could be theirs\n"
+            f"{cache} belongs to another user, or others may write to it: what is read from there "
+            "could be theirs\n"
             f"  {CACHE} names another directory"
         )
     return cache

@@ -1,4 +1,5 @@
-"""DataLoader: torch's, with defaults for files that are fetched, and a position that goes into a checkpoint."""
+"""DataLoader: torch's, with defaults for files that are fetched, and a position that goes into a
+checkpoint."""
 
 from __future__ import annotations
 
@@ -23,10 +24,12 @@ class Checkpointable(Protocol):
 
 
 class DataLoader(torch.utils.data.DataLoader):
-    """torch's DataLoader with 6 workers that stay between epochs and fetch 4 batches ahead, and with `state_dict()`.
+    """torch's DataLoader with 6 workers that stay between epochs and fetch 4 batches ahead, and
+    with `state_dict()`.
 
-    The state counts batches that the program has taken in this epoch. After `load_state_dict` the next iteration begins behind them: they are
-    fetched again and dropped, so that the order is the same. Arguments are torch's; `num_workers=0` is taken as it is.
+    The state counts batches that the program has taken in this epoch. After `load_state_dict` the
+    next iteration begins behind them: they are fetched again and dropped, so that the order is the
+    same. Arguments are torch's; `num_workers=0` is taken as it is.
 
     Example:
         loader = DataLoader(dataset, batch_size=32)
@@ -73,7 +76,10 @@ class DataLoader(torch.utils.data.DataLoader):
         return {_POSITION: self._taken or self._dropped}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Begin the next iteration behind the batches of `state`. Raises ValueError for what is no state of a loader."""
+        """Begin the next iteration behind the batches of `state`.
+
+        Raises ValueError for what is no state of a loader.
+        """
         taken = state.get(_POSITION) if isinstance(state, dict) else None
         if isinstance(taken, bool) or not isinstance(taken, int) or taken < 0:
             raise ValueError(f"this is no state of a DataLoader: {state!r}")

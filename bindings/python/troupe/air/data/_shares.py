@@ -1,4 +1,5 @@
-"""Which share of a dataset this process reads: its rank's, and in a loader's worker that worker's part of it."""
+"""Which share of a dataset this process reads: its rank's, and in a loader's worker that worker's
+part of it."""
 
 from __future__ import annotations
 
@@ -6,10 +7,13 @@ import os
 
 
 def of_this_process() -> tuple[int, int]:
-    """Return (this share, the number of shares). Ranks are those of torch's process group, else of RANK and WORLD_SIZE.
+    """Return (this share, the number of shares).
+
+    Ranks are those of torch's process group, else of RANK and WORLD_SIZE.
 
     Raises:
-        ValueError: if only one of RANK and WORLD_SIZE is set outside of a process group: torchrun sets both.
+        ValueError: if only one of RANK and WORLD_SIZE is set outside of a process group: torchrun
+        sets both.
     """
     import torch.distributed as dist
     import torch.utils.data
@@ -30,7 +34,8 @@ def _ranks(dist: object) -> tuple[int, int]:
     missing = [name for name, value in given.items() if not value]
     if missing:
         raise ValueError(
-            f"{missing[0]} is not set, although {next(name for name in given if given[name])} is: start the script with torchrun, also for one GPU"
+            f"{missing[0]} is not set, although {next(name for name in given if given[name])} is: "
+            "start the script with torchrun, also for one GPU"
         )
     rank, world = int(given["RANK"]), int(given["WORLD_SIZE"])
     if not 0 <= rank < world:

@@ -1,4 +1,5 @@
-"""Inputs of a job as its commands find them on a node, by their mode: mounted read-only, copied, or the place itself.
+"""Inputs of a job as its commands find them on a node, by their mode: mounted read-only, copied, or
+the place itself.
 
     mode                              inputs/NAME of the job's directory
     none, ro_mount, mount, eval_mount a read-only mount, seen by the job's commands alone; a copy where no mount is possible
@@ -33,9 +34,12 @@ _STEP_BYTES = 1 << 30
 
 
 def place(folder: Path, sources: Mapping[str, tuple[str, str, str]], *, mounts: bool) -> None:
-    """Make the inputs of a job. `sources`: by the input's name (path, mode, the file's name; "" for a folder).
+    """Make the inputs of a job.
 
-    `mounts`: False where processes that no command has started need the inputs too; then nothing is mounted.
+    `sources`: by the input's name (path, mode, the file's name; "" for a folder).
+
+    `mounts`: False where processes that no command has started need the inputs too; then nothing is
+    mounted.
 
     Raises:
         OSError: for an input that cannot be read, or a disk that is full (OutOfDiskError).
@@ -64,8 +68,8 @@ def place(folder: Path, sources: Mapping[str, tuple[str, str, str]], *, mounts: 
 def may_mount(sources: Iterable[str]) -> bool:
     """Return True if a process of this user may mount these read-only on this host.
 
-    It is tried: for root in a thread, whose mount namespace ends with it; for other users in a process that ends, as a process with threads enters no user
-    namespace.
+    It is tried: for root in a thread, whose mount namespace ends with it; for other users in a
+    process that ends, as a process with threads enters no user namespace.
     """
     if os.geteuid() == 0:
         return _may_mount_as_root(tuple(sources))
@@ -103,7 +107,9 @@ def _may_mount_as_root(sources: tuple[str, ...]) -> bool:
 
 
 def mount_here(folder: Path) -> bool:
-    """Mount the job's inputs for the program that this thread becomes by exec. Return False for a user other than root, whose commands run by `with_mounts`.
+    """Mount the job's inputs for the program that this thread becomes by exec.
+
+    Return False for a user other than root, whose commands run by `with_mounts`.
 
     A job without mounts needs nothing. Other threads of this process do not see the mounts.
 
@@ -125,7 +131,8 @@ def mount_here(folder: Path) -> bool:
 
 
 def with_mounts(folder: Path, text: str, shell: str) -> str:
-    """Return the command line `text` as a shell runs it where the job's inputs are mounted; as it is for a job without mounts."""
+    """Return the command line `text` as a shell runs it where the job's inputs are mounted; as it
+    is for a job without mounts."""
     listed = folder / LIST
     if not listed.exists():
         return text
@@ -135,7 +142,8 @@ def with_mounts(folder: Path, text: str, shell: str) -> str:
 
 
 def shown(path: Path) -> str:
-    """Return the path as a command has it: of a link to where an input or output is, that place, so that programs see a folder and no link.
+    """Return the path as a command has it: of a link to where an input or output is, that place, so
+    that programs see a folder and no link.
 
     A place whose path a shell would split stays behind its link.
     """
@@ -146,14 +154,18 @@ def shown(path: Path) -> str:
 
 
 def copy(source: str, target: Path, what: str) -> None:
-    """Copy a folder or a file, each file read once: whole, or not at all. No write to the copy reaches the source.
+    """Copy a folder or a file, each file read once: whole, or not at all.
 
-    A relative link to something in the folder stays a link; of another link the copy has what it leads to. What vanishes meanwhile, and what is
-    no file or folder, is left out. Of a file that grows meanwhile the copy has what it had when it was opened. File systems that can share
-    blocks do so (`copy_file_range`).
+    No write to the copy reaches the source.
+
+    A relative link to something in the folder stays a link; of another link the copy has what it
+    leads to. What vanishes meanwhile, and what is no file or folder, is left out. Of a file that
+    grows meanwhile the copy has what it had when it was opened. File systems that can share blocks
+    do so (`copy_file_range`).
 
     Raises:
-        OSError: for a file that cannot be read, naming `what`, or a disk that is full (OutOfDiskError).
+        OSError: for a file that cannot be read, naming `what`, or a disk that is full
+        (OutOfDiskError).
     """
     size = disk.size_of(source) if os.path.isdir(source) else os.stat(source).st_size
     with disk.writing(what, target, needed=size, remedy=packages.ROOM, partial=target):
@@ -170,7 +182,10 @@ class _Copy:
         self._root, self._what = root, what
 
     def folder(self, source: str, target: str, above: tuple[str, ...]) -> None:
-        """Copy `source` to `target`, which is not there yet. `above`: the real folders that it lies in, which a link may lead back to."""
+        """Copy `source` to `target`, which is not there yet.
+
+        `above`: the real folders that it lies in, which a link may lead back to.
+        """
         real = os.path.realpath(source)
         if real in above:
             return

@@ -1,11 +1,14 @@
-"""Mounts inputs of a job read-only: in the thread that becomes the command, and as a program that becomes the command, for users other than root.
+"""Mounts inputs of a job read-only: in the thread that becomes the command, and as a program that
+becomes the command, for users other than root.
 
     python -I -S mounts.py LIST COMMAND...     mount what LIST names, and execute COMMAND
     python -I -S mounts.py --try SOURCE...     end with code 0 if this process may mount these
 
-LIST is a file with pairs of texts, each text ended by a NUL: a source, and where it is mounted, from LIST's own folder. The mounts are in a mount
-namespace of this process and its children: no other process sees them, and they end with the last of these processes. A process of root needs a
-mount namespace alone. Another user's process also needs a user namespace, in which its user and group keep their numbers.
+LIST is a file with pairs of texts, each text ended by a NUL: a source, and where it is mounted,
+from LIST's own folder. The mounts are in a mount namespace of this process and its children: no
+other process sees them, and they end with the last of these processes. A process of root needs a
+mount namespace alone. Another user's process also needs a user namespace, in which its user and
+group keep their numbers.
 
 As a program it imports nothing of troupe: it runs before each command that has inputs.
 """
@@ -29,7 +32,9 @@ class _Attributes(ctypes.Structure):
 
 
 def enter_namespace() -> None:
-    """Enter a mount namespace of this process's own. What is mounted outside later appears in it, and nothing of it appears outside.
+    """Enter a mount namespace of this process's own.
+
+    What is mounted outside later appears in it, and nothing of it appears outside.
 
     Raises:
         OSError: where this process may not.
@@ -44,7 +49,8 @@ def enter_namespace() -> None:
 
 
 def mount_read_only(source: str, target: str) -> None:
-    """Mount a folder or a file, with what is mounted below it, read-only at `target`, which is there.
+    """Mount a folder or a file, with what is mounted below it, read-only at `target`, which is
+    there.
 
     Raises:
         OSError: where this process may not, or the kernel is older than Linux 5.12.
@@ -84,7 +90,8 @@ def mount_all(listed: str) -> None:
 def describe(error: OSError) -> str:
     """Return what is said of inputs that cannot be mounted."""
     return (
-        f"the job's inputs cannot be mounted read-only on {os.uname().nodename}: {error.filename}: {error.strerror}\n"
+        f"the job's inputs cannot be mounted read-only on {os.uname().nodename}: {error.filename}: "
+        f"{error.strerror}\n"
         "  mode: download makes a copy of an input instead"
     )
 

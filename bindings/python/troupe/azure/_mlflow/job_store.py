@@ -1,12 +1,14 @@
-"""The MLflow store of a command job that no address reaches: a database in the job's directory, with one run for all processes of a node.
+"""The MLflow store of a command job that no address reaches: a database in the job's directory,
+with one run for all processes of a node.
 
     job-LAUNCH-EPOCH-NODE/mlflow/       of a job on several nodes: mlflow/NODE/
       mlflow.db, artifacts/             made when a process of the job first logs something
       run.json                          which run is the job's, once one has logged something
       lock                              held by the process that asks the database
 
-`hook/sitecustomize.py`, which each Python of the job's command runs at its start, makes the run and keeps the turns. A Python that does not run it has the
-address all the same. View: a rank of the job, before it becomes the command; and who brings the job's files.
+`hook/sitecustomize.py`, which each Python of the job's command runs at its start, makes the run and
+keeps the turns. A Python that does not run it has the address all the same. View: a rank of the
+job, before it becomes the command; and who brings the job's files.
 """
 
 from __future__ import annotations
@@ -34,7 +36,10 @@ _PLACES = (
 
 
 def wish_of(job: Any, given: Mapping[str, str]) -> dict[str, Any] | None:
-    """Return what the run of a job is to be; None where the caller wants none. `given`: the caller's variables."""
+    """Return what the run of a job is to be; None where the caller wants none.
+
+    `given`: the caller's variables.
+    """
     if rule.says_no(None, given):
         return None
     return {
@@ -47,7 +52,8 @@ def wish_of(job: Any, given: Mapping[str, str]) -> dict[str, Any] | None:
 def variables(
     folder: Path, node: str, wish: Mapping[str, Any], now: Mapping[str, str], own: Mapping[str, str]
 ) -> dict[str, str | None]:
-    """Return the variables by which processes of the job find its store; None: the variable is taken away. Empty where the job has an address.
+    """Return the variables by which processes of the job find its store; None: the variable is
+    taken away. Empty where the job has an address.
 
     Args:
         node: "" for a job on one node.
@@ -72,7 +78,8 @@ def variables(
 
 
 def relocate(store: Path, status: str) -> None:
-    """Make a store that was copied to `store` whole there: its artifacts are beside it now, and the job's run has ended with `status`.
+    """Make a store that was copied to `store` whole there: its artifacts are beside it now, and the
+    job's run has ended with `status`.
 
     Nothing is done where there is no store, or one of another make.
     """

@@ -1,7 +1,9 @@
-"""Jobs of embedded clusters, as `MLClient.jobs` finds them in another program than the one that submitted them.
+"""Jobs of embedded clusters, as `MLClient.jobs` finds them in another program than the one that
+submitted them.
 
-A job whose program still runs is asked of its cluster, which other programs of the user reach. Of a job whose cluster has ended there is its record, and its
-directory in this host's cache. View: any process of the user on this host.
+A job whose program still runs is asked of its cluster, which other programs of the user reach. Of a
+job whose cluster has ended there is its record, and its directory in this host's cache. View: any
+process of the user on this host.
 """
 
 from __future__ import annotations
@@ -27,7 +29,8 @@ Operations = Callable[[Any], Any]
 
 
 def find(name: str, launches: Sequence[dict], operations: Operations) -> PastJob | None:
-    """Return the latest job with this name, or the one with an id that begins so; None for one of `launches`, which the caller's cluster has, or none at all.
+    """Return the latest job with this name, or the one with an id that begins so; None for one of
+    `launches`, which the caller's cluster has, or none at all.
 
     Raises:
         NotFoundError: if several jobs have an id that begins so.
@@ -43,13 +46,15 @@ def find(name: str, launches: Sequence[dict], operations: Operations) -> PastJob
         return None
     if len(found) > 1:
         raise exceptions.NotFoundError(
-            f"several jobs have an id that begins with {_visible.name(name)}\n  troupe azure job list shows those there are"
+            f"several jobs have an id that begins with {_visible.name(name)}\n  troupe azure job "
+            "list shows those there are"
         )
     return PastJob(found[0], operations)
 
 
 def list_all(launches: Sequence[dict]) -> list[tuple[int, Job]]:
-    """Return all jobs that are none of `launches`, each with the time of its submission in microseconds."""
+    """Return all jobs that are none of `launches`, each with the time of its submission in
+    microseconds."""
     own = {each["launch"] for each in launches}
     return [
         (each.submitted_us, _job_of(each)) for each in records.read_all() if each.launch not in own
@@ -57,15 +62,22 @@ def list_all(launches: Sequence[dict]) -> list[tuple[int, Job]]:
 
 
 def describe_place(launch: str, name: str) -> str:
-    """Return a line that says where a job's files are, now that its cluster ends with this program."""
+    """Return a line that says where a job's files are, now that its cluster ends with this
+    program."""
     folder = keeper.folder_of(launch)
     if folder is None:
         return f"job {name} · kept for a week: troupe azure job show -n {name}"
-    return f"job {name} · kept for a week: troupe azure job download -n {name} --all brings what it wrote, from {folder / 'code'}"
+    return (
+        f"job {name} · kept for a week: troupe azure job download -n {name} --all brings what "
+        f"it wrote, from {folder / 'code'}"
+    )
 
 
 class PastJob:
-    """A job of an embedded cluster that is not this process's own. Its methods are those of JobOperations, without the name."""
+    """A job of an embedded cluster that is not this process's own.
+
+    Its methods are those of JobOperations, without the name.
+    """
 
     def __init__(self, record: records.Record, operations: Operations) -> None:
         self._record, self._operations = record, operations
@@ -98,7 +110,10 @@ class PastJob:
                 jobs.cancel(self._record.launch)
 
     def download(self, folder: Path, output_name: str | None, everything: bool) -> None:
-        """Bring what it wrote. Raises ValueError while it runs, or for an output that it has not, ObjectLostError, OSError."""
+        """Bring what it wrote.
+
+        Raises ValueError while it runs, or for an output that it has not, ObjectLostError, OSError.
+        """
         with self._live() as jobs:
             if jobs is not None:
                 jobs.download(
@@ -112,7 +127,8 @@ class PastJob:
         place = keeper.folder_of(self._record.launch)
         if place is None and not records.logs_of(self._record).is_dir():
             raise exceptions.ObjectLostError(
-                f"job {name} has no files here: it never began, or nobody has asked for them for a week"
+                f"job {name} has no files here: it never began, or nobody has asked for them for a "
+                "week"
             )
         if place is not None:
             _files.bring(
@@ -120,7 +136,8 @@ class PastJob:
             )
         elif output_name is not None:
             raise exceptions.ObjectLostError(
-                f"output {output_name!r} of job {name} is not here: its processes never began, or nobody has asked for it for a week"
+                f"output {output_name!r} of job {name} is not here: its processes never began, or "
+                "nobody has asked for it for a week"
             )
         if output_name is None:
             with disk.arriving(
@@ -134,7 +151,8 @@ class PastJob:
 
     @contextlib.contextmanager
     def _live(self) -> Iterator[Any]:
-        """Give the operations on its cluster; None where that has ended, and what it left is in the record then."""
+        """Give the operations on its cluster; None where that has ended, and what it left is in the
+        record then."""
         session = None
         if self._record.is_running:
             with contextlib.suppress(exceptions.TroupeError):  # it ends just now
@@ -161,11 +179,16 @@ class PastJob:
 
 
 def _settle(record: records.Record) -> records.Record:
-    """Return the record of a job whose cluster has ended. Of one whose program was killed it takes what its processes printed from what is left of the cluster."""
+    """Return the record of a job whose cluster has ended.
+
+    Of one whose program was killed it takes what its processes printed from what is left of the
+    cluster.
+    """
     if record.outcome:
         return record
     error = exceptions.LaunchError(
-        f"job {record.name} has ended with its program (pid {record.pid}), which was killed: its cluster was a part of it\n"
+        f"job {record.name} has ended with its program (pid {record.pid}), which was killed: its "
+        "cluster was a part of it\n"
         "  on a cluster (troupe start --head) a job outlives its submitter"
     )
     ended = replace(

@@ -1,7 +1,8 @@
 """Keeps what is known of jobs while their embedded cluster still runs.
 
-View: the program whose cluster it is. A job's record is written when it is submitted and when it has ended; the session's close does that for the other
-command jobs of the cluster too, which sweeps and other programs have submitted.
+View: the program whose cluster it is. A job's record is written when it is submitted and when it
+has ended; the session's close does that for the other command jobs of the cluster too, which sweeps
+and other programs have submitted.
 """
 
 from __future__ import annotations
@@ -25,13 +26,19 @@ _STORE = "azure.keeper"
 
 
 def of_session(session: Any, door: str) -> Keeper:
-    """Return the keeper of a session with an embedded cluster. `door`: which launches are command jobs."""
+    """Return the keeper of a session with an embedded cluster.
+
+    `door`: which launches are command jobs.
+    """
     found = session.store.get(_STORE)
     return found if found is not None else Keeper(session, door)
 
 
 class Keeper:
-    """Keeps the jobs of one embedded cluster. Nothing raises: a job whose record cannot be written runs all the same, which is said once."""
+    """Keeps the jobs of one embedded cluster.
+
+    Nothing raises: a job whose record cannot be written runs all the same, which is said once.
+    """
 
     def __init__(self, session: Any, door: str) -> None:
         self._session, self._door = session, door
@@ -115,7 +122,8 @@ class Keeper:
         if not self._has_warned:
             self._has_warned = True
             status_lines.say(
-                f"troupe: what is known of this program's jobs is not kept once it has ended: {error}"
+                "troupe: what is known of this program's jobs is not kept once it has ended: "
+                f"{error}"
             )
 
 

@@ -1,10 +1,12 @@
-"""Records of jobs that embedded clusters run: one folder per job below TROUPE_HOME, which outlives the cluster.
+"""Records of jobs that embedded clusters run: one folder per job below TROUPE_HOME, which outlives
+the cluster.
 
     jobs/LAUNCH/record.json   which job it is, and how it ended
     jobs/LAUNCH/logs/         what its processes printed, once it has ended
 
-The job's directory is not here: it stays in the host's cache (`_code.packages`). Records of jobs that have ended are removed a week after they ended, and the
-oldest ones over JOBS_MAX or LOG_BYTES_MAX. Each file is written whole or not at all, so that programs of one user need no lock.
+The job's directory is not here: it stays in the host's cache (`_code.packages`). Records of jobs
+that have ended are removed a week after they ended, and the oldest ones over JOBS_MAX or
+LOG_BYTES_MAX. Each file is written whole or not at all, so that programs of one user need no lock.
 
 View: any process of the user on this host.
 """
@@ -76,13 +78,17 @@ def logs_of(record: Record) -> Path:
 
 
 def read_all() -> list[Record]:
-    """Return the jobs of this user's embedded clusters on this host, the latest first. Those whose record is damaged are left out."""
+    """Return the jobs of this user's embedded clusters on this host, the latest first.
+
+    Those whose record is damaged are left out.
+    """
     found = [each for each in map(_read, _folders()) if each is not None]
     return sorted(found, key=lambda each: -each.submitted_us)
 
 
 def prune() -> None:
-    """Remove records of ended jobs that are too old or too many, and folders whose record was damaged long ago."""
+    """Remove records of ended jobs that are too old or too many, and folders whose record was
+    damaged long ago."""
     kept = size = 0
     known = read_all()
     for folder in {*_folders()} - {_root() / each.launch for each in known}:

@@ -1,4 +1,5 @@
-"""`${{parent.inputs.x}}`, `${{parent.jobs.a.outputs.y}}` and `${{parent.outputs.z}}`, by which steps of a pipeline are bound. Pure."""
+"""`${{parent.inputs.x}}`, `${{parent.jobs.a.outputs.y}}` and `${{parent.outputs.z}}`, by which
+steps of a pipeline are bound. Pure."""
 
 from __future__ import annotations
 
@@ -46,13 +47,17 @@ def read(what: str, value: str) -> Binding:
     if (match := _STEP.fullmatch(words)) is not None:
         return Binding(STEP_OUTPUT if match[2] == "outputs" else STEP_INPUT, match[3], match[1])
     raise ValueError(
-        f"{what}: {value} is no binding: there are ${{{{parent.inputs.NAME}}}}, ${{{{parent.jobs.STEP.outputs.NAME}}}} and, for an output, "
+        f"{what}: {value} is no binding: there are ${{{{parent.inputs.NAME}}}}, "
+        f"${{{{parent.jobs.STEP.outputs.NAME}}}} and, for an output, "
         "${{parent.outputs.NAME}}"
     )
 
 
 def of(value: Any) -> Binding | None:
-    """Return the binding of an input: of a text, or of the path of a mapping or an Input. None: it is a value of its own. Raises ValueError."""
+    """Return the binding of an input: of a text, or of the path of a mapping or an Input.
+
+    None: it is a value of its own. Raises ValueError.
+    """
     text = (
         value.get("path")
         if isinstance(value, Mapping)
@@ -70,15 +75,20 @@ def check_input(
     outputs: Mapping[str, Mapping[str, Any]],
     own: str,
 ) -> None:
-    """Raise ValueError for a binding of the step `own`'s input that names nothing. `outputs`: of each step, by their names."""
+    """Raise ValueError for a binding of the step `own`'s input that names nothing.
+
+    `outputs`: of each step, by their names.
+    """
     if binding.kind == INPUT:
         if binding.name not in inputs:
             raise ValueError(
-                f"{what}: {binding}: the pipeline has no input {binding.name!r}{field_checks.or_nearest(binding.name, inputs)}"
+                f"{what}: {binding}: the pipeline has no input "
+                f"{binding.name!r}{field_checks.or_nearest(binding.name, inputs)}"
             )
     elif binding.kind == OUTPUT:
         raise ValueError(
-            f"{what}: {binding} is an output of the pipeline: bind the output of the step that writes it, ${{{{parent.jobs.STEP.outputs.NAME}}}}"
+            f"{what}: {binding} is an output of the pipeline: bind the output of the step that "
+            f"writes it, ${{{{parent.jobs.STEP.outputs.NAME}}}}"
         )
     elif binding.step == own:
         raise ValueError(f"{what}: {binding} is of the step itself")
@@ -90,7 +100,8 @@ def check_step(what: str, binding: Binding, outputs: Mapping[str, Mapping[str, A
     """Raise ValueError for a binding to a step, or an output of it, that there is not."""
     if binding.step not in outputs:
         raise ValueError(
-            f"{what}: {binding}: the pipeline has no step {binding.step!r}{field_checks.or_nearest(binding.step, outputs)}"
+            f"{what}: {binding}: the pipeline has no step "
+            f"{binding.step!r}{field_checks.or_nearest(binding.step, outputs)}"
         )
     if binding.kind == STEP_INPUT:
         raise ValueError(
@@ -98,5 +109,6 @@ def check_step(what: str, binding: Binding, outputs: Mapping[str, Mapping[str, A
         )
     if binding.name not in outputs[binding.step]:
         raise ValueError(
-            f"{what}: {binding}: step {binding.step} has no output {binding.name!r}{field_checks.or_nearest(binding.name, outputs[binding.step])}"
+            f"{what}: {binding}: step {binding.step} has no output "
+            f"{binding.name!r}{field_checks.or_nearest(binding.name, outputs[binding.step])}"
         )

@@ -1,4 +1,5 @@
-"""The pipeline that a function with `@dsl.pipeline` is describing: the steps that it has made so far, and values that stand for later ones."""
+"""The pipeline that a function with `@dsl.pipeline` is describing: the steps that it has made so
+far, and values that stand for later ones."""
 
 from __future__ import annotations
 
@@ -11,7 +12,8 @@ _running = threading.local()
 
 
 class PipelineInput:
-    """An input of the pipeline, as its function has it: its value is known once the pipeline is submitted. `value`: what the caller gave, if anything."""
+    """An input of the pipeline, as its function has it: its value is known once the pipeline is
+    submitted. `value`: what the caller gave, if anything."""
 
     def __init__(self, name: str, value: Any) -> None:
         self.name, self.value = name, value
@@ -23,7 +25,8 @@ class PipelineInput:
 
     def _no_value(self, *_: Any) -> NoReturn:
         raise TypeError(
-            f"{self.name} is an input of the pipeline, whose value its steps get when they run: @pipeline(non_pipeline_inputs=[{self.name!r}]) "
+            f"{self.name} is an input of the pipeline, whose value its steps get when they run: "
+            f"@pipeline(non_pipeline_inputs=[{self.name!r}]) "
             "hands the function the value itself"
         )
 
@@ -33,7 +36,10 @@ class PipelineInput:
 
 
 class Builder:
-    """The steps of one pipeline. A step is called `NODE_PREFIX` and its number until the function has returned."""
+    """The steps of one pipeline.
+
+    A step is called `NODE_PREFIX` and its number until the function has returned.
+    """
 
     def __init__(self) -> None:
         self.nodes: list[Any] = []
@@ -54,7 +60,8 @@ class Builder:
         self._templates.add(id(node))
 
     def steps(self, used: set[str]) -> dict[str, Any]:
-        """Return the steps by their numbered names, without templates that are not among the `used`."""
+        """Return the steps by their numbered names, without templates that are not among the
+        `used`."""
         named = {f"{NODE_PREFIX}{number}": each for number, each in enumerate(self.nodes)}
         return {
             name: each
@@ -63,14 +70,16 @@ class Builder:
         }
 
     def bound(self, value: Any) -> Any:
-        """Return the binding of an input of the pipeline, of a step's output, or of a step with one output; any other value as it is."""
+        """Return the binding of an input of the pipeline, of a step's output, or of a step with one
+        output; any other value as it is."""
         if isinstance(value, PipelineInput):
             return str(value)
         found = self.source(value)
         return value if found is None else f"${{{{parent.jobs.{found[0]}.outputs.{found[1]}}}}}"
 
     def source(self, value: Any) -> tuple[str, str] | None:
-        """Return (step, output) of a step's output, or of a step that has one output alone; None for anything else."""
+        """Return (step, output) of a step's output, or of a step that has one output alone; None
+        for anything else."""
         for number, node in enumerate(self.nodes):
             outputs: Mapping[str, Any] = getattr(node, "trial", node).outputs
             for name, output in outputs.items():
@@ -87,7 +96,8 @@ NODE_PREFIX = "node--"
 
 
 def current() -> Builder | None:
-    """Return the pipeline that this thread's function is describing; None outside of such functions."""
+    """Return the pipeline that this thread's function is describing; None outside of such
+    functions."""
     stack = getattr(_running, "stack", None)
     return stack[-1] if stack else None
 

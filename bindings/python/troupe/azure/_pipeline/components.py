@@ -1,4 +1,5 @@
-"""Components: what a step runs, with declared inputs and outputs, and the job that it becomes with a step's values. Pure."""
+"""Components: what a step runs, with declared inputs and outputs, and the job that it becomes with
+a step's values. Pure."""
 
 from __future__ import annotations
 
@@ -15,8 +16,10 @@ from troupe.azure._pipeline import bindings
 KINDS = ("command", "pipeline")
 OTHER_KINDS = {
     "automl": "a sweep step (type: sweep) tries values of a command's inputs",
-    "spark": "troupe.spark has Spark's entry points for training, and a command step runs any program",
-    "parallel": "a command step with instance_count and a distribution, whose processes each take their share",
+    "spark": "troupe.spark has Spark's entry points for training, and a command step runs any "
+    "program",
+    "parallel": "a command step with instance_count and a distribution, whose processes each take "
+    "their share",
     "import": "a command step that fetches the data and writes it to an output",
     "data_transfer": "a command step that copies the data to an output",
     "do_while": "a command step with the loop in its program",
@@ -49,7 +52,10 @@ OVERRIDES = (
 
 
 def kind_of(what: str, kind: Any, kinds: tuple[str, ...]) -> str:
-    """Return one of `kinds`. Raises ValueError for any other, with the nearest or what to use instead."""
+    """Return one of `kinds`.
+
+    Raises ValueError for any other, with the nearest or what to use instead.
+    """
     if isinstance(kind, str) and kind.lower() in OTHER_KINDS:
         raise ValueError(
             f"{what} is {kind!r}, which is not run here: use {OTHER_KINDS[kind.lower()]}"
@@ -61,13 +67,16 @@ def refuse_registered(what: str, name: str) -> None:
     """Raise ValueError for the name of a component in a workspace or registry."""
     if name.startswith(("azureml:", "azureml://", "azureml//")):
         raise ValueError(
-            f"{what} is {name!r}: components are registered nowhere here, give the file that has it: component: ./train.yml"
+            f"{what} is {name!r}: components are registered nowhere here, give the file that has "
+            "it: component: ./train.yml"
         )
 
 
 @dataclass
 class Component:
-    """A component of a file, or one that stands in a step. `fields`: checked; `base`: the folder that its code's path is from.
+    """A component of a file, or one that stands in a step.
+
+    `fields`: checked; `base`: the folder that its code's path is from.
 
     `pipeline`: of one of type pipeline, the PipelineJob that it is.
     """
@@ -89,7 +98,9 @@ def inputs_with(
     faults: Faults | FaultsInside,
     values: Mapping[str, Any],
 ) -> dict[str, Any]:
-    """Return a component's inputs with the values of a step, whose paths are from `base`. Records what is wrong at ("inputs", NAME).
+    """Return a component's inputs with the values of a step, whose paths are from `base`.
+
+    Records what is wrong at ("inputs", NAME).
 
     `values`: the inputs of the pipeline, by which literals that are bound to them are checked.
     """
@@ -115,7 +126,10 @@ def inputs_with(
 
 
 def input_with(name: str, declared: Any, value: Any, base: str, values: Mapping[str, Any]) -> Any:
-    """Return a declared input with a value: a literal, a path, a mapping, an Input, or a binding. Raises TypeError or ValueError."""
+    """Return a declared input with a value: a literal, a path, a mapping, an Input, or a binding.
+
+    Raises TypeError or ValueError.
+    """
     about = _entities.input_of(name, declared)
     binding = bindings.of(value)
     if not isinstance(about, _entities.Input):
@@ -157,7 +171,8 @@ def input_with(name: str, declared: Any, value: Any, base: str, values: Mapping[
 
 
 def _literal_of(value: Any) -> Any:
-    """Return the literal that a pipeline's input is, as far as it is known; None: it has a path, or a pipeline around gives its value."""
+    """Return the literal that a pipeline's input is, as far as it is known; None: it has a path, or
+    a pipeline around gives its value."""
     if isinstance(value, Mapping):
         value = value.get("value", value.get("default"))
     return (
@@ -170,7 +185,10 @@ def _literal_of(value: Any) -> Any:
 
 
 def literal(what: str, value: Any, about: _entities.Input) -> Any:
-    """Return a literal of a declared type; texts that are such a number or flag are taken for it. Raises TypeError or ValueError."""
+    """Return a literal of a declared type; texts that are such a number or flag are taken for it.
+
+    Raises TypeError or ValueError.
+    """
     if isinstance(value, str) and about.type != "string":
         with_words = {"true": True, "false": False}
         if about.type == "boolean":
@@ -202,7 +220,10 @@ def absolute(path: str, base: str) -> str:
 def outputs_with(
     component: Component, given: Mapping[str, Any], base: str, faults: Faults | FaultsInside
 ) -> dict[str, _entities.Output]:
-    """Return a component's outputs as a step has them, which may say path and mode. Records what is wrong at ("outputs", NAME)."""
+    """Return a component's outputs as a step has them, which may say path and mode.
+
+    Records what is wrong at ("outputs", NAME).
+    """
     found = {
         name: _entities.output_of(name, declared) for name, declared in component.outputs.items()
     }

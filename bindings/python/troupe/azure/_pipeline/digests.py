@@ -12,7 +12,8 @@ _ALGORITHM = "sha256"
 
 
 def of_path(path: str | os.PathLike[str]) -> str:
-    """Return the digest of a file, or of a folder: of the names, kinds and contents of all in it, not of its times. A link counts as what it leads to.
+    """Return the digest of a file, or of a folder: of the names, kinds and contents of all in it,
+    not of its times. A link counts as what it leads to.
 
     Raises OSError for what cannot be read, FileNotFoundError for a link that leads nowhere.
     """

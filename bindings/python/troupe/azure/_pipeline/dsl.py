@@ -33,7 +33,8 @@ _NAME = re.compile(r"[^A-Za-z0-9_-]+")
 
 
 class CommandComponent:
-    """A component: called with values of its inputs it makes a step, or outside of a pipeline's function a job.
+    """A component: called with values of its inputs it makes a step, or outside of a pipeline's
+    function a job.
 
     train = load_component("./train.yml")
     step = train(data=prep.outputs.clean, epochs=3)
@@ -106,10 +107,14 @@ class CommandComponent:
         return f"<component {self.name or self._source}>"
 
     def __call__(self, *args: Any, **inputs: Any) -> Any:
-        """Return a step with these values. Raises TypeError or ValueError for a name that is no input, and for a value that is none."""
+        """Return a step with these values.
+
+        Raises TypeError or ValueError for a name that is no input, and for a value that is none.
+        """
         if len(args) > len(self._component.inputs):
             raise TypeError(
-                f"{self!r} has {len(self._component.inputs)} inputs, and was given {len(args)} values"
+                f"{self!r} has {len(self._component.inputs)} inputs, and was given {len(args)} "
+                "values"
             )
         given = {**dict(zip(self._component.inputs, args, strict=False)), **inputs}
         builder = building.current()
@@ -157,7 +162,8 @@ class CommandComponent:
 
 
 class _Raises:
-    """Raises the first error, with the name of what is wrong, where a reader of files would record it."""
+    """Raises the first error, with the name of what is wrong, where a reader of files would record
+    it."""
 
     def __init__(self, what: str) -> None:
         self._what = what
@@ -181,16 +187,20 @@ class _Raises:
 def load_component(
     source: Any, *, relative_origin: Any = None, params_override: Sequence[Mapping[str, Any]] = ()
 ) -> CommandComponent:
-    """Return the component of a YAML file, checked. Its code's path is from the file's folder.
+    """Return the component of a YAML file, checked.
 
-    Raises FileNotFoundError, and ValueError with all errors of the file, each with line and column; NotImplementedError for `params_override`.
+    Its code's path is from the file's folder.
+
+    Raises FileNotFoundError, and ValueError with all errors of the file, each with line and column;
+    NotImplementedError for `params_override`.
 
         train = load_component("./train.yml")
     """
     del relative_origin
     if params_override:
         raise NotImplementedError(
-            "load_component(params_override=) is not there: change the step instead, as step.environment_variables = {...}"
+            "load_component(params_override=) is not there: change the step instead, as "
+            "step.environment_variables = {...}"
         )
     path = os.fspath(source)
     return CommandComponent.of(files.component_of(path), path)
@@ -210,12 +220,14 @@ def pipeline(
 ) -> Any:
     """Make a function that describes a pipeline: called with values, it returns a PipelineJob.
 
-    In the function each call of a command job, a component or another such function is a step, called as the variable that it is assigned to. Its
-    arguments stand for the pipeline's inputs; `step.outputs.NAME` is an input of another step. The dict that the function returns has the pipeline's
-    outputs.
+    In the function each call of a command job, a component or another such function is a step,
+    called as the variable that it is assigned to. Its arguments stand for the pipeline's inputs;
+    `step.outputs.NAME` is an input of another step. The dict that the function returns has the
+    pipeline's outputs.
 
-    `compute` (or `default_compute`), `continue_on_step_failure`, `force_rerun`: settings of the pipeline. `non_pipeline_inputs`: arguments that the
-    function gets as they are. `version` is taken, and means nothing. Raises TypeError for a keyword that is none.
+    `compute` (or `default_compute`), `continue_on_step_failure`, `force_rerun`: settings of the
+    pipeline. `non_pipeline_inputs`: arguments that the function gets as they are. `version` is
+    taken, and means nothing. Raises TypeError for a keyword that is none.
 
         @pipeline(compute="cpu-cluster", description="from text to a model")
         def training(text, epochs=3):
@@ -228,7 +240,8 @@ def pipeline(
     for each in settings:
         if each not in _SETTINGS:
             raise TypeError(
-                f"@pipeline has no {each}={field_checks.or_nearest(each, (*_SETTINGS, 'name', 'display_name', 'description', 'tags', 'experiment_name'))}"
+                "@pipeline has no "
+                f"{each}={field_checks.or_nearest(each, (*_SETTINGS, 'name', 'display_name', 'description', 'tags', 'experiment_name'))}"
             )
 
     def decorate(function: Callable[..., Any]) -> Callable[..., PipelineJob]:
@@ -283,7 +296,8 @@ def _described(
     steps = builder.steps(used | {step for step, _ in sources.values()})
     if not steps:
         raise ValueError(
-            f"the pipeline {function.__name__} has no step: its function calls no component, command job or pipeline"
+            f"the pipeline {function.__name__} has no step: its function calls no component, "
+            "command job or pipeline"
         )
     names = _names(steps, variables)
     for node in steps.values():
@@ -306,12 +320,16 @@ def _described(
 
 
 def _arguments(function: Callable[..., Any], args: tuple, kwargs: dict) -> dict[str, Any]:
-    """Return the value of each parameter. One that is declared by an Input has that without a value, as a literal its default."""
+    """Return the value of each parameter.
+
+    One that is declared by an Input has that without a value, as a literal its default.
+    """
     signature = inspect.signature(function)
     for each in signature.parameters.values():
         if each.kind in (each.VAR_KEYWORD, each.VAR_POSITIONAL):
             raise TypeError(
-                f"the pipeline {function.__name__} takes {each}: each of its inputs has to have a name of its own"
+                f"the pipeline {function.__name__} takes {each}: each of its inputs has to have a "
+                "name of its own"
             )
     try:
         given = signature.bind(*args, **kwargs)
@@ -344,21 +362,24 @@ def _sources(builder: building.Builder, returned: Any, name: str) -> dict[str, t
         return {}
     if not isinstance(returned, Mapping):
         raise TypeError(
-            f"the pipeline {name} returns {returned!r}; it returns a dict with its outputs, as {{'model': step.outputs.model}}, or nothing"
+            f"the pipeline {name} returns {returned!r}; it returns a dict with its outputs, as "
+            f"{{'model': step.outputs.model}}, or nothing"
         )
     found = {}
     for output, value in returned.items():
         source = builder.source(value)
         if source is None:
             raise TypeError(
-                f"the pipeline {name} returns {output}: {value!r}, which is no output of one of its steps"
+                f"the pipeline {name} returns {output}: {value!r}, which is no output of one of "
+                "its steps"
             )
         found[output] = source
     return found
 
 
 def _names(steps: Mapping[str, Any], variables: Mapping[str, Any]) -> dict[str, str]:
-    """Return the name of each step: its own, the variable's that it was assigned to, or its component's with a number."""
+    """Return the name of each step: its own, the variable's that it was assigned to, or its
+    component's with a number."""
     by_id = {id(value): name for name, value in reversed(list(variables.items()))}
     taken: set[str] = set()
     found: dict[str, str] = {}

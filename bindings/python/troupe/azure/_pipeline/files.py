@@ -1,4 +1,7 @@
-"""Pipelines and components in YAML files. All errors of a pipeline's file and of its components are said at once, each at its place."""
+"""Pipelines and components in YAML files.
+
+All errors of a pipeline's file and of its components are said at once, each at its place.
+"""
 
 from __future__ import annotations
 
@@ -40,7 +43,10 @@ _DEPTH_MAX = 20
 def pipeline_of(
     document: Document, faults: Faults, fields: Mapping[str, Any], base: str
 ) -> PipelineJob:
-    """Return the pipeline of a file. Raises ValueError with all errors of it and of the files that it names."""
+    """Return the pipeline of a file.
+
+    Raises ValueError with all errors of it and of the files that it names.
+    """
     reader = _Reader()
     _refuse_bound(faults, fields, ())
     made = reader.pipeline(
@@ -55,7 +61,10 @@ def pipeline_of(
 
 
 def component_of(path: str) -> Component:
-    """Return the component of a file. Raises FileNotFoundError, and ValueError with all errors of it and of the files that it names."""
+    """Return the component of a file.
+
+    Raises FileNotFoundError, and ValueError with all errors of it and of the files that it names.
+    """
     if not os.path.isfile(path):
         raise FileNotFoundError(f"there is no file {path}")
     reader = _Reader()
@@ -245,7 +254,8 @@ class _Reader:
         ):
             here.faults.add(
                 ValueError(
-                    f"step {name} is of type {fields['type']}, and its component of type {component.kind}"
+                    f"step {name} is of type {fields['type']}, and its component of type "
+                    f"{component.kind}"
                 ),
                 "type",
             )
@@ -277,7 +287,10 @@ class _Reader:
         return None
 
     def component(self, path: str) -> Component:
-        """Return the component of a file, whose errors are in its `faults`. Raises ValueError for what is no YAML."""
+        """Return the component of a file, whose errors are in its `faults`.
+
+        Raises ValueError for what is no YAML.
+        """
         real = os.path.realpath(path)
         if real in self._files:
             return self._files[real]
@@ -368,7 +381,8 @@ class _Reader:
         inputs: Mapping[str, Any],
         sources: Mapping[str, tuple[str, str]],
     ) -> None:
-        """Record what is wrong in how the steps are bound; of a step that is wrong itself, by its fields."""
+        """Record what is wrong in how the steps are bound; of a step that is wrong itself, by its
+        fields."""
 
         def tell(place: tuple[str, ...], error: Exception) -> None:
             faults.add(error, *place)
@@ -385,7 +399,8 @@ class _Reader:
 def _trial_with(
     trial: Mapping[str, Any], fields: Mapping[str, Any], base: str, here: _Place
 ) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return a sweep step's trial with the step's values of its inputs and outputs, and the step's fields without these. Raises TypeError or ValueError."""
+    """Return a sweep step's trial with the step's values of its inputs and outputs, and the step's
+    fields without these. Raises TypeError or ValueError."""
     checks.is_mapping(here.faults, ("trial", "inputs"), trial.get("inputs"))
     given, declared, space = (
         {} if not isinstance(value, Mapping) else value
@@ -445,7 +460,8 @@ def step_of(
     document: Document | None,
     inside: tuple[str, ...],
 ) -> Any:
-    """Return the job of a step that runs a component with these inputs and outputs, and with what its own `fields` say."""
+    """Return the job of a step that runs a component with these inputs and outputs, and with what
+    its own `fields` say."""
     own = {name: fields[name] for name in components.OVERRIDES if fields.get(name) is not None}
     if component.pipeline is not None:
         made = component.pipeline
@@ -486,7 +502,10 @@ def _refuse_bound(
     fields: Mapping[str, Any],
     parts: tuple[str, ...] = ("inputs", "outputs"),
 ) -> None:
-    """Record each field that is bound and may not be. `parts`: those of which each may be bound, as a whole."""
+    """Record each field that is bound and may not be.
+
+    `parts`: those of which each may be bound, as a whole.
+    """
     left: list[tuple[tuple[str, ...], Any]] = [
         ((name,), value) for name, value in fields.items() if name not in ("component", "jobs")
     ]
@@ -504,7 +523,8 @@ def _refuse_bound(
         ):
             faults.add(
                 ValueError(
-                    f"{': '.join(place)} is {value!r}: a step's input or output is bound, as a whole, and nothing else"
+                    f"{': '.join(place)} is {value!r}: a step's input or output is bound, as a "
+                    "whole, and nothing else"
                 ),
                 *place,
             )
@@ -528,7 +548,8 @@ def _plain(outputs: Any) -> Any:
 def _sources(
     faults: Faults | FaultsInside, steps: Mapping[str, Any], outputs: Mapping[str, Any]
 ) -> dict[str, tuple[str, str]]:
-    """Return the steps' outputs that are the pipeline's, and record outputs that two steps write or none."""
+    """Return the steps' outputs that are the pipeline's, and record outputs that two steps write or
+    none."""
     found: dict[str, tuple[str, str]] = {}
     for step, fields in steps.items():
         given = fields.get("outputs") if isinstance(fields, Mapping) else None
@@ -541,22 +562,26 @@ def _sources(
                 binding = bindings.read(f"outputs: {name}", text)
                 if binding.kind != bindings.OUTPUT:
                     raise ValueError(
-                        f"outputs: {name}: {binding} is no output of the pipeline: ${{{{parent.outputs.NAME}}}} is"
+                        f"outputs: {name}: {binding} is no output of the pipeline: "
+                        f"${{{{parent.outputs.NAME}}}} is"
                     )
                 if binding.name not in outputs:
                     raise ValueError(
-                        f"outputs: {name}: {binding}: the pipeline has no output {binding.name!r}{field_checks.or_nearest(binding.name, outputs)}"
+                        f"outputs: {name}: {binding}: the pipeline has no output "
+                        f"{binding.name!r}{field_checks.or_nearest(binding.name, outputs)}"
                     )
                 if binding.name in found:
                     raise ValueError(
-                        f"outputs: {name}: {binding} is written by step {found[binding.name][0]} already"
+                        f"outputs: {name}: {binding} is written by step {found[binding.name][0]} "
+                        "already"
                     )
                 found[binding.name] = (step, name)
     for name in outputs:
         if name not in found:
             faults.add(
                 ValueError(
-                    f"outputs: {name}: no step writes it: one of them has it as ${{{{parent.outputs.{name}}}}}"
+                    f"outputs: {name}: no step writes it: one of them has it as "
+                    f"${{{{parent.outputs.{name}}}}}"
                 ),
                 "outputs",
                 name,

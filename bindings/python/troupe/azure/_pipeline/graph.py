@@ -1,4 +1,5 @@
-"""Decisions on a pipeline's graph: the order of its steps, which of them start, end or are left out, and how the pipeline ends. Pure."""
+"""Decisions on a pipeline's graph: the order of its steps, which of them start, end or are left
+out, and how the pipeline ends. Pure."""
 
 from __future__ import annotations
 
@@ -26,12 +27,16 @@ class CycleError(ValueError):
     def __init__(self, names: list[str]) -> None:
         self.names = names
         super().__init__(
-            f"the steps wait for each other: {' -> '.join([*names, names[0]])}, where -> means 'needs an output of'"
+            f"the steps wait for each other: {' -> '.join([*names, names[0]])}, where -> means "
+            "'needs an output of'"
         )
 
 
 def order(needs: Needs) -> list[str]:
-    """Return the steps so that each stands behind all that it needs, else as they are given. Raises CycleError."""
+    """Return the steps so that each stands behind all that it needs, else as they are given.
+
+    Raises CycleError.
+    """
     found: list[str] = []
     done: set[str] = set()
     for first in needs:
@@ -65,7 +70,8 @@ def decide(
 ) -> Decision:
     """Return what follows from the states of all steps.
 
-    `continues`: after a failed step, steps that need none of its outputs still run. Without it the others that run are canceled, and no step starts.
+    `continues`: after a failed step, steps that need none of its outputs still run. Without it the
+    others that run are canceled, and no step starts.
     """
     running = [name for name, state in states.items() if state == RUNNING]
     has_failed = any(state == FAILED for state in states.values())

@@ -1,4 +1,5 @@
-"""The driver of a pipeline: an actor that outlives the submitter, and goes on from the pipeline's folder where its process is lost."""
+"""The driver of a pipeline: an actor that outlives the submitter, and goes on from the pipeline's
+folder where its process is lost."""
 
 from __future__ import annotations
 
@@ -27,7 +28,10 @@ _Ended = tuple[str, StepState]
 
 
 class PipelineHost:
-    """`folder`: the pipeline's, with its plan. `variables`: environment variables that the driver needs."""
+    """`folder`: the pipeline's, with its plan.
+
+    `variables`: environment variables that the driver needs.
+    """
 
     def __init__(self, folder: str, variables: Mapping[str, str]) -> None:
         os.environ.update(variables)
@@ -49,7 +53,10 @@ class PipelineHost:
         return f"pipeline {self._folder.path.name}"
 
     def about(self) -> str:
-        """Return the pipeline's folder. Raises FileNotFoundError where this host does not see it."""
+        """Return the pipeline's folder.
+
+        Raises FileNotFoundError where this host does not see it.
+        """
         if not (self._folder.path / PLAN).is_file():
             raise FileNotFoundError(_unseen(self._folder.path))
         return str(self._folder.path)
@@ -60,7 +67,8 @@ class PipelineHost:
 
     @troupe.method(concurrency_group="waits")
     def wait(self, seen: int) -> dict[str, Any]:
-        """Return the state, and the plan's `needs`, once something has changed since version `seen`, or the pipeline is over."""
+        """Return the state, and the plan's `needs`, once something has changed since version
+        `seen`, or the pipeline is over."""
         with self._changed:
             self._changed.wait_for(lambda: self._state.version > seen or self._is_over)
             return {**self._state.to_dict(), "is_over": self._is_over}
@@ -166,7 +174,8 @@ class PipelineHost:
 
 def _unseen(path: Path) -> str:
     return (
-        f"the pipeline's driver runs on {socket.gethostname()}, which does not see {path}\n  start a node on the host that submits, or have "
+        f"the pipeline's driver runs on {socket.gethostname()}, which does not see {path}\n  start "
+        "a node on the host that submits, or have "
         "~/troupe_results where all hosts see it"
     )
 

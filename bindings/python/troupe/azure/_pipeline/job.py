@@ -31,10 +31,13 @@ _FOLDERS = ("uri_folder", "mltable")
 
 
 class PipelineJobSettings:
-    """Settings of a pipeline. `default_datastore` is taken, and means nothing.
+    """Settings of a pipeline.
 
-    `continue_on_step_failure`: after a failed step, steps that do not need its outputs still run; False unless given. `force_rerun`: run each step,
-    also where an equal one has left its outputs; False unless given.
+    `default_datastore` is taken, and means nothing.
+
+    `continue_on_step_failure`: after a failed step, steps that do not need its outputs still run;
+    False unless given. `force_rerun`: run each step, also where an equal one has left its outputs;
+    False unless given.
 
         PipelineJobSettings(default_compute="cpu-cluster", force_rerun=True)
     """
@@ -82,9 +85,11 @@ def _flag(what: str, value: Any) -> bool | None:
 
 
 class PipelineJob:
-    """A pipeline: `jobs` are its steps by their names, each a command job, a sweep or a pipeline, whose inputs may be bindings.
+    """A pipeline: `jobs` are its steps by their names, each a command job, a sweep or a pipeline,
+    whose inputs may be bindings.
 
-    `sources`: by each output's name, the step and its output that it is. What `load_job` and functions with `@dsl.pipeline` give.
+    `sources`: by each output's name, the step and its output that it is. What `load_job` and
+    functions with `@dsl.pipeline` give.
     """
 
     type = "pipeline"
@@ -130,7 +135,11 @@ class PipelineJob:
         self.settings = _entities.part(PipelineJobSettings, "settings", settings, SETTINGS)
 
     def __repr__(self) -> str:
-        return f"<pipeline job {self.name or self.display_name or 'without a name'}{f' {self.status}' if self.status else ''}: {', '.join(self.jobs)}>"
+        return (
+            "<pipeline job "
+            f"{self.name or self.display_name or 'without a name'}{f' {self.status}' if self.status else ''}: "
+            f"{', '.join(self.jobs)}>"
+        )
 
     def set_default_compute(self, name: str | None) -> None:
         """Set the compute of steps that name none. Raises TypeError or ValueError."""
@@ -163,7 +172,10 @@ class PipelineJob:
         return {**found, "outputs": {**found.get("outputs", {}), **bound}} if bound else found
 
     def check(self) -> None:
-        """Check all that can be said without a cluster. Raises TypeError or ValueError, naming the step."""
+        """Check all that can be said without a cluster.
+
+        Raises TypeError or ValueError, naming the step.
+        """
         if self.name is not None:
             _schema.name("name", self.name)
         for name in ("display_name", "description", "experiment_name", "compute"):
@@ -204,7 +216,8 @@ def check_bindings(
 ) -> None:
     """Tell each error in how a pipeline's steps are bound, with its place in the pipeline.
 
-    `jobs`: the steps, None for one that is wrong itself and has only its fields, in `raw`. `values`: the pipeline's inputs.
+    `jobs`: the steps, None for one that is wrong itself and has only its fields, in `raw`.
+    `values`: the pipeline's inputs.
     """
     outputs = {
         name: outputs_of(job) if job is not None else _part_of(raw.get(name), "outputs")

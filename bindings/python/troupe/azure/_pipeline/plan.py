@@ -1,4 +1,5 @@
-"""A pipeline as its driver runs it: steps in one flat graph, with all that is known before the first one runs. Pure."""
+"""A pipeline as its driver runs it: steps in one flat graph, with all that is known before the
+first one runs. Pure."""
 
 from __future__ import annotations
 
@@ -18,9 +19,13 @@ MAX_STEPS = 1000
 
 @dataclass(frozen=True)
 class StepPlan:
-    """One step. `job`: as it stands in a file, its paths from the folder `base`; `code`: the digest of its code, "" for none.
+    """One step.
 
-    `inputs`: by the names of inputs that other steps write, the step and its output. `outputs`: by name, the type.
+    `job`: as it stands in a file, its paths from the folder `base`; `code`: the digest of its code,
+    "" for none.
+
+    `inputs`: by the names of inputs that other steps write, the step and its output. `outputs`: by
+    name, the type.
     """
 
     job: Mapping[str, Any]
@@ -81,16 +86,19 @@ def read(fields: Mapping[str, Any]) -> Plan:
 
 @dataclass(frozen=True)
 class Step:
-    """A step of the flat graph: its job with all values in it, and the inputs that other steps write."""
+    """A step of the flat graph: its job with all values in it, and the inputs that other steps
+    write."""
 
     job: Any
     sources: Mapping[str, tuple[str, str]]
 
 
 def flat(pipeline: PipelineJob) -> tuple[dict[str, Step], dict[str, tuple[str, str]]]:
-    """Return (all steps by their names, in an order in which they can run; the sources of the pipeline's outputs).
+    """Return (all steps by their names, in an order in which they can run; the sources of the
+    pipeline's outputs).
 
-    A step of a pipeline that is a step itself is called OUTER.INNER. Raises ValueError for an input without a value, and for too many steps.
+    A step of a pipeline that is a step itself is called OUTER.INNER. Raises ValueError for an input
+    without a value, and for too many steps.
     """
     flattened = _Flat()
     values = {name: _rooted(value, pipeline.base_path) for name, value in pipeline.inputs.items()}
@@ -144,7 +152,11 @@ class _Flat:
         compute: str | None,
         experiment: str | None,
     ) -> dict[str, tuple[str, str]]:
-        """Add a pipeline's steps. `values`: its inputs, each a value or a tuple (step, output). Returns the sources of its outputs."""
+        """Add a pipeline's steps.
+
+        `values`: its inputs, each a value or a tuple (step, output). Returns the sources of its
+        outputs.
+        """
         inner: dict[str, dict[str, tuple[str, str]]] = {}
         needs = {
             name: [
@@ -204,7 +216,8 @@ class _Flat:
 
 
 def _with_mode(found: Any, bound: Any) -> Any:
-    """Return a pipeline's input as the step has it that binds it: with the step's own mode and limits."""
+    """Return a pipeline's input as the step has it that binds it: with the step's own mode and
+    limits."""
     if not isinstance(bound, _entities.Input) or not isinstance(found, _entities.Input):
         return found.default if isinstance(found, _entities.Input) and found.is_literal else found
     if bound.is_literal:
@@ -228,7 +241,10 @@ UNKNOWN = "/"
 
 
 def job_of(step: StepPlan, name: str, paths: Mapping[str, str]) -> Any:
-    """Return the job of a step that runs as `name`. `paths`: of its inputs that other steps have written."""
+    """Return the job of a step that runs as `name`.
+
+    `paths`: of its inputs that other steps have written.
+    """
     fields = {key: value for key, value in step.job.items() if key not in ("type", "status", "id")}
     if step.type == "sweep":
         trial = Command(

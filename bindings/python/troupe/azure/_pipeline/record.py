@@ -1,4 +1,5 @@
-"""The folder of a pipeline: its plan, and what has become of each step, written whole at each change.
+"""The folder of a pipeline: its plan, and what has become of each step, written whole at each
+change.
 
 ~/troupe_results/NAME/
   pipeline.json          the plan
@@ -30,7 +31,10 @@ _REPAIR = "what its steps wrote is beside it, in steps/"
 
 @dataclass
 class StepState:
-    """What has become of a step. `job`: the name of its job, or of the one that it reuses; `outputs`: by name, `path`, `type` and `digest` of each.
+    """What has become of a step.
+
+    `job`: the name of its job, or of the one that it reuses; `outputs`: by name, `path`, `type` and
+    `digest` of each.
 
     `seconds`: how long it has taken, from its start.
     """
@@ -107,7 +111,10 @@ class Folder:
         return self.path / "steps" / name
 
     def lock(self) -> int:
-        """Take the driver's lock for as long as this process lives, or the descriptor is open. Blocks while an earlier driver has not ended."""
+        """Take the driver's lock for as long as this process lives, or the descriptor is open.
+
+        Blocks while an earlier driver has not ended.
+        """
         descriptor = os.open(self.path / LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         fcntl.flock(descriptor, fcntl.LOCK_EX)
         return descriptor

@@ -1,4 +1,5 @@
-"""Steps that are reused: the key of a step, by which an earlier one with the same code, command, inputs and variables is found, if its outputs are whole."""
+"""Steps that are reused: the key of a step, by which an earlier one with the same code, command,
+inputs and variables is found, if its outputs are whole."""
 
 from __future__ import annotations
 
@@ -40,9 +41,12 @@ _IGNORED = (
 
 
 def key_of(step: StepPlan, inputs: Mapping[str, str]) -> str:
-    """Return the key of a step. `inputs`: the digests of its files and folders, by the inputs' names. Pure.
+    """Return the key of a step.
 
-    Names, tags, limits, compute and the paths of inputs do not count; the content of inputs, and all that the command sees, does.
+    `inputs`: the digests of its files and folders, by the inputs' names. Pure.
+
+    Names, tags, limits, compute and the paths of inputs do not count; the content of inputs, and
+    all that the command sees, does.
     """
     job = _content(step.job)
     if step.type == "sweep":
@@ -78,9 +82,11 @@ def _input(about: Any, digest: str | None) -> Any:
 def digests_of_inputs(
     inputs: Mapping[str, Any], known: Mapping[str, str], base: str, *, same_host: bool
 ) -> dict[str, str] | None:
-    """Return the digest of each input with a path, of which `known` has those that other steps have written; None: one of them cannot be told.
+    """Return the digest of each input with a path, of which `known` has those that other steps have
+    written; None: one of them cannot be told.
 
-    What is on other nodes, or at an address, may change without that anybody here sees it, and what a step may write to is changed by it. Raises OSError.
+    What is on other nodes, or at an address, may change without that anybody here sees it, and what
+    a step may write to is changed by it. Raises OSError.
     """
     if any(getattr(value, "mode", None) == "rw_mount" for value in inputs.values()):
         return None
@@ -105,7 +111,8 @@ class Store:
         self._folder = root / FOLDER
 
     def find(self, key: str) -> tuple[str, dict[str, dict[str, str]]] | None:
-        """Return (the job, its outputs) of an equal step whose outputs are there and whole; None: there is none."""
+        """Return (the job, its outputs) of an equal step whose outputs are there and whole; None:
+        there is none."""
         try:
             fields = home.read_record(
                 self._folder / f"{key}.json",
@@ -126,7 +133,10 @@ class Store:
         return fields["job"], fields["outputs"]
 
     def note(self, key: str, job: str, outputs: Mapping[str, Mapping[str, str]]) -> None:
-        """Keep a step that has ended well, in place of an earlier one with that key. Raises OSError."""
+        """Keep a step that has ended well, in place of an earlier one with that key.
+
+        Raises OSError.
+        """
         self._folder.mkdir(parents=True, exist_ok=True)
         self._drop_oldest()
         with folders.replacement(self._folder / f"{key}.json") as fresh:

@@ -1,6 +1,7 @@
 """Pipelines as they run: submitted, found by their names, waited for, cancelled.
 
-A submitted pipeline runs in an actor of the cluster that outlives its submitter (`host`); each step is a job of its own.
+A submitted pipeline runs in an actor of the cluster that outlives its submitter (`host`); each step
+is a job of its own.
 """
 
 from __future__ import annotations
@@ -37,7 +38,10 @@ _WAITERS_MAX = 64
 
 @dataclass(frozen=True)
 class PipelineView:
-    """A pipeline as its folder has it. `is_lost`: no process drives it any more, and it is not over."""
+    """A pipeline as its folder has it.
+
+    `is_lost`: no process drives it any more, and it is not over.
+    """
 
     folder: Folder
     plan: _plan.Plan
@@ -51,7 +55,8 @@ class PipelineView:
 
 
 class PipelineState(Job):
-    """A pipeline as it is: `steps`: the state of each step, with the name of its job; `studio_url`: the pipeline's folder."""
+    """A pipeline as it is: `steps`: the state of each step, with the name of its job; `studio_url`:
+    the pipeline's folder."""
 
     type = "pipeline"
 
@@ -90,7 +95,10 @@ def root() -> Path:
 
 
 def submit(pipeline: PipelineJob, session: _session.Session) -> None:
-    """Begin a pipeline; set its name where it has none. Raises what is wrong with it or a step's job, ValueError for a name that is taken."""
+    """Begin a pipeline; set its name where it has none.
+
+    Raises what is wrong with it or a step's job, ValueError for a name that is taken.
+    """
     pipeline.check()
     steps, sources = _plan.flat(pipeline)
     codes = _check_all(steps, session)
@@ -98,12 +106,14 @@ def submit(pipeline: PipelineJob, session: _session.Session) -> None:
     for each in steps:
         if len(f"{name}_{each}") > _schema.NAME_CHARACTERS_MAX:
             raise ValueError(
-                f"the job of step {each} would be called {name}_{each}; {_schema.NAME_CHARACTERS_MAX} characters are the limit of a job's name"
+                f"the job of step {each} would be called {name}_{each}; "
+                f"{_schema.NAME_CHARACTERS_MAX} characters are the limit of a job's name"
             )
     path = root() / name
     if path.exists():
         raise ValueError(
-            f"there is a pipeline or sweep with the name {name!r} already, in {path}: give another name, or none for a new one"
+            f"there is a pipeline or sweep with the name {name!r} already, in {path}: give another "
+            "name, or none for a new one"
         )
     path.mkdir(parents=True)
     try:
@@ -137,7 +147,8 @@ def submit(pipeline: PipelineJob, session: _session.Session) -> None:
 def _check_all(steps: Mapping[str, _plan.Step], session: _session.Session) -> dict[str, str | None]:
     """Check the jobs of all steps as their starts do, and return the path of each one's code.
 
-    Raises what is wrong with one; what is wrong with several as FileNotFoundError, if files are missing alone, else as ValueError.
+    Raises what is wrong with one; what is wrong with several as FileNotFoundError, if files are
+    missing alone, else as ValueError.
     """
     found: dict[str, str | None] = {}
     wrong: dict[str, Exception] = {}
@@ -181,7 +192,10 @@ def _check(job: Any, session: _session.Session) -> str | None:
 
 
 def _keep_code(codes: dict[str, str | None], folder: Path) -> dict[str, tuple[str, str]]:
-    """Copy the code of all steps, each folder once, for steps that begin later. Returns (path, digest) by step; ("", "") for none."""
+    """Copy the code of all steps, each folder once, for steps that begin later.
+
+    Returns (path, digest) by step; ("", "") for none.
+    """
     found: dict[str | None, tuple[str, str]] = {None: ("", "")}
     for code in codes.values():
         if code not in found:
@@ -250,7 +264,8 @@ def _drive(name: str, path: Path) -> None:
             raise
     except exceptions.AlreadyExistsError:
         raise ValueError(
-            f"a pipeline called {name} runs in this cluster: give another name, or none for a new one"
+            f"a pipeline called {name} runs in this cluster: give another name, or none for a new "
+            "one"
         ) from None
 
 
@@ -265,7 +280,10 @@ def _new_name(pipeline: PipelineJob) -> str:
 
 
 def found(name: str) -> PipelineView | None:
-    """Return the pipeline with that name, as it is now; None: there is none. Raises DamagedFileError."""
+    """Return the pipeline with that name, as it is now; None: there is none.
+
+    Raises DamagedFileError.
+    """
     if not isinstance(name, str) or not name or "/" in name or not (root() / name / PLAN).is_file():
         return None
     return _view(Folder(root() / name))
@@ -301,7 +319,8 @@ def known() -> list[PipelineState]:
 
 
 def step_job(name: str) -> Job | None:
-    """Return the job of a step by its name, as the pipeline's folder has it; None: it is no step's."""
+    """Return the job of a step by its name, as the pipeline's folder has it; None: it is no
+    step's."""
     of = _of_job(name)
     return None if of is None else _job_of(name, of[0].state.steps[of[1]])
 
@@ -316,7 +335,8 @@ def _of_job(name: str) -> tuple[PipelineView, str] | None:
 
 
 def children(seen: PipelineView, known: Iterable[Job]) -> list[Job]:
-    """Return the jobs of the pipeline's steps that have begun, the latest first; `known`: jobs that the cluster has."""
+    """Return the jobs of the pipeline's steps that have begun, the latest first; `known`: jobs that
+    the cluster has."""
     by_name = {each.name: each for each in known}
     begun = sorted(
         (each for each in seen.state.steps.values() if each.job), key=lambda each: -each.started
@@ -335,9 +355,11 @@ def download(
     output_name: str | None,
     everything: bool,
 ) -> None:
-    """Bring what a pipeline that is over has written: its outputs, what the steps printed, and outputs/ and logs/ of steps that the cluster knows.
+    """Bring what a pipeline that is over has written: its outputs, what the steps printed, and
+    outputs/ and logs/ of steps that the cluster knows.
 
-    Raises ValueError for an output that it has not, or that was not written, ObjectLostError where the output is not seen from this host, OSError.
+    Raises ValueError for an output that it has not, or that was not written, ObjectLostError where
+    the output is not seen from this host, OSError.
     """
     if output_name is not None:
         field_checks.known(f"pipeline {seen.name}: outputs", output_name, seen.plan.outputs)
@@ -347,7 +369,10 @@ def download(
         step, output = seen.plan.outputs[name]
         about = seen.state.steps[step].outputs.get(output)
         if about is None:
-            said = f"pipeline {seen.name}: its output {name!r} was not written: step {step} is {seen.state.steps[step].status}"
+            said = (
+                f"pipeline {seen.name}: its output {name!r} was not written: step {step} is "
+                f"{seen.state.steps[step].status}"
+            )
             if output_name is not None:
                 raise ValueError(said)
             status_lines.say(f"troupe: {said}")
@@ -388,7 +413,8 @@ def _bring(source: str, target: Path, what: str) -> None:
     """Copy a file into a folder, or all in a folder."""
     if not os.path.exists(source):
         raise exceptions.ObjectLostError(
-            f"{what} is not there: {source}\n  it was removed, or is on other hosts than {os.uname().nodename}"
+            f"{what} is not there: {source}\n  it was removed, or is on other hosts than "
+            f"{os.uname().nodename}"
         )
     with disk.arriving(
         target, what, remedy="free room there, or give another download_path"
@@ -400,7 +426,11 @@ def _bring(source: str, target: Path, what: str) -> None:
 
 
 def follow(name: str, session: _session.Session | None) -> None:
-    """Wait for a pipeline's end, and show its steps. Without a session its folder alone is asked. Raises LaunchCancelledError, or LaunchError with the step that failed and its last lines."""
+    """Wait for a pipeline's end, and show its steps.
+
+    Without a session its folder alone is asked. Raises LaunchCancelledError, or LaunchError with
+    the step that failed and its last lines.
+    """
     seen = found(name)
     if seen is None:
         raise exceptions.NotFoundError(f"there is no pipeline with the name {name!r}")
@@ -448,7 +478,8 @@ def _states(seen: PipelineView) -> Iterator[State]:
 
 
 def stop(name: str, session: _session.Session | None) -> None:
-    """Cancel a pipeline with all its steps, and return when it has ended; nothing where it is over."""
+    """Cancel a pipeline with all its steps, and return when it has ended; nothing where it is
+    over."""
     seen = found(name)
     if seen is None or seen.state.status in graph.TERMINAL:
         return
@@ -463,13 +494,15 @@ def stop(name: str, session: _session.Session | None) -> None:
                 pass
         elif seen.folder.is_driven():
             raise exceptions.TroupeError(
-                f"pipeline {name} runs in the cluster of another program, pid {seen.state.pid} on {seen.state.host}: end that one, "
+                f"pipeline {name} runs in the cluster of another program, pid {seen.state.pid} on "
+                f"{seen.state.host}: end that one, "
                 "which ends the pipeline"
             )
 
 
 def _driver(name: str) -> Any:
-    """Return the actor that drives a pipeline; None: there is none any more, or this process is connected to no cluster."""
+    """Return the actor that drives a pipeline; None: there is none any more, or this process is
+    connected to no cluster."""
     return classes.find_actor(name, NAMESPACE)
 
 

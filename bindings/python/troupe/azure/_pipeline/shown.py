@@ -32,7 +32,8 @@ def tree(needs: Needs, state: State) -> list[str]:
         ]
     width = max((len(lead) + len(name) for lead, name, _ in heads), default=0)
     return [
-        f"{lead}{name}{' ' * (width - len(lead) - len(name))}  {line(state.steps[name])}{_others(needs[name], above)}"
+        f"{lead}{name}{' ' * (width - len(lead) - len(name))}  "
+        f"{line(state.steps[name])}{_others(needs[name], above)}"
         for lead, name, above in heads
     ]
 
@@ -110,7 +111,8 @@ def lost(name: str, state: State) -> str:
     """Return what is known of a pipeline whose driver's process was lost."""
     what = _counted(state)
     return (
-        f"pipeline {name} has no driver any more: the process {state.pid or 'of it'} on {state.host or 'its host'} was lost with its cluster"
+        f"pipeline {name} has no driver any more: the process {state.pid or 'of it'} on "
+        f"{state.host or 'its host'} was lost with its cluster"
         + (f"\n  {what}" if what else "")
         + "\n  submit it again: steps that have ended well are reused"
     )

@@ -1,4 +1,5 @@
-"""One step as it runs: a command job or a sweep, from the files that earlier steps have written to its own.
+"""One step as it runs: a command job or a sweep, from the files that earlier steps have written to
+its own.
 
 View: the driver of a pipeline, a thread for each step.
 """
@@ -23,7 +24,10 @@ _LOG_BYTES_MAX = 64 << 20
 
 
 class StepRun:
-    """The run of one step. `run` blocks until it has ended; `cancel` may be called from another thread."""
+    """The run of one step.
+
+    `run` blocks until it has ended; `cancel` may be called from another thread.
+    """
 
     def __init__(
         self,
@@ -44,7 +48,10 @@ class StepRun:
         self._cancel: Any = None
 
     def run(self) -> StepState:
-        """Run the step to its end, or find an equal one. Never raises: what went wrong is in the state."""
+        """Run the step to its end, or find an equal one.
+
+        Never raises: what went wrong is in the state.
+        """
         begun = time.time()
         try:
             state = self._run()
@@ -170,7 +177,8 @@ class StepRun:
                 left -= len(line) + 1
                 if left < 0:
                     file.write(
-                        f"the rest is left out: a step's log here has {_LOG_BYTES_MAX >> 20} MiB at most\n"
+                        f"the rest is left out: a step's log here has {_LOG_BYTES_MAX >> 20} MiB "
+                        "at most\n"
                     )
                     return
                 file.write(f"{line}\n")

@@ -1,4 +1,5 @@
-"""How the processes of a trial's job report: a socket in the job's directory on rank 0's node, and a hook in each Python that the command starts.
+"""How the processes of a trial's job report: a socket in the job's directory on rank 0's node, and
+a hook in each Python that the command starts.
 
 View: rank 0 of the job, which runs the command beside itself.
 """
@@ -43,7 +44,8 @@ def open_to(folder: Path, trial: Mapping[str, str]) -> None:
 
 
 def variables(folder: Path, trial: Mapping[str, str]) -> dict[str, str]:
-    """By which processes find the way, also those that a launcher has started; nothing on other nodes than rank 0's."""
+    """By which processes find the way, also those that a launcher has started; nothing on other
+    nodes than rank 0's."""
     inside = folder / INSIDE
     if not inside.exists():
         return {}
@@ -52,7 +54,10 @@ def variables(folder: Path, trial: Mapping[str, str]) -> dict[str, str]:
 
 
 def run(line: Sequence[str]) -> int:
-    """Runs the command beside this process; its code, negative for a signal. Told to stop, it is told so too, with all that it has started."""
+    """Runs the command beside this process; its code, negative for a signal.
+
+    Told to stop, it is told so too, with all that it has started.
+    """
     child = subprocess.Popen(list(line), stdin=subprocess.DEVNULL)
     try:
         return child.wait()

@@ -14,7 +14,8 @@ from troupe.tune._errors import TrialStopped
 
 
 class JobLoop(_here.Loop):
-    """`ask`: reports, and gives why the trial is to end; `is_first`: whether this process of the job reports."""
+    """`ask`: reports, and gives why the trial is to end; `is_first`: whether this process of the
+    job reports."""
 
     def __init__(self, ask: Callable[[dict[str, Any]], str], is_first: Callable[[], bool]) -> None:
         self._ask, self._is_first = ask, is_first
@@ -26,14 +27,16 @@ class JobLoop(_here.Loop):
         """See Loop. Raises TrialStopped where the trial is to end, ValueError for a checkpoint."""
         if checkpoint is not None:
             raise ValueError(
-                "report(checkpoint=...) in a command job: it keeps files in its outputs, ${{outputs.NAME}} or the folder outputs/"
+                "report(checkpoint=...) in a command job: it keeps files in its outputs, "
+                "${{outputs.NAME}} or the folder outputs/"
             )
         if not self._is_first():
             return
         with _NoSignal() as told:
             stop = self._ask(_metrics.plain(metrics))
             if stop:
-                told.ignored = True  # what ends the job: `finally` blocks of the program have the time until SIGKILL
+                # what ends the job: `finally` blocks of the program have the time until SIGKILL
+                told.ignored = True
         if stop:
             raise TrialStopped(stop)
 
@@ -43,7 +46,8 @@ class JobLoop(_here.Loop):
 
 
 class _NoSignal:
-    """A context: SIGTERM, where the program has no handler of its own, waits until it is left, and is ignored for good if `ignored`."""
+    """A context: SIGTERM, where the program has no handler of its own, waits until it is left, and
+    is ignored for good if `ignored`."""
 
     def __init__(self) -> None:
         self.ignored = False

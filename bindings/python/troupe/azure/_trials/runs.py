@@ -1,6 +1,8 @@
-"""Sweeps of command jobs on the engine of `troupe.tune`: begun, found by their names, waited for, their best child told.
+"""Sweeps of command jobs on the engine of `troupe.tune`: begun, found by their names, waited for,
+their best child told.
 
-A submitted sweep runs in a process of the cluster that outlives its submitter (`tune._handle`); each trial is a job of its own (`trial`).
+A submitted sweep runs in a process of the cluster that outlives its submitter (`tune._handle`);
+each trial is a job of its own (`trial`).
 """
 
 from __future__ import annotations
@@ -35,8 +37,9 @@ _NODE = "ray.io/node-id"
 
 
 class SweepState(Job):
-    """A sweep as its folder has it: `trials`: how many run, have ended how; `best_child_run_id`: the name of the best trial's job, None: none has
-    reported yet, with `best_value` of the metric and `best_parameters`; `properties` has it too. `studio_url`: the sweep's folder."""
+    """A sweep as its folder has it: `trials`: how many run, have ended how; `best_child_run_id`:
+    the name of the best trial's job, None: none has reported yet, with `best_value` of the metric
+    and `best_parameters`; `properties` has it too. `studio_url`: the sweep's folder."""
 
     type = "sweep"
 
@@ -54,7 +57,8 @@ class SweepState(Job):
 
 
 def status_of(seen: SweepView) -> str:
-    """The sweep's state in the service's word: a sweep of which no trial has come to its end well has failed."""
+    """The sweep's state in the service's word: a sweep of which no trial has come to its end well
+    has failed."""
     counts = seen.counts()
     if seen.state == "finished" and counts["failed"] and counts["failed"] == len(seen.current()):
         return "Failed"
@@ -68,7 +72,11 @@ def _child(trial: Any) -> str | None:
 def submit(
     sweep: Sweep, session: _session.Session, storage: Path | None = None
 ) -> _handle.SweepHandle:
-    """Begins it; sets the sweep's name where it has none. `storage`: the folder that its own is in, ~/troupe_results unless given. Raises what is wrong with it or its trials' job, ValueError for a name that is taken."""
+    """Begins it; sets the sweep's name where it has none.
+
+    `storage`: the folder that its own is in, ~/troupe_results unless given. Raises what is wrong
+    with it or its trials' job, ValueError for a name that is taken.
+    """
     plan = sweep.plan()
     trial = plan.trial
     if sweep.queue_settings.priority is not None:
@@ -85,7 +93,8 @@ def submit(
         )
     if path.exists():
         raise ValueError(
-            f"there is a sweep with the name {sweep.name!r} already, in {path}: give another name, or none for a new one"
+            f"there is a sweep with the name {sweep.name!r} already, in {path}: give another name, "
+            "or none for a new one"
         )
     path.mkdir(parents=True)  # by which the sweep is found from now on
     before = _session.set_current(session)
@@ -130,7 +139,8 @@ def _new_name(sweep: Sweep) -> str:
 
 
 def _room(plan: SweepPlan, session: _session.Session) -> int:
-    """How many of its jobs run at once on the nodes that there are, at least one: more would only wait."""
+    """How many of its jobs run at once on the nodes that there are, at least one: more would only
+    wait."""
     trial = plan.trial
     kind, _ = _instances.meant(
         {"compute": trial.compute, "instance_type": trial.resources.instance_type}
@@ -150,7 +160,8 @@ def _room(plan: SweepPlan, session: _session.Session) -> int:
 
 
 def _here(session: _session.Session) -> dict[str, Any]:
-    """Options of the trials' processes: they are where the job's code and its inputs are, if there is a node of this host."""
+    """Options of the trials' processes: they are where the job's code and its inputs are, if there
+    is a node of this host."""
     here = _identity.boot_id()
     nodes = [
         each["node"]
@@ -174,12 +185,16 @@ def found(name: str, storage: Path | None = None) -> SweepView | None:
 
 
 def follow(name: str, session: _session.Session, storage: Path | None = None) -> None:
-    """Waits for the sweep's end, and says what it came to. Raises LaunchCancelledError for one that was stopped, LaunchError where none of its trials
-    has come to its end well, with what the first failed of."""
+    """Waits for the sweep's end, and says what it came to.
+
+    Raises LaunchCancelledError for one that was stopped, LaunchError where none of its trials has
+    come to its end well, with what the first failed of.
+    """
     before = _session.set_current(session)
     try:
         status_lines.say(
-            f"sweep {name} · troupe sweep show {name}: its trials; troupe azure job stream -n {name}_00000: the output of one"
+            f"sweep {name} · troupe sweep show {name}: its trials; troupe azure job stream -n "
+            f"{name}_00000: the output of one"
         )
         grid = _result(name, storage)
     finally:
@@ -190,14 +205,17 @@ def follow(name: str, session: _session.Session, storage: Path | None = None) ->
     counted = ", ".join(f"{count} {what}" for what, count in state.trials.items())
     if state.status == "Failed":
         error = exceptions.LaunchError(
-            f"sweep {name}: all of its {len(grid)} trials have failed; the first of this:\n{grid.errors[0]}"
+            f"sweep {name}: all of its {len(grid)} trials have failed; the first of "
+            f"this:\n{grid.errors[0]}"
         )
         raise error
     best = (
-        f"; best {seen.metric}={state.best_value:.6g} of {state.best_child_run_id} {state.best_parameters}"
+        f"; best {seen.metric}={state.best_value:.6g} of {state.best_child_run_id} "
+        f"{state.best_parameters}"
         if state.best_child_run_id
         else (
-            f"; no trial has reported {seen.metric}: mlflow.log_metric({seen.metric!r}, ...) in the job's script does"
+            f"; no trial has reported {seen.metric}: mlflow.log_metric({seen.metric!r}, ...) in "
+            "the job's script does"
         )
     )
     status_lines.say(f"sweep {name} · {counted}{best}")
@@ -229,7 +247,8 @@ def best_child(seen: SweepView) -> str:
     best = SweepState(seen).best_child_run_id
     if best is None:
         raise ValueError(
-            f"sweep {seen.name}: no trial has reported {seen.metric}, so there is no best one to download"
+            f"sweep {seen.name}: no trial has reported {seen.metric}, so there is no best one to "
+            "download"
         )
     return best
 

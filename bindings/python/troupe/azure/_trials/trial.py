@@ -1,7 +1,8 @@
 """A trial of a sweep of command jobs: a job of its own, whose metrics are the trial's reports.
 
     process of the user's -> socket of rank 0's node -> TrialReports, an actor -> the trial's process -> the sweep's engine
-View: the trial's process, which holds nothing; what the job needs, its launch holds, and that ends with this process.
+View: the trial's process, which holds nothing; what the job needs, its launch holds, and that ends
+with this process.
 """
 
 from __future__ import annotations
@@ -26,7 +27,10 @@ _NAMES_MAX, _NAME_LENGTH_MAX = 200, 250
 
 
 class TrialReports:
-    """Reports of one job on their way to its trial, one at a time. A report's asker waits for the decision."""
+    """Reports of one job on their way to its trial, one at a time.
+
+    A report's asker waits for the decision.
+    """
 
     def __init__(self) -> None:
         self._said: queue.Queue[tuple[dict, queue.SimpleQueue[str]] | None] = queue.Queue(
@@ -77,7 +81,10 @@ class TrialReports:
 
 @dataclass(frozen=True)
 class JobTrial:
-    """A trial's function. `job`: the command job, as it stands in a file in the folder `base`; `metric`: what is compared."""
+    """A trial's function.
+
+    `job`: the command job, as it stands in a file in the folder `base`; `metric`: what is compared.
+    """
 
     sweep: str
     job: Mapping[str, Any]
@@ -92,7 +99,10 @@ class JobTrial:
         return _pickled.azure_job_trial, (_pickled.fields_of(self),)
 
     def __call__(self, config: Mapping[str, Any]) -> None:
-        """Runs the job to its end, and reports what it does. Raises what a job raises that has failed, TuneError for one that never logged the metric."""
+        """Runs the job to its end, and reports what it does.
+
+        Raises what a job raises that has failed, TuneError for one that never logged the metric.
+        """
         from troupe import tune
 
         session = _session.current()
@@ -152,25 +162,34 @@ class JobTrial:
 
 
 def name_of(sweep: str, trial: str) -> str:
-    """Return the name of a trial's job: SWEEP_00007. A trial that is run again has it with "_2" behind it. Pure."""
+    """Return the name of a trial's job: SWEEP_00007.
+
+    A trial that is run again has it with "_2" behind it. Pure.
+    """
     return f"{sweep}_{trial.rpartition('_')[2]}"
 
 
 def without_metric(name: str, metric: str, logged: Sequence[str]) -> str:
-    """Return the error of a job that has succeeded and never logged the metric; `logged`: the metrics that it did log. Pure."""
+    """Return the error of a job that has succeeded and never logged the metric; `logged`: the
+    metrics that it did log. Pure."""
     others = (
         f"it logged {', '.join(map(_visible.name, logged))}"
         if logged
         else "it logged no metric at all"
     )
     return (
-        f"job {name} ended without {metric}, by which its sweep compares trials: {others}\n  mlflow.log_metric({metric!r}, value) in a Python of the "
-        "job's command reports it; one with -I, -E or -S, or with another PYTHONPATH than PYTHONPATH=more:$PYTHONPATH, is not watched"
+        f"job {name} ended without {metric}, by which its sweep compares trials: {others}\n  "
+        f"mlflow.log_metric({metric!r}, value) in a Python of the "
+        "job's command reports it; one with -I, -E or -S, or with another PYTHONPATH than "
+        "PYTHONPATH=more:$PYTHONPATH, is not watched"
     )
 
 
 def made(job: Mapping[str, Any], base: str, config: Mapping[str, Any]) -> Any:
-    """The job of one configuration, of what `Command.to_dict` gave. Its processes have the values as `AZUREML_SWEEP_<name>` too. Pure."""
+    """The job of one configuration, of what `Command.to_dict` gave.
+
+    Its processes have the values as `AZUREML_SWEEP_<name>` too. Pure.
+    """
     from troupe.azure._command import Command
 
     fields = {name: value for name, value in job.items() if name not in ("type", "status", "id")}

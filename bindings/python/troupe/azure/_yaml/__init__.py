@@ -14,13 +14,16 @@ from troupe.azure._yaml import checks, jobs
 def load_job(
     source: Any, *, params_override: Sequence[Mapping[str, Any]] = (), relative_origin: Any = None
 ) -> Any:
-    """Return the command job, sweep of command jobs or pipeline of a YAML file, checked. Paths in the file are relative to its folder.
+    """Return the command job, sweep of command jobs or pipeline of a YAML file, checked.
+
+    Paths in the file are relative to its folder.
 
     `params_override`: values in place of the file's, as `[{"inputs.epochs": 3}]`.
 
     Raises:
         FileNotFoundError: if there is no such file.
-        ValueError: if the file is no YAML, or anything in it is wrong; all errors at once, each with file, line and column.
+        ValueError: if the file is no YAML, or anything in it is wrong; all errors at once, each
+            with file, line and column.
         MissingPackageError: if PyYAML is not installed.
 
         load_job("job.yml")

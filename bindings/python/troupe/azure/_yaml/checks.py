@@ -1,4 +1,8 @@
-"""Checks of the fields of a job file. Each records what is wrong with its place in the file, and goes on, so that all errors are said at once. Pure."""
+"""Checks of the fields of a job file.
+
+Each records what is wrong with its place in the file, and goes on, so that all errors are said at
+once. Pure.
+"""
 
 from __future__ import annotations
 
@@ -35,16 +39,23 @@ _Faults = Faults | FaultsInside
 
 
 def kind_of_job(kind: Any) -> str:
-    """Return "command", "sweep" or "pipeline". Raises ValueError for any other type, with the nearest or what to use instead."""
+    """Return "command", "sweep" or "pipeline".
+
+    Raises ValueError for any other type, with the nearest or what to use instead.
+    """
     if isinstance(kind, str) and kind.lower() in _OTHER_KINDS:
         raise ValueError(
-            f"type is {kind!r}, and command jobs, sweeps and pipelines of them are run here: {_OTHER_KINDS[kind.lower()]}"
+            f"type is {kind!r}, and command jobs, sweeps and pipelines of them are run here: "
+            f"{_OTHER_KINDS[kind.lower()]}"
         )
     return _schema.one_of("type", kind, _KINDS)
 
 
 def fields_of_job(value: Any) -> dict[str, Any]:
-    """Return the fields of a file; an empty one has none. Raises TypeError for anything but a mapping."""
+    """Return the fields of a file; an empty one has none.
+
+    Raises TypeError for anything but a mapping.
+    """
     if value is not None and not isinstance(value, Mapping):
         raise TypeError(f"a job must be a mapping with names as keys, not {value!r}")
     return {} if value is None else dict(value)
@@ -140,7 +151,8 @@ def check_shared(faults: _Faults, place: _Place, fields: Mapping[str, Any]) -> N
 def _text_value(what: str, value: Any) -> None:
     if isinstance(value, bool | int | float):
         raise TypeError(
-            f"{what} must be a string, not {value!r}; quote it: '{str(value).lower() if isinstance(value, bool) else value}'"
+            f"{what} must be a string, not {value!r}; quote it: "
+            f"'{str(value).lower() if isinstance(value, bool) else value}'"
         )
     if value is not None and not isinstance(value, str):
         raise TypeError(f"{what} must be a string, not {value!r}")
@@ -157,7 +169,8 @@ def _job(
     *,
     resources: Any = None,
 ) -> None:
-    """Check what is run: a command job, or the trial of a sweep, whose inputs and outputs may stand outside of it."""
+    """Check what is run: a command job, or the trial of a sweep, whose inputs and outputs may stand
+    outside of it."""
     if place:
         check_shared(faults, place, fields)
     for name, cls, names in (
@@ -209,7 +222,8 @@ def _job(
             and _expressions.Place("inputs", name) in needed
         ):
             error = ValueError(
-                f"inputs: {name} has no value; one that may have none stands in $[[...]] in the command"
+                f"inputs: {name} has no value; one that may have none stands in $[[...]] in the "
+                "command"
             )
             faults.add(error, *((*place, "inputs") if name in own else at_inputs), name)
 
@@ -329,8 +343,9 @@ def _located(
 ) -> None:
     """Check a value by making its object, and record each error at the field that causes it.
 
-    The cause is found by changing fields: it is the field without which the error is another one. `names`: the fields that there are, where they are known
-    before. `kinds`: what its `type` may be. `needs`: fields that have to be there.
+    The cause is found by changing fields: it is the field without which the error is another one.
+    `names`: the fields that there are, where they are known before. `kinds`: what its `type` may
+    be. `needs`: fields that have to be there.
     """
     if not isinstance(given, Mapping):
         with faults.at(*place):
@@ -368,7 +383,8 @@ def _located(
 
 
 def _is_unknown(make: Callable[[Any], Any], given: Mapping[str, Any], name: str) -> bool:
-    """Return True if the field is refused whatever its value is: then its name is wrong, not the value."""
+    """Return True if the field is refused whatever its value is: then its name is wrong, not the
+    value."""
     errors = {str(_error(make, {**given, name: value})) for value in (None, 1, "1", given[name])}
     return len(errors) == 1
 
@@ -388,7 +404,8 @@ def _causes(
     given: Mapping[str, Any],
     is_needed: bool,
 ) -> bool:
-    """Return True if the error is another one, or none, without the field; of a field that has to be there, whenever it has another value."""
+    """Return True if the error is another one, or none, without the field; of a field that has to
+    be there, whenever it has another value."""
     without = {key: each for key, each in given.items() if key != name}
     changed = (
         [{**without, name: value} for value in (0, 1, "x", [1]) if value != given[name]]
@@ -405,7 +422,8 @@ def _environment(faults: _Faults, place: _Place, given: Any) -> None:
         with faults.at(*place):
             if not isinstance(given, str):
                 raise TypeError(
-                    f"environment must be a name or a mapping with image, conda_file or build, not {given!r}"
+                    "environment must be a name or a mapping with image, conda_file or build, not "
+                    f"{given!r}"
                 )
 
 
@@ -434,7 +452,8 @@ def _texts(
             with faults.at(*place, "environment_variables", name):
                 if each is not None and not isinstance(each, str | int | float):
                     raise TypeError(
-                        f"environment_variables: {name} must be a string, a number, True or False, not {each!r}"
+                        f"environment_variables: {name} must be a string, a number, True or False, "
+                        f"not {each!r}"
                     )
                 if isinstance(each, str):
                     texts[*place, "environment_variables", name] = (

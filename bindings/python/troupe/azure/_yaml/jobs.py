@@ -26,7 +26,8 @@ def command_of(
 def sweep_of(
     fields: Mapping[str, Any], base: str, document: yaml_files.Document, *inside: str
 ) -> Any:
-    """Return a sweep: in its trial's command `${{search_space.lr}}` is the input `lr`, which a trial has its own value of."""
+    """Return a sweep: in its trial's command `${{search_space.lr}}` is the input `lr`, which a
+    trial has its own value of."""
     from troupe.azure._sweep_job import Sweep
 
     trial, inputs = checks.parts_of_sweep(fields)

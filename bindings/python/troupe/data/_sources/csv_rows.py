@@ -1,7 +1,8 @@
-"""Where rows of a CSV file begin whose quoted values may have newlines: the file is looked through once, a few MiB at a time.
+"""Where rows of a CSV file begin whose quoted values may have newlines: the file is looked through
+once, a few MiB at a time.
 
-A newline ends a row unless it is inside a quoted value. A value is quoted where a quote is its first character, as pyarrow has it: a quote further on
-is a character like any other.
+A newline ends a row unless it is inside a quoted value. A value is quoted where a quote is its
+first character, as pyarrow has it: a quote further on is a character like any other.
 """
 
 from __future__ import annotations
@@ -17,14 +18,18 @@ _MARK = b"\xef\xbb\xbf"  # of UTF-8, at the beginning of a file
 
 @dataclass(frozen=True)
 class RowEnds:
-    """Finds ends of rows by the quotes before them. `begin`: matches what comes before a quoted value, with its quote; None: no value is quoted."""
+    """Finds ends of rows by the quotes before them.
+
+    `begin`: matches what comes before a quoted value, with its quote; None: no value is quoted.
+    """
 
     begin: re.Pattern[bytes] | None
     rest: re.Pattern[bytes]
 
     @classmethod
     def of(cls, options: Any) -> RowEnds | None:
-        """Return it for these ParseOptions; None for escaped characters, by which any newline may be a value's."""
+        """Return it for these ParseOptions; None for escaped characters, by which any newline may
+        be a value's."""
         if options.escape_char:
             return None
         quote = re.escape(options.quote_char or '"').encode()
@@ -39,7 +44,8 @@ class RowEnds:
         )
 
     def last(self, data: bytes) -> int:
-        """Return where the last row of `data` ends that is complete, from a row's beginning on; 0: none is."""
+        """Return where the last row of `data` ends that is complete, from a row's beginning on; 0:
+        none is."""
         return (
             max(
                 (self._newlines(data, lambda first, end: data.rfind(b"\n", first, end))), default=-1
@@ -48,7 +54,8 @@ class RowEnds:
         )
 
     def _newlines(self, data: bytes, find: Callable[[int, int], int]) -> list[int]:
-        """Return what `find` gives for each part of the data outside of quoted values, up to a value whose end is not there yet."""
+        """Return what `find` gives for each part of the data outside of quoted values, up to a
+        value whose end is not there yet."""
         at, found = 0, []
         while True:
             quoted = self.begin.search(data, at) if self.begin is not None else None
@@ -90,7 +97,8 @@ class RowEnds:
             base, data = base + ended, data[ended:]
             if len(data) > most:
                 raise ValueError(
-                    f"the row at byte {base} has more than {most >> 20} MiB: is a quote in it not closed?"
+                    f"the row at byte {base} has more than {most >> 20} MiB: is a quote in it not "
+                    "closed?"
                 )
             more = read(CHUNK_BYTES)
             if not more:

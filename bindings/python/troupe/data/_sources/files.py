@@ -30,9 +30,11 @@ _TYPES = {
 
 @dataclass(frozen=True)
 class Partitioning(Travels):
-    """How folders' names are columns: style "hive" (`.../year=2024/...`) or "dir" (`.../2024/...`, with `field_names`).
+    """How folders' names are columns: style "hive" (`.../year=2024/...`) or "dir" (`.../2024/...`,
+    with `field_names`).
 
-    `base_dir`: what is above it says nothing. `field_types`: of columns, by name; all others are texts. As Ray's.
+    `base_dir`: what is above it says nothing. `field_types`: of columns, by name; all others are
+    texts. As Ray's.
     """
 
     style: str
@@ -46,7 +48,8 @@ class Partitioning(Travels):
             raise ValueError(f"Partitioning(style={self.style!r}): 'hive' or 'dir'")
         if self.style == "dir" and not self.field_names:
             raise ValueError(
-                "Partitioning('dir') needs field_names: the columns that folders' names are, from the outermost one"
+                "Partitioning('dir') needs field_names: the columns that folders' names are, from "
+                "the outermost one"
             )
 
     def columns(self, path: str) -> dict[str, Any]:
@@ -74,7 +77,10 @@ HIVE = Partitioning("hive")
 
 @dataclass(frozen=True)
 class Found:
-    """Files, in order, with their bytes, and the file system that has them (None: this machine's). `pipes`: those that are pipes or devices."""
+    """Files, in order, with their bytes, and the file system that has them (None: this machine's).
+
+    `pipes`: those that are pipes or devices.
+    """
 
     files: tuple[tuple[str, int], ...]
     filesystem: Any
@@ -91,10 +97,12 @@ def find(
     missing_ok: bool = False,
     keep: Any = None,
 ) -> Found:
-    """The files that `paths` (a file, a folder with all that is below it, a URI, or a list of these) mean, in the order given and by name.
+    """The files that `paths` (a file, a folder with all that is below it, a URI, or a list of
+    these) mean, in the order given and by name.
 
-    Names that begin with "." or "_" below a folder are none. `keep`: a function that is given the paths and returns those to read. Raises DataError, a
-    FileNotFoundError too, for a path that matches nothing, and says what is there instead.
+    Names that begin with "." or "_" below a folder are none. `keep`: a function that is given the
+    paths and returns those to read. Raises DataError, a FileNotFoundError too, for a path that
+    matches nothing, and says what is there instead.
     """
     given = [paths] if isinstance(paths, str) or hasattr(paths, "__fspath__") else list(paths)
     if not given:
@@ -136,7 +144,8 @@ def no_pipes(what: str, found: Found) -> None:
         raise exceptions.with_type_of(
             DataError,
             ValueError(path),
-            f"{what}: {path} is a pipe or a device, and such files are read at their ends first: write "
+            f"{what}: {path} is a pipe or a device, and such files are read at their ends first: "
+            "write "
             "what comes out of it to a file",
             path=path,
         )

@@ -23,7 +23,8 @@ _GROWS = 10  # an image takes so much more when it is decoded, about
 
 @dataclass(frozen=True)
 class ImageReader(Travels):
-    """Makes blocks of image files: a column "image", arrays of height x width, and channels where there are several."""
+    """Makes blocks of image files: a column "image", arrays of height x width, and channels where
+    there are several."""
 
     size: tuple[int, int] | None = None
     mode: str | None = None
@@ -63,7 +64,9 @@ class ImageReader(Travels):
                         (self.size[1], self.size[0]), resample=image.Resampling.BILINEAR
                     )
                 return np.asarray(found)
-        except Exception as error:  # Pillow's decoders raise whatever they meet: struct.error, SyntaxError, DecompressionBombError
+        # Pillow's decoders raise whatever they meet: struct.error, SyntaxError,
+        # DecompressionBombError
+        except Exception as error:
             raise _errors.of_reading(
                 path, error, "the file is damaged or no image: leave it out (partition_filter=)"
             ) from None

@@ -15,7 +15,8 @@ from troupe.data._sources.pieces import Held, Part, RangePiece
 
 @dataclass(frozen=True)
 class RangeReader(Travels):
-    """Makes blocks of numbers: a column "id"; with a `shape` a column "data" of arrays of it that are filled with the number."""
+    """Makes blocks of numbers: a column "id"; with a `shape` a column "data" of arrays of it that
+    are filled with the number."""
 
     shape: tuple[int, ...] | None = None
 
@@ -74,7 +75,8 @@ def block_from(reader: object, piece: object) -> pa.Table:
 
 
 def scattered(table: pa.Table, parts: int, seed: int, number: int) -> list[pa.Table]:
-    """The rows of a block in so many blocks, by chance; the same ones for the same seed and number of the block."""
+    """The rows of a block in so many blocks, by chance; the same ones for the same seed and number
+    of the block."""
     where = np.random.default_rng((seed, number)).integers(0, parts, table.num_rows)
     order = np.argsort(where, kind="stable")
     ends = np.cumsum(np.bincount(where, minlength=parts))

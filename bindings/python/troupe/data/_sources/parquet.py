@@ -1,4 +1,5 @@
-"""Parquet: pieces are row groups, read by pyarrow; rows and bytes are known from the files' ends."""
+"""Parquet: pieces are row groups, read by pyarrow; rows and bytes are known from the files'
+ends."""
 
 from __future__ import annotations
 
@@ -21,7 +22,8 @@ from troupe.data._sources.pieces import FilePiece, grouped
 BLOCK_BYTES = 16 << 20
 """What a block is to have about: small row groups are read several at a time."""
 AT_ONCE_BYTES = 4 << 20
-"""Columns of so many bytes are decoded at once: decoding holds them encoded, unpacked and as values, which of all columns is four times a block."""
+"""Columns of so many bytes are decoded at once: decoding holds them encoded, unpacked and as
+values, which of all columns is four times a block."""
 _DAMAGED = "the file is damaged or no Parquet file: write it again, or leave it out (skip_paths=)"
 _FOOTERS_AT_ONCE = 8
 
@@ -88,7 +90,10 @@ class ParquetReader(Travels):
 
 
 def _read(file: pq.ParquetFile, groups: list[int], columns: list[str] | None) -> pa.Table:
-    """The row groups, some columns after the others. What decoding took goes back to the system: an allocator would keep it for ever."""
+    """The row groups, some columns after the others.
+
+    What decoding took goes back to the system: an allocator would keep it for ever.
+    """
     names, rows = file.schema_arrow.names, [file.metadata.row_group(group) for group in groups]
     if sum(group.total_byte_size for group in rows) <= AT_ONCE_BYTES:
         return file.read_row_groups(groups, columns=columns, use_threads=False)
@@ -131,7 +136,9 @@ def with_folder_columns(
 def pieces_of(
     found: files.Found, reader: ParquetReader, blocks: int | None
 ) -> tuple[list[FilePiece], ParquetReader]:
-    """The pieces of all files, and the reader that knows their columns. Reads the files' ends, several at a time.
+    """The pieces of all files, and the reader that knows their columns.
+
+    Reads the files' ends, several at a time.
 
     Raises DataError for a file that is none, and for files of several schemas.
     """
@@ -212,7 +219,8 @@ def _size(groups: Sequence[Any], columns: tuple[str, ...] | None) -> int:
 
 
 def _types(found: files.Found, schemas: Sequence[pa.Schema]) -> dict[str, tuple[str, pa.DataType]]:
-    """Return the type of each column, and the first file that has it; a file in which a column has no value at all does not tell."""
+    """Return the type of each column, and the first file that has it; a file in which a column has
+    no value at all does not tell."""
     types: dict[str, tuple[str, pa.DataType]] = {}
     for told in (False, True):
         for (path, _), schema in zip(found.files, schemas, strict=True):
@@ -229,7 +237,10 @@ def _check_schema(
     names: Sequence[str],
     reader: ParquetReader,
 ) -> None:
-    """Raise DataError for a file whose columns are not those of the others. `names`: of the first file's."""
+    """Raise DataError for a file whose columns are not those of the others.
+
+    `names`: of the first file's.
+    """
     if reader.schema is not None:
         return
     for name in (
@@ -244,7 +255,8 @@ def _check_schema(
             ValueError(path),
             f"{path} has another schema than {first_path}: column {name!r} is "
             f"{here or 'not there'} in the former, {there or 'not there'} in the latter\n"
-            "  columns=[...] reads those that all have alike; or read them apart, make them alike with map_batches, and union() them",
+            "  columns=[...] reads those that all have alike; or read them apart, make them alike "
+            "with map_batches, and union() them",
             path=path,
         )
 

@@ -1,4 +1,5 @@
-"""What one block is read from: a part of a file, a range of numbers, rows that are in memory already. Pure: nothing is read here."""
+"""What one block is read from: a part of a file, a range of numbers, rows that are in memory
+already. Pure: nothing is read here."""
 
 from __future__ import annotations
 
@@ -11,9 +12,11 @@ from troupe.data._plan import Travels
 
 @dataclass(frozen=True)
 class FilePiece(Travels):
-    """Rows of one file: `groups` of a Parquet file, or the lines that begin in the bytes from `start` up to `stop` (None: its end).
+    """Rows of one file: `groups` of a Parquet file, or the lines that begin in the bytes from
+    `start` up to `stop` (None: its end).
 
-    `first_row`: of the file, the first one's number; None: it is not known. `rows` and `size` (bytes when it is read): the same.
+    `first_row`: of the file, the first one's number; None: it is not known. `rows` and `size`
+    (bytes when it is read): the same.
     """
 
     path: str
@@ -88,9 +91,11 @@ class RangePiece(Travels):
 
 @dataclass(frozen=True)
 class Held(Travels):
-    """Rows of blocks that are held: `parts` are (block, first, last) of a pyarrow Table each, or the ref of one.
+    """Rows of blocks that are held: `parts` are (block, first, last) of a pyarrow Table each, or
+    the ref of one.
 
-    `shuffle`: (seed, number) of the order that they are put in. `row`: of the dataset, the first one's number, where that means something.
+    `shuffle`: (seed, number) of the order that they are put in. `row`: of the dataset, the first
+    one's number, where that means something.
     """
 
     parts: tuple[tuple[Any, int, int], ...]
@@ -124,7 +129,8 @@ class Held(Travels):
 
 @dataclass(frozen=True)
 class Part(Travels):
-    """The rows of a piece from `start` up to `stop`: the piece is read, and the others are left out."""
+    """The rows of a piece from `start` up to `stop`: the piece is read, and the others are left
+    out."""
 
     piece: Any
     start: int
@@ -157,7 +163,8 @@ class Part(Travels):
 
 
 def grouped(sizes: list[int], target: int) -> list[tuple[int, int]]:
-    """(first, end) of runs of neighbours whose sizes make up the target, or a little less: one at least in each."""
+    """(first, end) of runs of neighbours whose sizes make up the target, or a little less: one at
+    least in each."""
     found, first, held = [], 0, 0
     for index, size in enumerate(sizes):
         if index > first and held + size > target:

@@ -1,7 +1,10 @@
-"""CSV and JSON: a file is one block, read by pyarrow. Large ones, and those for which more blocks are asked, are cut at line ends.
+"""CSV and JSON: a file is one block, read by pyarrow.
 
-A cut within a quoted value of a CSV file is found by the number of quotes before it, and is an error that says what to do: with
-`newlines_in_values=True` the file is looked through first, and cut where rows begin.
+Large ones, and those for which more blocks are asked, are cut at line ends.
+
+A cut within a quoted value of a CSV file is found by the number of quotes before it, and is an
+error that says what to do: with `newlines_in_values=True` the file is looked through first, and cut
+where rows begin.
 """
 
 from __future__ import annotations
@@ -43,8 +46,11 @@ _ARRAY = re.compile(rb"(?:\xef\xbb\xbf)?\s*\[")
 
 @dataclass(frozen=True)
 class TextReader(Travels):
-    """Makes blocks of text. `format`: "csv", or "json" (an object in each line; with `arrays` also an array of them). `schema`: of all blocks, from the
-    file `first`."""
+    """Makes blocks of text.
+
+    `format`: "csv", or "json" (an object in each line; with `arrays` also an array of them).
+    `schema`: of all blocks, from the file `first`.
+    """
 
     format: str
     filesystem: Any = None
@@ -56,7 +62,8 @@ class TextReader(Travels):
     options: Mapping[str, Any] = field(default_factory=dict)
 
     apart = True
-    """It is read by processes of the cluster, where there is one: damaged text has crashed parsers before."""
+    """It is read by processes of the cluster, where there is one: damaged text has crashed parsers
+    before."""
 
     def with_columns(self, columns: Sequence[str]) -> None:
         """Return None: all columns of a line are read anyway."""
@@ -73,7 +80,8 @@ class TextReader(Travels):
         )
 
     def types(self, path: str, size: int) -> pa.Schema | None:
-        """Return the columns of a file, or of the lines at the beginning of a large one; None where it is empty. Raises DataError naming the file."""
+        """Return the columns of a file, or of the lines at the beginning of a large one; None where
+        it is empty. Raises DataError naming the file."""
         try:
             data = self.content(path, None if size <= WHOLE_BYTES else WHOLE_BYTES)
             if size > WHOLE_BYTES:
@@ -92,7 +100,8 @@ class TextReader(Travels):
             return file.read(most)
 
     def row_ends(self) -> csv_rows.RowEnds | None:
-        """Return what finds the ends of rows of a CSV file whose values may have newlines; None where it is read whole, or cut at any newline."""
+        """Return what finds the ends of rows of a CSV file whose values may have newlines; None
+        where it is read whole, or cut at any newline."""
         if (
             self.format != "csv"
             or self.options.keys() != {"parse_options"}
@@ -102,7 +111,8 @@ class TextReader(Travels):
         return csv_rows.RowEnds.of(self.options["parse_options"])
 
     def cuts(self, path: str, each: int) -> list[int]:
-        """Return where rows begin, one for about every `each` bytes of such a file, which is read once. Raises DataError naming the file."""
+        """Return where rows begin, one for about every `each` bytes of such a file, which is read
+        once. Raises DataError naming the file."""
         rows = self.row_ends()
         assert rows is not None
         try:
@@ -114,10 +124,14 @@ class TextReader(Travels):
     def _hint(self) -> str:
         if self.format == "csv":
             return (
-                "types are those of the first file: convert_options=pyarrow.csv.ConvertOptions(column_types={...}) says others, "
+                "types are those of the first file: "
+                "convert_options=pyarrow.csv.ConvertOptions(column_types={...}) says others, "
                 "parse_options=pyarrow.csv.ParseOptions(...) another delimiter"
             )
-        return "types are those of the first file: parse_options=pyarrow.json.ParseOptions(explicit_schema=...) says others"
+        return (
+            "types are those of the first file: "
+            "parse_options=pyarrow.json.ParseOptions(explicit_schema=...) says others"
+        )
 
     def _table(self, piece: FilePiece) -> pa.Table:
         data = self.content(piece.path) if piece.stop is None else self._lines(piece)
@@ -130,7 +144,8 @@ class TextReader(Travels):
             return table
         if sorted(table.column_names) != sorted(self.schema.names):
             raise ValueError(
-                f"it has the columns {', '.join(table.column_names)}, and {self.first} has {', '.join(self.schema.names)}: read them apart, make "
+                f"it has the columns {', '.join(table.column_names)}, and {self.first} has "
+                f"{', '.join(self.schema.names)}: read them apart, make "
                 "them alike with map_batches, and union() them"
             )
         return table.select(self.schema.names)
@@ -159,7 +174,8 @@ class TextReader(Travels):
         data += rest
         if self.format == "csv" and not self.options and data.count(b'"') % 2:
             raise ValueError(
-                "a quoted value goes over the end of this part: parse_options=pyarrow.csv.ParseOptions(newlines_in_values=True) has the file cut "
+                "a quoted value goes over the end of this part: "
+                "parse_options=pyarrow.csv.ParseOptions(newlines_in_values=True) has the file cut "
                 "where rows begin"
             )
         if self.format == "csv" and not piece.start and not data.strip():
@@ -169,7 +185,8 @@ class TextReader(Travels):
         return data
 
     def _with_nulls(self, table: pa.Table) -> pa.Table:
-        """Return the rows with columns of which the first file has nulls alone, as it has them: pyarrow crashes when it is told such types."""
+        """Return the rows with columns of which the first file has nulls alone, as it has them:
+        pyarrow crashes when it is told such types."""
         for field in self.schema:
             if not _has_null(field.type):
                 continue
@@ -221,7 +238,8 @@ _REFUSED = (pa.ArrowException, OSError, ValueError, TypeError, OverflowError, Re
 
 
 def check_json(data: bytes) -> None:
-    """Raise ValueError for JSON on which pyarrow crashes: a null before the first object, or too many objects within each other."""
+    """Raise ValueError for JSON on which pyarrow crashes: a null before the first object, or too
+    many objects within each other."""
     if _NULL.match(data):
         raise ValueError(
             "it begins with null: an object in each line is wanted, or an array of objects"
@@ -257,7 +275,8 @@ def pieces_of(
     blocks: int | None,
     apart: Callable[[str, Callable[[], Any]], Any],
 ) -> tuple[list[FilePiece], TextReader]:
-    """Return the pieces of all files, and the reader that knows their types where several pieces are to have the same.
+    """Return the pieces of all files, and the reader that knows their types where several pieces
+    are to have the same.
 
     Args:
         apart: calls a function in another process, for this file, where there is one.

@@ -1,1 +1,4 @@
-"""Pure: what a sweep decides. No clock, no thread, no file, no process: those are the shell's around it."""
+"""Pure: what a sweep decides.
+
+No clock, no thread, no file, no process: those are the shell's around it.
+"""

@@ -1,12 +1,17 @@
-"""Pure. What a sweep's engine asks of those that decide: schedulers stop, pause and go on with trials, searchers propose configurations.
+"""Pure.
 
-Who decides has no clock, no thread and no I/O. What it answers is a function of how it was made and of the calls since, in their order;
-draws come from a generator seeded when it was made. That is why a resumed sweep decides as an uninterrupted one does: the engine makes
-the calls again that its journal has, and drops the answers, since these are in the journal too. So a question that is not in the journal
-(`Scheduler.choose`, `Searcher.finished`) changes nothing: what comes of its answer is told by another call.
+What a sweep's engine asks of those that decide: schedulers stop, pause and go on with trials,
+searchers propose configurations.
 
-Trials are named by ids that are never used again. A trial's reports that count are numbered from 1 without gaps; after it went back to a
-checkpoint the numbers from there on are used again.
+Who decides has no clock, no thread and no I/O. What it answers is a function of how it was made and
+of the calls since, in their order; draws come from a generator seeded when it was made. That is why
+a resumed sweep decides as an uninterrupted one does: the engine makes the calls again that its
+journal has, and drops the answers, since these are in the journal too. So a question that is not in
+the journal (`Scheduler.choose`, `Searcher.finished`) changes nothing: what comes of its answer is
+told by another call.
+
+Trials are named by ids that are never used again. A trial's reports that count are numbered from 1
+without gaps; after it went back to a checkpoint the numbers from there on are used again.
 """
 
 from __future__ import annotations
@@ -20,11 +25,13 @@ from typing import Any
 
 
 class ReportError(ValueError):
-    """A report that nobody can decide upon, raised by a scheduler or stopper that is told of it: the trial fails with this text."""
+    """A report that nobody can decide upon, raised by a scheduler or stopper that is told of it:
+    the trial fails with this text."""
 
 
 WORST = -math.inf
-"""The score of a metric that is None, NaN or missing: no other is below it, and every comparison with it has an answer."""
+"""The score of a metric that is None, NaN or missing: no other is below it, and every comparison
+with it has an answer."""
 
 
 class Mode(enum.Enum):
@@ -34,7 +41,10 @@ class Mode(enum.Enum):
     MIN = "min"
 
     def score(self, value: Any) -> float:
-        """The value turned so that larger is better. None and NaN are WORST; infinities count as they are."""
+        """The value turned so that larger is better.
+
+        None and NaN are WORST; infinities count as they are.
+        """
         if value is None or isinstance(value, str) or math.isnan(number := float(value)):
             return WORST
         return number if self is Mode.MAX else -number
@@ -53,7 +63,8 @@ class Report:
     checkpoint: bool = False
     """Whether the trial can go on from this report."""
     can_add: bool = False
-    """As `Scheduler.choose` would be asked now: whether there is a trial to be started for the first time, or to be proposed."""
+    """As `Scheduler.choose` would be asked now: whether there is a trial to be started for the
+    first time, or to be proposed."""
 
 
 class End(enum.Enum):
@@ -69,7 +80,10 @@ class End(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class Stop:
-    """The trial is over; its last report is its result. `why`: for a person, with the numbers that decided."""
+    """The trial is over; its last report is its result.
+
+    `why`: for a person, with the numbers that decided.
+    """
 
     trial: str
     why: str
@@ -77,7 +91,8 @@ class Stop:
 
 @dataclass(frozen=True, slots=True)
 class Pause:
-    """The trial gives its slot back and keeps its latest checkpoint until it goes on, or is stopped."""
+    """The trial gives its slot back and keeps its latest checkpoint until it goes on, or is
+    stopped."""
 
     trial: str
     why: str
@@ -85,10 +100,13 @@ class Pause:
 
 @dataclass(frozen=True, slots=True)
 class Exploit:
-    """The trial is paused, and has a checkpoint of another one and another configuration when `Scheduler.choose` gives it a slot again.
+    """The trial is paused, and has a checkpoint of another one and another configuration when
+    `Scheduler.choose` gives it a slot again.
 
-    It may have been paused before; the checkpoint that it kept is not needed any more. Its donor may be itself. The engine pins the donor's checkpoint from this decision until the trial has loaded it. `donor_report`: the number of the donor's
-    report whose checkpoint it is, which the trial's own reports follow.
+    It may have been paused before; the checkpoint that it kept is not needed any more. Its donor
+    may be itself. The engine pins the donor's checkpoint from this decision until the trial has
+    loaded it. `donor_report`: the number of the donor's report whose checkpoint it is, which the
+    trial's own reports follow.
     """
 
     trial: str
@@ -107,7 +125,10 @@ class Choice(enum.Enum):
     NEW = "new"
     """A trial that is waiting for its first start, or a new one."""
     WAIT = "wait"
-    """Nothing: what runs decides what is next. Where nothing runs, `Scheduler.stalled` is told so."""
+    """Nothing: what runs decides what is next.
+
+    Where nothing runs, `Scheduler.stalled` is told so.
+    """
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,22 +140,30 @@ class Resume:
 
 
 class Scheduler(ABC):
-    """Who decides which trials run on. The engine's thread calls it, one call at a time; none may block or take time that grows with the trials.
+    """Who decides which trials run on.
+
+    The engine's thread calls it, one call at a time; none may block or take time that grows with
+    the trials.
 
     The default answers are those of first in, first out.
     """
 
     needs_checkpoints = False
-    """Whether its pauses or exploits go on from checkpoints: a trial paused without one is an error that names this scheduler."""
+    """Whether its pauses or exploits go on from checkpoints: a trial paused without one is an error
+    that names this scheduler."""
     metric: str | None = None
     mode: str | None = None
-    """The objective that it was made with: None is the sweep's. `objective` says what holds where several say one."""
+    """The objective that it was made with: None is the sweep's.
+
+    `objective` says what holds where several say one.
+    """
 
     def begin(self, metric: str, mode: Mode) -> None:
         """The sweep's objective, before all other calls; also that of one that was made without."""
 
     def completed(self, space: Mapping[str, Any]) -> Mapping[str, Any]:
-        """The parameters that are searched, with those that this scheduler adds; changes nothing."""
+        """The parameters that are searched, with those that this scheduler adds; changes
+        nothing."""
         return space
 
     def added(self, trial: str, config: Mapping[str, Any]) -> None:
@@ -142,9 +171,12 @@ class Scheduler(ABC):
 
     @abstractmethod
     def reported(self, report: Report) -> Sequence[Action]:
-        """What is to become of this trial and of others, now. None for the trial that has reported: it goes on.
+        """What is to become of this trial and of others, now.
 
-        Of others only paused ones may be named, by Stop or Exploit. Raises ReportError; whatever else it raises ends the sweep.
+        None for the trial that has reported: it goes on.
+
+        Of others only paused ones may be named, by Stop or Exploit. Raises ReportError; whatever
+        else it raises ends the sweep.
         """
 
     def ended(self, trial: str, end: End) -> Sequence[Action]:
@@ -152,27 +184,36 @@ class Scheduler(ABC):
         return ()
 
     def went_back(self, trial: str, number: int) -> None:
-        """The trial goes on from its report `number` (0: from its beginning): its later reports count no more."""
+        """The trial goes on from its report `number` (0: from its beginning): its later reports
+        count no more."""
 
     def resumed(self, trial: str, config: Mapping[str, Any]) -> None:
-        """The trial that was paused, or was to exploit, has a slot again, with this configuration: what the journal says, which after a
-        restart may be another than what functions of the user's would draw now."""
+        """The trial that was paused, or was to exploit, has a slot again, with this configuration:
+        what the journal says, which after a restart may be another than what functions of the
+        user's would draw now."""
 
     def stalled(self) -> Sequence[Action]:
-        """Nothing runs, nothing can be added, and `choose` has answered WAIT: what is to become of paused ones, by Stop or Exploit.
+        """Nothing runs, nothing can be added, and `choose` has answered WAIT: what is to become of
+        paused ones, by Stop or Exploit.
 
         Where `choose` answers WAIT still, the engine stops what is paused.
         """
         return ()
 
     def choose(self, can_add: bool) -> Resume | Choice:
-        """What the free slot is for; changes nothing. `can_add`: whether there is a trial to be started for the first time, or to be proposed."""
+        """What the free slot is for; changes nothing.
+
+        `can_add`: whether there is a trial to be started for the first time, or to be proposed.
+        """
         return Choice.NEW if can_add else Choice.WAIT
 
 
 @dataclass(frozen=True, slots=True)
 class Proposal:
-    """A configuration to try. `extra`: what the searcher wants back with the trial, kept in the journal; of JSON."""
+    """A configuration to try.
+
+    `extra`: what the searcher wants back with the trial, kept in the journal; of JSON.
+    """
 
     config: Mapping[str, Any]
     extra: Mapping[str, Any] = field(default_factory=dict)
@@ -184,32 +225,43 @@ class Where(enum.Enum):
     HERE = "here"
     """By the engine's thread: its answers take microseconds."""
     THREAD = "thread"
-    """By a thread of its own in the engine's process: it may take long, and is an object of the user's."""
+    """By a thread of its own in the engine's process: it may take long, and is an object of the
+    user's."""
     PROCESS = "process"
-    """In a process of its own, asked ahead for as many as there are slots: it may take long, and computes."""
+    """In a process of its own, asked ahead for as many as there are slots: it may take long, and
+    computes."""
 
 
 class Searcher(ABC):
-    """Who proposes configurations. Calls come one at a time; `where` says who makes them, so that none of them holds up a decision."""
+    """Who proposes configurations.
+
+    Calls come one at a time; `where` says who makes them, so that none of them holds up a decision.
+    """
 
     where: Where = Where.HERE
 
     def total(self) -> int | None:
-        """How many it will propose; None: no bound of its own. A grid of a million points says so without making them."""
+        """How many it will propose; None: no bound of its own.
+
+        A grid of a million points says so without making them.
+        """
         return None
 
     @abstractmethod
     def propose(self, trial: str) -> Proposal | None:
-        """The configuration of this trial; None: not now, only once another trial has reported or ended, or never more (`finished`)."""
+        """The configuration of this trial; None: not now, only once another trial has reported or
+        ended, or never more (`finished`)."""
 
     def finished(self) -> bool:
         """Whether there will never be another proposal; changes nothing."""
         return False
 
     def proposed(self, trial: str, proposal: Proposal) -> None:
-        """The trial has that configuration, as the journal says: a proposal of before a restart, or a person's.
+        """The trial has that configuration, as the journal says: a proposal of before a restart, or
+        a person's.
 
-        Said of no proposal that this object has made itself. After it, the next `propose` is what it would have been without a restart.
+        Said of no proposal that this object has made itself. After it, the next `propose` is what
+        it would have been without a restart.
         """
 
     def reported(self, report: Report) -> None:
@@ -219,4 +271,7 @@ class Searcher(ABC):
         """The trial is over; `last`: its last report that counts."""
 
     def over(self) -> None:
-        """The engine makes no more calls. What was held back, of a batch that is not full for one, is worked on now."""
+        """The engine makes no more calls.
+
+        What was held back, of a batch that is not full for one, is worked on now.
+        """

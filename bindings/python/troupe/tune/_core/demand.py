@@ -1,4 +1,8 @@
-"""Pure. What a sweep wants next: places for its trials, configurations for new ones, and which trial an idle place is for."""
+"""Pure.
+
+What a sweep wants next: places for its trials, configurations for new ones, and which trial an idle
+place is for.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +17,11 @@ from troupe.tune._core.trial import Phase, Trial
 
 
 class Demand:
-    """Of one engine. `shape`: of all trials; None: each has its own. `asked`: trials for which the searcher has been asked."""
+    """Of one engine.
+
+    `shape`: of all trials; None: each has its own. `asked`: trials for which the searcher has been
+    asked.
+    """
 
     def __init__(
         self,
@@ -31,12 +39,16 @@ class Demand:
         self._told = 0
 
     def on_told(self) -> None:
-        """A trial has reported or ended, of which the searcher is told: it may have something to propose now."""
+        """A trial has reported or ended, of which the searcher is told: it may have something to
+        propose now."""
         self._told += 1
         self.blocked = False
 
     def on_nothing_proposed(self, asked: int | None) -> None:
-        """The searcher has nothing to propose now, to a question that was in `asked`. It is asked again at once if it was told of a trial since."""
+        """The searcher has nothing to propose now, to a question that was in `asked`.
+
+        It is asked again at once if it was told of a trial since.
+        """
         self.blocked = asked is None or asked == self._told
 
     def can_propose(self) -> int:
@@ -75,7 +87,8 @@ class Demand:
         return found
 
     def changes(self) -> tuple[list[str], list[Place]]:
-        """Shapes of places to be asked for, and places, asked for or idle, that nothing is to have."""
+        """Shapes of places to be asked for, and places, asked for or idle, that nothing is to
+        have."""
         wanted = self._wanted()
         if self._shape is not None:
             surplus = self._places.count(State.IDLE) + self._places.count(State.ASKED) - wanted
@@ -94,7 +107,8 @@ class Demand:
         ), [] if self.asked else unused  # the trial that is being proposed may hold as much
 
     def _wanted(self) -> int:
-        """How many places without a trial there should be: no more than may be asked for before there is room."""
+        """How many places without a trial there should be: no more than may be asked for before
+        there is room."""
         ahead = self._rules.ahead
         if self._rules.concurrent_max is not None:
             ahead = min(
@@ -112,7 +126,10 @@ class Demand:
         return max(0, min(ahead, demand))
 
     def _shapes(self) -> list[str]:
-        """What those hold that would have a place now, in their order. An idle place for none of them is in their way."""
+        """What those hold that would have a place now, in their order.
+
+        An idle place for none of them is in their way.
+        """
         trials = self._ledger.trials
         choice = self._ledger.scheduler.choose(self.can_add())
         found = [
@@ -123,7 +140,8 @@ class Demand:
         return [trials[choice.trial].shape, *found] if isinstance(choice, Resume) else found
 
     def trial_for(self, place: Place, now: float) -> tuple[Trial | None, str]:
-        """The trial that is to have this idle place, and, where it is a paused one, why it is wanted again."""
+        """The trial that is to have this idle place, and, where it is a paused one, why it is
+        wanted again."""
         fresh = None
         for name in self._ledger.waiting:
             trial = self._ledger.trials[name]
@@ -139,7 +157,8 @@ class Demand:
         trial = self._ledger.trials[choice.trial]
         if trial.phase is not Phase.PAUSED:
             raise ValueError(
-                f"{self._rules.scheduler_name} wants to go on with trial {trial.id}, which is {trial.phase.value}, not paused"
+                f"{self._rules.scheduler_name} wants to go on with trial {trial.id}, which is "
+                f"{trial.phase.value}, not paused"
             )
         return (trial, choice.why or "wanted") if trial.shape == place.shape else (None, "")
 

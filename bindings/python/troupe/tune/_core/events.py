@@ -1,7 +1,11 @@
-"""Pure. What happens to a sweep, and what is to be done about it: the events that SweepCore takes and the effects that it returns.
+"""Pure.
 
-Rows of the journal are dicts of JSON with a `kind`. All rows that an event makes are committed together, before any of its effects is carried
-out: a crash between two effects leaves a journal from which the rest is found again.
+What happens to a sweep, and what is to be done about it: the events that SweepCore takes and the
+effects that it returns.
+
+Rows of the journal are dicts of JSON with a `kind`. All rows that an event makes are committed
+together, before any of its effects is carried out: a crash between two effects leaves a journal
+from which the rest is found again.
 """
 
 from __future__ import annotations
@@ -17,10 +21,13 @@ Row = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Begun:
-    """An engine begins with the sweep, or goes on with it. `epoch`: higher than any before.
+    """An engine begins with the sweep, or goes on with it.
 
-    Of one that goes on: `unfinished`: whether trials that are not over go on; `errored`: what of those that failed: "" nothing, "resume": each
-    is tried again from its latest checkpoint, "restart": from its beginning.
+    `epoch`: higher than any before.
+
+    Of one that goes on: `unfinished`: whether trials that are not over go on; `errored`: what of
+    those that failed: "" nothing, "resume": each is tried again from its latest checkpoint,
+    "restart": from its beginning.
     """
 
     epoch: int
@@ -35,7 +42,10 @@ class Begun:
 
 @dataclass(frozen=True, slots=True)
 class Proposed:
-    """The searcher's answer to AskSearcher. `shape`: the key of what the trial holds; `finished`: whether this was its last answer."""
+    """The searcher's answer to AskSearcher.
+
+    `shape`: the key of what the trial holds; `finished`: whether this was its last answer.
+    """
 
     trial: str
     proposal: Proposal | None
@@ -45,7 +55,10 @@ class Proposed:
 
 @dataclass(frozen=True, slots=True)
 class Granted:
-    """The process of a place that was asked for is there, and idle. `where`: that it is, as people look for it; JSON."""
+    """The process of a place that was asked for is there, and idle.
+
+    `where`: that it is, as people look for it; JSON.
+    """
 
     place: int
     where: Mapping[str, Any] = field(default_factory=dict)
@@ -53,7 +66,10 @@ class Granted:
 
 @dataclass(frozen=True, slots=True)
 class PlaceLost:
-    """The process of a place has ended without a trial in it, or was not made. `fatal`: asking again cannot help."""
+    """The process of a place has ended without a trial in it, or was not made.
+
+    `fatal`: asking again cannot help.
+    """
 
     place: int
     why: str
@@ -62,7 +78,11 @@ class PlaceLost:
 
 @dataclass(frozen=True, slots=True)
 class Reported:
-    """A trial waits in `report`. `sequence`: of this attempt, from 1; `elapsed_s`: since the report before, on the trial's own clock."""
+    """A trial waits in `report`.
+
+    `sequence`: of this attempt, from 1; `elapsed_s`: since the report before, on the trial's own
+    clock.
+    """
 
     trial: str
     attempt: int
@@ -74,7 +94,11 @@ class Reported:
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """How an attempt failed. `counts`: whether it is one of `max_failures`; a lost node's is not. `final`: another attempt cannot help."""
+    """How an attempt failed.
+
+    `counts`: whether it is one of `max_failures`; a lost node's is not. `final`: another attempt
+    cannot help.
+    """
 
     kind: str
     text: str
@@ -103,7 +127,10 @@ class Tick:
 
 @dataclass(frozen=True, slots=True)
 class StopAsked:
-    """Somebody wants the sweep to end here. `resumable`: its trials go on where it is resumed; else they are stopped."""
+    """Somebody wants the sweep to end here.
+
+    `resumable`: its trials go on where it is resumed; else they are stopped.
+    """
 
     why: str
     resumable: bool = True
@@ -111,7 +138,8 @@ class StopAsked:
 
 @dataclass(frozen=True, slots=True)
 class HoldAsked:
-    """Somebody wants the sweep to start nothing more, while what runs goes on; or, without `held`, to start trials again."""
+    """Somebody wants the sweep to start nothing more, while what runs goes on; or, without `held`,
+    to start trials again."""
 
     held: bool
 
@@ -121,7 +149,8 @@ Event = HoldAsked | Begun | Proposed | Granted | PlaceLost | Reported | Exited |
 
 @dataclass(frozen=True, slots=True)
 class Base:
-    """The checkpoint that a trial goes on from: whose it is, the name of its folder there, the number of its report."""
+    """The checkpoint that a trial goes on from: whose it is, the name of its folder there, the
+    number of its report."""
 
     trial: str
     checkpoint: str
@@ -130,7 +159,8 @@ class Base:
 
 @dataclass(frozen=True, slots=True)
 class AskPlace:
-    """A process that holds what the shape says, as soon as there is room; answered by Granted or PlaceLost."""
+    """A process that holds what the shape says, as soon as there is room; answered by Granted or
+    PlaceLost."""
 
     place: int
     shape: str
@@ -145,7 +175,10 @@ class GiveUpPlace:
 
 @dataclass(frozen=True, slots=True)
 class Start:
-    """The trial runs in this place, whose process is idle. `checkpoints`: how many it has begun so far; `kept`: the names of those that are there."""
+    """The trial runs in this place, whose process is idle.
+
+    `checkpoints`: how many it has begun so far; `kept`: the names of those that are there.
+    """
 
     place: int
     trial: str
@@ -159,8 +192,11 @@ class Start:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """Lets the trial's report return, or, with a reason in `stop`, raise TrialStopped. `at_once`: before the rows are committed, which a trial that
-    only goes on need not wait for (G7)."""
+    """Lets the trial's report return, or, with a reason in `stop`, raise TrialStopped.
+
+    `at_once`: before the rows are committed, which a trial that only goes on need not wait for
+    (G7).
+    """
 
     trial: str
     attempt: int

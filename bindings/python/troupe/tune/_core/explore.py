@@ -1,4 +1,8 @@
-"""Pure. How population based training changes a configuration: some parameters are drawn anew, the others moved a little."""
+"""Pure.
+
+How population based training changes a configuration: some parameters are drawn anew, the others
+moved a little.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +24,8 @@ def check(mutations: Any, path: Path = ()) -> None:
             check(rule, (*path, key))
         elif isinstance(rule, Function):
             raise ValueError(
-                f"{where}: sample_from() is drawn with the rest: give a function without arguments, or tune.uniform and the like"
+                f"{where}: sample_from() is drawn with the rest: give a function without "
+                "arguments, or tune.uniform and the like"
             )  # noqa: TRY004
         elif isinstance(rule, Domain):
             if fault := rule.fault():
@@ -30,7 +35,8 @@ def check(mutations: Any, path: Path = ()) -> None:
                 raise ValueError(f"{where}: {rule!r} has no values")
         elif not callable(rule):
             raise TypeError(
-                f"{where}: a list of values, a domain as tune.uniform(0, 1), a function, or a dict of these, not {rule!r}"
+                f"{where}: a list of values, a domain as tune.uniform(0, 1), a function, or a dict "
+                f"of these, not {rule!r}"
             )
 
 
@@ -71,7 +77,10 @@ class Explorer:
     def explored(
         self, config: Mapping[str, Any], generator: random.Random
     ) -> tuple[dict[str, Any], str]:
-        """Another configuration, and what was done, for a person. Raises what the user's function raises, and TypeError where it returns none."""
+        """Another configuration, and what was done, for a person.
+
+        Raises what the user's function raises, and TypeError where it returns none.
+        """
         made = self._changed(config, self._mutations, generator)
         said = ", ".join(self._differences(config, made, self._mutations, ()))
         if self._custom is not None:

@@ -1,8 +1,12 @@
-"""Pure. A sweep as its journal's rows make it: applying a row is the only way in which anything of it changes.
+"""Pure.
 
-A live engine applies each row as it makes it; a resumed one applies those of the journal, and then knows what the former one knew. With a row
-the scheduler, the searcher and the stop conditions get the calls that go with it, both times the same. What they answer matters the first
-time alone, since what came of it are rows too.
+A sweep as its journal's rows make it: applying a row is the only way in which anything of it
+changes.
+
+A live engine applies each row as it makes it; a resumed one applies those of the journal, and then
+knows what the former one knew. With a row the scheduler, the searcher and the stop conditions get
+the calls that go with it, both times the same. What they answer matters the first time alone, since
+what came of it are rows too.
 """
 
 from __future__ import annotations
@@ -19,7 +23,8 @@ from troupe.tune._core.trial import Phase, Saved, Trial, time_of
 
 @dataclass(frozen=True, slots=True)
 class Came:
-    """What came of a row: the scheduler's actions, whether a stop condition holds, for the trial or for all."""
+    """What came of a row: the scheduler's actions, whether a stop condition holds, for the trial or
+    for all."""
 
     actions: Sequence[Action] = ()
     stops: bool = False
@@ -48,7 +53,8 @@ class Ledger:
         self.pins: dict[tuple[str, str], int] = {}
         """(trial, checkpoint) -> how many trials of others go on from it."""
         self.unpinned: list[str] = []
-        """Trials that had a checkpoint pinned, and have it no more; whoever looks at them takes them out."""
+        """Trials that had a checkpoint pinned, and have it no more; whoever looks at them takes
+        them out."""
         self.waiting: dict[str, None] = {}
         """Trials that wait for a place, in their order."""
         self.paused: dict[str, None] = {}
@@ -217,7 +223,8 @@ class Ledger:
         self.scheduler.went_back(trial.id, number)
 
     def _replace(self, failed: Trial, trial: Trial, goes_on: bool) -> None:
-        """The trial is tried in place of one that failed; from the latest checkpoint of that, or from the beginning."""
+        """The trial is tried in place of one that failed; from the latest checkpoint of that, or
+        from the beginning."""
         failed.replaced_by = trial.id
         if goes_on and failed.kept:
             latest = failed.kept[-1]
@@ -225,7 +232,8 @@ class Ledger:
             self._rest_on(trial, Base(failed.id, latest.name, latest.number))
 
     def _rest_on(self, trial: Trial, base: Base | None) -> None:
-        """Where its next attempt begins; a checkpoint of another trial is pinned as long as that is it (G6)."""
+        """Where its next attempt begins; a checkpoint of another trial is pinned as long as that is
+        it (G6)."""
         was, trial.base = trial.base, base
         trial.seconds_of_base, trial.last_of_base = trial.seconds, trial.last
         if was is not None and was.trial != trial.id:
@@ -239,7 +247,8 @@ class Ledger:
             self.pins[pin] = self.pins.get(pin, 0) + 1
 
     def needed(self, trial: Trial, checkpoint: str) -> bool:
-        """Whether a checkpoint has to stay whatever its score: another trial goes on from it, or this one would."""
+        """Whether a checkpoint has to stay whatever its score: another trial goes on from it, or
+        this one would."""
         own = (
             trial.base is not None
             and trial.base.trial == trial.id

@@ -1,4 +1,8 @@
-"""Pure. What a sweep optimizes, where its configuration, its scheduler and its searcher may each say so, and its value in a report."""
+"""Pure.
+
+What a sweep optimizes, where its configuration, its scheduler and its searcher may each say so, and
+its value in a report.
+"""
 
 from __future__ import annotations
 
@@ -18,9 +22,9 @@ def mode_of(what: str, mode: object) -> Mode:
 def objective(said: Sequence[tuple[str, Any, Any]]) -> tuple[str | None, Mode | None]:
     """The metric and the mode of a sweep; None: nobody says it.
 
-    `said`: of each that may say so, what it is called, its metric and its mode. Two may say the same. Lists, a searcher's several objectives, are
-    its own and none of the sweep's. Raises ValueError for two that do not
-    agree, and for a mode that is none.
+    `said`: of each that may say so, what it is called, its metric and its mode. Two may say the
+    same. Lists, a searcher's several objectives, are its own and none of the sweep's. Raises
+    ValueError for two that do not agree, and for a mode that is none.
     """
     found: dict[str, tuple[str, str]] = {}
     for who, metric, mode in said:
@@ -34,14 +38,16 @@ def objective(said: Sequence[tuple[str, Any, Any]]) -> tuple[str | None, Mode | 
             earlier = found.setdefault(name, (who, value))
             if earlier[1] != value:
                 raise ValueError(
-                    f"{earlier[0]} has {name}={earlier[1]!r} and {who} has {name}={value!r}: say it once"
+                    f"{earlier[0]} has {name}={earlier[1]!r} and {who} has {name}={value!r}: say "
+                    "it once"
                 )
     metric, mode = found.get("metric"), found.get("mode")
     return (metric[1] if metric else None), (Mode(mode[1]) if mode else None)
 
 
 def found(metrics: Mapping[str, Any], name: str) -> Any:
-    """What is reported under that name, or, for "val/loss", under "loss" in the dict "val"; None: nothing."""
+    """What is reported under that name, or, for "val/loss", under "loss" in the dict "val"; None:
+    nothing."""
     if name in metrics:
         return metrics[name]
     value: Any = metrics

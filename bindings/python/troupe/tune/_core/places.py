@@ -1,4 +1,7 @@
-"""Pure. The places of a sweep: processes that hold what a trial holds, asked for, idle, busy, or being left."""
+"""Pure.
+
+The places of a sweep: processes that hold what a trial holds, asked for, idle, busy, or being left.
+"""
 
 from __future__ import annotations
 
@@ -34,7 +37,8 @@ class Place:
 
 
 class Places:
-    """Of this engine alone: none of it is in the journal, for the processes end with their engine."""
+    """Of this engine alone: none of it is in the journal, for the processes end with their
+    engine."""
 
     def __init__(self) -> None:
         self._all: dict[int, Place] = {}

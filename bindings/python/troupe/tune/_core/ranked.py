@@ -1,7 +1,10 @@
-"""Pure. Scores in order, and where a new one stands among them, without looking at each.
+"""Pure.
 
-`Ranked` is a sorted list: putting a score in moves what follows it in memory, 2 us at 10,000. `IntervalRanks` has values that hold for stretches
-of time: each is in as many sorted lists as its stretch has blocks of a power of two, and a time is in one block of each size.
+Scores in order, and where a new one stands among them, without looking at each.
+
+`Ranked` is a sorted list: putting a score in moves what follows it in memory, 2 us at 10,000.
+`IntervalRanks` has values that hold for stretches of time: each is in as many sorted lists as its
+stretch has blocks of a power of two, and a time is in one block of each size.
 """
 
 from __future__ import annotations
@@ -42,7 +45,8 @@ class Ranked:
         return bisect.bisect_left(self.scores, score)
 
     def quantile(self, fraction: float) -> float | None:
-        """The value below which that fraction of them lies, between two of them in proportion, as numpy's percentile; None of no scores.
+        """The value below which that fraction of them lies, between two of them in proportion, as
+        numpy's percentile; None of no scores.
 
         Towards an infinity there is no proportion: whatever lies between is that infinity.
         """
@@ -57,12 +61,14 @@ class Ranked:
             return low
         if high == math.inf:
             return high
-        # From the nearer end: the same rounding as numpy's, so that a score that stands exactly there stands there for both.
+        # From the nearer end: the same rounding as numpy's, so that a score that stands exactly
+        # there stands there for both.
         return high - (high - low) * (1 - share) if share >= 0.5 else low + (high - low) * share
 
 
 class IntervalRanks:
-    """Values that hold at stretches of whole ticks, and where a value stands among those that hold at one tick."""
+    """Values that hold at stretches of whole ticks, and where a value stands among those that hold
+    at one tick."""
 
     __slots__ = ("_levels",)
 
@@ -72,8 +78,10 @@ class IntervalRanks:
         ] = []  # by the logarithm of a block's size: its number, and its values, ascending
 
     def add(self, first: int, last: int, value: float) -> None:
-        """The value holds from the tick `first` to the tick `last`, both included; where last < first, nowhere."""
-        # One loop without calls: of a stretch of 10,000 ticks this is most of what a decision costs.
+        """The value holds from the tick `first` to the tick `last`, both included; where last <
+        first, nowhere."""
+        # One loop without calls: of a stretch of 10,000 ticks this is most of what a decision
+        # costs.
         levels, insort = self._levels, bisect.insort
         level, end = 0, last + 1
         while first < end:
@@ -110,8 +118,9 @@ class IntervalRanks:
                 del self._levels[level][block]
 
     def at(self, tick: int, value: float) -> tuple[int, bool, float]:
-        """How many values hold at this tick, whether their median is above `value`, and a text-worthy estimate of it: the middle of those next
-        to `value`, or the median itself where that is next to it."""
+        """How many values hold at this tick, whether their median is above `value`, and a
+        text-worthy estimate of it: the middle of those next to `value`, or the median itself where
+        that is next to it."""
         count = above = 0
         lower, upper = -math.inf, math.inf  # the nearest that hold, at most `value` and above it
         for blocks in self._levels:

@@ -14,7 +14,10 @@ StopsTrial = Callable[[str, Mapping[str, Any]], bool]
 
 @dataclass(frozen=True)
 class Rules:
-    """`trials_max`: None: as many as the searcher proposes. `ahead`: how many places are asked for before there is room for them."""
+    """`trials_max`: None: as many as the searcher proposes.
+
+    `ahead`: how many places are asked for before there is room for them.
+    """
 
     metric: str | None = None
     mode: Mode = Mode.MAX
@@ -45,7 +48,8 @@ class Rules:
         if self.metric is None or has_reported or self.may_be_silent:
             return ""
         return (
-            f"the trial has ended without a report, and {self.metric!r} is the metric of this sweep (TuneConfig(metric=...)): its function calls "
+            f"the trial has ended without a report, and {self.metric!r} is the metric of this "
+            "sweep (TuneConfig(metric=...)): its function calls "
             f"tune.report({{{self.metric!r}: ...}}), or returns such a dict"
         )
 
@@ -58,8 +62,11 @@ class Rules:
 
 @dataclass(frozen=True)
 class Conditions:
-    """RunConfig's `stop`. `stops`: of one trial, asked at each of its reports; `stops_all`: of the sweep, asked after it, and after each failure
-    and end of a trial."""
+    """RunConfig's `stop`.
+
+    `stops`: of one trial, asked at each of its reports; `stops_all`: of the sweep, asked after it,
+    and after each failure and end of a trial.
+    """
 
     stops: StopsTrial = lambda trial, metrics: False
     stops_all: Callable[[], bool] = lambda: False

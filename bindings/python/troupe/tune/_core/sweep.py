@@ -1,13 +1,18 @@
-"""Pure. The engine of a sweep: what each event means for its trials.
+"""Pure.
 
-G1 A report is (trial, attempt, sequence), counted once. After a retry, what was reported beyond the checkpoint that it goes on from counts no more.
-G2 A trial has one end, written once; whoever hears of it does so after it is in the journal.
-G3 Whenever the engine ends, one that goes on from the journal ends the sweep with as many trials, none lost and none twice.
-G4 A row of the journal begins each engine's epoch; trials of an older epoch are in no table of this one.
-G5 A report and its checkpoint are one row.
-G6 A checkpoint from which a trial would go on stays, whoever's it is; one is dropped by a row, and deleted after that.
-G7 A report is answered with the decision, once that is in the journal. Where the trial only goes on, and no checkpoint is in it, the answer need not
-   wait for that: were the row lost with the engine, so would be the trial's process, and the next engine knows of neither.
+The engine of a sweep: what each event means for its trials.
+
+G1 A report is (trial, attempt, sequence), counted once. After a retry, what was reported beyond the
+checkpoint that it goes on from counts no more. G2 A trial has one end, written once; whoever hears
+of it does so after it is in the journal. G3 Whenever the engine ends, one that goes on from the
+journal ends the sweep with as many trials, none lost and none twice. G4 A row of the journal begins
+each engine's epoch; trials of an older epoch are in no table of this one. G5 A report and its
+checkpoint are one row.
+G6 A checkpoint from which a trial would go on stays, whoever's it is; one is dropped by a row, and
+deleted after that. G7 A report is answered with the decision, once that is in the journal. Where
+the trial only goes on, and no checkpoint is in it, the answer need not
+   wait for that: were the row lost with the engine, so would be the trial's process, and the next
+   engine knows of neither.
 """
 
 from __future__ import annotations
@@ -43,14 +48,18 @@ from troupe.tune._core.trial import Phase, Trial, filled
 DURABLE = frozenset({"begin", "end", "want", "exploit", "pause", "fail", "hold", "leave"})
 """Kinds of rows that a power loss must not take; so is a report with a checkpoint."""
 ALL_ALIKE = 3
-"""After so many trials without the sweep's metric, and none with it, all others are taken to be like them."""
+"""After so many trials without the sweep's metric, and none with it, all others are taken to be
+like them."""
 STOPS_ALL = "the stop condition of the sweep holds"
 LOST_IN_A_ROW_MAX = 5
 
 
 @dataclass(slots=True)
 class Decided:
-    """Rows for the journal, all or none; then the effects, in their order. `durable`: whether the rows must survive a power loss."""
+    """Rows for the journal, all or none; then the effects, in their order.
+
+    `durable`: whether the rows must survive a power loss.
+    """
 
     rows: list[ev.Row] = field(default_factory=list)
     durable: bool = False
@@ -59,7 +68,10 @@ class Decided:
 
 @dataclass(frozen=True, slots=True)
 class Halt:
-    """The sweep ends here. `resumable`: its trials go on when it is resumed; `error`: what `fit` raises."""
+    """The sweep ends here.
+
+    `resumable`: its trials go on when it is resumed; `error`: what `fit` raises.
+    """
 
     why: str
     resumable: bool
@@ -67,7 +79,10 @@ class Halt:
 
 
 class SweepCore:
-    """`name_of`: the id of the trial with that number, from 0. One call of `handle` at a time; none takes time that grows with the trials."""
+    """`name_of`: the id of the trial with that number, from 0.
+
+    One call of `handle` at a time; none takes time that grows with the trials.
+    """
 
     def __init__(
         self,
@@ -90,7 +105,8 @@ class SweepCore:
         self._done = False
 
     def replay(self, rows: Iterable[ev.Row]) -> list[ev.TellSearcher]:
-        """Takes over what the journal has, before anything is handled; the calls that make the searcher know it too."""
+        """Takes over what the journal has, before anything is handled; the calls that make the
+        searcher know it too."""
         self._replaying = True
         for row in rows:
             self.ledger.apply(row)
@@ -100,7 +116,11 @@ class SweepCore:
         return told
 
     def handle(self, event: ev.Event, now: float) -> Decided:
-        """What is to be done. `now`: of one clock that does not go back. Raises what the scheduler's or a stop condition's own code raises."""
+        """What is to be done.
+
+        `now`: of one clock that does not go back. Raises what the scheduler's or a stop condition's
+        own code raises.
+        """
         self._now = now
         if not self._done:
             getattr(self, f"_on_{type(event).__name__.lower()}")(event)
@@ -271,13 +291,15 @@ class SweepCore:
                 self._pause(trial, action.why)
             else:
                 raise ValueError(
-                    f"{self.rules.scheduler_name} asks for {action!r}, but trial {trial.id} is {trial.phase.value}"
+                    f"{self.rules.scheduler_name} asks for {action!r}, but trial {trial.id} is "
+                    f"{trial.phase.value}"
                 )
 
     def _pause(self, trial: Trial, why: str) -> None:
         if self.ledger.scheduler.needs_checkpoints and trial.base is None:
             text = (
-                f"{self.rules.scheduler_name} pauses trials and goes on from their checkpoints, and trial {trial.id} has reported none: "
+                f"{self.rules.scheduler_name} pauses trials and goes on from their checkpoints, "
+                f"and trial {trial.id} has reported none: "
                 "report(..., checkpoint=Checkpoint.from_directory(folder))"
             )
             self._end(
@@ -296,8 +318,10 @@ class SweepCore:
         found = [one.name for one in donor.kept if one.number == action.donor_report]
         if not found:
             raise ValueError(
-                f"{self.rules.scheduler_name} wants trial {trial.id} to go on from report {action.donor_report} of {donor.id}, of which "
-                f"there is no checkpoint; there are those of {', '.join(str(one.number) for one in donor.kept) or 'none'}"
+                f"{self.rules.scheduler_name} wants trial {trial.id} to go on from report "
+                f"{action.donor_report} of {donor.id}, of which "
+                "there is no checkpoint; there are those of "
+                f"{', '.join(str(one.number) for one in donor.kept) or 'none'}"
             )
         self._record(
             {
@@ -352,7 +376,8 @@ class SweepCore:
         self._heed(came)
 
     def _heed(self, came: Came) -> None:
-        """Ends the sweep, once this event is handled, where a stop condition of all trials holds after a trial's failure or end."""
+        """Ends the sweep, once this event is handled, where a stop condition of all trials holds
+        after a trial's failure or end."""
         if came.stops_all and self._halt is None:
             self._halt = Halt(STOPS_ALL, False)
 
@@ -481,7 +506,10 @@ class SweepCore:
             error = (
                 ""
                 if self.demand.is_complete()
-                else "the searcher proposes nothing while no trial runs, and does not say that it has finished"
+                else (
+                    "the searcher proposes nothing while no trial runs, and does not say that it "
+                    "has finished"
+                )
             )
             halt = self._halt = Halt("all trials are over", False, error)
         for place in [*self.places.asked(), *self.places.idle()]:
@@ -499,7 +527,8 @@ class SweepCore:
         self._done = True
 
     def _end_stall(self) -> None:
-        """Nothing runs or can be added: its scheduler decides about paused trials, or they are over."""
+        """Nothing runs or can be added: its scheduler decides about paused trials, or they are
+        over."""
         scheduler = self.ledger.scheduler
         if isinstance(scheduler.choose(False), Resume):
             return

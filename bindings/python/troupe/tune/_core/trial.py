@@ -16,7 +16,8 @@ class Phase(enum.Enum):
     """Where a trial is."""
 
     WAITING = "waiting"
-    """For a place: for its first start, for another attempt, or to go on from another trial's checkpoint."""
+    """For a place: for its first start, for another attempt, or to go on from another trial's
+    checkpoint."""
     RUNNING = "running"
     PAUSED = "paused"
     """Until its scheduler wants it again."""
@@ -27,15 +28,21 @@ class Phase(enum.Enum):
 
 @dataclass(frozen=True)
 class Saved(Kept):
-    """A checkpoint of a trial. `report`: which of its checkpoints this is, in the order in which they were made; `number`: of the report that brought
-    it, which is that of another one too where the trial has gone back."""
+    """A checkpoint of a trial.
+
+    `report`: which of its checkpoints this is, in the order in which they were made; `number`: of
+    the report that brought it, which is that of another one too where the trial has gone back.
+    """
 
     number: int = 0
 
 
 @dataclass(slots=True)
 class Trial:
-    """`number`: of its last report that counts; `sequence`: of the last one of this attempt. `base`: what its next attempt goes on from."""
+    """`number`: of its last report that counts; `sequence`: of the last one of this attempt.
+
+    `base`: what its next attempt goes on from.
+    """
 
     id: str
     config: Mapping[str, Any]
@@ -57,7 +64,8 @@ class Trial:
     where: Mapping[str, Any] = field(default_factory=dict)
     """Where it runs, or ran last: hostname, node_ip, pid, node, actor."""
     again: bool = False
-    """Whether it goes on because its scheduler said so: it exploits, or has been wanted again after a pause."""
+    """Whether it goes on because its scheduler said so: it exploits, or has been wanted again after
+    a pause."""
     replaced_by: str = ""
     """The trial that is tried in its place, since a person said so after it had failed."""
     seconds: float = 0.0

@@ -15,7 +15,10 @@ from troupe.tune._journal.journal import FILE, rows_of
 
 @contextlib.contextmanager
 def opened(folder: Path) -> Iterator[sqlite3.Connection]:
-    """The journal's file, to be read while no engine has it. Raises FileNotFoundError where there is none."""
+    """The journal's file, to be read while no engine has it.
+
+    Raises FileNotFoundError where there is none.
+    """
     path = folder / FILE
     if not path.exists():
         raise FileNotFoundError(f"{path}: there is no journal of a sweep")
@@ -46,7 +49,8 @@ def values(folder: Path, metric: str) -> dict[str, list[float]]:
 
 
 def all_reports(folder: Path) -> dict[str, list[tuple[int, dict[str, Any]]]]:
-    """trial -> (number, metrics) of its reports that count, also while an engine is at the sweep."""
+    """trial -> (number, metrics) of its reports that count, also while an engine is at the
+    sweep."""
     return _histories(folder, opened=view.snapshot)
 
 

@@ -1,10 +1,12 @@
-"""The file of the journal: rows numbered without gaps, each with a checksum over its number and its text.
+"""The file of the journal: rows numbered without gaps, each with a checksum over its number and its
+text.
 
     rows(number, crc, row)     JSON
     objects(key, data)         pickles, by the digest of what they hold
 
-One process writes: SQLite's exclusive lock is held from the first transaction to the end, in WAL mode, which then needs no memory that is
-shared and works on a network file system too. A commit survives kill -9 of anything; one that is to survive a loss of power is synced.
+One process writes: SQLite's exclusive lock is held from the first transaction to the end, in WAL
+mode, which then needs no memory that is shared and works on a network file system too. A commit
+survives kill -9 of anything; one that is to survive a loss of power is synced.
 """
 
 from __future__ import annotations
@@ -43,7 +45,10 @@ def digest_of(data: Any) -> str:
 
 
 def object_data(value: Any) -> bytes:
-    """Return the bytes of a part of a configuration that JSON does not have. Raises LaunchError where it is too large or cannot be pickled."""
+    """Return the bytes of a part of a configuration that JSON does not have.
+
+    Raises LaunchError where it is too large or cannot be pickled.
+    """
     return capture.dumps(None, (value,), {}, what="a sweep's configuration", limit=OBJECT_BYTES_MAX)
 
 
@@ -55,7 +60,10 @@ def has_rows_table(db: sqlite3.Connection) -> bool:
 def empty_text(path: Path) -> str:
     """Return the error message for a journal that has lost all that was written."""
     size = path.stat().st_size
-    return f"{path} has {size} bytes and no rows, from offset 0 on: the file is damaged; the sweep was begun, and is not begun again\n  {_REPAIR}"
+    return (
+        f"{path} has {size} bytes and no rows, from offset 0 on: the file is damaged; the sweep "
+        f"was begun, and is not begun again\n  {_REPAIR}"
+    )
 
 
 def _crc(number: int, text: str) -> int:
@@ -63,8 +71,11 @@ def _crc(number: int, text: str) -> int:
 
 
 class Journal:
-    """Opened by the one process that is at the sweep. Raises JournalError for a file that is none, BlockingIOError for one that is open elsewhere,
-    OSError for a full disk."""
+    """Opened by the one process that is at the sweep.
+
+    Raises JournalError for a file that is none, BlockingIOError for one that is open elsewhere,
+    OSError for a full disk.
+    """
 
     def __init__(self, folder: Path, *, create: bool) -> None:
         self.path = folder / FILE
@@ -93,15 +104,18 @@ class Journal:
         (version,) = self._db.execute("PRAGMA user_version").fetchone()
         if version not in (0, FORMAT):
             raise JournalError(
-                f"{self.path} is of format {version}, and this version of Troupe knows {FORMAT}: use the version that wrote it"
+                f"{self.path} is of format {version}, and this version of Troupe knows {FORMAT}: "
+                "use the version that wrote it"
             )
         if not create and not has_rows_table(self._db):
             raise JournalError(empty_text(self.path))
         self._db.execute(
-            "CREATE TABLE IF NOT EXISTS rows(number INTEGER PRIMARY KEY, crc INTEGER NOT NULL, row TEXT NOT NULL)"
+            "CREATE TABLE IF NOT EXISTS rows(number INTEGER PRIMARY KEY, crc INTEGER NOT NULL, row "
+            "TEXT NOT NULL)"
         )
         self._db.execute(
-            "CREATE TABLE IF NOT EXISTS objects(key TEXT PRIMARY KEY, data BLOB NOT NULL) WITHOUT ROWID"
+            "CREATE TABLE IF NOT EXISTS objects(key TEXT PRIMARY KEY, data BLOB NOT NULL) WITHOUT "
+            "ROWID"
         )
         self._db.execute(f"PRAGMA user_version={FORMAT}")
         self._db.execute("COMMIT")
@@ -113,7 +127,10 @@ class Journal:
             self._synced = wanted
 
     def read(self) -> Iterator[dict[str, Any]]:
-        """All rows, in their order. Raises JournalError where one is missing or is not what was written."""
+        """All rows, in their order.
+
+        Raises JournalError where one is missing or is not what was written.
+        """
         loaded: dict[str, Any] = {}
 
         def load(key: str) -> Any:
@@ -128,8 +145,11 @@ class Journal:
             yield row
 
     def append(self, rows: Iterable[dict[str, Any]], *, durable: bool) -> None:
-        """Commits these rows, all or none, after those that were. Raises LaunchError for a configuration that cannot be pickled, with nothing
-        written; OSError where the disk is full, JournalError where the file cannot be written for another reason."""
+        """Commits these rows, all or none, after those that were.
+
+        Raises LaunchError for a configuration that cannot be pickled, with nothing written; OSError
+        where the disk is full, JournalError where the file cannot be written for another reason.
+        """
         objects: dict[str, bytes] = {}
         written, number = [], self._next
         for row in rows:
@@ -166,7 +186,10 @@ class Journal:
             raise
 
     def load(self, key: str) -> Any:
-        """What was kept under that key. Raises JournalError where it is not what was written, and what unpickling raises."""
+        """What was kept under that key.
+
+        Raises JournalError where it is not what was written, and what unpickling raises.
+        """
         import cloudpickle
 
         found = self._db.execute("SELECT data FROM objects WHERE key=?", (key,)).fetchone()
@@ -176,7 +199,8 @@ class Journal:
             )
         if digest_of(found[0]) != key:
             raise JournalError(
-                f"{self.path}: the object {key} is not what was written: the file is damaged\n  {_REPAIR}"
+                f"{self.path}: the object {key} is not what was written: the file is damaged\n  "
+                f"{_REPAIR}"
             )
         loaded = cloudpickle.loads(found[0])
         return loaded[1][0] if isinstance(loaded, tuple) else loaded
@@ -206,7 +230,10 @@ class Journal:
 
 
 def rows_of(db: sqlite3.Connection, path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
-    """(number, row) of all rows as they are written. Raises JournalError where one is missing or is not what was written."""
+    """(number, row) of all rows as they are written.
+
+    Raises JournalError where one is missing or is not what was written.
+    """
     found, expected = db.execute("SELECT number, crc, row FROM rows ORDER BY number"), 1
     while some := _fetched(found, path, expected):
         for number, crc, text in some:
@@ -227,7 +254,8 @@ def _fetched(found: sqlite3.Cursor, path: Path, expected: int) -> list[tuple[int
         return found.fetchmany(DECODED_AT_ONCE)
     except sqlite3.DatabaseError as error:
         raise JournalError(
-            f"{path}: rows from {expected} on cannot be read ({error}): the file is damaged\n  {_REPAIR}"
+            f"{path}: rows from {expected} on cannot be read ({error}): the file is damaged\n  "
+            f"{_REPAIR}"
         ) from error
 
 
@@ -237,7 +265,8 @@ def _refusal(path: Path, error: sqlite3.Error) -> Exception:
     if "disk" in str(error) and "full" in str(error):
         return OSError(
             errno.ENOSPC,
-            f"the sweep's journal cannot be written ({error}); the sweep can be gone on with once there is room",
+            f"the sweep's journal cannot be written ({error}); the sweep can be gone on with once "
+            "there is room",
             os.fspath(path),
         )
     return JournalError(

@@ -1,7 +1,8 @@
-"""A `param_space` as `sweep.json` has it: JSON, so that a sweep can be looked at without unpickling anything.
+"""A `param_space` as `sweep.json` has it: JSON, so that a sweep can be looked at without unpickling
+anything.
 
-Domains are written with their fields. A value that JSON does not have is written as the key by which the journal keeps it: it can be told from others, and
-is not loaded.
+Domains are written with their fields. A value that JSON does not have is written as the key by
+which the journal keeps it: it can be told from others, and is not loaded.
 """
 
 from __future__ import annotations
@@ -31,7 +32,10 @@ _NUMBERS: dict[str, type[Domain]] = {each.__name__: each for each in (Float, Int
 
 @dataclasses.dataclass(frozen=True)
 class NotLoaded:
-    """An object of a configuration or a space that was not unpickled. Two with the same key are the same object."""
+    """An object of a configuration or a space that was not unpickled.
+
+    Two with the same key are the same object.
+    """
 
     key: str
 
@@ -43,12 +47,16 @@ def encoded(space: Any) -> Any:
 
 
 def decoded(space: Any) -> Any:
-    """Return the space that was encoded. Raises LookupError, TypeError or ValueError for JSON that is none."""
+    """Return the space that was encoded.
+
+    Raises LookupError, TypeError or ValueError for JSON that is none.
+    """
     return values.decoded(space, _load)
 
 
 def _plain(node: Any) -> Any:
-    """Return a copy with the containers that configurations have: dict for each mapping, lists, tuples, and lists as the values of grids."""
+    """Return a copy with the containers that configurations have: dict for each mapping, lists,
+    tuples, and lists as the values of grids."""
     grid = grid_values(node)
     if grid is not None:
         return {"grid_search": [_plain(each) for each in grid]}

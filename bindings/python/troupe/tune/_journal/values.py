@@ -1,4 +1,5 @@
-"""Configurations as the journal has them: JSON that a person can read, and pickles apart for what is none.
+"""Configurations as the journal has them: JSON that a person can read, and pickles apart for what
+is none.
 
 Listing and exporting read the JSON alone, and unpickle nothing.
 """
@@ -24,7 +25,10 @@ def plain_scalars(value: Any) -> Any:
 
 
 def encoded(value: Any, keep: Callable[[Any], str]) -> Any:
-    """As JSON; `keep(part)` keeps a part that JSON has not, and gives its key. Raises what `keep` raises."""
+    """As JSON; `keep(part)` keeps a part that JSON has not, and gives its key.
+
+    Raises what `keep` raises.
+    """
     if value is None or type(value) in (bool, int, float, str):
         return value
     if type(value) is list:

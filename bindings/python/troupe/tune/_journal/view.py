@@ -1,4 +1,5 @@
-"""A sweep as whoever looks at its folder sees it: while an engine is at it, after its end, and where its engine has died. Nothing is unpickled."""
+"""A sweep as whoever looks at its folder sees it: while an engine is at it, after its end, and
+where its engine has died. Nothing is unpickled."""
 
 from __future__ import annotations
 
@@ -39,7 +40,8 @@ _WAL_HEADER_BYTES = 32
 
 @dataclass
 class SweepView:
-    """`state`: "running", "finished", "stopped" (it can be gone on with), or "dead": its engine has ended without a word, and it can be gone on with.
+    """`state`: "running", "finished", "stopped" (it can be gone on with), or "dead": its engine has
+        ended without a word, and it can be gone on with.
 
     `about`: of `sweep.json`; `engine`: pid and host of the last one; `trials`: in their order.
     """
@@ -66,7 +68,10 @@ class SweepView:
 
     @property
     def planned(self) -> int | None:
-        """How many trials there will be, None if that is not known. Grids that functions return add to what was known at the beginning."""
+        """How many trials there will be, None if that is not known.
+
+        Grids that functions return add to what was known at the beginning.
+        """
         found = self.about.get("trials")
         return max(found, len(self.current())) if found else None
 
@@ -112,7 +117,11 @@ class SweepView:
 
 
 def of(folder: Path, load: Callable[[str], Any] = lambda key: NOT_LOADED) -> SweepView:
-    """What is known of the sweep there. `load(key)` gives what stands in place of an object. Raises FileNotFoundError where there is none, JournalError for a file that is damaged."""
+    """What is known of the sweep there.
+
+    `load(key)` gives what stands in place of an object. Raises FileNotFoundError where there is
+    none, JournalError for a file that is damaged.
+    """
     held, engine = engine_of(folder)
     ledger = Ledger(Rules(), FIFOScheduler(), Conditions(), lambda told: None)
     began, last = 0.0, ""
@@ -129,7 +138,8 @@ def of(folder: Path, load: Callable[[str], Any] = lambda key: NOT_LOADED) -> Swe
                 AttributeError,
             ) as error:  # a whole row of another version, or that does not fit those before
                 raise JournalError(
-                    f"{folder / FILE}: row {number} cannot be understood ({type(error).__name__}: {error})"
+                    f"{folder / FILE}: row {number} cannot be understood ({type(error).__name__}: "
+                    f"{error})"
                 ) from error
             last = row["kind"]
             if last == "begin" and not began:
@@ -184,7 +194,10 @@ def was_left(folder: Path) -> bool:
 
 
 def about_of(folder: Path) -> dict[str, Any]:
-    """What is compared, and how trials are called; {} where that is not known. Raises JournalError for a file that is damaged."""
+    """What is compared, and how trials are called; {} where that is not known.
+
+    Raises JournalError for a file that is damaged.
+    """
     path = folder / ABOUT
     try:
         return dict(json.loads(path.read_bytes()))
@@ -192,7 +205,8 @@ def about_of(folder: Path) -> dict[str, Any]:
         return {}
     except (ValueError, TypeError) as error:
         raise JournalError(
-            f"{path} is damaged (offset {getattr(error, 'pos', 0)}: {error}): remove it, and Tuner.restore({str(folder)!r}, trainable).fit() "
+            f"{path} is damaged (offset {getattr(error, 'pos', 0)}: {error}): remove it, and "
+            f"Tuner.restore({str(folder)!r}, trainable).fit() "
             "writes it anew"
         ) from error
 
@@ -225,7 +239,8 @@ def wait_for_end(folder: Path) -> None:
 
 
 def _has_open(pid: Any, path: Path) -> bool:
-    """Whether that process of this host has the file open, as the engine has that holds its lock."""
+    """Whether that process of this host has the file open, as the engine has that holds its
+    lock."""
     with contextlib.suppress(OSError):
         meant = path.stat()
         for name in os.listdir(f"/proc/{pid}/fd"):
@@ -238,10 +253,13 @@ def _has_open(pid: Any, path: Path) -> bool:
 
 @contextlib.contextmanager
 def snapshot(folder: Path) -> Iterator[sqlite3.Connection]:
-    """A copy of the journal as it is now, to be read. Raises FileNotFoundError, and JournalError where it changes faster than it can be copied.
+    """A copy of the journal as it is now, to be read.
 
-    An engine holds SQLite's exclusive lock, so nobody else opens the file itself. A copy of it and of its log is what SQLite would find after a
-    crash at this moment, provided that the log has not been begun anew meanwhile: all that is written into the file stands in the log before.
+    Raises FileNotFoundError, and JournalError where it changes faster than it can be copied.
+
+    An engine holds SQLite's exclusive lock, so nobody else opens the file itself. A copy of it and
+    of its log is what SQLite would find after a crash at this moment, provided that the log has not
+    been begun anew meanwhile: all that is written into the file stands in the log before.
     """
     path, log = folder / FILE, folder / f"{FILE}-wal"
     if not path.exists():
@@ -266,7 +284,8 @@ def snapshot(folder: Path) -> Iterator[sqlite3.Connection]:
                 if not engine_of(folder)[0]:
                     raise JournalError(empty_text(path))
                 db.execute(
-                    "CREATE TABLE rows(number INTEGER PRIMARY KEY, crc INTEGER NOT NULL, row TEXT NOT NULL)"
+                    "CREATE TABLE rows(number INTEGER PRIMARY KEY, crc INTEGER NOT NULL, row TEXT "
+                    "NOT NULL)"
                 )  # it is being made just now
             yield db
         except sqlite3.DatabaseError as error:

@@ -1,4 +1,5 @@
-"""The searcher, where it is asked: by the engine's own thread, or elsewhere, with its answers among what the engine waits for."""
+"""The searcher, where it is asked: by the engine's own thread, or elsewhere, with its answers among
+what the engine waits for."""
 
 from __future__ import annotations
 
@@ -21,7 +22,10 @@ class Asked(ABC):
 
     @abstractmethod
     def ask(self, trial: str) -> ev.Proposed | None:
-        """The answer, or None where it comes later, among what is waited for. Raises what the searcher's own code raises."""
+        """The answer, or None where it comes later, among what is waited for.
+
+        Raises what the searcher's own code raises.
+        """
 
     @abstractmethod
     def tell(self, call: ev.TellSearcher) -> None:
@@ -29,10 +33,12 @@ class Asked(ABC):
 
     @abstractmethod
     def finish(self, patience_s: float) -> int:
-        """Make the last calls: what the searcher was told, then `Searcher.over`. Blocks.
+        """Make the last calls: what the searcher was told, then `Searcher.over`.
 
-        Returns how many calls were not made, since one of them took longer than `patience_s`; 0 when the searcher has heard everything.
-        Raises what the searcher's own code raises.
+        Blocks.
+
+        Returns how many calls were not made, since one of them took longer than `patience_s`; 0
+        when the searcher has heard everything. Raises what the searcher's own code raises.
         """
 
     @abstractmethod
@@ -61,7 +67,8 @@ class Here(Asked):
 
 
 class Elsewhere(Asked):
-    """By a thread of its own, in a process of its own perhaps; what a call raises comes out of the engine's next wait."""
+    """By a thread of its own, in a process of its own perhaps; what a call raises comes out of the
+    engine's next wait."""
 
     def __init__(self, searcher: Searcher, waits: Waits) -> None:
         self._waits = waits

@@ -1,4 +1,5 @@
-"""Who hears of a sweep beside its engine: callbacks, on threads of their own, which no trial waits for (G11)."""
+"""Who hears of a sweep beside its engine: callbacks, on threads of their own, which no trial waits
+for (G11)."""
 
 from __future__ import annotations
 
@@ -37,8 +38,9 @@ class News:
 
 
 class Audience:
-    """The callbacks of a sweep: those of the user's on one thread, in their order, and each SweepLogger, which may wait for a server, on one of its own.
-    `setup`: arguments of their `setup`."""
+    """The callbacks of a sweep: those of the user's on one thread, in their order, and each
+    SweepLogger, which may wait for a server, on one of its own. `setup`: arguments of their
+    `setup`."""
 
     def __init__(self, sweep: SweepSeen, callbacks: Sequence[Any], **setup: Any) -> None:
         self._sweep = sweep
@@ -72,7 +74,10 @@ class Audience:
 
 
 class Listeners:
-    """Callbacks on one thread. What one of them raises is said once for each of its methods, and counted from then on."""
+    """Callbacks on one thread.
+
+    What one of them raises is said once for each of its methods, and counted from then on.
+    """
 
     def __init__(self, sweep: SweepSeen, callbacks: Sequence[Any], setup: dict[str, Any]) -> None:
         self._sweep, self._callbacks, self._setup = sweep, list(callbacks), setup
@@ -114,7 +119,8 @@ class Listeners:
             )
         if self._thread.is_alive():
             self._say(
-                f"callbacks ({who}) have not come to an end within {DRAIN_S:g} s, with about {self._news.qsize():,} calls to come: they are left"
+                f"callbacks ({who}) have not come to an end within {DRAIN_S:g} s, with about "
+                f"{self._news.qsize():,} calls to come: they are left"
             )
 
     def _say(self, text: str) -> None:

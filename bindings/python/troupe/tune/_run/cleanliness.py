@@ -26,8 +26,9 @@ class Before:
         return cls(frozenset(_threads()), _children(), os.getcwd(), dict(os.environ))
 
     def restored(self) -> bool:
-        """Whether the process is as it was: without a further thread of Python's or child, without memory of a GPU that is held. Its directory and its
-        variables are set back. Modules that were imported, and what they hold, stay: that is what reuse_actors=True asks for."""
+        """Whether the process is as it was: without a further thread of Python's or child, without
+        memory of a GPU that is held. Its directory and its variables are set back. Modules that
+        were imported, and what they hold, stay: that is what reuse_actors=True asks for."""
         with contextlib.suppress(OSError):
             os.chdir(self.directory)
         if dict(os.environ) != self.environment:

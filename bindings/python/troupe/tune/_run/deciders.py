@@ -1,4 +1,5 @@
-"""Who decides in a sweep: its scheduler, its searcher, and what these and the sweep's configuration say is optimized."""
+"""Who decides in a sweep: its scheduler, its searcher, and what these and the sweep's configuration
+say is optimized."""
 
 from __future__ import annotations
 
@@ -15,7 +16,8 @@ from troupe.tune._core.rules import Conditions
 
 @dataclasses.dataclass(frozen=True)
 class Deciders:
-    """Made anew for each `fit`, from what was asked for: what a former one has come to know is in the journal."""
+    """Made anew for each `fit`, from what was asked for: what a former one has come to know is in
+    the journal."""
 
     scheduler: Scheduler
     searcher: Searcher
@@ -27,7 +29,8 @@ class Deciders:
 
 
 def complete(tune: TuneConfig) -> TuneConfig:
-    """The configuration with what it leaves to be drawn, so that whoever goes on with the sweep finds the same."""
+    """The configuration with what it leaves to be drawn, so that whoever goes on with the sweep
+    finds the same."""
     from troupe.tune.search.basic_variant import BasicVariantGenerator
 
     found = copy.copy(tune)
@@ -54,7 +57,8 @@ def _searcher(
 
 
 def of(tune: TuneConfig, space: Mapping[str, Any], stop: Any) -> Deciders:
-    """Raises TypeError for what cannot decide, ValueError for a space, a metric or a mode that are none, or that do not agree."""
+    """Raises TypeError for what cannot decide, ValueError for a space, a metric or a mode that are
+    none, or that do not agree."""
     from troupe.tune import stopper as stoppers
     from troupe.tune.schedulers.trial_scheduler import FIFOScheduler
 
@@ -63,7 +67,8 @@ def of(tune: TuneConfig, space: Mapping[str, Any], stop: Any) -> Deciders:
     scheduler = tune.scheduler if tune.scheduler is not None else FIFOScheduler()
     if not isinstance(scheduler, Scheduler):
         raise TypeError(
-            f"TuneConfig(scheduler={scheduler!r}): one of troupe.tune.schedulers, tune.schedulers.ASHAScheduler() for one"
+            f"TuneConfig(scheduler={scheduler!r}): one of troupe.tune.schedulers, "
+            "tune.schedulers.ASHAScheduler() for one"
         )
     search = tune.search_alg
     metric, mode = objective(
@@ -75,7 +80,8 @@ def of(tune: TuneConfig, space: Mapping[str, Any], stop: Any) -> Deciders:
     )
     if metric is None and not isinstance(scheduler, FIFOScheduler):
         raise ValueError(
-            f"{type(scheduler).__name__} compares trials: TuneConfig(metric=..., mode=...) says by what"
+            f"{type(scheduler).__name__} compares trials: TuneConfig(metric=..., mode=...) says by "
+            "what"
         )
     if metric is not None:
         scheduler.begin(metric, mode or Mode.MAX)

@@ -1,4 +1,5 @@
-"""The working directory of a trial: its own folder, so that relative files of two trials are two files."""
+"""The working directory of a trial: its own folder, so that relative files of two trials are two
+files."""
 
 from __future__ import annotations
 
@@ -16,7 +17,8 @@ ORIGINAL = ("TROUPE_ORIG_WORKING_DIR", "TUNE_ORIG_WORKING_DIR")
 
 
 def is_wanted(asked: bool | None) -> bool:
-    """Return whether trials are to have directories of their own: as `TuneConfig(chdir_to_trial_dir=)` says, else as the variables of this process do."""
+    """Return whether trials are to have directories of their own: as
+    `TuneConfig(chdir_to_trial_dir=)` says, else as the variables of this process do."""
     return (
         bool(asked) if asked is not None else all(os.environ.get(name) != "0" for name in SWITCHES)
     )
@@ -24,7 +26,8 @@ def is_wanted(asked: bool | None) -> bool:
 
 @contextlib.contextmanager
 def working_directory(folder: Path, *, wanted: bool, is_shared: bool = False) -> Iterator[None]:
-    """Run what is inside in the trial's folder, which is removed after it if it is empty and no other process works there. Where it cannot be made, that is said, and the directory stays."""
+    """Run what is inside in the trial's folder, which is removed after it if it is empty and no
+    other process works there. Where it cannot be made, that is said, and the directory stays."""
     if not wanted:
         yield
         return
@@ -40,7 +43,8 @@ def working_directory(folder: Path, *, wanted: bool, is_shared: bool = False) ->
         os.chdir(folder)
     except OSError as error:
         _callbacks.say(
-            f"troupe.tune: the trial's folder {folder} cannot be its working directory ({error.strerror}): it stays in {before}"
+            f"troupe.tune: the trial's folder {folder} cannot be its working directory "
+            f"({error.strerror}): it stays in {before}"
         )
     try:
         yield

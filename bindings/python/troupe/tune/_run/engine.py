@@ -1,4 +1,7 @@
-"""The engine of a sweep: takes what happens to the core, commits its rows, carries out its effects. One thread, that of `fit()`."""
+"""The engine of a sweep: takes what happens to the core, commits its rows, carries out its effects.
+
+One thread, that of `fit()`.
+"""
 
 from __future__ import annotations
 
@@ -39,7 +42,10 @@ SEARCHER_PATIENCE_S = 300.0
 
 @dataclass(frozen=True)
 class Plan:
-    """What is run, checked. `shape_of`: what a trial holds, by its configuration; None: all of them hold `shape`."""
+    """What is run, checked.
+
+    `shape_of`: what a trial holds, by its configuration; None: all of them hold `shape`.
+    """
 
     name: str
     function: bytes
@@ -82,8 +88,12 @@ class Engine:
         self.interrupted = False
 
     def run(self, *, unfinished: bool = True, errored: str = "", lets_go: bool = True) -> ev.Done:
-        """Runs the sweep to its end. Blocks. Raises what the scheduler's, the searcher's or a stop condition's own code raises, OSError where
-        the journal cannot be written; KeyboardInterrupt at once where Ctrl-C comes a second time. No trial is left then."""
+        """Runs the sweep to its end.
+
+        Blocks. Raises what the scheduler's, the searcher's or a stop condition's own code raises,
+        OSError where the journal cannot be written; KeyboardInterrupt at once where Ctrl-C comes a
+        second time. No trial is left then.
+        """
         with self._interrupts():
             return self._run(unfinished, errored, lets_go)
 
@@ -116,14 +126,16 @@ class Engine:
             self._searcher.close()
 
     def _finish_searcher(self, done: ev.Done) -> None:
-        """Let the searcher hear how the last trials ended, which its own study or model may be kept for. One Ctrl-C stops the wait."""
+        """Let the searcher hear how the last trials ended, which its own study or model may be kept
+        for. One Ctrl-C stops the wait."""
         left, patience_s = 1, self._plan.rules.grace_s if done.resumable else SEARCHER_PATIENCE_S
         with contextlib.suppress(Interrupted), self._waits.interrupted_by_signals():
             left = self._searcher.finish(patience_s)
         if left and not done.resumable:  # one that goes on tells the searcher everything again
             say(
                 self._plan.name,
-                f"the searcher did not hear the end of all trials: {left:,} calls of {type(self._plan.searcher).__name__} were given up after "
+                f"the searcher did not hear the end of all trials: {left:,} calls of "
+                f"{type(self._plan.searcher).__name__} were given up after "
                 f"{patience_s:g} s, or by Ctrl-C; the sweep's results are complete",
             )
 
@@ -180,7 +192,8 @@ class Engine:
         return found
 
     def _take(self, events: list[ev.Event]) -> None:
-        """Handles these events and whatever follows from them at once, each batch with one commit."""
+        """Handles these events and whatever follows from them at once, each batch with one
+        commit."""
         self._news.extend(events)
         while self._news and self.done is None:
             rows: list[ev.Row] = []
@@ -304,7 +317,8 @@ class Engine:
 
 @contextlib.contextmanager
 def _without_collection() -> Iterator[None]:
-    """While many objects come to stay, looking for garbage among them again and again takes a third of the time."""
+    """While many objects come to stay, looking for garbage among them again and again takes a third
+    of the time."""
     was = gc.isenabled()
     gc.disable()
     try:

@@ -78,7 +78,8 @@ def plan_of(
     checkpoints = run.checkpoint_config
     assert checkpoints is not None
     at_end = bool(checkpoints.checkpoint_at_end)
-    # What ends or pauses a trial from outside comes as the answer to its report, when it is too late for a checkpoint of that report.
+    # What ends or pauses a trial from outside comes as the answer to its report, when it is too
+    # late for a checkpoint of that report.
     every = checkpoints.checkpoint_frequency or int(at_end or decide.scheduler.needs_checkpoints)
     runs = _trainable.as_function(trainable, every=every, at_end=at_end)
     function = capture.dumps(
@@ -138,8 +139,10 @@ def run(
     resume: Resumption,
     asks: Asks | None = None,
 ) -> ResultGrid:
-    """Runs the sweep in its folder, which is opened and closed by who calls this. Blocks. `asks`: where others say what it is to do. Raises what
-    Tuner.fit does."""
+    """Runs the sweep in its folder, which is opened and closed by who calls this.
+
+    Blocks. `asks`: where others say what it is to do. Raises what Tuner.fit does.
+    """
     plan = _seen(plan, folder.path, run_config, decide)
     engine = Engine(plan, folder)
     how, outcome = "not ended well", "failed"
@@ -161,7 +164,8 @@ def run(
         how, outcome = "stopped by Ctrl-C", "stopped"
         say(
             plan.name,
-            f"stopped by Ctrl-C; Tuner.restore({str(folder.path)!r}, trainable).fit() goes on with it",
+            f"stopped by Ctrl-C; Tuner.restore({str(folder.path)!r}, trainable).fit() goes on with "
+            "it",
         )
         raise
     finally:
@@ -189,7 +193,10 @@ def run(
 
 
 def results_of(path: Path) -> ResultGrid:
-    """Of a sweep that nobody runs, from its journal. Raises BlockingIOError where an engine is at it, FileNotFoundError where there is no sweep."""
+    """Of a sweep that nobody runs, from its journal.
+
+    Raises BlockingIOError where an engine is at it, FileNotFoundError where there is no sweep.
+    """
     ledger = Ledger(Rules(), FIFOScheduler(), Conditions(), lambda told: None)
     with contextlib.closing(SweepFolder(path, new=False)) as folder:
         for row in folder.journal.read():

@@ -42,8 +42,11 @@ def is_sweep(folder: Path) -> bool:
 
 
 def _put_aside(folder: Path) -> None:
-    """Move the files of a sweep that nobody runs into a folder of their own. Each has its second name before it loses its first: nothing is lost by an
-    end in between, after which this is done again."""
+    """Move the files of a sweep that nobody runs into a folder of their own.
+
+    Each has its second name before it loses its first: nothing is lost by an end in between, after
+    which this is done again.
+    """
     try:
         known = json.loads((folder / ABOUT).read_bytes())["sweep_id"]
     except (OSError, ValueError, LookupError, TypeError):  # not known of a file that is damaged
@@ -73,8 +76,13 @@ def _put_aside(folder: Path) -> None:
 
 
 class SweepFolder:
-    """Opened by an engine. `beside`: a new sweep may have the name of one that is over or was left, whose files are put aside first. Raises FileExistsError for a new sweep where there is one, FileNotFoundError for an old one where there is none,
-    BlockingIOError where another process is at it, another OSError where the folder cannot be written."""
+    """Opened by an engine.
+
+    `beside`: a new sweep may have the name of one that is over or was left, whose files are put
+    aside first. Raises FileExistsError for a new sweep where there is one, FileNotFoundError for an
+    old one where there is none, BlockingIOError where another process is at it, another OSError
+    where the folder cannot be written.
+    """
 
     def __init__(
         self, path: Path, *, new: bool, served: bool = False, beside: bool = False
@@ -82,12 +90,14 @@ class SweepFolder:
         self.path = path
         if new and not beside and is_sweep(path):
             raise FileExistsError(
-                f"there is a sweep in {path} already: Tuner.restore({str(path)!r}, trainable).fit() goes on with it, and "
+                f"there is a sweep in {path} already: Tuner.restore({str(path)!r}, "
+                "trainable).fit() goes on with it, and "
                 "RunConfig(name=...) with another name begins a new one"
             )
         if not new and not is_sweep(path):
             raise FileNotFoundError(
-                f"there is no sweep in {path}: RunConfig's storage_path and name, joined, are the folder of one"
+                f"there is no sweep in {path}: RunConfig's storage_path and name, joined, are the "
+                "folder of one"
             )
         try:
             path.mkdir(parents=True, exist_ok=True)
@@ -97,7 +107,8 @@ class SweepFolder:
         except OSError as error:
             raise type(error)(
                 error.errno,
-                f"the sweep's folder cannot be written ({error.strerror}); give RunConfig(storage_path=...) another one",
+                f"the sweep's folder cannot be written ({error.strerror}); give "
+                "RunConfig(storage_path=...) another one",
                 str(path),
             ) from error
         try:
@@ -111,12 +122,16 @@ class SweepFolder:
         self._dropper: threading.Thread | None = None
 
     def keep_tuner(self, tuner: Any) -> None:
-        """Writes down what the sweep was asked for, whole or not at all. Raises LaunchError for what cannot be pickled."""
+        """Writes down what the sweep was asked for, whole or not at all.
+
+        Raises LaunchError for what cannot be pickled.
+        """
         self._keep_sealed(TUNER, capture.dumps(None, (tuner,), {}, what="Tuner"))
         synced(self.path)
 
     def keep_trainable(self, trainable: Any) -> None:
-        """Writes down what the trials run; nothing where that is too large or cannot be pickled: then whoever goes on with the sweep has to give it."""
+        """Writes down what the trials run; nothing where that is too large or cannot be pickled:
+        then whoever goes on with the sweep has to give it."""
         with contextlib.suppress(exceptions.TroupeError, TypeError):
             self._keep_sealed(
                 TRAINABLE, capture.dumps(None, (trainable,), {}, what="the trials' function")
@@ -164,7 +179,11 @@ class SweepFolder:
 
 
 def _unsealed(path: Path) -> bytes:
-    """Return the pickle in a file. Raises JournalError where it is not what was written; one of an older version has no digest to tell by."""
+    """Return the pickle in a file.
+
+    Raises JournalError where it is not what was written; one of an older version has no digest to
+    tell by.
+    """
     data = path.read_bytes()
     seal = len(data) - len(_SEAL) - hashlib.sha256().digest_size
     if seal >= 0 and data[seal:].startswith(_SEAL):
@@ -173,30 +192,39 @@ def _unsealed(path: Path) -> bytes:
         seal, whole = len(data), data[:1] == b"\x80" and data[-1:] == b"."
     if not whole:
         raise JournalError(
-            f"{path} ({len(data)} bytes, from offset 0 on) is not what was written: the file is damaged\n  restore it from a copy, or begin "
+            f"{path} ({len(data)} bytes, from offset 0 on) is not what was written: the file is "
+            "damaged\n  restore it from a copy, or begin "
             "the sweep anew under another RunConfig(name=...)"
         )
     return data[:seal]
 
 
 def tuner_of(folder: Path) -> Any:
-    """What a sweep was asked for. Raises FileNotFoundError where there is no sweep, what unpickling raises."""
+    """What a sweep was asked for.
+
+    Raises FileNotFoundError where there is no sweep, what unpickling raises.
+    """
     import cloudpickle
 
     if not is_sweep(folder):
         raise FileNotFoundError(
-            f"there is no sweep in {folder}: RunConfig's storage_path and name, joined, are the folder of one"
+            f"there is no sweep in {folder}: RunConfig's storage_path and name, joined, are the "
+            "folder of one"
         )
     return cloudpickle.loads(_unsealed(folder / TUNER))[1][0]
 
 
 def trainable_of(folder: Path) -> Any:
-    """What the trials of a sweep run. Raises FileNotFoundError where it could not be kept, what unpickling raises."""
+    """What the trials of a sweep run.
+
+    Raises FileNotFoundError where it could not be kept, what unpickling raises.
+    """
     from troupe._code import user_main
 
     if not (folder / TRAINABLE).exists():
         raise FileNotFoundError(
-            f"the sweep in {folder} has not kept what its trials run, which was too large or could not be pickled: "
+            f"the sweep in {folder} has not kept what its trials run, which was too large or could "
+            "not be pickled: "
             f"Tuner.restore({str(folder)!r}, trainable).fit() goes on with it"
         )
     return user_main.loads(_unsealed(folder / TRAINABLE))[1][0]

@@ -1,6 +1,8 @@
-"""The process of a trial: an actor that runs the user's function on a thread of its own, and carries its reports to the engine.
+"""The process of a trial: an actor that runs the user's function on a thread of its own, and
+carries its reports to the engine.
 
-The engine has one call at it at a time, which gives the answer to the last report and returns with the next one, or ends as the function does.
+The engine has one call at it at a time, which gives the answer to the last report and returns with
+the next one, or ends as the function does.
 """
 
 from __future__ import annotations
@@ -31,8 +33,11 @@ CHECKPOINT, STAGING, NAMED = "checkpoint_", ".staging-", ".named-"
 
 
 class TrialHost(_here.Loop):
-    """Of one trial after the other. `name`: what its output is shown under. `pickled`: the function; `parameters`: refs of what it gets beside its
-    configuration."""
+    """Of one trial after the other.
+
+    `name`: what its output is shown under. `pickled`: the function; `parameters`: refs of what it
+    gets beside its configuration.
+    """
 
     def __init__(self, name: str, pickled: bytes, parameters: Mapping[str, Any]) -> None:
         self._name, self._pickled, self._parameters = name, pickled, parameters
@@ -68,14 +73,18 @@ class TrialHost(_here.Loop):
         checkpoints: int,
         kept: tuple[str, ...],
     ) -> tuple | bool:
-        """Starts the trial's function, and returns as `next` does. `base`: the folder of the checkpoint to go on from, "": none; `checkpoints`: how
-        many the trial has begun."""
+        """Starts the trial's function, and returns as `next` does.
+
+        `base`: the folder of the checkpoint to go on from, "": none; `checkpoints`: how many the
+        trial has begun.
+        """
         self.context, self._folder = context, Path(context.path)
         self._latest = Checkpoint(base) if base else None
         self._sequence, self._checkpoints, self._told_to_stop = 0, checkpoints, ""
         if base and not Path(base).is_dir():
             raise FileNotFoundError(
-                f"the checkpoint {base}, from which trial {context.trial_id} is to go on, is not there on {socket.gethostname()}: "
+                f"the checkpoint {base}, from which trial {context.trial_id} is to go on, is not "
+                f"there on {socket.gethostname()}: "
                 "it was removed, or RunConfig(storage_path=...) is no folder that all hosts share"
             )
         self._clean(kept)
@@ -83,8 +92,9 @@ class TrialHost(_here.Loop):
         return self.next(None)
 
     def next(self, answer: str | None) -> tuple | bool:
-        """Lets the waiting report return, or raise TrialStopped with these words, and waits for the next: (sequence, metrics, checkpoint, seconds).
-        Where the function has returned: whether the process is as it was before. Raises what it raised."""
+        """Lets the waiting report return, or raise TrialStopped with these words, and waits for the
+        next: (sequence, metrics, checkpoint, seconds). Where the function has returned: whether the
+        process is as it was before. Raises what it raised."""
         if answer is not None:
             self._answers.put(answer)
         kind, value = self._said.get()
@@ -93,7 +103,8 @@ class TrialHost(_here.Loop):
         return value
 
     def _clean(self, kept: tuple[str, ...]) -> None:
-        """Removes what former attempts had not reported: half checkpoints, and whole ones that the journal does not have."""
+        """Removes what former attempts had not reported: half checkpoints, and whole ones that the
+        journal does not have."""
         with contextlib.suppress(FileNotFoundError):
             for entry in self._folder.iterdir():
                 if entry.name.startswith(NAMED):
@@ -165,21 +176,25 @@ class TrialHost(_here.Loop):
             self._latest = Checkpoint(self._folder / name)
 
     def _keep(self, checkpoint: Checkpoint, name: str, *, named: bool) -> None:
-        """Writes it beside, to the disk, and renames it: what a process that is killed leaves is never taken for one (G5). `named`: by the program; until its
-        report is answered a file says that it may be nobody's."""
+        """Writes it beside, to the disk, and renames it: what a process that is killed leaves is
+        never taken for one (G5). `named`: by the program; until its report is answered a file says
+        that it may be nobody's."""
         target, beside = self._folder / name, self._folder / f"{STAGING}{new_id()[:8]}-{name}"
         with checkpoint.as_directory() as source:
             self._folder.mkdir(exist_ok=True)
             if named and target.exists():
                 raise FileExistsError(
-                    f"there is a {name!r} in {self._folder} already: report(checkpoint_dir_name=...) needs another name each time"
+                    f"there is a {name!r} in {self._folder} already: "
+                    "report(checkpoint_dir_name=...) needs another name each time"
                 )
             _run_folder.copy_to_disk(
                 Path(source), beside, f"the checkpoint of trial {self.context.get_trial_id()}"
             )
         if named:
             (self._folder / f"{NAMED}{name}").touch()
-        elif target.exists():  # of a process of an earlier attempt that has not ended yet, which nobody asks any more: the number is this one's
+        # of a process of an earlier attempt that has not ended yet, which nobody asks any more: the
+        # number is this one's
+        elif target.exists():
             stale = self._folder / f"{STAGING}{new_id()[:8]}-{name}"
             target.rename(stale)
             shutil.rmtree(stale, ignore_errors=True)

@@ -1,4 +1,5 @@
-"""Sweeps that are found by their names in a storage folder, and the results of one that nobody runs."""
+"""Sweeps that are found by their names in a storage folder, and the results of one that nobody
+runs."""
 
 from __future__ import annotations
 
@@ -22,7 +23,10 @@ def folders(storage: str | os.PathLike | None = None) -> list[Path]:
 
 
 def folder_of(name: str, storage: str | os.PathLike | None = None) -> Path:
-    """Of the sweep with that name, or, of a path, of the sweep there. Raises ValueError, with the nearest, where there is none."""
+    """Of the sweep with that name, or, of a path, of the sweep there.
+
+    Raises ValueError, with the nearest, where there is none.
+    """
     if "/" in name:
         if (absolute(name) / FILE).exists():
             return absolute(name)
@@ -39,13 +43,17 @@ def folder_of(name: str, storage: str | os.PathLike | None = None) -> Path:
             f"several sweeps in {where} have a name that begins with {name!r}: {', '.join(begins)}"
         )
     raise ValueError(
-        f"there is no sweep called {name!r} in {where}{space_tree.nearest(name, known)}; --storage, or storage=, is the folder that the "
+        f"there is no sweep called {name!r} in {where}{space_tree.nearest(name, known)}; "
+        "--storage, or storage=, is the folder that the "
         "sweep's own is in"
     )
 
 
 def results_of(path: Path) -> ResultGrid:
-    """Of a sweep that is over, from its journal. Raises BlockingIOError where an engine is at it."""
+    """Of a sweep that is over, from its journal.
+
+    Raises BlockingIOError where an engine is at it.
+    """
     from troupe.tune._run import fit
 
     return fit.results_of(path)

@@ -1,4 +1,5 @@
-"""The processes of trials: actors, asked for ahead of the room for them, and what is heard of them."""
+"""The processes of trials: actors, asked for ahead of the room for them, and what is heard of
+them."""
 
 from __future__ import annotations
 
@@ -38,7 +39,11 @@ class Held:
 
 
 class TrialPlaces:
-    """Of one engine. `pickled`: the function, as it travels; `parameters`: what goes with it; `options`: of the actors, beside what they hold."""
+    """Of one engine.
+
+    `pickled`: the function, as it travels; `parameters`: what goes with it; `options`: of the
+    actors, beside what they hold.
+    """
 
     def __init__(
         self,
@@ -108,7 +113,10 @@ class TrialPlaces:
         self._wait(place, held.actor.begin.remote(*arguments))
 
     def answer(self, trial: str, attempt: int, words: str) -> None:
-        """Lets the attempt's report return; with words, raise. Nothing where its process is given up."""
+        """Lets the attempt's report return; with words, raise.
+
+        Nothing where its process is given up.
+        """
         place = self._by_trial.get((trial, attempt))
         if place is not None:
             self._wait(place, self._held[place].actor.next.remote(words))
@@ -161,7 +169,8 @@ class TrialPlaces:
             else error
         )
         lost = went_with_a_node(cause) or (cause is error and self._node_is_gone(held))
-        # Nobody knows what became of the process; it is ended, and what it did with its connection is not the trial's doing.
+        # Nobody knows what became of the process; it is ended, and what it did with its connection
+        # is not the trial's doing.
         counts = not lost and not (
             cause is error and isinstance(error, exceptions.ActorUnavailableError)
         )
@@ -202,8 +211,9 @@ class TrialPlaces:
 
 
 def went_with_a_node(error: BaseException) -> bool:
-    """Whether a process that is named there ended with its node: the trial's own, or another one of its gang. By the words of the head about a node
-    that is lost (`Turn::LossOf`), and of a worker that leaves (`WorkerCore::Leave`)."""
+    """Whether a process that is named there ended with its node: the trial's own, or another one of
+    its gang. By the words of the head about a node that is lost (`Turn::LossOf`), and of a worker
+    that leaves (`WorkerCore::Leave`)."""
     return isinstance(error, exceptions.NodeDiedError) or (
         isinstance(error, exceptions.ActorError) and bool(_WITH_NODE.search(str(error)))
     )

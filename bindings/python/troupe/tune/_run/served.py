@@ -1,4 +1,5 @@
-"""A submitted sweep: an actor that outlives its submitter, runs the engine on a thread, and begins again from the journal where its process is lost."""
+"""A submitted sweep: an actor that outlives its submitter, runs the engine on a thread, and begins
+again from the journal where its process is lost."""
 
 from __future__ import annotations
 
@@ -22,7 +23,10 @@ LINGER_S = 600.0
 
 
 class SweepHost:
-    """`pickled`: the Tuner; b"": that of the sweep in its folder. Of one that was begun `resume` says what goes on: see Tuner.restore. `path`: the sweep's folder."""
+    """`pickled`: the Tuner; b"": that of the sweep in its folder.
+
+    Of one that was begun `resume` says what goes on: see Tuner.restore. `path`: the sweep's folder.
+    """
 
     def __init__(self, name: str, pickled: bytes, path: str, resume: tuple | None) -> None:
         self._name, self._path = name, Path(path)
@@ -46,8 +50,10 @@ class SweepHost:
                 resume = (True, "", False)  # what failed was tried again by the first process
                 if not begun:
                     raise FileNotFoundError(
-                        f"the process that ran the sweep was lost, and on {socket.gethostname()} there is no sweep in {self._path}: "
-                        "storage= has to be a folder that all hosts see; it is as that process left it"
+                        f"the process that ran the sweep was lost, and on {socket.gethostname()} "
+                        f"there is no sweep in {self._path}: "
+                        "storage= has to be a folder that all hosts see; it is as that process "
+                        "left it"
                     )
             if not (self._again and view.was_left(self._path)):
                 self._grid = _tuner_of(pickled, self._path)._served(self._asks, resume)
@@ -79,7 +85,10 @@ class SweepHost:
 
     @troupe.method(concurrency_group="waits")
     def result(self) -> Any:
-        """Once it is over: its ResultGrid, or None where the folder has it. Raises what `fit` raised."""
+        """Once it is over: its ResultGrid, or None where the folder has it.
+
+        Raises what `fit` raised.
+        """
         self._over.wait()
         if self._error is not None:
             raise (
@@ -97,7 +106,10 @@ class SweepHost:
 
 
 def _tuner_of(pickled: bytes, path: Path) -> Any:
-    """What is to run; without a pickle the sweep's in that folder. Raises what unpickling raises, FileNotFoundError."""
+    """What is to run; without a pickle the sweep's in that folder.
+
+    Raises what unpickling raises, FileNotFoundError.
+    """
     if pickled:
         return user_main.loads(pickled)[1][0]
     from troupe.tune._tuner import Tuner

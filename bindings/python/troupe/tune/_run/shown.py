@@ -1,4 +1,5 @@
-"""What a person sees of a sweep: rows that change while it runs, in a terminal or a notebook, and a line at its end."""
+"""What a person sees of a sweep: rows that change while it runs, in a terminal or a notebook, and a
+line at its end."""
 
 from __future__ import annotations
 
@@ -16,7 +17,10 @@ CONFIG_CHARS_MAX = 100
 
 
 class Shown:
-    """Of one sweep; its methods are called by the engine's thread, and cost little. `total()`: how many trials are known by now; None: not known."""
+    """Of one sweep; its methods are called by the engine's thread, and cost little.
+
+    `total()`: how many trials are known by now; None: not known.
+    """
 
     def __init__(
         self, name: str, path: str, metric: str | None, total: Callable[[], int | None]
@@ -43,7 +47,9 @@ class Shown:
         live_output.row(("best", self), None)
         best = self._best_text()
         status_lines.say(
-            f"troupe.tune: {self._progress()}{f' · {how}' if how else ''}{f' · {best}' if best else ''} · in {self._path}"
+            "troupe.tune: "
+            f"{self._progress()}{f' · {how}' if how else ''}{f' · {best}' if best else ''} · in "
+            f"{self._path}"
         )
 
     def know(self, trials: Iterable[Trial]) -> None:

@@ -1,4 +1,5 @@
-"""What an engine waits for: answers of trials, places and searchers, all at once, on its own thread."""
+"""What an engine waits for: answers of trials, places and searchers, all at once, on its own
+thread."""
 
 from __future__ import annotations
 
@@ -44,7 +45,8 @@ class Waits:
             self.interruptible = False
 
     def events(self, timeout: float | None) -> list[ev.Event]:
-        """What has happened, after a wait of at most `timeout` seconds for the first; on the main thread of at most a slice, as signals want it."""
+        """What has happened, after a wait of at most `timeout` seconds for the first; on the main
+        thread of at most a slice, as signals want it."""
         try:
             with self.interrupted_by_signals():
                 if not self._meanings:

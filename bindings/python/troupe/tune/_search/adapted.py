@@ -1,4 +1,8 @@
-"""Pure. A searcher of Ray's interface as the engine asks it: its suggestions, completed by what `param_space` says of the rest."""
+"""Pure.
+
+A searcher of Ray's interface as the engine asks it: its suggestions, completed by what
+`param_space` says of the rest.
+"""
 
 from __future__ import annotations
 
@@ -13,10 +17,12 @@ from troupe.tune._search.told import suggestion_again
 
 
 class Adapted(Searcher):
-    """`search`: what the user gave as `search_alg`; `num_samples` -1: it is asked until it has nothing more.
+    """`search`: what the user gave as `search_alg`; `num_samples` -1: it is asked until it has
+        nothing more.
 
-    A configuration is `param_space` with the suggestion in its place. What the searcher does not suggest is drawn: functions of the rest, and
-    domains that it does not know. Raises TypeError or ValueError for a space that the searcher cannot have.
+    A configuration is `param_space` with the suggestion in its place. What the searcher does not
+    suggest is drawn: functions of the rest, and domains that it does not know. Raises TypeError or
+    ValueError for a space that the searcher cannot have.
     """
 
     def __init__(
@@ -35,13 +41,15 @@ class Adapted(Searcher):
             and num_samples != -1
         ):
             raise ValueError(
-                f"num_samples must be a whole number of at least 1, or -1 for no end, not {num_samples!r}"
+                "num_samples must be a whole number of at least 1, or -1 for no end, not "
+                f"{num_samples!r}"
             )
         name = type(search).__name__
         for path, value in space_tree.leaves(space):
             if grid_values(value) is not None:
                 raise ValueError(
-                    f"param_space: {space_tree.named(path)} is a grid, and {name} suggests one configuration at a time: make it a "
+                    f"param_space: {space_tree.named(path)} is a grid, and {name} suggests one "
+                    "configuration at a time: make it a "
                     "tune.choice, or leave search_alg out"
                 )
         if not search.set_search_properties(metric, mode, space):
@@ -52,7 +60,8 @@ class Adapted(Searcher):
             ]
             if left:
                 raise ValueError(
-                    f"{name} has a space of its own, and param_space says what {', '.join(left)} may be: say it in one of the two"
+                    f"{name} has a space of its own, and param_space says what {', '.join(left)} "
+                    "may be: say it in one of the two"
                 )
         self.where = search.where
         self._search, self._space, self._samples = search, space, num_samples
@@ -78,7 +87,8 @@ class Adapted(Searcher):
             return None
         if not isinstance(suggestion, Mapping):
             raise TypeError(
-                f"{type(self._search).__name__}.suggest({trial!r}) must return a dict of parameters, FINISHED or None, not {suggestion!r}"
+                f"{type(self._search).__name__}.suggest({trial!r}) must return a dict of "
+                f"parameters, FINISHED or None, not {suggestion!r}"
             )
         config, _ = space_tree.draw(
             _with(self._space, suggestion), random.Random((self._seed << 64) + self._count)

@@ -1,7 +1,9 @@
-"""A searcher that may take long, asked by a thread of its own, so that none of its calls holds up a decision.
+"""A searcher that may take long, asked by a thread of its own, so that none of its calls holds up a
+decision.
 
-The engine's thread puts calls in, in their order; answers and failures come to callbacks on the searcher's thread. What the searcher is, an object
-here or one in a process of its own (`child`), the thread does not know.
+The engine's thread puts calls in, in their order; answers and failures come to callbacks on the
+searcher's thread. What the searcher is, an object here or one in a process of its own (`child`),
+the thread does not know.
 """
 
 from __future__ import annotations
@@ -17,14 +19,18 @@ from troupe.tune._core.deciding import End, Proposal, Report, Searcher, Where
 from troupe.tune._search.child import Child
 
 _CALLS_MAX = 20_000
-"""Calls that wait for the searcher: past that many the engine waits for it, instead of keeping ever more of them."""
+"""Calls that wait for the searcher: past that many the engine waits for it, instead of keeping ever
+more of them."""
 
 
 class Apart:
-    """Calls a searcher elsewhere. Nothing here blocks, unless the searcher is 20,000 calls behind.
+    """Calls a searcher elsewhere.
 
-    `on_answer(trial, proposal, finished)`: what `propose` was answered, and whether there will never be another. `on_failure(error)`: a call has
-    raised, or the searcher's process has ended; nothing is asked any more. Both are called by the searcher's thread.
+    Nothing here blocks, unless the searcher is 20,000 calls behind.
+
+    `on_answer(trial, proposal, finished)`: what `propose` was answered, and whether there will
+    never be another. `on_failure(error)`: a call has raised, or the searcher's process has ended;
+    nothing is asked any more. Both are called by the searcher's thread.
     """
 
     def __init__(
@@ -63,7 +69,8 @@ class Apart:
         self._put("ended", trial, end, last)
 
     def finish(self) -> None:
-        """Ask for nothing more: the searcher hears what it was told so far, and `Searcher.over` last. Returns at once; see `wait_for_end`."""
+        """Ask for nothing more: the searcher hears what it was told so far, and `Searcher.over`
+        last. Returns at once; see `wait_for_end`."""
         self._finishing = True
         with contextlib.suppress(queue.Full):  # a thread that is behind looks for the end itself
             self._calls.put_nowait(None)
@@ -88,7 +95,8 @@ class Apart:
         self._calls.put((name, arguments))
 
     def close(self) -> None:
-        """End it now: calls that wait are dropped, and a process of the searcher's is over when this returns. A call in this process runs on, its answer unread."""
+        """End it now: calls that wait are dropped, and a process of the searcher's is over when
+        this returns. A call in this process runs on, its answer unread."""
         self._closed = True
         if isinstance(self._searcher, Child):
             self._searcher.close()

@@ -1,7 +1,8 @@
 """A searcher in a process of its own: what it computes takes no time of the engine's interpreter.
 
-The process is this interpreter again, and ends with the connection, so it never outlives who has started it. The connection is a pair of sockets
-that nobody else has. What travels is pickled by value where it is the program's own, as functions that travel to ranks are.
+The process is this interpreter again, and ends with the connection, so it never outlives who has
+started it. The connection is a pair of sockets that nobody else has. What travels is pickled by
+value where it is the program's own, as functions that travel to ranks are.
 """
 
 from __future__ import annotations
@@ -29,7 +30,9 @@ class SearcherProcessError(RuntimeError):
 
 
 class Child:
-    """The calls of a searcher, each answered by the one in the process. Raises what the searcher raises, and SearcherProcessError.
+    """The calls of a searcher, each answered by the one in the process.
+
+    Raises what the searcher raises, and SearcherProcessError.
 
     View: one thread at a time calls; `close` may come from another.
     """
@@ -102,7 +105,8 @@ class Child:
         code = self._process.wait()
         how = f"by {signal.Signals(-code).name}" if code < 0 else f"with exit code {code}"
         return SearcherProcessError(
-            f"the process of {self._name} (pid {self._process.pid}) has ended {how} while the sweep needed it; its last words "
+            f"the process of {self._name} (pid {self._process.pid}) has ended {how} while the "
+            "sweep needed it; its last words "
             "are on stderr. The sweep can be resumed: it goes on with the same suggestions"
         )
 
@@ -116,12 +120,18 @@ class Child:
 _PROGRAM = """import sys
 from troupe.tune._search.child import serve
 serve(int(sys.argv[1]), sys.argv[2])"""
-_IN_NO_CLUSTER = "this process has a sweep's searcher, and is in no cluster: a searcher computes, and starts neither tasks nor actors"
+_IN_NO_CLUSTER = (
+    "this process has a sweep's searcher, and is in no cluster: a searcher computes, "
+    "and starts neither tasks nor actors"
+)
 
 
 def serve(descriptor: int, folders: str) -> None:
-    """The process: a searcher, and calls to it, until nobody asks any more. `folders`: the program's import path, for classes of its own; the
-    libraries that the searcher imports are the installed ones."""
+    """The process: a searcher, and calls to it, until nobody asks any more.
+
+    `folders`: the program's import path, for classes of its own; the libraries that the searcher
+    imports are the installed ones.
+    """
     session.refusal = _IN_NO_CLUSTER
     sys.path += filter(None, folders.split(os.pathsep))
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the engine's to hear

@@ -1,7 +1,11 @@
-"""Pure. The values that a parameter may have, and how they are drawn: what `tune.uniform(0, 1)` and its like make.
+"""Pure.
 
-A domain takes whatever it is given; `fault()` says what is wrong with it, and who has the whole space says where that is. Draws are made from
-a `random.Random`, so that numpy is not needed and the same seed draws the same on every machine.
+The values that a parameter may have, and how they are drawn: what `tune.uniform(0, 1)` and its like
+make.
+
+A domain takes whatever it is given; `fault()` says what is wrong with it, and who has the whole
+space says where that is. Draws are made from a `random.Random`, so that numpy is not needed and the
+same seed draws the same on every machine.
 """
 
 from __future__ import annotations
@@ -16,7 +20,8 @@ from typing import Any
 
 
 def seed_of(random_state: Any) -> int:
-    """A seed, of a whole number or of a generator of `random` or numpy, from which it is drawn; None: one that nobody has said.
+    """A seed, of a whole number or of a generator of `random` or numpy, from which it is drawn;
+    None: one that nobody has said.
 
     Raises TypeError for what is none of these.
     """
@@ -50,7 +55,10 @@ class Domain(ABC):
         """Whether it is one of the values, or, of numbers, within the bounds."""
 
     def sample(self, config: Any = None, size: int = 1, random_state: Any = None) -> Any:
-        """One value, or a list of `size` ones, for who wants some outside of a sweep. Raises ValueError for a domain that has none."""
+        """One value, or a list of `size` ones, for who wants some outside of a sweep.
+
+        Raises ValueError for a domain that has none.
+        """
         if fault := self.fault():
             raise ValueError(f"{self!r}: {fault}")
         generator = (
@@ -80,12 +88,16 @@ def _bounds_fault(lower: Any, upper: Any, log: bool) -> str | None:
     if not lower < upper:
         return f"the lower bound must be below the upper one, and {lower!r} is not below {upper!r}"
     if log and not lower > 0:
-        return f"the lower bound must be above 0, not {lower!r}: bounds are values themselves, not their logarithms"
+        return (
+            f"the lower bound must be above 0, not {lower!r}: bounds are values themselves, not "
+            "their logarithms"
+        )
     return None
 
 
 def _steps(bound: float, step: float, up: bool) -> int:
-    """How many steps from 0 the bound is, or the next multiple inwards, where the bound is none by more than rounding."""
+    """How many steps from 0 the bound is, or the next multiple inwards, where the bound is none by
+    more than rounding."""
     ratio = bound / step
     if math.isclose(ratio, round(ratio), rel_tol=1e-9, abs_tol=1e-12):
         return round(ratio)
@@ -100,7 +112,8 @@ def _draw_between(generator: random.Random, lower: float, upper: float, log: boo
 
 @dataclass(frozen=True)
 class Float(Domain):
-    """Numbers between two bounds, even or even in their logarithm; with `q` its multiples, both bounds included."""
+    """Numbers between two bounds, even or even in their logarithm; with `q` its multiples, both
+    bounds included."""
 
     lower: float
     upper: float
@@ -144,7 +157,10 @@ class Normal(Domain):
     q: float | None = None
 
     def __repr__(self) -> str:
-        return f"{'q' if self.q is not None else ''}randn({self.mean!r}, {self.sd!r}{f', {self.q!r}' if self.q is not None else ''})"
+        return (
+            f"{'q' if self.q is not None else ''}randn({self.mean!r}, "
+            f"{self.sd!r}{f', {self.q!r}' if self.q is not None else ''})"
+        )
 
     def fault(self) -> str | None:
         if not _is_number(self.mean) or not math.isfinite(self.mean):
@@ -165,7 +181,8 @@ class Normal(Domain):
 
 @dataclass(frozen=True)
 class Integer(Domain):
-    """Whole numbers from `lower` on, below `upper`; with `q` above 1 its multiples, `upper` included where it is one."""
+    """Whole numbers from `lower` on, below `upper`; with `q` above 1 its multiples, `upper`
+    included where it is one."""
 
     lower: int
     upper: int
@@ -254,7 +271,8 @@ def _same(one: Any, other: Any) -> bool:
 
 @dataclass(frozen=True, eq=False)
 class Function(Domain):
-    """What a function of the user's returns, of the rest of the configuration where it takes an argument."""
+    """What a function of the user's returns, of the rest of the configuration where it takes an
+    argument."""
 
     function: Callable[..., Any]
     takes_config: bool = field(default=False)
@@ -278,7 +296,8 @@ class Function(Domain):
                 continue
             return cls(function, arguments == 1)
         raise TypeError(
-            f"sample_from(): {function!r} must be callable with one argument, the configuration, or with none"
+            f"sample_from(): {function!r} must be callable with one argument, the configuration, "
+            "or with none"
         )
 
     def fault(self) -> str | None:
@@ -292,7 +311,8 @@ class Function(Domain):
 
 
 def grid_values(value: Any) -> list[Any] | None:
-    """The values of a grid, of what `grid_search()` makes, as JSON or YAML may have it too; None: it is no grid."""
+    """The values of a grid, of what `grid_search()` makes, as JSON or YAML may have it too; None:
+    it is no grid."""
     if isinstance(value, Mapping) and len(value) == 1 and "grid_search" in value:
         values = value["grid_search"]
         return (

@@ -1,8 +1,10 @@
-"""A `param_space` as Optuna has it: parameters with names and distributions, some of which are there only under a condition.
+"""A `param_space` as Optuna has it: parameters with names and distributions, some of which are
+there only under a condition.
 
-A choice of plain values is Optuna's own; of anything else it is one of their numbers. What stands inside a value of a choice is a parameter only
-where that value is chosen, and its name says so: `optimizer[1]/momentum`. Normal distributions and functions are none of Optuna's: they are
-drawn, and the sampler does not know them.
+A choice of plain values is Optuna's own; of anything else it is one of their numbers. What stands
+inside a value of a choice is a parameter only where that value is chosen, and its name says so:
+`optimizer[1]/momentum`. Normal distributions and functions are none of Optuna's: they are drawn,
+and the sampler does not know them.
 """
 
 from __future__ import annotations
@@ -97,7 +99,10 @@ def _inside(domain: Any, raw: Any, name: str) -> str | None:
 
 
 def suggested(node: Any, trial: Trial, path: Path = (), prefix: str = "") -> Any:
-    """The space with what the trial suggests in place of its domains. What Optuna has no distribution for is left."""
+    """The space with what the trial suggests in place of its domains.
+
+    What Optuna has no distribution for is left.
+    """
     if isinstance(node, Domain):
         found = distribution(node)
         if found is None:
@@ -138,7 +143,8 @@ def has_parameters(space: Any) -> bool:
 def parameters(
     node: Any, config: Any, path: Path = (), prefix: str = ""
 ) -> Iterator[tuple[str, Any, BaseDistribution]]:
-    """Name, value and distribution of each parameter of a configuration, whoever has made it; those whose value is none of the domain are left out."""
+    """Name, value and distribution of each parameter of a configuration, whoever has made it; those
+    whose value is none of the domain are left out."""
     if isinstance(node, Domain) or grid_values(node) is not None:
         found = distribution(node)
         if found is None:
@@ -171,7 +177,8 @@ def _contains(found: Any, raw: Any) -> bool:
 
 
 def _fits(value: Any, config: Any) -> bool:
-    """Whether a configuration may have come of that value of a choice: all that is no domain in it is there."""
+    """Whether a configuration may have come of that value of a choice: all that is no domain in it
+    is there."""
     if isinstance(value, Domain):
         return (
             value.is_valid(config)

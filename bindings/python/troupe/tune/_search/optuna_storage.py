@@ -1,6 +1,8 @@
-"""A sweep as a storage of Optuna's: its samplers, its plots and its dashboard look at the sweep's trials as at their own.
+"""A sweep as a storage of Optuna's: its samplers, its plots and its dashboard look at the sweep's
+trials as at their own.
 
-It holds in memory what the sweep's journal has, and is written by nobody else: what the storage is told of trials is kept by the sweep.
+It holds in memory what the sweep's journal has, and is written by nobody else: what the storage is
+told of trials is kept by the sweep.
 """
 
 from __future__ import annotations
@@ -23,7 +25,10 @@ from troupe.tune._search import optuna_space
 
 @dataclass
 class TrialRecord:
-    """What is known of a trial by now. `values`: of each metric that is optimized, when it is over; None where there are none."""
+    """What is known of a trial by now.
+
+    `values`: of each metric that is optimized, when it is over; None where there are none.
+    """
 
     trial: str
     config: Mapping[str, Any]
@@ -52,7 +57,10 @@ def quiet() -> Iterator[None]:
 
 
 def final(values: list[Any] | None, failed: bool) -> tuple[TrialState, list[float] | None]:
-    """How a trial ends for Optuna: what failed, or ended without numbers, has failed. One that was stopped early is complete, with its last values."""
+    """How a trial ends for Optuna: what failed, or ended without numbers, has failed.
+
+    One that was stopped early is complete, with its last values.
+    """
     known = values is not None and all(
         isinstance(value, (int, float)) and not math.isnan(value) for value in values
     )
@@ -62,9 +70,13 @@ def final(values: list[Any] | None, failed: bool) -> tuple[TrialState, list[floa
 
 
 class SweepStorage(InMemoryStorage):
-    """A sweep's trials. `changes`: gives the records of those that have changed since it was last asked; it is asked before everything is read.
+    """A sweep's trials.
 
-    With `follow`, one study has them. Without, it is a storage as any other, that of a sampler which is told by itself.
+    `changes`: gives the records of those that have changed since it was last asked; it is asked
+    before everything is read.
+
+    With `follow`, one study has them. Without, it is a storage as any other, that of a sampler
+    which is told by itself.
     """
 
     def __init__(self, changes: Callable[[], Iterable[TrialRecord]] | None = None) -> None:

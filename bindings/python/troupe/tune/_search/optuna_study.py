@@ -1,7 +1,9 @@
-"""A study of Optuna's that a sweep asks for suggestions: each is a function of the seed, its number, and what the study knows.
+"""A study of Optuna's that a sweep asks for suggestions: each is a function of the seed, its
+number, and what the study knows.
 
-So each is made by a sampler that is new but for its arguments, with draws seeded by the number: what a sampler keeps beside the study would be gone
-after a restart. What it keeps in the study goes into the sweep's journal with the suggestion.
+So each is made by a sampler that is new but for its arguments, with draws seeded by the number:
+what a sampler keeps beside the study would be gone after a restart. What it keeps in the study goes
+into the sweep's journal with the suggestion.
 """
 
 from __future__ import annotations
@@ -26,7 +28,9 @@ from troupe.tune._search.optuna_storage import SweepStorage, directions, final, 
 
 
 class SweepStudy:
-    """`space`: a param_space, a dict of distributions, or a function of an Optuna trial. `names`, `modes`: what is optimized.
+    """`space`: a param_space, a dict of distributions, or a function of an Optuna trial.
+
+    `names`, `modes`: what is optimized.
 
     `points` are suggested first; where `rewards` has their results, they are known instead.
     """
@@ -65,7 +69,8 @@ class SweepStudy:
         self._copies = Copies(storage, name, self._study, identity)
 
     def suggest(self, trial: str) -> dict[str, Any] | None:
-        """A configuration, in which domains may be left that Optuna does not know; None: there is none any more."""
+        """A configuration, in which domains may be left that Optuna does not know; None: there is
+        none any more."""
         if self._exhausted:
             return None
         sampler = self._study.sampler = self._fresh(self._asked)
@@ -109,7 +114,8 @@ class SweepStudy:
                 isinstance(constants, Mapping) and all(isinstance(name, str) for name in constants)
             ):
                 raise TypeError(
-                    f"the function that is OptunaSearch's space must return a dict of constants, or None, not {constants!r}"
+                    "the function that is OptunaSearch's space must return a dict of constants, "
+                    f"or None, not {constants!r}"
                 )
             return _nested({**asked.params, **(constants or {})})
         if any(isinstance(node, Domain) for _, node in space_tree.leaves(self._space)):
@@ -131,7 +137,8 @@ class SweepStudy:
             ]
             if unknown:
                 raise ValueError(
-                    f"OptunaSearch: points_to_evaluate: {', '.join(unknown)} is no parameter of param_space"
+                    f"OptunaSearch: points_to_evaluate: {', '.join(unknown)} is no parameter of "
+                    "param_space"
                 )
             return named
         return {space_tree.named(path): value for path, value in space_tree.leaves(point)}
@@ -217,7 +224,10 @@ class SweepStudy:
 
 
 class Copies:
-    """A study in a storage of the user's: it gets each trial that is over, once. That it cannot be written stops nothing, and is said once."""
+    """A study in a storage of the user's: it gets each trial that is over, once.
+
+    That it cannot be written stops nothing, and is said once.
+    """
 
     def __init__(self, storage: Any, name: str, study: Any, identity: str) -> None:
         self._study = quietly_made(
@@ -244,7 +254,8 @@ class Copies:
             if not self._has_said:
                 self._has_said = True
                 warnings.warn(
-                    f"trial {trial} is not in the study {self._study.study_name!r} of OptunaSearch(storage=...): {type(error).__name__}: {error}; "
+                    f"trial {trial} is not in the study {self._study.study_name!r} of "
+                    f"OptunaSearch(storage=...): {type(error).__name__}: {error}; "
                     "the sweep goes on, and its own journal has it",
                     stacklevel=2,
                 )

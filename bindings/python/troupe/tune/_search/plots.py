@@ -1,6 +1,8 @@
-"""Pictures of a sweep by Optuna's matplotlib functions: how the best came, which parameters go with it, which of them matter.
+"""Pictures of a sweep by Optuna's matplotlib functions: how the best came, which parameters go with
+it, which of them matter.
 
-They need no display: figures are made with a backend that draws into files, whatever the program's own is, and nothing is shown.
+They need no display: figures are made with a backend that draws into files, whatever the program's
+own is, and nothing is shown.
 """
 
 from __future__ import annotations
@@ -37,10 +39,12 @@ def figures(
     name: str = "sweep",
     kinds: Sequence[str] = tuple(KINDS),
 ) -> dict[str, Figure]:
-    """A matplotlib figure of each kind, of the trials so far; a kind of which there is not enough is left out with a warning.
+    """A matplotlib figure of each kind, of the trials so far; a kind of which there is not enough
+    is left out with a warning.
 
-    "history": values in their order, and the best until then. "parallel": a line for each trial through its parameters. "importance": how much
-    of the differences each parameter makes. Raises ImportError, and ValueError for a kind that is none, and where no trial has a number.
+    "history": values in their order, and the best until then. "parallel": a line for each trial
+    through its parameters. "importance": how much of the differences each parameter makes. Raises
+    ImportError, and ValueError for a kind that is none, and where no trial has a number.
     """
     import_optuna("plot()")
     try:
@@ -56,7 +60,8 @@ def figures(
     study = _study(list(records), space, mode, name)
     if not any(trial.state.name == "COMPLETE" for trial in study.get_trials(deepcopy=False)):
         raise ValueError(
-            f"plot(): no trial of {name} has ended with a number as {metric!r}, so there is nothing to see yet"
+            f"plot(): no trial of {name} has ended with a number as {metric!r}, so there is "
+            "nothing to see yet"
         )
     made: dict[str, Any] = {}
     missing: list[str] = []
@@ -128,7 +133,8 @@ def _without_display(matplotlib: Any) -> Iterator[None]:
 def written(
     made: Mapping[str, Figure], folder: str | os.PathLike[str], format: str = "png"
 ) -> list[str]:
-    """Writes each figure into the folder, which is made where it is not there: `history.png` and so on. Raises ValueError for a format that is none."""
+    """Writes each figure into the folder, which is made where it is not there: `history.png` and so
+    on. Raises ValueError for a format that is none."""
     if format not in FORMATS:
         raise ValueError(f"plot(): there is no format {format!r}{nearest(format, FORMATS)}")
     os.makedirs(folder, exist_ok=True)

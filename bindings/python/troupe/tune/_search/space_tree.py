@@ -1,7 +1,11 @@
-"""Pure. A `param_space` as a tree: what is wrong with it, how many grid points it has, and one configuration of it.
+"""Pure.
 
-A configuration is made in two steps: the grids' values take their places, then domains are drawn, in the order in which they are written,
-and functions of the rest last. Values that hold domains themselves are drawn in turn. A grid that a function returns is there for who draws (`variants`).
+A `param_space` as a tree: what is wrong with it, how many grid points it has, and one configuration
+of it.
+
+A configuration is made in two steps: the grids' values take their places, then domains are drawn,
+in the order in which they are written, and functions of the rest last. Values that hold domains
+themselves are drawn in turn. A grid that a function returns is there for who draws (`variants`).
 """
 
 from __future__ import annotations
@@ -59,7 +63,10 @@ def faults(
     values = grid_values(node)
     if values is not None:
         if in_choice:
-            yield f"{where}there is a grid inside a choice: a grid is for all trials, so make a grid of the choice too"
+            yield (
+                f"{where}there is a grid inside a choice: a grid is for all trials, so make a "
+                "grid of the choice too"
+            )
         elif not values:
             yield f"{where}grid_search({node['grid_search']!r}) has no values"
         for value in values:
@@ -97,7 +104,8 @@ def size(node: Any) -> int:
 
 
 def at_grid_point(node: Any, index: int, path: Path = ()) -> tuple[Any, list[Path]]:
-    """The space at its grid point of that number, and the grids' paths; nothing of the other points is made.
+    """The space at its grid point of that number, and the grids' paths; nothing of the other points
+    is made.
 
     The grid whose path sorts first changes fastest.
     """
@@ -144,7 +152,8 @@ class _Needs(LookupError):
 
 
 class Spec(Mapping):
-    """The configuration so far, as functions of `sample_from` see it: `spec.config.x`, `spec["x"]`, `spec.x`."""
+    """The configuration so far, as functions of `sample_from` see it: `spec.config.x`, `spec["x"]`,
+    `spec.x`."""
 
     def __init__(self, raw: Mapping, path: Path = ()) -> None:
         self._raw, self._path = raw, path
@@ -179,12 +188,16 @@ class Spec(Mapping):
 def draw(
     space: Mapping[str, Any], generator: random.Random, what: str = "param_space"
 ) -> tuple[dict[str, Any], list[Path]]:
-    """A configuration of a space without grids, and the paths of what was drawn. Raises ValueError for functions that fail, or that need
-    each other, and for one that returns a grid."""
+    """A configuration of a space without grids, and the paths of what was drawn.
+
+    Raises ValueError for functions that fail, or that need each other, and for one that returns a
+    grid.
+    """
     config, drawn = draw_to_grids(space, generator, what)
     if grids := grid_paths(config):
         raise ValueError(
-            f"{what}: {named(grids[0])}: a function of sample_from returned a grid, of which a searcher cannot propose each point: take "
+            f"{what}: {named(grids[0])}: a function of sample_from returned a grid, of which a "
+            "searcher cannot propose each point: take "
             "tune.choice() there, or no search_alg"
         )
     return config, drawn
@@ -198,10 +211,13 @@ def grid_paths(config: Any) -> list[Path]:
 def draw_to_grids(
     space: Mapping[str, Any], generator: random.Random, what: str = "param_space"
 ) -> tuple[dict[str, Any], list[Path]]:
-    """Draw all that can be drawn. Functions may return grids: these, and functions that need their values, are left in the configuration.
+    """Draw all that can be drawn.
 
-    Return the configuration and the paths of what was drawn. Raises ValueError for functions that fail, that need each other, or that return a grid
-    with something wrong.
+    Functions may return grids: these, and functions that need their values, are left in the
+    configuration.
+
+    Return the configuration and the paths of what was drawn. Raises ValueError for functions that
+    fail, that need each other, or that return a grid with something wrong.
     """
     config: Any = dict(space)
     drawn: dict[Path, None] = {}
@@ -225,7 +241,8 @@ def draw_to_grids(
 def _of_functions(
     config: Any, found: list[tuple[Path, Any]], generator: random.Random, what: str
 ) -> dict[Path, Any]:
-    """The values of those functions that need none of the others; none where they all wait for grids. Raises ValueError."""
+    """The values of those functions that need none of the others; none where they all wait for
+    grids. Raises ValueError."""
     values: dict[Path, Any] = {}
     needs: list[str] = []
     for path, function in found:
@@ -252,7 +269,10 @@ def value_at(config: Any, path: Path) -> Any:
 
 
 def overlaid(space: Mapping[str, Any], point: Any, what: str) -> dict[str, Any]:
-    """The space with the values of a point instead of what stands there. Raises TypeError, and ValueError for a name that the space has not."""
+    """The space with the values of a point instead of what stands there.
+
+    Raises TypeError, and ValueError for a name that the space has not.
+    """
     if not isinstance(point, Mapping):
         raise TypeError(f"{what}: a point is a dict of parameters' values, not {point!r}")
     return _overlaid(space, point, (), what)
@@ -263,7 +283,8 @@ def _overlaid(space: Any, point: Mapping, path: Path, what: str) -> dict[str, An
     for key, value in point.items():
         if key not in made:
             raise ValueError(
-                f"{what}: {named((*path, key))!r} is no parameter of param_space{nearest(key, made)}"
+                f"{what}: {named((*path, key))!r} is no parameter of "
+                f"param_space{nearest(key, made)}"
             )
         inside = (
             isinstance(made[key], Mapping)

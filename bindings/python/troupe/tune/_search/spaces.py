@@ -1,6 +1,7 @@
 """What a `param_space` is written with: `tune.uniform(0, 1)` and its like.
 
-Bounds are checked where the whole space is known, so that an error names the parameter. Nothing of this needs numpy.
+Bounds are checked where the whole space is known, so that an error names the parameter. Nothing of
+this needs numpy.
 """
 
 from __future__ import annotations
@@ -40,7 +41,9 @@ def quniform(lower: float, upper: float, q: float) -> Float:
 
 
 def loguniform(lower: float, upper: float, base: Any = _MISSING) -> Float:
-    """A number from `lower` to `upper`, each order of magnitude as likely. The bounds are the values themselves.
+    """A number from `lower` to `upper`, each order of magnitude as likely.
+
+    The bounds are the values themselves.
 
     tune.loguniform(1e-4, 1e-1)
     """
@@ -49,7 +52,8 @@ def loguniform(lower: float, upper: float, base: Any = _MISSING) -> Float:
 
 
 def qloguniform(lower: float, upper: float, q: float, base: Any = _MISSING) -> Float:
-    """As `loguniform`, rounded to a multiple of `q`; both bounds are included and must be multiples.
+    """As `loguniform`, rounded to a multiple of `q`; both bounds are included and must be
+    multiples.
 
     tune.qloguniform(0.01, 1.0, 0.01)
     """
@@ -66,7 +70,8 @@ def randint(lower: int, upper: int) -> Integer:
 
 
 def qrandint(lower: int, upper: int, q: int = 1) -> Integer:
-    """A multiple of `q` from `lower` to `upper`, which is included, except with q=1: that is `randint`.
+    """A multiple of `q` from `lower` to `upper`, which is included, except with q=1: that is
+    `randint`.
 
     tune.qrandint(8, 64, 8)      # 8, 16, ..., 64
     """
@@ -83,7 +88,8 @@ def lograndint(lower: int, upper: int, base: Any = _MISSING) -> Integer:
 
 
 def qlograndint(lower: int, upper: int, q: int, base: Any = _MISSING) -> Integer:
-    """A multiple of `q` from `lower` to `upper`, which is included except with q=1, each order of magnitude as likely.
+    """A multiple of `q` from `lower` to `upper`, which is included except with q=1, each order of
+    magnitude as likely.
 
     tune.qlograndint(16, 1024, 16)
     """
@@ -108,7 +114,9 @@ def qrandn(mean: float, sd: float, q: float) -> Normal:
 
 
 def choice(categories: Sequence[Any]) -> Categorical:
-    """One of these values. A value may have domains inside: a choice of dicts is a space with conditions.
+    """One of these values.
+
+    A value may have domains inside: a choice of dicts is a space with conditions.
 
     tune.choice([{"kind": "adam"}, {"kind": "sgd", "momentum": tune.uniform(0, 1)}])
     """
@@ -116,10 +124,13 @@ def choice(categories: Sequence[Any]) -> Categorical:
 
 
 def sample_from(func: Callable[..., Any]) -> Function:
-    """What `func` returns: called with the configuration so far, or without arguments if it takes none.
+    """What `func` returns: called with the configuration so far, or without arguments if it takes
+    none.
 
-    Other parameters are read as `spec.config.x`, `spec["x"]` or `spec.x`, whatever their order in the space; two that need each other are an
-    error. A `grid_search` that it returns makes a trial of each point, with the same values of what was drawn before. What it draws of generators of its own is not seeded by the sweep, but kept: a resumed sweep has the same value. Raises TypeError.
+    Other parameters are read as `spec.config.x`, `spec["x"]` or `spec.x`, whatever their order in
+    the space; two that need each other are an error. A `grid_search` that it returns makes a trial
+    of each point, with the same values of what was drawn before. What it draws of generators of its
+    own is not seeded by the sweep, but kept: a resumed sweep has the same value. Raises TypeError.
 
         {"width": tune.randint(16, 64), "heads": tune.sample_from(lambda spec: spec.config.width // 8)}
     """
@@ -127,7 +138,8 @@ def sample_from(func: Callable[..., Any]) -> Function:
 
 
 def grid_search(values: Iterable[Any]) -> dict[str, list[Any]]:
-    """Each of these values, with each combination of the other grids; all of that `num_samples` times. No grid is ever made whole.
+    """Each of these values, with each combination of the other grids; all of that `num_samples`
+    times. No grid is ever made whole.
 
     {"lr": tune.grid_search([0.1, 0.01]), "seed": tune.grid_search(range(5))}     # 10 trials
     """

@@ -1,10 +1,15 @@
-"""Pure. Grids times samples: which configurations a space has, each made when it is asked for, by its number.
+"""Pure.
 
-A configuration is a function of the space, the seed and its number. So a grid of a million points costs nothing until it is run, and a
-resumed sweep goes on with the same configurations without having drawn the earlier ones again.
+Grids times samples: which configurations a space has, each made when it is asked for, by its
+number.
 
-A function of `sample_from` may return a grid. Then the configuration of that number is followed by others, one for each further point of that grid,
-with the same values of all that was drawn before it.
+A configuration is a function of the space, the seed and its number. So a grid of a million points
+costs nothing until it is run, and a resumed sweep goes on with the same configurations without
+having drawn the earlier ones again.
+
+A function of `sample_from` may return a grid. Then the configuration of that number is followed by
+others, one for each further point of that grid, with the same values of all that was drawn before
+it.
 """
 
 from __future__ import annotations
@@ -24,7 +29,8 @@ from troupe.tune._search.domains import seed_of
 class Variant:
     """A configuration, and those of its parameters that differ between trials, by their names.
 
-    `left`: how many more are known of the same number, because functions returned grids; 0 at the last one.
+    `left`: how many more are known of the same number, because functions returned grids; 0 at the
+    last one.
     """
 
     config: dict[str, Any]
@@ -33,10 +39,12 @@ class Variant:
 
 
 class Variants:
-    """All configurations of a space, in their order: first the points that were given, then `samples` times the grid.
+    """All configurations of a space, in their order: first the points that were given, then
+    `samples` times the grid.
 
-    `total` counts those that the space itself says, without grids that functions return. `samples` None: without end. `constant_grid`: domains are drawn once for all points of a grid. Raises TypeError or ValueError for what is no
-    space, and for points that are none of it.
+    `total` counts those that the space itself says, without grids that functions return. `samples`
+    None: without end. `constant_grid`: domains are drawn once for all points of a grid. Raises
+    TypeError or ValueError for what is no space, and for points that are none of it.
     """
 
     def __init__(
@@ -64,7 +72,10 @@ class Variants:
         return next(self.each_at(number))
 
     def each_at(self, number: int) -> Iterator[Variant]:
-        """All of that number: one, or each point of the grids that functions returned. Raises IndexError past the last."""
+        """All of that number: one, or each point of the grids that functions returned.
+
+        Raises IndexError past the last.
+        """
         if number < 0 or self.total is not None and number >= self.total:
             raise IndexError(f"there are {self.total} configurations, and none of number {number}")
         space, block, point = self._space, 0, number
@@ -84,7 +95,8 @@ class Variants:
 def _expanded(
     space: Any, paths: list[space_tree.Path], generator: random.Random, left: int
 ) -> Iterator[Variant]:
-    """Each configuration of a space without grids; `paths` has what was chosen before, and `left` says how many come after these."""
+    """Each configuration of a space without grids; `paths` has what was chosen before, and `left`
+    says how many come after these."""
     config, drawn = space_tree.draw_to_grids(space, generator)
     paths = [*paths, *drawn]
     if not space_tree.grid_paths(config):
@@ -101,7 +113,8 @@ def _expanded(
 
 
 class VariantSearcher(Searcher):
-    """Proposes the configurations of a space one after the other; with `max_concurrent`, so many trials at a time at most."""
+    """Proposes the configurations of a space one after the other; with `max_concurrent`, so many
+    trials at a time at most."""
 
     def __init__(self, variants: Variants, max_concurrent: int = 0) -> None:
         self._variants, self._max_concurrent = variants, max_concurrent
@@ -119,7 +132,8 @@ class VariantSearcher(Searcher):
         self._running: set[str] = set()
 
     def total(self) -> int | None:
-        """How many are known by now: a grid that a function returns counts from its first point on."""
+        """How many are known by now: a grid that a function returns counts from its first point
+        on."""
         total = self._variants.total
         if total is not None:
             total += self._beyond + (self._point + self._left - 1 if self._point else 0)
@@ -194,7 +208,10 @@ def searcher(
     constant_grid_search: bool = False,
     seed: Any = None,
 ) -> VariantSearcher:
-    """What proposes grid and random configurations; `num_samples` -1: without end. Raises TypeError or ValueError."""
+    """What proposes grid and random configurations; `num_samples` -1: without end.
+
+    Raises TypeError or ValueError.
+    """
     if (
         isinstance(num_samples, bool)
         or not isinstance(num_samples, int)
@@ -202,7 +219,8 @@ def searcher(
         and num_samples != -1
     ):
         raise ValueError(
-            f"num_samples must be a whole number of at least 1, or -1 for no end, not {num_samples!r}"
+            "num_samples must be a whole number of at least 1, or -1 for no end, not "
+            f"{num_samples!r}"
         )
     variants = Variants(
         space,

@@ -1,4 +1,5 @@
-"""Callbacks that write down what trials report, by Ray's names and in Ray's files: for `RunConfig(callbacks=[...])`. None of them is there unasked.
+"""Callbacks that write down what trials report, by Ray's names and in Ray's files: for
+`RunConfig(callbacks=[...])`. None of them is there unasked.
 
 from troupe.tune.logger import CSVLoggerCallback, JsonLoggerCallback, TBXLoggerCallback
 

@@ -1,7 +1,8 @@
-"""A sweep's runs in MLflow: one for the sweep, and one below it for each trial; written in batches, by one thread.
+"""A sweep's runs in MLflow: one for the sweep, and one below it for each trial; written in batches,
+by one thread.
 
-A store that is away costs the sweep nothing: it is asked again after a pause that grows (`_tracking.guard.Breaker`), what comes meanwhile is left out
-and counted, and that is said once.
+A store that is away costs the sweep nothing: it is asked again after a pause that grows
+(`_tracking.guard.Breaker`), what comes meanwhile is left out and counted, and that is said once.
 """
 
 from __future__ import annotations
@@ -47,8 +48,11 @@ class Aside:
 
 
 class SweepRuns:
-    """Of one sweep, all on one thread. `wish`: what its own run is to be; `client`: makes MLflow's; `say`: what a person is to know; `tags`: of the
-    trials' runs; `late`: their parameters are written when they are over."""
+    """Of one sweep, all on one thread.
+
+    `wish`: what its own run is to be; `client`: makes MLflow's; `say`: what a person is to know;
+    `tags`: of the trials' runs; `late`: their parameters are written when they are over.
+    """
 
     def __init__(
         self,
@@ -187,7 +191,10 @@ class SweepRuns:
         return f"MLflow at {self._wish.store}"
 
     def _call(self, action: Callable[[], Any], seconds: float = CALL_S) -> Any:
-        """What the store gives; None where it refuses, which is said once for each kind. Raises what says that it is away."""
+        """What the store gives; None where it refuses, which is said once for each kind.
+
+        Raises what says that it is away.
+        """
         try:
             return self._breaker.call(lambda: self._within(seconds, action))
         except Exception as error:
@@ -223,12 +230,14 @@ class SweepRuns:
         if not self._run:
             self._once(
                 "away",
-                f"MLflow: no run in {self._wish.store}: {why}\n  the sweep goes on without it; is the server there, and may this client write to it?",
+                f"MLflow: no run in {self._wish.store}: {why}\n  the sweep goes on without it; is "
+                "the server there, and may this client write to it?",
             )
         else:
             self._once(
                 "away",
-                f"MLflow: {self._wish.store} is away: {why}\n  the sweep goes on, and what its trials report meanwhile is left out there",
+                f"MLflow: {self._wish.store} is away: {why}\n  the sweep goes on, and what its "
+                "trials report meanwhile is left out there",
             )
 
     def _once(self, kind: str, text: str) -> None:
@@ -276,13 +285,15 @@ class SweepRuns:
         return Path(self._sweep.path, FILE)
 
     def _known(self, client: Any) -> bool:
-        """Whether the sweep has a run in this store already, and its trials that were not over theirs."""
+        """Whether the sweep has a run in this store already, and its trials that were not over
+        theirs."""
         from mlflow.exceptions import MlflowException
 
         try:
             kept = home.read_record(
                 self._path,
-                "the sweep goes on in another run, and its run before stays as it is in MLflow; nothing is to be done",
+                "the sweep goes on in another run, and its run before stays as it is in MLflow; "
+                "nothing is to be done",
                 store=str,
                 run=str,
                 experiment=str,
@@ -372,7 +383,8 @@ def _now_ms() -> int:
 
 @contextlib.contextmanager
 def variables(given: Mapping[str, str]) -> Iterator[None]:
-    """Meanwhile requests of this process end soon where nobody answers, and these are set; what the program itself has set, stays."""
+    """Meanwhile requests of this process end soon where nobody answers, and these are set; what the
+    program itself has set, stays."""
     names = (
         "MLFLOW_HTTP_REQUEST_TIMEOUT",
         "MLFLOW_HTTP_REQUEST_MAX_RETRIES",

@@ -47,7 +47,8 @@ def number_of(value: Any) -> float | None:
 
 
 def metrics_of(result: Mapping[str, Any]) -> dict[str, float]:
-    """The numbers of a report, those inside dicts as "a/b"; without what says where and when it was made.
+    """The numbers of a report, those inside dicts as "a/b"; without what says where and when it was
+    made.
 
     >>> metrics_of({"loss": 0.5, "by": {"class": 2}, "pid": 7, "text": "a", "config": {"lr": 1}})
     {'loss': 0.5, 'by/class': 2.0}
@@ -68,7 +69,8 @@ def parameters_of(config: Mapping[str, Any]) -> dict[str, str]:
 
 
 def changed(before: Mapping[str, str], config: Mapping[str, Any]) -> dict[str, float]:
-    """The parameters that are numbers and are not any more what they were, as metrics: of those MLflow takes a second value."""
+    """The parameters that are numbers and are not any more what they were, as metrics: of those
+    MLflow takes a second value."""
     found = {}
     for name, value in by_depth(config).items():
         number = number_of(value)

@@ -14,10 +14,12 @@ FILE = "progress.csv"
 
 
 class CSVLoggerCallback(LoggerCallback):
-    """Writes a row for each report into `progress.csv` in the trial's folder, without its configuration; what is inside dicts as `a/b`.
+    """Writes a row for each report into `progress.csv` in the trial's folder, without its
+    configuration; what is inside dicts as `a/b`.
 
-    The columns are those of the trial's first report; what later ones have besides is left out (`troupe sweep export` has all). A trial that goes on
-    adds to its file. As Ray's `ray.tune.logger.CSVLoggerCallback`.
+    The columns are those of the trial's first report; what later ones have besides is left out
+    (`troupe sweep export` has all). A trial that goes on adds to its file. As Ray's
+    `ray.tune.logger.CSVLoggerCallback`.
 
         RunConfig(callbacks=[CSVLoggerCallback()])
     """

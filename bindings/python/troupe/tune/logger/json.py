@@ -15,10 +15,11 @@ RESULTS, PARAMETERS, PICKLED = "result.json", "params.json", "params.pkl"
 
 
 class JsonLoggerCallback(LoggerCallback):
-    """Writes each report as a line of JSON into `result.json` in the trial's folder, and its configuration into `params.json` and `params.pkl`.
+    """Writes each report as a line of JSON into `result.json` in the trial's folder, and its
+    configuration into `params.json` and `params.pkl`.
 
-    Those are written again where the configuration changes, as by population based training. A trial that goes on adds to its file. As Ray's
-    `ray.tune.logger.JsonLoggerCallback`.
+    Those are written again where the configuration changes, as by population based training. A
+    trial that goes on adds to its file. As Ray's `ray.tune.logger.JsonLoggerCallback`.
 
         RunConfig(callbacks=[JsonLoggerCallback()])
     """
@@ -33,7 +34,10 @@ class JsonLoggerCallback(LoggerCallback):
         self._files.of(trial)
 
     def update_config(self, trial: TrialView, config: Mapping[str, Any]) -> None:
-        """Writes down the configuration. Raises OSError where it cannot be written, what pickling raises."""
+        """Writes down the configuration.
+
+        Raises OSError where it cannot be written, what pickling raises.
+        """
         import cloudpickle
 
         trial.init_local_path()

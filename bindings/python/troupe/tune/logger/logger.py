@@ -1,4 +1,5 @@
-"""What loggers have in common: the base of them, values as JSON has them, and how many files are open."""
+"""What loggers have in common: the base of them, values as JSON has them, and how many files are
+open."""
 
 from __future__ import annotations
 
@@ -15,10 +16,11 @@ OPEN_MAX = 64
 
 
 class LoggerCallback(Callback):
-    """A callback that writes down trials: override `log_trial_start`, `log_trial_result`, `log_trial_end`. As Ray's `ray.tune.logger.LoggerCallback`.
+    """A callback that writes down trials: override `log_trial_start`, `log_trial_result`,
+    `log_trial_end`. As Ray's `ray.tune.logger.LoggerCallback`.
 
-    It is called on a thread that no trial waits for; what it raises ends nothing, and is said once. `trial.local_path` is the trial's folder,
-    which `trial.init_local_path()` makes.
+    It is called on a thread that no trial waits for; what it raises ends nothing, and is said once.
+    `trial.local_path` is the trial's folder, which `trial.init_local_path()` makes.
 
         class Prints(LoggerCallback):
             def log_trial_result(self, iteration, trial, result):
@@ -93,8 +95,8 @@ T = TypeVar("T", bound=Closes)
 
 
 class OpenFiles(Generic[T]):
-    """What is open, by trial: `most` at once, of which the one that was used longest ago is closed for the next. `opens`: opens a trial's, to go on
-    with what is there."""
+    """What is open, by trial: `most` at once, of which the one that was used longest ago is closed
+    for the next. `opens`: opens a trial's, to go on with what is there."""
 
     def __init__(self, opens: Callable[[TrialView], T], most: int = OPEN_MAX) -> None:
         self._opens, self._most = opens, most
@@ -138,7 +140,8 @@ def by_depth(values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 class AsJson(json.JSONEncoder):
-    """Arrays as lists, numbers of numpy as numbers, what JSON has no word for as text: Ray's `SafeFallbackEncoder`."""
+    """Arrays as lists, numbers of numpy as numbers, what JSON has no word for as text: Ray's
+    `SafeFallbackEncoder`."""
 
     def default(self, o: Any) -> Any:
         """See JSONEncoder."""
@@ -155,7 +158,9 @@ class AsJson(json.JSONEncoder):
 
 
 def pretty_print(result: dict[str, Any], exclude: set[str] | None = None) -> str:
-    """A report as YAML, without its configuration, and without what is None or named in `exclude`. As Ray's `ray.tune.logger.pretty_print`.
+    """A report as YAML, without its configuration, and without what is None or named in `exclude`.
+
+    As Ray's `ray.tune.logger.pretty_print`.
 
     print(pretty_print(grid[0].metrics))
     """

@@ -21,14 +21,17 @@ DEFAULT_STORE = "sqlite:///mlflow.db"  # as MLflow has it
 
 
 class MLflowLoggerCallback(LoggerCallback, SweepLogger):
-    """Writes the sweep into MLflow: a run for it, and below that one for each trial, with its parameters, its metrics by `training_iteration`, how it ended.
+    """Writes the sweep into MLflow: a run for it, and below that one for each trial, with its
+    parameters, its metrics by `training_iteration`, how it ended.
 
-    `tracking_uri`: None: what MLFLOW_TRACKING_URI or the program says. `experiment_name`: made where there is none; None: as MLflow has it, below the
-    active run if there is one. `tags`: of the trials' runs. `tracking_token`: for the server; in a sweep that is submitted or restored MLFLOW_TRACKING_TOKEN has
-    it, for it is not kept. `save_artifact`: what is in a trial's folder is stored when it is over. `log_params_on_trial_end`: parameters then too.
-    It writes on a thread of its own; a server that is away is said once, and costs the sweep nothing. Raises ImportError without MLflow
-    (`pip install 'troupe[tracking]'`), TypeError or ValueError for what is none of these. As Ray's
-    `ray.air.integrations.mlflow.MLflowLoggerCallback`.
+    `tracking_uri`: None: what MLFLOW_TRACKING_URI or the program says. `experiment_name`: made
+    where there is none; None: as MLflow has it, below the active run if there is one. `tags`: of
+    the trials' runs. `tracking_token`: for the server; in a sweep that is submitted or restored
+    MLFLOW_TRACKING_TOKEN has it, for it is not kept. `save_artifact`: what is in a trial's folder
+    is stored when it is over. `log_params_on_trial_end`: parameters then too. It writes on a thread
+    of its own; a server that is away is said once, and costs the sweep nothing. Raises ImportError
+    without MLflow (`pip install 'troupe[tracking]'`), TypeError or ValueError for what is none of
+    these. As Ray's `ray.air.integrations.mlflow.MLflowLoggerCallback`.
 
         RunConfig(callbacks=[MLflowLoggerCallback("http://mlflow.example:5000", experiment_name="digits")])
     """
@@ -46,7 +49,8 @@ class MLflowLoggerCallback(LoggerCallback, SweepLogger):
     ) -> None:
         if importlib.util.find_spec("mlflow") is None:
             raise exceptions.MissingPackageError(
-                "MLflowLoggerCallback writes by MLflow, which is not installed here: pip install 'troupe[tracking]', or mlflow"
+                "MLflowLoggerCallback writes by MLflow, which is not installed here: pip install "
+                "'troupe[tracking]', or mlflow"
             )
         for name, given in (
             ("tracking_uri", tracking_uri),
@@ -161,7 +165,8 @@ class _Live:
         """On its own thread, which may take long."""
         if importlib.util.find_spec("mlflow") is None:
             self._say(
-                "MLflow is not installed here: the sweep goes on without its runs; pip install 'troupe[tracking]'"
+                "MLflow is not installed here: the sweep goes on without its runs; pip install "
+                "'troupe[tracking]'"
             )
             return
         self._stack.enter_context(
@@ -195,5 +200,6 @@ class _Live:
 
     def _say(self, text: str) -> None:
         status_lines.say(
-            f"troupe.tune: sweep {self._sweep.name}: {rule.without_secrets(text, {**os.environ, rule.URI: self._uri})}"
+            f"troupe.tune: sweep {self._sweep.name}: "
+            f"{rule.without_secrets(text, {**os.environ, rule.URI: self._uri})}"
         )

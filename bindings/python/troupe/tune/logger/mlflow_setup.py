@@ -26,11 +26,14 @@ def setup_mlflow(
     tags: Mapping[str, Any] | None = None,
     rank_zero_only: bool = True,
 ) -> Any:
-    """The module `mlflow` with an active run of this trial's, or of this training's, which ends as that returns; what ranks after the first get takes all calls and does nothing.
+    """The module `mlflow` with an active run of this trial's, or of this training's, which ends as
+    that returns; what ranks after the first get takes all calls and does nothing.
 
-    `config` is logged as its parameters. `experiment_id`, else MLFLOW_EXPERIMENT_ID, where there is one by that id; else `experiment_name`, else
-    MLFLOW_EXPERIMENT_NAME, else the trial's name. `run_name`: the experiment's name unless given. Blocks while the server answers. Raises RuntimeError
-    without MLflow, ValueError for an experiment that is not there unless `create_experiment_if_not_exists`, what MLflow raises. As Ray's
+    `config` is logged as its parameters. `experiment_id`, else MLFLOW_EXPERIMENT_ID, where there is
+    one by that id; else `experiment_name`, else MLFLOW_EXPERIMENT_NAME, else the trial's name.
+    `run_name`: the experiment's name unless given. Blocks while the server answers. Raises
+    RuntimeError without MLflow, ValueError for an experiment that is not there unless
+    `create_experiment_if_not_exists`, what MLflow raises. As Ray's
     `ray.air.integrations.mlflow.setup_mlflow`.
 
         def train(config):
@@ -41,7 +44,8 @@ def setup_mlflow(
         mlflow = importlib.import_module("mlflow")
     except ImportError as error:
         raise RuntimeError(
-            "setup_mlflow(): MLflow is not installed here: pip install 'troupe[tracking]', or mlflow"
+            "setup_mlflow(): MLflow is not installed here: pip install 'troupe[tracking]', or "
+            "mlflow"
         ) from error
     context = _context()
     if rank_zero_only and context is not None and context.get_world_rank() != 0:
@@ -105,7 +109,8 @@ def _experiment(
         f"experiment_name={name!r}"
     ] * (name is not None)
     raise ValueError(
-        f"setup_mlflow(): there is no experiment of {' or '.join(said) or 'no name'} in {rule.shown(mlflow.get_tracking_uri())}; "
+        f"setup_mlflow(): there is no experiment of {' or '.join(said) or 'no name'} in "
+        f"{rule.shown(mlflow.get_tracking_uri())}; "
         "experiment_name=..., create_experiment_if_not_exists=True makes one"
     )
 

@@ -19,11 +19,13 @@ FLUSH_S = 30
 
 
 class TBXLoggerCallback(LoggerCallback):
-    """Writes events for TensorBoard into each trial's folder: numbers as `ray/tune/NAME`, lists and arrays as histograms, images and videos by their
-    dimensions; once a trial is over, its parameters beside its last metrics.
+    """Writes events for TensorBoard into each trial's folder: numbers as `ray/tune/NAME`, lists and
+    arrays as histograms, images and videos by their dimensions; once a trial is over, its
+    parameters beside its last metrics.
 
-    The step is the report's `timesteps_total`, else its `training_iteration`. Raises ImportError without tensorboardX
-    (`pip install 'troupe[tune]'`). As Ray's `ray.tune.logger.TBXLoggerCallback`.
+    The step is the report's `timesteps_total`, else its `training_iteration`. Raises ImportError
+    without tensorboardX (`pip install 'troupe[tune]'`). As Ray's
+    `ray.tune.logger.TBXLoggerCallback`.
 
         RunConfig(callbacks=[TBXLoggerCallback()])       # tensorboard --logdir ~/troupe_results/NAME
     """
@@ -33,7 +35,8 @@ class TBXLoggerCallback(LoggerCallback):
             importlib.import_module("tensorboardX")
         except ImportError as error:
             raise exceptions.MissingPackageError(
-                "TBXLoggerCallback writes by tensorboardX, which is not installed here: pip install 'troupe[tune]', or tensorboardX"
+                "TBXLoggerCallback writes by tensorboardX, which is not installed here: pip "
+                "install 'troupe[tune]', or tensorboardX"
             ) from error
         self._last: dict[TrialView, dict[str, Any]] = {}  # of trials that are not over
 

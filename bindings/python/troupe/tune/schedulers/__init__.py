@@ -1,4 +1,5 @@
-"""Schedulers by the names of `ray.tune.schedulers`: who decides which trials run on, stop, wait, or go on from another one's checkpoint."""
+"""Schedulers by the names of `ray.tune.schedulers`: who decides which trials run on, stop, wait, or
+go on from another one's checkpoint."""
 
 import importlib
 import inspect
@@ -93,9 +94,11 @@ def __getattr__(name: str) -> Any:
 
 
 def create_scheduler(scheduler: str, **kwargs: Any) -> "Scheduler":
-    """The scheduler of that name, with those of the keywords that it knows; the others are dropped, so that schedulers can be exchanged.
+    """The scheduler of that name, with those of the keywords that it knows; the others are dropped,
+    so that schedulers can be exchanged.
 
-    Raises ValueError for a name that is none, NotImplementedError for one that is refused, and what the scheduler itself raises.
+    Raises ValueError for a name that is none, NotImplementedError for one that is refused, and what
+    the scheduler itself raises.
 
         tune.create_scheduler("async_hyperband", max_t=20)
     """

@@ -12,14 +12,18 @@ from troupe.tune._core.ranked import Ranked
 
 
 def milestones(first: float, last: float, factor: float, bracket: int) -> list[float]:
-    """Where the rungs of a bracket are, the highest first: `first` times the powers of `factor` from `bracket` on, up to `last`."""
+    """Where the rungs of a bracket are, the highest first: `first` times the powers of `factor`
+    from `bracket` on, up to `last`."""
     number = int(math.log(last / first) / math.log(factor) - bracket + 1)
     return [first * factor ** (rung + bracket) for rung in reversed(range(number))]
 
 
 @dataclass(slots=True)
 class Rung:
-    """`scores`: of all that were recorded, with promotion as (score, earlier ones first). `waiting`: those of them that are paused there."""
+    """`scores`: of all that were recorded, with promotion as (score, earlier ones first).
+
+    `waiting`: those of them that are paused there.
+    """
 
     milestone: float
     scores: Ranked = field(default_factory=Ranked)
@@ -28,7 +32,10 @@ class Rung:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """A trial is not to go on at the rung of that number. `cutoff`: of the `count` that were recorded before it, where it is compared."""
+    """A trial is not to go on at the rung of that number.
+
+    `cutoff`: of the `count` that were recorded before it, where it is compared.
+    """
 
     rung: int
     cutoff: float = 0.0
@@ -47,7 +54,8 @@ class _Bracket:
         self._records: dict[str, dict[int, tuple[int, Any]]] = {}
 
     def went_back(self, trial: str, number: int) -> None:
-        """What the trial has recorded by reports after that one is taken back: it will come there again."""
+        """What the trial has recorded by reports after that one is taken back: it will come there
+        again."""
         records = self._records.get(trial, {})
         for rung, (report, recorded) in list(records.items()):
             if report > number:
@@ -56,9 +64,11 @@ class _Bracket:
 
 
 class Stopping(_Bracket):
-    """A trial that reaches a rung goes on if it is not below the best 1/factor of what was recorded there before it.
+    """A trial that reaches a rung goes on if it is not below the best 1/factor of what was recorded
+    there before it.
 
-    A report that passes several rungs is recorded at the highest; the next one then at the highest that is left.
+    A report that passes several rungs is recorded at the highest; the next one then at the highest
+    that is left.
     """
 
     def reached(self, trial: str, number: int, time: float, score: float) -> Verdict | None:
@@ -85,9 +95,12 @@ class Stopping(_Bracket):
 
 
 class Promoting(_Bracket):
-    """A trial that reaches a rung pauses. The best 1/factor of those recorded at a rung go on, one for each free slot.
+    """A trial that reaches a rung pauses.
 
-    A report that passes several rungs is recorded at each of them, and the trial has gone on from all but the highest.
+    The best 1/factor of those recorded at a rung go on, one for each free slot.
+
+    A report that passes several rungs is recorded at each of them, and the trial has gone on from
+    all but the highest.
     """
 
     def __init__(self, where: list[float], factor: float, stop_last: bool) -> None:
@@ -114,7 +127,10 @@ class Promoting(_Bracket):
         return Verdict(new[0])
 
     def next(self) -> tuple[float, str, str] | None:
-        """Who is to go on first: the milestone, the trial, and why; None: nobody yet. Changes nothing."""
+        """Who is to go on first: the milestone, the trial, and why; None: nobody yet.
+
+        Changes nothing.
+        """
         for rung in self.rungs:
             if rung.waiting:
                 score, order, trial = rung.waiting.scores[-1]

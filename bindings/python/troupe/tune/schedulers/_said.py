@@ -56,19 +56,25 @@ def objective(what: str, time_attr: Any, metric: Any, mode: Any) -> None:
 
 
 def progress(what: str, time_attr: str, report: Report) -> float | None:
-    """How far the trial is. None: this report does not say it. Raises ReportError where the trial's first does not, or what it says is no number."""
+    """How far the trial is.
+
+    None: this report does not say it. Raises ReportError where the trial's first does not, or what
+    it says is no number.
+    """
     value = report.metrics.get(time_attr)
     if value is None and (value := found(report.metrics, time_attr)) is None:
         if report.number == 1:
             raise ReportError(
-                f"{what} asks for {time_attr!r} (time_attr), which is not reported{nearest(time_attr, report.metrics)}"
+                f"{what} asks for {time_attr!r} (time_attr), which is not "
+                f"reported{nearest(time_attr, report.metrics)}"
             )
         return None
     if type(value) is not int and hasattr(value, "item"):
         value = value.item()
     if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value):
         raise ReportError(
-            f"{what} asks for {time_attr!r} (time_attr), which is reported as {value!r} and must be a finite number"
+            f"{what} asks for {time_attr!r} (time_attr), which is reported as {value!r} and must "
+            "be a finite number"
         )
     return value
 

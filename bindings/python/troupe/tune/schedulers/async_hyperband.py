@@ -1,4 +1,5 @@
-"""ASHA, asynchronous successive halving (Li et al., arXiv 1810.05934): at rungs of the training the worse trials end, or wait."""
+"""ASHA, asynchronous successive halving (Li et al., arXiv 1810.05934): at rungs of the training the
+worse trials end, or wait."""
 
 from __future__ import annotations
 
@@ -24,16 +25,21 @@ from troupe.tune.schedulers._rungs import Promoting, Stopping, milestones
 
 
 class AsyncHyperBandScheduler(Scheduler):
-    """Asynchronous successive halving. `ASHAScheduler` is its other name.
+    """Asynchronous successive halving.
 
-    Rungs are at `grace_period` times the powers of `reduction_factor`, up to `max_t`, in units of `time_attr`, which is anything that grows in the
-    reports. With `type="stopping"`, a trial that reaches a rung goes on if it is not below the best 1/reduction_factor of what was recorded there
-    before it: the first of a rung always goes on. With `type="promotion"`, it pauses there, and a free slot goes to the best that wait in the
-    highest rung of which no more than 1/reduction_factor have gone on, else to a new trial; trials must report checkpoints at rungs.
+    `ASHAScheduler` is its other name.
 
-    `brackets`: in bracket s the first rung is `reduction_factor ** s` times later; which one a trial is in is drawn, by `seed`. `stop_last_trials`:
-    whether trials end at `max_t`. A metric that is None or NaN is worse than all others. `metric`, `mode`: where `TuneConfig` does not say them.
-    Raises TypeError or ValueError.
+    Rungs are at `grace_period` times the powers of `reduction_factor`, up to `max_t`, in units of
+    `time_attr`, which is anything that grows in the reports. With `type="stopping"`, a trial that
+    reaches a rung goes on if it is not below the best 1/reduction_factor of what was recorded there
+    before it: the first of a rung always goes on. With `type="promotion"`, it pauses there, and a
+    free slot goes to the best that wait in the highest rung of which no more than
+    1/reduction_factor have gone on, else to a new trial; trials must report checkpoints at rungs.
+
+    `brackets`: in bracket s the first rung is `reduction_factor ** s` times later; which one a
+    trial is in is drawn, by `seed`. `stop_last_trials`: whether trials end at `max_t`. A metric
+    that is None or NaN is worse than all others. `metric`, `mode`: where `TuneConfig` does not say
+    them. Raises TypeError or ValueError.
 
         TuneConfig(metric="acc", mode="max", scheduler=ASHAScheduler(max_t=20), num_samples=64)
     """
@@ -111,13 +117,15 @@ class AsyncHyperBandScheduler(Scheduler):
             return (
                 Pause(
                     trial,
-                    f"{len(rung.scores)} have reached {at}: it waits until it is one of the best 1/{bracket.factor:g} of them",
+                    f"{len(rung.scores)} have reached {at}: it waits until it is one of the best "
+                    f"1/{bracket.factor:g} of them",
                 ),
             )
         return (
             Stop(
                 trial,
-                f"{self.metric} is {_said.shown(report.score, self._negated)} at {at}, and the best 1/{bracket.factor:g} of "
+                f"{self.metric} is {_said.shown(report.score, self._negated)} at {at}, and the "
+                f"best 1/{bracket.factor:g} of "
                 f"{verdict.count} before it are at {_said.shown(verdict.cutoff, self._negated)}",
             ),
         )
@@ -154,7 +162,8 @@ class AsyncHyperBandScheduler(Scheduler):
         return [
             Stop(
                 trial,
-                f"it is not among the best 1/{bracket.factor:g} of those at {self._time_attr} {milestone:g}, and nothing else comes",
+                f"it is not among the best 1/{bracket.factor:g} of those at {self._time_attr} "
+                f"{milestone:g}, and nothing else comes",
             )
             for bracket in self._brackets
             for trial, milestone in bracket.waiting()

@@ -1,4 +1,7 @@
-"""The three policies of early termination of Azure ML's sweep jobs. One report of the metric is one interval."""
+"""The three policies of early termination of Azure ML's sweep jobs.
+
+One report of the metric is one interval.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +15,8 @@ from troupe.tune.schedulers import _said
 
 
 class EarlyTerminationPolicy(Scheduler):
-    """What the policies have in common: they look at the reports of a number that is a multiple of `evaluation_interval`, from `delay_evaluation` on."""
+    """What the policies have in common: they look at the reports of a number that is a multiple of
+    `evaluation_interval`, from `delay_evaluation` on."""
 
     def __init__(self, *, delay_evaluation: int = 0, evaluation_interval: int = 0) -> None:
         self._name = type(self).__name__
@@ -65,7 +69,10 @@ class EarlyTerminationPolicy(Scheduler):
 
     @abstractmethod
     def _verdict(self, report: Report, ranked: Ranked) -> str | None:
-        """Why the trial ends; None: it goes on. `ranked`: what all that have come so far have recorded here, its own included."""
+        """Why the trial ends; None: it goes on.
+
+        `ranked`: what all that have come so far have recorded here, its own included.
+        """
 
     def ended(self, trial: str, end: End) -> Sequence[Action]:
         self._of.pop(trial, None)
@@ -76,10 +83,12 @@ class EarlyTerminationPolicy(Scheduler):
 
 
 class BanditPolicy(EarlyTerminationPolicy):
-    """A trial ends where it is worse than the best of all trials at the same report by more than the slack.
+    """A trial ends where it is worse than the best of all trials at the same report by more than
+    the slack.
 
-    With B the best, to be maximized: below B - slack_amount, or below B / (1 + slack_factor), which for a B below 0 is B - |B| * slack_factor /
-    (1 + slack_factor); to be minimized: above B + slack_amount, or above B + |B| * slack_factor. One of the two is to be said. Raises ValueError.
+    With B the best, to be maximized: below B - slack_amount, or below B / (1 + slack_factor), which
+    for a B below 0 is B - |B| * slack_factor / (1 + slack_factor); to be minimized: above B +
+    slack_amount, or above B + |B| * slack_factor. One of the two is to be said. Raises ValueError.
 
         BanditPolicy(slack_factor=0.1, evaluation_interval=1, delay_evaluation=5)
     """
@@ -97,7 +106,8 @@ class BanditPolicy(EarlyTerminationPolicy):
         self.slack_factor = _said.number("BanditPolicy: slack_factor", slack_factor or 0, least=0)
         if self.slack_amount and self.slack_factor:
             raise ValueError(
-                f"BanditPolicy has slack_amount={slack_amount} and slack_factor={slack_factor}: say one of them"
+                f"BanditPolicy has slack_amount={slack_amount} and slack_factor={slack_factor}: "
+                "say one of them"
             )
 
     def _verdict(self, report: Report, ranked: Ranked) -> str | None:
@@ -112,13 +122,15 @@ class BanditPolicy(EarlyTerminationPolicy):
         if not report.score < best - slack:
             return None
         return (
-            f"{self.metric} is {_said.shown(report.score, self._negated)}, the best {_said.shown(best, self._negated)}, "
+            f"{self.metric} is {_said.shown(report.score, self._negated)}, the best "
+            f"{_said.shown(best, self._negated)}, "
             f"and it may be {'above' if self._negated else 'below'} that by {slack:g}"
         )
 
 
 class MedianStoppingPolicy(EarlyTerminationPolicy):
-    """A trial ends at report N where its best so far is worse than the median of all trials' averages over their reports 1 to N.
+    """A trial ends at report N where its best so far is worse than the median of all trials'
+    averages over their reports 1 to N.
 
     MedianStoppingPolicy(evaluation_interval=1, delay_evaluation=5)
     """
@@ -143,7 +155,8 @@ class MedianStoppingPolicy(EarlyTerminationPolicy):
         if median is None or not best < median:
             return None
         return (
-            f"its best {self.metric} is {_said.shown(best, self._negated)}, and the median of {len(ranked)} averages is "
+            f"its best {self.metric} is {_said.shown(best, self._negated)}, and the median of "
+            f"{len(ranked)} averages is "
             f"{_said.shown(median, self._negated)}"
         )
 
@@ -157,9 +170,11 @@ class MedianStoppingPolicy(EarlyTerminationPolicy):
 
 
 class TruncationSelectionPolicy(EarlyTerminationPolicy):
-    """A trial ends where it is among the worst `truncation_percentage` of those trials that run, each as it was at the same report.
+    """A trial ends where it is among the worst `truncation_percentage` of those trials that run,
+    each as it was at the same report.
 
-    Of n trials these are the worst n * truncation_percentage / 100, rounded down, and of equal ones none. Raises ValueError.
+    Of n trials these are the worst n * truncation_percentage / 100, rounded down, and of equal ones
+    none. Raises ValueError.
 
         TruncationSelectionPolicy(truncation_percentage=20, evaluation_interval=1, delay_evaluation=5)
     """
@@ -177,7 +192,8 @@ class TruncationSelectionPolicy(EarlyTerminationPolicy):
         )
         if truncation_percentage > 99:
             raise ValueError(
-                f"TruncationSelectionPolicy: truncation_percentage must be 1 to 99, not {truncation_percentage}"
+                "TruncationSelectionPolicy: truncation_percentage must be 1 to 99, not "
+                f"{truncation_percentage}"
             )
 
     def _verdict(self, report: Report, ranked: Ranked) -> str | None:
@@ -187,7 +203,10 @@ class TruncationSelectionPolicy(EarlyTerminationPolicy):
         )
         if not not_better < worst:
             return None
-        return f"{self.metric} is {_said.shown(report.score, self._negated)}, one of the worst {worst} of {len(ranked)}"
+        return (
+            f"{self.metric} is {_said.shown(report.score, self._negated)}, one of the worst "
+            f"{worst} of {len(ranked)}"
+        )
 
     def ended(self, trial: str, end: End) -> Sequence[Action]:
         self._take_back(trial, 0)

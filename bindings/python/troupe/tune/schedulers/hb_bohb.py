@@ -4,6 +4,7 @@ from troupe.tune._core.refused import refused
 
 HyperBandForBOHB = refused(
     "HyperBandForBOHB",
-    "take scheduler=HyperBandScheduler(...) or ASHAScheduler(...) with search_alg=OptunaSearch(...), whose "
+    "take scheduler=HyperBandScheduler(...) or ASHAScheduler(...) with "
+    "search_alg=OptunaSearch(...), whose "
     "TPE sampler learns from every report as BOHB does",
 )

@@ -1,4 +1,5 @@
-"""Hyperband (Li et al., arXiv 1603.06560), synchronous: in each bracket all trials come to a milestone before the best of them go on."""
+"""Hyperband (Li et al., arXiv 1603.06560), synchronous: in each bracket all trials come to a
+milestone before the best of them go on."""
 
 from __future__ import annotations
 
@@ -24,7 +25,10 @@ from troupe.tune.schedulers import _said
 
 @dataclass(slots=True, eq=False)
 class _Bracket:
-    """`size`: how many trials it begins with. `keep`: how many are to be left after the next milestone. `halvings`: how many are to come."""
+    """`size`: how many trials it begins with.
+
+    `keep`: how many are to be left after the next milestone. `halvings`: how many are to come.
+    """
 
     size: int
     milestone: float
@@ -41,12 +45,14 @@ class _Bracket:
 
 
 class HyperBandScheduler(Scheduler):
-    """Trials fill brackets one after the other: bracket s of a band has more trials than s-1, which are halved more often, `reduction_factor`-fold.
+    """Trials fill brackets one after the other: bracket s of a band has more trials than s-1, which
+    are halved more often, `reduction_factor`-fold.
 
-    A trial that is at its bracket's milestone, of `time_attr`, pauses until all others of the bracket are there or over; then the best go on to the
-    next milestone, and the others end. So trials must report checkpoints. `stop_last_trials`: whether trials end at `max_t`. What fails or ends counts
-    as worst in its bracket at once. A metric that is None or NaN is worse than all others. ASHAScheduler does not wait, and uses slots better.
-    Raises TypeError or ValueError.
+    A trial that is at its bracket's milestone, of `time_attr`, pauses until all others of the
+    bracket are there or over; then the best go on to the next milestone, and the others end. So
+    trials must report checkpoints. `stop_last_trials`: whether trials end at `max_t`. What fails or
+    ends counts as worst in its bracket at once. A metric that is None or NaN is worse than all
+    others. ASHAScheduler does not wait, and uses slots better. Raises TypeError or ValueError.
 
         TuneConfig(metric="acc", mode="max", scheduler=HyperBandScheduler(max_t=27), num_samples=30)
     """
@@ -114,13 +120,17 @@ class HyperBandScheduler(Scheduler):
             return (
                 Pause(
                     trial,
-                    f"it waits for {len(bracket.behind) or 'more'} others of its bracket at {self._time_attr} {bracket.milestone:g}",
+                    f"it waits for {len(bracket.behind) or 'more'} others of its bracket at "
+                    f"{self._time_attr} {bracket.milestone:g}",
                 ),
             )
         return self._halved(bracket, trial)
 
     def _halved(self, bracket: _Bracket, running: str | None) -> list[Action]:
-        """What becomes of a bracket of which all are at the milestone. `running`: the one that has just come there, and holds a slot."""
+        """What becomes of a bracket of which all are at the milestone.
+
+        `running`: the one that has just come there, and holds a slot.
+        """
         actions: list[Action] = []
         while bracket.live and not bracket.behind:
             if bracket.halvings == 0:
@@ -163,7 +173,8 @@ class HyperBandScheduler(Scheduler):
             actions.append(
                 Pause(
                     running,
-                    f"it waits for others of its bracket at {self._time_attr} {bracket.milestone:g}",
+                    f"it waits for others of its bracket at {self._time_attr} "
+                    f"{bracket.milestone:g}",
                 )
             )
         return actions

@@ -1,4 +1,5 @@
-"""The median stopping rule of Vizier: a trial ends where its best is worse than the median of the others' averages."""
+"""The median stopping rule of Vizier: a trial ends where its best is worse than the median of the
+others' averages."""
 
 from __future__ import annotations
 
@@ -28,7 +29,8 @@ _TICKS = 1024  # of one unit of progress that is a fraction
 
 @dataclass(slots=True)
 class _Point:
-    """A trial when it had made a report: its average holds from this tick on, until that of the next."""
+    """A trial when it had made a report: its average holds from this tick on, until that of the
+    next."""
 
     number: int
     tick: int
@@ -63,7 +65,8 @@ class _Point:
 
 
 class Averages:
-    """The running averages of all trials, and how many hold at a tick: those of trials that have come as far."""
+    """The running averages of all trials, and how many hold at a tick: those of trials that have
+    come as far."""
 
     def __init__(self) -> None:
         self._ranks = IntervalRanks()
@@ -72,7 +75,8 @@ class Averages:
     def compared(
         self, trial: str, number: int, tick: int, score: float, counts: bool
     ) -> tuple[int, bool, float, float]:
-        """Records a report: how many others there are, whether their median is above this trial's best, the median, and that best."""
+        """Records a report: how many others there are, whether their median is above this trial's
+        best, the median, and that best."""
         points = self._points.setdefault(trial, [])
         before = points[-1] if points else _Point(0, tick)
         tick = max(tick, before.tick)
@@ -105,13 +109,16 @@ class Averages:
 
 
 class MedianStoppingRule(Scheduler):
-    """A trial ends at progress t where its best so far is worse than the median, over all others that have come as far, of their average up to t.
+    """A trial ends at progress t where its best so far is worse than the median, over all others
+    that have come as far, of their average up to t.
 
-    Averages begin at `grace_period`, and nothing ends before it; `min_samples_required` others must have come as far. Trials that are over stay
-    in the comparison. Progress is what is reported as `time_attr`; where it has fractions, 1/1024 of its unit is the least difference.
-    `hard_stop=False`: it is paused instead, and goes on after all others. A trial that cannot be compared yet gives its slot to another that waits,
-    every `min_time_slice` at most, if it can go on from this report. A metric that is None or NaN is worse than all others.
-    Raises TypeError or ValueError.
+    Averages begin at `grace_period`, and nothing ends before it; `min_samples_required` others must
+    have come as far. Trials that are over stay in the comparison. Progress is what is reported as
+    `time_attr`; where it has fractions, 1/1024 of its unit is the least difference.
+    `hard_stop=False`: it is paused instead, and goes on after all others. A trial that cannot be
+    compared yet gives its slot to another that waits, every `min_time_slice` at most, if it can go
+    on from this report. A metric that is None or NaN is worse than all others. Raises TypeError or
+    ValueError.
 
         TuneConfig(metric="loss", mode="min", scheduler=MedianStoppingRule(time_attr="training_iteration", grace_period=3))
     """
@@ -170,13 +177,15 @@ class MedianStoppingRule(Scheduler):
                 self._paused_at[trial] = time
                 return self._pause(
                     trial,
-                    f"{count} others have come to {self._time_attr} {time:g} and {self._least} must: others first",
+                    f"{count} others have come to {self._time_attr} {time:g} and {self._least} "
+                    "must: others first",
                 )
             return ()
         if not is_above:
             return ()
         why = (
-            f"the best {self.metric} up to {self._time_attr} {time:g} is {_said.shown(best, self._negated)}, and the median of {count} others' "
+            f"the best {self.metric} up to {self._time_attr} {time:g} is "
+            f"{_said.shown(best, self._negated)}, and the median of {count} others' "
             f"averages is {_said.shown(median, self._negated)}"
         )
         if self._hard_stop:

@@ -16,11 +16,14 @@ if TYPE_CHECKING:
 
 
 class OptunaPruner(Scheduler):
-    """A trial ends where one of Optuna's pruners says so, asked at each report. For `TuneConfig(scheduler=...)`; needs `pip install 'troupe[tune]'`.
+    """A trial ends where one of Optuna's pruners says so, asked at each report.
 
-    A pruner looks at all trials each time, so a decision takes milliseconds with thousands of them; ASHAScheduler and MedianStoppingRule take
-    microseconds, and know what a trial that has failed and goes on from a checkpoint has taken back. Steps are what is reported as `time_attr`.
-    Raises ImportError or TypeError.
+    For `TuneConfig(scheduler=...)`; needs `pip install 'troupe[tune]'`.
+
+    A pruner looks at all trials each time, so a decision takes milliseconds with thousands of them;
+    ASHAScheduler and MedianStoppingRule take microseconds, and know what a trial that has failed
+    and goes on from a checkpoint has taken back. Steps are what is reported as `time_attr`. Raises
+    ImportError or TypeError.
 
         TuneConfig(metric="acc", mode="max", scheduler=tune.OptunaPruner(optuna.pruners.PercentilePruner(25.0)))
     """
@@ -91,7 +94,8 @@ class OptunaPruner(Scheduler):
         return (
             Stop(
                 trial,
-                f"{type(self._pruner).__name__} prunes it at {self._time_attr} {step}, where its {self.metric} is "
+                f"{type(self._pruner).__name__} prunes it at {self._time_attr} {step}, where its "
+                f"{self.metric} is "
                 f"{_said.shown(report.score, self._negated)}",
             ),
         )

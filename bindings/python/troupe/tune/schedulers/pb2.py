@@ -4,6 +4,7 @@ from troupe.tune._core.refused import refused
 
 PB2 = refused(
     "PB2",
-    "PopulationBasedTraining explores the same parameters, with hyperparam_mutations={name: tune.uniform(lower, upper)} for "
+    "PopulationBasedTraining explores the same parameters, with hyperparam_mutations={name: "
+    "tune.uniform(lower, upper)} for "
     "hyperparam_bounds={name: [lower, upper]}",
 )

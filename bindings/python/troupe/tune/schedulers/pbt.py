@@ -1,4 +1,5 @@
-"""Population based training (Jaderberg et al., arXiv 1711.09846): trials that do badly go on from those that do well, a little changed."""
+"""Population based training (Jaderberg et al., arXiv 1711.09846): trials that do badly go on from
+those that do well, a little changed."""
 
 from __future__ import annotations
 
@@ -32,9 +33,14 @@ __all__ = ["PopulationBasedTraining", "PopulationBasedTrainingReplay"]
 
 @dataclass(slots=True)
 class _Member:
-    """A trial that is not over. `standing`: its score where it is ranked. `copyable`: number and progress of the report of that score, if
-    others can go on from it. `saved`: score, number and progress of its latest report with a checkpoint, since it exploited last. `has_saved`: whether
-    there ever was one; `unsaved_since`: its progress when it was ready first, and there was none. `trained`: its progress when it was last ready, or the donor's."""
+    """A trial that is not over.
+
+    `standing`: its score where it is ranked. `copyable`: number and progress of the report of that
+    score, if others can go on from it. `saved`: score, number and progress of its latest report
+    with a checkpoint, since it exploited last. `has_saved`: whether there ever was one;
+    `unsaved_since`: its progress when it was ready first, and there was none. `trained`: its
+    progress when it was last ready, or the donor's.
+    """
 
     order: int
     config: Mapping[str, Any]
@@ -49,15 +55,19 @@ class _Member:
 
 
 class PopulationBasedTraining(Scheduler):
-    """Every `perturbation_interval` of its progress a trial is compared: one of the worst `quantile_fraction` takes checkpoint and configuration of
-    one of the best, drawn, and then explores.
+    """Every `perturbation_interval` of its progress a trial is compared: one of the worst
+    `quantile_fraction` takes checkpoint and configuration of one of the best, drawn, and then
+    explores.
 
-    `hyperparam_mutations`: of each parameter a list (it moves to a neighbour), a domain or a function without arguments (numbers are multiplied by
-    one of `perturbation_factors`; within the domain's bounds), or a dict of these; with `resample_probability` it is drawn anew. Those that
-    `param_space` has not are drawn by them at first. `custom_explore_fn(config)` returns a configuration. Progress is `time_attr`: "training_iteration"
-    makes the same decisions on a machine that is busy, wall time does not. Trials must report checkpoints; a trial ranks by its latest report
-    with one, which is what others copy. More trials than slots take turns, those with the least progress first. `synch=True`: all wait for
-    each other at each interval. A metric that is None or NaN is worse than all others. Raises TypeError or ValueError.
+    `hyperparam_mutations`: of each parameter a list (it moves to a neighbour), a domain or a
+    function without arguments (numbers are multiplied by one of `perturbation_factors`; within the
+    domain's bounds), or a dict of these; with `resample_probability` it is drawn anew. Those that
+    `param_space` has not are drawn by them at first. `custom_explore_fn(config)` returns a
+    configuration. Progress is `time_attr`: "training_iteration" makes the same decisions on a
+    machine that is busy, wall time does not. Trials must report checkpoints; a trial ranks by its
+    latest report with one, which is what others copy. More trials than slots take turns, those with
+    the least progress first. `synch=True`: all wait for each other at each interval. A metric that
+    is None or NaN is worse than all others. Raises TypeError or ValueError.
 
         PopulationBasedTraining(time_attr="training_iteration", perturbation_interval=5, metric="acc", mode="max",
                                 hyperparam_mutations={"lr": tune.loguniform(1e-4, 1e-1), "batch": [32, 64, 128]})
@@ -132,8 +142,10 @@ class PopulationBasedTraining(Scheduler):
         if time is None:
             if self._require:
                 raise ReportError(
-                    f"PopulationBasedTraining asks for {self._time_attr!r} (time_attr) in every report, and report {report.number} of "
-                    f"{report.trial} has none; with require_attrs=False such a report is passed over"
+                    f"PopulationBasedTraining asks for {self._time_attr!r} (time_attr) in every "
+                    f"report, and report {report.number} of "
+                    f"{report.trial} has none; with require_attrs=False such a report is passed "
+                    "over"
                 )
             return ()
         member = self._population.members[report.trial]
@@ -150,18 +162,23 @@ class PopulationBasedTraining(Scheduler):
             self._population.rank(report.trial, report.score, None)
             self._check_saves(member, report, time)
         if self._synch and not report.checkpoint:
-            return ()  # it goes on to its next checkpoint: a pause here would cost it what it has done since the last one, again and again
+            # it goes on to its next checkpoint: a pause here would cost it what it has done since
+            # the last one, again and again
+            return ()
         self._population.train(report.trial, time)
         return self._together(report) if self._synch else self._alone(report, time)
 
     def _check_saves(self, member: _Member, report: Report, time: float) -> None:
-        """Raises ReportError where a trial comes to be compared again, an interval later, and has never reported a checkpoint."""
+        """Raises ReportError where a trial comes to be compared again, an interval later, and has
+        never reported a checkpoint."""
         if member.unsaved_since is None:
             member.unsaved_since = time
         elif not member.has_saved and time - member.unsaved_since >= self._interval:
             raise ReportError(
-                f"PopulationBasedTraining copies checkpoints, and {report.trial} has reported none in {report.number} reports: "
-                f"report(metrics, checkpoint=...) at least every perturbation_interval, here {self._interval:g} {self._time_attr}"
+                f"PopulationBasedTraining copies checkpoints, and {report.trial} has reported none "
+                f"in {report.number} reports: "
+                "report(metrics, checkpoint=...) at least every perturbation_interval, here "
+                f"{self._interval:g} {self._time_attr}"
             )
 
     def _alone(self, report: Report, time: float) -> Sequence[Action]:
@@ -221,7 +238,8 @@ class PopulationBasedTraining(Scheduler):
                 continue
             config, changes = self._explorer.explored(other.config, self._generator)
             why = (
-                f"its {self.metric} is {_said.shown(mine, self._negated)} and {donor}'s {_said.shown(other.standing, self._negated)}; "
+                f"its {self.metric} is {_said.shown(mine, self._negated)} and {donor}'s "
+                f"{_said.shown(other.standing, self._negated)}; "
                 f"{changes}"
             )
             number, time = other.copyable
@@ -262,7 +280,8 @@ class PopulationBasedTraining(Scheduler):
 
 
 class _Population:
-    """All trials that are not over, in the order of their scores, and those that are paused in the order of their progress."""
+    """All trials that are not over, in the order of their scores, and those that are paused in the
+    order of their progress."""
 
     def __init__(self) -> None:
         self.members: dict[str, _Member] = {}
@@ -340,7 +359,8 @@ class _Population:
             self._unrank(trial)
 
     def pause(self, trial: str) -> None:
-        """It waits for a slot, from where it has come to, which for one that waits already may be elsewhere now."""
+        """It waits for a slot, from where it has come to, which for one that waits already may be
+        elsewhere now."""
         self.run(trial)
         member = self.members[trial]
         member.paused = (member.trained, member.order, trial)

@@ -1,4 +1,5 @@
-"""The changes that a trial of population based training has gone through, made again with one trial."""
+"""The changes that a trial of population based training has gone through, made again with one
+trial."""
 
 from __future__ import annotations
 
@@ -28,7 +29,8 @@ def line(
     donor_config: Mapping[str, Any],
     config: Mapping[str, Any],
 ) -> str:
-    """One exploit as it stands in a policy file, `pbt_policy_TRIAL.txt`: the file has those of the donor first, then those of the trial."""
+    """One exploit as it stands in a policy file, `pbt_policy_TRIAL.txt`: the file has those of the
+    donor first, then those of the trial."""
     return json.dumps(
         [trial, donor, trial_iteration, donor_iteration, dict(donor_config), dict(config)],
         default=repr,
@@ -36,9 +38,12 @@ def line(
 
 
 def changes(text: str, file: str) -> tuple[dict[str, Any] | None, list[tuple[int, dict[str, Any]]]]:
-    """The first configuration of a policy file, and what it became from which iteration on. Raises ValueError for what is no such file.
+    """The first configuration of a policy file, and what it became from which iteration on.
 
-    A copy has the past of its donor: of what a trial went through before it became one, nothing counts.
+    Raises ValueError for what is no such file.
+
+    A copy has the past of its donor: of what a trial went through before it became one, nothing
+    counts.
     """
     rows = []
     for number, row in enumerate(text.splitlines(), 1):
@@ -46,7 +51,8 @@ def changes(text: str, file: str) -> tuple[dict[str, Any] | None, list[tuple[int
             trial, donor, _, iteration, donor_config, config = json.loads(row)
         except (ValueError, TypeError):
             raise ValueError(
-                f"{file}, line {number}, is no line of a policy of population based training: {row[:200]!r}"
+                f"{file}, line {number}, is no line of a policy of population based training: "
+                f"{row[:200]!r}"
             ) from None
         rows.append((trial, donor, iteration, donor_config, config))
     first, found, whose = None, [], None
@@ -59,10 +65,12 @@ def changes(text: str, file: str) -> tuple[dict[str, Any] | None, list[tuple[int
 
 
 class PopulationBasedTrainingReplay(Scheduler):
-    """Trains one trial with the configurations that a trial of PopulationBasedTraining had in the end, each from the same iteration on.
+    """Trains one trial with the configurations that a trial of PopulationBasedTraining had in the
+    end, each from the same iteration on.
 
-    `policy_file`: the trial's `pbt_policy_*.txt`. The first configuration is the file's, whatever `param_space` says; a change goes on from the
-    trial's own checkpoint of that iteration, so it must report one there. Raises ValueError where there is no such file.
+    `policy_file`: the trial's `pbt_policy_*.txt`. The first configuration is the file's, whatever
+    `param_space` says; a change goes on from the trial's own checkpoint of that iteration, so it
+    must report one there. Raises ValueError where there is no such file.
 
         TuneConfig(scheduler=PopulationBasedTrainingReplay("~/troupe_results/digits/pbt_policy_3.txt"))
     """
@@ -95,7 +103,8 @@ class PopulationBasedTrainingReplay(Scheduler):
     def added(self, trial: str, config: Mapping[str, Any]) -> None:
         if self._trial is not None:
             raise ValueError(
-                "PopulationBasedTrainingReplay trains one trial, and there are more: num_samples=1, and no grid"
+                "PopulationBasedTrainingReplay trains one trial, and there are more: "
+                "num_samples=1, and no grid"
             )
         self._trial = trial
 
@@ -112,7 +121,8 @@ class PopulationBasedTrainingReplay(Scheduler):
         if not report.checkpoint:
             if len(due) > 1:
                 raise ReportError(
-                    f"PopulationBasedTrainingReplay changes the configuration at training_iteration {self._changes[due[0]][0]} and {at} "
+                    "PopulationBasedTrainingReplay changes the configuration at "
+                    f"training_iteration {self._changes[due[0]][0]} and {at} "
                     "and goes on from a checkpoint of there, and none was reported since the first"
                 )
             return ()

@@ -1,4 +1,5 @@
-"""ResourceChangingScheduler of `ray.tune.schedulers.resource_changing_scheduler`, which is refused."""
+"""ResourceChangingScheduler of `ray.tune.schedulers.resource_changing_scheduler`, which is
+refused."""
 
 from troupe.tune._core.refused import refused
 

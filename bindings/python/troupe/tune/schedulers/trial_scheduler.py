@@ -10,7 +10,9 @@ TrialScheduler = Scheduler
 
 
 class FIFOScheduler(Scheduler):
-    """Trials run in the order in which they come, each to its own end. What a sweep without `scheduler` has.
+    """Trials run in the order in which they come, each to its own end.
+
+    What a sweep without `scheduler` has.
 
     TuneConfig(scheduler=FIFOScheduler())
     """

@@ -50,9 +50,11 @@ def __getattr__(name: str) -> Any:
 
 
 def create_searcher(search_alg: str, **kwargs: Any) -> Any:
-    """The searcher of that name, with those of the keywords that it knows; the others are dropped, so that searchers can be exchanged.
+    """The searcher of that name, with those of the keywords that it knows; the others are dropped,
+    so that searchers can be exchanged.
 
-    Raises ValueError for a name that is none, NotImplementedError for one that is refused, and what the searcher itself raises.
+    Raises ValueError for a name that is none, NotImplementedError for one that is refused, and what
+    the searcher itself raises.
 
         tune.create_searcher("optuna", seed=1)
     """

@@ -9,7 +9,10 @@ from troupe.tune.search.searcher import Searcher
 
 
 class WrappingSearcher(Searcher):
-    """Optimizes what `searcher` does, and is asked where that one is. What it passes on of questions and news, and when, is its own to say."""
+    """Optimizes what `searcher` does, and is asked where that one is.
+
+    What it passes on of questions and news, and when, is its own to say.
+    """
 
     def __init__(self, searcher: Searcher) -> None:
         super().__init__(searcher.metric, searcher.mode)

@@ -10,12 +10,14 @@ from troupe.tune._search.domains import seed_of
 
 
 class BasicVariantGenerator:
-    """Grids times samples, as `param_space` says; for `TuneConfig(search_alg=...)`, where more is to be said of it.
+    """Grids times samples, as `param_space` says; for `TuneConfig(search_alg=...)`, where more is
+    to be said of it.
 
-    `points_to_evaluate`: values that are tried first, one sample each; what a point does not name is drawn, or runs through its grid.
-    `max_concurrent`: how many trials run at a time, 0: as many as fit. `constant_grid_search`: what is drawn is drawn once for all points of a
-    grid. `random_state`: a seed, or a generator that one is drawn from: the same seed makes the same configurations, on every machine.
-    Raises TypeError or ValueError.
+    `points_to_evaluate`: values that are tried first, one sample each; what a point does not name
+    is drawn, or runs through its grid. `max_concurrent`: how many trials run at a time, 0: as many
+    as fit. `constant_grid_search`: what is drawn is drawn once for all points of a grid.
+    `random_state`: a seed, or a generator that one is drawn from: the same seed makes the same
+    configurations, on every machine. Raises TypeError or ValueError.
 
         TuneConfig(search_alg=BasicVariantGenerator(points_to_evaluate=[{"lr": 0.1}], random_state=7), num_samples=20)
     """
@@ -49,7 +51,10 @@ class BasicVariantGenerator:
         self.most: int | None = None  # configurations, of a grid too; None: all
 
     def searcher(self, space: Mapping[str, Any], num_samples: int) -> variants.VariantSearcher:
-        """What the engine asks. Raises TypeError or ValueError for a space, or points, that are none."""
+        """What the engine asks.
+
+        Raises TypeError or ValueError for a space, or points, that are none.
+        """
         found = variants.searcher(
             space,
             num_samples,

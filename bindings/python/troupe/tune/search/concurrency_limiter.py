@@ -11,9 +11,11 @@ from troupe.tune.search.searcher import Searcher
 
 
 class ConcurrencyLimiter(WrappingSearcher):
-    """At most `max_concurrent` trials of `searcher` run at a time; with `batch` the next ones are suggested when all of these have ended.
+    """At most `max_concurrent` trials of `searcher` run at a time; with `batch` the next ones are
+    suggested when all of these have ended.
 
-    Fewer at a time mean more results to learn from for each suggestion. Raises TypeError or ValueError.
+    Fewer at a time mean more results to learn from for each suggestion. Raises TypeError or
+    ValueError.
 
         TuneConfig(search_alg=ConcurrencyLimiter(OptunaSearch(), max_concurrent=4), num_samples=100)
     """
@@ -21,7 +23,8 @@ class ConcurrencyLimiter(WrappingSearcher):
     def __init__(self, searcher: Searcher, max_concurrent: int, batch: bool = False) -> None:
         if not isinstance(searcher, Searcher):
             raise TypeError(
-                f"ConcurrencyLimiter takes a Searcher, not {searcher!r}; BasicVariantGenerator has max_concurrent= of its own"
+                f"ConcurrencyLimiter takes a Searcher, not {searcher!r}; BasicVariantGenerator has "
+                "max_concurrent= of its own"
             )
         if (
             isinstance(max_concurrent, bool)

@@ -5,5 +5,6 @@ from troupe.tune._core.refused import refused
 HyperOptSearch = refused(
     "HyperOptSearch",
     "take OptunaSearch of tune.search.optuna, with "
-    "sampler=optuna.samplers.TPESampler(), which is the tree of Parzen estimators that Hyperopt has",
+    "sampler=optuna.samplers.TPESampler(), which is the tree of Parzen estimators that Hyperopt "
+    "has",
 )

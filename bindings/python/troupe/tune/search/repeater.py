@@ -24,10 +24,12 @@ class _Group:
 
 
 class Repeater(WrappingSearcher):
-    """Each suggestion of `searcher` is tried by `repeat` trials; the searcher is told the average of their last results, without those that are none.
+    """Each suggestion of `searcher` is tried by `repeat` trials; the searcher is told the average
+    of their last results, without those that are none.
 
-    `num_samples` counts trials, repeats too. `set_index`: each configuration has `__trial_index__`, 0 to repeat - 1. A scheduler that stops trials
-    early makes the averages mean little. Raises TypeError or ValueError.
+    `num_samples` counts trials, repeats too. `set_index`: each configuration has `__trial_index__`,
+    0 to repeat - 1. A scheduler that stops trials early makes the averages mean little. Raises
+    TypeError or ValueError.
 
         TuneConfig(search_alg=Repeater(OptunaSearch(), repeat=3), num_samples=30)     # 10 suggestions
     """
@@ -41,7 +43,8 @@ class Repeater(WrappingSearcher):
             raise ValueError(f"repeat must be a whole number of at least 1, not {repeat!r}")
         if isinstance(searcher.metric, (list, tuple)):
             raise TypeError(
-                f"Repeater averages one metric, and {type(searcher).__name__} has {searcher.metric!r}"
+                f"Repeater averages one metric, and {type(searcher).__name__} has "
+                f"{searcher.metric!r}"
             )
         super().__init__(searcher)
         self.repeat = repeat
@@ -97,7 +100,8 @@ class Repeater(WrappingSearcher):
         self.searcher.on_trial_complete(group.first, result=mean, error=not known)
 
     def flush(self) -> None:
-        """Pass on the averages of groups that are not complete, of those of their trials that have ended."""
+        """Pass on the averages of groups that are not complete, of those of their trials that have
+        ended."""
         for group in {
             id(each): each for each in [self._current, *self._groups.values()] if each is not None
         }.values():

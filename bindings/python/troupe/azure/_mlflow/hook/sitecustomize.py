@@ -1,7 +1,9 @@
-"""Run by every Python that a job's command starts where the job has an MLflow store of its own: the job's processes share one run.
+"""Run by every Python that a job's command starts where the job has an MLflow store of its own: the
+job's processes share one run.
 
-The first process that starts a run makes the job's run, and the others go on in it. Processes ask the database in turns: where several make its tables at
-once, or write at once, they fail. Nothing is imported here until the program imports mlflow; then the environment's own sitecustomize has run.
+The first process that starts a run makes the job's run, and the others go on in it. Processes ask
+the database in turns: where several make its tables at once, or write at once, they fail. Nothing
+is imported here until the program imports mlflow; then the environment's own sitecustomize has run.
 """
 
 import contextlib
@@ -28,7 +30,8 @@ os.register_at_fork(
 
 @contextlib.contextmanager
 def turn():
-    """Keep the job's other processes on this node, and threads of this one, from the store meanwhile."""
+    """Keep the job's other processes on this node, and threads of this one, from the store
+    meanwhile."""
     global _depth
     with _lock:
         held = (
@@ -76,7 +79,8 @@ def _make_run():
         json.dump(told, file)
     os.replace(f"{_RUN}.new", _RUN)
     print(
-        f"troupe: what this job logs by MLflow is its run {run} in {_FOLDER}; `troupe azure job download --all` brings it into artifacts/mlflow",
+        f"troupe: what this job logs by MLflow is its run {run} in {_FOLDER}; `troupe azure job "
+        "download --all` brings it into artifacts/mlflow",
         file=sys.stderr,
         flush=True,
     )
@@ -163,7 +167,8 @@ _CHANGES = {
 
 
 def _after_import() -> type:
-    """Return the class AfterImport of the package, loaded by its file: this Python may have another version's package, or none."""
+    """Return the class AfterImport of the package, loaded by its file: this Python may have another
+    version's package, or none."""
     path = os.path.join(
         os.path.dirname(os.path.dirname(os.path.dirname(_HERE))), "_after_import.py"
     )

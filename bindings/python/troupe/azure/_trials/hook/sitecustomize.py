@@ -1,7 +1,9 @@
-"""Run by every Python that the command of a sweep's trial starts: what it logs of the sweep's metric is reported to the sweep.
+"""Run by every Python that the command of a sweep's trial starts: what it logs of the sweep's
+metric is reported to the sweep.
 
-`mlflow.log_metric` and `mlflow.log_metrics`, and `MlflowClient.log_metric` and `log_batch`, which `mlflow.autolog()` and other packages use, do what
-they do, and report, in whichever thread; `troupe.tune.report` reports. Of a job of several processes rank 0's count. Nothing is imported here
+`mlflow.log_metric` and `mlflow.log_metrics`, and `MlflowClient.log_metric` and `log_batch`, which
+`mlflow.autolog()` and other packages use, do what they do, and report, in whichever thread;
+`troupe.tune.report` reports. Of a job of several processes rank 0's count. Nothing is imported here
 until the program imports mlflow or troupe.tune; then the environment's own sitecustomize has run.
 """
 
@@ -50,7 +52,10 @@ def is_first():
 
 
 def logged(metrics):
-    """What a program has logged: with the sweep's metric in it it is a report. Where the trial is to end this does not return."""
+    """What a program has logged: with the sweep's metric in it it is a report.
+
+    Where the trial is to end this does not return.
+    """
     if not metrics or not is_first():
         return
     values = {str(name): float(value) for name, value in metrics.items()}
@@ -69,7 +74,10 @@ def logged(metrics):
 
 
 def _watched(function, metrics_of):
-    """`metrics_of`: of the call's arguments, what it logs, one dict for each report. A call inside of another one reports nothing: that one does."""
+    """`metrics_of`: of the call's arguments, what it logs, one dict for each report.
+
+    A call inside of another one reports nothing: that one does.
+    """
 
     @functools.wraps(function)
     def call(*args, **kwargs):
@@ -136,7 +144,8 @@ _CHANGES = {
 
 
 def _after_import() -> type:
-    """Return the class AfterImport of the package, loaded by its file: this Python may have another version's package, or none."""
+    """Return the class AfterImport of the package, loaded by its file: this Python may have another
+    version's package, or none."""
     path = os.path.join(
         os.path.dirname(os.path.dirname(os.path.dirname(_HERE))), "_after_import.py"
     )

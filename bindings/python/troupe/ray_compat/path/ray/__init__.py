@@ -1,4 +1,5 @@
-"""Stands on the import path of processes that a program of `troupe run-as` starts: what they import as `ray` is Troupe."""
+"""Stands on the import path of processes that a program of `troupe run-as` starts: what they import
+as `ray` is Troupe."""
 
 from troupe import stand_ins
 

@@ -43,7 +43,8 @@ class _AtFirstUse:
             each.startswith(f"{name}.") or name == each or name.startswith(f"{each}.")
             for each in tuple(_wanted)
         ):
-            _wanted.clear()  # it stays among the finders: an import in another thread would miss the one behind it
+            # it stays among the finders: an import in another thread would miss the one behind it
+            _wanted.clear()
             from troupe import stand_ins
 
             stand_ins.install_named()
@@ -55,7 +56,10 @@ class _AtFirstUse:
 
 
 class _ChangedAtImport:
-    """Changes modules right after they are imported. It stays among the finders, as the other one does."""
+    """Changes modules right after they are imported.
+
+    It stays among the finders, as the other one does.
+    """
 
     @classmethod
     def find_spec(cls, name, path=None, target=None):

@@ -21,17 +21,24 @@ if TYPE_CHECKING:
 
 
 class OptunaSearch(Searcher):
-    """Suggestions by a sampler of Optuna's: TPE, or `sampler`. For `TuneConfig(search_alg=...)`; needs `pip install 'troupe[tune]'`.
+    """Suggestions by a sampler of Optuna's: TPE, or `sampler`.
 
-    `space`: none, then it is `param_space` (choices of dicts with domains inside are conditions; normal distributions and functions are drawn
-    beside the sampler); or a dict of Optuna's distributions, nested perhaps; or a function of an Optuna trial that suggests, and may return
-    constants. `metric` and `mode`: as the sweep's, or lists of both for several objectives. `points_to_evaluate`: tried first; with
-    `evaluated_rewards`, their results, they are known and not tried. `seed`: of TPE, where no `sampler` is given. `storage`, `study_name`: a
-    storage of Optuna's of which the study's earlier trials are known to the sampler, and that gets a copy of each trial that is over.
+    For `TuneConfig(search_alg=...)`; needs `pip install 'troupe[tune]'`.
 
-    The sampler runs in a process of its own. Each suggestion is a function of the seed, its number, and the trials until then, so a resumed sweep
-    goes on as if it had not stopped; for samplers of one's own only if they keep all they know in the study. A trial that was stopped early counts with
-    its last value, a failed one and one without a number as failed. Raises ImportError, TypeError or ValueError.
+    `space`: none, then it is `param_space` (choices of dicts with domains inside are conditions;
+    normal distributions and functions are drawn beside the sampler); or a dict of Optuna's
+    distributions, nested perhaps; or a function of an Optuna trial that suggests, and may return
+    constants. `metric` and `mode`: as the sweep's, or lists of both for several objectives.
+    `points_to_evaluate`: tried first; with `evaluated_rewards`, their results, they are known and
+    not tried. `seed`: of TPE, where no `sampler` is given. `storage`, `study_name`: a storage of
+    Optuna's of which the study's earlier trials are known to the sampler, and that gets a copy of
+    each trial that is over.
+
+    The sampler runs in a process of its own. Each suggestion is a function of the seed, its number,
+    and the trials until then, so a resumed sweep goes on as if it had not stopped; for samplers of
+    one's own only if they keep all they know in the study. A trial that was stopped early counts
+    with its last value, a failed one and one without a number as failed. Raises ImportError,
+    TypeError or ValueError.
 
         TuneConfig(metric="loss", mode="min", search_alg=OptunaSearch(seed=1), num_samples=50)
         OptunaSearch(sampler=optuna.samplers.CmaEsSampler(seed=1))
@@ -63,7 +70,8 @@ class OptunaSearch(Searcher):
             )
         if sampler is not None and seed is not None:
             raise ValueError(
-                "OptunaSearch: seed= is of the sampler that is made without sampler=; give yours its own seed"
+                "OptunaSearch: seed= is of the sampler that is made without sampler=; give yours "
+                "its own seed"
             )
         if storage is not None and not callable(getattr(storage, "create_new_trial", None)):
             raise TypeError(
@@ -84,14 +92,16 @@ class OptunaSearch(Searcher):
             return space
         if not isinstance(space, Mapping):
             raise TypeError(
-                f"OptunaSearch: space must be a dict of distributions or a function of an Optuna trial, not {space!r}"
+                "OptunaSearch: space must be a dict of distributions or a function of an Optuna "
+                f"trial, not {space!r}"
             )
         for path, value in space_tree.leaves(space):
             if not isinstance(value, Domain) and not type(value).__module__.startswith(
                 "optuna.distributions"
             ):
                 raise TypeError(
-                    f"OptunaSearch: space: {space_tree.named(path)} must be one of optuna.distributions, not {value!r}"
+                    f"OptunaSearch: space: {space_tree.named(path)} must be one of "
+                    f"optuna.distributions, not {value!r}"
                 )
         if any(isinstance(value, Domain) for _, value in space_tree.leaves(space)):
             space_tree.check(space, "OptunaSearch: space")
@@ -107,15 +117,18 @@ class OptunaSearch(Searcher):
         for point in points or ():
             if not isinstance(point, Mapping):
                 raise TypeError(
-                    f"OptunaSearch: points_to_evaluate must be a list of dicts, and {point!r} is none"
+                    f"OptunaSearch: points_to_evaluate must be a list of dicts, and {point!r} is "
+                    "none"
                 )
         if rewards is not None and len(rewards) != len(points or ()):
             raise ValueError(
-                f"OptunaSearch: there are {len(points or ())} points_to_evaluate and {len(rewards)} evaluated_rewards"
+                f"OptunaSearch: there are {len(points or ())} points_to_evaluate and "
+                f"{len(rewards)} evaluated_rewards"
             )
         if rewards is not None and callable(self._space):
             raise TypeError(
-                "OptunaSearch: evaluated_rewards= needs a space of distributions: of a function it is not known which there are"
+                "OptunaSearch: evaluated_rewards= needs a space of distributions: of a function it "
+                "is not known which there are"
             )
         return [dict(point) for point in points or ()]
 
@@ -126,12 +139,14 @@ class OptunaSearch(Searcher):
         self._mode = self._mode if self._mode is not None else mode
         if not self._metric or not self._mode:
             raise ValueError(
-                f"OptunaSearch needs what is optimized: TuneConfig(metric=..., mode=...), and has metric={self._metric!r} and "
+                "OptunaSearch needs what is optimized: TuneConfig(metric=..., mode=...), and has "
+                f"metric={self._metric!r} and "
                 f"mode={self._mode!r}"
             )
         if isinstance(self._metric, str) != isinstance(self._mode, str):
             raise ValueError(
-                f"OptunaSearch: metric={self._metric!r} and mode={self._mode!r} must be two texts, or two lists"
+                f"OptunaSearch: metric={self._metric!r} and mode={self._mode!r} must be two texts, "
+                "or two lists"
             )
         if self._space is not None:
             return False
@@ -139,7 +154,8 @@ class OptunaSearch(Searcher):
 
         if not has_parameters(config):
             raise ValueError(
-                "param_space has nothing that Optuna can suggest: it needs a tune.uniform, tune.choice, tune.randint or the like"
+                "param_space has nothing that Optuna can suggest: it needs a tune.uniform, "
+                "tune.choice, tune.randint or the like"
             )
         self._space, self._is_param_space = config, True
         return True

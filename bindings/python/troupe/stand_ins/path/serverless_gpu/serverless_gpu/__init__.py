@@ -1,4 +1,5 @@
-"""Stands on the import path of processes that a program of `troupe run-as` starts: what they import as `serverless_gpu` is as in the program."""
+"""Stands on the import path of processes that a program of `troupe run-as` starts: what they import
+as `serverless_gpu` is as in the program."""
 
 from troupe import stand_ins
 
