@@ -46,12 +46,13 @@ def cpp_functions(text: str) -> list[tuple[str, int]]:
 
 
 def python_functions(text: str) -> list[tuple[str, int]]:
+    """(name, lines of the body) of every function: parameters are not counted, as in C++."""
     nodes = [
         n
         for n in ast.walk(ast.parse(text))
         if isinstance(n, (ast.FunctionDef, ast.AsyncFunctionDef))
     ]
-    return [(n.name, n.end_lineno - n.lineno + 1) for n in nodes]
+    return [(n.name, n.end_lineno - n.body[0].lineno + 1) for n in nodes]
 
 
 def main() -> None:
