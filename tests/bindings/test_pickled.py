@@ -1,5 +1,4 @@
-"""What pickles of Troupe's own things name (troupe/_pickled.py): public modules and that one,
-today; and the older names stay.
+"""What pickles of Troupe's own things name (troupe/_pickled.py): public modules and that one.
 
 Method: what is pickled is loaded by an unpickler that notes every name it is asked for. Handles,
 refs and groups, which need a cluster: tests/e2e/test_pickled_names.py.
@@ -26,33 +25,6 @@ from troupe.launch import _function, _large_result, distributed
 from troupe.launch._over_ray import OverRay
 from troupe.spark._rank_zero import RankZero
 
-# Of 0.1.0 at 3421ef8, in journals and kept values: module, name, and what has the name today, where
-# that is another.
-OLDER_NAMES = [
-    ("troupe._actor_handle", "_handle", "handle"),
-    ("troupe._actor_handle", "_counted", "counted_handle"),
-    ("troupe._method_options", "Traits", None),
-    ("troupe._method_options", "MethodOptions", None),
-    ("troupe._actors", "ActorClass", None),
-    ("troupe._tasks", "RemoteFunction", None),
-    ("troupe.launch._function", "DistributedFunction", None),
-    ("troupe.launch._function", "LaunchOptions", None),
-    ("troupe.launch._kept", "KeptValue", None),
-    ("troupe._constructor", "_Place", None),
-    ("troupe._constructor", "_Value", None),
-    ("troupe._identity", "HexID", None),
-    ("troupe._streams", "DynamicObjectRefGenerator", None),
-    ("troupe._tensors", "TensorMemory", None),
-    ("troupe._tensors", "_tensor", "tensor"),
-    ("troupe._carried", "_arrived", "arrived_error"),
-    ("troupe.exceptions", "_rebuild", "error"),
-    ("troupe.util.placement_group", "PlacementGroup", None),
-    ("troupe._task_host", "TaskHost", None),
-    ("troupe._collective", "Meeting", None),
-    ("troupe._collective", "Member", None),
-    ("troupe._native", "_borrowed_ref", "_borrowed_ref"),
-    ("troupe._native", "_ref_by_hand", "_ref_by_hand"),
-]
 PUBLIC = [
     "troupe",
     "troupe.actor",
@@ -116,15 +88,15 @@ class Counter:
         return a, b
 
 
-@pytest.mark.parametrize(("module", "name", "today"), OLDER_NAMES, ids=lambda each: str(each))
-def test_what_older_pickles_name_is_there(module: str, name: str, today: str | None) -> None:
+@pytest.mark.parametrize("name", _pickled.MADE_IN)
+def test_each_name_of_the_table_is_found_and_is_what_pickles_name(name: str) -> None:
     try:
-        found = getattr(importlib.import_module(module), name)
+        found = getattr(_pickled, name)
     except ImportError as error:
         assert not (error.name or "").startswith("troupe"), error
-        pytest.skip(f"{module} needs {error.name}")
-    if today is not None:
-        assert found is getattr(_pickled, today)
+        pytest.skip(f"{name} needs {error.name}")
+    assert (found.__module__, found.__name__) == ("troupe._pickled", name)
+    assert pickle.loads(pickle.dumps(found)) is found
 
 
 def test_values_arrive_as_they_were() -> None:

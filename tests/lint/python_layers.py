@@ -67,16 +67,10 @@ ROOMS = (
 PACKAGES = ("_cluster", "_code", "_actors", "_tracking", "launch", "_tasks", "_process")
 FACES = "faces"
 
-# Modules that name others when these are asked for, and are asked for by all: what they name is no
-# import of theirs.
-LAZY = {
-    "_pickled": "pickles name it, so it never moves, and it looks up what makes a thing again "
-    "where that is today",
-}
 # Modules that import by a name which is no literal, and why that hides nothing.
 BY_NAME = {
     "": "the package's names, of the module that has them",
-    "_pickled": "names of older pickles, of the module that has them today",
+    "_pickled": "names in pickles, of the module that has them today",
     "air": "its names, of the module that has them",
     "air.data": "its names, of the module that has them",
     "azure": "its names, of the module that has them",
@@ -243,13 +237,11 @@ def main() -> None:
     findings, upward = [], set()
     findings += [
         f"{PACKAGE}: there is no module {name} any more: take it off this lint's lists"
-        for name in (*(each for _, inside in ROOMS for each in inside), *LAZY, *BY_NAME)
+        for name in (*(each for _, inside in ROOMS for each in inside), *BY_NAME)
         if name not in modules
     ]
     graph: dict[str, set[str]] = {}
     for name, module in sorted(modules.items()):
-        if name in LAZY:
-            continue
         file = tree.relative(module.path)
         for target, line in imports(module, set(modules), where):
             if target == "?":

@@ -139,21 +139,6 @@ if TYPE_CHECKING:  # each by its own name, which says that it is public
     )
 
 
-class _Older:
-    """Finds modules by the names that pickles of earlier versions have for them; asked last."""
-
-    @staticmethod
-    def find_spec(name: str, path: Any = None, target: Any = None) -> Any:
-        if not name.startswith(("troupe._", "troupe.launch._")):
-            return None
-        from troupe._pickled import older_module
-
-        return older_module(name.removeprefix("troupe."))
-
-
-sys.meta_path.append(_Older)
-
-
 if not TYPE_CHECKING:  # else checkers would take any name for one of the package
 
     def __getattr__(name: str) -> Any:

@@ -13,6 +13,8 @@ from troupe import exceptions
 from troupe._exception_pickles import dict_of
 from troupe._tracebacks import with_source
 
+__all__ = ["native", "raise_our_errors"]
+
 
 def _task_error(
     cause: BaseException | None,
@@ -67,3 +69,6 @@ def follow_ray() -> None:
 raise_our_errors()
 if getattr(sys.modules.get("troupe.ray_compat"), "is_installed", bool)():
     follow_ray()
+
+
+_borrowed_ref, _ref_by_hand = native._borrowed_ref, native._ref_by_hand  # for pickles: _pickled

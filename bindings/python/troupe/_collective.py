@@ -18,6 +18,7 @@ from typing import Any
 import torch.distributed as dist
 
 import troupe
+from troupe import _pickled
 from troupe._cluster import session as _session
 
 NAMESPACE = "troupe.collective:"  # and the session's own, in front of the groups' names
@@ -253,3 +254,6 @@ class MeetingStore(dist.Store):
 
     def _get(self, keys: list[str], timeout: datetime.timedelta) -> list[bytes]:
         return troupe.get(self._actor.get.remote(self._number, keys, timeout.total_seconds()))
+
+
+_pickled.named_in("troupe._pickled", Meeting, Member)

@@ -190,7 +190,7 @@ def set_state(error: BaseException, state: dict[str, Any]) -> None:
 
 
 def arrived(
-    cls: type[BaseException], args: tuple, state: dict[str, Any] | None = None
+    cls: type[BaseException], args: tuple[Any, ...], state: dict[str, Any] | None = None
 ) -> BaseException:
     error = _of_class(cls, args)
     if _plain(cls, "__reduce__") is BaseException and not issubclass(cls, BaseExceptionGroup):
@@ -226,4 +226,16 @@ def _set_state(error: BaseException, state: dict[str, Any]) -> None:
     return None
 
 
-_arrived = _pickled.arrived_error  # by this name older pickles know it
+@_pickled.maker("arrived_error")
+def _arrived_error(
+    cls: type[BaseException], args: tuple[Any, ...], state: dict[str, Any] | None = None
+) -> BaseException:
+    """An exception of the user's, of a class whose `__init__` may take something else than its
+    `args`."""
+    return arrived(cls, args, state)
+
+
+@_pickled.maker("error_state")
+def _error_state(error: BaseException, state: dict[str, Any]) -> None:
+    """Its attributes, where they are set once it is there."""
+    set_state(error, state)

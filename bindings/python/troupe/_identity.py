@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import platform
+from typing import Any
 
 from troupe import _pickled
 
@@ -87,3 +88,9 @@ def boot_id() -> str:
         with contextlib.suppress(OSError):
             parts.append(os.readlink(f"/proc/self/ns/{space}"))
     return "/".join(parts)
+
+
+@_pickled.maker("hex_id")
+def _hex_id(text: str) -> Any:
+    """The id of a node, an actor, a group."""
+    return HexID(text)

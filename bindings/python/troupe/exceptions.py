@@ -321,9 +321,6 @@ def _reduce(self: Any, _protocol: int = 0) -> tuple:
     return _pickled.error, (type(self)._dual_of[0], cause, _text_of(self), fields)
 
 
-_rebuild = _pickled.error  # by this name older pickles know it
-
-
 _OF_PYTHON = {
     name: vars(BaseException)[name]
     for name in (
@@ -530,3 +527,9 @@ RayChannelTimeoutError = GetTimeoutError
 RayCgraphCapacityExceeded = PendingCallsLimitExceeded
 RayDirectTransportError = SystemError_
 StreamingGeneratorReplayInconsistentError = ObjectReconstructionFailedError
+
+
+@_pickled.maker("error")
+def _error(base: type, cause: BaseException | None, text: str, fields: Mapping[str, Any]) -> Any:
+    """An error of the runtime that is also of the type of its cause."""
+    return with_type_of(base, cause, text, **fields)

@@ -283,3 +283,9 @@ def kill(actor: DeclaredHandle[Any] | type[Any], *, no_restart: bool = True) -> 
     if not isinstance(actor, ActorHandle):
         raise ValueError(f"kill() takes an actor handle, not {type(actor).__name__}")
     actor._link.kill(no_restart=no_restart)
+
+
+@_pickled.maker("actor_class")
+def _actor_class(cls: type, options: Mapping[str, Any]) -> Any:
+    """What `@remote` makes of a class."""
+    return ActorClass(cls, options)

@@ -263,3 +263,15 @@ class LateStart:
                 self._over.set()
                 waiting, self._then = self._then, []
             _callbacks.run_all("what waited for an actor to be asked for", waiting)
+
+
+@_pickled.maker("argument_place")
+def _argument_place(number: int) -> Any:
+    """Among a constructor's arguments: where the value of a ref belongs that was still to come."""
+    return _Place(number)
+
+
+@_pickled.maker("large_argument")
+def _large_argument(ref: Any) -> Any:
+    """Among them, a large value by its ref."""
+    return _Value(ref)

@@ -233,7 +233,24 @@ def watched(session: _session.Session, actor: str, class_name: str, traits: Trai
     return link
 
 
-_handle, _counted = (
-    _pickled.handle,
-    _pickled.counted_handle,
-)  # by these names older pickles know them
+@_pickled.maker("handle")
+def _handle(actor: str, class_name: str, traits: Any) -> Any:
+    """What a handle that travelled becomes in the process it arrives in."""
+    return ActorHandle(watched(_session.current(), actor, class_name, traits), traits)
+
+
+@_pickled.maker("counted_handle")
+def _counted_handle(actor: str, class_name: str, traits: Any, *life: Any) -> Any:
+    """The same of one that keeps its actor alive; where its life did not come along, it does so by
+    not being counted."""
+    made = _handle(actor, class_name, traits)
+    made._life = Life.borrowed(made._link, life)
+    if made._life is None:
+        made._link.uncount()
+    return made
+
+
+@_pickled.maker("actor_method")
+def _actor_method(handle: Any, name: str) -> Any:
+    """A method of a handle, with its options."""
+    return getattr(handle, name)

@@ -390,3 +390,15 @@ class Traits:
             )
         except (ValueError, TypeError, KeyError, AttributeError):
             return cls()
+
+
+@_pickled.maker("traits")
+def _traits(fields: Mapping[str, Any]) -> Any:
+    """What a handle knows of its actor's class."""
+    return _pickled.of_fields(Traits, fields)
+
+
+@_pickled.maker("method_options")
+def _method_options(fields: Mapping[str, Any]) -> Any:
+    """Those of one method of it."""
+    return _pickled.of_fields(MethodOptions, fields)

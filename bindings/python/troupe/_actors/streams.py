@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import collections
 import types
-from collections.abc import AsyncIterator, Callable, Iterable
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from troupe import _calls, _pickled, exceptions
@@ -176,3 +176,9 @@ async def _stopped(sink: Any) -> bool:
     sink.on_room(lambda: loop.call_soon_threadsafe(lambda: room.done() or room.set_result(None)))
     await room
     return sink.stopped
+
+
+@_pickled.maker("dynamic_refs")
+def _dynamic_refs(refs: Sequence[Any]) -> Any:
+    """The refs of all that a call with num_returns="dynamic" yielded."""
+    return DynamicObjectRefGenerator(refs)

@@ -122,3 +122,11 @@ def _pickles_as_numpy(cls: type, ndarray: type) -> bool:
         getattr(cls, name) is getattr(ndarray, name)
         for name in ("__reduce__", "__reduce_ex__", "__setstate__")
     )
+
+
+@_pickled.maker("array")
+def _array(
+    buffer: Any, dtype: Any, shape: tuple[Any, ...], order: str = "C", cls: type | None = None
+) -> Any:
+    """A NumPy array over a buffer, whose memory starts on 64 bytes."""
+    return made(buffer, dtype, shape, order, cls)

@@ -218,3 +218,9 @@ def script_here(program: Program, session: Any) -> str:
     return os.path.join(
         runtime_env.folder_here(program.folder, session), os.path.basename(program.file)
     )
+
+
+@_pickled.maker("program")
+def _program(fields: Mapping[str, Any]) -> Any:
+    """A program that the ranks of a launch execute."""
+    return _pickled.of_fields(Program, fields)

@@ -101,4 +101,21 @@ def device_storage(data: bytes, device: str) -> Any:
     return torch.storage._load_from_bytes(data)
 
 
-_tensor = _pickled.tensor  # by this name older pickles know it
+@_pickled.maker("tensor_memory")
+def _tensor_memory(buffer: Any) -> Any:
+    """What tensors of a value lie in."""
+    return TensorMemory(buffer)
+
+
+@_pickled.maker("tensor")
+def _tensor(memory: Any, dtype: Any, shape: tuple[Any, ...]) -> Any:
+    """A tensor there, as a private view."""
+    import torch
+
+    return torch.frombuffer(memory.buffer, dtype=dtype).reshape(shape)
+
+
+@_pickled.maker("device_storage")
+def _device_storage(data: bytes, device: str) -> Any:
+    """What a tensor on a GPU keeps its elements in."""
+    return device_storage(data, device)

@@ -26,6 +26,8 @@ import weakref
 from collections.abc import Mapping
 from typing import Any
 
+from troupe import _pickled
+
 NAMES = ("__main__", "__mp_main__")
 """By the second one, multiprocessing's children know the script."""
 
@@ -173,3 +175,10 @@ def made_function(code: types.CodeType, space: dict[str, Any], *rest: Any) -> ty
 
 def _show(space: dict[str, Any], main: Main) -> None:
     main.__dict__.update({name: each for name, each in space.items() if not name.startswith("__")})
+
+
+@_pickled.maker("function")
+def _function(code: Any, space: dict[str, Any], *rest: Any) -> Any:
+    """A function of the program's script that was pickled by value; cloudpickle fills its globals
+    in afterwards."""
+    return made_function(code, space, *rest)

@@ -37,3 +37,9 @@ class RayDriver:
 
     def __reduce__(self) -> tuple:
         return _pickled.ray_driver, (self._function,)
+
+
+@_pickled.maker("ray_driver")
+def _ray_driver(function: Callable[..., Any]) -> Any:
+    """What the driver of a launch runs over a real Ray cluster."""
+    return RayDriver(function)

@@ -9,6 +9,7 @@ import re
 import signal
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from troupe import _pickled
 
@@ -241,3 +242,15 @@ def differing(versions: Mapping[str, str]) -> str:
         "the nodes of the launch have different versions, which Ray does not connect: "
         + ", ".join(f"{node} has {version}" for node, version in versions.items())
     )
+
+
+@_pickled.maker("ray_share")
+def _ray_share(fields: Mapping[str, Any]) -> Any:
+    """What a Ray cluster has of one node."""
+    return _pickled.of_fields(Share, fields)
+
+
+@_pickled.maker("ray_wishes")
+def _ray_wishes(fields: Mapping[str, Any]) -> Any:
+    """What was said of such a cluster."""
+    return _pickled.of_fields(Wishes, fields)

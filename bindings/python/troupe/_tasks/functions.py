@@ -181,3 +181,9 @@ class RemoteFunction(Remote, RemoteCall[P, R]):
             self._refs,
             parameters.check_of(self.__name__, parameters.of_function(self._function)),
         )
+
+
+@_pickled.maker("remote_function")
+def _remote_function(function: Callable[..., Any], options: Mapping[str, Any]) -> Any:
+    """What `@remote` makes of a function."""
+    return RemoteFunction(function, options)

@@ -8,7 +8,7 @@ import signal
 from collections.abc import Callable
 from typing import Any
 
-from troupe import _bridge, _waiting, exceptions
+from troupe import _bridge, _pickled, _waiting, exceptions
 from troupe._cluster import session
 from troupe._code import failures, user_main
 from troupe._tasks import waits
@@ -136,3 +136,6 @@ def _fetched(reference: bytes) -> bytes:
         blob["size_bytes"],
         what="the function",
     )
+
+
+_pickled.named_in("troupe._pickled", TaskHost)

@@ -207,4 +207,10 @@ def ray_init(**options: Any) -> Any:
         raise exceptions.ConnectionError(f"ray_init: {error}") from None
 
 
+@_pickled.maker("air_function")
+def _air_function(function: Any, options: Any) -> Any:
+    """Return a function of `databricks.air`."""
+    return AirFunction(function, options)
+
+
 _pickled.named_in("troupe.air", AirFunction, distributed, ray_launch, ray_init)

@@ -100,3 +100,9 @@ class NodeStart:
         else:
             code.mkdir()
         (folder / "hyperparameters.yaml").write_text(self.hyperparameters)
+
+
+@_pickled.maker("air_node")
+def _air_node(fields: Mapping[str, Any]) -> Any:
+    """Return what a node of an AI Runtime workload does before it runs the command."""
+    return _pickled.of_fields(NodeStart, fields)

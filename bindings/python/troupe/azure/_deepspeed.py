@@ -200,3 +200,9 @@ class Answering:
     @staticmethod
     def _say(asked: socket.socket, number: int, data: bytes) -> None:
         asked.sendall(b"%d %s\n" % (number, data if number == 0 else base64.b64encode(data)))
+
+
+@_pickled.maker("azure_deepspeed")
+def _azure_deepspeed(job: Any, slots: int, gpus: int) -> Any:
+    """What the driver of a command job with DeepSpeed's own launcher runs."""
+    return DeepspeedStart(job, slots, gpus)

@@ -214,3 +214,15 @@ def daemon(job: _rank.JobStart, text: str, master: str) -> int:
     }
     code = run([_rank.SHELL, "-c", text], folder, env)
     return 128 - code if code < 0 else code
+
+
+@_pickled.maker("azure_mpi")
+def _azure_mpi(job: Any, processes: int) -> Any:
+    """What the driver of a command job with MPI runs."""
+    return MpiStart(job, processes)
+
+
+@_pickled.maker("azure_daemon")
+def _azure_daemon(job: Any, text: str, master: str) -> int:
+    """What the other nodes of such a job run: mpirun's daemon there."""
+    return daemon(job, text, master)

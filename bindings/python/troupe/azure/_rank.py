@@ -292,3 +292,9 @@ def _download(address: str, path: Path, name: str) -> None:
         raise FileNotFoundError(
             f"inputs: {name}: {address} could not be fetched on {os.uname().nodename}: {reason}"
         ) from None
+
+
+@_pickled.maker("azure_job")
+def _azure_job(fields: Mapping[str, Any]) -> Any:
+    """What a rank of a command job makes before it runs the command."""
+    return _pickled.of_fields(JobStart, fields)

@@ -12,7 +12,7 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from types import SimpleNamespace
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from troupe import _pickled, ray_compat, stand_ins
 from troupe._cluster import session as _session
@@ -105,3 +105,15 @@ def of_command(
             [ray_compat.FOLDER, *filter(None, [found.get("PYTHONPATH", "")])]
         )
     return found
+
+
+@_pickled.maker("azure_ray")
+def _azure_ray(job: Any, cpus: int, wishes: Any, api: str) -> Any:
+    """What the driver of a command job over a Ray cluster runs."""
+    return RayStart(job, cpus, wishes, api)
+
+
+@_pickled.maker("azure_ray_node")
+def _azure_ray_node(fields: Mapping[str, Any]) -> Any:
+    """What the node of such a cluster makes first."""
+    return _pickled.of_fields(NodeStart, fields)

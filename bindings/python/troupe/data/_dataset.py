@@ -327,3 +327,9 @@ def _shipped(node: _plan.Node) -> _plan.Node:
 
 _iterator.hold = materialized
 _pickled.named_in("troupe.data", Dataset, MaterializedDataset)
+
+
+@_pickled.maker("dataset")
+def _dataset(node: Any, kind: str = "Dataset") -> Any:
+    """A dataset, by its plan."""
+    return {"Dataset": Dataset, "MaterializedDataset": MaterializedDataset}[kind](node)

@@ -135,4 +135,12 @@ def _asked(dealer: Any, index: int, epoch: int) -> Any:
         ) from None
 
 
+@_pickled.maker("data_iterator")
+def _data_iterator(share: Any, epoch: int) -> Any:
+    """A reader's share of a dataset; its next epoch has that number."""
+    made = DataIterator(share)
+    made._epoch = epoch
+    return made
+
+
 _pickled.named_in("troupe.data", DataIterator)

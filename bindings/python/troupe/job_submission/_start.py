@@ -115,3 +115,9 @@ def _in_memory(token: str) -> str:
     kept = fcntl.fcntl(made, fcntl.F_DUPFD, _DESCRIPTOR_LEAST)
     os.close(made)
     return f"/proc/{os.getpid()}/fd/{kept}"
+
+
+@_pickled.maker("job_start")
+def _job_start(fields: Mapping[str, Any]) -> Any:
+    """Return what a job's process does before it executes the command."""
+    return _pickled.of_fields(JobStart, fields)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from troupe import exceptions
+from troupe import _pickled, exceptions
 from troupe._cluster import connect
 from troupe.launch._handle import LaunchHandle, handle_of_known
 
@@ -36,3 +36,9 @@ def attach(launch: str) -> LaunchHandle[Any]:
         return handle_of_known(session, identity)
     except exceptions.NotFoundError as error:
         raise ValueError(f"no launch {identity}: {error}") from None
+
+
+@_pickled.maker("launch_handle")
+def _launch_handle(launch: str) -> LaunchHandle[Any]:
+    """The handle of a launch, in the process where it is made."""
+    return attach(launch)

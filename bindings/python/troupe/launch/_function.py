@@ -579,3 +579,15 @@ def ray_launch(
     if fn is not None:
         return DistributedFunction(fn, options)
     return lambda function: DistributedFunction(function, options)
+
+
+@_pickled.maker("launch_function")
+def _launch_function(function: Callable[..., Any], options: Any) -> Any:
+    """What `@distributed` and `@ray_launch` make of one."""
+    return DistributedFunction(function, options)
+
+
+@_pickled.maker("launch_options")
+def _launch_options(fields: Mapping[str, Any]) -> Any:
+    """What those were given."""
+    return _pickled.of_fields(LaunchOptions, fields)

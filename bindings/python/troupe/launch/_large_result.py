@@ -49,3 +49,9 @@ def keep(session: Any, node: str, data: bytes) -> bytes:
             data[offset : offset + CHUNK_BYTES],
         )
     return cloudpickle.dumps(KeptValue(node, digest, len(data)), protocol=5)
+
+
+@_pickled.maker("kept_value")
+def _kept_value(node: str, sha256: bytes, size_bytes: int) -> Any:
+    """Stands for a driver's value that its worker keeps."""
+    return KeptValue(node, sha256, size_bytes)

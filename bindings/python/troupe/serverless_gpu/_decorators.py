@@ -193,4 +193,10 @@ def ray_launch(
     return _made(launch.ray_launch, gpus, gpu_type, remote, api=api)
 
 
+@_pickled.maker("serverless_function")
+def _serverless_function(function: Callable[..., Any], options: Any) -> Any:
+    """What those of `troupe.serverless_gpu` make of one."""
+    return ServerlessFunction(function, options)
+
+
 _pickled.named_in("troupe.serverless_gpu", ServerlessFunction, distributed, ray_launch)

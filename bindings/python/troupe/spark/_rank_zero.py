@@ -38,3 +38,13 @@ class RankZero:
 
     def __reduce__(self) -> tuple:
         return _pickled.rank_zero, (self._function, self._arguments, self._files)
+
+
+@_pickled.maker("rank_zero")
+def _rank_zero(
+    function: Callable[..., Any],
+    arguments: Sequence[str] = (),
+    files: Sequence[tuple[str, str]] = (),
+) -> Any:
+    """A function of which only rank 0's value travels."""
+    return RankZero(function, arguments, files)

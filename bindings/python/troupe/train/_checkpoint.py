@@ -146,4 +146,12 @@ class Checkpoint:
         raise FileNotFoundError(f"{self!r}: there is no such folder on {here}{other}")
 
 
+@_pickled.maker("checkpoint")
+def _checkpoint(path: str, fields: Mapping[str, Any]) -> Any:
+    """A folder that a training can go on from."""
+    made = Checkpoint(path)
+    made.__dict__.update(fields)
+    return made
+
+
 _pickled.named_in("troupe.train", Checkpoint)

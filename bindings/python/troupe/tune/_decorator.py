@@ -290,5 +290,11 @@ def sweep(fn: Callable[..., Any] | None = None, /, **options: Any) -> Any:
     return lambda function: SweepFunction(function, made)
 
 
+@_pickled.maker("sweep_function")
+def _sweep_function(function: Callable[..., Any], options: Mapping[str, Any]) -> Any:
+    """A function of `@tune.sweep` with its options."""
+    return SweepFunction(function, _pickled.of_fields(SweepOptions, options))
+
+
 _pickled.named_in("troupe._pickled", ByKeyword)
 _pickled.named_in("troupe.tune", SweepFunction, sweep)

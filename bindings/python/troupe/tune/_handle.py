@@ -313,4 +313,10 @@ def attach(name: str, storage: Any = None) -> SweepHandle:
     return SweepHandle(name, looking.folder_of(name, storage))
 
 
+@_pickled.maker("sweep_handle")
+def _sweep_handle(name: str, path: str) -> Any:
+    """The handle of a submitted sweep."""
+    return SweepHandle(name, path)
+
+
 _pickled.named_in("troupe.tune", SweepHandle, attach)

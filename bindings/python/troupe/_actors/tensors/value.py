@@ -181,3 +181,44 @@ def _cloud_pickler() -> type:
 
         made = _picklers["cloud"] = _taking(cloudpickle.Pickler)
     return made
+
+
+@_pickled.maker("plain_value")
+def _plain_value(value: Any) -> Any:
+    """A value of which no tensor stays where it was returned."""
+    return value
+
+
+@_pickled.maker("value_with_tensors")
+def _value_with_tensors(
+    rest: Any,
+    buffers: Sequence[Any],
+    place: Sequence[Any],
+    key: str,
+    method: str,
+    specs: Sequence[tuple[Any, ...]],
+    *life: Any,
+) -> Any:
+    """One whose tensors stayed in an actor's process, which gives them now; `life` keeps them there
+    meanwhile."""
+    from troupe._actors import tensors
+    from troupe._actors.tensors import fetch
+
+    held = native.borrow_life(life)
+    if tensors.are_left():
+        return PassedValue((rest, buffers, place, key, method, specs), held)
+    made = loaded(rest, buffers, fetch.tensors(kept.Place.of(place), key, method, specs))
+    del held
+    return made
+
+
+@_pickled.maker("tensor_place")
+def _tensor_place(number: int) -> Any:
+    """In the pickle of such a value: where one of its tensors belongs."""
+    return tensor_at(number)
+
+
+@_pickled.maker("whole_tensor")
+def _whole_tensor(data: bytes) -> Any:
+    """One of its tensors that does not stay anywhere: sparse, quantized, of a class of its own."""
+    return pickle.loads(data)

@@ -210,4 +210,10 @@ def _tell_end(handle: Any, reports: Any) -> None:
         return  # the trial is over
 
 
+@_pickled.maker("azure_job_trial")
+def _azure_job_trial(fields: Mapping[str, Any]) -> Any:
+    """What a trial of a sweep of command jobs runs."""
+    return _pickled.of_fields(JobTrial, fields)
+
+
 _pickled.named_in("troupe._pickled", TrialReports, JobTrial)
