@@ -24,6 +24,8 @@ from troupe import exceptions
 from troupe._cluster import workers
 from troupe._code import ignore_files, listing, manifests, packages, trees
 from troupe._code.listing import Look
+from troupe.air import _code
+from troupe.azure import _code_folder
 
 
 class Blobs:
@@ -429,3 +431,65 @@ def test_a_pattern_without_effect_is_a_warning_of_what_is_sent(blobs: Blobs, pro
             ignored=ignore_files.Ignored(str(project)),
         )
     assert set(made(package)) == {".gitignore", "a.py", "empty"}
+
+
+DOORS = {
+    "runtime_env": (lambda folder: sent(Path(folder)), "excludes"),
+    "azure": (lambda folder: _code_folder.package(folder, None), ".amlignore"),
+    "air": (lambda folder: _code.package(_code.Code(root=folder), None), ".gitignore"),
+}
+
+
+def too_much(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(listing, "BYTES_MAX", 1000)
+
+
+def a_folder_that_cannot_be_read(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    scandir = os.scandir
+
+    def refused(path: str) -> Any:
+        if path.endswith("deep"):
+            raise PermissionError(13, "Permission denied", path)
+        return scandir(path)
+
+    monkeypatch.setattr(os, "scandir", refused)
+
+
+def a_file_that_cannot_be_read(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    opened = os.open
+
+    def refused(path: Any, *rest: Any, **more: Any) -> int:
+        if str(path).endswith("b.bin"):
+            raise PermissionError(13, "Permission denied", path)
+        return opened(path, *rest, **more)
+
+    monkeypatch.setattr(os, "open", refused)
+
+
+def a_file_that_grows(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(listing, "BYTES_MAX", 301_000)
+    read = trees.contents
+
+    def grown(path: str, *rest: Any) -> Any:
+        with open(path, "ab") as file:
+            file.write(b"x" * 300_000)
+        return read(path, *rest)
+
+    monkeypatch.setattr(trees, "contents", grown)
+
+
+@pytest.mark.parametrize("door", DOORS)
+@pytest.mark.parametrize(
+    "wrong",
+    [too_much, a_folder_that_cannot_be_read, a_file_that_cannot_be_read, a_file_that_grows],
+    ids=lambda each: each.__name__,
+)
+def test_each_refusal_names_what_its_own_door_takes(
+    blobs: Blobs, project: Path, monkeypatch: pytest.MonkeyPatch, door: str, wrong: Callable
+) -> None:
+    package, takes = DOORS[door]
+    wrong(project, monkeypatch)
+    with pytest.raises((exceptions.TooLargeError, PermissionError)) as refused:
+        package(str(project))
+    said = str(refused.value)
+    assert {each for _, each in DOORS.values() if each in said} == {takes}, said

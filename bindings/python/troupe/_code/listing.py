@@ -36,6 +36,9 @@ class Look(NamedTuple):
     mode: int
 
 
+LEAVE_OUT = "leave it out: runtime_env={'excludes': [...]}, of troupe submit --exclude"
+"""What a door with a runtime_env says where a file or folder is in the way."""
+
 Ignored = Callable[[str], bool]
 """Whether a path from the directory stays where it is; a folder's ends with a slash."""
 
@@ -46,17 +49,19 @@ def files_of(
     *,
     what: str,
     ignored: Ignored | None = None,
-    remedy: str = "",
+    remedy: str | None = None,
 ) -> dict[str, Look]:
     """The regular files below `directory`, by their paths from it; without what `excludes` match
     (names, or paths from it) and what is `ignored`.
 
-    A link to a file is that file; a link to a folder is left out. Raises TooLargeError naming
+    A link to a file is that file; a link to a folder is left out. `remedy` is what the caller's
+    door has for what is too much or in the way; None: a runtime_env. Raises TooLargeError naming
     `what`, the largest files and folders; PermissionError for a folder that cannot be read.
     """
     found: dict[str, Look] = {}
     total = 0
-    for path, look in _walk(directory, matcher((*ALWAYS_LEFT_OUT, *excludes)), what, ignored):
+    leaves_out = matcher((*ALWAYS_LEFT_OUT, *excludes))
+    for path, look in _walk(directory, leaves_out, what, ignored, remedy or LEAVE_OUT):
         found[path] = look
         total += look.size
         if len(found) >= _LOOKED_AT_MAX:
@@ -93,7 +98,11 @@ def matcher(patterns: Sequence[str]) -> Callable[[str, str], bool]:
 
 
 def _walk(
-    directory: str, excluded: Callable[[str, str], bool], what: str, ignored: Ignored | None
+    directory: str,
+    excluded: Callable[[str, str], bool],
+    what: str,
+    ignored: Ignored | None,
+    remedy: str,
 ) -> Iterator[tuple[str, Look]]:
     waiting = [""]
     while waiting:
@@ -131,11 +140,13 @@ def _walk(
         except PermissionError as error:
             raise PermissionError(
                 f"{what}: {os.path.join(directory, above)} cannot be read: {error.strerror}\n"
-                "  leave it out: runtime_env={'excludes': [...]}, of troupe submit --exclude"
+                f"  {remedy}"
             ) from None
 
 
-def _too_much(what: str, directory: str, found: Mapping[str, Look], total: int, remedy: str) -> str:
+def _too_much(
+    what: str, directory: str, found: Mapping[str, Look], total: int, remedy: str | None
+) -> str:
     least = "at least " if len(found) >= _LOOKED_AT_MAX else ""
     limit = f"over {BYTES_MAX >> 20} MiB" if total > BYTES_MAX else f"over {FILES_MAX:,} files"
     largest = heapq.nlargest(_NAMED_FILES_MAX, found, key=lambda path: found[path].size)

@@ -170,7 +170,9 @@ def _state_of(path: str) -> list[int]:
     from troupe._code import listing
 
     if os.path.isdir(path):
-        looks = listing.files_of(path, ("build", "*.egg-info"), what=path).values()
+        looks = listing.files_of(
+            path, ("build", "*.egg-info"), what=path, remedy="build a wheel of it, and name that"
+        ).values()
         return [
             len(looks),
             sum(look.size for look in looks),

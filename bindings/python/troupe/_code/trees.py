@@ -25,7 +25,7 @@ import zipfile
 import zlib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from troupe import exceptions
 from troupe._cluster import blobs, workers
@@ -39,7 +39,6 @@ _CLOCK_NS, _COARSE_CLOCK_NS = (
 )  # of file systems with fractions of a second, and without
 _SIMILAR_MAX = 4
 _SAMPLE_BYTES = 16 << 10
-_LEAVE_OUT = "leave it out: runtime_env={'excludes': [...]}, of troupe submit --exclude"
 
 Known = dict[str, Any]
 """What was sent: `packs` as [digest, size], `manifest` as one of these, `tree`, and `files`: path
@@ -54,7 +53,7 @@ def sent(
     what: str,
     session: Any,
     ignored: ignore_files.Ignored | None = None,
-    remedy: str = "",
+    remedy: str | None = None,
 ) -> dict[str, Any]:
     """Where another host can have the directory as it is now: its files, below `inside`.
 
@@ -85,7 +84,8 @@ def sent(
         or len(known["files"]) != len(looks)
         or not blobs.has(link, bytes.fromhex(known["manifest"][0]), known["manifest"][1])
     ):
-        known = _send(directory, looks, known, again, inside=inside, what=what, link=link)
+        way = _Way(inside, what, link, remedy or listing.LEAVE_OUT)
+        known = _send(directory, looks, known, again, way)
         with contextlib.suppress(OSError):  # a full disk: it is read anew the next time
             packed.write(file, known)
     else:
@@ -138,48 +138,38 @@ def only_kept(known: Known, there: set[str]) -> Known:
     }
 
 
+class _Way(NamedTuple):
+    """Where files go: below which folder, as what, to which worker; and what helps if not."""
+
+    inside: str
+    what: str
+    link: Any
+    remedy: str
+
+
 def _send(
     directory: str,
     looks: Mapping[str, Look],
     known: Known,
     again: Sequence[str],
-    *,
-    inside: str,
-    what: str,
-    link: Any,
+    way: _Way,
 ) -> Known:
-    read_ns = time.time_ns()
-    files, pack = {path: known["files"][path] for path in set(looks) - set(again)}, _Pack(known)
-    room = listing.BYTES_MAX - sum(entry[1] for entry in files.values())
-    for path in again:
-        found = contents(os.path.join(directory, path), room, what)
-        if found is None:
-            continue
-        look, data = found
-        room -= len(data)
-        if room < 0:
-            raise exceptions.TooLargeError(
-                f"{what}: {directory} has grown over {listing.BYTES_MAX >> 20} MiB, the limit of "
-                "what travels, while it was read: "
-                f"{path} has {look.size:,} bytes or more\n  {_LEAVE_OUT}"
-            )
-        trusted = look if settled(look, read_ns) else look._replace(ctime_ns=0)
-        files[path] = [*trusted, *pack.add(data)]
-    used = {entry[6] for entry in files.values()}
-    if len(used) > PACKS_MAX:
-        return _send(
-            directory, looks, _nothing(), sorted(looks), inside=inside, what=what, link=link
-        )
-    packs = [*known["packs"], *([pack.put(link)] if pack.holds else [])]
+    files = {path: known["files"][path] for path in set(looks) - set(again)}
+    with contextlib.closing(_Pack(known)) as pack:
+        _read_into(pack, files, directory, again, way)
+        used = {entry[6] for entry in files.values()}
+        if len(used) > PACKS_MAX:
+            return _send(directory, looks, _nothing(), sorted(looks), way)
+        packs = [*known["packs"], *([pack.put(way.link)] if pack.holds else [])]
     sent_now = only_kept(
         {**_nothing(), "packs": packs, "files": files}, {packs[number][0] for number in used}
     )
     rows = [
-        [os.path.join(inside, path), entry[4], entry[1], *entry[5:]]
+        [os.path.join(way.inside, path), entry[4], entry[1], *entry[5:]]
         for path, entry in sorted(sent_now["files"].items())
     ]
     manifest = json.dumps({"packs": sent_now["packs"], "files": rows}).encode()
-    put = blobs.put_on(link, manifest)
+    put = blobs.put_on(way.link, manifest)
     return {
         **sent_now,
         "manifest": [put["sha256"].hex(), len(manifest)],
@@ -187,7 +177,29 @@ def _send(
     }
 
 
-def contents(path: str, most: int, what: str) -> tuple[Look, bytes] | None:
+def _read_into(
+    pack: _Pack, files: dict[str, Any], directory: str, again: Sequence[str], way: _Way
+) -> None:
+    """Reads the files that have to be read anew, into the pack and among `files`."""
+    read_ns = time.time_ns()
+    room = listing.BYTES_MAX - sum(entry[1] for entry in files.values())
+    for path in again:
+        found = contents(os.path.join(directory, path), room, way.what, way.remedy)
+        if found is None:
+            continue
+        look, data = found
+        room -= len(data)
+        if room < 0:
+            raise exceptions.TooLargeError(
+                f"{way.what}: {directory} has grown over {listing.BYTES_MAX >> 20} MiB, the limit "
+                f"of what travels, while it was read: {path} has {look.size:,} bytes or more\n"
+                f"  {way.remedy}"
+            )
+        trusted = look if settled(look, read_ns) else look._replace(ctime_ns=0)
+        files[path] = [*trusted, *pack.add(data)]
+
+
+def contents(path: str, most: int, what: str, remedy: str) -> tuple[Look, bytes] | None:
     """Read a file once: return its content, and its traits with the size of that content.
 
     None for one that has gone, or is no file any more.
@@ -196,7 +208,7 @@ def contents(path: str, most: int, what: str) -> tuple[Look, bytes] | None:
     the next time. At most `most` + 1 bytes are read.
 
     Raises:
-        OSError: for a file that cannot be read, naming `what`.
+        OSError: for a file that cannot be read, naming `what` and the `remedy`.
     """
     try:
         descriptor = os.open(
@@ -213,9 +225,7 @@ def contents(path: str, most: int, what: str) -> tuple[Look, bytes] | None:
     except OSError as error:
         if error.errno in (errno.ESTALE, errno.ENXIO):
             return None
-        raise type(error)(
-            f"{what}: {path} cannot be read: {error.strerror}\n  {_LEAVE_OUT}"
-        ) from None
+        raise type(error)(f"{what}: {path} cannot be read: {error.strerror}\n  {remedy}") from None
     look = Look(
         after.st_ino, len(data), after.st_mtime_ns, after.st_ctime_ns, after.st_mode & 0o777
     )
@@ -246,9 +256,13 @@ class _Pack:
             self.holds = True
         return digest, self._where[digest]
 
+    def close(self) -> None:
+        """Takes nothing more in. Idempotent."""
+        self._zip.close()
+
     def put(self, link: Any) -> list:
         """[digest, size] of the pack, once it is on the worker."""
-        self._zip.close()
+        self.close()
         data = self._sink.getvalue()
         return [blobs.put_on(link, data)["sha256"].hex(), len(data)]
 

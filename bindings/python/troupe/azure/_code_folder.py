@@ -83,7 +83,7 @@ def keep(code: str, target: Path, what: str) -> Path:
         target.mkdir()
         if os.path.isfile(code):
             return Path(shutil.copy2(code, target))
-        for name in listing.files_of(code, (), what="code", ignored=rules(code)):
+        for name in listing.files_of(code, (), what="code", ignored=rules(code), remedy=_REMEDY):
             (target / name).parent.mkdir(parents=True, exist_ok=True)
             try:
                 shutil.copy2(os.path.join(code, name), target / name)
