@@ -160,8 +160,8 @@ bool AllEnded(const Launch& launch) {
 std::string WhereRanksWere(const Launch& launch) {
   constexpr std::size_t kPlacesMax = 16;
   constexpr char kSilent[] =
-      "  it did not say: native code holds Python's lock, its process is stopped, or it is a "
-      "program without Python (`troupe stack` reads it from outside)\n";
+      "  it did not say: native code holds Python's lock, or its process is stopped "
+      "(`troupe stack` reads it from outside)\n";
   std::map<std::string, std::vector<std::size_t>> ranks;  // by place
   for (std::size_t r = 0; r < launch.ranks.size(); ++r) {
     const Rank& rank = launch.ranks[r];

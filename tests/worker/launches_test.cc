@@ -389,6 +389,23 @@ TEST_F(LaunchesTest, W10_ARankThatRunsAScriptItselfMayLeaveWithoutAWord) {
   EXPECT_EQ(Last<wire::RankDone>().failure.exit_code, 3);
 }
 
+TEST_F(LaunchesTest, ARankThatExecutesAProgramIsNotAskedWhereItIs) {
+  Join();
+  StartLaunch(1);
+  MakeReady();
+  Roster();
+  FromProcess(ranks_[0], Executes(), "none, pickled");
+  Stop(SIGTERM, 10000);
+  EXPECT_TRUE(Sent<wire::RankWhere>().empty()) << "nobody wants to know";
+  wire::StopRanks stop;
+  stop.launch = launch_;
+  stop.epoch = 1;
+  stop.signal = SIGTERM;
+  stop.where = true;
+  Head(stop);
+  EXPECT_EQ(Last<wire::RankWhere>().text, "  it runs a program: bash train.sh\n");
+}
+
 TEST_F(LaunchesTest, W10_ARankThatExecutesAProgramHasTheOutcomeOfItsExit) {
   Join();
   StartLaunch(2);

@@ -121,6 +121,7 @@ class Launches {
     std::optional<Result> result;
     // it runs a program, whose value this is should it end with 0
     std::optional<std::string> program_value;
+    std::string program;     // the command that it became by exec, where it did
     std::uint64_t life = 0;  // as in NewRank
     ReservationKey lease;    // that its process lives in
     std::vector<std::uint32_t> gpu_ids;

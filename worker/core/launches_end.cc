@@ -47,7 +47,8 @@ bool Launches::OnMessage(Process& process, wire::Message message, Instant now, E
   if (rank == nullptr || rank->done || rank->result) return true;
   if (program != nullptr) {
     rank->program_value = std::move(message.attachment);
-    if (!program->command.empty()) context_.processes.BecomeProgram(process, now, out);
+    rank->program = std::move(program->command);
+    if (!rank->program.empty()) context_.processes.BecomeProgram(process, now, out);
   } else if (prepared != nullptr) {
     TakePrepared(*run, *rank, process, *prepared, std::move(message.attachment), now, out);
   } else {

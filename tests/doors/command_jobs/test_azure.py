@@ -462,7 +462,7 @@ def test_stream_shows_what_is_said_and_raises_what_failed(
 def test_a_job_over_its_time_is_ended(idle: Home) -> None:
     jobs = MLClient().jobs
     job = jobs.create_or_update(command(command="exec sleep 1000", timeout=0.5))
-    with pytest.raises(exceptions.GetTimeoutError):
+    with pytest.raises(exceptions.GetTimeoutError, match=r"it runs a program: .*exec sleep 1000"):
         jobs.handle(jobs.info(job.name)).result(timeout=LIMIT_S)
 
 
