@@ -43,6 +43,11 @@ class HeadCore {
   /// For the shell's authentication and for checkers; changes only in Handle.
   const State& state() const { return state_; }
   const CoreOptions& options() const { return options_; }
+  /// A turn to look at the state in, for functions that make views of it. It lives shorter than the
+  /// next Handle; what is appended or sent in it is lost.
+  Turn TurnToLook(Instant now, std::uint64_t wall_us) {
+    return {state_, options_, seams_, now, wall_us};
+  }
   /// The listening address, known once the shell has bound it.
   void set_address(std::string address) { options_.address = std::move(address); }
   std::uint64_t last_sequence() const { return last_sequence_; }

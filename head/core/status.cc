@@ -9,15 +9,19 @@
 
 namespace troupe::head {
 
+wire::NodeState StateOf(const Node& node) {
+  return node.dead                        ? wire::NodeState::kDead
+         : node.suspect || !node.reported ? wire::NodeState::kSuspect
+         : node.draining || node.leaving  ? wire::NodeState::kDraining
+                                          : wire::NodeState::kAlive;
+}
+
 wire::NodeInfo InfoOf(const Turn& turn, const Node& node) {
   wire::NodeInfo info;
   info.node = node.id;
   info.name = node.name;
   info.host = node.info.host;
-  info.state = node.dead                        ? wire::NodeState::kDead
-               : node.suspect || !node.reported ? wire::NodeState::kSuspect
-               : node.draining || node.leaving  ? wire::NodeState::kDraining
-                                                : wire::NodeState::kAlive;
+  info.state = StateOf(node);
   info.incarnation = node.incarnation;
   info.listen_host = node.info.listen_host;
   info.listen_port = node.info.listen_port;

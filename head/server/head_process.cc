@@ -168,7 +168,7 @@ class HeadProcess {
 
   Status StartServer() {
     const ClusterId cluster = folder_->authority.cluster_id();
-    ServerOptions server{.handshakes = handshakes_.executor()};
+    ServerOptions server{.handshakes = handshakes_.executor(), .http = &http_};
     TROUPE_ASSIGN(server.tcp, net::TcpAddress(options_.listen, options_.port));
     TROUPE_TRY(os::MakeSocketDirectory(options_.socket_dir));
     server.socket_path = options_.socket_dir + "/head-" + cluster.Short() + ".sock";
@@ -210,6 +210,7 @@ class HeadProcess {
   const HeadOptions options_;
   async::RealClock clock_;
   async::OsRandom random_;
+  async::LoopThread http_{"head-http"};  // before the loop, whose last words may be for it
   asio::io_context loop_{1};
   asio::signal_set signals_;
   async::LoopThread handshakes_{"head-tls"};

@@ -14,6 +14,7 @@
 #include "runtime/base/fault.h"
 #include "runtime/base/log.h"
 #include "runtime/os/family.h"
+#include "runtime/os/host.h"
 #include "runtime/wire/frame.h"
 
 namespace troupe::head {
@@ -37,6 +38,7 @@ Server::Server(const async::Executor& executor, const Clock& clock, Random& rand
       core_(core),
       options_(std::move(options)),
       on_end_(std::move(on_end)),
+      http_(options_.http->executor(), {executor, core, rules_, watch_, clock}),
       scope_(executor, "head"),
       timer_(executor, clock, [this] { Feed(Tick()); }),
       journal_(
@@ -50,7 +52,8 @@ Server::Server(const async::Executor& executor, const Clock& clock, Random& rand
             });
           }) {}
 
-Server::~Server() = default;
+// Its thread asks for what is destroyed here.
+Server::~Server() { options_.http->Stop(); }
 
 void Server::OnDurable(std::uint64_t sequence, bool low_space) {
   if (ended_) return;
@@ -61,6 +64,7 @@ void Server::OnDurable(std::uint64_t sequence, bool low_space) {
                   : "the disk has room again");
     Feed(DiskFull{low_space});
   }
+  watch_.OnDurable(sequence, clock_.Now());
   FaultAt("head.durable");
   Feed(Appended{sequence});
   if (since_snapshot_ >= options_.snapshot_every && !low_space_) TakeSnapshot();
@@ -71,7 +75,8 @@ void Server::TakeSnapshot() {
   since_snapshot_ = 0;
   Log(LogLevel::kInfo, "snapshot",
       {{"sequence", core_.last_sequence()}, {"events", events.size()}});
-  if (!rows_.empty()) journal_.Submit(std::exchange(rows_, {}));  // it stands behind them
+  if (!batch_.rows.empty())
+    journal_.Submit(std::exchange(batch_.rows, {}));  // it stands behind them
   journal_.SubmitSnapshot(core_.last_sequence(), std::move(events));
 }
 
@@ -103,8 +108,12 @@ Status Server::UseNewCertificate() {
       authority_.IssueFor(key, wire::Role::kHead, NodeId::Random(random_), now_us, life_us));
   TROUPE_ASSIGN(const net::Credentials credentials,
                 net::MakeCredentials(key, pem, authority_.certificate().Pem()));
-  TROUPE_ASSIGN(auto tls, net::TlsContext::ForServer(credentials,
-                                                     net::TlsContext::Clients::kOptional, clock_));
+  TROUPE_ASSIGN(const std::string http_pem,
+                authority_.IssueForHttp(key, HttpNames(), now_us, life_us));
+  TROUPE_ASSIGN(net::Certificate http, net::Certificate::FromPem(http_pem));
+  TROUPE_ASSIGN(auto tls,
+                net::TlsContext::ForServer(credentials, net::TlsContext::Clients::kOptional, clock_,
+                                           std::move(http)));
   shown_ = credentials.certificate.validity();
   if (tcp_) {
     tcp_->SetTls(std::move(tls));
@@ -115,8 +124,23 @@ Status Server::UseNewCertificate() {
   listen.tls = std::move(tls);
   listen.handshakes = options_.handshakes;
   listen.before_handshake = [this] { RenewIfDue(); };
+  listen.on_http = http_.Receiver();
+  listen.http_executor = options_.http->executor();
   TROUPE_ASSIGN(tcp_, net::Listener::Open(executor_, std::move(listen)));
   return absl::OkStatus();
+}
+
+/// Names that HTTP clients may reach this head by. `troupe-head` is for those who come by another
+/// one, through a tunnel for instance, and choose what to check.
+std::vector<std::string> Server::HttpNames() const {
+  std::vector<std::string> names = {"troupe-head", "localhost",        "127.0.0.1",
+                                    "::1",         options_.host_name, options_.tcp.host};
+  const bool all = options_.tcp.host == "0.0.0.0" || options_.tcp.host == "::";
+  if (all) {
+    const std::vector<std::string> local = os::LocalAddresses();
+    names.insert(names.end(), local.begin(), local.end());
+  }
+  return names;
 }
 
 /// Asked when the certificate is to be shown, so that no timer has to follow a clock that jumps.
@@ -219,15 +243,18 @@ void Server::OnMessage(const SessionId& session, wire::Message message) {
 
 void Server::Feed(const Input& input) {
   if (ended_) return;
-  Perform(core_.Handle(input, clock_.Now(), clock_.WallTimeUs()));
+  const Instant now = clock_.Now();
+  Effects effects = core_.Handle(input, now, clock_.WallTimeUs());
+  watch_.OnStep(clock_.Now() - now);
+  Perform(std::move(effects));
 }
 
 void Server::Perform(Effects effects) {
   since_snapshot_ += effects.append.size();
-  rows_.insert(rows_.end(), std::make_move_iterator(effects.append.begin()),
-               std::make_move_iterator(effects.append.end()));
-  plan_wanted_ = plan_wanted_ || effects.plan_soon;
-  if ((plan_wanted_ || !rows_.empty()) && !std::exchange(end_posted_, true)) {
+  batch_.rows.insert(batch_.rows.end(), std::make_move_iterator(effects.append.begin()),
+                     std::make_move_iterator(effects.append.end()));
+  batch_.plan_wanted = batch_.plan_wanted || effects.plan_soon;
+  if ((batch_.plan_wanted || !batch_.rows.empty()) && !std::exchange(batch_.end_posted, true)) {
     asio::post(executor_, [this] { EndBatch(); });
   }
   for (const Send& send : effects.sends) Deliver(send);
@@ -247,9 +274,11 @@ void Server::Perform(Effects effects) {
 
 // Behind all that was ready: one pass over the queue and one commit for it.
 void Server::EndBatch() {
-  end_posted_ = false;
-  if (std::exchange(plan_wanted_, false)) Feed(PlanNow());
-  if (!rows_.empty()) journal_.Submit(std::exchange(rows_, {}));
+  batch_.end_posted = false;
+  if (std::exchange(batch_.plan_wanted, false)) Feed(PlanNow());
+  if (batch_.rows.empty()) return;
+  watch_.OnSubmitted(batch_.rows.back().sequence, clock_.Now());
+  journal_.Submit(std::exchange(batch_.rows, {}));
 }
 
 void Server::Deliver(const Send& send) {

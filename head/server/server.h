@@ -12,7 +12,9 @@
 #include <vector>
 
 #include "head/core/head_core.h"
+#include "head/http/http_server.h"
 #include "head/journal/journal_thread.h"
+#include "runtime/async/loop_thread.h"
 #include "runtime/async/scope.h"
 #include "runtime/async/timer.h"
 #include "runtime/base/seldom.h"
@@ -28,6 +30,7 @@ struct ServerOptions {
   std::string host_name;
   bool local_clients = true;
   async::Executor handshakes;
+  async::LoopThread* http = nullptr;     // where HTTP is served; it must outlive the head's loop
   std::uint64_t snapshot_every = 20000;  // events
   std::uint64_t replayed = 0;            // at start
 };
@@ -55,6 +58,7 @@ class Server {
  private:
   Status Listen();
   Status UseNewCertificate();
+  std::vector<std::string> HttpNames() const;
   void OnConnection(std::shared_ptr<net::Connection> connection);
   async::Task<void> Serve(std::shared_ptr<net::Connection> connection);
   void OnMessage(const SessionId& session, wire::Message message);
@@ -79,6 +83,8 @@ class Server {
   const ServerOptions options_;
   std::function<void(Status)> on_end_;
   net::SessionRules rules_;
+  ShellWatch watch_;
+  HttpServer http_;
   std::unique_ptr<net::Listener> unix_;
   std::unique_ptr<net::Listener> tcp_;
   std::map<SessionId, std::shared_ptr<net::Connection>> sessions_;
@@ -89,9 +95,12 @@ class Server {
   Seldom refused_;
   bool ended_ = false;
   bool low_space_ = false;
-  std::vector<Row> rows_;     // this batch's
-  bool plan_wanted_ = false;  // at its end
-  bool end_posted_ = false;
+  struct Batch {
+    std::vector<Row> rows;
+    bool plan_wanted = false;  // at its end
+    bool end_posted = false;
+  };
+  Batch batch_;
   std::uint64_t since_snapshot_ = 0;  // rows that a start would read besides one
   JournalThread journal_;             // last: its callbacks post to the members above
 };

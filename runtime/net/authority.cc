@@ -1,8 +1,10 @@
 #include "runtime/net/authority.h"
 
+#include <arpa/inet.h>
 #include <openssl/bn.h>
 #include <openssl/crypto.h>
 
+#include <algorithm>
 #include <array>
 #include <utility>
 
@@ -38,6 +40,31 @@ bool AddExtension(X509* x509, X509V3_CTX* context, int kind, const std::string& 
   const bool ok = extension != nullptr && X509_add_ext(x509, extension, -1) == 1;
   X509_EXTENSION_free(extension);
   return ok;
+}
+
+bool IsNumeric(const std::string& name) {
+  in6_addr number;
+  return inet_pton(AF_INET, name.c_str(), &number) == 1 ||
+         inet_pton(AF_INET6, name.c_str(), &number) == 1;
+}
+
+bool IsHostName(const std::string& name) {
+  const auto fits = [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' ||
+           c == '.';
+  };
+  return !name.empty() && name.size() <= 253 && std::all_of(name.begin(), name.end(), fits);
+}
+
+/// `names` in OpenSSL's form. Only letters that mean nothing in it get there.
+std::string AlternativeNames(const std::vector<std::string>& names) {
+  std::string text;
+  for (const std::string& name : names) {
+    const bool numeric = IsNumeric(name);
+    if (!numeric && !IsHostName(name)) continue;
+    text += (text.empty() ? "" : ",") + std::string(numeric ? "IP:" : "DNS:") + name;
+  }
+  return text;
 }
 
 bool SetName(X509_NAME* name, const std::string& text) {
@@ -161,22 +188,36 @@ StatusOr<std::string> Authority::IssueFor(const PrivateKey& subject, wire::Role 
 
 StatusOr<std::string> Authority::IssueTo(EVP_PKEY* subject, const Identity& identity,
                                          std::uint64_t now_us, std::uint64_t lifetime_us) const {
-  const X509Ptr x509(X509_new());
   const std::string name = std::string(wire::NameOf(identity.role)) + " " + IdToHex(identity.id);
+  return Sign(subject, name, "URI:" + FormatIdentity(identity), "serverAuth,clientAuth", now_us,
+              lifetime_us);
+}
+
+StatusOr<std::string> Authority::IssueForHttp(const PrivateKey& subject,
+                                              const std::vector<std::string>& names,
+                                              std::uint64_t now_us,
+                                              std::uint64_t lifetime_us) const {
+  return Sign(subject.get(), "troupe head", AlternativeNames(names), "serverAuth", now_us,
+              lifetime_us);
+}
+
+StatusOr<std::string> Authority::Sign(EVP_PKEY* subject, const std::string& common_name,
+                                      const std::string& names, const std::string& usage,
+                                      std::uint64_t now_us, std::uint64_t lifetime_us) const {
+  const X509Ptr x509(X509_new());
   X509V3_CTX context;
   X509V3_set_ctx(&context, certificate_.get(), x509.get(), nullptr, nullptr, 0);
-  const bool ok =
-      X509_set_version(x509.get(), X509_VERSION_3) && SetRandomSerial(x509.get()) &&
-      SetTimes(x509.get(), now_us, lifetime_us) &&
-      SetName(X509_get_subject_name(x509.get()), name) &&
-      X509_set_issuer_name(x509.get(), X509_get_subject_name(certificate_.get())) &&
-      X509_set_pubkey(x509.get(), subject) &&
-      AddExtension(x509.get(), &context, NID_basic_constraints, "critical,CA:FALSE") &&
-      AddExtension(x509.get(), &context, NID_key_usage, "critical,digitalSignature") &&
-      AddExtension(x509.get(), &context, NID_ext_key_usage, "serverAuth,clientAuth") &&
-      AddExtension(x509.get(), &context, NID_authority_key_identifier, "keyid") &&
-      AddExtension(x509.get(), &context, NID_subject_alt_name, "URI:" + FormatIdentity(identity)) &&
-      X509_sign(x509.get(), key_.get(), nullptr) > 0;
+  const bool ok = X509_set_version(x509.get(), X509_VERSION_3) && SetRandomSerial(x509.get()) &&
+                  SetTimes(x509.get(), now_us, lifetime_us) &&
+                  SetName(X509_get_subject_name(x509.get()), common_name) &&
+                  X509_set_issuer_name(x509.get(), X509_get_subject_name(certificate_.get())) &&
+                  X509_set_pubkey(x509.get(), subject) &&
+                  AddExtension(x509.get(), &context, NID_basic_constraints, "critical,CA:FALSE") &&
+                  AddExtension(x509.get(), &context, NID_key_usage, "critical,digitalSignature") &&
+                  AddExtension(x509.get(), &context, NID_ext_key_usage, usage) &&
+                  AddExtension(x509.get(), &context, NID_authority_key_identifier, "keyid") &&
+                  AddExtension(x509.get(), &context, NID_subject_alt_name, names) &&
+                  X509_sign(x509.get(), key_.get(), nullptr) > 0;
   if (!ok) return OpenSslError("issue a certificate");
   return Certificate::Share(x509.get()).Pem();
 }

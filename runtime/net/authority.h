@@ -8,6 +8,7 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "runtime/base/ids.h"
 #include "runtime/base/secret.h"
@@ -45,12 +46,22 @@ class Authority {
   /// Makes a certificate for a key at hand (the head's own), with a chosen life, in PEM.
   StatusOr<std::string> IssueFor(const PrivateKey& subject, wire::Role role, const Id128& id,
                                  std::uint64_t now_us, std::uint64_t lifetime_us) const;
+  /// Makes a certificate for HTTP clients, which know a server by its name, in PEM. It names no
+  /// Identity, so it is worth nothing in the runtime's own protocol. `names` are host names and
+  /// numeric addresses; whatever is neither is left out.
+  StatusOr<std::string> IssueForHttp(const PrivateKey& subject,
+                                     const std::vector<std::string>& names, std::uint64_t now_us,
+                                     std::uint64_t lifetime_us) const;
 
  private:
   Authority(PrivateKey key, Certificate certificate);
   static StatusOr<Authority> Of(PrivateKey key, std::uint64_t now_us);
   StatusOr<std::string> IssueTo(evp_pkey_st* subject, const Identity& identity,
                                 std::uint64_t now_us, std::uint64_t lifetime_us) const;
+  /// `names` and `usage` are in OpenSSL's form for subjectAltName and extendedKeyUsage.
+  StatusOr<std::string> Sign(evp_pkey_st* subject, const std::string& common_name,
+                             const std::string& names, const std::string& usage,
+                             std::uint64_t now_us, std::uint64_t lifetime_us) const;
 
   PrivateKey key_;
   Certificate certificate_;

@@ -255,7 +255,19 @@ class Listener::Impl : public std::enable_shared_from_this<Impl> {
       }
       co_return;
     }
-    asio::post(self->executor_, [self, arrival] { self->Deliver(arrival); });
+    if (arrival->engine && arrival->engine->protocol() == kHttpProtocol) {
+      asio::post(*self->options_.http_executor, [self, arrival] { self->DeliverHttp(arrival); });
+    } else {
+      asio::post(self->executor_, [self, arrival] { self->Deliver(arrival); });
+    }
+  }
+
+  /// On http_executor. It reads only what Start() left unchanged.
+  void DeliverHttp(const std::shared_ptr<Arrival>& arrival) const {
+    StatusOr<Socket> socket = WrapSocket(*options_.http_executor, std::move(arrival->fd));
+    if (!socket.ok()) return;
+    options_.on_http({MakeTlsStream(*std::move(socket), std::move(arrival->engine)),
+                      std::move(arrival->peer), std::move(arrival->ticket)});
   }
 
   void Deliver(std::shared_ptr<Arrival> arrival) {

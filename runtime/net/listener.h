@@ -24,6 +24,15 @@
 
 namespace troupe::net {
 
+/// A connection past its TLS handshake whose client asked for HTTP; its peer has proven nothing but
+/// what its certificate says. `ticket` is its place among the unauthenticated: drop it once the
+/// peer is known.
+struct HttpArrival {
+  std::unique_ptr<Stream> stream;
+  PeerInfo peer;
+  std::shared_ptr<void> ticket;
+};
+
 struct ListenOptions {
   Address address;                        // TCP: port 0 takes any free one
   std::shared_ptr<const TlsContext> tls;  // required for TCP
@@ -33,6 +42,10 @@ struct ListenOptions {
   /// Given: a TLS connection with a server name is not answered but handed over raw, nothing read
   /// from it (decision 23: the worker passes it on to the actor with that id).
   std::function<void(std::string server_name, UniqueFd socket)> on_named;
+  /// Receives the connections that ALPN selected kHttpProtocol for, on `http_executor`, which their
+  /// streams belong to. Set both where `tls` serves HTTP.
+  std::function<void(HttpArrival arrival)> on_http;
+  std::optional<async::Executor> http_executor;
   /// From accept to the end of the TLS handshake.
   Duration handshake_limit = std::chrono::seconds(5);
   std::size_t unauthenticated_per_host_max = 16;

@@ -48,19 +48,49 @@ Status NotOurs(const std::string& shown, const std::string& own) {
                        own + "\n  join with a token of this one: troupe token create > token");
 }
 
-/// Of what a client offers by ALPN, the one there is; connections without are for what they always
-/// were.
-int SelectProtocol(SSL*, const unsigned char** chosen, unsigned char* size,
-                   const unsigned char* offered, unsigned offered_bytes, void*) {
-  for (unsigned at = 0; at < offered_bytes && offered[at] < offered_bytes - at;
-       at += 1u + offered[at]) {
-    const std::string_view name(reinterpret_cast<const char*>(offered + at + 1), offered[at]);
-    if (name != kObjectsProtocol) continue;
-    *chosen = offered + at + 1;
-    *size = offered[at];
-    return SSL_TLSEXT_ERR_OK;
+/// The first protocol of a client's list (RFC 7301) that this server speaks; empty: none, and the
+/// connection carries control messages or calls.
+std::string_view ChooseProtocol(std::string_view offered, const TlsContext& context) {
+  while (!offered.empty()) {
+    const std::size_t size = static_cast<unsigned char>(offered[0]);
+    if (size >= offered.size()) return {};
+    const std::string_view name = offered.substr(1, size);
+    if (name == kObjectsProtocol || (context.http() && name == kHttpProtocol)) return name;
+    offered.remove_prefix(1 + size);
   }
-  return SSL_TLSEXT_ERR_NOACK;
+  return {};
+}
+
+std::string_view ViewOf(const unsigned char* bytes, std::size_t size) {
+  return {reinterpret_cast<const char*>(bytes), size};
+}
+
+int SelectProtocol(SSL*, const unsigned char** chosen, unsigned char* size,
+                   const unsigned char* offered, unsigned offered_bytes, void* context) {
+  const std::string_view name =
+      ChooseProtocol(ViewOf(offered, offered_bytes), *static_cast<const TlsContext*>(context));
+  if (name.empty()) return SSL_TLSEXT_ERR_NOACK;
+  *chosen = reinterpret_cast<const unsigned char*>(name.data());
+  *size = static_cast<unsigned char>(name.size());
+  return SSL_TLSEXT_ERR_OK;
+}
+
+/// Before anything is answered: a client that will get HTTP is shown the certificate for that.
+int ChooseCertificate(SSL* ssl, int* alert, void* argument) {
+  const auto& context = *static_cast<const TlsContext*>(argument);
+  const unsigned char* extension = nullptr;
+  std::size_t size = 0;
+  if (SSL_client_hello_get0_ext(ssl, TLSEXT_TYPE_application_layer_protocol_negotiation, &extension,
+                                &size) != 1 ||
+      size < 2) {
+    return SSL_CLIENT_HELLO_SUCCESS;
+  }
+  // The two bytes of the list's length are OpenSSL's to check.
+  if (ChooseProtocol(ViewOf(extension + 2, size - 2), context) != kHttpProtocol)
+    return SSL_CLIENT_HELLO_SUCCESS;
+  if (SSL_use_certificate(ssl, context.http()->get()) == 1) return SSL_CLIENT_HELLO_SUCCESS;
+  *alert = SSL_AD_INTERNAL_ERROR;
+  return SSL_CLIENT_HELLO_ERROR;
 }
 
 }  // namespace
@@ -85,7 +115,7 @@ StatusOr<std::shared_ptr<TlsContext>> TlsContext::Make(bool server, Clients clie
   SSL_CTX_set_verify(context, SSL_VERIFY_PEER | (strict ? SSL_VERIFY_FAIL_IF_NO_PEER_CERT : 0),
                      nullptr);
   SSL_CTX_set_cert_verify_callback(context, &TlsEngine::VerifyPeer, made.get());
-  if (server) SSL_CTX_set_alpn_select_cb(context, &SelectProtocol, nullptr);
+  if (server) SSL_CTX_set_alpn_select_cb(context, &SelectProtocol, made.get());
   return made;
 }
 
@@ -101,10 +131,13 @@ Status TlsContext::Use(const Credentials& credentials) {
 
 StatusOr<std::shared_ptr<const TlsContext>> TlsContext::ForServer(const Credentials& credentials,
                                                                   Clients clients,
-                                                                  const Clock& clock) {
+                                                                  const Clock& clock,
+                                                                  std::optional<Certificate> http) {
   TROUPE_ASSIGN(std::shared_ptr<TlsContext> made,
                 Make(true, clients, credentials.ca.KeyHash(), clock));
   TROUPE_TRY(made->Use(credentials));
+  made->http_ = std::move(http);
+  if (made->http_) SSL_CTX_set_client_hello_cb(made->get(), &ChooseCertificate, made.get());
   return std::shared_ptr<const TlsContext>(std::move(made));
 }
 

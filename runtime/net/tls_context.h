@@ -40,9 +40,12 @@ class TlsContext {
     kRequired,  // without a valid certificate the handshake fails
   };
 
-  /// `clock` gives the time certificates are held against; it must outlive the context.
-  static StatusOr<std::shared_ptr<const TlsContext>> ForServer(const Credentials& credentials,
-                                                               Clients clients, const Clock& clock);
+  /// `clock` gives the time certificates are held against; it must outlive the context. With
+  /// `http`, a certificate for the same key, clients that offer kHttpProtocol by ALPN get that
+  /// protocol, and are shown that certificate.
+  static StatusOr<std::shared_ptr<const TlsContext>> ForServer(
+      const Credentials& credentials, Clients clients, const Clock& clock,
+      std::optional<Certificate> http = std::nullopt);
   /// A client that trusts whoever the CA with this key hash (32 bytes, from a token) vouches for.
   static StatusOr<std::shared_ptr<const TlsContext>> ForPinnedClient(const std::string& ca_key_hash,
                                                                      const Clock& clock);
@@ -54,6 +57,8 @@ class TlsContext {
                                                                         const Clock& clock);
 
   bool is_server() const { return server_; }
+  /// The certificate for HTTP clients, if HTTP is served.
+  const std::optional<Certificate>& http() const { return http_; }
   /// Cluster this context trusts.
   ClusterId cluster() const { return ClusterIdOf(ca_key_hash_); }
   ssl_ctx_st* get() const { return context_.get(); }
@@ -74,6 +79,7 @@ class TlsContext {
   const Clients clients_;
   const std::string ca_key_hash_;
   const Clock& clock_;
+  std::optional<Certificate> http_;
 
   friend class TlsEngine;
 };

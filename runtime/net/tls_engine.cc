@@ -194,11 +194,11 @@ std::string TlsEngine::server_name() const {
   return name == nullptr ? "" : name;
 }
 
-bool TlsEngine::for_objects() const {
+std::string_view TlsEngine::protocol() const {
   const unsigned char* name = nullptr;
   unsigned size = 0;
   SSL_get0_alpn_selected(ssl_.get(), &name, &size);
-  return std::string_view(reinterpret_cast<const char*>(name), size) == kObjectsProtocol;
+  return {reinterpret_cast<const char*>(name), size};
 }
 
 }  // namespace troupe::net

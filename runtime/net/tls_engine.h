@@ -34,6 +34,8 @@ struct ExpectedPeer {
 
 /// What a client says by ALPN of a connection that is not for messages or calls.
 inline constexpr std::string_view kObjectsProtocol = "troupe-objects";
+/// The ALPN protocol of HTTP requests (RFC 7301). Servers choose it only where they serve HTTP.
+inline constexpr std::string_view kHttpProtocol = "http/1.1";
 
 class TlsEngine {
  public:
@@ -75,8 +77,10 @@ class TlsEngine {
   StatusOr<std::string> Exporter(std::string_view label) const;
   /// What the client asked for by SNI; empty if nothing.
   std::string server_name() const;
+  /// The protocol that ALPN selected; empty if none. Valid once established.
+  std::string_view protocol() const;
   /// Whether it asked for kObjectsProtocol. Valid once established.
-  bool for_objects() const;
+  bool for_objects() const { return protocol() == kObjectsProtocol; }
 
   /// OpenSSL's callback (`argument` is the TlsContext): judges the peer's chain.
   static int VerifyPeer(x509_store_ctx_st* store, void* argument);

@@ -163,21 +163,43 @@ TokenRecord RecordOf(const Token& token, std::uint64_t now_us, std::uint64_t lif
 
 Status UnknownToken() { return Refusal("it is wrong, or was deleted on the head"); }
 
+namespace {
+
+Status CheckInForce(const TokenRecord& record, std::uint64_t now_us) {
+  if (record.revoked) return Refusal("it was revoked");
+  if (now_us >= record.expires_us) {
+    return Refusal("it expired " + HumanLength(now_us - record.expires_us) + " ago");
+  }
+  return {};
+}
+
+}  // namespace
+
 Status VerifyProof(const TokenRecord& record, wire::Role role, std::string_view exporter,
                    std::string_view proof, std::uint64_t now_us) {
   // A session without an exporter is not TLS: a proof over nothing could be replayed.
   if (exporter.empty()) return Refusal("it was shown on a connection that is not encrypted");
   if (!ConstantTimeEqual(TokenProof(record.key, role, exporter), proof)) return UnknownToken();
-  if (record.revoked) return Refusal("it was revoked");
-  if (now_us >= record.expires_us) {
-    return Refusal("it expired " + HumanLength(now_us - record.expires_us) + " ago");
-  }
+  TROUPE_TRY(CheckInForce(record, now_us));
   if (record.single_use && record.used_us != 0) {
     return Refusal("it is for a single use and was used at " + HumanTime(record.used_us));
   }
   if (role != record.role) {
     return Refusal(std::string("it is for the role ") + wire::NameOf(record.role) + ", not for " +
                    wire::NameOf(role));
+  }
+  return {};
+}
+
+Status VerifyBearer(const TokenRecord& record, const Token& token, std::uint64_t now_us) {
+  const Secret key = TokenKey(token);
+  // The role is a part of the text and not of the secret: who changes it has another token.
+  if (!ConstantTimeEqual(record.key.Reveal(), key.Reveal()) || token.role != record.role) {
+    return UnknownToken();
+  }
+  TROUPE_TRY(CheckInForce(record, now_us));
+  if (record.single_use) {
+    return Refusal("it is for a single use: HTTP requests need one that is not (--single-use)");
   }
   return {};
 }

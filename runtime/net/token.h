@@ -65,6 +65,10 @@ TokenRecord RecordOf(const Token& token, std::uint64_t now_us,
 /// the secret learns more than "wrong".
 Status VerifyProof(const TokenRecord& record, wire::Role role, std::string_view exporter,
                    std::string_view proof, std::uint64_t now_us);
+/// Whether who shows the token itself, as HTTP's `Authorization: Bearer` does, may be let in now.
+/// The connection must be encrypted to a head that proved its name. Errors as VerifyProof's; a
+/// token for a single use is refused, since each request would be a use.
+Status VerifyBearer(const TokenRecord& record, const Token& token, std::uint64_t now_us);
 /// The refusal for a token id the head has no record of: the same text as for a wrong secret.
 Status UnknownToken();
 

@@ -134,4 +134,23 @@ std::string AddressOf(const std::string& interface) {
   return second;
 }
 
+std::vector<std::string> LocalAddresses() {
+  constexpr std::size_t kMax = 32;
+  ifaddrs* list = nullptr;
+  if (getifaddrs(&list) != 0) return {};
+  const std::unique_ptr<ifaddrs, void (*)(ifaddrs*)> guard(list, freeifaddrs);
+  std::vector<std::string> addresses;
+  for (const ifaddrs* each = list; each != nullptr && addresses.size() < kMax;
+       each = each->ifa_next) {
+    if (each->ifa_addr == nullptr) continue;
+    if (each->ifa_addr->sa_family == AF_INET)
+      addresses.push_back(AddressText(each->ifa_addr, sizeof(sockaddr_in)));
+    if (each->ifa_addr->sa_family != AF_INET6) continue;
+    const auto* const six = reinterpret_cast<const sockaddr_in6*>(each->ifa_addr);
+    if (!IN6_IS_ADDR_LINKLOCAL(&six->sin6_addr))
+      addresses.push_back(AddressText(each->ifa_addr, sizeof(sockaddr_in6)));
+  }
+  return addresses;
+}
+
 }  // namespace troupe::os

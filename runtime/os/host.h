@@ -27,5 +27,7 @@ LocalInterface InterfaceTo(const std::vector<std::string>& hosts);
 /// The numeric address of the interface of this name, its first of IPv4, else of IPv6 that is not
 /// of the link alone; empty where it has none.
 std::string AddressOf(const std::string& interface);
+/// The numeric addresses of all interfaces, at most 32, without those of one link alone.
+std::vector<std::string> LocalAddresses();
 
 }  // namespace troupe::os

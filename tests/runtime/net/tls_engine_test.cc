@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include "runtime/net/openssl.h"
 #include "tests/runtime/net/test_cluster.h"
 
 namespace troupe::net {
@@ -213,6 +214,67 @@ TEST(TlsEngine, JunkInsteadOfAHandshakeIsAnError) {
   const Status junk = server->Feed("GET / HTTP/1.1\r\nHost: x\r\n\r\n");
   EXPECT_EQ(ErrorCodeOf(junk), ErrorCode::kInvalid);
   EXPECT_EQ(MessageOf(junk).find("10.0.0.7:40112"), 0u);
+}
+
+// A client by OpenSSL alone, as programs that are not this project's have it.
+struct HttpClient {
+  HttpClient(TestCluster& cluster, std::string_view offered, const std::string& name) {
+    context.reset(SSL_CTX_new(TLS_client_method()), SSL_CTX_free);
+    SSL_CTX_set_verify(context.get(), SSL_VERIFY_PEER, nullptr);
+    X509_STORE_add_cert(SSL_CTX_get_cert_store(context.get()),
+                        cluster.authority.certificate().get());
+    ssl.reset(SSL_new(context.get()), SSL_free);
+    SSL_set1_host(ssl.get(), name.c_str());
+    SSL_set_alpn_protos(ssl.get(), reinterpret_cast<const unsigned char*>(offered.data()),
+                        static_cast<unsigned>(offered.size()));
+    SSL_set_bio(ssl.get(), BIO_new(BIO_s_mem()), BIO_new(BIO_s_mem()));
+    SSL_set_connect_state(ssl.get());
+  }
+  /// Whether the handshake came to its end, with the server's certificate believed.
+  bool Meet(TlsEngine& server) {
+    for (int i = 0; i < 10 && SSL_do_handshake(ssl.get()) != 1; ++i) {
+      char block[20000];
+      const int n = BIO_read(SSL_get_wbio(ssl.get()), block, sizeof block);
+      if (n > 0 && !server.Feed({block, static_cast<std::size_t>(n)}).ok()) return false;
+      const std::string back = server.TakeOutgoing();
+      BIO_write(SSL_get_rbio(ssl.get()), back.data(), static_cast<int>(back.size()));
+    }
+    char block[20000];
+    const int n = BIO_read(SSL_get_wbio(ssl.get()), block, sizeof block);
+    if (n > 0) (void)server.Feed({block, static_cast<std::size_t>(n)});
+    return SSL_is_init_finished(ssl.get()) == 1;
+  }
+  std::shared_ptr<SSL_CTX> context;
+  std::shared_ptr<SSL> ssl;
+};
+
+TEST(TlsEngine, ClientsThatOfferHttpGetACertificateWithNamesAndOthersDoNot) {
+  TestCluster cluster;
+  const std::vector<std::string> names = {"localhost", "10.0.0.1", "::1", "a b", "x,URI:y", ""};
+  const auto pem =
+      cluster.authority.IssueForHttp(cluster.head.key, names, cluster.clock.WallTimeUs(), kDayUs);
+  const Certificate http = *Certificate::FromPem(*pem);
+  EXPECT_FALSE(http.identity().ok()) << "it says nothing in the runtime's own protocol";
+  const auto optional = TlsContext::Clients::kOptional;
+  const auto serving = *TlsContext::ForServer(cluster.head, optional, cluster.clock, http);
+  const auto silent = *TlsContext::ForServer(cluster.head, optional, cluster.clock);
+  const auto meets = [&](const auto& context, std::string_view offered, const std::string& name) {
+    auto server = *TlsEngine::Server(context, "a client");
+    (void)server->Start();
+    const bool met = HttpClient(cluster, offered, name).Meet(*server);
+    return met ? "met by " + std::string(server->protocol()) : "not met";
+  };
+  for (const char* name : {"localhost", "10.0.0.1", "::1"}) {
+    EXPECT_EQ(meets(serving, "\x02h2\x08http/1.1", name), "met by http/1.1") << name;
+  }
+  EXPECT_EQ(meets(serving, "\x08http/1.1", "elsewhere"), "not met");
+  EXPECT_EQ(meets(serving, "\x0etroupe-objects\x08http/1.1", "localhost"), "not met");
+  EXPECT_EQ(meets(serving, "\x02h2", "localhost"), "not met");
+  EXPECT_EQ(meets(silent, "\x08http/1.1", "localhost"), "not met");
+  Pair pair(cluster.Pinned(), serving);
+  pair.Run();
+  EXPECT_TRUE(pair.client->established() && pair.server->established()) << pair.client_status;
+  EXPECT_EQ(pair.client->verdict().identity->role, wire::Role::kHead);
 }
 
 }  // namespace

@@ -137,5 +137,29 @@ TEST(Token, TheRecordHoldsAKeyThatIsNotTheSecret) {
   EXPECT_EQ(record.expires_us, kTokenNow + kTokenLifetimeUs);
 }
 
+TEST(Token, AsABearersItIsComparedWholeAndMustBeInForce) {
+  const Token token = SomeToken(wire::Role::kObserver);
+  const auto said = [&](TokenRecord record, const Token& shown, std::uint64_t now_us) {
+    const Status status = VerifyBearer(record, shown, now_us);
+    return status.ok() ? "in" : MessageOf(status);
+  };
+  const TokenRecord record = RecordOf(token, kTokenNow);
+  EXPECT_EQ(said(record, token, kTokenNow), "in");
+  Token wrong = token;
+  wrong.secret = Secret(std::string(16, 'x'));
+  EXPECT_EQ(said(record, wrong, kTokenNow), MessageOf(UnknownToken()));
+  Token client = token;
+  client.role = wire::Role::kClient;
+  EXPECT_EQ(said(record, client, kTokenNow), MessageOf(UnknownToken()));
+  EXPECT_NE(said(record, token, record.expires_us).find("expired"), std::string::npos);
+  TokenRecord changed = record;
+  changed.revoked = true;
+  EXPECT_NE(said(changed, token, kTokenNow).find("revoked"), std::string::npos);
+  EXPECT_EQ(said(changed, wrong, kTokenNow), MessageOf(UnknownToken()));
+  changed = record;
+  changed.single_use = true;
+  EXPECT_NE(said(changed, token, kTokenNow).find("single use"), std::string::npos);
+}
+
 }  // namespace
 }  // namespace troupe::net

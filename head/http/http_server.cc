@@ -1,0 +1,242 @@
+#include "head/http/http_server.h"
+
+#include <array>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "head/http/access.h"
+#include "head/http/metrics.h"
+#include "head/http/rate_limit.h"
+#include "head/http/refreshed.h"
+#include "head/http/request_reader.h"
+#include "head/http/routes.h"
+#include "runtime/async/deadline.h"
+#include "runtime/async/scope.h"
+#include "runtime/base/log.h"
+#include "runtime/base/seldom.h"
+
+namespace troupe::head {
+namespace {
+
+using async::Task;
+
+constexpr std::size_t kBlockBytes = 8 * 1024;
+constexpr std::size_t kDrainedBytesMax = 1024 * 1024;
+constexpr std::chrono::seconds kDrainLimit{1};
+
+struct Pulse {
+  bool read_only = false;
+};
+
+HttpResponse Text(std::string type, std::string body) {
+  HttpResponse response;
+  response.type = std::move(type);
+  response.body = std::move(body);
+  return response;
+}
+
+HttpResponse TooMany() {
+  HttpResponse response = ErrorResponse(429, "too many requests: wait a second");
+  response.headers.emplace_back("Retry-After", "1");
+  return response;
+}
+
+}  // namespace
+
+class HttpServer::Impl : public std::enable_shared_from_this<Impl> {
+ public:
+  Impl(const async::Executor& executor, HeadSide head)
+      : head_(std::move(head)),
+        pulse_(std::make_shared<Refreshed<Pulse>>(executor, head_.executor, head_.clock,
+                                                  [this] { return LookAtPulse(); })),
+        totals_(std::make_shared<Refreshed<Totals>>(executor, head_.executor, head_.clock,
+                                                    [this] { return CountTotals(); })),
+        scope_(executor, "HTTP") {}
+
+  void Receive(net::HttpArrival arrival) {
+    if (scope_.running() >= kConnectionsMax) {
+      if (const auto more = refused_.Due(head_.clock.Now())) {
+        Log(LogLevel::kWarning, "too many HTTP connections: one was closed",
+            {{"peer", arrival.peer.address}, {"not_said_before", *more}});
+      }
+      return;
+    }
+    scope_.Spawn("connection", Serve(shared_from_this(), std::move(arrival)));
+  }
+
+ private:
+  // On the head's loop.
+  Refreshed<Pulse>::Slice LookAtPulse() {
+    return [this](Pulse& pulse) {
+      pulse.read_only = head_.core.state().read_only;
+      return true;
+    };
+  }
+  Refreshed<Totals>::Slice CountTotals() {
+    return [this, cursor = CountCursor()](Totals& totals) mutable {
+      Turn turn = head_.core.TurnToLook(head_.clock.Now(), head_.clock.WallTimeUs());
+      if (!CountSome(turn, &cursor, &totals)) return false;
+      totals.shell = head_.watch.figures();
+      return true;
+    };
+  }
+
+  static Task<void> Serve(std::shared_ptr<Impl> self, net::HttpArrival arrival) {
+    RequestReader reader;
+    for (;;) {
+      const bool known = arrival.ticket == nullptr;
+      auto reading = ReadRequest(*arrival.stream, reader, known, self->head_.clock);
+      const std::optional<RequestReader::Step> step = co_await std::move(reading);
+      if (!step) break;
+      if (*step == RequestReader::Step::kBad) {
+        auto refusing = Finish(*arrival.stream, reader.refusal());
+        co_await std::move(refusing);
+        break;
+      }
+      const HttpRequest& request = reader.request();
+      auto answering = self->Answer(request, arrival);
+      const HttpResponse response = co_await std::move(answering);
+      const std::string text =
+          FormatResponse(response, request.method == "HEAD", request.keep_alive);
+      auto writing = arrival.stream->Write(text);
+      const Status sent = co_await async::WithDeadline(std::move(writing), Duration(kRequestLimit),
+                                                       "an HTTP response to be taken");
+      if (!sent.ok() || !request.keep_alive) break;
+    }
+    arrival.stream->Close();
+  }
+
+  /// nullopt: the peer has gone, or was too slow.
+  static Task<std::optional<RequestReader::Step>> ReadRequest(net::Stream& stream,
+                                                              RequestReader& reader, bool known,
+                                                              const Clock& clock) {
+    std::vector<char> block(kBlockBytes);
+    RequestReader::Step step = reader.Feed({});
+    Instant end = clock.Now() + kRequestLimit;
+    while (step == RequestReader::Step::kMore) {
+      const bool idle = known && !reader.begun();
+      const Duration limit = idle ? Duration(kIdleLimit) : end - clock.Now();
+      if (limit <= Duration(0)) break;
+      auto reading = stream.Read(block.data(), block.size());
+      const StatusOr<std::size_t> n =
+          co_await async::WithDeadline(std::move(reading), limit, "an HTTP request");
+      if (!n.ok() && ErrorCodeOf(n.status()) == ErrorCode::kTimeout && reader.begun()) break;
+      if (!n.ok() || *n == 0) co_return std::nullopt;
+      if (idle) end = clock.Now() + kRequestLimit;
+      step = reader.Feed({block.data(), *n});
+    }
+    if (step != RequestReader::Step::kMore) co_return step;
+    auto refusing = Finish(stream, ErrorResponse(408, "the request did not come within 10 s"));
+    co_await std::move(refusing);
+    co_return std::nullopt;
+  }
+
+  /// Says why the connection ends. What the peer still sends is read for a moment: a socket that is
+  /// closed with unread bytes would take the answer with it.
+  static Task<void> Finish(net::Stream& stream, HttpResponse response) {
+    const std::string text = FormatResponse(response, false, false);
+    auto writing = stream.Write(text);
+    const Status sent =
+        co_await async::WithDeadline(std::move(writing), Duration(kDrainLimit), "an HTTP refusal");
+    if (!sent.ok()) co_return;
+    auto draining = Drain(stream);
+    const Status drained =
+        co_await async::WithDeadline(std::move(draining), Duration(kDrainLimit), "the peer's end");
+    (void)drained;  // either way it is closed now
+  }
+  static Task<Status> Drain(net::Stream& stream) {
+    std::vector<char> block(kBlockBytes);
+    for (std::size_t drained = 0; drained < kDrainedBytesMax;) {
+      TROUPE_CO_ASSIGN(const std::size_t n, co_await stream.Read(block.data(), block.size()));
+      if (n == 0) break;
+      drained += n;
+    }
+    co_return Status();
+  }
+
+  Task<HttpResponse> Answer(const HttpRequest& request, net::HttpArrival& arrival) {
+    const RouteMatch match = FindRoute(request.method, request.path);
+    const bool open = match.route != nullptr && !match.route->kind;
+    // Tokens that are wrong are counted with who shows nothing: by the host they come from.
+    if ((open || arrival.ticket != nullptr) &&
+        !unknown_rate_.Take(arrival.peer.host, head_.clock.Now())) {
+      co_return TooMany();
+    }
+    if (open) {
+      auto telling = Tell(*match.route, request);
+      co_return co_await std::move(telling);
+    }
+    auto authenticating =
+        AuthenticateHttp(request, arrival.peer, head_.rules, head_.executor, head_.clock);
+    const StatusOr<HttpCaller> caller = co_await std::move(authenticating);
+    if (!caller.ok()) co_return Unknown(caller.status(), arrival.peer);
+    arrival.ticket.reset();
+    if (!rate_.Take(caller->id, head_.clock.Now())) co_return TooMany();
+    if (match.route == nullptr) co_return NoRoute(match);
+    if (!MayAsk(*match.route, caller->role)) {
+      co_return ErrorResponse(403,
+                              std::string("the role ") + wire::NameOf(caller->role) +
+                                  " may not ask for this\n  make a token of the role observer");
+    }
+    auto telling = Tell(*match.route, request);
+    co_return co_await std::move(telling);
+  }
+
+  HttpResponse Unknown(const Status& why, const net::PeerInfo& peer) {
+    if (ErrorCodeOf(why) == ErrorCode::kTimeout) return ErrorResponse(503, MessageOf(why));
+    if (const auto more = unknown_.Due(head_.clock.Now())) {
+      Log(LogLevel::kWarning, "an HTTP request was refused",
+          {{"peer", peer.address}, {"why", MessageOf(why)}, {"not_said_before", *more}});
+    }
+    HttpResponse response = ErrorResponse(401, MessageOf(why));
+    response.headers.emplace_back("WWW-Authenticate", "Bearer realm=\"troupe\"");
+    return response;
+  }
+
+  static HttpResponse NoRoute(const RouteMatch& match) {
+    if (match.allow.empty()) return ErrorResponse(404, "there is nothing at this path");
+    HttpResponse response = ErrorResponse(405, "this path takes " + match.allow);
+    response.headers.emplace_back("Allow", match.allow);
+    return response;
+  }
+
+  Task<HttpResponse> Tell(const HttpRoute& route, const HttpRequest& request) {
+    switch (route.id) {
+      case RouteId::kHealth:
+      case RouteId::kReady: {
+        const auto pulse = co_await pulse_->Get(request.no_cache);
+        if (!pulse.ok()) co_return ErrorResponse(503, MessageOf(pulse.status()));
+        if (route.id == RouteId::kReady && (*pulse)->read_only)
+          co_return ErrorResponse(503, "read-only");
+        co_return Text("text/plain; charset=utf-8", "ok\n");
+      }
+      case RouteId::kMetrics: {
+        const auto totals = co_await totals_->Get(request.no_cache);
+        if (!totals.ok()) co_return ErrorResponse(503, MessageOf(totals.status()));
+        const Exposition::Format format = Exposition::FormatFor(request.accept);
+        co_return Text(Exposition::TypeOf(format), FormatMetrics(**totals, format));
+      }
+    }
+    co_return ErrorResponse(404, "there is nothing at this path");
+  }
+
+  const HeadSide head_;
+  const std::shared_ptr<Refreshed<Pulse>> pulse_;
+  const std::shared_ptr<Refreshed<Totals>> totals_;
+  RateLimit rate_{kPerSecond, kBurst};
+  RateLimit unknown_rate_{kUnknownPerSecond, kUnknownBurst};
+  Seldom refused_;
+  Seldom unknown_;
+  async::Scope scope_;
+};
+
+HttpServer::HttpServer(async::Executor executor, HeadSide head)
+    : impl_(std::make_shared<Impl>(executor, std::move(head))) {}
+HttpServer::~HttpServer() = default;
+
+std::function<void(net::HttpArrival)> HttpServer::Receiver() const {
+  return [impl = impl_](net::HttpArrival arrival) { impl->Receive(std::move(arrival)); };
+}
+
+}  // namespace troupe::head

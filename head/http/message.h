@@ -1,0 +1,44 @@
+// HTTP requests and responses as values (RFC 9110, RFC 9112), and their limits.
+#pragma once
+
+#include <cstddef>
+#include <map>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "runtime/base/secret.h"
+
+namespace troupe::head {
+
+inline constexpr std::size_t kHttpHeadBytesMax = 16 * 1024;  // request line and headers
+
+/// The head of one request. Nothing of a body is read: no route takes one yet.
+struct HttpRequest {
+  std::string method;
+  std::string path;  // decoded, without the query
+  std::map<std::string, std::string> query;
+  Secret bearer;  // the token of `Authorization: Bearer`; empty: none was shown
+  std::string accept;
+  std::string last_event_id;
+  bool keep_alive = true;
+  bool no_cache = false;  // `Cache-Control: no-cache`: the answer may not come from a cache
+};
+
+struct HttpResponse {
+  unsigned status = 200;
+  std::string type = "text/plain; charset=utf-8";
+  std::string body;
+  std::vector<std::pair<std::string, std::string>> headers;
+};
+
+inline constexpr char kJsonType[] = "application/json";
+
+/// `{"error": {"status": 404, "message": "..."}}`.
+HttpResponse ErrorResponse(unsigned status, std::string_view message);
+
+/// The bytes of a response. For a HEAD request the body is left out and its length is told.
+std::string FormatResponse(const HttpResponse& response, bool head_only, bool keep_alive);
+
+}  // namespace troupe::head

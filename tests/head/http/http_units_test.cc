@@ -1,0 +1,98 @@
+// Method: the parts of the HTTP server that decide, each with values: routes, rates, the text of
+// metrics, the counting in slices.
+#include <gtest/gtest.h>
+
+#include "head/http/exposition.h"
+#include "head/http/rate_limit.h"
+#include "head/http/routes.h"
+#include "head/http/totals.h"
+#include "tests/head/head_fixture.h"
+
+namespace troupe::head {
+namespace {
+
+using namespace std::chrono_literals;
+
+TEST(HttpRoutes, AreOpenOrForThoseWhomTheRoleTableLets) {
+  for (const HttpRoute& route : Routes()) {
+    const bool open = route.path == "/healthz" || route.path == "/readyz";
+    EXPECT_EQ(!route.kind, open) << route.path;
+    EXPECT_EQ(MayAsk(route, wire::Role::kNone), open) << route.path;
+    EXPECT_EQ(MayAsk(route, wire::Role::kWorker), open) << route.path;
+    EXPECT_EQ(MayAsk(route, wire::Role::kProcess), open) << route.path;
+    EXPECT_TRUE(MayAsk(route, wire::Role::kClient)) << route.path;
+    EXPECT_EQ(MayAsk(route, wire::Role::kObserver), route.method == "GET") << route.path;
+  }
+}
+
+TEST(HttpRateLimit, RL1_EmptiesAndFillsAgain) {
+  RateLimit limit(10, 2);
+  Instant now{1h};
+  EXPECT_TRUE(limit.Take("a", now) && limit.Take("a", now));
+  EXPECT_FALSE(limit.Take("a", now));
+  EXPECT_TRUE(limit.Take("b", now));
+  now += 100ms;
+  EXPECT_TRUE(limit.Take("a", now));
+  EXPECT_FALSE(limit.Take("a", now));
+}
+
+TEST(HttpRateLimit, RL2_ForgetsWhoAskedLongestAgo) {
+  RateLimit limit(0.001, 1);
+  const Instant now{1h};
+  EXPECT_TRUE(limit.Take("first", now));
+  for (std::size_t i = 1; i < RateLimit::kCallersMax; ++i)
+    EXPECT_TRUE(limit.Take(std::to_string(i), now));
+  EXPECT_FALSE(limit.Take("first", now)) << "still known, and now the latest";
+  EXPECT_TRUE(limit.Take("another", now)) << "in the place of 1";
+  EXPECT_FALSE(limit.Take("first", now));
+  EXPECT_TRUE(limit.Take("1", now));
+}
+
+class HttpTotals : public HeadFixture {};
+
+TEST_F(HttpTotals, AreTheSameInSlices) {
+  const SessionId client = Open(wire::Role::kClient, NodeId(1, 1));
+  constexpr std::uint64_t kActors = 2 * kRowsPerSlice + 1;
+  for (std::uint64_t i = 0; i < kActors; ++i) {
+    wire::CreateActor create;
+    create.spec.actor = ActorId(9, i + 1);
+    create.spec.class_name = "A";
+    create.spec.infeasible_waits = true;
+    Say(client, create);
+  }
+  Totals totals;
+  CountCursor cursor;
+  int slices = 1;
+  Turn turn = core_->TurnToLook(now_, WallUs());
+  for (; !CountSome(turn, &cursor, &totals); ++slices) ASSERT_LT(slices, 20);
+  EXPECT_GE(slices, 3);
+  EXPECT_EQ(totals.actors[wire::ActorState::kPending], core_->state().actors.size());
+  EXPECT_EQ(totals.actors[wire::ActorState::kPending], kActors);
+  EXPECT_EQ(totals.incarnation, core_->state().incarnation);
+}
+
+TEST(Exposition, EscapesLabelsAndEndsAsItsFormatAsks) {
+  for (const auto format : {Exposition::Format::kPrometheus, Exposition::Format::kOpenMetrics}) {
+    Exposition text(format);
+    text.Begin("a_total", Exposition::Kind::kCounter, "Help.");
+    text.Add({{"x", "a\"b\\c\nd"}}, 1.5);
+    const bool open = format == Exposition::Format::kOpenMetrics;
+    const std::string family = open ? "a" : "a_total";
+    EXPECT_EQ(text.Finish(), "# HELP " + family + " Help.\n# TYPE " + family +
+                                 " counter\na_total{x=\"a\\\"b\\\\c\\nd\"} 1.5\n" +
+                                 (open ? "# EOF\n" : ""));
+  }
+  Histogram histogram;
+  for (const auto length : {10us, 100us, 300us}) histogram.Add(length);
+  histogram.Add(1h);
+  Exposition text(Exposition::Format::kPrometheus);
+  text.Add({}, histogram);
+  const std::string body = text.Finish();
+  EXPECT_NE(body.find("_bucket{le=\"0.0001\"} 2\n"), std::string::npos) << body;
+  EXPECT_NE(body.find("_bucket{le=\"600\"} 3\n"), std::string::npos) << body;
+  EXPECT_NE(body.find("_bucket{le=\"+Inf\"} 4\n"), std::string::npos) << body;
+  EXPECT_NE(body.find("_count 4\n"), std::string::npos) << body;
+}
+
+}  // namespace
+}  // namespace troupe::head
