@@ -185,7 +185,7 @@ def parked(home: Home) -> set[int]:
 def _home(path: Path) -> Iterator[Home]:
     test_id = uuid.uuid4().hex
     saved = dict(os.environ)
-    for name in ("TROUPE_ADDRESS", "TROUPE_TOKEN_FILE", "RAY_ADDRESS"):
+    for name in ("TROUPE_ADDRESS", "TROUPE_CLUSTER", "TROUPE_TOKEN_FILE", "RAY_ADDRESS"):
         os.environ.pop(name, None)
     runtime = Path(f"/tmp/tt-{test_id[:8]}")  # short: the paths of sockets are limited to 108 bytes
     runtime.mkdir(mode=0o700)

@@ -7,6 +7,7 @@ import functools
 import os
 import platform
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, overload
 
 from troupe import _identity, _job, _waiting, exceptions
@@ -123,6 +124,7 @@ _registered = False
 def init(
     address: str | None = None,
     *,
+    cluster: str | None = None,
     num_cpus: float | None = None,
     num_gpus: float | None = None,
     resources: Mapping[str, float] | None = None,
@@ -141,9 +143,11 @@ def init(
 ) -> ClusterContext:
     """Connects this process to a cluster and returns its context, which is a context manager too.
 
-    `address`: "host:port"; "auto" for TROUPE_ADDRESS, else the one cluster this user runs on this
-    host; None for TROUPE_ADDRESS, else, as "local", an embedded one-node cluster, ended at shutdown
-    or exit. `num_cpus`, `num_gpus`, `_memory` (bytes), `resources`, `labels` describe the embedded
+    `address`: "host:port"; "local": an embedded one-node cluster, ended at shutdown or exit; "auto"
+    or None: TROUPE_ADDRESS, else TROUPE_CLUSTER, else the cluster in use (`troupe cluster use`),
+    else, for "auto", the one cluster this user runs on this host, and for None, as "local".
+    `cluster`, in place of an address: a name of `troupe cluster list`, or the beginning of the id
+    of a cluster of this user on this host. `num_cpus`, `num_gpus`, `_memory` (bytes), `resources`, `labels` describe the embedded
     node. `preimport`: modules that a process of it imports from its start on, so that the first
     launch, actor or task with this `preimport=` is forked from it. `object_store_memory`: bytes
     that its processes, and this one, may each hold of objects in memory;
@@ -173,17 +177,13 @@ def init(
             "pass "
             "ignore_reinit_error=True"
         )
-    from troupe._cluster import connect, node_start
+    from troupe._cluster import connect, known_clusters, node_start
     from troupe._code import runtime_env as _runtime_env
 
     runtime_env = _runtime_env.check(runtime_env)
     _infeasible.check(infeasible)
-    if address is not None and not isinstance(address, str):
-        raise TypeError(
-            f"init(address={address!r}): a string like '10.0.0.1:6400', 'auto', 'local' or None"
-        )
-    if address in (None, "", "auto"):
-        address = os.environ.get("TROUPE_ADDRESS") or _address_of_ray(address) or address or "local"
+    choice = known_clusters.choose_for_init(address, cluster, _address_of_ray)
+    address = choice.address
     name = _job.namespace_of(namespace)
     if address == "local":
         if token_file is not None:
@@ -223,11 +223,12 @@ def init(
         ):  # a child that imports the script joins its cluster, whatever the script would start
             raise ValueError(
                 f"{', '.join(given)} describe a node; the cluster at {address} has its own"
+                f"{choice.origin}"
             )
         if address == "auto":
-            address = connect.only_local_cluster()
-        session = connect.connect(
-            address, token_file, namespace=name, return_timeout=connect.RETURN_TIMEOUT_S
+            choice = replace(choice, address=connect.only_local_cluster())
+        session = connect.connect_chosen(
+            choice, token_file, namespace=name, return_timeout=connect.RETURN_TIMEOUT_S
         )
     session.store["log_to_driver"] = log_to_driver
     session.store["runtime_env"] = runtime_env

@@ -13,7 +13,14 @@ from pathlib import Path
 from typing import Any
 
 from troupe import exceptions
-from troupe._cluster import executables, home, local_clusters, node_start, session as _session
+from troupe._cluster import (
+    executables,
+    home,
+    known_clusters,
+    local_clusters,
+    node_start,
+    session as _session,
+)
 from troupe._identity import boot_id
 
 STOP_GRACE_S = 3.0
@@ -164,6 +171,26 @@ def connect(
     return session
 
 
+def connect_chosen(
+    choice: known_clusters.Choice,
+    token_file: str | None = None,
+    *,
+    namespace: str = "",
+    return_timeout: float = 0.0,
+) -> _session.Session:
+    """A session with the cluster that is meant; raises what `connect` does, and says which name
+    the address is of."""
+    try:
+        return connect(
+            choice.address,
+            token_file or choice.token_file,
+            namespace=namespace,
+            return_timeout=return_timeout,
+        )
+    except (exceptions.ConnectionError, exceptions.JoinError) as error:
+        raise type(error)(f"{error}{choice.origin}") from None
+
+
 def only_local_cluster() -> str:
     """The address of the one cluster of this user that runs on this host; where none was started by
     a command, the one that a program made by init(). Raises ConnectionError."""
@@ -181,13 +208,14 @@ def only_local_cluster() -> str:
 
 
 def from_environment() -> _session.Session:
-    """The session of `remote=True` without init(): TROUPE_ADDRESS, kept until exit.
+    """The session of `remote=True` without init(): of the cluster that the environment or
+    `troupe cluster use` says is meant (`known_clusters.choose`), kept until exit.
 
-    Raises ConnectionError when that is not set, with the commands that start a cluster, or the
-    address of one that runs here.
+    Raises ConnectionError when none is, with the commands that start a cluster, or the address of
+    one that runs here.
     """
-    address = os.environ.get("TROUPE_ADDRESS")
-    if not address:
+    choice = known_clusters.choose()
+    if choice is None:
         running = home.clusters(running_only=True)
         here = (
             f"one runs here: TROUPE_ADDRESS={running[0].require_whole().address}"
@@ -201,7 +229,12 @@ def from_environment() -> _session.Session:
             "without "
             f"remote=True the launch runs on an embedded cluster of this machine\n  {here}"
         )
-    return kept(address)
+    return kept_chosen(choice)
+
+
+def kept_chosen(choice: known_clusters.Choice) -> _session.Session:
+    """The session with the cluster that is meant, as `kept` gives it."""
+    return _kept(choice.address, lambda: connect_chosen(choice, return_timeout=RETURN_TIMEOUT_S))
 
 
 def kept(address: str) -> _session.Session:
@@ -238,7 +271,7 @@ def _kept(key: str, make: Any) -> _session.Session:
 
 def sessions_here() -> list[_session.Session]:
     """Those of this process: of init(), or a rank's; else those that launches opened by themselves,
-    or the one of TROUPE_ADDRESS.
+    or the one that the environment or `troupe cluster use` says.
 
     Raises ConnectionError where there is none.
     """
@@ -246,29 +279,33 @@ def sessions_here() -> list[_session.Session]:
     with _lock:
         hidden = [each for each in _hidden.values() if not each.closed and each.pid == os.getpid()]
     found = hidden if current is None else [current, *hidden]
-    if not found and not os.environ.get("TROUPE_ADDRESS"):
+    if found:
+        return found
+    choice = known_clusters.choose()
+    if choice is None:
         raise exceptions.ConnectionError(
             'not connected to a cluster: call troupe.init("host:port") or set TROUPE_ADDRESS'
         )
-    return found or [from_environment()]
+    return [kept_chosen(choice)]
 
 
 def session_here() -> _session.Session:
     """Return the session that questions about the cluster go to: of init(), else the one that a
-    launch opened by itself, else of TROUPE_ADDRESS.
+    launch opened by itself, else of the cluster that the environment or `troupe cluster use` says.
 
     Raises:
-        ConnectionError: there is none, or launches have opened several of which none is that of
-        TROUPE_ADDRESS.
+        ConnectionError: there is none, or launches have opened several and nothing says which of
+        them is meant.
     """
     current = _session.current_or_none()
     if current is not None:
         return current
-    found, address = sessions_here(), os.environ.get("TROUPE_ADDRESS")
+    found = sessions_here()
     if len(found) == 1:
         return found[0]
-    if address:
-        return kept(address)
+    choice = known_clusters.choose()
+    if choice is not None:
+        return kept_chosen(choice)
     raise exceptions.ConnectionError(
         f"this process has launched on {len(found)} clusters: "
         f"{', '.join(each.address for each in found)}\n"

@@ -21,6 +21,7 @@ _WHERE = {
     "air": ("_air", "air"),
     "azure": ("_azure", "azure"),
     "cancel": ("_cancel", "cancel"),
+    "cluster": ("operation._cluster", "cluster"),
     "explain": ("_show", "explain"),
     "job": ("_job", "job"),
     "journal": ("_journal", "journal"),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import datetime
-import os
 import signal
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -13,7 +12,7 @@ from typing import Any
 import click
 
 from troupe import exceptions
-from troupe._cluster import connect, home, session as _session, status_lines
+from troupe._cluster import connect, session as _session, status_lines
 from troupe.air import _fields, _runs, _workload
 from troupe.cli import _common, _tables
 from troupe.launch import _errors, _progress
@@ -130,9 +129,7 @@ def run(
     if dry_run:
         _print_checked(file, workload, as_json=as_json)
         return 0
-    if not (
-        address or cluster or os.environ.get("TROUPE_ADDRESS") or home.clusters(running_only=True)
-    ):
+    if not _common.is_cluster_known(address, cluster):
         status_lines.say(
             "troupe: no cluster is known, so the workload runs on this machine and ends with this "
             "command"

@@ -11,7 +11,7 @@ from typing import Any
 import click
 
 from troupe import exceptions
-from troupe._cluster import connect, home, session as _session
+from troupe._cluster import connect, session as _session
 from troupe.azure._client import JobOperations
 from troupe.cli import _common, _outputs
 from troupe.launch import _errors
@@ -32,16 +32,17 @@ def _options(command: Any) -> Any:
     for option in (
         click.option(
             "--cluster",
-            metavar="ID",
-            help="Which of this user's clusters on this host (a prefix will do).",
+            metavar="NAME|ID",
+            help="A cluster of `troupe cluster list`, or the beginning of the id of one of this "
+            "user's on this host.",
         ),
         click.option("--token-file", metavar="FILE", help="Token for a head on another host."),
         click.option(
             "--address",
             metavar="HOST:PORT",
             callback=_common.an_address,
-            help="Address of the head.  [default: TROUPE_ADDRESS, else the "
-            "only cluster of TROUPE_HOME]",
+            help="Address of the head.  [default: TROUPE_ADDRESS, else TROUPE_CLUSTER, else the "
+            "cluster in use, else the only one of TROUPE_HOME]",
         ),
         click.option("--workspace-name", "-w", "_workspace", hidden=True, expose_value=False),
         click.option("--resource-group", "-g", "_group", hidden=True, expose_value=False),
@@ -65,7 +66,7 @@ def _jobs(
     `starts`: a job is submitted, for which a cluster is needed; else jobs of embedded clusters may
     be meant.
     """
-    if not (starts or address or cluster or _is_known()):
+    if not (starts or address or cluster or _common.is_cluster_known()):
         yield JobOperations()
         return
     with _common.session(address, token_file, cluster) as session:
@@ -130,7 +131,7 @@ def create(
     described = load_job(file, params_override=[dict([_override(each)]) for each in overrides])
     if name is not None:
         described.name = name
-    if stream and not (address or cluster or _is_known()):
+    if stream and not (address or cluster or _common.is_cluster_known()):
         jobs = JobOperations(connect.embedded())
         return _follow(jobs, jobs.create_or_update(described, idempotency_key=idempotency_key))
     with _jobs(address, token_file, cluster, starts=True) as jobs:
@@ -148,12 +149,6 @@ def _override(text: str) -> tuple[str, Any]:
     if not equals or not key:
         raise click.UsageError(f"--set is KEY=VALUE, as inputs.epochs=3, not {text!r}")
     return key, value_of(value)
-
-
-def _is_known() -> bool:
-    import os
-
-    return bool(os.environ.get("TROUPE_ADDRESS")) or bool(home.clusters(running_only=True))
 
 
 def _plain(value: Any) -> Any:

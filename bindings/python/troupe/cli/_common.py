@@ -11,7 +11,7 @@ from typing import Any, NoReturn
 import click
 
 from troupe import _visible, exceptions
-from troupe._cluster import connect, home, session as _session
+from troupe._cluster import connect, home, known_clusters, session as _session
 
 
 def an_address(_: click.Context, __: click.Parameter, value: str | None) -> str | None:
@@ -56,16 +56,17 @@ def cluster_options(command: Callable[..., Any]) -> Callable[..., Any]:
         click.option("--json", "as_json", is_flag=True, help="Print one JSON document."),
         click.option(
             "--cluster",
-            metavar="ID",
-            help="Which of this user's clusters on this host (a prefix will do).",
+            metavar="NAME|ID",
+            help="A cluster of `troupe cluster list`, or the beginning of the id of one of this "
+            "user's on this host.",
         ),
         click.option("--token-file", metavar="FILE", help="Token for a head on another host."),
         click.option(
             "--address",
             metavar="HOST:PORT",
             callback=an_address,
-            help="Address of the head.  [default: TROUPE_ADDRESS, else the "
-            "only cluster of TROUPE_HOME]",
+            help="Address of the head.  [default: TROUPE_ADDRESS, else TROUPE_CLUSTER, else the "
+            "cluster in use, else the only one of TROUPE_HOME]",
         ),
     ):
         command = option(command)
@@ -114,6 +115,23 @@ def chosen(cluster: str | None, *, running_only: bool = True) -> home.ClusterHom
     )
 
 
+def which_cluster(address: str | None, cluster: str | None) -> known_clusters.Choice:
+    """The cluster that a command means: as `known_clusters.choose` has it, else the only one of
+    TROUPE_HOME."""
+    try:
+        choice = known_clusters.choose(address, cluster)
+    except ValueError as error:
+        raise click.UsageError(str(error)) from None
+    return choice or known_clusters.Choice(chosen(None).address, known_clusters.Source.ONLY_ONE)
+
+
+def is_cluster_known(address: str | None = None, cluster: str | None = None) -> bool:
+    """Whether a command finds a cluster, or is told of one, so that it starts none of its own."""
+    return known_clusters.choose(address, cluster) is not None or bool(
+        home.clusters(running_only=True)
+    )
+
+
 @contextmanager
 def session(
     address: str | None, token_file: str | None, cluster: str | None, *, return_timeout: float = 0.0
@@ -122,11 +140,8 @@ def session(
 
     `return_timeout`: as of `connect.connect`.
     """
-    import os
-
-    address = address or (None if cluster else os.environ.get("TROUPE_ADDRESS"))
-    opened = connect.connect(
-        address or chosen(cluster).address, token_file, return_timeout=return_timeout
+    opened = connect.connect_chosen(
+        which_cluster(address, cluster), token_file, return_timeout=return_timeout
     )
     try:
         yield opened

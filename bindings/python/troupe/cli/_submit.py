@@ -17,7 +17,7 @@ import click
 from troupe import exceptions
 from troupe._cluster import (
     connect,
-    home,
+    known_clusters,
     resources,
     session as _session,
     status_lines,
@@ -114,8 +114,8 @@ def _run(line: tuple[str, ...], given: dict[str, Any], *, command: bool) -> int:
             f"this runs inside launch {inside[:4]} already, and would wait for what that holds\n  "
             "--standalone: ranks on this host beside it"
         )
-    address = None if given["standalone"] else _address(given)
-    if given["detach"] and address is None:
+    choice = None if given["standalone"] else _choice(given)
+    if given["detach"] and choice is None:
         raise click.UsageError(
             "--detach leaves the launch to a cluster, and none is known: a cluster that is started "
             "for the launch ends with this "
@@ -140,14 +140,14 @@ def _run(line: tuple[str, ...], given: dict[str, Any], *, command: bool) -> int:
             and not os.path.isdir(given["log_dir"])
         ):
             raise NotADirectoryError(f"--log-dir {given['log_dir']} is a file, not a folder")
-        if address is None:
+        if choice is None:
             _program.check(
                 kind,
                 target,
                 same_host=not given["requirements"] and not given["requirements_file"],
                 other_python="python" in traits,
             )  # before anything is started
-        session = _connected(address, given)
+        session = _connected(choice, given)
         alive = [
             resources.from_wire(node["resources"])
             for node in workers.node_infos(session)
@@ -181,21 +181,17 @@ def _check_counts(given: dict[str, Any]) -> None:
         raise click.UsageError("--gpu-type and --no-gpus are each other's opposite")
 
 
-def _address(given: dict[str, Any]) -> str | None:
-    """Where the cluster is; None: there is none, so one is started."""
-    if given["address"]:
-        return str(given["address"])
-    if given["cluster"]:
-        return _common.chosen(given["cluster"]).address
-    if os.environ.get("TROUPE_ADDRESS"):
-        return os.environ["TROUPE_ADDRESS"]
-    return _common.chosen(None).address if home.clusters(running_only=True) else None
+def _choice(given: dict[str, Any]) -> known_clusters.Choice | None:
+    """Which cluster is meant; None: there is none, so one is started."""
+    address, cluster = given["address"], given["cluster"]
+    known = _common.is_cluster_known(address, cluster)
+    return _common.which_cluster(address, cluster) if known else None
 
 
-def _connected(address: str | None, given: dict[str, Any]) -> _session.Session:
-    if address is not None:
-        return connect.connect(
-            address, given["token_file"], return_timeout=connect.RETURN_TIMEOUT_S
+def _connected(choice: known_clusters.Choice | None, given: dict[str, Any]) -> _session.Session:
+    if choice is not None:
+        return connect.connect_chosen(
+            choice, given["token_file"], return_timeout=connect.RETURN_TIMEOUT_S
         )
     most = given["nnodes"][0] if given["nnodes"] else 1
     if most > 1:

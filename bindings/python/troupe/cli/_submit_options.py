@@ -301,14 +301,16 @@ def of_troupe(command: Callable[..., Any]) -> Callable[..., Any]:
                 "--address",
                 metavar="HOST:PORT",
                 callback=_common.an_address,
-                help="Address of the head.  [default: TROUPE_ADDRESS, else the "
-                "only cluster of TROUPE_HOME, else one of this machine for this launch]",
+                help="Address of the head.  [default: TROUPE_ADDRESS, else TROUPE_CLUSTER, else "
+                "the cluster in use, else the only one of TROUPE_HOME, else one of this machine "
+                "for this launch]",
             ),
             click.option("--token-file", metavar="FILE", help="Token for a head on another host."),
             click.option(
                 "--cluster",
-                metavar="ID",
-                help="Which of this user's clusters on this host (a prefix will do).",
+                metavar="NAME|ID",
+                help="A cluster of `troupe cluster list`, or the beginning of the id of one of "
+                "this user's on this host.",
             ),
         )
     ):

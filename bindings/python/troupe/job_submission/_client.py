@@ -7,12 +7,19 @@ import contextlib
 import enum
 import os
 from collections.abc import AsyncIterator, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 from urllib.parse import urlsplit
 
 from troupe import exceptions
-from troupe._cluster import connect, home, local_clusters, session as _session, workers
+from troupe._cluster import (
+    connect,
+    home,
+    known_clusters,
+    local_clusters,
+    session as _session,
+    workers,
+)
 from troupe.job_submission import _jobs, _output
 from troupe.job_submission._jobs import JobState
 from troupe.job_submission._request import SHELL, JobRequest
@@ -119,9 +126,10 @@ class JobSubmissionClient:
     Methods may be called from any thread.
 
     `address`: "host:port" of the head, with or without "http://" before it; None or "auto" for the
-    session of `init()`, else TROUPE_ADDRESS, else RAY_ADDRESS, else the only cluster of this user
-    on this host, which is meant by the address of Ray's dashboard on this host too. A head on
-    another host needs TROUPE_TOKEN_FILE.
+    session of `init()`, else TROUPE_ADDRESS, else TROUPE_CLUSTER, else RAY_ADDRESS, else the
+    cluster in use (`troupe cluster use`), else the only cluster of this user on this host, which is
+    meant by the address of Ray's dashboard on this host too. A head on another host needs
+    TROUPE_TOKEN_FILE, or a name (`troupe cluster add`).
     `create_cluster_if_needed`, `cookies`, `metadata`, `headers` and `verify` belong to Ray's HTTP
     and mean nothing here. Blocks until connected.
 
@@ -289,14 +297,14 @@ def _session_of(address: str | None) -> _session.Session:
     given = "" if address in (None, "auto") else _without_scheme(str(address))
     if not given and current is not None and not current.in_process:
         return current
-    given = (
-        given
-        or os.environ.get("TROUPE_ADDRESS")
-        or _without_scheme(os.environ.get("RAY_ADDRESS", ""))
-    )
-    if not given or given == "auto":
-        given = _only_cluster()
-    return connect.kept(given if given.startswith("unix:") else local_clusters.numeric(given))
+    choice = known_clusters.choose(given, other_launcher=_address_of_ray)
+    if choice is None or choice.address == "auto":
+        return connect.kept(local_clusters.numeric(_only_cluster()))
+    return connect.kept_chosen(replace(choice, address=local_clusters.numeric(choice.address)))
+
+
+def _address_of_ray() -> str:
+    return _without_scheme(os.environ.get("RAY_ADDRESS", "").replace("auto", ""))
 
 
 def _only_cluster() -> str:

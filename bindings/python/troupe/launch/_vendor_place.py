@@ -19,6 +19,7 @@ from troupe._cluster import (
     connect,
     home,
     infeasible,
+    known_clusters,
     resources,
     session as _session,
     status_lines,
@@ -60,11 +61,11 @@ def without_gpus(session: _session.Session) -> str:
 
 def find_session(*, remote: bool) -> tuple[_session.Session, str]:
     """Return the session of a launch, and a sentence on how its cluster was found; "" where init(),
-    TROUPE_ADDRESS or `remote=False` says it.
+    TROUPE_ADDRESS, TROUPE_CLUSTER, `troupe cluster use` or `remote=False` says it.
 
     A cluster that another program has made for itself is not taken: it ends with that program.
     """
-    if not remote or _session.current_or_none() is not None or os.environ.get("TROUPE_ADDRESS"):
+    if not remote or _session.current_or_none() is not None or known_clusters.choose() is not None:
         return _submit.session_for(remote), ""
     running = home.clusters(running_only=True)
     if len(running) > 1:
@@ -89,7 +90,7 @@ def find_known_session() -> tuple[_session.Session | None, str]:
     ""."""
     if (
         _session.current_or_none() is not None
-        or os.environ.get("TROUPE_ADDRESS")
+        or known_clusters.choose() is not None
         or home.clusters(running_only=True)
     ):
         return find_session(remote=True)

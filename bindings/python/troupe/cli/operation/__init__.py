@@ -1,0 +1,2 @@
+"""Commands around a cluster that is there for long: which clusters there are by name, and what is
+wrong with a machine."""
