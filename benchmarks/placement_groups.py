@@ -12,7 +12,6 @@ import os
 import pathlib
 import sys
 import tempfile
-import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).parent))
 from contender import Contender, options_of, start_head, troupe_command  # noqa: E402

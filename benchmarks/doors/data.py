@@ -26,7 +26,6 @@ import statistics
 import sys
 import tempfile
 import threading
-import time
 import uuid
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))

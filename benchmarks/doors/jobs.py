@@ -134,6 +134,7 @@ def queue_many() -> float:
 
 def measure(rounds: int, ray: str | None) -> dict:
     import report
+
     import troupe
 
     command = [sys.executable, "-m", "troupe"]

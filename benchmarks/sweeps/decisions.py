@@ -102,8 +102,7 @@ def stopping(trace: Trace) -> str | None:
     from ray.tune.schedulers import AsyncHyperBandScheduler, MedianStoppingRule
 
     from troupe.tune._core.deciding import End, Mode, Report
-    from troupe.tune.schedulers import ASHAScheduler
-    from troupe.tune.schedulers import MedianStoppingRule as OurRule
+    from troupe.tune.schedulers import ASHAScheduler, MedianStoppingRule as OurRule
 
     generator, mode = trace.generator, trace.generator.choice(["max", "min"])
     if trace.name == "asha":

@@ -4,7 +4,6 @@ Ends: death, verdicts, forks, signals; and actors that answer out of order. Ever
 deadline: a hang is a failure, not a stuck run.
 """
 
-import asyncio
 import contextlib
 import gc
 import os
@@ -14,7 +13,6 @@ import sys
 import tempfile
 import textwrap
 import threading
-import time
 import weakref
 
 import pytest
@@ -29,7 +27,6 @@ from call_support import (
     native,
     wait,
 )
-
 
 # ---- ends ----------------------------------------------------------------------------------
 

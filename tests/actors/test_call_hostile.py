@@ -11,7 +11,6 @@ from pathlib import Path
 import pytest
 from call_support import MAYBE_EXECUTED, Counter, code_of, get, native
 
-
 # ---- hostile peers -------------------------------------------------------------------------
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from e2e_conftest import *  # noqa: F403
+
 from troupe import _native
 
 ROOT = Path(__file__).parents[2]

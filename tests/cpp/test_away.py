@@ -8,8 +8,9 @@ import subprocess
 from pathlib import Path
 
 import pytest
-import troupe
 from e2e_conftest import Home
+
+import troupe
 from troupe.cross_language import cpp_actor_class
 from troupe.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 

@@ -7,8 +7,9 @@ import signal
 from pathlib import Path
 
 import pytest
-import troupe
 from e2e_conftest import Home, eventually
+
+import troupe
 from troupe.cross_language import CppActorClass, cpp_actor_class
 
 

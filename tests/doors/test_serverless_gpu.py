@@ -21,8 +21,7 @@ import pytest
 from e2e_conftest import TIMEOUT_S, Home, eventually
 
 import troupe
-from troupe import exceptions, launch
-from troupe import serverless_gpu as sg
+from troupe import exceptions, launch, serverless_gpu as sg
 from troupe.serverless_gpu import _variables, runtime as rt
 from troupe.serverless_gpu.compute import GPUType
 

@@ -14,7 +14,6 @@ from pathlib import Path
 
 import cloudpickle
 import pytest
-from e2e_conftest import Home
 
 import troupe
 from troupe import train

@@ -130,7 +130,7 @@ class _Network:
             wait = self.random.expovariate(1 / now.pause_every_s) if now.pause_s else None
             try:
                 await asyncio.wait_for(changed.wait(), wait)
-            except asyncio.TimeoutError:
+            except TimeoutError:
                 self.figures.pauses += 1
                 host = self.random.choice(list(self.hosts))
                 self._paused_until[host] = asyncio.get_running_loop().time() + now.pause_s
@@ -245,7 +245,7 @@ class _Way:
                 raise ConnectionResetError("nothing was acknowledged for the TCP_USER_TIMEOUT")
             try:
                 await asyncio.wait_for(changed.wait(), max(0.0, min(moment, limit) - clock()))
-            except asyncio.TimeoutError:
+            except TimeoutError:
                 pass
 
 
@@ -290,7 +290,7 @@ class FaultyHosts:
         self._cut: list[str] = []
         self._proxy: subprocess.Popen | None = None
 
-    def __enter__(self) -> "FaultyHosts":
+    def __enter__(self) -> FaultyHosts:
         from namespaces import ip
 
         try:

@@ -90,7 +90,7 @@ def linearizable(operations: list[Operation]) -> bool:
         tried.add((done, first, state))
         horizon = min(
             pending[i].ended
-            for i in itertools.chain((i for i in range(first, len(pending)) if i not in done))
+            for i in itertools.chain(i for i in range(first, len(pending)) if i not in done)
         )
         for i in range(first, len(pending)):
             each = pending[i]

@@ -185,8 +185,8 @@ class Launcher:
     its own."""
 
     def __init__(self, socket: str, recorder: Recorder, trace: Path, done: threading.Event) -> None:
-        from troupe._cluster import connect, session
         from troupe._bridge import native
+        from troupe._cluster import connect, session
 
         self.session = connect.connect(f"unix:{socket}", return_timeout=RETURN_TIMEOUT_S)
         session.set_current(self.session)

@@ -84,7 +84,7 @@ class Hosts:
         self._cuts: list[tuple[Host, str]] = []
         self._unplugged: list[Host] = []
 
-    def __enter__(self) -> "Hosts":
+    def __enter__(self) -> Hosts:
         try:
             self._make()
         except BaseException:

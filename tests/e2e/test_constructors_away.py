@@ -19,7 +19,6 @@ import handles
 import objects
 import pytest
 import tcp_cuts
-from conftest import eventually
 from handles import Watched, all_looked_at
 from objects import all_released
 from tcp_cuts import cut_tcp, port_of

@@ -25,7 +25,6 @@ import troupe
 from troupe import exceptions
 from troupe.util.state import list_nodes
 
-
 WORKER = Path(os.environ.get("TROUPE_BIN_DIR", "/nonexistent"), "troupe-worker")
 FAULTS = pytest.mark.skipif(
     not WORKER.exists() or b"TROUPE_FAULTS" not in WORKER.read_bytes(),

@@ -167,7 +167,7 @@ class NoSuper(Exception):
 
 
 class OwnNew(Exception):
-    def __new__(cls, code: int, extra: str) -> "OwnNew":
+    def __new__(cls, code: int, extra: str) -> OwnNew:
         error = super().__new__(cls)
         error.code = code
         return error
@@ -193,12 +193,12 @@ class Basic(BaseException):
 
 
 class OwnGroup(ExceptionGroup):
-    def __new__(cls, errors: list[Exception], code: int) -> "OwnGroup":
+    def __new__(cls, errors: list[Exception], code: int) -> OwnGroup:
         error = super().__new__(cls, "own", errors)
         error.code = code
         return error
 
-    def derive(self, errors: Any) -> "OwnGroup":
+    def derive(self, errors: Any) -> OwnGroup:
         return OwnGroup(errors, self.code)
 
 

@@ -31,7 +31,7 @@ class NoSubclass(Exception):
 
 
 class OwnNew(Exception):
-    def __new__(cls, text: str, *, tag: str = "") -> "OwnNew":
+    def __new__(cls, text: str, *, tag: str = "") -> OwnNew:
         if not tag:
             raise RuntimeError("a tag is needed")
         return super().__new__(cls, text)
@@ -59,7 +59,7 @@ class Empty(Exception):
 
 
 class Many(ExceptionGroup):
-    def __new__(cls, message: str, errors: list[Exception], tag: str) -> "Many":
+    def __new__(cls, message: str, errors: list[Exception], tag: str) -> Many:
         made = super().__new__(cls, message, errors)
         made.tag = tag  # type: ignore[attr-defined]
         return made

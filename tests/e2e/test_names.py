@@ -13,9 +13,9 @@ import sys
 from typing import Any
 
 import pytest
+from conftest import Home
 
 import troupe
-from conftest import Home
 from troupe.launch import distributed
 from troupe.util.placement_group import get_placement_group, placement_group, remove_placement_group
 

@@ -67,7 +67,7 @@ troupe.shutdown()
 class Client(nbclient.NotebookClient):
     """Opens the gate once all four bars are seen half way in one message; counts messages."""
 
-    def watch(self, gate: Gate) -> "Client":
+    def watch(self, gate: Gate) -> Client:
         self.gate, self.seen, self.messages = gate, False, 0
         return self
 

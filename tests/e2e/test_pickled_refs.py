@@ -15,10 +15,10 @@ from typing import Any
 import cloudpickle
 import numpy as np
 import pytest
-
-import troupe
 from conftest import Home, eventually, running
 from objects import nothing_held
+
+import troupe
 from troupe import exceptions
 from troupe._bridge import native
 from troupe.launch import distributed

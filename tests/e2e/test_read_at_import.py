@@ -25,7 +25,6 @@ from pathlib import Path
 import pytest
 from conftest import Home, eventually
 
-import troupe
 from troupe.launch import distributed
 
 TABLE = Path(__file__).parents[2] / "worker/core/read_at_import.cc"

@@ -20,7 +20,7 @@ import objects
 import pytest
 import tcp_cuts
 from conftest import eventually, stand_still
-from objects import all_released, nothing_held
+from objects import all_released
 from tcp_cuts import cut_tcp, port_of
 
 import troupe

@@ -27,7 +27,7 @@ def a_card(request: pytest.FixtureRequest) -> Iterator[None]:
 
 
 @pytest.fixture(scope="module")
-def node(shared_home: "_shared.Home") -> Iterator["_shared.Home"]:
+def node(shared_home: _shared.Home) -> Iterator[_shared.Home]:
     """A head and one worker that offers the GPUs that it finds, this process connected to it."""
     import troupe
 
@@ -54,7 +54,7 @@ def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo) -> Itera
 
 
 @pytest.fixture
-def idle(node: "_shared.Home", request: pytest.FixtureRequest) -> Iterator["_shared.Home"]:
+def idle(node: _shared.Home, request: pytest.FixtureRequest) -> Iterator[_shared.Home]:
     """The node; asserts that all that it has is free again after the test.
 
     What a test that failed still holds is ended: there is but one GPU for those that follow.

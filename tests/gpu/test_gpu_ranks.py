@@ -16,7 +16,6 @@ import pytest
 from conftest import Home, eventually
 from waiting import waiting_launch
 
-import troupe
 from troupe.launch import distributed
 
 pytestmark = pytest.mark.gpu

@@ -88,8 +88,6 @@ if TYPE_CHECKING:  # each by its own name, which says that it is public
         cross_language as cross_language,
         dag as dag,
         data as data,
-    )
-    from troupe import (
         exceptions as exceptions,
         job_submission as job_submission,
         launch as launch,

@@ -89,7 +89,7 @@ class ClusterContext(Mapping[str, str]):
     def __repr__(self) -> str:
         return f"<cluster at {self.address or 'this launch'}>"
 
-    def __enter__(self) -> "ClusterContext":
+    def __enter__(self) -> ClusterContext:
         return self
 
     def __exit__(self, *raised: object) -> None:

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import sys
 
-from troupe import _native as native
-from troupe import exceptions
+from troupe import _native as native, exceptions
 from troupe._exception_pickles import dict_of
 from troupe._tracebacks import with_source
 

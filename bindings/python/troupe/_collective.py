@@ -59,7 +59,7 @@ class Meeting:
             await asyncio.wait_for(
                 self._until(lambda: len(members) == member.world_size), timeout_s
             )
-        except asyncio.TimeoutError:
+        except TimeoutError:
             missing = [rank for rank in range(member.world_size) if rank not in members]
             del members[member.rank]
             raise TimeoutError(
@@ -123,7 +123,7 @@ class Meeting:
             await asyncio.wait_for(
                 self._until(lambda: self.has(number, keys) or self._round != number), timeout_s
             )
-        except asyncio.TimeoutError:
+        except TimeoutError:
             missing = [key for key in keys if key not in self._said]
             raise TimeoutError(f"nobody said {missing} within {timeout_s:g} s") from None
         if self._round != number:

@@ -8,7 +8,7 @@ from typing import Any
 class ActorContext:
     """What an actor process knows of itself; `current` is None elsewhere."""
 
-    current: "ActorContext | None" = None
+    current: ActorContext | None = None
 
     def __init__(self, begin: dict, traits: Any) -> None:
         self.actor = begin["actor"]

@@ -19,23 +19,23 @@ class HexID(str):
     """An id, hex digits, with the methods of Ray's ids, of all their kinds: "" is the nil one."""
 
     @classmethod
-    def from_hex(cls, text: str) -> "HexID":
+    def from_hex(cls, text: str) -> HexID:
         """The id of these digits. ValueError for other text."""
         bytes.fromhex(text)
         return cls(text)
 
     @classmethod
-    def from_binary(cls, data: bytes) -> "HexID":
+    def from_binary(cls, data: bytes) -> HexID:
         """The id of these bytes."""
         return cls(data.hex())
 
     @classmethod
-    def from_random(cls) -> "HexID":
+    def from_random(cls) -> HexID:
         """An id that nothing has."""
         return cls(new_id())
 
     @classmethod
-    def nil(cls) -> "HexID":
+    def nil(cls) -> HexID:
         """The id of nothing."""
         return cls("")
 

@@ -19,7 +19,7 @@ _ACCELERATORS = ("FURIOSA", "GPU", "HPU", "MBLT", "NPU", "RBLN", "TPU", "TTNPU",
 def _older(name: str, function: str) -> property:
     """The id by its older name, which warns."""
 
-    def get(self: "RuntimeContext") -> HexID | None:
+    def get(self: RuntimeContext) -> HexID | None:
         warnings.warn(
             f"RuntimeContext.{name} is deprecated: Use {function}() instead",
             RayDeprecationWarning,

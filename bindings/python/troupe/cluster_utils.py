@@ -272,7 +272,7 @@ class Cluster:
         self._folder.remove()
         atexit.unregister(self.shutdown)
 
-    def __enter__(self) -> "Cluster":
+    def __enter__(self) -> Cluster:
         return self
 
     def __exit__(self, *raised: object) -> None:

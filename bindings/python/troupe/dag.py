@@ -38,7 +38,7 @@ class DAGNode:
         self,
         args: Sequence[Any] = (),
         kwargs: Mapping[str, Any] | None = None,
-        after: Sequence["DAGNode | None"] = (),
+        after: Sequence[DAGNode | None] = (),
     ) -> None:
         self._number = next(
             _numbers
@@ -53,12 +53,12 @@ class DAGNode:
             next(_nodes_in(inner), None) is None
         )  # nodes are arguments themselves, not inside of any
 
-    def _needs(self) -> Iterator["DAGNode"]:
+    def _needs(self) -> Iterator[DAGNode]:
         yield from self._after
         for each in (*self._args, *self._kwargs.values()):
             yield from _nodes_in(each)
 
-    def _plan(self) -> list["DAGNode"]:
+    def _plan(self) -> list[DAGNode]:
         """All that this one needs, and itself, in the order they were made."""
         if self._steps is None:
             found: dict[int, DAGNode] = {}
@@ -81,7 +81,7 @@ class DAGNode:
         """
         return self._execute(_Given(args, kwargs))
 
-    def _execute(self, given: "_Given") -> Any:
+    def _execute(self, given: _Given) -> Any:
         steps = self._plan()
         if given and not any(isinstance(step, InputNode | InputAttributeNode) for step in steps):
             raise TypeError(
@@ -93,7 +93,7 @@ class DAGNode:
             values[step._number] = step._run(values, given)
         return values[self._number]
 
-    def experimental_compile(self, **options: Any) -> "CompiledDAG":
+    def experimental_compile(self, **options: Any) -> CompiledDAG:
         """The graph for many executions; all its calls must be of actors that are there.
 
         Ray's options are taken: calls need no buffers of their own here, and as many executions may
@@ -101,7 +101,7 @@ class DAGNode:
         """
         return CompiledDAG(self, options)
 
-    def with_tensor_transport(self, transport: Any = "auto", **_: Any) -> "DAGNode":
+    def with_tensor_transport(self, transport: Any = "auto", **_: Any) -> DAGNode:
         """ "auto", of a node that is a call of an actor: its tensors stay there (docs/tensors.md).
          What other nodes return, and Ray's other
         ways ask for, travels as every result does."""
@@ -112,7 +112,7 @@ class DAGNode:
     def _keep_tensors(self) -> None:
         """What the node returns is to leave its tensors where they are."""
 
-    def _run(self, values: Mapping[int, Any], given: "_Given") -> Any:
+    def _run(self, values: Mapping[int, Any], given: _Given) -> Any:
         raise NotImplementedError
 
     def _filled(self, values: Mapping[int, Any]) -> tuple[list[Any], dict[str, Any]]:
@@ -143,7 +143,7 @@ class FunctionNode(DAGNode):
         super().__init__(args, kwargs)
         self._function = function
 
-    def _run(self, values: Mapping[int, Any], given: "_Given") -> Any:
+    def _run(self, values: Mapping[int, Any], given: _Given) -> Any:
         args, kwargs = self._filled(values)
         return self._function.remote(*args, **kwargs)
 
@@ -168,11 +168,11 @@ class ClassNode(DAGNode):
         self._actor_class, self._methods = actor_class, methods
         self._last: DAGNode | None = None
 
-    def _run(self, values: Mapping[int, Any], given: "_Given") -> Any:
+    def _run(self, values: Mapping[int, Any], given: _Given) -> Any:
         args, kwargs = self._filled(values)
         return self._actor_class.remote(*args, **kwargs)
 
-    def __getattr__(self, name: str) -> "_Method":
+    def __getattr__(self, name: str) -> _Method:
         if name.startswith("_") or name not in self._methods:
             raise AttributeError(
                 f"{self._actor_class.__name__} has no method {name!r}; it has "
@@ -193,7 +193,7 @@ class _Method:
         self._node, self._name, self._defined, self._options = node, name, defined, options
         self._returns = defined.with_given(options).num_returns
 
-    def options(self, **options: Any) -> "_Method":
+    def options(self, **options: Any) -> _Method:
         """See ActorMethod.options."""
         return _Method(self._node, self._name, self._defined, {**self._options, **options})
 
@@ -223,7 +223,7 @@ class ClassMethodNode(_CallNode):
         super().__init__(args, kwargs)
         self._handle, self._method = handle, method
 
-    def _run(self, values: Mapping[int, Any], given: "_Given") -> Any:
+    def _run(self, values: Mapping[int, Any], given: _Given) -> Any:
         args, kwargs = self._filled(values)
         return self._method.remote(*args, **kwargs)
 
@@ -246,7 +246,7 @@ class _LaterMethodNode(_CallNode):
         super().__init__(args, kwargs, after=(node, node._last))
         self._node, self._name, self._options = node, name, options
 
-    def _run(self, values: Mapping[int, Any], given: "_Given") -> Any:
+    def _run(self, values: Mapping[int, Any], given: _Given) -> Any:
         args, kwargs = self._filled(values)
         method = getattr(values[self._node._number], self._name)
         return (method.options(**self._options) if self._options else method).remote(
@@ -267,7 +267,7 @@ class _Output(DAGNode):
         super().__init__((source,))
         self._source, self._index = source, index
 
-    def _run(self, values: Mapping[int, Any], given: "_Given") -> Any:
+    def _run(self, values: Mapping[int, Any], given: _Given) -> Any:
         return values[self._source._number][self._index]
 
 
@@ -277,23 +277,23 @@ class InputNode(DAGNode):
     Used in a `with` block.
     """
 
-    def __enter__(self) -> "InputNode":
+    def __enter__(self) -> InputNode:
         return self
 
     def __exit__(self, *raised: object) -> None:
         pass
 
-    def __getitem__(self, key: int | str) -> "InputAttributeNode":
+    def __getitem__(self, key: int | str) -> InputAttributeNode:
         if not isinstance(key, int | str):
             raise TypeError(f"an InputNode's part is named by a position or a name, not by {key!r}")
         return InputAttributeNode(key, attribute=False)
 
-    def __getattr__(self, name: str) -> "InputAttributeNode":
+    def __getattr__(self, name: str) -> InputAttributeNode:
         if name.startswith("_"):
             raise AttributeError(name)
         return InputAttributeNode(name, attribute=True)
 
-    def _run(self, values: Mapping[int, Any], given: "_Given") -> Any:
+    def _run(self, values: Mapping[int, Any], given: _Given) -> Any:
         return given.whole()
 
 
@@ -304,7 +304,7 @@ class InputAttributeNode(DAGNode):
         super().__init__()
         self._key, self._attribute = key, attribute
 
-    def _run(self, values: Mapping[int, Any], given: "_Given") -> Any:
+    def _run(self, values: Mapping[int, Any], given: _Given) -> Any:
         return given.part(self._key, attribute=self._attribute)
 
 
@@ -321,7 +321,7 @@ class MultiOutputNode(DAGNode):
             raise ValueError(f"MultiOutputNode takes a list of nodes, at least one, not {args!r}")
         super().__init__(args)
 
-    def _run(self, values: Mapping[int, Any], given: "_Given") -> Any:
+    def _run(self, values: Mapping[int, Any], given: _Given) -> Any:
         return self._filled(values)[0]
 
 

@@ -92,7 +92,7 @@ class TaskError(TroupeError):
 
     remote_traceback: str = ""
 
-    def as_instanceof_cause(self) -> "TaskError":
+    def as_instanceof_cause(self) -> TaskError:
         """Ray's name: the error that is also an instance of its cause's type (this one already
         is)."""
         return self
@@ -174,7 +174,7 @@ class OutOfMemoryError(TroupeError):
     requested: int = 0
 
     @classmethod
-    def of(cls, failure: Mapping[str, Any]) -> "OutOfMemoryError | None":
+    def of(cls, failure: Mapping[str, Any]) -> OutOfMemoryError | None:
         """Return the error of a message's Failure where the process ended so, and None where it did
         not."""
         if failure["exception_type"] != f"{cls.__module__}.{cls.__name__}":

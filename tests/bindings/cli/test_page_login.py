@@ -15,6 +15,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
+
 from troupe.cli import _page_login
 
 TIMEOUT_S = 60

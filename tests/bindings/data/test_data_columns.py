@@ -21,8 +21,13 @@ pandas = pytest.importorskip("pandas")
 
 import numpy as np  # noqa: E402
 import pyarrow.parquet as pq  # noqa: E402
-from hypothesis import HealthCheck, assume, given, settings  # noqa: E402
-from hypothesis import strategies as st  # noqa: E402
+from hypothesis import (  # noqa: E402
+    HealthCheck,
+    assume,
+    given,
+    settings,
+    strategies as st,
+)
 
 from troupe import data  # noqa: E402
 from troupe.data import _blocks, _columns, _handed  # noqa: E402

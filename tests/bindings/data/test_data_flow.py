@@ -9,8 +9,7 @@ from __future__ import annotations
 import pytest
 
 pytest.importorskip("pyarrow", reason="pip install '.[data]'")
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from troupe.data._flow import Flow
 

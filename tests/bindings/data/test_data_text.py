@@ -16,7 +16,7 @@ import pytest
 pa = pytest.importorskip("pyarrow", reason="pip install '.[data]'")
 
 import pyarrow.csv  # noqa: E402
-import pyarrow.json  # noqa: E402
+import pyarrow.json  # noqa: E402, F401
 
 from troupe.data import DataError, _blocks  # noqa: E402
 from troupe.data._sources import csv_rows, files, text  # noqa: E402

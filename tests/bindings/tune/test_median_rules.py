@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 from driven import Sweep, curves
+
 from troupe.tune._core.deciding import (
     Choice,
     End,

@@ -8,6 +8,7 @@ Optuna reads.
 from __future__ import annotations
 
 import pytest
+
 from troupe import tune
 
 optuna = pytest.importorskip("optuna")

@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 from driven import Sweep, curves
+
 from troupe import tune
 from troupe.tune._core.deciding import (
     Choice,

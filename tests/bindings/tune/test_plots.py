@@ -9,6 +9,7 @@ import pathlib
 import random
 
 import pytest
+
 from troupe import tune
 
 pytest.importorskip("optuna")

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
 from troupe.tune._core.deciding import End, Proposal, Report, Searcher, Where
 from troupe.tune._search.apart import Apart
 from troupe.tune._search.child import Child, SearcherProcessError
@@ -129,6 +130,7 @@ def test_its_process_imports_nothing_from_the_program_before_the_searcher(
     class Asks(Numbers):
         def propose(self, trial: str) -> Proposal | None:
             import of_the_program
+
             import troupe
 
             with pytest.raises(

@@ -11,6 +11,7 @@ import random
 from typing import Any
 
 import pytest
+
 from troupe import tune
 from troupe.tune._core.deciding import End, Mode, Proposal, Report, Where
 from troupe.tune._core.objective import objective

@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+
 from troupe import tune
 from troupe.tune._journal import space, values
 from troupe.tune._journal.journal import digest_of, object_data

@@ -13,8 +13,8 @@ import random
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
+
 from troupe import tune
 from troupe.tune._core.deciding import End
 from troupe.tune._search import space_tree

@@ -12,6 +12,7 @@ import pickle
 from typing import Any
 
 import pytest
+
 from troupe.tune import stopper
 from troupe.tune._core.deciding import ReportError
 

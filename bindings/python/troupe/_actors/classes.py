@@ -133,7 +133,7 @@ def create(
     session: _session.Session | None = None,
     shown: bool = True,
     environment: Mapping[str, Any] | None = None,
-) -> "ActorHandle":
+) -> ActorHandle:
     """See ActorClass.remote.
 
     `session`: None: the process's own; unless `shown`, what it prints is in its logs alone.
@@ -182,7 +182,7 @@ def asked_for(
     link: ActorLink,
     traits: Traits,
     options: Mapping[str, Any],
-) -> "ActorHandle":
+) -> ActorHandle:
     """Asks the head for the actor of `spec`, to which `link` leads; its handle.
 
     Raises what ActorClass.remote does.
@@ -202,7 +202,7 @@ def asked_for(
         return _counted(asked, traits) if mine else ActorHandle(asked, traits)
 
 
-def _counted(link: ActorLink, traits: Traits) -> "ActorHandle":
+def _counted(link: ActorLink, traits: Traits) -> ActorHandle:
     return ActorHandle(link, traits, Life.of_new(link))
 
 

@@ -14,15 +14,12 @@ from collections.abc import Mapping
 from typing import Any
 
 from troupe import _calls, exceptions
-from troupe._actors import classes
-from troupe._actors import options as _actor_options
+from troupe._actors import classes, options as _actor_options
 from troupe._actors.handle import ActorHandle
 from troupe._actors.link import ActorLink
 from troupe._actors.method_options import Remote, Traits
-from troupe._cluster import selectors
-from troupe._cluster import session as _session
-from troupe._code import capture
-from troupe._code import environment as _environment
+from troupe._cluster import selectors, session as _session
+from troupe._code import capture, environment as _environment
 from troupe._identity import new_id
 
 _NOT_OF_CPP = {
@@ -63,7 +60,7 @@ class CppActorClass(Remote):
     def __repr__(self) -> str:
         return f"<actor class {self._class_name} of {self._executable}>"
 
-    def options(self, **options: Any) -> "CppActorClass":
+    def options(self, **options: Any) -> CppActorClass:
         """The same class with other options for the actors it creates: those of an actor class of
         Python, but for what an interpreter does."""
         return CppActorClass(

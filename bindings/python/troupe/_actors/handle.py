@@ -205,10 +205,10 @@ class ActorHandle(HandleOf[ActorT]):
             return _pickled.handle, weak
         return _pickled.counted_handle, (*weak, *names)
 
-    def __copy__(self) -> "ActorHandle":
+    def __copy__(self) -> ActorHandle:
         return ActorHandle(self._link, self._traits, self._life)
 
-    def __deepcopy__(self, memo: dict[int, Any]) -> "ActorHandle":
+    def __deepcopy__(self, memo: dict[int, Any]) -> ActorHandle:
         return self.__copy__()
 
     @property

@@ -38,12 +38,12 @@ class Life:
 
     __slots__ = ("_link", "_process", "_ref")
 
-    def __init__(self, link: "ActorLink", ref: Any) -> None:
+    def __init__(self, link: ActorLink, ref: Any) -> None:
         self._link, self._ref, self._process = link, ref, _of_this_process
         _background.begin()
 
     @classmethod
-    def of_new(cls, link: "ActorLink") -> "Life":
+    def of_new(cls, link: ActorLink) -> Life:
         """The first one, of an actor that this process makes, or has made and found again."""
         with naming:
             link.is_maker = True
@@ -51,7 +51,7 @@ class Life:
         return cls(link, native.new_life())
 
     @classmethod
-    def borrowed(cls, link: "ActorLink", names: tuple) -> "Life | None":
+    def borrowed(cls, link: ActorLink, names: tuple) -> Life | None:
         """That of a handle that is being unpickled; None: it is not counted here."""
         ref = native.borrow_life(names)
         return None if ref is None else cls(link, ref)
@@ -68,7 +68,7 @@ class Life:
             _background.later(_let_go, (self._link, self._ref))
 
 
-def _let_go(held: "tuple[ActorLink, Any]") -> None:
+def _let_go(held: tuple[ActorLink, Any]) -> None:
     link, ref = held
     if link.dead or link.session.closed or link.busy(lambda: _background.later(_let_go, held)):
         return

@@ -87,7 +87,7 @@ class ActorLink:
     @classmethod
     def of_or_new(
         cls, session: _session.Session, actor: str, class_name: str, pending_max: int, ordered: bool
-    ) -> tuple["ActorLink", bool]:
+    ) -> tuple[ActorLink, bool]:
         """The session's link to an actor, and whether it was made just now.
 
         `ordered`: the actor runs calls in the order they were made, so that none overtakes one

@@ -83,7 +83,7 @@ class MethodOptions:
             parts.append(f"group={self.concurrency_group}")
         return ";".join(parts)
 
-    def with_given(self, given: Mapping[str, Any]) -> "MethodOptions":
+    def with_given(self, given: Mapping[str, Any]) -> MethodOptions:
         """These with those of `given` in their place.
 
         Raises ValueError for one that can never be right.
@@ -320,7 +320,7 @@ class Traits:
         return _pickled.traits, (_pickled.fields_of(self),)
 
     @classmethod
-    def of_class(cls, actor_class: type, options: Mapping[str, Any]) -> "Traits":
+    def of_class(cls, actor_class: type, options: Mapping[str, Any]) -> Traits:
         """Those of actors of a class created with these options."""
         known = _known.get(actor_class)
         if known is None:
@@ -378,7 +378,7 @@ class Traits:
         ).encode()
 
     @classmethod
-    def from_json(cls, text: bytes) -> "Traits":
+    def from_json(cls, text: bytes) -> Traits:
         """The inverse; nothing is known where it cannot be read."""
         try:
             read = json.loads(text)

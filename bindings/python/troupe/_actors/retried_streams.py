@@ -140,7 +140,7 @@ class RetriedStream(ObjectRefGenerator):
                 self._skipped += 1
             return taken
 
-    def __iter__(self) -> "RetriedStream":
+    def __iter__(self) -> RetriedStream:
         return self
 
     def __next__(self) -> Any:

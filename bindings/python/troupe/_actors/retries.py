@@ -83,7 +83,7 @@ class _Call:
         target: str,
         options: MethodOptions,
         retries: int,
-        frozen: "Frozen",
+        frozen: Frozen,
         promises: list,
         life: Any,
     ) -> None:
@@ -119,7 +119,7 @@ class RetriedCalls(Caller):
         self._lock = threading.RLock()
 
     @classmethod
-    def of(cls, link: ActorLink) -> "RetriedCalls":
+    def of(cls, link: ActorLink) -> RetriedCalls:
         """The one of this link."""
         with link._lock:
             if link.retried is None:

@@ -70,7 +70,7 @@ class Session:
     @classmethod
     def over_client(
         cls, control: Any, *, namespace: str, address: str = "", return_timeout: float = 0.0
-    ) -> "Session":
+    ) -> Session:
         """A session over a connection of its own; starts the thread that reads pushes."""
         session = cls(control, namespace=namespace)
         session.address, session.return_timeout = address, return_timeout
@@ -78,7 +78,7 @@ class Session:
         return session
 
     @classmethod
-    def over_process(cls, channel: Any, *, launch: str, epoch: int) -> "Session":
+    def over_process(cls, channel: Any, *, launch: str, epoch: int) -> Session:
         """A session over a process's control channel, whose own thread reads it; in the namespace
         of the program that made it.
 

@@ -130,7 +130,7 @@ class _Loading(threading.local):
 
 
 _loading = _Loading()
-_came: "weakref.WeakValueDictionary[str, types.FunctionType]" = weakref.WeakValueDictionary()
+_came: weakref.WeakValueDictionary[str, types.FunctionType] = weakref.WeakValueDictionary()
 """Functions of the script that were pickled by value, by their names: of each the latest."""
 
 

@@ -49,7 +49,13 @@ from troupe import exceptions
 from troupe._cluster import session, variables
 from troupe._code import packages, runtime_env
 from troupe._identity import PYTHON_VERSION
-from troupe._process import bootstrap, os_calls, preimports, prefork, survivors, threads as _threads
+from troupe._process import (
+    os_calls,
+    prefork,
+    preimports,
+    survivors,
+    threads as _threads,
+)
 
 WORKER_ENDS_S = 10.0  # once its socket is closed; one that runs on has let go of this zygote alone
 START_S = 1.0  # from its request on, a rank's start counts as under way for this long at most

@@ -81,7 +81,7 @@ class TokenFile:
         os.lseek(self._descriptor, 0, os.SEEK_SET)
         self.path = f"/proc/{os.getpid()}/fd/{self._descriptor}"
 
-    def __enter__(self) -> "TokenFile":
+    def __enter__(self) -> TokenFile:
         return self
 
     def __exit__(self, *raised: object) -> None:

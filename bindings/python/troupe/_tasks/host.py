@@ -25,7 +25,7 @@ LOOKS = 64  # reads; the word may lie behind other calls
 class TaskHost:
     """The instance of such a process. Its caller defines a function before it calls it."""
 
-    current: "TaskHost | None" = None
+    current: TaskHost | None = None
 
     def __init__(self, cpus: float, lender: str = "") -> None:
         TaskHost.current = self

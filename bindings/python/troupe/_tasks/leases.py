@@ -58,7 +58,7 @@ class Leases:
         session.on_end(self.close)
 
     @classmethod
-    def of(cls, session: _session.Session) -> "Leases":
+    def of(cls, session: _session.Session) -> Leases:
         """The one of this session."""
         with _session._lock:
             leases = session.store.get("task_leases")

@@ -19,7 +19,7 @@ from troupe._tasks import lease_policy
 class Lease:
     """One process, from its request on."""
 
-    def __init__(self, pool: "Pool", actor: str) -> None:
+    def __init__(self, pool: Pool, actor: str) -> None:
         self.pool = pool
         self.actor = actor
         self.starting = False  # it has room at a node, and has not come

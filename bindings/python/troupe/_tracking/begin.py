@@ -40,7 +40,7 @@ _TRAVELS = (
 )  # of the launch's runtime_env, what its tracker needs too
 
 
-def tracked(session: Any, spec: dict[str, Any], options: Any, source: str = "") -> "Tracked | None":
+def tracked(session: Any, spec: dict[str, Any], options: Any, source: str = "") -> Tracked | None:
     """The tracking of the launch that is about to be submitted, its variables put into the spec;
     None: it is not wanted, or cannot be. `source`: the file that its ranks run, "": this program's.
     """
@@ -93,7 +93,7 @@ def _begun(
     given: Mapping[str, str],
     program: Mapping[str, Any],
     source: str,
-) -> "Tracked | None":
+) -> Tracked | None:
     from troupe._actors import classes
     from troupe._tracking import tracker
 

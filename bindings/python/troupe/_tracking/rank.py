@@ -24,7 +24,7 @@ be reached."""
 _NOWHERE = "http://127.0.0.1:9"
 """In the place of a store in which the launch has no run, which was said: it is not asked."""
 
-_known: "Known | None" = None
+_known: Known | None = None
 
 
 def begin(session: Any, rank: dict[str, Any]) -> None:

@@ -34,14 +34,14 @@ _OF_A_CLIENT = (
     "GOOGLE_",
 )  # variables that say how the store is reached
 _lock = threading.Lock()
-_processes: dict[tuple, "StoreProcess"] = {}
+_processes: dict[tuple, StoreProcess] = {}
 
 
 class StoreProcessError(Exception):
     """The process, or the store, did not do what it was asked."""
 
 
-def process_of(uri: str, environment: Mapping[str, str], session: Any) -> "StoreProcess":
+def process_of(uri: str, environment: Mapping[str, str], session: Any) -> StoreProcess:
     """Return the process for this address, started where there is none.
 
     Does not block for it. It is there until the session is closed. Raises OSError.

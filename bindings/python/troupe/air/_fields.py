@@ -28,7 +28,7 @@ class Field:
     text: str
     check: Callable[[str, Any], Any] = _checks.anything
     required: bool = False
-    section: tuple["Field", ...] = field(default=())
+    section: tuple[Field, ...] = field(default=())
     unused: str = ""
 
 

@@ -32,12 +32,12 @@ if TYPE_CHECKING:
         Environment,
         Input,
         JobResourceConfiguration,
+        JobResourceConfiguration as ResourceConfiguration,
         Model,
         Output,
         QueueSettings,
         Workspace,
     )
-    from troupe.azure._entities import JobResourceConfiguration as ResourceConfiguration
     from troupe.azure._pipeline.dsl import CommandComponent, load_component
     from troupe.azure._pipeline.job import PipelineJob, PipelineJobSettings
     from troupe.azure._yaml import load_job

@@ -13,7 +13,6 @@ from typing import Any, ClassVar
 from troupe._ray_cluster import words
 from troupe.azure import _schema
 
-
 LAUNCHERS = ("deepspeed",)
 """Programs that start a job's processes themselves, from its first node."""
 

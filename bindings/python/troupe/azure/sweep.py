@@ -14,9 +14,9 @@ from troupe.azure._sweep_job import (
     Objective,
     RandomSamplingAlgorithm,
     SamplingAlgorithm,
+    Sweep as SweepJob,
     SweepJobLimits,
 )
-from troupe.azure._sweep_job import Sweep as SweepJob
 from troupe.azure._sweep_spaces import (
     Choice,
     LogNormal,

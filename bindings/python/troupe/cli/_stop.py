@@ -7,7 +7,6 @@ import select
 import signal
 import time
 from collections.abc import Sequence
-from pathlib import Path
 
 import click
 

@@ -51,7 +51,7 @@ class tqdm:  # noqa: N801
             self.update(1)
         self.close()
 
-    def __enter__(self) -> "tqdm":
+    def __enter__(self) -> tqdm:
         return self
 
     def __exit__(self, *_: object) -> None:

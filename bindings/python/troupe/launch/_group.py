@@ -71,7 +71,7 @@ class RankService:
 class RankHandle:
     """One rank, for the driver. `run` runs a function there alone, outside any collective."""
 
-    def __init__(self, gang: "Gang", rank: int, address: dict) -> None:
+    def __init__(self, gang: Gang, rank: int, address: dict) -> None:
         self.rank = rank
         self.node = address["node"]
         self._gang = gang

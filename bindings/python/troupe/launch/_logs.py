@@ -6,8 +6,7 @@ import functools
 from collections.abc import Hashable, Iterator
 from typing import Any
 
-from troupe._cluster.logs import Follower, Source
-from troupe._cluster.logs import lines as lines_of
+from troupe._cluster.logs import Follower, Source, lines as lines_of
 
 
 def sources(info: dict, rank_infos: list[dict], handle: Any = None) -> list[Source]:

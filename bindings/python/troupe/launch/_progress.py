@@ -35,7 +35,7 @@ def run(
     handle: Any,
     *,
     quiet: bool = False,
-    show: "Display | None" = None,
+    show: Display | None = None,
     take: Callable[[Any], Any] | None = None,
 ) -> Any:
     """Follows the launch to its marker, prints, and returns its results, or what `take` has of its

@@ -29,7 +29,7 @@ class LoggingConfig:
         return dataclasses.asdict(self)
 
     @classmethod
-    def from_dict(cls, fields: dict[str, Any]) -> "LoggingConfig":
+    def from_dict(cls, fields: dict[str, Any]) -> LoggingConfig:
         """The inverse; fields that are not known are left out."""
         known = {field.name for field in dataclasses.fields(cls)}
         return cls(**{name: value for name, value in fields.items() if name in known})

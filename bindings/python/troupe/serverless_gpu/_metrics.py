@@ -67,7 +67,7 @@ class RayMetricsMonitor:
         self._client: Any = None
         self._looked = False
 
-    def start(self) -> "RayMetricsMonitor":
+    def start(self) -> RayMetricsMonitor:
         """Begins to sample, at once and then every interval.
 
         Idempotent while it runs. Blocks until the actors are asked for.
@@ -108,7 +108,7 @@ class RayMetricsMonitor:
         """The latest sample of each node: {node's name: {metric: value}}."""
         return {node: dict(sample) for node, sample in self._latest.items()}
 
-    def __enter__(self) -> "RayMetricsMonitor":
+    def __enter__(self) -> RayMetricsMonitor:
         return self.start()
 
     def __exit__(self, *_: Any) -> None:

@@ -17,7 +17,7 @@ class GPUType(str, enum.Enum):
     H100 = "H100"
 
     @classmethod
-    def _missing_(cls, value: object) -> "GPUType | None":
+    def _missing_(cls, value: object) -> GPUType | None:
         return next(
             (each for each in cls if isinstance(value, str) and each.value == value.upper()), None
         )

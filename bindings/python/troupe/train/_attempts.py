@@ -61,7 +61,7 @@ class Attempt:
         if group_epochs.is_over():
             raise _groups.aborted()
 
-    def __enter__(self) -> "Attempt":
+    def __enter__(self) -> Attempt:
         if self._entered:
             raise RuntimeError(
                 "an attempt is entered once: `for attempt in troupe.train.attempts(): with "

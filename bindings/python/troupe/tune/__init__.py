@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from troupe.tune._decorator import SweepFunction, sweep
     from troupe.tune._errors import TrialFailedError, TrialStopped, TuneError
     from troupe.tune._handle import SweepHandle, attach
-    from troupe.tune._resources import PlacementGroupFactory
     from troupe.tune._older import ExperimentAnalysis, register_trainable, run
+    from troupe.tune._resources import PlacementGroupFactory
     from troupe.tune._results import Result, ResultGrid
     from troupe.tune._search.spaces import (
         choice,

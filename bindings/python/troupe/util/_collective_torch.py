@@ -11,8 +11,7 @@ from troupe import _collective
 from troupe._bridge import native
 from troupe._code import arrays
 from troupe._identity import boot_id
-from troupe.util import _collective_types as types
-from troupe.util import get_node_ip_address
+from troupe.util import _collective_types as types, get_node_ip_address
 from troupe.util._collective_types import Backend
 
 

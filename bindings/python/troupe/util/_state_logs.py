@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from troupe import state
-from troupe._cluster import connect, logs, session as _session
+from troupe._cluster import connect, logs
 from troupe._cluster.logs import Source
 from troupe.launch import _logs as _launch_logs
 

@@ -26,8 +26,7 @@ from typing import Any
 
 import troupe
 from troupe import _pickled
-from troupe.util import _collective_torch
-from troupe.util import _collective_types as types
+from troupe.util import _collective_torch, _collective_types as types
 from troupe.util._collective_torch import gloo_available, nccl_available
 from troupe.util._collective_types import Backend, BaseGroup, ReduceOp, register_collective_backend
 

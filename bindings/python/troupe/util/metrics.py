@@ -57,7 +57,7 @@ class Metric:
     def _own(self) -> tuple:
         return ()
 
-    def set_default_tags(self, default_tags: Mapping[str, str]) -> "Metric":
+    def set_default_tags(self, default_tags: Mapping[str, str]) -> Metric:
         """Tags of every call that does not say otherwise; the metric itself."""
         self._default_tags = self._checked(default_tags)
         return self

@@ -150,7 +150,7 @@ class _Taking:
         self.word = [self._promise.ref]
         self.ticket = self._promise.ref.hex()
 
-    def __enter__(self) -> "_Taking":
+    def __enter__(self) -> _Taking:
         return self
 
     def __exit__(self, raised: type[BaseException] | None, *_: object) -> None:

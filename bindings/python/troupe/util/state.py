@@ -394,7 +394,7 @@ def list_cluster_events(
 
 
 def _event(each: dict[str, Any]) -> StateRecord:
-    when = datetime.datetime.fromtimestamp(each["time_s"], datetime.timezone.utc)
+    when = datetime.datetime.fromtimestamp(each["time_s"], datetime.UTC)
     return StateRecord(
         severity=each["severity"].upper(),
         time=when.strftime("%Y-%m-%d %H:%M:%S.%f"),

@@ -42,7 +42,7 @@ class Place:
     pid: int
 
     @classmethod
-    def here(cls) -> "Place":
+    def here(cls) -> Place:
         """This process, which is an actor's."""
         actor = ActorContext.current
         assert actor is not None, "only an actor keeps tensors"
@@ -57,7 +57,7 @@ class Place:
         )
 
     @classmethod
-    def of(cls, fields: Sequence[Any]) -> "Place":
+    def of(cls, fields: Sequence[Any]) -> Place:
         """The inverse of `fields()`; what a later version adds at their end is left out."""
         return cls(*fields[: len(dataclasses.fields(cls))])
 

@@ -19,7 +19,7 @@ from troupe.azure import _code_folder, _instances, _plan, _start
 from troupe.azure._command import Job
 from troupe.azure._sweep_job import Sweep, SweepPlan
 from troupe.azure._trials import trial as trial_of
-from troupe.tune import RunConfig, TuneConfig, Tuner, TuneError, _handle
+from troupe.tune import RunConfig, TuneConfig, TuneError, Tuner, _handle
 from troupe.tune._config import DEFAULT_STORAGE
 from troupe.tune._journal import view
 from troupe.tune._journal.view import SweepView
