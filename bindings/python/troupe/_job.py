@@ -35,11 +35,29 @@ def check_namespace(namespace: Any) -> str | None:
 
 
 def namespace_of(given: Any) -> str:
-    """That of a program which gave init() this: it, else TROUPE_NAMESPACE, else a new one.
+    """That of a program which gave init() this: it, else TROUPE_NAMESPACE, else that of the
+    notebook whose kernel it is, else a new one.
 
     Raises as check_namespace().
     """
-    return check_namespace(given) or inherited_namespace() or str(uuid.uuid4())
+    return (
+        check_namespace(given)
+        or inherited_namespace()
+        or _namespace_of_notebook()
+        or str(uuid.uuid4())
+    )
+
+
+def _namespace_of_notebook() -> str:
+    """A namespace that a notebook's next kernel has too, so that it finds what this one has named;
+    "" in processes that are no kernel, or whose notebook is unknown."""
+    path = os.environ.get("JPY_SESSION_NAME", "")  # as Jupyter's server sets it
+    if not path or "ipykernel" not in sys.modules:
+        return ""
+    import hashlib
+
+    whole = f"{os.getuid()}@{os.uname().nodename}:{path}"
+    return f"notebook-{os.path.basename(path)}-{hashlib.sha256(whole.encode()).hexdigest()[:16]}"
 
 
 def inherited_namespace() -> str:

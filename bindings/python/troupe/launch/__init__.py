@@ -9,7 +9,7 @@
     train.submit(epochs=3)           # the same, without waiting: a LaunchHandle
     train(epochs=3)                  # here, in this process
 
-    attach("7f3a").watch()           # what a launch does that runs already, by its id
+    get("7f3a").watch()              # what a launch does that runs already, by its id
 
     submit_command(["train.py", "--epochs", "3"], processes=4)     # a script, or any command, on each rank
 
@@ -27,7 +27,7 @@ from troupe.launch._function import DistributedFunction, distributed, ray_launch
 from troupe.launch._handle import LaunchHandle
 
 if TYPE_CHECKING:
-    from troupe.launch._attach import attach
+    from troupe.launch._attach import attach, get
     from troupe.launch._program import submit_command
 
 _pickled.named_in(
@@ -43,6 +43,7 @@ __all__ = [
     "attach",
     "current",
     "distributed",
+    "get",
     "ray_launch",
     "submit_command",
 ]
@@ -50,9 +51,9 @@ __all__ = [
 if not TYPE_CHECKING:  # else checkers would take any name for one of the module
 
     def __getattr__(name: str) -> Any:
-        """attach and submit_command, which bring along what a submission needs: programs that
+        """get, attach and submit_command, which bring along what a submission needs: programs that
         define functions import none of it before they launch one."""
-        if name == "attach":
+        if name in ("attach", "get"):
             from troupe.launch._attach import attach as found
         elif name == "submit_command":
             from troupe.launch._program import submit_command as found

@@ -1,4 +1,4 @@
-"""`troupe.launch.attach`: the handle of a launch by its id."""
+"""`troupe.launch.get`, which is `attach`: the handle of a launch by its id."""
 
 from __future__ import annotations
 
@@ -6,25 +6,30 @@ from typing import Any
 
 from troupe import _pickled, exceptions
 from troupe._cluster import connect
+from troupe._code import travelled
 from troupe.launch._handle import LaunchHandle, handle_of_known
 
 
 def attach(launch: str) -> LaunchHandle[Any]:
-    """The handle of a launch, by its id or the beginning of it: of another program, of another
-    handle, or one that was detached.
+    """The handle of a launch, running or ended, by its id or the beginning of it: of another
+    program, of another handle, or one that was detached; or of a job, by the job's id.
 
-    Looks in the cluster of `troupe.init()` or TROUPE_ADDRESS, and in those that launches of this
-    program run in. Blocks for the answer of the head. The launch does not end with this handle or
-    its program. Raises ValueError for an id that none has, or several; ConnectionError.
+    `troupe.launch.get` is another name for it. Looks in the cluster of `troupe.init()`, else in the
+    one that is meant (docs/which_cluster.md), and in those that launches of this program run in.
+    Blocks for the answer of the head. The launch does not end with this handle or its program.
+    Raises ValueError for an id that none has, or several; ConnectionError.
 
-        troupe.launch.attach("7f3a").watch()
+        troupe.launch.get("7f3a").watch()
     """
     if not isinstance(launch, str) or not launch:
-        raise TypeError(f"attach takes the id of a launch, or the beginning of one, not {launch!r}")
+        raise TypeError(
+            f"launch.get takes the id of a launch, or the beginning of one, not {launch!r}"
+        )
     found = []
     for session in connect.sessions_here():
-        known = [each["launch"] for each in session.request("ListLaunches", {})[1]["launches"]]
-        found += [(session, each) for each in known if each.startswith(launch.lower())]
+        known = session.request("ListLaunches", {})[1]["launches"]
+        ids = [each["launch"] for each in known if _is_meant(each, launch)]
+        found += [(session, each) for each in ids]
     if len(found) != 1:
         which = ", ".join(each for _, each in found[:5]) if found else "see: troupe list launches"
         raise ValueError(
@@ -36,6 +41,14 @@ def attach(launch: str) -> LaunchHandle[Any]:
         return handle_of_known(session, identity)
     except exceptions.NotFoundError as error:
         raise ValueError(f"no launch {identity}: {error}") from None
+
+
+get = attach
+
+
+def _is_meant(info: dict[str, Any], given: str) -> bool:
+    """Whether a launch has this id or an id that begins so, or is the job of this id."""
+    return info["launch"].startswith(given.lower()) or travelled.about(info).get("id") == given
 
 
 @_pickled.maker("launch_handle")
