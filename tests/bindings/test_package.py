@@ -16,7 +16,7 @@ from types import SimpleNamespace
 import pytest
 
 from troupe import _checks, exceptions
-from troupe._actors import link, options
+from troupe._actors import deaths, options
 from troupe._cluster import resources, scratch, variables
 from troupe._code import capture, environment, runtime_env
 from troupe._process import group_names, process_groups
@@ -418,7 +418,7 @@ def test_a_death_for_want_of_memory_is_of_two_types_and_has_limit_and_use() -> N
         "memory_limit_bytes": 4 << 30,
         "memory_asked_bytes": 0,
     }
-    died = link.death_of({"actor": "ab", "failure": failure}, b"", "actor A")
+    died = deaths.death_of({"actor": "ab", "failure": failure}, b"", "actor A")
     task = exceptions.with_type_of(exceptions.WorkerCrashedError, died.cause, str(died))
     for error, kind in (
         (died, exceptions.ActorDiedError),
@@ -430,7 +430,7 @@ def test_a_death_for_want_of_memory_is_of_two_types_and_has_limit_and_use() -> N
         assert str(error).startswith(
             f"actor A is dead: {failure['cause']}\n  try: less data held by it"
         )
-    killed = link.death_of(
+    killed = deaths.death_of(
         {"actor": "ab", "failure": {**failure, "exception_type": ""}}, b"", "actor A"
     )
     assert isinstance(killed, exceptions.ActorDiedError) and not isinstance(

@@ -21,7 +21,7 @@ from troupe._ray_cluster.driver import RayDriver
 from troupe.azure._mpi import MpiStart
 from troupe.azure._rank import JobStart
 from troupe.azure._trials.trial import JobTrial
-from troupe.launch import _function, _large_result, distributed
+from troupe.launch import _large_result, _options, distributed
 from troupe.launch._over_ray import OverRay
 from troupe.spark._rank_zero import RankZero
 
@@ -101,7 +101,7 @@ def test_each_name_of_the_table_is_found_and_is_what_pickles_name(name: str) -> 
 
 def test_values_arrive_as_they_were() -> None:
     traits = method_options.Traits.of_class(Counter, {"max_task_retries": 3})
-    options = _function._options(
+    options = _options._options(
         "distributed",
         gpus=None,
         processes=2,

@@ -48,7 +48,9 @@ ROOMS = (
         (
             "ray_compat",
             "ray_compat._finder",
+            "ray_compat._library_names",
             "ray_compat._missing",
+            "ray_compat._missing_rows",
             "ray_compat._names",
             "ray_compat._starting",
             "ray_compat._words",

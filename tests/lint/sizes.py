@@ -46,13 +46,21 @@ def cpp_functions(text: str) -> list[tuple[str, int]]:
 
 
 def python_functions(text: str) -> list[tuple[str, int]]:
-    """(name, lines of the body) of every function: parameters are not counted, as in C++."""
+    """(name, lines of the body) of every function.
+
+    Parameters and docstring are not counted, as in C++, where the text stands above.
+    """
     nodes = [
         n
         for n in ast.walk(ast.parse(text))
         if isinstance(n, (ast.FunctionDef, ast.AsyncFunctionDef))
     ]
-    return [(n.name, n.end_lineno - n.body[0].lineno + 1) for n in nodes]
+    starts = [n.body[1:] if ast.get_docstring(n) else n.body for n in nodes]
+    return [
+        (n.name, n.end_lineno - body[0].lineno + 1)
+        for n, body in zip(nodes, starts, strict=True)
+        if body
+    ]
 
 
 def main() -> None:

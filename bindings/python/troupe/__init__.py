@@ -34,10 +34,10 @@ _WHERE = {
     "shutdown": "_api",
     "is_initialized": "_api",
     "remote": "_tasks.remote",
-    "get": "_api",
-    "put": "_api",
-    "wait": "_api",
-    "cancel": "_api",
+    "get": "_tasks.objects",
+    "put": "_tasks.objects",
+    "wait": "_tasks.objects",
+    "cancel": "_tasks.objects",
     "nodes": "_api",
     "cluster_resources": "_api",
     "available_resources": "_api",
@@ -111,20 +111,17 @@ if TYPE_CHECKING:  # each by its own name, which says that it is public
     from troupe._api import (
         ClusterContext as ClusterContext,
         available_resources as available_resources,
-        cancel as cancel,
         cluster_resources as cluster_resources,
         exit_actor as exit_actor,
-        get as get,
         init as init,
         is_initialized as is_initialized,
         nodes as nodes,
-        put as put,
         shutdown as shutdown,
-        wait as wait,
     )
     from troupe._calls import ObjectRef as ObjectRef
     from troupe._gpu_ids import get_gpu_ids as get_gpu_ids
     from troupe._runtime_context import get_runtime_context as get_runtime_context
+    from troupe._tasks.objects import cancel as cancel, get as get, put as put, wait as wait
     from troupe._tasks.remote import remote as remote
     from troupe._timeline import timeline as timeline
     from troupe.exceptions import (

@@ -72,7 +72,7 @@ MADE_IN = {
     "error": "exceptions",
     "job_start": "job_submission._start",
     "launch_function": "launch._function",
-    "launch_options": "launch._function",
+    "launch_options": "launch._options",
     "launch_handle": "launch._attach",
     "kept_value": "launch._large_result",
     "serverless_function": "serverless_gpu._decorators",

@@ -18,6 +18,7 @@ from troupe import _background, _calls, _job, _words, exceptions
 from troupe._actors import handle_counts, link_state
 from troupe._actors.parameters import Check
 from troupe._cluster import session as _session
+from troupe._actors.deaths import death_of
 
 Bound = Callable[..., Any]
 
@@ -438,60 +439,3 @@ def _end_links(session: _session.Session) -> None:
                 "session that it ended"
             )
         )
-
-
-def death_of(info: dict, attachment: bytes, label: str) -> exceptions.TroupeError:
-    """The error of a dead actor: its cause, and where its constructor raised, that exception's
-    type; OutOfMemoryError's too."""
-    failure = info["failure"]
-    cause = _loaded(attachment) or exceptions.OutOfMemoryError.of(failure)
-    text = (
-        _words.current.of_death(failure, raised=bool(attachment))
-        + f"{label} is dead: {failure['cause'] or 'its process is gone'}"
-    )
-    if failure["node_name"] and f"pid {failure['pid']}" not in failure["cause"]:
-        process = f", pid {failure['pid']}" if failure["pid"] > 0 else ""
-        text += f" (on {failure['node_name']}{process})"
-    if failure["traceback"]:
-        text += "\n  " + "\n  ".join(failure["traceback"].rstrip().splitlines()[-30:])
-    elif failure["log_tail"]:
-        from troupe._cluster.logs import last_lines
-
-        text += "\n  last lines of its stderr:\n    " + "\n    ".join(
-            last_lines(failure["log_tail"])
-        )
-    if isinstance(cause, exceptions.OutOfMemoryError):
-        text += (
-            "\n  try: less data held by it, fewer of its kind at a time on one node (a larger "
-            "num_cpus=), or memory= (the bytes that it "
-            "needs), to be placed where there is room"
-        )
-    try:
-        return exceptions.with_type_of(
-            exceptions.ActorDiedError, cause, text, actor_id=info["actor"]
-        )
-    except (
-        Exception
-    ) as error:  # of the user's class; that the actor is dead is to be known all the same
-        text += f"\n  (its exception cannot be shown as what it is: {type(error).__name__})"
-        return exceptions.with_type_of(
-            exceptions.ActorDiedError, None, text, actor_id=info["actor"]
-        )
-
-
-def _loaded(attachment: bytes) -> BaseException | None:
-    if not attachment:
-        return None
-    import cloudpickle
-
-    try:
-        error = cloudpickle.loads(attachment)
-    # its class is not importable here, or raises whatever it likes; the text says what happened
-    except BaseException as failed:
-        if (
-            isinstance(failed, KeyboardInterrupt)
-            and threading.current_thread() is threading.main_thread()
-        ):
-            raise
-        return None
-    return error if isinstance(error, BaseException) else None

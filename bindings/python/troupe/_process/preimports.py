@@ -37,6 +37,7 @@ OWN_MODULES = (
     "troupe._process.driver",
     "troupe.launch",
     "troupe._api",
+    "troupe._tasks.objects",
     "troupe._code.capture",
     "troupe._code.cloudpickle",
     "troupe._code.program",

@@ -19,7 +19,7 @@ from typing import Any
 
 from troupe import _callbacks, _calls, exceptions
 from troupe._actors import classes, options as _actor_options
-from troupe._actors.link import death_of
+from troupe._actors.deaths import death_of
 from troupe._bridge import native
 from troupe._cluster import infeasible, resources, session as _session
 from troupe._code import environment as _environment, runtime_env

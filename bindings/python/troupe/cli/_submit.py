@@ -29,7 +29,13 @@ from troupe.cli import _common, _submit_options as _options
 from troupe.cli._filtered_output import FilteredOutput
 from troupe.cli._rank_files import RankFiles, record_failure
 from troupe.cli._torchrun_words import DEFAULT_SIGNALS, Console, signals
-from troupe.launch import _errors, _function, _program as _launch, _progress
+from troupe.launch import (
+    _errors,
+    _function,
+    _options as _launch_options,
+    _program as _launch,
+    _progress,
+)
 
 _RUNS_ANY = {"allow_interspersed_args": False}
 _OWN: dict[str, Any] = {
@@ -295,7 +301,7 @@ def _options_of(ranks: int, gpus: bool, given: dict[str, Any]) -> Any:
 def _stop_grace(given: dict[str, Any]) -> float:
     if given["stop_grace"] is not None:
         return float(given["stop_grace"])
-    return _TORCHRUN_GRACE_S if given["door"] == "torchrun" else _function.STOP_GRACE_S
+    return _TORCHRUN_GRACE_S if given["door"] == "torchrun" else _launch_options.STOP_GRACE_S
 
 
 def _python_of(kind: str) -> dict[str, Any]:

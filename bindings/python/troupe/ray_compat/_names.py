@@ -1,6 +1,16 @@
 """Which of Ray's modules and names are what of Troupe. Those that are nothing: `_missing`."""
 
 from __future__ import annotations
+from troupe.ray_compat._library_names import (
+    _TRAIN,
+    _AIR,
+    _TRAIN_TORCH,
+    _DATA,
+    _TUNE,
+    _TUNE_LOGGERS,
+    _TUNE_SCHEDULERS,
+    _TUNE_STOPPERS,
+)
 
 VERSION = "2.60.0"
 """Of the Ray whose API is followed."""
@@ -253,140 +263,6 @@ _JOBS = dict.fromkeys(
     "job_submission",
 )
 
-_TRAIN = dict.fromkeys(
-    (
-        "Checkpoint",
-        "CheckpointConfig",
-        "ControllerError",
-        "DataConfig",
-        "FailureConfig",
-        "Result",
-        "RunConfig",
-        "ScalingConfig",
-        "TrainContext",
-        "TrainingFailedError",
-        "WorkerGroupError",
-        "get_checkpoint",
-        "get_context",
-        "get_dataset_shard",
-        "report",
-    ),
-    "train",
-)
-_AIR = {
-    **dict.fromkeys(("CheckpointConfig", "FailureConfig", "ScalingConfig"), "train"),
-    "RunConfig": "tune",
-}  # of Tuner and of trainers
-_TRAIN_TORCH = dict.fromkeys(
-    (
-        "TorchConfig",
-        "TorchTrainer",
-        "enable_reproducibility",
-        "get_device",
-        "get_devices",
-        "prepare_data_loader",
-        "prepare_model",
-    ),
-    "train.torch",
-)
-
-_DATA = dict.fromkeys(
-    (
-        "ActorPoolStrategy",
-        "DataIterator",
-        "Dataset",
-        "FileShuffleConfig",
-        "Schema",
-        "TaskPoolStrategy",
-        "from_arrow",
-        "from_items",
-        "from_numpy",
-        "from_pandas",
-        "range",
-        "range_tensor",
-        "read_csv",
-        "read_images",
-        "read_json",
-        "read_parquet",
-    ),
-    "data",
-)
-_TUNE = {
-    **dict.fromkeys(
-        (
-            "Callback",
-            "CheckpointConfig",
-            "ExperimentAnalysis",
-            "FailureConfig",
-            "PlacementGroupFactory",
-            "ResultGrid",
-            "RunConfig",
-            "Trainable",
-            "TuneConfig",
-            "TuneError",
-            "Tuner",
-            "choice",
-            "create_scheduler",
-            "create_searcher",
-            "get_context",
-            "grid_search",
-            "lograndint",
-            "loguniform",
-            "qlograndint",
-            "qloguniform",
-            "qrandint",
-            "qrandn",
-            "quniform",
-            "randint",
-            "randn",
-            "register_trainable",
-            "run",
-            "sample_from",
-            "uniform",
-            "with_parameters",
-            "with_resources",
-        ),
-        "tune",
-    ),
-    "Checkpoint": "train",
-    "TuneContext": "tune",
-    "Stopper": "tune",
-    "get_checkpoint": "train",
-    "report": "train",
-}
-_TUNE_LOGGERS = dict.fromkeys(
-    ("CSVLoggerCallback", "JsonLoggerCallback", "TBXLoggerCallback"), "tune.logger"
-)
-_TUNE_SCHEDULERS = dict.fromkeys(
-    (
-        "ASHAScheduler",
-        "AsyncHyperBandScheduler",
-        "FIFOScheduler",
-        "HyperBandForBOHB",
-        "HyperBandScheduler",
-        "MedianStoppingRule",
-        "PB2",
-        "PopulationBasedTraining",
-        "PopulationBasedTrainingReplay",
-        "ResourceChangingScheduler",
-        "TrialScheduler",
-        "create_scheduler",
-    ),
-    "tune.schedulers",
-)
-_TUNE_STOPPERS = dict.fromkeys(
-    (
-        "CombinedStopper",
-        "ExperimentPlateauStopper",
-        "FunctionStopper",
-        "MaximumIterationStopper",
-        "NoopStopper",
-        "Stopper",
-        "TimeoutStopper",
-        "TrialPlateauStopper",
-    ),
-    "tune.stopper",
-)
 
 # Ray's module: its names, each with the module of Troupe that has it ("=name": another's;
 # "module:name": by that name).
@@ -479,7 +355,7 @@ MODULES: dict[str, dict[str, str]] = {
     "ray.data.datasource.partitioning": {"Partitioning": "data"},
     "ray.data.iterator": {"DataIterator": "data"},
     "ray.exceptions": dict.fromkeys(_EXCEPTIONS, "exceptions"),
-    "ray.remote_function": {"RemoteFunction": "_tasks"},
+    "ray.remote_function": {"RemoteFunction": "_tasks.functions"},
     "ray.runtime_context": {
         "RuntimeContext": "_runtime_context",
         "get_runtime_context": "_runtime_context",

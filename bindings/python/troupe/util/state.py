@@ -10,17 +10,25 @@ A record is a dict whose fields are attributes too. View: the cluster, asked at 
 from __future__ import annotations
 
 import datetime
-import os
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from troupe import _pickled, state
 from troupe._cluster import connect
 from troupe._tasks import lists
 from troupe.util._state_logs import _only_here, get_log, list_logs
+from troupe.util._state_objects import list_objects, get_objects, summarize_objects
+from troupe.util._state_records import StateRecord, chosen, LIMIT
 
-_pickled.named_in(__name__, get_log, list_logs)
-_LIMIT = 100
+_pickled.named_in(
+    __name__,
+    StateRecord,
+    get_log,
+    get_objects,
+    list_logs,
+    list_objects,
+    summarize_objects,
+)
 _ACTOR_STATES = {
     "pending": "PENDING_CREATION",
     "starting": "PENDING_CREATION",
@@ -41,58 +49,19 @@ _TASK_STATES = {
     "running": "RUNNING",
 }
 _EVENT_SOURCES = {"head": "GCS", "node": "NODE", "actor": "ACTOR", "launch": "JOB"}
-_OBJECT_STATES = {
-    "pending": "PENDING_NODE_ASSIGNMENT",
-    "inline": "FINISHED",
-    "memory": "FINISHED",
-    "error": "FAILED",
-    "lost": "FAILED",
-}
-_OPERATORS: dict[str, Callable[[Any, Any], bool]] = {
-    "=": lambda have, want: str(have).lower() == str(want).lower(),
-    "!=": lambda have, want: str(have).lower() != str(want).lower(),
-}
-
-
-class StateRecord(dict):
-    """One entity: `record["state"]` and `record.state` are the same."""
-
-    def __getattr__(self, name: str) -> Any:
-        try:
-            return self[name]
-        except KeyError:
-            raise AttributeError(f"this record has no {name!r}; it has {', '.join(self)}") from None
-
-
-def _chosen(
-    records: list[StateRecord], filters: Sequence[tuple[str, str, Any]] | None, limit: int
-) -> list[StateRecord]:
-    """Those that satisfy every (key, "=" or "!=", value), the first `limit` of them."""
-    if isinstance(limit, bool) or not isinstance(limit, int) or limit < 1:
-        raise ValueError(f"limit must be a whole number of at least 1, not {limit!r}")
-    for each in filters or ():
-        if len(each) != 3 or each[1] not in _OPERATORS:
-            raise ValueError(f"a filter is (key, '=' or '!=', value), not {each!r}")
-        key, operator, wanted = each
-        if records and key not in records[0]:
-            raise ValueError(
-                f"nothing can be filtered by {key!r}; there are {', '.join(records[0])}"
-            )
-        records = [record for record in records if _OPERATORS[operator](record[key], wanted)]
-    return records[:limit]
 
 
 def list_actors(
     address: str | None = None,
     filters: Sequence[tuple[str, str, Any]] | None = None,
-    limit: int = _LIMIT,
+    limit: int = LIMIT,
     timeout: int = 30,
     detail: bool = False,
     raise_on_missing_output: bool = True,
 ) -> list[StateRecord]:
     """Actors, dead ones included while the head remembers them."""
     _only_here(address)
-    return _chosen([_actor(each) for each in state.list_actors()], filters, limit)
+    return chosen([_actor(each) for each in state.list_actors()], filters, limit)
 
 
 def _actor(each: dict[str, Any]) -> StateRecord:
@@ -118,7 +87,7 @@ def _actor(each: dict[str, Any]) -> StateRecord:
 def list_nodes(
     address: str | None = None,
     filters: Sequence[tuple[str, str, Any]] | None = None,
-    limit: int = _LIMIT,
+    limit: int = LIMIT,
     timeout: int = 30,
     detail: bool = False,
     raise_on_missing_output: bool = True,
@@ -128,7 +97,7 @@ def list_nodes(
     A silent one counts as alive until its verdict.
     """
     _only_here(address)
-    return _chosen([_node(each) for each in state.list_nodes()], filters, limit)
+    return chosen([_node(each) for each in state.list_nodes()], filters, limit)
 
 
 def _node(each: dict[str, Any]) -> StateRecord:
@@ -147,14 +116,14 @@ def _node(each: dict[str, Any]) -> StateRecord:
 def list_placement_groups(
     address: str | None = None,
     filters: Sequence[tuple[str, str, Any]] | None = None,
-    limit: int = _LIMIT,
+    limit: int = LIMIT,
     timeout: int = 30,
     detail: bool = False,
     raise_on_missing_output: bool = True,
 ) -> list[StateRecord]:
     """Placement groups."""
     _only_here(address)
-    return _chosen([_group(each) for each in state.list_placement_groups()], filters, limit)
+    return chosen([_group(each) for each in state.list_placement_groups()], filters, limit)
 
 
 def _group(each: dict[str, Any]) -> StateRecord:
@@ -181,7 +150,7 @@ def _group(each: dict[str, Any]) -> StateRecord:
 def list_workers(
     address: str | None = None,
     filters: Sequence[tuple[str, str, Any]] | None = None,
-    limit: int = _LIMIT,
+    limit: int = LIMIT,
     timeout: int = 30,
     detail: bool = False,
     raise_on_missing_output: bool = True,
@@ -189,7 +158,7 @@ def list_workers(
     """Processes of actors and those that run tasks, ended ones included while the head remembers
     them."""
     _only_here(address)
-    return _chosen([_worker(each) for each in state.list_actors(tasks=True)], filters, limit)
+    return chosen([_worker(each) for each in state.list_actors(tasks=True)], filters, limit)
 
 
 def _worker(each: dict[str, Any]) -> StateRecord:
@@ -207,14 +176,14 @@ def _worker(each: dict[str, Any]) -> StateRecord:
 def list_jobs(
     address: str | None = None,
     filters: Sequence[tuple[str, str, Any]] | None = None,
-    limit: int = _LIMIT,
+    limit: int = LIMIT,
     timeout: int = 30,
     detail: bool = False,
     raise_on_missing_output: bool = True,
 ) -> list[StateRecord]:
     """Launches, ended ones included while the head keeps their markers."""
     _only_here(address)
-    return _chosen([_job(each) for each in state.list_launches()], filters, limit)
+    return chosen([_job(each) for each in state.list_launches()], filters, limit)
 
 
 def _job(each: dict[str, Any]) -> StateRecord:
@@ -233,7 +202,7 @@ def _job(each: dict[str, Any]) -> StateRecord:
 def list_tasks(
     address: str | None = None,
     filters: Sequence[tuple[str, str, Any]] | None = None,
-    limit: int = _LIMIT,
+    limit: int = LIMIT,
     timeout: int = 30,
     detail: bool = False,
     raise_on_missing_output: bool = True,
@@ -250,7 +219,7 @@ def list_tasks(
         timeout=timeout,
         whole=raise_on_missing_output,
     )
-    return _chosen([_task(each) for each in tasks], filters, limit)
+    return chosen([_task(each) for each in tasks], filters, limit)
 
 
 def _task(each: dict[str, Any]) -> StateRecord:
@@ -277,85 +246,10 @@ def get_task(id: Any, address: str | None = None, timeout: int = 30) -> StateRec
     )
 
 
-def list_objects(
-    address: str | None = None,
-    filters: Sequence[tuple[str, str, Any]] | None = None,
-    limit: int = _LIMIT,
-    timeout: int = 30,
-    detail: bool = False,
-    raise_on_missing_output: bool = True,
-) -> list[StateRecord]:
-    """Objects that this process owns or borrows (see `troupe.state.list_objects`): large values,
-    and those that other processes know; `object_id` is `ref.hex()`."""
-    _only_here(address)
-    return _chosen([_object(each) for each in state.list_objects(limit=1 << 30)], filters, limit)
-
-
-def _object(each: dict[str, Any]) -> StateRecord:
-    kind = (
-        "LOCAL_REFERENCE"
-        if each["handles"]
-        else "PINNED_IN_MEMORY"
-        if each["views"]
-        else "CAPTURED_IN_OBJECT"
-        if each["containers"]
-        else "USED_BY_PENDING_TASK"
-    )
-    return StateRecord(
-        object_id=each["object_id"],
-        object_size=each["bytes"] or -1,
-        reference_type=kind,
-        task_status=_OBJECT_STATES[each["state"]],
-        type="DRIVER" if _is_driver() else "WORKER",
-        pid=os.getpid(),
-        owned=each["owned"],
-        call_site="",
-    )
-
-
-def _is_driver() -> bool:
-    from troupe._context import ActorContext
-
-    return ActorContext.current is None
-
-
-def get_objects(id: Any, address: str | None = None, timeout: int = 30) -> list[StateRecord]:  # noqa: A002
-    """What this process knows of the object of this id (hex), or of this ref: one record, or
-    none."""
-    wanted = id if isinstance(id, str) else id.hex()
-    return [each for each in list_objects(address, limit=1 << 30) if each["object_id"] == wanted]
-
-
-def summarize_objects(address: str | None = None, timeout: int = 30) -> dict[str, Any]:
-    """How many objects of this process there are for each reason why they are kept, and how large
-    they are together."""
-    objects = list_objects(address, limit=1 << 30)
-    summary: dict[str, dict[str, Any]] = {}
-    for each in objects:
-        row = summary.setdefault(
-            each["reference_type"],
-            {"total_objects": 0, "total_size_mb": 0.0, "task_state_counts": {}},
-        )
-        row["total_objects"] += 1
-        row["total_size_mb"] += max(0, each["object_size"]) / 1e6
-        row["task_state_counts"][each["task_status"]] = (
-            row["task_state_counts"].get(each["task_status"], 0) + 1
-        )
-    return {
-        "cluster": {
-            "summary": summary,
-            "total_objects": len(objects),
-            "callsite_enabled": False,
-            "total_size_mb": sum(each["total_size_mb"] for each in summary.values()),
-            "summary_by": "reference_type",
-        }
-    }
-
-
 def list_runtime_envs(
     address: str | None = None,
     filters: Sequence[tuple[str, str, Any]] | None = None,
-    limit: int = _LIMIT,
+    limit: int = LIMIT,
     timeout: int = 30,
     detail: bool = False,
     raise_on_missing_output: bool = True,
@@ -363,7 +257,7 @@ def list_runtime_envs(
     """The environments that this process has asked for (see `troupe.state.list_runtime_envs`);
     `ref_cnt`: for how many."""
     _only_here(address)
-    return _chosen(
+    return chosen(
         [
             StateRecord(
                 runtime_env=each["runtime_env"],
@@ -382,7 +276,7 @@ def list_runtime_envs(
 def list_cluster_events(
     address: str | None = None,
     filters: Sequence[tuple[str, str, Any]] | None = None,
-    limit: int = _LIMIT,
+    limit: int = LIMIT,
     timeout: int = 30,
     detail: bool = False,
     raise_on_missing_output: bool = True,
@@ -390,7 +284,7 @@ def list_cluster_events(
     """What has happened (see `troupe.state.list_events`), the latest `limit`, the oldest of them
     first."""
     _only_here(address)
-    return _chosen([_event(each) for each in reversed(state.list_events())], filters, limit)[::-1]
+    return chosen([_event(each) for each in reversed(state.list_events())], filters, limit)[::-1]
 
 
 def _event(each: dict[str, Any]) -> StateRecord:
