@@ -47,7 +47,7 @@ class Actor:
     async def later(self):
         return b"ok"
 
-    def inc(self, n=[0]):
+    def inc(self, n=[0]):  # noqa: B006  # one for all calls
         n[0] += 1
         return n[0]
 
@@ -155,7 +155,7 @@ def async_case(native, paths, cpu, spin, runs, n, method="inc"):
         native._set_spinning(spin)
         channels = [native.CallChannel(p) for p in paths]
         rates = []
-        for run in range(runs + 1):
+        for _ in range(runs + 1):
             t = time.perf_counter()
             if len(channels) == 1:
                 c = channels[0]

@@ -26,7 +26,7 @@ class Callee:
     def f(self):
         return b"ok"
 
-    def inc(self, n=[0]):
+    def inc(self, n=[0]):  # noqa: B006  # one for all calls
         n[0] += 1
         return n[0]
 

@@ -171,7 +171,7 @@ def kill_one(caller: Caller, folder: pathlib.Path) -> tuple[float, float | None,
         ended = pool.submit(last_end, others, begin + 3)
         later = pool.submit(left_at, list(pids.values()), begin + 1)
         told_at, saw = caller.told()
-    for rank, pid in pids.items():
+    for pid in pids.values():
         if alive(pid):
             os.kill(pid, signal.SIGKILL)
     ended_at = ended.result()

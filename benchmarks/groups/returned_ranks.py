@@ -125,7 +125,7 @@ def ends_well(shape: str, backend: str, apart_s: float) -> int:
     elif shape == "apart":
         pause.wait(apart_s * ((rank + 2) % 3) / 2)
     elif shape == "group without it" and rank != LEAVES:
-        for turn in range(4):
+        for _ in range(4):
             pause.wait(apart_s / 4 if rank == 0 else 0)  # rank 2 waits for rank 0 all the time
             dist.all_reduce(one, group=others)
     elif shape == "begun by it":

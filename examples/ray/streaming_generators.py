@@ -43,8 +43,7 @@ class Fibonacci:
 @ray.remote(num_cpus=0.5)
 def breaks(after: int):
     """Yields some and raises."""
-    for number in range(after):
-        yield number
+    yield from range(after)
     raise ValueError("no more of it")
 
 

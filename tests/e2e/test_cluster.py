@@ -192,7 +192,7 @@ def refused(home: Home, *args: str) -> str:
 def test_nobody_listens(home: Home, tmp_path: Path) -> None:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
-        address = "127.0.0.1:%d" % free.getsockname()[1]
+        address = f"127.0.0.1:{free.getsockname()[1]}"
     home.json("start", "--head", "--no-worker", "--port", "0")
     token = home.token()
     text = refused(home, "start", "--address", address, "--token-file", token)

@@ -193,7 +193,7 @@ def test_one_node_needs_neither_secret_nor_address(run: Run, home: Home, address
 def free_address() -> str:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
-        return "127.0.0.1:%d" % free.getsockname()[1]
+        return f"127.0.0.1:{free.getsockname()[1]}"
 
 
 def test_nodes_without_ranks_and_one_too_many(run: Run, tmp_path: Path) -> None:

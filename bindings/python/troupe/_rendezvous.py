@@ -138,8 +138,18 @@ _of_launch: dict[str, str] = {}
 _inside = 0
 _swapped: dict[str, str | None] = {}
 _lock = threading.Lock()
-_meets: Callable[[int], None] = lambda port: None
-_met: Callable[[], None] = lambda: None
+
+
+def _ignore_meeting(port: int) -> None:
+    """Do nothing: nobody asked when ranks of this process meet."""
+
+
+def _ignore_met() -> None:
+    """Do nothing: nobody asked when ranks of this process have met."""
+
+
+_meets: Callable[[int], None] = _ignore_meeting
+_met: Callable[[], None] = _ignore_met
 
 
 def enter_rank(

@@ -424,14 +424,14 @@ def test_names_of_compute_mean_nodes_by_a_file(
 def test_code_is_a_folder_or_a_file_of_this_machine(tmp_path: Path) -> None:
     folder_of(tmp_path, src__a="x")
     assert _code_folder.check("./src", str(tmp_path)) == str(tmp_path / "src")
-    for wrong, words in (
+    for wrong, said in (
         ("./srcs", "there is no code folder ./srcs in"),
         ("git+https://x/y", "clone it"),
         ("azureml:code:1", "clone it"),
     ):
         with pytest.raises((ValueError, FileNotFoundError)) as refused:
             _code_folder.check(wrong, str(tmp_path))
-        assert words in str(refused.value)
+        assert said in str(refused.value)
 
 
 def test_the_ignore_file_is_the_amlignore_else_the_gitignore(tmp_path: Path) -> None:

@@ -1,7 +1,9 @@
 """The error that callers of an actor get where it has died."""
 
 from __future__ import annotations
+
 import threading
+
 from troupe import _words, exceptions
 
 

@@ -16,9 +16,9 @@ from typing import Any
 
 from troupe import _background, _calls, _job, _words, exceptions
 from troupe._actors import handle_counts, link_state
+from troupe._actors.deaths import death_of
 from troupe._actors.parameters import Check
 from troupe._cluster import session as _session
-from troupe._actors.deaths import death_of
 
 Bound = Callable[..., Any]
 

@@ -219,7 +219,7 @@ class RetriedCalls(Caller):
             return self._answer(call, error)
 
     def _answer(self, call: _Call, error: BaseException | None) -> None:
-        for promise, ref in zip(call.promises, call.attempt):
+        for promise, ref in zip(call.promises, call.attempt, strict=True):
             try:
                 with tensors.left_where_they_are():
                     promise.set_value(_calls.get(ref))

@@ -26,7 +26,7 @@ def captured(function: Any) -> Iterator[tuple[str, str, Any]]:
     code = getattr(function, "__code__", None)
     if code is None:
         return
-    for name, cell in zip(code.co_freevars, function.__closure__ or ()):
+    for name, cell in zip(code.co_freevars, function.__closure__ or (), strict=False):
         try:
             yield "captures", name, cell.cell_contents
         except ValueError:

@@ -1,6 +1,7 @@
 """What a runtime_env may say, checked where it is given."""
 
 from __future__ import annotations
+
 import os
 import types
 import zipfile

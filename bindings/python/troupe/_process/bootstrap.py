@@ -13,10 +13,13 @@ import os
 import signal
 import socket
 import sys
-from typing import NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
 from troupe._code import runtime_env
 from troupe._process import main_imports, os_calls, threads
+
+if TYPE_CHECKING:
+    from troupe._process.channel import ProcessChannel
 
 # Of all processes that run user code, so that the kernel takes the largest of them; a half of the
 # memory there is.
@@ -165,7 +168,7 @@ def serve(control_fd: int, kind: str, zygote: socket.socket) -> NoReturn:
     become(channel, kind)
 
 
-def become(channel, kind: str) -> NoReturn:
+def become(channel: ProcessChannel, kind: str) -> NoReturn:
     """Runs the process's role to its end. Any error of ours ends it with a text and code 70."""
     from troupe import _identity
     from troupe._cluster import session

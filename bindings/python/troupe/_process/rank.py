@@ -13,7 +13,7 @@ import os
 import signal
 import sys
 from collections.abc import Callable
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from troupe import _rendezvous
 from troupe._after_import import after_import
@@ -29,6 +29,9 @@ from troupe._process import (
     torch_backend,
 )
 from troupe._process.channel import ProcessChannel
+
+if TYPE_CHECKING:
+    from troupe.launch._context import LaunchContext
 
 RESULT_INLINE_BYTES_MAX = 8 << 20
 RESULT_BYTES_MAX = 256 << 20
@@ -146,7 +149,7 @@ def _or_end(channel: ProcessChannel, begin: dict, step: Callable[[], Any]) -> An
         _leave.leave(1)
 
 
-def start(channel: ProcessChannel, context) -> dict:
+def start(channel: ProcessChannel, context: LaunchContext) -> dict:
     """Waits until all ranks are there; sets the variables known only now."""
     roster = channel.wait_run()
     os.environ.update({item["name"]: item["value"] for item in roster["env"]})
@@ -313,7 +316,7 @@ def send_result(channel: ProcessChannel, begin: dict, ended: Ended) -> NoReturn:
     _leave.leave(ended.exit_code)
 
 
-def _serve(channel: ProcessChannel, begin: dict, context) -> NoReturn:
+def _serve(channel: ProcessChannel, begin: dict, context: LaunchContext) -> NoReturn:
     """A rank that is not the driver: runs what the driver sends until the marker ends it."""
     from troupe import _calls
     from troupe._code import runtime_env

@@ -13,12 +13,13 @@ import os
 import select
 import signal
 import sys
+import types
 
 _SLICE_S = 0.05
 """As troupe._cluster.signals: a signal that comes just before a wait does not end it."""
 
 
-def _kernel():
+def _kernel() -> types.ModuleType:
     """troupe._process.os_calls, without the package around it."""
     here = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "_process")
     sys.path.insert(0, here)

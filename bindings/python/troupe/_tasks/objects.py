@@ -1,7 +1,9 @@
 """Objects as programs have them: put, get, wait, cancel."""
 
 from __future__ import annotations
+
 from typing import TYPE_CHECKING, Any, overload
+
 from troupe import _waiting
 
 if TYPE_CHECKING:
@@ -159,7 +161,7 @@ def _wait_with_streams(
     if len(set(map(id, refs))) != len(refs):
         raise ValueError("wait() was given the same generator twice")
     asked = [each.front() if isinstance(each, _calls.RefStream) else each for each in refs]
-    given = dict(zip(map(id, asked), refs))
+    given = dict(zip(map(id, asked), refs, strict=True))
     ready, rest = _calls.wait(asked, num_returns, timeout)
     return [given[id(each)] for each in ready], [given[id(each)] for each in rest]
 

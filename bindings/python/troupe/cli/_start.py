@@ -390,7 +390,7 @@ def _stay(started: list[executables.Started], shown: dict, announce: Callable[[]
     for number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
     _stop.end_programs([program.pid for program in reversed(started)])
-    for program, descriptor in zip(started, watched):
+    for program, descriptor in zip(started, watched, strict=True):
         program.process.wait()
         os.close(descriptor)
     _stop.remove_sockets(str(shown["cluster_id"]))

@@ -1,12 +1,14 @@
 """`troupe start --head`: the head, and the state that it resumes."""
 
 from __future__ import annotations
+
 from pathlib import Path
+
 import click
+
 from troupe import exceptions
 from troupe._cluster import executables, folders, home, node_start
 from troupe._identity import new_id
-
 
 _HEAD_LOG = "head.log"
 

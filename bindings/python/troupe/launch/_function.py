@@ -13,9 +13,9 @@ from troupe import _checks, _pickled
 from troupe._typed import ElementT, LaunchFunctionOf, P, T
 from troupe.launch import _arguments, _hints
 from troupe.launch._options import (
-    LaunchOptions,
-    STOP_GRACE_S,
     REFORM_TIMEOUT_S,
+    STOP_GRACE_S,
+    LaunchOptions,
     _decorator,
     _options,
 )

@@ -152,7 +152,7 @@ class Gang:
                     own = self._own_part(payload, hold.parts)
                     return [own] + [
                         self.receive(handle, ref, _left(started, timeout), timeout)
-                        for handle, ref in zip(self.ranks[1:], hold.parts)
+                        for handle, ref in zip(self.ranks[1:], hold.parts, strict=True)
                     ]
                 except BaseException as error:
                     self._broken = error

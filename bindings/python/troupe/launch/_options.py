@@ -1,9 +1,11 @@
 """Options of launches: what the decorators take, checked."""
 
 from __future__ import annotations
+
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
+
 from troupe import _checks, _pickled, _strategies
 from troupe._cluster import infeasible as _infeasible, resources, selectors
 from troupe._code import runtime_env as _runtime_env

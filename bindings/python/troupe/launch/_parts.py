@@ -31,7 +31,14 @@ class Part:
 
 
 _latest: Part | None = None
-find_verdict: Callable[[str], str] = lambda run: ""
+
+
+def _find_none(run: str) -> str:
+    """Return "": this process watches no groups."""
+    return ""
+
+
+find_verdict: Callable[[str], str] = _find_none
 """Returns the verdict of another rank of that run; "": there is none. Of who watches groups"""
 
 

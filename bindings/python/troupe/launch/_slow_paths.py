@@ -199,7 +199,7 @@ def _sockets_where_rdma_is(places: Sequence[Place]) -> list[str]:
         if all(subnets) and not set.intersection(*subnets):
             each_of = "; ".join(
                 f"{place.name} in {_some(sorted(of))}"
-                for place, of in zip(places[:_NAMES_MAX], subnets)
+                for place, of in zip(places[:_NAMES_MAX], subnets, strict=False)
             )
             return [
                 f"the nodes are in different InfiniBand subnets ({each_of}): no port of one "

@@ -4,6 +4,7 @@ The table "What is not there" of docs/ray.md has the same rows.
 """
 
 from __future__ import annotations
+
 from troupe.ray_compat._missing_rows import ROWS
 
 _INSTEAD = {name: instead for names, instead in ROWS for name in names}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-
 # Names, with all that is below them, and what to use instead: words that end "use ...".
 ROWS: tuple[tuple[tuple[str, ...], str], ...] = (
     (

@@ -1,11 +1,12 @@
 """Which of Ray's modules and names are what of Troupe. Those that are nothing: `_missing`."""
 
 from __future__ import annotations
+
 from troupe.ray_compat._library_names import (
-    _TRAIN,
     _AIR,
-    _TRAIN_TORCH,
     _DATA,
+    _TRAIN,
+    _TRAIN_TORCH,
     _TUNE,
     _TUNE_LOGGERS,
     _TUNE_SCHEDULERS,

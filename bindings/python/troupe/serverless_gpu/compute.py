@@ -5,7 +5,7 @@ from __future__ import annotations
 import enum
 
 
-class GPUType(str, enum.Enum):
+class GPUType(str, enum.Enum):  # noqa: UP042  # as Databricks' own, str() of it too
     """Types with a name of their own.
 
     Any other type that nodes of a cluster have is given as a text: `gpu_type="L40S"`.

@@ -3,12 +3,12 @@ what is not there."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from troupe.stand_ins._finder import Package, StandInModule
 
 
-def _words(rows: Mapping[str, str]):
+def _words(rows: Mapping[str, str]) -> Callable[[str], str]:
     """instead_of of a package: by the longest of these that a name is, or is below."""
 
     def instead_of(name: str) -> str:

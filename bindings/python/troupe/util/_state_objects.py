@@ -1,9 +1,11 @@
 """Objects in `ray.util.state`'s words: lists and sums of them."""
 
 from __future__ import annotations
+
 import os
 from collections.abc import Sequence
 from typing import Any
+
 from troupe import state
 from troupe.util._state_logs import _only_here
 from troupe.util._state_records import LIMIT, StateRecord, chosen

@@ -1,9 +1,9 @@
 """Records of `ray.util.state`, and which of them were asked for."""
 
 from __future__ import annotations
+
 from collections.abc import Callable, Sequence
 from typing import Any
-
 
 LIMIT = 100
 

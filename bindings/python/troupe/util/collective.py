@@ -113,7 +113,7 @@ def create_collective_group(
     troupe.get(
         [
             actor.__ray_call__.remote(_join, world_size, rank, backend, group_name, gloo_timeout)
-            for actor, rank in zip(actors, ranks)
+            for actor, rank in zip(actors, ranks, strict=True)
         ],
         timeout=gloo_timeout / 1000 + 60,
     )

@@ -17,8 +17,8 @@ from troupe import _pickled, state
 from troupe._cluster import connect
 from troupe._tasks import lists
 from troupe.util._state_logs import _only_here, get_log, list_logs
-from troupe.util._state_objects import list_objects, get_objects, summarize_objects
-from troupe.util._state_records import StateRecord, chosen, LIMIT
+from troupe.util._state_objects import get_objects, list_objects, summarize_objects
+from troupe.util._state_records import LIMIT, StateRecord, chosen
 
 _pickled.named_in(
     __name__,

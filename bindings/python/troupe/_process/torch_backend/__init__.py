@@ -9,7 +9,6 @@ against torch is loaded by the first group, and built then if this machine has n
 from __future__ import annotations
 
 import hmac
-import os
 from datetime import timedelta
 from typing import Any
 

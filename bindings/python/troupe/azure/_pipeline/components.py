@@ -105,7 +105,7 @@ def inputs_with(
     `values`: the inputs of the pipeline, by which literals that are bound to them are checked.
     """
     found: dict[str, Any] = {}
-    for name, value in given.items():
+    for name in given:
         with faults.at("inputs", name, key=True):
             field_checks.known("the component's inputs", name, component.inputs)
     for name, declared in component.inputs.items():

@@ -187,15 +187,15 @@ class TextReader(Travels):
     def _with_nulls(self, table: pa.Table) -> pa.Table:
         """Return the rows with columns of which the first file has nulls alone, as it has them:
         pyarrow crashes when it is told such types."""
-        for field in self.schema:
-            if not _has_null(field.type):
+        for column in self.schema:
+            if not _has_null(column.type):
                 continue
-            at = table.schema.get_field_index(field.name)
+            at = table.schema.get_field_index(column.name)
             if at < 0:
-                table = table.append_column(field, pa.nulls(len(table), field.type))
-            elif table.schema.field(at).type != field.type:
+                table = table.append_column(column, pa.nulls(len(table), column.type))
+            elif table.schema.field(at).type != column.type:
                 try:
-                    table = table.set_column(at, field, table.column(at).cast(field.type))
+                    table = table.set_column(at, column, table.column(at).cast(column.type))
                 except pa.ArrowException:  # this part has values
                     continue
         return table
