@@ -22,6 +22,7 @@ _WHERE = {
     "azure": ("_azure", "azure"),
     "cancel": ("_cancel", "cancel"),
     "cluster": ("operation._cluster", "cluster"),
+    "doctor": ("operation._doctor", "doctor"),
     "explain": ("_show", "explain"),
     "job": ("_job", "job"),
     "journal": ("_journal", "journal"),
