@@ -38,6 +38,7 @@ _WHERE = {
     "submit": ("_submit", "submit"),
     "sweep": ("_sweep", "sweep"),
     "token": ("_token", "token"),
+    "top": ("operation._top", "top"),
     "torchrun": ("_submit", "torchrun"),
 }
 _RUN_PROGRAMS = ("run", "run-as", "run-as-ray", "submit", "torchrun")

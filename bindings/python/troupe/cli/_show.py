@@ -3,62 +3,100 @@
 from __future__ import annotations
 
 import datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from troupe import state
-from troupe._cluster import topology as _topology
+from troupe._cluster import connect, topology as _topology
 from troupe._identity import short
 from troupe.cli import _common, _tables
 from troupe.launch._handle import describe
 
+if TYPE_CHECKING:
+    from rich.table import Table
+
 
 @click.command()
+@click.option(
+    "--watch",
+    "-w",
+    is_flag=True,
+    help="Show it again and again until Ctrl-C; with --json one document a line.",
+)
+@click.option(
+    "--interval",
+    type=click.FloatRange(0.1, 3600),
+    default=2.0,
+    show_default=True,
+    metavar="SECONDS",
+    help="With --watch: time between two looks.",
+)
 @_common.cluster_options
-def status(address: str | None, token_file: str | None, cluster: str | None, as_json: bool) -> None:
+def status(
+    watch: bool,
+    interval: float,
+    address: str | None,
+    token_file: str | None,
+    cluster: str | None,
+    as_json: bool,
+) -> None:
     """Nodes, launches and what waits."""
-    with _common.session(address, token_file, cluster) as session:
-        info = session.request("GetStatus", {})[1]
-        groups = [] if as_json else session.request("ListGroups", {})[1]["groups"]
-    nodes = [state.node_dict(each) for each in info["nodes"]]
-    launches = [describe(each) for each in info["launches"]]
+    return_timeout = connect.RETURN_TIMEOUT_S if watch else 0.0
+    with _common.session(address, token_file, cluster, return_timeout=return_timeout) as session:
+        if not watch:
+            _show_status(session, as_json=as_json)
+            return
+        from troupe.cli.operation import _live
+
+        if as_json:
+            _live.repeat(lambda: _show_status(session, as_json=True), interval)
+        else:
+            _live.draw(lambda: _status_parts(*_ask_status(session)), interval)
+
+
+def _show_status(session: Any, *, as_json: bool) -> None:
     if as_json:
-        _common.echo_json(
-            {
-                "cluster_id": info["cluster_id"],
-                "address": info["address"],
-                "pid": info["pid"],
-                "up_s": info["up_ms"] / 1000,
-                "version": info["version"],
-                "nodes": nodes,
-                "launches": launches,
-                "actors": info["actor_count"],
-                "placement_groups": info["group_count"],
-            }
-        )
+        _common.echo_json(_status_document(session.request("GetStatus", {})[1]))
         return
-    alive = [node for node in nodes if node["alive"]]
-    gpus = sum(node["resources"].get("GPU", 0) for node in alive)
-    _common.echo_line(
-        f"cluster {info['cluster_id'][:8]}   head {info['address']} up "
-        f"{_tables.ago(info['up_ms'] / 1000)}   "
-        f"{_counted(len(alive), 'node')}   {_counted(gpus, 'GPU')}   "
-        f"{_counted(info['actor_count'], 'actor')}"
-    )
-    _node_table(nodes)
-    going = [
-        each
-        for each, launch in zip(launches, info["launches"], strict=True)
-        if launch["state"] != "terminal"
-    ]
+    for part in _status_parts(*_ask_status(session)):
+        if isinstance(part, str):
+            _common.echo_line(part)  # in one line, however wide the terminal is
+        else:
+            _tables.console().print(part)
+
+
+def _ask_status(session: Any) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+    groups = session.request("ListGroups", {})[1]["groups"]
+    return session.request("GetStatus", {})[1], groups
+
+
+def _status_document(info: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "cluster_id": info["cluster_id"],
+        "address": info["address"],
+        "pid": info["pid"],
+        "up_s": info["up_ms"] / 1000,
+        "version": info["version"],
+        "nodes": [state.node_dict(each) for each in info["nodes"]],
+        "launches": [describe(each) for each in info["launches"]],
+        "actors": info["actor_count"],
+        "placement_groups": info["group_count"],
+    }
+
+
+def _status_parts(info: dict[str, Any], groups: list[dict[str, Any]]) -> list[str | Table]:
+    """Return what `troupe status` shows, from above: lines and tables."""
+    nodes = [state.node_dict(each) for each in info["nodes"]]
+    parts: list[str | Table] = [_headline(info, nodes), _node_table(nodes)]
+    going = [describe(each) for each in info["launches"] if each["state"] != "terminal"]
     if going:
-        _launch_table(going)
-    for launch in going:
-        if launch["waiting_for"]:
-            _common.echo_line(
-                f"waiting{_place(launch)}: launch {short(launch['id'])}: {launch['waiting_for']}"
-            )
+        parts.append(_launch_table(going))
+    parts += [
+        f"waiting{_place(launch)}: launch {short(launch['id'])}: {launch['waiting_for']}"
+        for launch in going
+        if launch["waiting_for"]
+    ]
     for group in sorted(
         (each for each in groups if each["queue_place"] and not each["gang"]),
         key=lambda each: each["queue_place"],
@@ -68,7 +106,19 @@ def status(address: str | None, token_file: str | None, cluster: str | None, as_
             if group["actor"]
             else f"placement group {group['name'] or short(group['group'])}"
         )
-        _common.echo_line(f"waiting{_place(group)}: {what}: {group['reason']}")
+        parts.append(f"waiting{_place(group)}: {what}: {group['reason']}")
+    return parts
+
+
+def _headline(info: dict[str, Any], nodes: list[dict[str, Any]]) -> str:
+    alive = [node for node in nodes if node["alive"]]
+    gpus = sum(node["resources"].get("GPU", 0) for node in alive)
+    return (
+        f"cluster {info['cluster_id'][:8]}   head {info['address']} up "
+        f"{_tables.ago(info['up_ms'] / 1000)}   "
+        f"{_counted(len(alive), 'node')}   {_counted(gpus, 'GPU')}   "
+        f"{_counted(info['actor_count'], 'actor')}"
+    )
 
 
 def _counted(number: float, what: str) -> str:
@@ -84,10 +134,10 @@ def _place(waiting: dict[str, Any]) -> str:
     )
 
 
-def _node_table(nodes: list[dict[str, Any]]) -> None:
+def _node_table(nodes: list[dict[str, Any]]) -> Table:
     why = ["WHY"] if any(node["why"] for node in nodes) else []
     preimport = ["PREIMPORT"] if any(node["preimport"] for node in nodes) else []
-    _tables.show(
+    return _tables.table_of(
         ["NODE", "STATE", "CPU", "GPU", "OTHER", "HEARD", *why, *preimport],
         [
             _node_row(node)
@@ -119,8 +169,8 @@ def _node_row(node: dict[str, Any]) -> list[str]:
     ]
 
 
-def _launch_table(launches: list[dict[str, Any]]) -> None:
-    _tables.show(
+def _launch_table(launches: list[dict[str, Any]]) -> Table:
+    return _tables.table_of(
         ["LAUNCH", "NAME", "DOOR", "RANKS", "STATE", "EPOCH", "TOOK", "CAUSE"],
         [
             [
@@ -177,9 +227,9 @@ def list_(
     elif topology:
         _common.echo(_topology.text(rows))
     elif noun == "nodes":
-        _node_table(rows)
+        _tables.console().print(_node_table(rows))
     elif noun == "launches":
-        _launch_table(rows)
+        _tables.console().print(_launch_table(rows))
     elif noun == "actors":
         _tables.show(
             ["ACTOR", "CLASS", "NAME", "NAMESPACE", "STATE", "NODE", "PID", "CAUSE"],

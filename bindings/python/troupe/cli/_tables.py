@@ -3,25 +3,39 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from troupe import _visible
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.table import Table
 
 
 def show(header: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
     """Prints rows under a header; cells are texts, never markup."""
+    console().print(table_of(header, rows))
+
+
+def console() -> Console:
+    """Return where tables are printed: as wide as the terminal, or wide enough for a pipe."""
     from rich.console import Console
+
+    found = Console(soft_wrap=False, highlight=False)
+    return found if found.is_terminal else Console(width=240, highlight=False)
+
+
+def table_of(header: Sequence[str], rows: Sequence[Sequence[str]]) -> Table:
+    """Return the table that `show` prints."""
     from rich.table import Table
     from rich.text import Text
 
-    console = Console(soft_wrap=False, highlight=False)
-    if not console.is_terminal:
-        console = Console(width=240, highlight=False)
     table = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
     for name in header:
         table.add_column(name, no_wrap=True)
     for row in rows:
         table.add_row(*(Text(_visible.name(cell)) for cell in row))
-    console.print(table)
+    return table
 
 
 def ago(seconds: float) -> str:
