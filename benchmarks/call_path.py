@@ -245,6 +245,54 @@ def over_tls(build, runs, calls, pipelined):
     return json.loads(done.stdout)
 
 
+def busy_rows(native, directory, options, name, places, spin, show, base):
+    """Shows calls beside a busy Python thread, at either end."""
+    for where in (
+        ("caller", "actor") if spin else ()
+    ):  # who blocks waits 5 ms for the interpreter's lock
+        pid, path = start(native, directory, places[1], spin, busy=where == "actor")
+        show(
+            f"sync f(), a busy Python thread at the {where}, {name}",
+            sync_case(
+                native,
+                path,
+                places[0],
+                spin,
+                options.runs,
+                options.calls // 5,
+                "f",
+                where == "caller",
+            ),
+            base,
+        )
+        stop([pid])
+
+
+def kind_rows(native, directory, options, name, places, spin, show, show_rate, base):
+    """Shows calls of actors that are async or threaded."""
+    for kind, method in (("async", "later"), ("async", "f"), ("threaded", "f")):
+        pid, path = start(native, directory, places[1], spin, kind)
+        what = f"{kind} actor, {'async def' if method == 'later' else 'def'}, {name}"
+        show(
+            f"sync, {what}",
+            sync_case(native, path, places[0], spin, options.runs, options.calls // 2, method),
+            base,
+        )
+        show_rate(
+            f"pipelined, {what}",
+            async_case(
+                native,
+                [path],
+                places[0],
+                spin,
+                options.runs,
+                options.async_calls // 5,
+                method,
+            ),
+        )
+        stop([pid])
+
+
 def on_one_host(options, cpus, show, show_rate):
     native = load(options.build)
     with tempfile.TemporaryDirectory(prefix="trp-") as directory:
@@ -281,48 +329,8 @@ def on_one_host(options, cpus, show, show_rate):
                 async_case(native, [path], places[0], spin, options.runs, options.async_calls),
             )
             stop([pid])
-            for where in (
-                ("caller", "actor") if spin else ()
-            ):  # who blocks waits 5 ms for the interpreter's lock
-                pid, path = start(native, directory, places[1], spin, busy=where == "actor")
-                show(
-                    f"sync f(), a busy Python thread at the {where}, {name}",
-                    sync_case(
-                        native,
-                        path,
-                        places[0],
-                        spin,
-                        options.runs,
-                        options.calls // 5,
-                        "f",
-                        where == "caller",
-                    ),
-                    base,
-                )
-                stop([pid])
-            for kind, method in (("async", "later"), ("async", "f"), ("threaded", "f")):
-                pid, path = start(native, directory, places[1], spin, kind)
-                what = f"{kind} actor, {'async def' if method == 'later' else 'def'}, {name}"
-                show(
-                    f"sync, {what}",
-                    sync_case(
-                        native, path, places[0], spin, options.runs, options.calls // 2, method
-                    ),
-                    base,
-                )
-                show_rate(
-                    f"pipelined, {what}",
-                    async_case(
-                        native,
-                        [path],
-                        places[0],
-                        spin,
-                        options.runs,
-                        options.async_calls // 5,
-                        method,
-                    ),
-                )
-                stop([pid])
+            busy_rows(native, directory, options, name, places, spin, show, base)
+            kind_rows(native, directory, options, name, places, spin, show, show_rate, base)
         for n in (2, 4):
             show_rate(
                 f"{n} callers x {n} actors", n_by_n(native, directory, n, 20_000, options.runs)

@@ -22,21 +22,27 @@ from troupe.launch import current, distributed
 RANKS, EPOCHS, FATAL_EPOCH = 4, 10, 4
 
 
+def split_digits() -> list:
+    """Return the digits' images and labels: of training and of test, each."""
+    from sklearn.datasets import load_digits
+    from sklearn.model_selection import train_test_split
+
+    digits = load_digits()
+    return train_test_split(
+        digits.data / 16.0, digits.target, test_size=0.25, random_state=0, stratify=digits.target
+    )
+
+
 def learn(folder: str) -> dict:
     """One rank, whatever befalls the others: returns what it was at the end, and the test accuracy
     of all."""
     import torch
     import torch.distributed as dist
-    from sklearn.datasets import load_digits
-    from sklearn.model_selection import train_test_split
     from torch.nn.parallel import DistributedDataParallel
     from torch.utils.data import DataLoader, DistributedSampler, TensorDataset
 
     checkpoint = pathlib.Path(folder, "latest.pt")
-    digits = load_digits()
-    x_train, x_test, y_train, y_test = train_test_split(
-        digits.data / 16.0, digits.target, test_size=0.25, random_state=0, stratify=digits.target
-    )
+    x_train, x_test, y_train, y_test = split_digits()
     data = TensorDataset(torch.tensor(x_train, dtype=torch.float32), torch.tensor(y_train))
     loss_of = torch.nn.CrossEntropyLoss()
 
@@ -59,28 +65,17 @@ def learn(folder: str) -> dict:
             for epoch in range(begin, EPOCHS + 1):
                 sampler.set_epoch(epoch)
                 for step, (inputs, labels) in enumerate(loader):
-                    if (attempt.number, attempt.rank, epoch, step) == (
-                        1,
-                        3,
-                        FATAL_EPOCH,
-                        5,
-                    ) and not current().replaces:
+                    here = (attempt.number, attempt.rank, epoch, step)
+                    if here == (1, 3, FATAL_EPOCH, 5) and not current().replaces:
                         os.kill(os.getpid(), signal.SIGKILL)
                     optimizer.zero_grad()
                     loss = loss_of(model(inputs), labels)
                     loss.backward()
                     optimizer.step()
-                if (
-                    attempt.rank == 0
-                ):  # whole or not there: whoever reads it next finds one or the other
-                    torch.save(
-                        {
-                            "epoch": epoch,
-                            "net": net.state_dict(),
-                            "optimizer": optimizer.state_dict(),
-                        },
-                        f"{checkpoint}.new",
-                    )
+                if attempt.rank == 0:
+                    state = {"net": net.state_dict(), "optimizer": optimizer.state_dict()}
+                    torch.save({"epoch": epoch, **state}, f"{checkpoint}.new")
+                    # whole or not there: whoever reads it next finds one or the other
                     os.replace(f"{checkpoint}.new", checkpoint)
                     print(f"epoch {epoch:2d} on {attempt.world_size} ranks", flush=True)
             with torch.no_grad():

@@ -19,60 +19,14 @@ import pathlib
 import random
 import subprocess
 import sys
-import time
 from typing import Any
 
 sys.path.insert(0, str(pathlib.Path(__file__).parents[1]))
 
+from ray_engine import RayController, RayTrial  # noqa: E402
+
 KINDS = ("plain", "equal scores", "NaN", "None", "infinite", "jumps")
 NAMES = ("asha", "median", "median, wall time", "hyperband", "pbt", "pbt, synch")
-
-
-class RayTrial:
-    """What Ray's schedulers ask of a trial."""
-
-    def __init__(self, name: str) -> None:
-        self.trial_id = self.experiment_tag = name
-        self.status, self.config, self.evaluated_params = "PENDING", {"lr": 1.0}, {}
-        self.is_saving, self.checkpoint, self.last_result = False, None, {"training_iteration": 0}
-        self.run_metadata = self.temporary_state = self
-        self.checkpoint_manager, self.saving_to = self, None
-        self.checkpoint_config = self
-        self.num_to_keep, self.local_dir, self.local_experiment_path = None, "/nowhere", "/nowhere"
-
-    def is_finished(self) -> bool:
-        return self.status in ("TERMINATED", "ERROR")
-
-    def set_experiment_tag(self, tag: str) -> None:
-        pass
-
-    def set_config(self, config: dict) -> None:
-        self.config = config
-
-
-class RayController:
-    """What Ray's schedulers ask of the engine."""
-
-    search_alg = None
-
-    def __init__(self, scheduler: Any) -> None:
-        self.scheduler, self.trials, self.copies = scheduler, [], []
-
-    def get_trials(self) -> list:
-        return list(self.trials)
-
-    def get_live_trials(self) -> list:
-        return [trial for trial in self.trials if not trial.is_finished()]
-
-    def stop_trial(self, trial: RayTrial) -> None:
-        trial.status = "TERMINATED"
-        self.scheduler.on_trial_remove(self, trial)
-
-    def pause_trial(self, trial: RayTrial, should_checkpoint: bool = True) -> None:
-        trial.status = "PAUSED"
-
-    def _schedule_trial_save(self, trial: RayTrial, result: dict | None = None) -> str:
-        return f"a checkpoint of {trial.trial_id}"
 
 
 def value_of(generator: random.Random, kind: str) -> Any:
@@ -180,7 +134,6 @@ def hyperband(trace: Trace) -> str | None:
     """Hyperband: at which iteration each trial ends, whoever comes when."""
     from ray.tune.schedulers import HyperBandScheduler
 
-    from troupe.tune._core.deciding import Choice, End, Mode, Report, Stop
     from troupe.tune.schedulers import HyperBandScheduler as Ours
 
     generator = trace.generator
@@ -198,10 +151,31 @@ def hyperband(trace: Trace) -> str | None:
         Ours(max_t=max_t, reduction_factor=eta),
         HyperBandScheduler(metric="m", mode="max", max_t=max_t, reduction_factor=eta),
     )
+    names = [f"t{each}" for each in range(number)]
+    mine = hyperband_here(trace, ours, names, slots, score)
+    other = hyperband_of_ray(theirs, names, slots, generator, score)
+    trace.decisions += number
+    trace.stops += len(mine)
+    if isinstance(other, str):
+        return other
+    if mine == other:
+        return None
+    return (
+        f"{trace.kind} is worse than all here, and ranks where it happens to be sorted there"
+        if trace.kind in ("NaN", "None", "infinite")
+        else "unexplained"
+    )
+
+
+def hyperband_here(trace: Trace, ours: Any, names: list, slots: int, score: Any) -> dict[str, int]:
+    """Return at which iteration each trial ends by Troupe's."""
+    from troupe.tune._core.deciding import Choice, End, Mode, Report, Stop
+
+    generator = trace.generator
     ours.begin("m", Mode.MAX)
     mine: dict[str, int] = {}
     at: dict[str, int] = {}
-    running, names = [], [f"t{each}" for each in range(number)]
+    running: list = []
     for name in names:
         ours.added(name, {})
     waiting, paused = list(names), set()
@@ -239,18 +213,7 @@ def hyperband(trace: Trace) -> str | None:
                 actions += ours.ended(action.trial, End.STOPPED)
             else:
                 paused.add(action.trial)
-    other = hyperband_of_ray(theirs, names, slots, generator, score)
-    trace.decisions += number
-    trace.stops += len(mine)
-    if isinstance(other, str):
-        return other
-    if mine == other:
-        return None
-    return (
-        f"{trace.kind} is worse than all here, and ranks where it happens to be sorted there"
-        if trace.kind in ("NaN", "None", "infinite")
-        else "unexplained"
-    )
+    return mine
 
 
 def hyperband_of_ray(
@@ -395,52 +358,6 @@ def compare(name: str, traces: int) -> dict[str, Any]:
     return found
 
 
-def costs(trials: int = 10_000, reports: int = 10) -> dict[str, dict[str, float]]:
-    """Microseconds of a decision of each scheduler, once so many trials have reported: of 1,000
-    more reports."""
-    from troupe.tune import schedulers
-    from troupe.tune._core.deciding import End, Mode, Report
-
-    made = {
-        "asha, stopping": schedulers.ASHAScheduler(max_t=100),
-        "asha, promotion": schedulers.ASHAScheduler(max_t=100, type="promotion"),
-        "median, iterations": schedulers.MedianStoppingRule("training_iteration", grace_period=1),
-        "median, wall time": schedulers.MedianStoppingRule(grace_period=1),
-        "bandit": schedulers.BanditPolicy(slack_factor=0.1),
-        "median policy": schedulers.MedianStoppingPolicy(),
-        "truncation": schedulers.TruncationSelectionPolicy(truncation_percentage=20),
-    }
-    found = {}
-    for name, scheduler in made.items():
-        scheduler.begin("m", Mode.MAX)
-        generator, taken = random.Random(1), []
-        for trial in range(trials + 1000 // reports):
-            scheduler.added(str(trial), {})
-            wall, actions = 0.0, ()
-            for number in range(1, reports + 1):
-                wall += 10 + generator.random()
-                report = Report(
-                    str(trial),
-                    number,
-                    {"training_iteration": number, "time_total_s": wall},
-                    generator.random() + number / 100,
-                )
-                begin = time.perf_counter_ns()
-                actions = scheduler.reported(report)
-                taken.append((time.perf_counter_ns() - begin) / 1000)
-                if actions:
-                    break
-            scheduler.ended(str(trial), End.STOPPED if actions else End.COMPLETED)
-        last = sorted(taken[-1000:])
-        found[name] = {
-            "trials": trials,
-            "reports": len(taken),
-            "p50_us": round(last[500], 2),
-            "p90_us": round(last[900], 2),
-        }
-    return found
-
-
 def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--ray", help="an interpreter with ray[tune], cloudpickle and rich")
@@ -465,6 +382,7 @@ def main() -> None:
         return
     if asked.costs:
         import report
+        from decision_costs import costs
 
         report.keep("sweep_decision_costs", costs(), asked.keep)
         return

@@ -71,24 +71,29 @@ def authority(
     return Authority(cluster / "head", cluster.name, tmp_path_factory.mktemp("certificates"))
 
 
-@pytest.fixture(scope="module")
-def doors(shared_home: Home) -> Iterator[dict[str, Door]]:
-    """Every listener by name; this process is connected as a driver that reaches the actor over
-    TLS."""
-    started = shared_home.json("start", "--head", "--no-worker", "--port", "0")
-    token = shared_home.token("--role", "client")
-    shared_home.run(
+def start_node(home: Home, address: str) -> None:
+    """Start a node that its head reaches over TLS, as do all of its actors."""
+    home.run(
         "start",
         "--address",
-        started["address"],
+        address,
         "--token-file",
-        shared_home.token(),
+        home.token(),
         "--node-name",
         "one",
         "--num-cpus",
         "4",
         "--force-tcp",
     )
+
+
+@pytest.fixture(scope="module")
+def doors(shared_home: Home) -> Iterator[dict[str, Door]]:
+    """Every listener by name; this process is connected as a driver that reaches the actor over
+    TLS."""
+    started = shared_home.json("start", "--head", "--no-worker", "--port", "0")
+    token = shared_home.token("--role", "client")
+    start_node(shared_home, started["address"])
     troupe.init(started["address"])
     eventually(
         lambda: all(node["zygote_ready"] for node in troupe.state.list_nodes()), what="the zygote"

@@ -278,6 +278,36 @@ class World:
         process["waits"] = event if self.draw.random() < 0.05 else None
         return event
 
+    def _start(self, effect: ev.Start, place: str, trial: str) -> None:
+        if (
+            place not in self.processes
+            or (self.processes[place] or {"gone": True})["gone"] is False
+        ):
+            raise Broken(
+                f"seed {self.seed}: {trial} starts in place {place}, which is "
+                f"{self.processes.get(place)}"
+            )
+        if self.shape_of[place] != self.core.ledger.trials[trial].shape:
+            raise Broken(
+                f"seed {self.seed}: {trial} starts in a place of the shape {self.shape_of[place]!r}"
+            )
+        if effect.base is not None and (effect.base.trial, effect.base.checkpoint) not in self.disk:
+            raise Broken(
+                f"G6, seed {self.seed}: {trial} is to go on from {effect.base}, which is not there"
+            )
+        self.disk -= {
+            each for each in self.disk if each[0] == trial and each[1] not in effect.kept
+        }  # as a trial's process cleans up
+        self.processes[place] = {
+            "start": effect,
+            "number": effect.number,
+            "sequence": 0,
+            "checkpoints": effect.checkpoints,
+            "stopped": False,
+            "gone": False,
+            "waits": None,
+        }
+
     def _carry_out(self, effect: ev.Effect) -> None:
         match effect:
             case ev.AskPlace(place, shape):
@@ -288,39 +318,7 @@ class World:
                 if place in self.asked:
                     self.asked.remove(place)
             case ev.Start(place, trial):
-                if (
-                    place not in self.processes
-                    or (self.processes[place] or {"gone": True})["gone"] is False
-                ):
-                    raise Broken(
-                        f"seed {self.seed}: {trial} starts in place {place}, which is "
-                        f"{self.processes.get(place)}"
-                    )
-                if self.shape_of[place] != self.core.ledger.trials[trial].shape:
-                    raise Broken(
-                        f"seed {self.seed}: {trial} starts in a place of the shape "
-                        f"{self.shape_of[place]!r}"
-                    )
-                if (
-                    effect.base is not None
-                    and (effect.base.trial, effect.base.checkpoint) not in self.disk
-                ):
-                    raise Broken(
-                        f"G6, seed {self.seed}: {trial} is to go on from {effect.base}, which is "
-                        "not there"
-                    )
-                self.disk -= {
-                    each for each in self.disk if each[0] == trial and each[1] not in effect.kept
-                }  # as a trial's process cleans up
-                self.processes[place] = {
-                    "start": effect,
-                    "number": effect.number,
-                    "sequence": 0,
-                    "checkpoints": effect.checkpoints,
-                    "stopped": False,
-                    "gone": False,
-                    "waits": None,
-                }
+                self._start(effect, place, trial)
             case ev.Answer(trial, attempt, stop):
                 for process in self.processes.values():
                     if (

@@ -20,16 +20,18 @@ need("pyarrow", "troupe.data")
 from troupe.data import _missing
 from troupe.data._dataset import Dataset, MaterializedDataset
 from troupe.data._errors import DataError
-from troupe.data._iterator import DataIterator
-from troupe.data._options import ActorPoolStrategy, TaskPoolStrategy
-from troupe.data._read import (
-    FileShuffleConfig,
+from troupe.data._in_memory import (
     from_arrow,
     from_items,
     from_numpy,
     from_pandas,
     range,
     range_tensor,
+)
+from troupe.data._iterator import DataIterator
+from troupe.data._options import ActorPoolStrategy, TaskPoolStrategy
+from troupe.data._read import (
+    FileShuffleConfig,
     read_csv,
     read_images,
     read_json,

@@ -1,28 +1,18 @@
-"""Where datasets come from: files, and what a program holds.
-
-Names, arguments and defaults are Ray's.
-"""
+"""Datasets of files. Names, arguments and defaults are Ray's."""
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
-
-import numpy as np
-import pyarrow as pa
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from troupe import _pickled
 from troupe._cluster import status_lines
-from troupe.data import _blocks, _options, _plan, _stream
-from troupe.data._dataset import Dataset, MaterializedDataset, of_pieces
+from troupe.data import _options, _plan, _stream
+from troupe.data._dataset import Dataset
 from troupe.data._plan import Travels
-from troupe.data._sources import files, images, memory, parquet, text
+from troupe.data._sources import files, images, parquet, text
 from troupe.data._sources.files import HIVE
-from troupe.data._sources.pieces import Held, RangePiece, ranges
-
-if TYPE_CHECKING:
-    import pandas
 
 _JSON = [
     "json",
@@ -30,7 +20,6 @@ _JSON = [
     *(f"{kind}.{packed}" for packed in ("gz", "br", "zst", "lz4") for kind in ("json", "jsonl")),
 ]
 _IMAGES = ["png", "jpg", "jpeg", "tif", "tiff", "bmp", "gif"]
-_BLOCK_ROWS = 1 << 20
 
 
 @dataclasses.dataclass(frozen=True)
@@ -42,7 +31,7 @@ class FileShuffleConfig(Travels):
     reseed_after_execution: bool = True
 
 
-def _blocks_asked(what: str, parallelism: int, override_num_blocks: int | None) -> int | None:
+def blocks_asked(what: str, parallelism: int, override_num_blocks: int | None) -> int | None:
     for name, value in (
         ("override_num_blocks", override_num_blocks),
         ("parallelism", None if parallelism == -1 else parallelism),
@@ -72,7 +61,7 @@ def _refuse(what: str, **given: Any) -> None:
             )
 
 
-def _dataset(
+def dataset_of(
     what: str,
     pieces: Sequence[Any],
     reader: Any,
@@ -170,7 +159,7 @@ def read_parquet(
     )
     files.no_pipes(what, found)
     pieces, reader = parquet.pieces_of(
-        found, reader, _blocks_asked(what, parallelism, override_num_blocks)
+        found, reader, blocks_asked(what, parallelism, override_num_blocks)
     )
     given = {
         "num_cpus": num_cpus,
@@ -184,7 +173,7 @@ def read_parquet(
         "runtime_env": runtime_env,
         "ray_remote_args": ray_remote_args,
     }
-    return _dataset(what, pieces, reader, given, shuffle, concurrency)
+    return dataset_of(what, pieces, reader, given, shuffle, concurrency)
 
 
 def read_csv(
@@ -256,7 +245,7 @@ def read_csv(
         what,
         found,
         reader,
-        _blocks_asked(what, parallelism, override_num_blocks),
+        blocks_asked(what, parallelism, override_num_blocks),
         given,
         shuffle,
         concurrency,
@@ -279,7 +268,7 @@ def _text(
             "closes it"
         )
     pieces, reader = text.pieces_of(found, reader, blocks, _stream.apart)
-    return _dataset(what, pieces, reader, given, shuffle, concurrency)
+    return dataset_of(what, pieces, reader, given, shuffle, concurrency)
 
 
 def read_json(
@@ -350,7 +339,7 @@ def read_json(
         what,
         found,
         reader,
-        _blocks_asked(what, parallelism, override_num_blocks),
+        blocks_asked(what, parallelism, override_num_blocks),
         given,
         shuffle,
         concurrency,
@@ -431,9 +420,9 @@ def read_images(
     reader = images.ImageReader(
         None if size is None else tuple(size), mode, found.filesystem, partitioning, include_paths
     )
-    return _dataset(
+    return dataset_of(
         what,
-        images.pieces_of(found, _blocks_asked(what, parallelism, override_num_blocks)),
+        images.pieces_of(found, blocks_asked(what, parallelism, override_num_blocks)),
         reader,
         given,
         shuffle,
@@ -441,127 +430,9 @@ def read_images(
     )
 
 
-def range(
-    n: int,
-    *,
-    parallelism: int = -1,
-    concurrency: int | None = None,
-    override_num_blocks: int | None = None,
-) -> Dataset:
-    """The numbers 0 up to n - 1: a column "id"."""
-    return _numbers("range", n, None, parallelism, concurrency, override_num_blocks)
-
-
-def range_tensor(
-    n: int,
-    *,
-    shape: tuple[int, ...] = (1,),
-    parallelism: int = -1,
-    concurrency: int | None = None,
-    override_num_blocks: int | None = None,
-) -> Dataset:
-    """The numbers 0 up to n - 1, each as an array of that shape filled with it: a column "data"."""
-    return _numbers("range_tensor", n, tuple(shape), parallelism, concurrency, override_num_blocks)
-
-
-def _numbers(
-    what: str,
-    n: int,
-    shape: tuple[int, ...] | None,
-    parallelism: int,
-    concurrency: int | None,
-    blocks: int | None,
-) -> Dataset:
-    if isinstance(n, bool) or not isinstance(n, int) or n < 0:
-        raise ValueError(f"{what}({n!r}): a whole number of at least 0")
-    each = _BLOCK_ROWS // max(1, int(np.prod(shape or (1,))))
-    asked = _blocks_asked(what, parallelism, blocks)
-    parts = ranges(n, max(1, -(-n // asked) if asked else each)) if n else []
-    return _dataset(
-        what,
-        [RangePiece(start, stop) for start, stop in parts],
-        memory.RangeReader(shape),
-        {},
-        None,
-        concurrency,
-    )
-
-
-def from_items(
-    items: list[Any], *, parallelism: int = -1, override_num_blocks: int | None = None
-) -> MaterializedDataset:
-    """Rows of a list: of dicts their columns, of all else a column "item".
-
-    Raises TypeError for values that Arrow has no column for.
-    """
-    rows = list(items)
-    if not rows:
-        return of_pieces([])
-    table = _blocks.table_of_rows(
-        [item if isinstance(item, Mapping) else {"item": item} for item in rows]
-    )
-    return _held([table], _blocks_asked("from_items", parallelism, override_num_blocks))
-
-
-def from_numpy(ndarrays: np.ndarray | list[np.ndarray]) -> MaterializedDataset:
-    """Rows of one array, or of several: a column "data" of what is along the first axis."""
-    arrays = [ndarrays] if isinstance(ndarrays, np.ndarray) else list(ndarrays)
-    return _held([_blocks.table_of_columns({"data": array}) for array in arrays], None)
-
-
-def from_pandas(
-    dfs: pandas.DataFrame | list[pandas.DataFrame], override_num_blocks: int | None = None
-) -> MaterializedDataset:
-    """Rows of one DataFrame, or of several, without their index."""
-    frames = list(dfs) if isinstance(dfs, (list, tuple)) else [dfs]
-    return _held(
-        [_blocks.table_of_batch(frame) for frame in frames],
-        _blocks_asked("from_pandas", -1, override_num_blocks),
-    )
-
-
-def from_arrow(tables: Any, *, override_num_blocks: int | None = None) -> MaterializedDataset:
-    """Rows of one pyarrow Table, or of several; `bytes` are one in Arrow's stream format."""
-    given: Iterable[Any] = tables if isinstance(tables, (list, tuple)) else [tables]
-    made = [
-        pa.ipc.open_stream(each).read_all()
-        if isinstance(each, bytes)
-        else _blocks.table_of_batch(each)
-        for each in given
-    ]
-    return _held(made, _blocks_asked("from_arrow", -1, override_num_blocks))
-
-
-def _held(tables: list[pa.Table], blocks: int | None) -> MaterializedDataset:
-    total = sum(each.num_rows for each in tables)
-    most = max(1, -(-total // blocks)) if blocks else None
-    pieces, row = [], 0
-    for table in tables:
-        rows = table.num_rows
-        target = most or max(1, rows * parquet.BLOCK_BYTES // max(table.nbytes, 1))
-        for start, stop in (
-            ranges(rows, target) if rows else [] if total or pieces else [(0, 0)]
-        ):  # columns without rows are columns
-            pieces.append(
-                Held(
-                    ((table, start, stop),),
-                    table.nbytes * (stop - start) // max(rows, 1),
-                    row + start,
-                )
-            )
-        row += rows
-    return of_pieces(pieces)
-
-
 _pickled.named_in(
     "troupe.data",
     FileShuffleConfig,
-    from_arrow,
-    from_items,
-    from_numpy,
-    from_pandas,
-    range,
-    range_tensor,
     read_csv,
     read_images,
     read_json,
