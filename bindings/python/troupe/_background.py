@@ -18,7 +18,7 @@ from troupe import _callbacks
 
 _begun = threading.Lock()
 _thread: threading.Thread | None = None
-_queue: queue.SimpleQueue[tuple[Callable[..., None], tuple]] = queue.SimpleQueue()
+_queue: queue.SimpleQueue[tuple[Callable[..., None], tuple[Any, ...]]] = queue.SimpleQueue()
 
 
 def later(action: Callable[..., None], *given: Any) -> None:

@@ -21,7 +21,7 @@ wait = native.wait
 _CODES = {kind: code for code, kind in exceptions.BY_CODE.items()}
 
 
-def _to(address: dict, control: Any) -> dict:
+def _to(address: dict[str, Any], control: Any) -> dict[str, Any]:
     """Where a process that serves calls is reached: by Unix socket on this host, else over TLS by
     its worker's port."""
     if is_here(address):
@@ -36,7 +36,7 @@ def _to(address: dict, control: Any) -> dict:
     }
 
 
-def connect(address: dict, description: str, control: Any) -> Any:
+def connect(address: dict[str, Any], description: str, control: Any) -> Any:
     """A channel to a process that serves calls.
 
     Raises ActorUnavailableError when its process on this host cannot be reached; one on another
@@ -45,7 +45,7 @@ def connect(address: dict, description: str, control: Any) -> Any:
     return native.CallChannel(description=description, **_to(address, control))
 
 
-def connect_aside(address: dict, description: str, control: Any) -> Any:
+def connect_aside(address: dict[str, Any], description: str, control: Any) -> Any:
     """The same to the second call socket of an actor, which answers beside its methods
     (`runtime/net/handover.h`); of an actor on this host the address may be its `unix_path` and
     `boot_id` alone."""
@@ -76,7 +76,7 @@ def channel_later(description: str, pending_max: int, ordered: bool) -> Any:
     )
 
 
-def aim(channel: Any, address: dict, control: Any) -> None:
+def aim(channel: Any, address: dict[str, Any], control: Any) -> None:
     """The actor is there.
 
     Does not block; where its process cannot be reached, the channel's calls end as NotSentError.
@@ -84,12 +84,12 @@ def aim(channel: Any, address: dict, control: Any) -> None:
     channel.aim(**_to(address, control))
 
 
-def is_here(address: dict) -> bool:
+def is_here(address: dict[str, Any]) -> bool:
     """Whether an actor is on this host."""
     return address["boot_id"] == boot_id()
 
 
-def on_lost(channel: Any, address: dict, action: Any) -> None:
+def on_lost(channel: Any, address: dict[str, Any], action: Any) -> None:
     """Runs `action()` on a thread of the runtime when the connection to another host is lost for
     good: one whose ends both live is made anew, and calls go on. On this host nothing is to be
     done: there it is the end of the process."""

@@ -10,7 +10,7 @@ class ActorContext:
 
     current: ActorContext | None = None
 
-    def __init__(self, begin: dict, traits: Any) -> None:
+    def __init__(self, begin: dict[str, Any], traits: Any) -> None:
         self.actor = begin["actor"]
         self.name = begin["name"]
         self.class_name = begin["class_name"]

@@ -56,7 +56,7 @@ def _plain(cls: type, name: str = "") -> type:
     )
 
 
-def _new(cls: type[BaseException], args: tuple) -> Any:
+def _new(cls: type[BaseException], args: tuple[Any, ...]) -> Any:
     for kind in cls.__mro__:
         if kind.__flags__ & _HEAP_TYPE or "__new__" not in vars(kind):
             continue
@@ -92,10 +92,10 @@ def _copy_members(kind: type, like: BaseException, error: BaseException) -> None
 class _Carried:
     """Stands for an exception in a pickle."""
 
-    def __init__(self, parts: tuple) -> None:
+    def __init__(self, parts: tuple[Any, ...]) -> None:
         self._cls, self._args, *self._state = parts
 
-    def __reduce__(self) -> tuple:
+    def __reduce__(self) -> tuple[Any, ...]:
         return _pickled.arrived_error, (self._cls, self._args, *self._state)
 
 
@@ -200,7 +200,7 @@ def arrived(
     return error
 
 
-def _of_class(cls: type[BaseException], args: tuple) -> BaseException:
+def _of_class(cls: type[BaseException], args: tuple[Any, ...]) -> BaseException:
     """Made by its class, or past it where that does not take its `args`, or raises whatever it
     may."""
     try:

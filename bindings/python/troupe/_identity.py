@@ -43,7 +43,7 @@ class HexID(str):
         """Whether it is the id of nothing."""
         return not self.strip("0")
 
-    def __reduce__(self) -> tuple:
+    def __reduce__(self) -> tuple[Any, ...]:
         return _pickled.hex_id, (str(self),)
 
     def hex(self) -> str:

@@ -144,7 +144,7 @@ def _what_to_do(scope: int, by_worker: bool) -> str:
     )
 
 
-def _thread(thread: dict, pid: int) -> dict[str, Any]:
+def _thread(thread: dict[str, Any], pid: int) -> dict[str, Any]:
     frames = thread["frames"]
     kept = frames if len(frames) <= FRAMES_MAX else frames[: FRAMES_MAX - 1]
     rows = [

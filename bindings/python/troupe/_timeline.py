@@ -15,7 +15,7 @@ from troupe._tasks import lists
 ANSWER_S = 10.0
 
 
-def timeline(filename: str | os.PathLike | None = None) -> list[dict[str, Any]] | None:
+def timeline(filename: str | os.PathLike[str] | None = None) -> list[dict[str, Any]] | None:
     """Events in Chrome's trace format: the latest 1,000 of the cluster (nodes that came and went,
     actors that crashed, ends of launches), tasks that are not over, where they are now, and the
     latest 4,096 of each process that are, where and how long they ran. With `filename` they are

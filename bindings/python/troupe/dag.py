@@ -79,7 +79,7 @@ class DAGNode:
         Raises TypeError where the graph has no InputNode for what is given, or nothing is given for
         its own, and what the calls raise themselves.
         """
-        return self._execute(_Given(args, kwargs))
+        return self._execute(_Given(args, kwargs, compiled=False))
 
     def _execute(self, given: _Given) -> Any:
         steps = self._plan()
@@ -122,11 +122,10 @@ class DAGNode:
             name: fill(each, values) for name, each in self._kwargs.items()
         }
 
-    def __reduce__(self) -> tuple:
+    def __reduce__(self) -> tuple[Any, ...]:
         raise TypeError(
             f"{self!r} cannot be sent: a graph is executed by the process that bound it\n  send "
-            "the actors' handles, "
-            "and bind them there"
+            "the actors' handles, and bind them there"
         )
 
     def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
@@ -378,7 +377,7 @@ class CompiledDAG:
 class _Given:
     """What `execute` was called with."""
 
-    def __init__(self, args: tuple, kwargs: dict[str, Any], *, compiled: bool = False) -> None:
+    def __init__(self, args: tuple[Any, ...], kwargs: dict[str, Any], *, compiled: bool) -> None:
         self._args, self._kwargs, self._compiled = args, kwargs, compiled
 
     def __bool__(self) -> bool:

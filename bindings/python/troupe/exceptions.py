@@ -275,7 +275,7 @@ class DamagedFileError(TroupeError):
         super().__init__(f"{path} is damaged at offset {offset}: {why}\n  {repair}")
         self.path, self.offset, self.why, self.repair = path, offset, why, repair
 
-    def __reduce__(self) -> tuple:
+    def __reduce__(self) -> tuple[Any, ...]:
         return type(self), (self.path, self.offset, self.why, self.repair)
 
 
@@ -314,7 +314,7 @@ def _repr_of(self: Any) -> str:
         return f"{type(self).__name__}({_text_of(self)!r})"
 
 
-def _reduce(self: Any, _protocol: int = 0) -> tuple:
+def _reduce(self: Any, _protocol: int = 0) -> tuple[Any, ...]:
     fields = {k: v for k, v in dict_of(self).items() if k not in ("_text", "cause")}
     cause = dict_of(self).get("cause")
     cause = carried(cause) if isinstance(cause, BaseException) else None

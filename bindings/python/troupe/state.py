@@ -49,7 +49,7 @@ def list_nodes(session: _session.Session | None = None) -> list[dict[str, Any]]:
     return [node_dict(info) for info in infos]
 
 
-def node_dict(info: dict) -> dict[str, Any]:
+def node_dict(info: dict[str, Any]) -> dict[str, Any]:
     """A NodeInfo as users and scripts see it."""
     return {
         "node_id": info["node"],
@@ -190,7 +190,7 @@ def list_placement_groups(session: _session.Session | None = None) -> list[dict[
     ]
 
 
-def group_dict(info: dict) -> dict[str, Any]:
+def group_dict(info: dict[str, Any]) -> dict[str, Any]:
     """A GroupInfo as users and scripts see it."""
     return {
         "placement_group_id": info["group"],
@@ -244,7 +244,9 @@ def placement_svg(identity: str, session: _session.Session | None = None) -> str
     return topology.svg(info, list_nodes(session))
 
 
-def _reservation(identity: str, session: _session.Session) -> tuple[str, str, dict | None]:
+def _reservation(
+    identity: str, session: _session.Session
+) -> tuple[str, str, dict[str, Any] | None]:
     """Its full id, whether it is a group, a launch or an actor, and what the head says of its
     reservation."""
     kinds = {

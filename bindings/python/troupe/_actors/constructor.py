@@ -34,7 +34,7 @@ class _Place:
 
     number: int
 
-    def __reduce__(self) -> tuple:
+    def __reduce__(self) -> tuple[Any, ...]:
         return _pickled.argument_place, (self.number,)
 
 
@@ -44,7 +44,7 @@ class _Value:
 
     ref: Any
 
-    def __reduce__(self) -> tuple:
+    def __reduce__(self) -> tuple[Any, ...]:
         return _pickled.large_argument, (self.ref,)
 
 
@@ -55,7 +55,9 @@ class Package:
     refs, unless all of them hold values already.
     """
 
-    def __init__(self, cls: type, args: tuple, kwargs: Mapping[str, Any], *also: Any) -> None:
+    def __init__(
+        self, cls: type, args: tuple[Any, ...], kwargs: Mapping[str, Any], *also: Any
+    ) -> None:
         given = [each for each in (*args, *kwargs.values()) if type(each) is _calls.Ref]
         self.to_come = [] if _all_values(given) else given
         self.refs = native.TakenRefs()
@@ -109,7 +111,7 @@ def _value_of(ref: Any) -> Any:
     return _Value(ref) if native.lies_in_memory(ref) else value
 
 
-def _all_values(refs: list) -> bool:
+def _all_values(refs: list[Any]) -> bool:
     """Whether all are there and none holds an error."""
     for ref in refs:
         if not ref.done():
@@ -121,7 +123,9 @@ def _all_values(refs: list) -> bool:
     return True
 
 
-def load(payload: bytes, brought: Callable[[Callable[[], tuple]], tuple | None]) -> tuple:
+def load(
+    payload: bytes, brought: Callable[[Callable[[], tuple[Any, ...]]], tuple[Any, ...] | None]
+) -> tuple[Any, ...]:
     """What was packed: (class, args, kwargs, ...).
 
     Raises what unpickling raises. `brought(loaded)` gives what `loaded()` does while the refs are
@@ -152,7 +156,7 @@ def load(payload: bytes, brought: Callable[[Callable[[], tuple]], tuple | None])
         del received  # what the arguments hold is held by them
 
 
-def _loaded(pickled: bytes, late: bytes) -> tuple:
+def _loaded(pickled: bytes, late: bytes) -> tuple[Any, ...]:
     cls, args, kwargs, *also = user_main.loads(pickled, alone=True)
     values = user_main.loads(late)[1] if late else ()
 
@@ -172,9 +176,9 @@ def _loaded(pickled: bytes, late: bytes) -> tuple:
 class Brought:
     """What serves the one call by which the maker brings the refs. It may come twice."""
 
-    def __init__(self, loaded: Callable[[], tuple]) -> None:
+    def __init__(self, loaded: Callable[[], tuple[Any, ...]]) -> None:
         self._loaded, self._error = loaded, None
-        self._given: tuple | None = None
+        self._given: tuple[Any, ...] | None = None
 
     def take(self, refs: bytes) -> None:
         """Loads the arguments while they are held by this call, and ends the serving."""
@@ -185,14 +189,14 @@ class Brought:
                 self._error = error
         raise exceptions.ActorExit(0)
 
-    def given(self) -> tuple | None:
+    def given(self) -> tuple[Any, ...] | None:
         """Once it was served; None: nothing came. Raises what loading raised."""
         if self._error is not None:
             raise self._error
         return self._given
 
 
-def bring(refs: Any, address: dict, label: str, control: Any) -> Any:
+def bring(refs: Any, address: dict[str, Any], label: str, control: Any) -> Any:
     """The maker's part: a channel to the process that waits, over which it was given the refs.
 
     It is to be told of its end.

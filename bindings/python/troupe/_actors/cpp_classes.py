@@ -97,7 +97,7 @@ def cpp_actor_class(executable: str | os.PathLike[str], class_name: str) -> CppA
 
 
 def _create(
-    executable: str, class_name: str, args: tuple, options: Mapping[str, Any]
+    executable: str, class_name: str, args: tuple[Any, ...], options: Mapping[str, Any]
 ) -> ActorHandle:
     session = _session.current()
     if session.store.get("same_host", True) and not os.access(executable, os.X_OK):
@@ -131,7 +131,7 @@ def _create(
     return classes.asked_for(session, spec, payload, link, traits, options)
 
 
-def _payload(class_name: str, args: tuple) -> bytes:
+def _payload(class_name: str, args: tuple[Any, ...]) -> bytes:
     values = [_calls.get(each) if type(each) is _calls.Ref else each for each in args]
     for number, value in enumerate(values, 1):
         _check(value, f"argument {number} of {class_name}()", 0)

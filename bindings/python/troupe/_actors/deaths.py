@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import threading
+from typing import Any
 
 from troupe import _words, exceptions
 
 
-def death_of(info: dict, attachment: bytes, label: str) -> exceptions.TroupeError:
+def death_of(info: dict[str, Any], attachment: bytes, label: str) -> exceptions.TroupeError:
     """The error of a dead actor: its cause, and where its constructor raised, that exception's
     type; OutOfMemoryError's too."""
     failure = info["failure"]

@@ -51,12 +51,12 @@ class Life:
         return cls(link, native.new_life())
 
     @classmethod
-    def borrowed(cls, link: ActorLink, names: tuple) -> Life | None:
+    def borrowed(cls, link: ActorLink, names: tuple[Any, ...]) -> Life | None:
         """That of a handle that is being unpickled; None: it is not counted here."""
         ref = native.borrow_life(names)
         return None if ref is None else cls(link, ref)
 
-    def lend(self) -> tuple | None:
+    def lend(self) -> tuple[Any, ...] | None:
         """Its names, for a handle that is being pickled; None: what takes that handle does not
         count it."""
         return native.lend_life(self._ref) if self._process is _of_this_process else None

@@ -53,7 +53,7 @@ class ActorLink:
         self.ordered = ordered
         self._state = link_state.LinkState()
         self._channel: Any = None  # None until the next call, which makes one
-        self._alive: dict | None = None  # the head's last word, while that is "alive"
+        self._alive: dict[str, Any] | None = None  # the head's last word, while that is "alive"
         self._error: exceptions.TroupeError | None = None
         self._silence: exceptions.TroupeError | None = (
             None  # the session has ended: of what is not alive there is no word
@@ -167,12 +167,12 @@ class ActorLink:
                 self._aim(self._alive)
         return self._channel
 
-    def _aim(self, info: dict) -> None:
+    def _aim(self, info: dict[str, Any]) -> None:
         channel = self._channel
         _calls.on_lost(channel, info["address"], lambda: self._lost(channel))
         _calls.aim(channel, info["address"], self.session.control)
 
-    def _on_state(self, info: dict, attachment: bytes) -> None:
+    def _on_state(self, info: dict[str, Any], attachment: bytes) -> None:
         address = info["address"]
         with self._lock:
             orders = self._state.told(
@@ -194,7 +194,7 @@ class ActorLink:
         if link_state.END in orders:
             self.end(death_of(info, attachment, self.label))
 
-    def _obey(self, order: str, info: dict) -> None:
+    def _obey(self, order: str, info: dict[str, Any]) -> None:
         if order == link_state.LOSE_SIGHT:
             self.fail(
                 exceptions.ActorUnavailableError(
@@ -256,7 +256,7 @@ class ActorLink:
         if refusing is not None:
             self._unbind()
 
-    def _bring(self, address: dict) -> None:
+    def _bring(self, address: dict[str, Any]) -> None:
         """Its process, on another host than who made it, waits for the refs inside its
         constructor's arguments."""
         from troupe._actors import constructor
@@ -371,7 +371,7 @@ class ActorLink:
             self.suspect(error)
             _background.later(self._terminate)
 
-    def address(self) -> dict | None:
+    def address(self) -> dict[str, Any] | None:
         """Where it is, as far as the head has said it; None: not alive."""
         with self._lock:
             return None if self._alive is None else self._alive["address"]

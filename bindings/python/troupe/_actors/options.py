@@ -178,7 +178,7 @@ def spec_of(
     session: _session.Session,
     class_name: str,
     actor: str,
-    environment: dict,
+    environment: dict[str, Any],
 ) -> dict[str, Any]:
     """The ActorSpec message."""
     options = selectors.of_node(options)

@@ -29,8 +29,8 @@ class RetriedStream(ObjectRefGenerator):
         target: str,
         options: MethodOptions,
         retries: int,
-        args: tuple,
-        kwargs: dict,
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
         life: Any,
     ) -> None:
         self._line = _retries.RetriedCalls.of(link)

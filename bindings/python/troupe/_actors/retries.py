@@ -84,7 +84,7 @@ class _Call:
         options: MethodOptions,
         retries: int,
         frozen: Frozen,
-        promises: list,
+        promises: list[Any],
         life: Any,
     ) -> None:
         self.target = target
@@ -135,8 +135,8 @@ class RetriedCalls(Caller):
         target: str,
         options: MethodOptions,
         retries: int,
-        args: tuple,
-        kwargs: dict,
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
         life: Any = None,
     ) -> Any:
         """Starts a call, which holds `life` until it has its answer; what its caller gets."""
@@ -278,7 +278,7 @@ class Frozen:
     Refs among them stay refs, and those inside are held.
     """
 
-    def __init__(self, args: tuple, kwargs: dict) -> None:
+    def __init__(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         self._args, self._kwargs = args, kwargs
         self._changing: Any = None
         if all(type(value) in _KEPT for value in (*args, *kwargs.values())):
@@ -293,7 +293,7 @@ class Frozen:
             name: None if name in changing[1] else value for name, value in kwargs.items()
         }
 
-    def thawed(self) -> tuple[tuple, dict]:
+    def thawed(self) -> tuple[tuple[Any, ...], dict[str, Any]]:
         """What was frozen, each time anew."""
         if self._changing is None:
             return self._args, self._kwargs

@@ -11,13 +11,13 @@ from troupe._cluster import workers
 CHUNK_BYTES = 4 << 20
 
 
-def put(session: Any, data: bytes) -> dict:
+def put(session: Any, data: bytes) -> dict[str, Any]:
     """Puts bytes on the nearest worker; returns the BlobRef that names them."""
     info = workers.nearest(session)
     return {**put_on(workers.link(session, info["node"]), data), "holder": info["node"]}
 
 
-def put_on(link: workers.Link, data: bytes) -> dict:
+def put_on(link: workers.Link, data: bytes) -> dict[str, Any]:
     """Puts bytes on this worker; their digest and size."""
     digest = hashlib.sha256(data).digest()
     for offset in range(0, len(data), CHUNK_BYTES):

@@ -39,7 +39,7 @@ class Outputs:
         self._nodes: dict[str, _NodeOutput] = {}
         self._closes = False
 
-    def hear(self, told: dict) -> None:
+    def hear(self, told: dict[str, Any]) -> None:
         """An actor is placed, or its process ends. Does not block."""
         with self._lock:
             node = self._nodes.get(told["node"])
@@ -74,7 +74,7 @@ def of(session: Any) -> Outputs:
     return outputs
 
 
-def _label_of(told: dict) -> str:
+def _label_of(told: dict[str, Any]) -> str:
     who = "task" if told["class_name"] == TASKS_CLASS else told["class_name"]
     if _job.follows_ray():
         return told["repr_name"] or who
@@ -218,7 +218,7 @@ class _NodeOutput:
             self._say(stream, stream.rows.feed(b"", ended=True), is_error)
         return False
 
-    def _show(self, stream: _Stream, text: bytes, part: dict, is_error: bool) -> None:
+    def _show(self, stream: _Stream, text: bytes, part: dict[str, Any], is_error: bool) -> None:
         before: list[str] = []
         if part["dropped_bytes"]:
             before, text = stream.rows.after_gap(part["dropped_bytes"], text)
@@ -234,7 +234,7 @@ class _NodeOutput:
         if len(self._read) > _READ_MAX:
             self._read.popitem(last=False)
 
-    def _request(self, fields: dict) -> tuple[list[dict], bytes]:
+    def _request(self, fields: dict[str, Any]) -> tuple[list[dict[str, Any]], bytes]:
         link = workers.link(self._session, self._node)
         self._where, self._address = (
             ("", "") if link.here else (f", {self._name}", f", ip={link.host}")

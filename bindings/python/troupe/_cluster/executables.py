@@ -95,7 +95,7 @@ os.register_at_fork(after_in_child=_let_go_of_lifelines)
 class Started:
     """A program that is running: its process and what it said when it was ready."""
 
-    process: subprocess.Popen
+    process: subprocess.Popen[bytes]
     ready: dict[str, Any]
 
     @property
@@ -171,8 +171,8 @@ def environment() -> dict[str, str]:
 
 
 def _read_ready(
-    pipe: IO[bytes], process: subprocess.Popen, name: str, timeout: float
-) -> dict | None:
+    pipe: IO[bytes], process: subprocess.Popen[bytes], name: str, timeout: float
+) -> dict[str, Any] | None:
     """The JSON line, or None when the pipe ended without one."""
     deadline, data = time.monotonic() + timeout, b""
     while b"\n" not in data:
@@ -210,7 +210,7 @@ def tail(log: Path, start_of_log: int = 0) -> str:
     )
 
 
-def end(processes: Sequence[subprocess.Popen], grace: float = 5.0) -> None:
+def end(processes: Sequence[subprocess.Popen[bytes]], grace: float = 5.0) -> None:
     """SIGTERM, then after `grace` seconds SIGKILL to the groups of those that are left; all are
     reaped."""
     for process in processes:
@@ -223,7 +223,7 @@ def end(processes: Sequence[subprocess.Popen], grace: float = 5.0) -> None:
             process.wait()
 
 
-def wait(processes: Sequence[subprocess.Popen], timeout: float) -> bool:
+def wait(processes: Sequence[subprocess.Popen[bytes]], timeout: float) -> bool:
     """Waits for the ends of processes, by event; whether all ended within `timeout` seconds."""
     deadline = time.monotonic() + timeout
     for process in processes:

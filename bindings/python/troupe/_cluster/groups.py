@@ -21,7 +21,7 @@ class PlacementGroup:
     def __repr__(self) -> str:
         return f"<placement group {self.id[:8]}, {self.bundle_count} bundles>"
 
-    def __reduce__(self) -> tuple:
+    def __reduce__(self) -> tuple[Any, ...]:
         self.used = True
         return PlacementGroup, (str(self.id), self._bundles)
 
@@ -57,7 +57,7 @@ class PlacementGroup:
         promise = _calls.Promise()
         session = _session.current()
 
-        def news(info: dict, _: bytes) -> None:
+        def news(info: dict[str, Any], _: bytes) -> None:
             if info["state"] == "created":
                 promise.set_value(self)
             elif info["state"] == "removed":
@@ -80,7 +80,7 @@ class PlacementGroup:
         return info["state"] == "created"
 
 
-def _is_decided(info: dict) -> bool:
+def _is_decided(info: dict[str, Any]) -> bool:
     return info["state"] in ("created", "removed", "infeasible")
 
 

@@ -7,6 +7,7 @@ import os
 import re
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from troupe import exceptions
 from troupe._cluster import folders
@@ -156,7 +157,7 @@ def is_running(pid: int, name: str = "") -> bool:
     return tail.split()[0] not in ("Z", "X") and (not name or name[:15] in head)
 
 
-def read_record(path: Path, repair: str, **kinds: type) -> dict | None:
+def read_record(path: Path, repair: str, **kinds: type) -> dict[str, Any] | None:
     """Return the JSON object in a file of this home that is written whole or not at all; None where
     there is no such file.
 
@@ -272,7 +273,7 @@ def cluster_of(path: Path) -> ClusterHome | None:
     )
 
 
-def workers() -> list[tuple[Path, dict]]:
+def workers() -> list[tuple[Path, dict[str, Any]]]:
     """(folder, node.json) of every worker of this home whose process lives."""
     found = []
     for path in sorted((state_root() / "clusters").glob("*/nodes/*/node.json")):
@@ -282,7 +283,7 @@ def workers() -> list[tuple[Path, dict]]:
     return found
 
 
-def node_of(path: Path) -> dict | None:
+def node_of(path: Path) -> dict[str, Any] | None:
     """Return what a node.json tells; of a damaged one the pid alone, which the worker's lock tells.
 
     None where there is none.

@@ -50,7 +50,7 @@ def request(
     asked: str | None,
     what: str,
     cpus: str = "num_cpus={}",
-) -> tuple[str, dict, bytes]:
+) -> tuple[str, dict[str, Any], bytes]:
     """Send a request that may be refused because no node can hold what `spec`, a part of its
     fields, asks for; return the answer.
 

@@ -29,14 +29,14 @@ class Source(NamedTuple):
 
     label: Any
     node: str
-    target: dict
+    target: dict[str, Any]
     """launch, rank and epoch, or actor; stderr"""
     again: Callable[[], Source | None] | None = None
     """Asked once its process has ended, by who follows it: waits until another one may write there,
     or at another node; None: none will"""
 
 
-def of_actor(actor: dict, *, stderr: bool | None = None) -> list[Source]:
+def of_actor(actor: dict[str, Any], *, stderr: bool | None = None) -> list[Source]:
     """The streams of an actor, or a process for tasks (as of state.list_actors): stdout and stderr,
     or one of them.
 

@@ -36,7 +36,7 @@ _UNITS = {
 _BYTES = re.compile(rf"([0-9]{{1,15}}(?:\.[0-9]{{1,6}})?) ?({'|'.join(_UNITS)})?")
 
 
-def to_wire(amounts: Mapping[str, float]) -> list[dict]:
+def to_wire(amounts: Mapping[str, float]) -> list[dict[str, Any]]:
     """`{"CPU": 1, "GPU": 0.5}` as the message's list; zero amounts are left out.
 
     Raises what `check_amount` raises.
@@ -49,7 +49,7 @@ def to_wire(amounts: Mapping[str, float]) -> list[dict]:
     return wire
 
 
-def from_wire(wire: list[dict]) -> dict[str, float]:
+def from_wire(wire: list[dict[str, Any]]) -> dict[str, float]:
     """The inverse of `to_wire`; whole amounts come back as whole floats."""
     return {item["name"]: item["ten_thousandths"] / _SCALE for item in wire}
 

@@ -30,7 +30,7 @@ _REWATCH = {
 _SHUT_DOWN = (
     "troupe.shutdown() was called in this process: the session that this belongs to has ended"
 )
-hearers: dict[str, Callable[[Any, str, dict, bytes], None]] = {}
+hearers: dict[str, Callable[[Any, str, dict[str, Any], bytes], None]] = {}
 """By the kinds of other pushes: what takes them, of a room above.
 
 A process that has not loaded it has asked for none, and they are left.
@@ -94,10 +94,10 @@ class Session:
     def request(
         self,
         kind: str,
-        fields: dict | None = None,
+        fields: dict[str, Any] | None = None,
         attachment: bytes = b"",
         timeout: float = REQUEST_TIMEOUT_S,
-    ) -> tuple[str, dict, bytes]:
+    ) -> tuple[str, dict[str, Any], bytes]:
         """Sends a request and returns its answer.
 
         Raises the exception an ErrorReply stands for; GetTimeoutError naming the request after
@@ -126,7 +126,7 @@ class Session:
             else ""
         )
 
-    def ask(self, kind: str, fields: dict) -> None:
+    def ask(self, kind: str, fields: dict[str, Any]) -> None:
         """Sends a request and does not wait.
 
         Its answer is not heard: what follows from it the head tells the board, and the board is
@@ -154,7 +154,7 @@ class Session:
                 noun, name = _PUSHES[answer]
                 self.board.post_reply(noun, update["info"][name], update["info"], attachment)
 
-    def _refused(self, kind: str, fields: dict, text: str) -> None:
+    def _refused(self, kind: str, fields: dict[str, Any], text: str) -> None:
         if kind == "CreateGroup":
             self.board.post(
                 "group",
@@ -165,9 +165,9 @@ class Session:
     def push(
         self,
         kind: str,
-        fields: dict,
+        fields: dict[str, Any],
         attachment: bytes,
-        asked: tuple[str, dict, bytes] | None = None,
+        asked: tuple[str, dict[str, Any], bytes] | None = None,
     ) -> None:
         """Takes a push from the head, a refusal of what was `asked`, or what the native client says
         about the connection."""

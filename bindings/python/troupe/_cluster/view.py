@@ -4,6 +4,7 @@ reserved."""
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Any
 
 from troupe._cluster import connect, resources, selectors, session as _session
 
@@ -15,7 +16,7 @@ class NodeView:
     """One node: what the head knows of it, what is there for this process, and what of that is
     free."""
 
-    info: dict
+    info: dict[str, Any]
     total: dict[str, float]
     free: dict[str, float] = field(default_factory=dict)
 
@@ -39,7 +40,7 @@ def nodes(session: _session.Session | None = None) -> list[NodeView]:
     return _of_launch(session, infos)
 
 
-def _of_launch(session: _session.Session, infos: list[dict]) -> list[NodeView]:
+def _of_launch(session: _session.Session, infos: list[dict[str, Any]]) -> list[NodeView]:
     """The launch's nodes: what its ranks reserved there, less what groups and actors inside it
     took.
 
@@ -68,7 +69,7 @@ def _of_launch(session: _session.Session, infos: list[dict]) -> list[NodeView]:
     return views
 
 
-def _sum_on(node: str, places: list[dict]) -> dict[str, float]:
+def _sum_on(node: str, places: list[dict[str, Any]]) -> dict[str, float]:
     total: dict[str, float] = {}
     for place in places:
         if place["node"] == node:

@@ -22,7 +22,7 @@ from typing import Any
 from troupe import _callbacks, exceptions
 from troupe._cluster import signals
 
-Entry = tuple[dict, bytes]
+Entry = tuple[dict[str, Any], bytes]
 ENDED_MAX = 1000
 """As many as the head remembers."""
 _ENDS = {"launch": {"terminal"}, "actor": {"dead"}, "group": {"removed", "infeasible"}}
@@ -43,7 +43,7 @@ class Board:
 
     def __init__(self) -> None:
         self._entries: dict[tuple[str, str], Entry] = {}
-        self._callbacks: dict[tuple[str, str], list[Callable[[dict, bytes], None]]] = {}
+        self._callbacks: dict[tuple[str, str], list[Callable[[dict[str, Any], bytes], None]]] = {}
         self._closers: dict[tuple[str, str], list[Callable[[BaseException], None]]] = {}
         self._lock = threading.Lock()
         self._waiters: dict[tuple[str, str], _Waiters] = {}
@@ -68,7 +68,7 @@ class Board:
             wanted = {*self._followed, *self._entries, *self._callbacks}
             return [key for key in sorted(wanted) if not _has_ended(key[0], self._entries.get(key))]
 
-    def post(self, noun: str, identity: str, info: dict, attachment: bytes = b"") -> None:
+    def post(self, noun: str, identity: str, info: dict[str, Any], attachment: bytes = b"") -> None:
         """A push arrived.
 
         Callbacks run here, on the session's reading thread: they must not block.
@@ -79,7 +79,7 @@ class Board:
         self,
         noun: str,
         identity: str,
-        info: dict,
+        info: dict[str, Any],
         attachment: bytes = b"",
         *,
         before: Entry | None = None,
@@ -119,7 +119,11 @@ class Board:
             return self._entries.get((noun, identity))
 
     def wait(
-        self, noun: str, identity: str, accept: Callable[[dict], Any], timeout: float | None = None
+        self,
+        noun: str,
+        identity: str,
+        accept: Callable[[dict[str, Any]], Any],
+        timeout: float | None = None,
     ) -> Entry:
         """Blocks until a state satisfies `accept`.
 
@@ -155,7 +159,7 @@ class Board:
         self,
         noun: str,
         identity: str,
-        callback: Callable[[dict, bytes], None],
+        callback: Callable[[dict[str, Any], bytes], None],
         closed: Callable[[BaseException], None] | None = None,
     ) -> None:
         """Runs `callback(info, attachment)` for the present state, if any, and every later one;

@@ -30,8 +30,8 @@ class Link:
         self._followers = 0
 
     def request(
-        self, kind: str, fields: dict, attachment: bytes = b"", timeout: float = 60.0
-    ) -> tuple:
+        self, kind: str, fields: dict[str, Any], attachment: bytes = b"", timeout: float = 60.0
+    ) -> tuple[Any, ...]:
         """As Session.request, to the worker."""
         return self._control.request(kind, fields, attachment, timeout)
 
@@ -46,7 +46,7 @@ class Link:
             with _lock:
                 self._followers -= 1
 
-    def read_log(self, fields: dict, timeout: float) -> tuple:
+    def read_log(self, fields: dict[str, Any], timeout: float) -> tuple[Any, ...]:
         """`request` for output.
 
         Of those who follow READS_AT_ONCE are asked for at a time: the others block here, and no
@@ -62,7 +62,7 @@ class Link:
         self._control.close()
 
 
-def node_infos(session: Any) -> list[dict]:
+def node_infos(session: Any) -> list[dict[str, Any]]:
     """The cluster's nodes as the head knows them now."""
     return session.request("GetStatus", {})[1]["nodes"]
 
@@ -97,7 +97,7 @@ def close_all(session: Any) -> None:
         known.close()
 
 
-def nearest(session: Any) -> dict:
+def nearest(session: Any) -> dict[str, Any]:
     """The node to put bulk bytes on: one of this host if there is one."""
     alive = [info for info in node_infos(session) if info["state"] == "alive"]
     if not alive:

@@ -25,7 +25,7 @@ def is_array(value: Any) -> bool:
     return numpy is not None and isinstance(value, getattr(numpy, "ndarray", ()))
 
 
-def reduced(array: Any, own: tuple, apart: bool) -> tuple:
+def reduced(array: Any, own: tuple[Any, ...], apart: bool) -> tuple[Any, ...]:
     """Return a reduction that leaves the array's memory beside the pickle.
 
     For arrays of which numpy's reduction `own` holds a copy: those that are not contiguous, dates,
@@ -76,7 +76,7 @@ def reduced_alone(array: Any, dispatch_table: Any, apart: bool) -> Any:
     return own if apart or array.nbytes < ALIGNED_FROM_BYTES else (_pickled.array, own[1])
 
 
-def made(buffer: Any, dtype: Any, shape: tuple, order: str, cls: type | None) -> Any:
+def made(buffer: Any, dtype: Any, shape: tuple[Any, ...], order: str, cls: type | None) -> Any:
     """Return the array over `buffer`, or over an aligned copy of it; read-only where the buffer
     is."""
     import numpy as np

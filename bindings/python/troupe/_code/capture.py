@@ -68,7 +68,12 @@ def size_text(size: int) -> str:
 
 
 def dumps(
-    callable_: Any, args: tuple, kwargs: dict, *also: Any, what: str, limit: int = LIMIT_BYTES
+    callable_: Any,
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    *also: Any,
+    what: str,
+    limit: int = LIMIT_BYTES,
 ) -> bytes:
     """The pickle of (callable, args, kwargs, *also).
 
@@ -85,7 +90,9 @@ def dumps(
     return b"".join(sink.parts or ())
 
 
-def _parts(callable_: Any, args: tuple, kwargs: dict, what: str) -> Iterator[tuple[str, str, Any]]:
+def _parts(
+    callable_: Any, args: tuple[Any, ...], kwargs: dict[str, Any], what: str
+) -> Iterator[tuple[str, str, Any]]:
     """(words, name, value) of everything that would travel."""
     for how, name, value in captured(callable_):
         if not isinstance(value, types.ModuleType):
@@ -139,7 +146,7 @@ class _MostOf:
 
 
 def _too_large(
-    callable_: Any, args: tuple, kwargs: dict, what: str, limit: int
+    callable_: Any, args: tuple[Any, ...], kwargs: dict[str, Any], what: str, limit: int
 ) -> exceptions.TroupeError:
     sized = [
         (size, *each)
@@ -169,7 +176,7 @@ def _cannot_go(part: Any, whole: Any) -> bool:
 
 
 def _unpicklable(
-    callable_: Any, args: tuple, kwargs: dict, what: str, error: Exception
+    callable_: Any, args: tuple[Any, ...], kwargs: dict[str, Any], what: str, error: Exception
 ) -> exceptions.TroupeError:
     named = f"{what} cannot be pickled"
     for words, name, value in _parts(callable_, args, kwargs, what):

@@ -22,7 +22,7 @@ from troupe._code import arrays, tensors, user_main
 _NO_FILE = "<dynamic-code>"
 
 
-def _reduce_code(code: types.CodeType) -> tuple:
+def _reduce_code(code: types.CodeType) -> tuple[Any, ...]:
     make, args, *more = cloudpickle.Pickler.dispatch_table[types.CodeType](code)
     named = tuple(
         code.co_filename if type(each) is str and each == _NO_FILE else each for each in args
@@ -52,7 +52,7 @@ class Pickler(cloudpickle.Pickler):
         super().__init__(file, protocol=protocol, buffer_callback=buffer_callback)
         self._apart = buffer_callback is not None
 
-    def _dynamic_function_reduce(self, func: types.FunctionType) -> tuple:
+    def _dynamic_function_reduce(self, func: types.FunctionType) -> tuple[Any, ...]:
         """A function of the script is, where it arrives, among its own globals by its name: plain
         pickle looks for it there."""
         reduced = super()._dynamic_function_reduce(func)

@@ -89,7 +89,9 @@ def _starts_it(filename: str) -> bool:
     return filename.startswith("<frozen runpy")
 
 
-def fields_of(error: BaseException, *, rank: int = -1, exit_code: int = 1, cause: str = "") -> dict:
+def fields_of(
+    error: BaseException, *, rank: int = -1, exit_code: int = 1, cause: str = ""
+) -> dict[str, Any]:
     """A Failure message about `error`, seen in this process."""
     return {
         "rank": rank,

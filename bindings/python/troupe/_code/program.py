@@ -59,7 +59,7 @@ class Program:
     # set, and returns the rest of the line.
     setup: Callable[[Any], Callable[[], Sequence[str]]] | None = None
 
-    def __reduce__(self) -> tuple:
+    def __reduce__(self) -> tuple[Any, ...]:
         return _pickled.program, (_pickled.fields_of(self),)
 
     @property

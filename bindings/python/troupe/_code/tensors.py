@@ -24,7 +24,7 @@ class TensorMemory:
     def __init__(self, buffer: Any) -> None:
         self.buffer = buffer
 
-    def __reduce__(self) -> tuple:
+    def __reduce__(self) -> tuple[Any, ...]:
         native._take_writable(self.buffer)
         return _pickled.tensor_memory, (self.buffer,)
 

@@ -260,7 +260,7 @@ class _Pack:
         """Takes nothing more in. Idempotent."""
         self._zip.close()
 
-    def put(self, link: Any) -> list:
+    def put(self, link: Any) -> list[Any]:
         """[digest, size] of the pack, once it is on the worker."""
         self.close()
         data = self._sink.getvalue()

@@ -23,7 +23,7 @@ ASYNC_CONCURRENCY = 1000
 REPR_CHARS_MAX = 256
 
 
-def run(channel: ProcessChannel, begin: dict, attachment: bytes) -> NoReturn:
+def run(channel: ProcessChannel, begin: dict[str, Any], attachment: bytes) -> NoReturn:
     """Lives the actor's life; leaves by os._exit."""
     session = _session.Session.over_process(channel, launch=begin["launch"], epoch=begin["epoch"])
     _session.set_current(session)
@@ -71,7 +71,9 @@ def _repr_of(instance: Any) -> str:
     return line if len(line) <= REPR_CHARS_MAX else line[: REPR_CHARS_MAX - 3] + "..."
 
 
-def _brought(channel: ProcessChannel, begin: dict, loaded: Callable[[], tuple]) -> tuple | None:
+def _brought(
+    channel: ProcessChannel, begin: dict[str, Any], loaded: Callable[[], tuple[Any, ...]]
+) -> tuple[Any, ...] | None:
     """What `loaded()` gives once the maker, on another host, has brought the refs inside the
     constructor's arguments; None: it did not come within BRINGING_S."""
     from troupe import _calls
@@ -187,7 +189,7 @@ def _end(channel: ProcessChannel, living: list[Any], loop: Any) -> NoReturn:
         _leave.leave(0)
 
 
-def _made(cls: type, args: tuple, kwargs: dict, loop: Any) -> Any:
+def _made(cls: type, args: tuple[Any, ...], kwargs: dict[str, Any], loop: Any) -> Any:
     """An instance; an `async def __init__` runs on the loop, to its end."""
     if not inspect.iscoroutinefunction(cls.__init__):
         return cls(*args, **kwargs)
@@ -199,8 +201,8 @@ def _made(cls: type, args: tuple, kwargs: dict, loop: Any) -> Any:
 
 
 def _construct(
-    channel: ProcessChannel, begin: dict, attachment: bytes
-) -> tuple[list[Any], Traits, dict, Any]:
+    channel: ProcessChannel, begin: dict[str, Any], attachment: bytes
+) -> tuple[list[Any], Traits, dict[str, Any], Any]:
     """The instance, as the only one of a list that nothing else holds, and what goes with it; a
     class that cannot be loaded or raises is reported and ends the process."""
     from troupe._actors import constructor

@@ -13,7 +13,7 @@ import os
 import signal
 import socket
 import sys
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from troupe._code import runtime_env
 from troupe._process import main_imports, os_calls, threads
@@ -69,7 +69,7 @@ def take_descriptors(fds: list[int]) -> int:
     return control
 
 
-def apply_request(request: dict, base_path: list[str]) -> None:
+def apply_request(request: dict[str, Any], base_path: list[str]) -> None:
     """Environment, working directory, import path, affinity, title, threads of a ForkRequest; and
     who goes first where memory runs out: not the worker, the zygote, what is parked or a store,
     without which others could not go on.
@@ -118,7 +118,7 @@ def _seed() -> None:
         sys.modules["torch"].default_generator.seed()
 
 
-def path_of_program(request: dict) -> list[str]:
+def path_of_program(request: dict[str, Any]) -> list[str]:
     """Return the import path of a request's program: the caller's, or the working directory, and
     PYTHONPATH. Empty for a store, which runs none."""
     if request["kind"] == "store":

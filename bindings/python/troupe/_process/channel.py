@@ -19,7 +19,7 @@ from troupe import _callbacks
 from troupe._code import failures
 from troupe._process import exit as _leave, group_epochs, stopping
 
-Message = tuple[str, dict, bytes]
+Message = tuple[str, dict[str, Any], bytes]
 EXIT_WORKER_LOST = 75
 EXIT_DEAF = 70  # the thread that reads the channel has died
 _FIRST_KINDS = ("ForkRequest", "RankBegin", "ActorBegin")
@@ -32,9 +32,9 @@ class ProcessChannel:
         from troupe._bridge import native
 
         self.control = native.ControlClient.adopt(descriptor, peer="the worker")
-        self._run: queue.SimpleQueue[dict] = queue.SimpleQueue()
-        self._on_push: Callable[[str, dict, bytes], None] | None = None
-        self._before_end: list[Callable[[dict], None]] = []
+        self._run: queue.SimpleQueue[dict[str, Any]] = queue.SimpleQueue()
+        self._on_push: Callable[[str, dict[str, Any], bytes], None] | None = None
+        self._before_end: list[Callable[[dict[str, Any]], None]] = []
         self._when_started: Callable[[], None] | None = None
         self._released = threading.Event()
         self._when_released: Callable[[], None] | None = None
@@ -54,7 +54,7 @@ class ProcessChannel:
         """Starts the thread that reads all that is still to come."""
         self._reader.start()
 
-    def wait_run(self) -> dict:
+    def wait_run(self) -> dict[str, Any]:
         """Waits for RankRun: all ranks are there."""
         return self._run.get()
 
@@ -67,7 +67,7 @@ class ProcessChannel:
         """Runs `action()` on the control thread when this process is not needed any more."""
         self._when_released = action
 
-    def send(self, kind: str, fields: dict, attachment: bytes = b"") -> None:
+    def send(self, kind: str, fields: dict[str, Any], attachment: bytes = b"") -> None:
         """Queues a one-way message; written in order by the native control thread."""
         self.control.send(kind, fields, attachment)
 
@@ -92,11 +92,11 @@ class ProcessChannel:
         if action is not None:
             action()
 
-    def on_push(self, handler: Callable[[str, dict, bytes], None]) -> None:
+    def on_push(self, handler: Callable[[str, dict[str, Any], bytes], None]) -> None:
         """Where pushes of the head go from now on."""
         self._on_push = handler
 
-    def before_end(self, action: Callable[[dict], None]) -> None:
+    def before_end(self, action: Callable[[dict[str, Any]], None]) -> None:
         """Runs `action(ProcessEnd's fields)` on the control thread before the process ends."""
         self._before_end.append(action)
 
@@ -115,7 +115,7 @@ class ProcessChannel:
             _callbacks.report("the thread that reads the channel to the worker", died)
             _leave.leave_now(EXIT_DEAF)
 
-    def _take(self, kind: str, fields: dict, attachment: bytes) -> None:
+    def _take(self, kind: str, fields: dict[str, Any], attachment: bytes) -> None:
         if kind == "RankRun":
             self._run.put(fields)
         elif kind == "ProcessStop":

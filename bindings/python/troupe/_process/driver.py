@@ -12,7 +12,7 @@ import os
 import sys
 import threading
 import time
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from troupe import exceptions
 from troupe._cluster import session as _session, status_lines
@@ -29,7 +29,7 @@ ANNOUNCE_GRACE_S = 0.15  # the worker's patience after ProcessEnd is 0.2 s
 _RETRIED = (exceptions.ConnectionError, exceptions.GetTimeoutError, exceptions.UnknownOutcomeError)
 
 
-def run(channel: ProcessChannel, begin: dict, attachment: bytes) -> NoReturn:
+def run(channel: ProcessChannel, begin: dict[str, Any], attachment: bytes) -> NoReturn:
     """Lives the driver's life; leaves by os._exit with the marker's exit code."""
     context = rank.enter(begin)
     session = _session.Session.over_process(channel, launch=begin["launch"], epoch=begin["epoch"])
@@ -50,7 +50,7 @@ def run(channel: ProcessChannel, begin: dict, attachment: bytes) -> NoReturn:
     completion.write(ended)
 
 
-def _acquire(session: _session.Session, begin: dict) -> int:
+def _acquire(session: _session.Session, begin: dict[str, Any]) -> int:
     """Takes the driver lease of this epoch; its time to live in ms. Leaves if it is not ours."""
     fields = {"launch": begin["launch"], "epoch": begin["epoch"], "nonce": new_id()}
     try:
@@ -67,7 +67,7 @@ def _acquire(session: _session.Session, begin: dict) -> int:
     return answer["ttl_ms"]
 
 
-def _renew(session: _session.Session, begin: dict, ttl_ms: int) -> None:
+def _renew(session: _session.Session, begin: dict[str, Any], ttl_ms: int) -> None:
     fields = {"launch": begin["launch"], "epoch": begin["epoch"]}
     pause = threading.Event()
     while not pause.wait(max(0.05, ttl_ms / 3000)):
@@ -83,7 +83,7 @@ def _renew(session: _session.Session, begin: dict, ttl_ms: int) -> None:
             return  # terminal: Complete answers with the same marker
 
 
-def announce(marker: dict) -> None:
+def announce(marker: dict[str, Any]) -> None:
     """Says what the marker is: outcome, exit code, epoch, duration."""
     cause = f" · {marker['cause']}" if marker["cause"] else ""
     status_lines.say(
@@ -95,7 +95,9 @@ def announce(marker: dict) -> None:
 class Completion:
     """Writes the outcome once, whoever is first: the driver's end or an abort."""
 
-    def __init__(self, channel: ProcessChannel, session: _session.Session, begin: dict) -> None:
+    def __init__(
+        self, channel: ProcessChannel, session: _session.Session, begin: dict[str, Any]
+    ) -> None:
         self._channel = channel
         self._session = session
         self._begin = begin
@@ -103,7 +105,7 @@ class Completion:
         self._announced = threading.Event()
         channel.before_end(self._let_announce)
 
-    def _let_announce(self, _: dict) -> None:
+    def _let_announce(self, _: dict[str, Any]) -> None:
         """The end of the epoch overtakes the answer to Complete, which says what to print."""
         if self._first.locked():
             self._announced.wait(ANNOUNCE_GRACE_S)
@@ -134,7 +136,7 @@ class Completion:
         self._channel.finish()
         _leave.leave(marker["exit_code"])
 
-    def _complete(self, ended: rank.Ended) -> dict | None:
+    def _complete(self, ended: rank.Ended) -> dict[str, Any] | None:
         """The durable marker; repeats the same request until it is known, or None at the
         deadline."""
         begin = self._begin

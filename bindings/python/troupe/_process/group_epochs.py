@@ -21,14 +21,16 @@ _changed = threading.Condition()
 
 
 class _State:
-    send: Callable[[str, dict], None] | None = None  # to this process's worker; None: no rank
+    send: Callable[[str, dict[str, Any]], None] | None = (
+        None  # to this process's worker; None: no rank
+    )
     told = 1  # the epoch that the group has now
     joined = 1  # the latest that this process has said it comes to
     within = 1  # of the group that this process is in
     formed: dict[str, Any] | None = None  # GroupFormed's fields, of the latest group
-    dead: dict[int, dict]  # rank of the launch -> how it died, of all that the word named
+    dead: dict[int, dict[str, Any]]  # rank of the launch -> how it died, of all that the word named
     outlived: dict[
-        int, dict
+        int, dict[str, Any]
     ]  # of those, the ones that this process knew of when its group was formed
     limit_s = 0.0  # for all to come to a re-form
     store_port = 0  # of the store where this process's groups meet; 0: it has met nobody
@@ -47,7 +49,11 @@ _State.outlived = {}
 
 
 def begin(
-    send: Callable[[str, dict], None], life: int, hang_s: float, rank: int, world_size: int
+    send: Callable[[str, dict[str, Any]], None],
+    life: int,
+    hang_s: float,
+    rank: int,
+    world_size: int,
 ) -> None:
     """This process is a rank.
 
@@ -119,14 +125,14 @@ def is_over() -> bool:
     return _State.told > _State.within
 
 
-def outlived() -> dict[int, dict]:
+def outlived() -> dict[int, dict[str, Any]]:
     """The deaths that this process knew of when its group was formed: Failures by rank of the
     launch."""
     with _changed:
         return dict(_State.outlived)
 
 
-def dead_since(before: dict[int, dict]) -> dict[int, dict]:
+def dead_since(before: dict[int, dict[str, Any]]) -> dict[int, dict[str, Any]]:
     """The deaths that this process was told of beside those."""
     with _changed:
         return {rank: each for rank, each in _State.dead.items() if before.get(rank) != each}

@@ -3,8 +3,10 @@ before it travels."""
 
 from __future__ import annotations
 
+from typing import Any
 
-def add(begin: dict, error: BaseException) -> None:
+
+def add(begin: dict[str, Any], error: BaseException) -> None:
     """Never raises."""
     if isinstance(error, RuntimeError):  # what torch raises for NCCL and Gloo
         from troupe.launch import _interface_words

@@ -40,7 +40,7 @@ _CANNOT_EXECUTE = 126  # a shell's code for that
 
 
 def prepared(
-    program: Program, channel: ProcessChannel, begin: dict, session: _session.Session
+    program: Program, channel: ProcessChannel, begin: dict[str, Any], session: _session.Session
 ) -> Callable[[], None]:
     """What runs it, once the roster is known.
 
@@ -74,7 +74,7 @@ def prepared(
 def _main(
     program: Program,
     channel: ProcessChannel,
-    begin: dict,
+    begin: dict[str, Any],
     first: str,
     find: Callable[[], tuple[Any, str, Any, Any]],
 ) -> Callable[[], None]:
@@ -111,7 +111,7 @@ def _which(command: str) -> str:
     return found
 
 
-def _variables(program: Program, begin: dict) -> None:
+def _variables(program: Program, begin: dict[str, Any]) -> None:
     """What a launch of a function has no words for."""
     os.environ["ROLE_NAME"] = program.role
     os.environ["TORCHELASTIC_MAX_RESTARTS"] = str(program.max_restarts)
@@ -136,7 +136,10 @@ def _arguments(program: Program) -> list[str]:
 
 
 def _as_main(
-    program: Program, begin: dict, first: str, find: Callable[[], tuple[Any, str, Any, Any]]
+    program: Program,
+    begin: dict[str, Any],
+    first: str,
+    find: Callable[[], tuple[Any, str, Any, Any]],
 ) -> None:
     """Runs it as this process's `__main__`; `first` is its sys.path[0]."""
     _variables(program, begin)
@@ -215,7 +218,7 @@ def _execute(
     path: str,
     line: Callable[[], Sequence[str]],
     channel: ProcessChannel,
-    begin: dict,
+    begin: dict[str, Any],
 ) -> None:
     """Becomes another program, with the words that `line` returns; returns never, and raises
     nothing once the worker has been told."""

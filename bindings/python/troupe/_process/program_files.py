@@ -6,6 +6,7 @@ from __future__ import annotations
 import contextlib
 import os
 import pathlib
+from typing import Any
 
 from troupe import _identity
 from troupe._cluster import folders
@@ -13,7 +14,7 @@ from troupe._code import torchrun_files as files
 from troupe._code.program import Program
 
 
-def make(program: Program, begin: dict) -> None:
+def make(program: Program, begin: dict[str, Any]) -> None:
     """Make this rank's folder with its output, and set TORCHELASTIC_ERROR_FILE.
 
     The output's files are hard links to those that the worker keeps, so that they outlive the

@@ -39,7 +39,7 @@ _TRACKER = "TROUPE_TRACKER"  # troupe._tracking.rule, which is loaded where it i
 _LAST_WORDS_BYTES = 4096
 
 
-def read_payload(begin: dict, attachment: bytes) -> bytes:
+def read_payload(begin: dict[str, Any], attachment: bytes) -> bytes:
     """The pickled function: the attachment, or the file a large one was put into."""
     if not begin["payload_path"]:
         return attachment
@@ -48,8 +48,8 @@ def read_payload(begin: dict, attachment: bytes) -> bytes:
 
 
 def load_function(
-    channel: ProcessChannel, begin: dict, attachment: bytes, session: _session.Session
-) -> tuple[Any, tuple, dict]:
+    channel: ProcessChannel, begin: dict[str, Any], attachment: bytes, session: _session.Session
+) -> tuple[Any, tuple[Any, ...], dict[str, Any]]:
     """(function, args, kwargs) of a launch's payload; of a program, what runs it.
 
     Raises what unpickling and finding it raise.
@@ -66,7 +66,7 @@ def load_function(
     return function, args, kwargs
 
 
-def run(channel: ProcessChannel, begin: dict, attachment: bytes) -> NoReturn:
+def run(channel: ProcessChannel, begin: dict[str, Any], attachment: bytes) -> NoReturn:
     """Lives the rank's life, unless it is the driver's (`_process.driver`); leaves by os._exit."""
     context = enter(begin)
     if begin["mode"] == "driver":
@@ -85,7 +85,7 @@ def run(channel: ProcessChannel, begin: dict, attachment: bytes) -> NoReturn:
     send_result(channel, begin, outcome)
 
 
-def enter(begin: dict) -> Any:
+def enter(begin: dict[str, Any]) -> Any:
     """First steps of every rank; its context."""
     from troupe.launch import _context
 
@@ -95,7 +95,7 @@ def enter(begin: dict) -> Any:
     return _context.enter(begin)
 
 
-def track(session: _session.Session, begin: dict) -> None:
+def track(session: _session.Session, begin: dict[str, Any]) -> None:
     """Where the launch has a run in MLflow, what this process logs goes there: a rank, or with
     `rank` None what ranks have started. Where it has none, processes that make a database of their
     own in one directory do so one after the other, those that a rank starts or becomes among them.
@@ -125,15 +125,15 @@ def _take_turns(mlflow: Any) -> None:
 
 
 def prepare(
-    channel: ProcessChannel, begin: dict, attachment: bytes, session: _session.Session
-) -> tuple[Any, tuple, dict]:
+    channel: ProcessChannel, begin: dict[str, Any], attachment: bytes, session: _session.Session
+) -> tuple[Any, tuple[Any, ...], dict[str, Any]]:
     """Loads the function and reports it; a function that cannot be loaded ends the process."""
     loaded = _or_end(channel, begin, lambda: load_function(channel, begin, attachment, session))
     channel.send("RankPrepared", {"serving": False})
     return loaded
 
 
-def _or_end(channel: ProcessChannel, begin: dict, step: Callable[[], Any]) -> Any:
+def _or_end(channel: ProcessChannel, begin: dict[str, Any], step: Callable[[], Any]) -> Any:
     """What `step` returns; what it raises is reported, and ends the process."""
     try:
         return step()
@@ -149,7 +149,7 @@ def _or_end(channel: ProcessChannel, begin: dict, step: Callable[[], Any]) -> An
         _leave.leave(1)
 
 
-def start(channel: ProcessChannel, context: LaunchContext) -> dict:
+def start(channel: ProcessChannel, context: LaunchContext) -> dict[str, Any]:
     """Waits until all ranks are there; sets the variables known only now."""
     roster = channel.wait_run()
     os.environ.update({item["name"]: item["value"] for item in roster["env"]})
@@ -169,7 +169,7 @@ class Ended:
     def __init__(
         self,
         value: bytes = b"",
-        failure: dict | None = None,
+        failure: dict[str, Any] | None = None,
         exit_code: int = 0,
         *,
         stopped: bool = False,
@@ -180,7 +180,9 @@ class Ended:
         self.exit_code = exit_code
 
 
-def call(begin: dict, function: Any, args: tuple, kwargs: dict) -> Ended:
+def call(
+    begin: dict[str, Any], function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> Ended:
     """Runs user code and says how it ended; nothing it raises escapes."""
     rank = begin["rank"]
     try:
@@ -248,7 +250,7 @@ def _exited(rank: int, error: SystemExit) -> Ended:
     return Ended(failures.pickled(error), failure, code)
 
 
-def _of_program(error: SystemExit, rank: int, code: int, name: str, number: int) -> dict:
+def _of_program(error: SystemExit, rank: int, code: int, name: str, number: int) -> dict[str, Any]:
     """The failure of a rank whose program ran beside it: what that printed says more than where
     this process was."""
     how = f"signal {number}" if number else f"exit {code}"
@@ -302,7 +304,7 @@ def _pack(rank: int, value: Any) -> Ended:
         return Ended(failures.pickled(error), failures.fields_of(error, rank=rank), 1)
 
 
-def send_result(channel: ProcessChannel, begin: dict, ended: Ended) -> NoReturn:
+def send_result(channel: ProcessChannel, begin: dict[str, Any], ended: Ended) -> NoReturn:
     """Sends RankResult, a large value by file; leaves when it may."""
     fields = {"outcome": ended.outcome, "failure": ended.failure}
     data = ended.value
@@ -316,7 +318,7 @@ def send_result(channel: ProcessChannel, begin: dict, ended: Ended) -> NoReturn:
     _leave.leave(ended.exit_code)
 
 
-def _serve(channel: ProcessChannel, begin: dict, context: LaunchContext) -> NoReturn:
+def _serve(channel: ProcessChannel, begin: dict[str, Any], context: LaunchContext) -> NoReturn:
     """A rank that is not the driver: runs what the driver sends until the marker ends it."""
     from troupe import _calls
     from troupe._code import runtime_env

@@ -26,6 +26,7 @@ does not wait for a fork.
 from __future__ import annotations
 
 import os
+from typing import Any
 
 for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
     os.environ[_name] = "1"  # a thread pool started by an import would make fork unsafe
@@ -154,7 +155,7 @@ class Zygote:
         self._worker_end = os.pidfd_open(self._worker)
         self._watch(self._worker_end, self._close)
 
-    def send(self, kind: str, fields: dict) -> None:
+    def send(self, kind: str, fields: dict[str, Any]) -> None:
         """Tells the worker."""
         self._socket.send(self._native.encode_message(kind, fields, b""))
 

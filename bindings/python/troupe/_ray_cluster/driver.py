@@ -35,7 +35,7 @@ class RayDriver:
             os.environ.update(settled)
             return self._function(*args, **kwargs)
 
-    def __reduce__(self) -> tuple:
+    def __reduce__(self) -> tuple[Any, ...]:
         return _pickled.ray_driver, (self._function,)
 
 

@@ -51,7 +51,7 @@ class Share:
     memory: int
     api: str = RAY
 
-    def __reduce__(self) -> tuple:
+    def __reduce__(self) -> tuple[Any, ...]:
         return _pickled.ray_share, (_pickled.fields_of(self),)
 
 
@@ -66,7 +66,7 @@ class Wishes:
     head: tuple[str, ...] = ()
     others: tuple[str, ...] = ()
 
-    def __reduce__(self) -> tuple:
+    def __reduce__(self) -> tuple[Any, ...]:
         return _pickled.ray_wishes, (_pickled.fields_of(self),)
 
 

@@ -92,7 +92,7 @@ class _Follower:
 
     # ---- reaching the head ----
 
-    def _dial(self, seconds: float) -> tuple[_session.Session, dict] | None:
+    def _dial(self, seconds: float) -> tuple[_session.Session, dict[str, Any]] | None:
         """A session and the run's record, tried until `seconds` have passed."""
         deadline, pause = time.monotonic() + seconds, DIAL_FIRST_S
         while True:
@@ -110,7 +110,7 @@ class _Follower:
             self._pause.wait(min(left, pause * random.uniform(0.5, 1.0)))
             pause = min(2 * pause, DIAL_MAX_S)
 
-    def _open(self) -> tuple[_session.Session, dict]:
+    def _open(self) -> tuple[_session.Session, dict[str, Any]]:
         from troupe._bridge import native
 
         control = native.ControlClient.connect(
@@ -131,7 +131,7 @@ class _Follower:
 
     # ---- a place in it ----
 
-    def _take_part(self, session: _session.Session, info: dict) -> None:
+    def _take_part(self, session: _session.Session, info: dict[str, Any]) -> None:
         """Takes a rank and joins; what was done before the head was lost is not done again."""
         if not self._claimed:
             self._claim(session, info)
@@ -143,7 +143,7 @@ class _Follower:
         )
         say(f"{self._name} joined {self._where} as node {self._rank} of {info['ranks']}")
 
-    def _claim(self, session: _session.Session, info: dict) -> None:
+    def _claim(self, session: _session.Session, info: dict[str, Any]) -> None:
         count = info["ranks"]
         ranks = range(1, count) if self._rank is None else [self._rank]
         held: list[str] = []
@@ -190,7 +190,7 @@ class _Follower:
 
     # ---- until the marker ----
 
-    def _serve(self, session: _session.Session, info: dict) -> int:
+    def _serve(self, session: _session.Session, info: dict[str, Any]) -> int:
         launch = info["launch"]
         while True:
             end = self._await_end(session, launch)
@@ -206,7 +206,7 @@ class _Follower:
 
     def _dial_again(
         self, session: _session.Session, launch: str
-    ) -> tuple[_session.Session, dict] | None:
+    ) -> tuple[_session.Session, dict[str, Any]] | None:
         """A session and the record of the same run after one was lost; None, said, when the head is
         not back in time."""
         session.close()
@@ -224,7 +224,7 @@ class _Follower:
             )
         return found
 
-    def _await_end(self, session: _session.Session, launch: str) -> dict | None:
+    def _await_end(self, session: _session.Session, launch: str) -> dict[str, Any] | None:
         """The run's end, or None when the session ended first."""
         watch = node.Watch(session, launch)
         worker: Any = self._programs.worker
@@ -248,6 +248,6 @@ class _Follower:
             )
 
 
-def _is_mine(holder: dict, mine: dict) -> bool:
+def _is_mine(holder: dict[str, Any], mine: dict[str, Any]) -> bool:
     """Whether a claim is this process's own, made before the head was lost without an answer."""
     return all(holder.get(field) == mine[field] for field in ("host", "pid"))

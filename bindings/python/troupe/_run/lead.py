@@ -143,7 +143,7 @@ class _Leader:
     def _await_nodes(self) -> str:
         """Waits until all nodes are there; when they are not in time, who is missing."""
 
-        def settled(info: dict) -> bool:
+        def settled(info: dict[str, Any]) -> bool:
             return info["state"] in ("running", "terminal")
 
         if self._place.nodes > 1:
@@ -226,7 +226,7 @@ class _Leader:
             self._end(process, signal.SIGTERM)
             watch.close()
 
-    def _follow(self, process: subprocess.Popen, watch: node.Watch) -> int:
+    def _follow(self, process: subprocess.Popen[bytes], watch: node.Watch) -> int:
         while True:
             ended = watch.next()
             if "command" in ended:
@@ -256,7 +256,7 @@ class _Leader:
             "TROUPE_RUN_LAUNCH": self._launch,
         }
 
-    def _end(self, process: subprocess.Popen, number: int) -> None:
+    def _end(self, process: subprocess.Popen[bytes], number: int) -> None:
         """Ends the command and what it left behind, except head and worker."""
         keep = {
             each.pid for each in (self._programs.head, self._programs.worker) if each is not None
@@ -322,7 +322,7 @@ class _Leader:
             say(f"not every node has confirmed the marker within {LINGER_S:g} s")
 
 
-def claim(options: RunOptions) -> dict:
+def claim(options: RunOptions) -> dict[str, Any]:
     """What a node writes down when it takes its rank."""
     return {
         "name": options.node_name,

@@ -78,7 +78,7 @@ def say(text: str) -> None:
     print(f"troupe run: {text}", file=sys.stderr, flush=True)
 
 
-def say_marker(info: dict) -> None:
+def say_marker(info: dict[str, Any]) -> None:
     """How the run ended, as its marker has it."""
     cause = f" · {info['cause']}" if info["cause"] else ""
     say(
@@ -122,7 +122,9 @@ class Programs:
         )
         return self.worker
 
-    def start_command(self, command: list[str], environment: dict[str, str]) -> subprocess.Popen:
+    def start_command(
+        self, command: list[str], environment: dict[str, str]
+    ) -> subprocess.Popen[bytes]:
         """The command under its keeper, which ends as it does and leaves nothing of it behind."""
         keeper = str(Path(__file__).with_name("keeper.py"))
         return subprocess.Popen(
@@ -177,7 +179,7 @@ class Watch:
         change of it."""
         names = []
         deadline = None if timeout is None else time.monotonic() + timeout
-        ready: list = []
+        ready: list[Any] = []
         while not ready:
             left = None if deadline is None else max(0.0, deadline - time.monotonic())
             ready = self._selector.select(signals.at_most(left))
@@ -202,7 +204,7 @@ class Watch:
                 os.close(self._read)
             self._write = -1
 
-    def _on_update(self, info: dict, _: bytes) -> None:
+    def _on_update(self, info: dict[str, Any], _: bytes) -> None:
         if info["state"] == "terminal":
             self._wake()
 
@@ -212,7 +214,7 @@ class Watch:
                 os.write(self._write, b"x")
 
 
-def terminal(session: _session.Session, launch: str) -> dict | None:
+def terminal(session: _session.Session, launch: str) -> dict[str, Any] | None:
     """The run's end, when it is known here."""
     entry = session.board.get("launch", launch)
     return entry[0] if entry is not None and entry[0]["state"] == "terminal" else None
@@ -220,7 +222,7 @@ def terminal(session: _session.Session, launch: str) -> dict | None:
 
 def claim_rank(
     session: _session.Session, launch: str, rank: int, holder: Callable[[], Any]
-) -> dict | None:
+) -> dict[str, Any] | None:
     """Takes a rank of the run for this node; who has it, when somebody else does."""
     import json
 
@@ -234,7 +236,7 @@ def claim_rank(
         return claim_of(session, launch, rank)
 
 
-def note_joined(session: _session.Session, launch: str, rank: int, holder: dict) -> None:
+def note_joined(session: _session.Session, launch: str, rank: int, holder: dict[str, Any]) -> None:
     """Writes down that a rank's node has joined, and under which name."""
     import json
 
@@ -245,7 +247,7 @@ def note_joined(session: _session.Session, launch: str, rank: int, holder: dict)
     )
 
 
-def claim_of(session: _session.Session, launch: str, rank: int) -> dict | None:
+def claim_of(session: _session.Session, launch: str, rank: int) -> dict[str, Any] | None:
     """Who has a rank: host, pid and since when; None when nobody came."""
     import json
 

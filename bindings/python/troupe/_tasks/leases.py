@@ -43,7 +43,7 @@ class Leases:
     def __init__(self, session: _session.Session) -> None:
         self._session = session
         self._pools: dict[str, Pool] = {}
-        self._news: deque[tuple[Lease, dict, bytes]] = deque()
+        self._news: deque[tuple[Lease, dict[str, Any], bytes]] = deque()
         self.told = lists.Told(session, self.wake)
         self._signal = threading.Event()
         self._lock = threading.Lock()
@@ -263,7 +263,7 @@ class Leases:
                     "what hears of a process for tasks", self._take, lease, info, attachment
                 )
 
-    def _take(self, lease: Lease, info: dict, attachment: bytes) -> None:
+    def _take(self, lease: Lease, info: dict[str, Any], attachment: bytes) -> None:
         if info["state"] == "alive" and not lease.lane:
             self._arrived(lease, info)
         elif info["state"] == "dead":
@@ -272,7 +272,7 @@ class Leases:
         if info.get("room_wanted"):
             lease.wanted = time.monotonic()
 
-    def _arrived(self, lease: Lease, info: dict) -> None:
+    def _arrived(self, lease: Lease, info: dict[str, Any]) -> None:
         pool = lease.pool
         pool.asked.pop(lease.actor, None)
         pool.starts_lost = 0
@@ -288,7 +288,7 @@ class Leases:
         if lease.borrows and not self._waits:
             pool.native.pause(lease.lane, True)
 
-    def _died(self, lease: Lease, info: dict, attachment: bytes) -> None:
+    def _died(self, lease: Lease, info: dict[str, Any], attachment: bytes) -> None:
         pool = lease.pool
         lease.over = True
         self._session.board.forget("actor", lease.actor)
@@ -500,7 +500,7 @@ class Leases:
         board.post_reply("actor", lease.actor, update["info"], data)
         return True
 
-    def _tell(self, lease: Lease, info: dict, attachment: bytes) -> None:
+    def _tell(self, lease: Lease, info: dict[str, Any], attachment: bytes) -> None:
         self._news.append((lease, info, attachment))
         self.wake()
 

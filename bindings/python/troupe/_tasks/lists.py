@@ -108,7 +108,7 @@ def of_process(session: _session.Session, *, limit: int, ended: bool) -> list[di
     return tasks
 
 
-def hear(session: _session.Session, kind: str, fields: dict, attachment: bytes) -> None:
+def hear(session: _session.Session, kind: str, fields: dict[str, Any], attachment: bytes) -> None:
     """A question, or an answer, that the head has passed on.
 
     On the thread that reads the session: does not block.
@@ -134,10 +134,10 @@ class Told:
         self._session = session
         self._wake = wake
         self.began = time.monotonic()
-        self._questions: deque[dict | None] = deque([None], maxlen=QUESTIONS_MAX)
+        self._questions: deque[dict[str, Any] | None] = deque([None], maxlen=QUESTIONS_MAX)
         self._lanes: OrderedDict[int, dict[str, Any]] = OrderedDict()
 
-    def ask(self, question: dict | None) -> None:
+    def ask(self, question: dict[str, Any] | None) -> None:
         """To be answered; None: a head that is to be told that there are tasks.
 
         Any thread; does not block.

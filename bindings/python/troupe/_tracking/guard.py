@@ -178,7 +178,7 @@ class Guard:
 
         return log
 
-    def _is_for_the_run(self, name: str, kwargs: dict[str, Any], args: tuple) -> bool:
+    def _is_for_the_run(self, name: str, kwargs: dict[str, Any], args: tuple[Any, ...]) -> bool:
         if name in _PARAMS:
             return not self._rank
         if name == "update_run_info" and self._mine:
@@ -232,7 +232,9 @@ class Guard:
         return Experiment(self._experiment or "0", str(id_or_name), "", LifecycleStage.ACTIVE)
 
 
-def _without_params(args: tuple, kwargs: dict[str, Any]) -> tuple[tuple, dict[str, Any]]:
+def _without_params(
+    args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> tuple[tuple[Any, ...], dict[str, Any]]:
     """Of log_batch(run_id, metrics, params, tags)."""
     if "params" in kwargs:
         kwargs = {**kwargs, "params": []}

@@ -34,7 +34,7 @@ _OF_A_CLIENT = (
     "GOOGLE_",
 )  # variables that say how the store is reached
 _lock = threading.Lock()
-_processes: dict[tuple, StoreProcess] = {}
+_processes: dict[tuple[Any, ...], StoreProcess] = {}
 
 
 class StoreProcessError(Exception):

@@ -32,7 +32,7 @@ class AirFunction(ServerlessFunction):
     Calling it runs it here, as rank 0 of 1.
     """
 
-    def __reduce__(self) -> tuple:
+    def __reduce__(self) -> tuple[Any, ...]:
         return _pickled.air_function, (self._function, self._options)
 
     def _place(self, options: Any) -> tuple[_session.Session, Any]:
@@ -75,7 +75,7 @@ def _instead(option: str, _: bool) -> str:
     return f"has no {option}=; here it is {_INSTEAD[option]}" if option in _INSTEAD else ""
 
 
-def _lacking(args: tuple, _: Mapping[str, Any]) -> str:
+def _lacking(args: tuple[Any, ...], _: Mapping[str, Any]) -> str:
     return (
         "is called: @{name}(), with num_accelerators= for fewer GPUs than the node has"
         if args and callable(args[0])

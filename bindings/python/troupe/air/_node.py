@@ -45,7 +45,7 @@ class NodeStart:
     code: Mapping[str, Any] | None = None  # as `air._code.package` returns it
     hyperparameters: str = ""  # YAML text
 
-    def __reduce__(self) -> tuple:
+    def __reduce__(self) -> tuple[Any, ...]:
         return _pickled.air_node, (_pickled.fields_of(self),)
 
     def __call__(self, session: Any) -> Callable[[], Sequence[str]]:

@@ -198,7 +198,7 @@ def described(info: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def infos(session: Any) -> list[dict]:
+def infos(session: Any) -> list[dict[str, Any]]:
     """Return the LaunchInfos of all runs that the cluster knows, the latest first."""
     found = [
         each

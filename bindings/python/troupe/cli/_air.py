@@ -198,7 +198,7 @@ def _follow(handle: Any, *, as_json: bool, cancels: bool) -> int:
     return code
 
 
-def _found(session: _session.Session, run_id: str) -> dict:
+def _found(session: _session.Session, run_id: str) -> dict[str, Any]:
     """Return the LaunchInfo of the run with that id, or with one that begins so."""
     known = {each["launch"]: each for each in _runs.infos(session)}
     return known[_common.only_prefixed("run", run_id, known, "troupe air list --all-status")]

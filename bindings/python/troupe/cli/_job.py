@@ -222,7 +222,7 @@ def _request(line: tuple[str, ...], given: dict[str, Any]) -> JobRequest:
     )
 
 
-def _say_submitted(info: dict, *, is_followed: bool) -> None:
+def _say_submitted(info: dict[str, Any], *, is_followed: bool) -> None:
     """Print the id alone where a program reads it."""
     identity = _jobs.id_of(info)
     if is_followed:
@@ -254,7 +254,7 @@ def _follow(handle: LaunchHandle, *, as_json: bool = False, tail: int | None = N
     return _end(info, as_json=as_json)
 
 
-def _end(info: dict, *, as_json: bool) -> int:
+def _end(info: dict[str, Any], *, as_json: bool) -> int:
     """Say how a job ended, and return its exit code."""
     if as_json:
         _common.echo_json(_jobs.describe(info))
@@ -267,7 +267,7 @@ def _end(info: dict, *, as_json: bool) -> int:
     return _jobs.exit_code_of(info)
 
 
-def _find(session: Any, identity: str) -> dict:
+def _find(session: Any, identity: str) -> dict[str, Any]:
     try:
         return _jobs.find(session, identity)
     except exceptions.NotFoundError as error:

@@ -73,7 +73,7 @@ class RankFiles:
             if self._error_folder:
                 shutil.rmtree(self._error_folder, ignore_errors=True)
 
-    def _settle(self, info: dict) -> None:
+    def _settle(self, info: dict[str, Any]) -> None:
         if self._log_folder:
             for epoch in range(1, info["epoch"] + 1):
                 for each in info["rank_infos"]:
@@ -85,12 +85,12 @@ class RankFiles:
         ):
             self._pass_on(info)
 
-    def attempt_folder(self, info: dict, rank: dict) -> str:
+    def attempt_folder(self, info: dict[str, Any], rank: dict[str, Any]) -> str:
         """Return the folder of the attempt that `info` tells of, on the node of `rank` (one of its
         rank_infos), in the log folder."""
         return os.path.dirname(self._folder(self._log_folder, info, rank, info["epoch"]))
 
-    def _folder(self, base: str, info: dict, rank: dict, epoch: int) -> str:
+    def _folder(self, base: str, info: dict[str, Any], rank: dict[str, Any], epoch: int) -> str:
         nodes = list(
             dict.fromkeys(
                 each["node"] for each in sorted(info["rank_infos"], key=lambda each: each["rank"])
@@ -106,7 +106,7 @@ class RankFiles:
             local_rank=rank["local_rank"],
         )
 
-    def _copy(self, info: dict, rank: dict, epoch: int) -> None:
+    def _copy(self, info: dict[str, Any], rank: dict[str, Any], epoch: int) -> None:
         folder = self._folder(self._log_folder, info, rank, epoch)
         for name, is_error in ((files.OUT, False), (files.ERR, True)):
             path = os.path.join(folder, name)
@@ -130,7 +130,7 @@ class RankFiles:
             except (OSError, exceptions.TroupeError) as error:
                 status_lines.say(f"troupe: {path} could not be written: {error}", quiet=self._quiet)
 
-    def _pass_on(self, info: dict) -> None:
+    def _pass_on(self, info: dict[str, Any]) -> None:
         """Write the failed rank's error file, with its exit code, where TORCHELASTIC_ERROR_FILE
         says, as torchrun does."""
         rank = next(

@@ -81,14 +81,14 @@ def _cluster_has(
         return False
 
 
-def _known(session: Any) -> dict[str, dict]:
+def _known(session: Any) -> dict[str, dict[str, Any]]:
     """Launches and actors by their ids."""
     launches = session.request("ListLaunches", {})[1]["launches"]
     actors = session.request("ListActors", {})[1]["actors"]
     return {each["launch"]: each for each in launches} | {each["actor"]: each for each in actors}
 
 
-def _remote(session: Any, target: str, rank: int, native: bool) -> list[dict]:
+def _remote(session: Any, target: str, rank: int, native: bool) -> list[dict[str, Any]]:
     known = _known(session)
     going = "".join(
         f"\n  {each['launch'][:8]}  {each['name']}"
@@ -132,7 +132,9 @@ def _remote(session: Any, target: str, rank: int, native: bool) -> list[dict]:
     return sorted(processes, key=lambda each: each["rank"])
 
 
-def _of_node(session: Any, node: str, name: str, wanted: dict, native: bool) -> list[dict]:
+def _of_node(
+    session: Any, node: str, name: str, wanted: dict[str, Any], native: bool
+) -> list[dict[str, Any]]:
     """The stacks of one node; one entry with the error when it cannot be asked."""
     from troupe._cluster import workers
 

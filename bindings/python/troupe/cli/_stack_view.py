@@ -35,7 +35,7 @@ _NATIVE_MARKS = (("nccl", "NCCL"), ("c10d::ProcessGroup", "torch.distributed"), 
 _JOINING = ("init_process_group", "init_collective_group", "new_group", "_store_based_barrier")
 
 
-def waits_in(frames: list[dict]) -> str:
+def waits_in(frames: list[dict[str, Any]]) -> str:
     """What a stack (innermost frame first) says it waits for: a collective by name, or "".
 
     torch's collectives are Python functions of one file, so the name a user knows is on the stack;
@@ -54,7 +54,7 @@ def waits_in(frames: list[dict]) -> str:
     return ""
 
 
-def main_thread(process: dict) -> dict | None:
+def main_thread(process: dict[str, Any]) -> dict[str, Any] | None:
     """The thread that runs the user's code."""
     return next((each for each in process["threads"] if each["main"]), None)
 
@@ -68,13 +68,13 @@ def ranks_text(ranks: Iterable[int]) -> str:
     return ", ".join(runs)
 
 
-def frame_text(frame: dict) -> str:
+def frame_text(frame: dict[str, Any]) -> str:
     """One line of a stack."""
     place = f"{frame['file']}:{frame['line']}" if frame["line"] else frame["file"]
     return f"{frame['name']} ({place})" if place else frame["name"]
 
 
-def _who(processes: list[dict]) -> str:
+def _who(processes: list[dict[str, Any]]) -> str:
     places = ", ".join(f"pid {each['pid']} on {each['node']}" for each in processes[:4])
     more = f" and {len(processes) - 4} more" if len(processes) > 4 else ""
     ranks = [each["rank"] for each in processes if each["rank"] >= 0]
@@ -82,10 +82,12 @@ def _who(processes: list[dict]) -> str:
     return f"{name}{places}{more}"
 
 
-def _groups(processes: list[dict]) -> list[tuple[str, list[dict], list[dict]]]:
+def _groups(
+    processes: list[dict[str, Any]],
+) -> list[tuple[str, list[dict[str, Any]], list[dict[str, Any]]]]:
     """(what it waits in, frames, processes), the smallest group first: who is elsewhere is the
     news."""
-    found: dict[tuple, tuple[str, list[dict], list[dict]]] = {}
+    found: dict[tuple[Any, ...], tuple[str, list[dict[str, Any]], list[dict[str, Any]]]] = {}
     for process in processes:
         thread = main_thread(process)
         frames = thread["frames"] if thread else []
@@ -94,7 +96,7 @@ def _groups(processes: list[dict]) -> list[tuple[str, list[dict], list[dict]]]:
     return sorted(found.values(), key=lambda group: (bool(group[0]), len(group[2])))
 
 
-def lines(processes: list[dict], *, all_threads: bool) -> Iterator[str]:
+def lines(processes: list[dict[str, Any]], *, all_threads: bool) -> Iterator[str]:
     """The screen: a summary, then stacks.
 
     Each process has rank, pid, node, and threads (a note with them, where less than was asked for)

@@ -295,7 +295,7 @@ def _join(
     name: str | None,
     *,
     block: bool,
-) -> tuple[list[executables.Started], dict]:
+) -> tuple[list[executables.Started], dict[str, Any]]:
     root = home.state_root()
     home.require_writable(root)
     token_file = token_file or os.environ.get("TROUPE_TOKEN_FILE") or None
@@ -331,7 +331,7 @@ def _token_from_stdin() -> str:
     return f"/proc/{os.getpid()}/fd/{descriptor}"
 
 
-def _tell(shown: dict, *, joined: bool) -> None:
+def _tell(shown: dict[str, Any], *, joined: bool) -> None:
     if joined:
         _common.echo_line(
             f"joined cluster {shown.get('cluster_id', '')[:8]} as "
@@ -361,7 +361,7 @@ def _tell(shown: dict, *, joined: bool) -> None:
     )
 
 
-def _amounts(ready: dict) -> str:
+def _amounts(ready: dict[str, Any]) -> str:
     amounts = ready.get("resources") or {}
     return (
         ": " + ", ".join(f"{_tables.amount(value, name)} {name}" for name, value in amounts.items())
@@ -374,7 +374,9 @@ def _interrupt(number: int, frame: object) -> None:
     raise KeyboardInterrupt
 
 
-def _stay(started: list[executables.Started], shown: dict, announce: Callable[[], None]) -> None:
+def _stay(
+    started: list[executables.Started], shown: dict[str, Any], announce: Callable[[], None]
+) -> None:
     """Says that all is up, waits for a signal or for one of the programs to end, ends the others.
 
     Whoever reads the announcement may send the signal at once.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -61,7 +62,7 @@ def _start_head(
     node: list[str] | None,
     name: str | None,
     options: list[str],
-) -> tuple[list[executables.Started], dict]:
+) -> tuple[list[executables.Started], dict[str, Any]]:
     resumed = _state_to_resume(cluster, new)
     if resumed and port is None:
         resumed.require_whole()  # whose nodes look for it where it was

@@ -30,7 +30,7 @@ class Changes:
 
     def __init__(self, folder: Path, metric: str) -> None:
         self._folder, self._metric = folder, metric
-        self._stamp: tuple = ()
+        self._stamp: tuple[Any, ...] = ()
         self._told: dict[str, TrialRecord] = {}
 
     def __call__(self) -> Iterable[TrialRecord]:

@@ -6,6 +6,7 @@ import os
 import re
 import stat
 import time
+from typing import Any
 
 import click
 
@@ -75,7 +76,7 @@ def _keep_private() -> None:
         os.fchmod(1, 0o600)
 
 
-def _state(token: dict, now: float) -> str:
+def _state(token: dict[str, Any], now: float) -> str:
     if token["revoked"]:
         return "revoked"
     if token["single_use"] and token["uses"]:

@@ -49,7 +49,7 @@ class Dataset(Transforms, Takes):
         self._node = node
         self._epochs_begun = itertools.count()
 
-    def __reduce__(self) -> tuple:
+    def __reduce__(self) -> tuple[Any, ...]:
         return _pickled.dataset, (self._node, type(self).__name__)
 
     def __repr__(self) -> str:

@@ -11,13 +11,13 @@ readers of equal blocks get whole ones, and only the last round cuts them.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import TypeVar
+from typing import Generic, TypeVar
 
 T = TypeVar("T")
 Part = tuple[T, int, int]  # a block, and its rows from the second number up to the third
 
 
-class Dealer:
+class Dealer(Generic[T]):
     """Deals blocks to `n` readers, round by round.
 
     Rows that a round leaves over begin the next one.
@@ -25,14 +25,14 @@ class Dealer:
 
     def __init__(self, n: int, *, equal: bool) -> None:
         self._n, self._equal = n, equal
-        self._waiting: list[Part] = []
+        self._waiting: list[Part[T]] = []
         self._blocks = 0
         self._next = 0
 
-    def add(self, block: T, rows: int) -> list[list[Part]] | None:
+    def add(self, block: T, rows: int) -> list[list[Part[T]]] | None:
         """One more block; where it completes a round: the parts of each reader."""
         if not self._equal:
-            shares: list[list[Part]] = [[] for _ in range(self._n)]
+            shares: list[list[Part[T]]] = [[] for _ in range(self._n)]
             shares[self._next] = [(block, 0, rows)]
             self._next = (self._next + 1) % self._n
             return shares
@@ -41,11 +41,11 @@ class Dealer:
             self._blocks += 1
         return self._round() if self._blocks == self._n else None
 
-    def end(self) -> list[list[Part]] | None:
+    def end(self) -> list[list[Part[T]]] | None:
         """There are no more blocks: the last round's parts, if there are any."""
         return self._round() if self._waiting else None
 
-    def _round(self) -> list[list[Part]] | None:
+    def _round(self) -> list[list[Part[T]]] | None:
         self._blocks = 0
         each = sum(stop - start for _, start, stop in self._waiting) // self._n
         if not each:
@@ -58,9 +58,9 @@ class Dealer:
         return shares
 
 
-def cut(parts: Sequence[Part], rows: int) -> tuple[list[Part], list[Part]]:
+def cut(parts: Sequence[Part[T]], rows: int) -> tuple[list[Part[T]], list[Part[T]]]:
     """The first `rows` rows of the parts, and the others."""
-    first: list[Part] = []
+    first: list[Part[T]] = []
     for index, (block, start, stop) in enumerate(parts):
         if not rows:
             return first, list(parts[index:])
@@ -74,7 +74,7 @@ def cut(parts: Sequence[Part], rows: int) -> tuple[list[Part], list[Part]]:
     return first, []
 
 
-def shares(blocks: Sequence[tuple[T, int]], n: int, *, equal: bool) -> list[list[Part]]:
+def shares(blocks: Sequence[tuple[T, int]], n: int, *, equal: bool) -> list[list[Part[T]]]:
     """All parts of each of n readers, of blocks whose rows are known."""
     dealer, dealt = Dealer(n, equal=equal), [[] for _ in range(n)]
     for round_ in (*(dealer.add(block, rows) for block, rows in blocks), dealer.end()):
@@ -83,9 +83,9 @@ def shares(blocks: Sequence[tuple[T, int]], n: int, *, equal: bool) -> list[list
     return dealt
 
 
-def runs(blocks: Sequence[tuple[T, int]], lengths: Iterable[int]) -> list[list[Part]]:
+def runs(blocks: Sequence[tuple[T, int]], lengths: Iterable[int]) -> list[list[Part[T]]]:
     """The rows of the blocks, one after the other, in runs of these lengths."""
-    rest: list[Part] = [(block, 0, rows) for block, rows in blocks if rows]
+    rest: list[Part[T]] = [(block, 0, rows) for block, rows in blocks if rows]
     found = []
     for length in lengths:
         run, rest = cut(rest, length)
@@ -98,9 +98,9 @@ def even(rows: int, n: int) -> list[int]:
     return [rows // n + (index < rows % n) for index in range(n)]
 
 
-def rechunked(blocks: Iterable[tuple[T, int]], rows: int) -> Iterator[list[Part]]:
+def rechunked(blocks: Iterable[tuple[T, int]], rows: int) -> Iterator[list[Part[T]]]:
     """Runs of so many rows (the last one of fewer), as soon as their blocks are there."""
-    waiting: list[Part] = []
+    waiting: list[Part[T]] = []
     held = 0
     for block, count in blocks:
         if count:

@@ -48,7 +48,7 @@ class DataIterator(Takes):
         self._epoch = 0
         self._lock = threading.Lock()
 
-    def __reduce__(self) -> tuple:
+    def __reduce__(self) -> tuple[Any, ...]:
         dealer = self._share.dealer
         if dealer is not None and hasattr(dealer, "cannot_travel"):
             raise TypeError(dealer.cannot_travel)

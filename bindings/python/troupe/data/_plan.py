@@ -24,7 +24,7 @@ SEPARATE = ("num_gpus", "accelerator_type")
 class Travels:
     """A dataclass that travels by its fields."""
 
-    def __reduce__(self) -> tuple:
+    def __reduce__(self) -> tuple[Any, ...]:
         return _pickled.of_data, (type(self).__name__, _pickled.fields_of(self))
 
 
@@ -48,9 +48,9 @@ class Op(Travels):
     kind: str
     fn: Any = None
     name: str = ""
-    fn_args: tuple = ()
+    fn_args: tuple[Any, ...] = ()
     fn_kwargs: Mapping[str, Any] = field(default_factory=dict)
-    constructor_args: tuple = ()
+    constructor_args: tuple[Any, ...] = ()
     constructor_kwargs: Mapping[str, Any] = field(default_factory=dict)
     batch_size: int | None = None
     batch_format: str = "numpy"
@@ -73,7 +73,7 @@ class Read(Travels):
     `shuffle_files`: (seed, whether each epoch has an order of its own), a seed of None for chance.
     """
 
-    pieces: tuple = ()
+    pieces: tuple[Any, ...] = ()
     reader: Any = None
     options: Mapping[str, Any] = field(default_factory=dict)
     shuffle_files: tuple[int | None, bool] | None = None
@@ -119,7 +119,7 @@ class Rechunk(Travels):
 class Union_(Travels):
     """The rows of all children, one after the other."""
 
-    children: tuple
+    children: tuple[Any, ...]
 
 
 Node = Read | Apply | Limit | Shuffle | Rechunk | Union_
@@ -141,7 +141,7 @@ class Stage(Travels):
         return any(op.of_user for op in self.ops)
 
 
-def children(node: Node) -> tuple:
+def children(node: Node) -> tuple[Any, ...]:
     """What it takes its rows from."""
     return (
         node.children
@@ -200,7 +200,7 @@ def simplified(node: Node) -> Node:
     return dataclasses.replace(node, child=child)
 
 
-def _first(pieces: Sequence[Any], rows: int) -> tuple:
+def _first(pieces: Sequence[Any], rows: int) -> tuple[Any, ...]:
     found = []
     for piece in pieces:
         if rows <= 0:
@@ -210,12 +210,12 @@ def _first(pieces: Sequence[Any], rows: int) -> tuple:
     return tuple(found)
 
 
-def in_order(read: Read, epoch: int) -> tuple:
+def in_order(read: Read, epoch: int) -> tuple[Any, ...]:
     """The pieces in the order of this epoch: files are shuffled whole, so that each is still read
     from its beginning to its end."""
     if read.shuffle_files is None:
         return read.pieces
-    by_file: dict[str, list] = {}
+    by_file: dict[str, list[Any]] = {}
     for piece in read.pieces:
         by_file.setdefault(piece.path, []).append(piece)
     order = sorted(by_file)
@@ -286,7 +286,7 @@ def deals_alone(node: Node, *, equal: bool) -> bool:
     return not equal or (rows_of(base) is not None and all(op.keeps_rows for op in ops))
 
 
-def replaced(read: Read, pieces: tuple) -> Read:
+def replaced(read: Read, pieces: tuple[Any, ...]) -> Read:
     """The same reading of other pieces, in the order that they are given."""
     return dataclasses.replace(read, pieces=pieces, shuffle_files=None)
 

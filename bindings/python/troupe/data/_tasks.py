@@ -30,7 +30,9 @@ _ACTORS_KNOW = {
 }
 
 
-def result_of(runner: Runner, piece: Any, number: int, scatter: _work.Scatter | None) -> tuple:
+def result_of(
+    runner: Runner, piece: Any, number: int, scatter: _work.Scatter | None
+) -> tuple[Any, ...]:
     """What a process answers: (rows, bytes), and the tables, each a result of its own that stays
     where it is until it is asked for."""
     rows, size, tables = _work.done(runner, piece, number, scatter)
@@ -157,7 +159,7 @@ class Tasks:
         self.limit = stage.compute.most or 2 * parallel
         made: list[Runner] = []
 
-        def data_task(piece: Any, number: int) -> tuple:
+        def data_task(piece: Any, number: int) -> tuple[Any, ...]:
             if not made:
                 made.append(Runner(stage))
             return result_of(made[0], piece, number, scatter)
@@ -185,7 +187,7 @@ class MapWorker:
     def __init__(self, stage: Stage) -> None:
         self._runner = Runner(stage)
 
-    def run(self, piece: Any, number: int, scatter: _work.Scatter | None) -> tuple:
+    def run(self, piece: Any, number: int, scatter: _work.Scatter | None) -> tuple[Any, ...]:
         """See result_of()."""
         return result_of(self._runner, piece, number, scatter)
 

@@ -211,7 +211,7 @@ class JobSubmissionClient:
             raise RuntimeError(str(error)) from error
         return _jobs.id_of(_jobs.info_of(self._session, handle.id))
 
-    def _info(self, job_id: str) -> dict:
+    def _info(self, job_id: str) -> dict[str, Any]:
         """Return the LaunchInfo of the job with exactly that id. Raises RuntimeError."""
         found = next(
             (each for each in _jobs.infos(self._session) if _jobs.id_of(each) == job_id), None

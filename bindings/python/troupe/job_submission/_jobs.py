@@ -220,12 +220,12 @@ def _whole(about: Mapping[str, str], name: str) -> str:
 # ---- found again ----
 
 
-def info_of(session: Any, launch: str) -> dict:
+def info_of(session: Any, launch: str) -> dict[str, Any]:
     """Return the LaunchInfo of a launch, as the head knows it now."""
     return dict(session.request("GetLaunch", {"launch": launch})[1]["info"])
 
 
-def infos(session: Any) -> list[dict]:
+def infos(session: Any) -> list[dict[str, Any]]:
     """Return the LaunchInfos of the jobs that the cluster keeps, the latest first, without those
     that were deleted."""
     gone = set(session.request("KvList", {"scope": SCOPE, "prefix": ""})[1]["keys"])
@@ -242,7 +242,7 @@ def id_of(info: Mapping[str, Any]) -> str:
     return travelled.about(info).get("id", info["launch"])
 
 
-def find(session: Any, job: str) -> dict:
+def find(session: Any, job: str) -> dict[str, Any]:
     """Return the LaunchInfo of the job with that id, or with an id, of the job or its launch, that
     begins so. Raises NotFoundError."""
     known = infos(session)

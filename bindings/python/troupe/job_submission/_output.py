@@ -17,7 +17,7 @@ from troupe.launch._handle import LaunchHandle
 AGAIN_S = 1.0  # between two tries to reach a node of which nothing is heard
 
 
-def read(session: Any, info: dict, *, previous: bool = False) -> Iterator[str]:
+def read(session: Any, info: dict[str, Any], *, previous: bool = False) -> Iterator[str]:
     """Yield the lines that a job has written in its present attempt, or in the one before.
 
     Where the node that keeps the log does not answer, and the attempt is over: the last lines that
@@ -76,7 +76,7 @@ def follow(
             yield seen, shown, bars
 
 
-def _source(info: dict, node: str, epoch: int) -> _logs.Source:
+def _source(info: dict[str, Any], node: str, epoch: int) -> _logs.Source:
     """Return where the log is: the stderr of the launch's only rank, to which its stdout goes
     too."""
     return _logs.Source(
@@ -84,11 +84,11 @@ def _source(info: dict, node: str, epoch: int) -> _logs.Source:
     )
 
 
-def _node_of(info: dict) -> str:
+def _node_of(info: dict[str, Any]) -> str:
     return next((each["node"] for each in info["rank_infos"]), "")
 
 
-def _of_attempt(session: Any, info: dict, epoch: int) -> Iterator[str]:
+def _of_attempt(session: Any, info: dict[str, Any], epoch: int) -> Iterator[str]:
     """Yield the lines of an attempt that is over, kept by whichever node it ran on."""
     nodes = [each["node"] for each in workers.node_infos(session) if each["state"] == "alive"]
     nodes.sort(key=lambda node: node != _node_of(info))
@@ -102,7 +102,7 @@ def _of_attempt(session: Any, info: dict, epoch: int) -> Iterator[str]:
             return
 
 
-def _news(handle: LaunchHandle, info: dict) -> Iterator[tuple[list[str], list[str]]]:
+def _news(handle: LaunchHandle, info: dict[str, Any]) -> Iterator[tuple[list[str], list[str]]]:
     """Yield what one attempt writes, as it comes, until its process has ended."""
     source, offset, rows = _source(info, _node_of(info), info["epoch"]), 0, output_rows.Rows()
     while True:
@@ -134,7 +134,7 @@ def _news(handle: LaunchHandle, info: dict) -> Iterator[tuple[list[str], list[st
                 return
 
 
-def _is_over(handle: LaunchHandle, info: dict) -> bool:
+def _is_over(handle: LaunchHandle, info: dict[str, Any]) -> bool:
     """Wait for the end of the attempt, AGAIN_S seconds at most; return whether it is over."""
     try:
         handle.wait_state(

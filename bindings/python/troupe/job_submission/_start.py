@@ -64,7 +64,7 @@ class JobStart:
     token: str = field(repr=False, default="")
     runtime_env: Mapping[str, Any] = field(default_factory=dict)
 
-    def __reduce__(self) -> tuple:
+    def __reduce__(self) -> tuple[Any, ...]:
         return _pickled.job_start, (_pickled.fields_of(self),)
 
     def __call__(self, session: Any) -> Callable[[], Sequence[str]]:

@@ -12,7 +12,10 @@ _BY_NAME = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_O
 
 
 def check(
-    function: Callable[..., Any], args: tuple, kwargs: Mapping[str, Any], options: Iterable[str]
+    function: Callable[..., Any],
+    args: tuple[Any, ...],
+    kwargs: Mapping[str, Any],
+    options: Iterable[str],
 ) -> None:
     """Raises the TypeError that the ranks would, before there are any; `options`: names that a
     launch is given elsewhere."""

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping
+from typing import Any
 
 from troupe.launch import _hints
 
@@ -25,7 +26,7 @@ def asked_for(environment: Mapping[str, str] = os.environ) -> bool | None:
     return yes_or_no(VARIABLE, value) if value else None
 
 
-def reason(nodes: Iterable[dict], environment: Mapping[str, str] = os.environ) -> str:
+def reason(nodes: Iterable[dict[str, Any]], environment: Mapping[str, str] = os.environ) -> str:
     """Return why ranks that ask for GPUs on these nodes are CPU ranks; "": they are not.
 
     Raises ValueError as `asked_for`.

@@ -17,7 +17,7 @@ from troupe.launch import _hints
 
 def of_launch(
     handle: Any,
-    info: dict,
+    info: dict[str, Any],
     *,
     base: type[exceptions.LaunchError] = exceptions.LaunchError,
     text: str = "",
@@ -48,7 +48,7 @@ def of_launch(
     )
 
 
-def _cancelled(info: dict) -> exceptions.TroupeError:
+def _cancelled(info: dict[str, Any]) -> exceptions.TroupeError:
     if info["failure"]["exception_type"] == "builtins.TimeoutError":
         places = info["failure"]["traceback"]
         where = f"\nwhere its ranks were:\n{places.rstrip()}" if places else ""
@@ -73,7 +73,7 @@ def _exception_of(handle: Any, rank: int) -> BaseException | None:
     return error if isinstance(error, BaseException) else None
 
 
-def _own_exception(failure: dict) -> BaseException | None:
+def _own_exception(failure: dict[str, Any]) -> BaseException | None:
     """What happened to the rank, where that has a type of the runtime's own, or one of Python's
     that did not travel."""
     module, _, name = failure["exception_type"].rpartition(".")
@@ -97,12 +97,12 @@ def exit_code_of(error: exceptions.TroupeError) -> int:
     return 124 if isinstance(error, exceptions.GetTimeoutError) else 1
 
 
-def attempt(info: dict) -> int:
+def attempt(info: dict[str, Any]) -> int:
     """Which attempt the launch's epoch is: those that were preempted are not counted."""
     return info["epoch"] - info["preemptions"]
 
 
-def text_of(info: dict, *, traceback: bool = True, tail: bool = True) -> str:
+def text_of(info: dict[str, Any], *, traceback: bool = True, tail: bool = True) -> str:
     """Cause first, then what helps: traceback or last lines, unless they are said elsewhere, what
     became of the others, where the logs are."""
     failure = info["failure"]
@@ -139,7 +139,7 @@ def text_of(info: dict, *, traceback: bool = True, tail: bool = True) -> str:
     return "\n".join(lines + ([f"  try: {hint}"] if hint else []))
 
 
-def _others(info: dict, rank: int) -> list[str]:
+def _others(info: dict[str, Any], rank: int) -> list[str]:
     """Of the other ranks, those that did not end well by themselves, and those that had
     returned."""
     lines, said = [], {_first(info["failure"]["cause"])}
@@ -162,7 +162,7 @@ def _first(cause: str) -> str:
     return cause.split("\n")[0]
 
 
-def _what_is_left(info: dict, failure: dict) -> list[str]:
+def _what_is_left(info: dict[str, Any], failure: dict[str, Any]) -> list[str]:
     others = info["ranks"] - 1
     left = "nothing of the launch stays on any node"
     if failure["exception_type"] == _UNREACHABLE:
@@ -175,7 +175,7 @@ def _what_is_left(info: dict, failure: dict) -> list[str]:
     return [f"  {stopped}{left}"]
 
 
-def _hint(info: dict, failure: dict) -> str:
+def _hint(info: dict[str, Any], failure: dict[str, Any]) -> str:
     if failure["exception_type"] == _OUT_OF_MEMORY:
         return (
             "less data held by each rank, fewer DataLoader workers, fewer ranks on one node "
@@ -199,7 +199,7 @@ _NODE_DIED, _UNREACHABLE, _OUT_OF_MEMORY = (
 )
 
 
-def _what_happened(failure: dict, cause: str) -> tuple[str, bool]:
+def _what_happened(failure: dict[str, Any], cause: str) -> tuple[str, bool]:
     """What became of the rank, and whether that is all there is to say of the cause."""
     if failures.is_hung(cause):
         return "hung", False
@@ -225,6 +225,6 @@ def _what_happened(failure: dict, cause: str) -> tuple[str, bool]:
     return f"failed: {cause}", True
 
 
-def again(info: dict) -> str:
+def again(info: dict[str, Any]) -> str:
     """Which attempt it is, of a later one, for a line about it."""
     return f" · attempt {attempt(info)} of {info['attempts_max']}" if info["epoch"] > 1 else ""

@@ -71,7 +71,7 @@ class RankService:
 class RankHandle:
     """One rank, for the driver. `run` runs a function there alone, outside any collective."""
 
-    def __init__(self, gang: Gang, rank: int, address: dict) -> None:
+    def __init__(self, gang: Gang, rank: int, address: dict[str, Any]) -> None:
         self.rank = rank
         self.node = address["node"]
         self._gang = gang
@@ -132,7 +132,11 @@ class Gang:
         self._inside = threading.local()
 
     def run(
-        self, fn: Callable[..., Any], args: tuple, kwargs: dict, timeout: float | None
+        self,
+        fn: Callable[..., Any],
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+        timeout: float | None,
     ) -> list[Any]:
         """See LaunchContext.run."""
         started = time.monotonic()

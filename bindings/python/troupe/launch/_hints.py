@@ -127,7 +127,7 @@ RAY = (
 )
 
 
-def gpus_of(nodes: Iterable[dict]) -> dict[str, int]:
+def gpus_of(nodes: Iterable[dict[str, Any]]) -> dict[str, int]:
     """How many GPUs these nodes have, by type; "": without a label that says it."""
     found: Counter[str] = Counter()
     for node in nodes:
@@ -154,7 +154,7 @@ def of_gpus(session: Any, *, without: str = "processes=") -> str:
     return f"GPUs of the cluster: {there}"
 
 
-def of_failure(info: dict, failure: dict) -> str:
+def of_failure(info: dict[str, Any], failure: dict[str, Any]) -> str:
     """What to try where a rank's own error says too little; "" where nothing is known."""
     from troupe._code import environment, shadows, travelled
     from troupe.launch import _device_lines, _interface_words
@@ -189,7 +189,7 @@ def of_failure(info: dict, failure: dict) -> str:
     return ""
 
 
-def _of_modules(failure: dict) -> str:
+def _of_modules(failure: dict[str, Any]) -> str:
     """The words of an error of an import, or of a name that a module lacks; of a program of its own
     those it wrote last."""
     if failure["exception_type"] in _OF_MODULES:
@@ -203,7 +203,7 @@ _NO_RUNTIME_ENV = ("azure",)
 nodes."""
 
 
-def _of_missing_module(failure: dict, cause: str, door: str) -> str:
+def _of_missing_module(failure: dict[str, Any], cause: str, door: str) -> str:
     """Return what to do about a module that a node lacks; "" where the error names none.
 
     `door`: the front door that the launch came by.
@@ -298,7 +298,7 @@ def _of_missing_submodule(
     return f"another name: {node} has {parent!r}, {what}{here}"
 
 
-def _of_missing_gpu(failure: dict, cause: str) -> str:
+def _of_missing_gpu(failure: dict[str, Any], cause: str) -> str:
     from troupe.launch import _device_lines
 
     line = _device_lines.line_of(failure["traceback"])

@@ -21,7 +21,7 @@ class KeptValue:
     sha256: bytes
     size_bytes: int
 
-    def __reduce__(self) -> tuple:
+    def __reduce__(self) -> tuple[Any, ...]:
         return _pickled.kept_value, (self.node, self.sha256, self.size_bytes)
 
     def fetch(self, session: Any) -> bytes:

@@ -9,7 +9,9 @@ from typing import Any
 from troupe._cluster.logs import Follower, Source, lines as lines_of
 
 
-def sources(info: dict, rank_infos: list[dict], handle: Any = None) -> list[Source]:
+def sources(
+    info: dict[str, Any], rank_infos: list[dict[str, Any]], handle: Any = None
+) -> list[Source]:
     """Stdout and stderr of each of these ranks, of the launch's present epoch; labelled with the
     rank. With the launch's handle, those of the processes too that take the place of ranks that
     died."""
@@ -34,7 +36,7 @@ def sources(info: dict, rank_infos: list[dict], handle: Any = None) -> list[Sour
     ]
 
 
-def _of_the_next(handle: Any, seen: dict, source: Source) -> Source | None:
+def _of_the_next(handle: Any, seen: dict[str, Any], source: Source) -> Source | None:
     """Once there is news of the launch: where the rank's process writes then, or None where the
     launch was over before."""
     if seen["state"] == "terminal":
@@ -74,7 +76,7 @@ def news(handle: Any, rank: int | None) -> Iterator[tuple[Hashable, str, list[st
         yield (number, is_error), "" if rank is not None else f"[{number}]", finished, bars
 
 
-def _chosen(handle: Any, info: dict, rank: int | None) -> list[Source]:
+def _chosen(handle: Any, info: dict[str, Any], rank: int | None) -> list[Source]:
     if rank is not None and not 0 <= rank < info["ranks"]:
         raise ValueError(
             f"launch {info['launch'][:4]} has ranks 0 to {info['ranks'] - 1}, not {rank}"
@@ -84,7 +86,7 @@ def _chosen(handle: Any, info: dict, rank: int | None) -> list[Source]:
     )
 
 
-def _has_ranks(info: dict) -> bool:
+def _has_ranks(info: dict[str, Any]) -> bool:
     return info["state"] == "terminal" or (
         info["state"] in ("starting", "running") and bool(info["rank_infos"])
     )

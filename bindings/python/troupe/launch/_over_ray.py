@@ -25,7 +25,7 @@ class OverRay:
         )  # what it captures is looked for there
         self._function = function
 
-    def __reduce__(self) -> tuple:
+    def __reduce__(self) -> tuple[Any, ...]:
         return _pickled.ray_driver, (self._function,)
 
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Any
 
-def text(info: dict, elapsed_s: float, *, again: str = "") -> str:
+
+def text(info: dict[str, Any], elapsed_s: float, *, again: str = "") -> str:
     """Of a LaunchInfo; "" once it is over.
 
     `again`: which attempt it is, where it is not the first.

@@ -22,7 +22,7 @@ _VARIABLES = {
 _running = threading.Lock()
 
 
-def call(function: Callable[..., Any], args: tuple, kwargs: dict[str, Any]) -> Any:
+def call(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """What `function(*args, **kwargs)` returns or raises.
 
     For its duration the variables are those of rank 0 of 1, so that `init_process_group()` makes a

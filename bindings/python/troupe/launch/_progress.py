@@ -87,7 +87,7 @@ class Display:
         quiet: bool = False,
         label_of: Callable[..., str | None] | None = None,
         patience_s: float = PATIENCE_S,
-        heard: Callable[[dict, int, bool, list[str]], None] | None = None,
+        heard: Callable[[dict[str, Any], int, bool, list[str]], None] | None = None,
         asked_by: str = "inherit_env=",
         script: str = "",
     ) -> None:
@@ -109,9 +109,9 @@ class Display:
             _shown.add(self._handle.id)
         if not self._quiet:
             self._row.show()
-        seen: dict = {}
+        seen: dict[str, Any] = {}
 
-        def news(info: dict) -> bool:
+        def news(info: dict[str, Any]) -> bool:
             self._row.know(info)
             key = (info["state"], info["epoch"], info["waiting_for"], bool(info["rank_infos"]))
             changed = seen.get("key") != key
@@ -156,19 +156,19 @@ class Display:
             f"{self._handle.found_by('watch()', 'troupe logs {} --follow')}"
         )
 
-    def _is_over_or_silent(self, info: dict) -> bool:
+    def _is_over_or_silent(self, info: dict[str, Any]) -> bool:
         """Whether the launch has ended, or has ranks whose output is not followed yet: the
         interrupt came before it was."""
         self._row.know(info)
         return bool(info["state"] == "terminal" or self._is_silent(info))
 
-    def _is_silent(self, info: dict) -> bool:
+    def _is_silent(self, info: dict[str, Any]) -> bool:
         begun = info["state"] in ("running", "stopping") or (
             info["state"] == "terminal" and info["ready_ms"]
         )
         return bool(begun and info["rank_infos"] and info["epoch"] != self._printed_epoch)
 
-    def _show(self, info: dict) -> None:
+    def _show(self, info: dict[str, Any]) -> None:
         if not self._variables_told:
             self._variables_told = True
             line = variables_text(info, self._asked_by, self._script)
@@ -208,7 +208,7 @@ class Display:
                     self._say("\n  ".join(["slow network:", *map(_visible.name, slow)]))
             self._print_output(info)
 
-    def _print_output(self, info: dict) -> None:
+    def _print_output(self, info: dict[str, Any]) -> None:
         """Follows the output of the epoch that there is now, unless that is done already."""
         if not self._is_silent(info):
             return
@@ -274,7 +274,7 @@ class Display:
         status_lines.say(f"{self._label} · {text}", quiet=self._quiet)
 
 
-def variables_text(info: dict, asked_by: str = "inherit_env=", script: str = "") -> str:
+def variables_text(info: dict[str, Any], asked_by: str = "inherit_env=", script: str = "") -> str:
     """Return the line about variables that the user set and that can matter; "" without any.
 
     Of those that the ranks have: what the program's source names, and what was exported to

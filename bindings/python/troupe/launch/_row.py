@@ -23,7 +23,7 @@ class Row:
     def __init__(self, handle: Any) -> None:
         self._handle = handle
         self._lock = threading.Lock()
-        self._info: dict | None = None
+        self._info: dict[str, Any] | None = None
         self._info_at = self._began = time.monotonic()
         self._hidden = threading.Event()
         self._speaks = False
@@ -39,7 +39,7 @@ class Row:
         self._hidden.set()
         live_output.row(self, None)
 
-    def know(self, info: dict, *instead_of: dict | None) -> None:
+    def know(self, info: dict[str, Any], *instead_of: dict[str, Any] | None) -> None:
         """The latest that is known; of an answer, instead of what was known when it was asked
         for."""
         with self._lock:

@@ -106,13 +106,17 @@ def _wait(
         raise exceptions.TroupeError(f"{_what(rank)}: {state['reason'] or 'the launch is over'}")
 
 
-def _settled(info: dict) -> bool:
+def _settled(info: dict[str, Any]) -> bool:
     return info["state"] in ("created", "removed", "infeasible")
 
 
 def _ask(
-    session: _session.Session, kind: str, fields: dict, started: float, timeout: float | None
-) -> dict:
+    session: _session.Session,
+    kind: str,
+    fields: dict[str, Any],
+    started: float,
+    timeout: float | None,
+) -> dict[str, Any]:
     """The GroupInfo of an answer.
 
     A head that is away is waited for: what runs goes on without it.

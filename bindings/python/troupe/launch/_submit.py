@@ -62,8 +62,8 @@ def refuse_inside_a_rank() -> None:
 
 def submit(
     function: Any,
-    args: tuple,
-    kwargs: dict,
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
     options: Any,
     *,
     place: Callable[[Any], tuple[Any, Any]],

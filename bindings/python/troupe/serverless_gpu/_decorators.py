@@ -25,7 +25,7 @@ class ServerlessFunction(launch.DistributedFunction):
     `.distributed()` and `.submit()`, by the variables that are set then (docs/serverless_gpu.md).
     """
 
-    def __reduce__(self) -> tuple:
+    def __reduce__(self) -> tuple[Any, ...]:
         return _pickled.serverless_function, (self._function, self._options)
 
     def _place(self, options: Any) -> tuple[Any, Any]:
@@ -74,7 +74,8 @@ def _type(decorator: str, gpu_type: Any) -> str | None:
 
 
 def explained(
-    instead: Callable[[str, bool], str], lacking: Callable[[tuple, Mapping[str, Any]], str]
+    instead: Callable[[str, bool], str],
+    lacking: Callable[[tuple[Any, ...], Mapping[str, Any]], str],
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Return a decorator for `distributed` and `ray_launch` of a vendor's name, whose errors say
     what to write.
@@ -123,7 +124,7 @@ def _instead(option: str, with_count: bool) -> str:
     )
 
 
-def _lacking(args: tuple, kwargs: Mapping[str, Any]) -> str:
+def _lacking(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> str:
     return (
         "needs the number of GPUs: @{name}(gpus=8)"
         if args and callable(args[0]) or not args and "gpus" not in kwargs

@@ -59,7 +59,7 @@ def _type_choices(
     return [{selectors.GPU_TYPE: each or _NONE} for each in enough]
 
 
-def _pool_choices(nodes: list[dict]) -> list[dict[str, str]]:
+def _pool_choices(nodes: list[dict[str, Any]]) -> list[dict[str, str]]:
     use, wanted = _variables.pool_use(), _variables.pool_id()
     pools = sorted(
         {label["value"] for node in nodes for label in node["labels"] if label["key"] == POOL}

@@ -50,7 +50,7 @@ class DeepspeedTorchDistributor(TorchDistributor):
         )
 
     def _training(
-        self, train_object: Any, args: tuple, kwargs: dict[str, Any]
+        self, train_object: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> _training.Training:
         what = super()._training(train_object, args, kwargs)
         files = self._files()

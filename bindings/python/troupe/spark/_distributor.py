@@ -96,7 +96,7 @@ class TorchDistributor:
         return self._followed(handle, training)
 
     def _training(
-        self, train_object: Any, args: tuple, kwargs: dict[str, Any]
+        self, train_object: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> _training.Training:
         """What the ranks are to run."""
         if isinstance(train_object, (str, os.PathLike)):

@@ -34,7 +34,7 @@ class Tail:
         self._lines: dict[tuple[int, bool], deque[tuple[int, str]]] = {}
         self._numbers = itertools.count()
 
-    def hear(self, _info: dict, rank: int, is_error: bool, lines: list[str]) -> None:
+    def hear(self, _info: dict[str, Any], rank: int, is_error: bool, lines: list[str]) -> None:
         """Called with lines as they are shown."""
         self._lines.setdefault((rank, is_error), deque(maxlen=TAIL_LINES)).extend(
             (next(self._numbers), line) for line in lines

@@ -36,7 +36,7 @@ class RankZero:
         value = self._function(*args, **kwargs)
         return value if _context.current().rank == 0 else None
 
-    def __reduce__(self) -> tuple:
+    def __reduce__(self) -> tuple[Any, ...]:
         return _pickled.rank_zero, (self._function, self._arguments, self._files)
 
 

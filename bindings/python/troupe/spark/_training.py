@@ -22,7 +22,7 @@ class Function:
     line."""
 
     function: Callable[..., Any]
-    args: tuple
+    args: tuple[Any, ...]
     kwargs: Mapping[str, Any]
     asked: str
     words: Sequence[str] = ()

@@ -110,7 +110,7 @@ class StandInModule(types.ModuleType):
             return
         super().__setattr__(name, value)
 
-    def __reduce__(self) -> tuple:
+    def __reduce__(self) -> tuple[Any, ...]:
         return importlib.import_module, (
             self.__name__,
         )  # a class that uses the module travels with its name

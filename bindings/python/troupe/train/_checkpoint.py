@@ -34,7 +34,7 @@ class Checkpoint:
             state = torch.load(os.path.join(folder, "model.pt"))
     """
 
-    def __init__(self, path: str | os.PathLike, filesystem: Any = None) -> None:
+    def __init__(self, path: str | os.PathLike[str], filesystem: Any = None) -> None:
         if filesystem is not None:
             raise ValueError(
                 f"Checkpoint(filesystem={filesystem!r}): a checkpoint is a folder of this machine "
@@ -47,7 +47,7 @@ class Checkpoint:
         self._host = socket.gethostname()
 
     @classmethod
-    def from_directory(cls, path: str | os.PathLike) -> Checkpoint:
+    def from_directory(cls, path: str | os.PathLike[str]) -> Checkpoint:
         """A checkpoint of the folder as it lies there."""
         return cls(path)
 
@@ -56,7 +56,7 @@ class Checkpoint:
         """None: the path is one of the machine's."""
         return None
 
-    def to_directory(self, path: str | os.PathLike | None = None) -> str:
+    def to_directory(self, path: str | os.PathLike[str] | None = None) -> str:
         """Copies the files into `path`, made if it is not there, or into a new temporary folder,
         which is the caller's to remove. Its path.
 
@@ -127,7 +127,7 @@ class Checkpoint:
     def __hash__(self) -> int:
         return hash(self.path)
 
-    def __reduce__(self) -> tuple:
+    def __reduce__(self) -> tuple[Any, ...]:
         return _pickled.checkpoint, (self.path, {"_host": self._host})
 
     def _folder(self) -> Path:

@@ -227,7 +227,7 @@ class RunConfig:
     """
 
     name: str | None = None
-    storage_path: str | os.PathLike | None = None
+    storage_path: str | os.PathLike[str] | None = None
     failure_config: FailureConfig | None = None
     checkpoint_config: CheckpointConfig | None = None
     worker_runtime_env: Mapping[str, Any] | None = None

@@ -34,7 +34,7 @@ class Plan:
     """What is trained, checked."""
 
     loop: Callable[..., Any]
-    arguments: tuple
+    arguments: tuple[Any, ...]
     scaling: ScalingConfig
     run: RunConfig
     backend: str

@@ -70,7 +70,7 @@ def aborted(
     error: BaseException | None = None,
     *,
     epoch: int | None = None,
-    outlived: dict[int, dict] | None = None,
+    outlived: dict[int, dict[str, Any]] | None = None,
 ) -> GroupAborted:
     """The end of this process's group, for people and programs; of a former one, its epoch and the
     deaths that were known when it was formed."""

@@ -73,7 +73,7 @@ class Result:
         return Checkpoint(best[0].name) if best else None
 
     @classmethod
-    def from_path(cls, path: str | os.PathLike) -> Result:
+    def from_path(cls, path: str | os.PathLike[str]) -> Result:
         """Of a run's folder, also one that is being trained.
 
         Raises FileNotFoundError where there is none.

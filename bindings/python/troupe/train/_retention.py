@@ -38,7 +38,7 @@ def best_first(kept: Sequence[Kept], attribute: str | None, order: str) -> list[
     What has no number is last.
     """
 
-    def key(one: Kept) -> tuple:
+    def key(one: Kept) -> tuple[Any, ...]:
         score = value_of(one.metrics, attribute) if attribute is not None else 0.0
         return (
             score is not None,

@@ -104,7 +104,7 @@ class RunFolder:
     Raises OSError where it cannot be, BlockingIOError where another process trains in it.
     """
 
-    def __init__(self, storage: str | os.PathLike, name: str) -> None:
+    def __init__(self, storage: str | os.PathLike[str], name: str) -> None:
         self.name = name
         self.path = Path(os.path.abspath(os.path.expanduser(os.fspath(storage)))) / name
         self.nonce = new_id()

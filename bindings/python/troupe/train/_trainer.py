@@ -143,7 +143,7 @@ class TorchTrainer:
         return _fit.train(plan, run.storage_path or _config.DEFAULT_STORAGE, name)
 
     @classmethod
-    def can_restore(cls, path: str | os.PathLike, storage_filesystem: Any = None) -> bool:
+    def can_restore(cls, path: str | os.PathLike[str], storage_filesystem: Any = None) -> bool:
         """Return True if the folder of a run, `storage_path/name`, has what `restore` needs.
 
         As Ray's.
@@ -153,7 +153,7 @@ class TorchTrainer:
     @classmethod
     def restore(
         cls,
-        path: str | os.PathLike,
+        path: str | os.PathLike[str],
         train_loop_per_worker: Callable[..., Any] | None = None,
         train_loop_config: Mapping[str, Any] | None = None,
         *,
@@ -241,7 +241,7 @@ def _of(cls: type, name: str, given: Any) -> Any:
     return cls() if given is None else given
 
 
-def _arguments(loop: Any, config: Any) -> tuple:
+def _arguments(loop: Any, config: Any) -> tuple[Any, ...]:
     """What the loop is called with: its config, or nothing."""
     if not callable(loop) or inspect.iscoroutinefunction(loop):
         raise TypeError(

@@ -108,7 +108,7 @@ class TrainWorker(_here.Loop):
                 self._over = True
                 self._changed.notify_all()
 
-    def _run_loop(self, loop: Any, args: tuple) -> Any:
+    def _run_loop(self, loop: Any, args: tuple[Any, ...]) -> Any:
         """Run the loop inside the rank's part: one that leaves by `sys.exit(0)` has returned
         None."""
         try:

@@ -140,7 +140,7 @@ class RunConfig:
     """
 
     name: str | None = None
-    storage_path: str | os.PathLike | None = None
+    storage_path: str | os.PathLike[str] | None = None
     failure_config: FailureConfig | None = None
     checkpoint_config: CheckpointConfig | None = None
     stop: Any = None

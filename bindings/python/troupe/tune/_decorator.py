@@ -58,7 +58,7 @@ class SweepFunction:
     def __repr__(self) -> str:
         return f"<sweep of {self.__name__}, {self._options.trials} trials>"
 
-    def __reduce__(self) -> tuple:
+    def __reduce__(self) -> tuple[Any, ...]:
         return _pickled.sweep_function, (self._function, _pickled.fields_of(self._options))
 
     def options(self, /, **options: Any) -> SweepFunction:
@@ -105,7 +105,7 @@ class SweepFunction:
         connect(self._options.remote)
         return _handle.submit(tuner)
 
-    def _tuner(self, args: tuple, kwargs: Mapping[str, Any]) -> Tuner:
+    def _tuner(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Tuner:
         space, parameters = self._space(args, kwargs)
         given = self._options.given(ByKeyword(self._function), parameters)
         return Tuner(
@@ -116,7 +116,7 @@ class SweepFunction:
         )
 
     def _space(
-        self, args: tuple, kwargs: Mapping[str, Any]
+        self, args: tuple[Any, ...], kwargs: Mapping[str, Any]
     ) -> tuple[dict[str, Any], dict[str, Any]]:
         """(what each trial's configuration is made of, large values that all trials share).
 
@@ -169,7 +169,7 @@ class SweepFunction:
             if name in known
         )
 
-    def _refuse_domains(self, args: tuple, kwargs: Mapping[str, Any]) -> None:
+    def _refuse_domains(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
         named = [
             *(f"argument {place}" for place, each in enumerate(args, 1) if _is_searched(each)),
             *(f"{name}=" for name, each in kwargs.items() if _is_searched(each)),

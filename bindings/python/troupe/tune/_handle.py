@@ -35,7 +35,7 @@ class SweepHandle:
     def __repr__(self) -> str:
         return f"<sweep {self.name} in {self.path}>"
 
-    def __reduce__(self) -> tuple:
+    def __reduce__(self) -> tuple[Any, ...]:
         return _pickled.sweep_handle, (self.name, str(self.path))
 
     def status(self) -> dict[str, Any]:
@@ -238,7 +238,7 @@ def check_can_go_on(path: Path, errored: str = "") -> None:
         trainable_of(path)
 
 
-def _start(path: Path, pickled: bytes, resume: tuple | None) -> SweepHandle:
+def _start(path: Path, pickled: bytes, resume: tuple[Any, ...] | None) -> SweepHandle:
     import troupe
     from troupe.tune._run.served import SweepHost
 

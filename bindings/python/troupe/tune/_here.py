@@ -54,7 +54,9 @@ def _words(metrics: Mapping[str, Any]) -> str:
     )
 
 
-def call(function: Callable[..., Any], args: tuple, kwargs: dict[str, Any], *, quiet: bool) -> Any:
+def call(
+    function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], *, quiet: bool
+) -> Any:
     """What the function returns or raises. Inside of a trial its reports are the trial's."""
     if _here.is_entered():
         return function(*args, **kwargs)

@@ -51,7 +51,7 @@ def run(
     config: Mapping[str, Any] | None = None,
     resources_per_trial: Any = None,
     num_samples: int = 1,
-    storage_path: str | os.PathLike | None = None,
+    storage_path: str | os.PathLike[str] | None = None,
     search_alg: Any = None,
     scheduler: Any = None,
     checkpoint_config: CheckpointConfig | None = None,

@@ -201,7 +201,7 @@ class ResultGrid:
 
     def plot(
         self,
-        folder: str | os.PathLike | None = None,
+        folder: str | os.PathLike[str] | None = None,
         *,
         metric: str | None = None,
         mode: str | None = None,

@@ -69,7 +69,7 @@ class SweepOptions:
     infeasible: str | None = None
     preimport: Sequence[str] = ()
     name: str | None = None
-    storage: str | os.PathLike | None = None
+    storage: str | os.PathLike[str] | None = None
     callbacks: Sequence[Any] | None = None
     tracking: bool = False
     quiet: bool = False

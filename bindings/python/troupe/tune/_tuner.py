@@ -124,7 +124,7 @@ class Tuner:
     @classmethod
     def restore(
         cls,
-        path: str | os.PathLike,
+        path: str | os.PathLike[str],
         trainable: Any,
         *,
         param_space: Mapping[str, Any] | None = None,
@@ -172,7 +172,7 @@ class Tuner:
         )
         return found
 
-    def _served(self, asks: Any, resume: tuple | None) -> ResultGrid:
+    def _served(self, asks: Any, resume: tuple[Any, ...] | None) -> ResultGrid:
         """`fit` where others ask for things meanwhile; `resume`: see restore, of a sweep that was
         begun in the folder of this one."""
         self._asks = asks
@@ -183,7 +183,7 @@ class Tuner:
         return again.fit()
 
     @classmethod
-    def can_restore(cls, path: str | os.PathLike, storage_filesystem: Any = None) -> bool:
+    def can_restore(cls, path: str | os.PathLike[str], storage_filesystem: Any = None) -> bool:
         """Whether there is a sweep in that folder."""
         from troupe.tune._run.folder import absolute, is_sweep
 

@@ -133,7 +133,7 @@ class TrialPlateauStopper(NoopStopper):
             if metric_threshold is not None
             else None
         )
-        self._last: dict[str, tuple[int, deque]] = {}
+        self._last: dict[str, tuple[int, deque[Any]]] = {}
 
     def __call__(self, trial_id: str, result: dict[str, Any]) -> bool:
         count, last = self._last.get(trial_id, (0, deque(maxlen=self._number)))

@@ -64,7 +64,7 @@ class Line:
     def _future(self) -> asyncio.Future[Any]:
         return asyncio.get_running_loop().create_future()
 
-    async def _waited(self, line: collections.deque, entry: Any, timeout: float | None) -> Any:
+    async def _waited(self, line: collections.deque[Any], entry: Any, timeout: float | None) -> Any:
         future = entry if isinstance(entry, asyncio.Future) else entry[0]
         line.append(entry)
         try:

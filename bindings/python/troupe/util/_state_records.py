@@ -14,7 +14,7 @@ _OPERATORS: dict[str, Callable[[Any, Any], bool]] = {
 }
 
 
-class StateRecord(dict):
+class StateRecord(dict[str, Any]):
     """One entity: `record["state"]` and `record.state` are the same."""
 
     def __getattr__(self, name: str) -> Any:

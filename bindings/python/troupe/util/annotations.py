@@ -54,7 +54,7 @@ def Deprecated(*args: Any, message: str = "", warning: bool = False) -> Any:  # 
     return _applied(args, mark)
 
 
-def _applied(args: tuple, mark: Callable[[Any], Any]) -> Any:
+def _applied(args: tuple[Any, ...], mark: Callable[[Any], Any]) -> Any:
     return mark(args[0]) if len(args) == 1 and callable(args[0]) else mark
 
 

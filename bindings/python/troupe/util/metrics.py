@@ -20,7 +20,7 @@ _NAME = re.compile("[a-zA-Z_:][a-zA-Z0-9_:]*")
 # of all metrics together: a tag with a value of its own for each call would fill the memory
 SERIES_MAX = 10_000
 _lock = threading.Lock()
-_series: dict[tuple, dict[str, Any]] = {}  # by kind, name and tags
+_series: dict[tuple[Any, ...], dict[str, Any]] = {}  # by kind, name and tags
 
 
 class Metric:
@@ -47,14 +47,14 @@ class Metric:
         self._name, self._description, self._tag_keys = name, description, tag_keys
         self._default_tags: dict[str, str] = {}
 
-    def __reduce__(self) -> tuple:
+    def __reduce__(self) -> tuple[Any, ...]:
         return _made, (
             type(self),
             (self._name, self._description, *self._own(), self._tag_keys),
             self._default_tags,
         )
 
-    def _own(self) -> tuple:
+    def _own(self) -> tuple[Any, ...]:
         return ()
 
     def set_default_tags(self, default_tags: Mapping[str, str]) -> Metric:
@@ -169,7 +169,7 @@ class Histogram(Metric):
             )
         self.boundaries = list(boundaries)
 
-    def _own(self) -> tuple:
+    def _own(self) -> tuple[Any, ...]:
         return (self.boundaries,)
 
     def _empty(self) -> dict[str, Any]:
@@ -195,7 +195,7 @@ class Histogram(Metric):
             at["sum"] += number
 
 
-def _made(kind: type[Metric], args: tuple, default_tags: dict[str, str]) -> Metric:
+def _made(kind: type[Metric], args: tuple[Any, ...], default_tags: dict[str, str]) -> Metric:
     return kind(*args).set_default_tags(default_tags)
 
 

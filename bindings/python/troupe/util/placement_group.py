@@ -281,7 +281,7 @@ def get_placement_group(name: str) -> PlacementGroup:
     return _of_info(info)
 
 
-def _of_info(info: dict) -> PlacementGroup:
+def _of_info(info: dict[str, Any]) -> PlacementGroup:
     bundles = sorted(info["bundles"], key=lambda bundle: bundle["index"])
     return PlacementGroup(
         info["group"], [resources.from_wire(bundle["resources"]) for bundle in bundles]

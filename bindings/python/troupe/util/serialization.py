@@ -8,7 +8,7 @@ from typing import Any
 
 from troupe import _exception_pickles
 
-_own: dict[type, Callable[[Any], tuple]] = {}
+_own: dict[type, Callable[[Any], tuple[Any, ...]]] = {}
 _installed = False
 
 

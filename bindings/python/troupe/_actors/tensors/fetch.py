@@ -65,7 +65,7 @@ def tensors(place: kept.Place, key: str, method: str, specs: Sequence[kept.Spec]
     return made
 
 
-def _asked(place: kept.Place, what: str, given: tuple, limit_s: float) -> Any:
+def _asked(place: kept.Place, what: str, given: tuple[Any, ...], limit_s: float) -> Any:
     """What the process answers to a call.
 
     A connection that was there before may have been lost since, and the process live: then over a
@@ -134,7 +134,7 @@ def _made(given: tuple[str, Any], spec: kept.Spec) -> Any:
     return tensor.requires_grad_() if requires_grad else tensor
 
 
-def _opened(device: str, arguments: tuple) -> Any:
+def _opened(device: str, arguments: tuple[Any, ...]) -> Any:
     """A copy of a tensor that another process of this host has on the GPU with that UUID, which may
     have another number here."""
     import inspect
@@ -206,7 +206,7 @@ def _names(method: str, specs: Sequence[kept.Spec], place: kept.Place) -> str:
 
 
 def _refusal(
-    refused: tuple, place: kept.Place, method: str, specs: Sequence[kept.Spec]
+    refused: tuple[Any, ...], place: kept.Place, method: str, specs: Sequence[kept.Spec]
 ) -> exceptions.TroupeError:
     if refused[0] == server.CHANGED:
         _, spec, before, now = refused

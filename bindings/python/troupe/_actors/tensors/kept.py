@@ -61,7 +61,7 @@ class Place:
         """The inverse of `fields()`; what a later version adds at their end is left out."""
         return cls(*fields[: len(dataclasses.fields(cls))])
 
-    def fields(self) -> tuple:
+    def fields(self) -> tuple[Any, ...]:
         """It, as it travels."""
         return dataclasses.astuple(self)
 

@@ -83,7 +83,7 @@ class Giver:
         yield [_given(each, devices if here else []) for each in value.tensors]
         yield self.check(key)
 
-    def check(self, key: str) -> tuple | None:
+    def check(self, key: str) -> tuple[Any, ...] | None:
         """Why the tensors of a value may not be used; None: they may."""
         value = self._table.find(key)
         if value is None:

@@ -34,7 +34,7 @@ class CarriedValue:
     def __init__(self, value: Any, method: str) -> None:
         self._value, self._method = value, method
 
-    def __reduce__(self) -> tuple:
+    def __reduce__(self) -> tuple[Any, ...]:
         found: list[Any] = []
         buffers: list[pickle.PickleBuffer] = []
         rest = _without_tensors(self._value, found, buffers)
@@ -70,10 +70,10 @@ class PassedValue:
 
     __slots__ = ("_fields", "_life")
 
-    def __init__(self, fields: tuple, life: Any) -> None:
+    def __init__(self, fields: tuple[Any, ...], life: Any) -> None:
         self._fields, self._life = fields, life
 
-    def __reduce__(self) -> tuple:
+    def __reduce__(self) -> tuple[Any, ...]:
         names = native.lend_life(self._life)
         if names is None:
             raise exceptions.ObjectLostError(

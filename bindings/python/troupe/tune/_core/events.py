@@ -224,7 +224,7 @@ class TellSearcher:
     """A call of the searcher: `proposed`, `reported` or `ended`."""
 
     call: str
-    arguments: tuple
+    arguments: tuple[Any, ...]
 
 
 @dataclass(frozen=True, slots=True)

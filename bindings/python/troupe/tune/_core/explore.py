@@ -64,7 +64,7 @@ class Explorer:
         mutations: Mapping[str, Any],
         resample_probability: float,
         factors: Sequence[float],
-        custom: Callable[[dict], dict] | None,
+        custom: Callable[[dict[str, Any]], dict[str, Any]] | None,
     ) -> None:
         check(mutations)
         self._mutations, self._resample_probability, self._factors, self._custom = (
@@ -108,7 +108,7 @@ class Explorer:
         return made
 
     def _neighbour(
-        self, config: dict, key: Any, values: Sequence[Any], generator: random.Random
+        self, config: dict[str, Any], key: Any, values: Sequence[Any], generator: random.Random
     ) -> Any:
         place = next(
             (
@@ -122,7 +122,7 @@ class Explorer:
             return generator.choice(values)
         return values[min(max(place + generator.choice((-1, 1)), 0), len(values) - 1)]
 
-    def _moved(self, config: dict, key: Any, rule: Any, generator: random.Random) -> Any:
+    def _moved(self, config: dict[str, Any], key: Any, rule: Any, generator: random.Random) -> Any:
         old = config.get(key)
         is_number = isinstance(old, (int, float)) and not isinstance(old, bool)
         if generator.random() < self._resample_probability or key not in config:

@@ -12,6 +12,7 @@ from __future__ import annotations
 import bisect
 import math
 from collections.abc import Iterator
+from typing import Any
 
 
 class Ranked:
@@ -20,7 +21,7 @@ class Ranked:
     __slots__ = ("scores",)
 
     def __init__(self) -> None:
-        self.scores: list = []
+        self.scores: list[Any] = []
 
     def __len__(self) -> int:
         return len(self.scores)

@@ -230,6 +230,6 @@ def trainable_of(folder: Path) -> Any:
     return user_main.loads(_unsealed(folder / TRAINABLE))[1][0]
 
 
-def absolute(path: str | os.PathLike) -> Path:
+def absolute(path: str | os.PathLike[str]) -> Path:
     """Of what a person wrote."""
     return Path(os.path.abspath(os.path.expanduser(os.fspath(path))))

@@ -42,7 +42,7 @@ class TrialHost(_here.Loop):
     def __init__(self, name: str, pickled: bytes, parameters: Mapping[str, Any]) -> None:
         self._name, self._pickled, self._parameters = name, pickled, parameters
         self._function: Any = None
-        self._said: queue.SimpleQueue[tuple] = queue.SimpleQueue()
+        self._said: queue.SimpleQueue[tuple[Any, ...]] = queue.SimpleQueue()
         self._answers: queue.SimpleQueue[str] = queue.SimpleQueue()
         self._latest: Checkpoint | None = None
         self._folder = Path()
@@ -72,7 +72,7 @@ class TrialHost(_here.Loop):
         base: str,
         checkpoints: int,
         kept: tuple[str, ...],
-    ) -> tuple | bool:
+    ) -> tuple[Any, ...] | bool:
         """Starts the trial's function, and returns as `next` does.
 
         `base`: the folder of the checkpoint to go on from, "": none; `checkpoints`: how many the
@@ -91,7 +91,7 @@ class TrialHost(_here.Loop):
         threading.Thread(target=self._run, args=(config,), name="trial", daemon=True).start()
         return self.next(None)
 
-    def next(self, answer: str | None) -> tuple | bool:
+    def next(self, answer: str | None) -> tuple[Any, ...] | bool:
         """Lets the waiting report return, or raise TrialStopped with these words, and waits for the
         next: (sequence, metrics, checkpoint, seconds). Where the function has returned: whether the
         process is as it was before. Raises what it raised."""
@@ -129,7 +129,7 @@ class TrialHost(_here.Loop):
                 given = self._function(value, **self._parameters)
                 if isinstance(given, Mapping):
                     self.report(_metrics.check(given), None, None)
-            said: tuple = ("returned", False)
+            said: tuple[Any, ...] = ("returned", False)
         except TrialStopped:
             said = ("returned", False)
         except SystemExit as left:

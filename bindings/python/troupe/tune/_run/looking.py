@@ -13,7 +13,7 @@ from troupe.tune._run.folder import absolute
 from troupe.tune._search import space_tree
 
 
-def folders(storage: str | os.PathLike | None = None) -> list[Path]:
+def folders(storage: str | os.PathLike[str] | None = None) -> list[Path]:
     """Those of all sweeps in a storage folder, the one that was begun first at the front."""
     place = absolute(storage or DEFAULT_STORAGE)
     if not place.is_dir():
@@ -22,7 +22,7 @@ def folders(storage: str | os.PathLike | None = None) -> list[Path]:
     return sorted(found, key=lambda each: ((each / FILE).stat().st_ctime, each.name))
 
 
-def folder_of(name: str, storage: str | os.PathLike | None = None) -> Path:
+def folder_of(name: str, storage: str | os.PathLike[str] | None = None) -> Path:
     """Of the sweep with that name, or, of a path, of the sweep there.
 
     Raises ValueError, with the nearest, where there is none.

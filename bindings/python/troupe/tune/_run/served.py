@@ -28,7 +28,9 @@ class SweepHost:
     Of one that was begun `resume` says what goes on: see Tuner.restore. `path`: the sweep's folder.
     """
 
-    def __init__(self, name: str, pickled: bytes, path: str, resume: tuple | None) -> None:
+    def __init__(
+        self, name: str, pickled: bytes, path: str, resume: tuple[Any, ...] | None
+    ) -> None:
         self._name, self._path = name, Path(path)
         self._asks = Asks()
         self._over = threading.Event()
@@ -43,7 +45,7 @@ class SweepHost:
     def __repr__(self) -> str:
         return f"sweep {self._name}"
 
-    def _run(self, pickled: bytes, resume: tuple | None) -> None:
+    def _run(self, pickled: bytes, resume: tuple[Any, ...] | None) -> None:
         try:
             begun = is_sweep(self._path)
             if self._again:

@@ -134,7 +134,7 @@ class SweepStorage(InMemoryStorage):
         if record.state != "running":
             super().set_trial_state_values(number, *final(record.values, record.state == "failed"))
 
-    def get_all_studies(self) -> list:
+    def get_all_studies(self) -> list[Any]:
         self.catch_up()
         return super().get_all_studies()
 

@@ -42,8 +42,8 @@ class SweepStudy:
         modes: list[str],
         sampler: Any,
         seed: int,
-        points: list[dict],
-        rewards: list | None,
+        points: list[dict[str, Any]],
+        rewards: list[Any] | None,
     ) -> None:
         self._space, self._names, self._seed = space, names, seed
         self._sampler = (

@@ -139,7 +139,7 @@ def replaced(node: Any, values: Mapping[Path, Any], path: Path = ()) -> Any:
     return node
 
 
-def _tuple(like: tuple, values: list) -> tuple:
+def _tuple(like: tuple[Any, ...], values: list[Any]) -> tuple[Any, ...]:
     return type(like)(*values) if hasattr(like, "_fields") else tuple(values)
 
 
@@ -151,11 +151,11 @@ class _Needs(LookupError):
         self.path = path
 
 
-class Spec(Mapping):
+class Spec(Mapping[str, Any]):
     """The configuration so far, as functions of `sample_from` see it: `spec.config.x`, `spec["x"]`,
     `spec.x`."""
 
-    def __init__(self, raw: Mapping, path: Path = ()) -> None:
+    def __init__(self, raw: Mapping[str, Any], path: Path = ()) -> None:
         self._raw, self._path = raw, path
 
     def __getitem__(self, key: Any) -> Any:
@@ -278,7 +278,7 @@ def overlaid(space: Mapping[str, Any], point: Any, what: str) -> dict[str, Any]:
     return _overlaid(space, point, (), what)
 
 
-def _overlaid(space: Any, point: Mapping, path: Path, what: str) -> dict[str, Any]:
+def _overlaid(space: Any, point: Mapping[str, Any], path: Path, what: str) -> dict[str, Any]:
     made = dict(space)
     for key, value in point.items():
         if key not in made:

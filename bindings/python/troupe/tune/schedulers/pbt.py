@@ -86,7 +86,7 @@ class PopulationBasedTraining(Scheduler):
         quantile_fraction: float = 0.25,
         resample_probability: float = 0.25,
         perturbation_factors: Sequence[float] = (1.2, 0.8),
-        custom_explore_fn: Callable[[dict], dict] | None = None,
+        custom_explore_fn: Callable[[dict[str, Any]], dict[str, Any]] | None = None,
         log_config: bool = True,
         require_attrs: bool = True,
         synch: bool = False,

@@ -48,7 +48,7 @@ class OptunaSearch(Searcher):
 
     def __init__(
         self,
-        space: Mapping[str, Any] | Callable[[Any], dict | None] | None = None,
+        space: Mapping[str, Any] | Callable[[Any], dict[str, Any] | None] | None = None,
         metric: str | list[str] | None = None,
         mode: str | list[str] | None = None,
         points_to_evaluate: Sequence[Mapping[str, Any]] | None = None,
