@@ -1,5 +1,5 @@
-# Method: the file and the rule in this process; then commands and programs in processes of their own
-#     against a head and a worker, which they reach by a name and a token's file.
+# Method: the file and the rule in this process; then commands and programs in processes of their
+#     own against a head and a worker, which they reach by a name and a token's file.
 from __future__ import annotations
 
 import os

@@ -14,6 +14,7 @@ import sys
 from typing import Any, NoReturn
 
 import click
+from click.shell_completion import CompletionItem
 
 from troupe import __version__, exceptions
 
@@ -22,6 +23,7 @@ _WHERE = {
     "azure": ("_azure", "azure"),
     "cancel": ("_cancel", "cancel"),
     "cluster": ("operation._cluster", "cluster"),
+    "completion": ("operation._completion", "completion"),
     "doctor": ("operation._doctor", "doctor"),
     "explain": ("_show", "explain"),
     "job": ("_job", "job"),
@@ -32,6 +34,7 @@ _WHERE = {
     "run-as": ("_run_as", "run_as"),
     "run-as-ray": ("_run_as", "run_as_ray"),
     "start": ("_start", "start"),
+    "service": ("operation._service", "service"),
     "stack": ("_stack", "stack"),
     "status": ("_show", "status"),
     "stop": ("_stop", "stop"),
@@ -51,6 +54,13 @@ class _Commands(click.Group):
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return sorted(_WHERE)
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        """Names of commands, without loading each for its help, and options."""
+        names = [each for each in self.list_commands(ctx) if each.startswith(incomplete)]
+        return [CompletionItem(each) for each in names] + click.Command.shell_complete(
+            self, ctx, incomplete
+        )
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         where = _WHERE.get(cmd_name)

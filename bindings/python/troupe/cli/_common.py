@@ -50,6 +50,14 @@ def only_prefixed(what: str, prefix: str, identities: Iterable[str], hint: str) 
     raise click.UsageError(f"{which} an id that starts with {prefix!r}; see: {hint}")
 
 
+def complete_cluster(_: click.Context, __: click.Parameter, incomplete: str) -> list[str]:
+    """Names of clusters that begin so, for a shell; none where they cannot be read."""
+    try:
+        return [each for each in known_clusters.read().entries if each.startswith(incomplete)]
+    except (OSError, exceptions.TroupeError):
+        return []
+
+
 def cluster_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """--address, --token-file, --cluster, --json."""
     for option in (
@@ -57,6 +65,7 @@ def cluster_options(command: Callable[..., Any]) -> Callable[..., Any]:
         click.option(
             "--cluster",
             metavar="NAME|ID",
+            shell_complete=complete_cluster,
             help="A cluster of `troupe cluster list`, or the beginning of the id of one of this "
             "user's on this host.",
         ),

@@ -13,7 +13,7 @@ from troupe._cluster import home, known_clusters as _known
 from troupe.cli import _common, _tables
 
 _as_json = click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
-_name = click.argument("name", metavar="NAME")
+_name = click.argument("name", metavar="NAME", shell_complete=_common.complete_cluster)
 
 
 @click.group()
@@ -134,7 +134,7 @@ def _token(file: str) -> str:
 
 
 @cluster.command()
-@click.argument("name", metavar="NAME", required=False)
+@click.argument("name", metavar="NAME", required=False, shell_complete=_common.complete_cluster)
 @click.option("--none", "is_none", is_flag=True, help="Use none: what runs on this host is meant.")
 def use(name: str | None, is_none: bool) -> None:
     """Use a cluster: it is meant where no address, name or variable says which."""
