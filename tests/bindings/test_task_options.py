@@ -1,15 +1,22 @@
 """Options of remote functions: what is refused, by which error, and what stands where nothing is
-said."""
+said. And options of all kinds as editors see them: of the same names as at run time."""
 
 from __future__ import annotations
 
+import ast
+import inspect
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 import troupe
+from troupe import launch
+from troupe._actors import method_options, options as actor_options
+from troupe._tasks import options as task_options
 from troupe._tasks.options import check, placing
+from troupe.launch._function import OF_ONE_LAUNCH
 
 
 def plain() -> None:
@@ -160,3 +167,65 @@ def test_a_process_that_has_a_gpu_runs_one_task() -> None:
     assert check(plain, {}).max_calls == 0 and check(plain, {"num_gpus": 0}).max_calls == 0
     assert check(plain, {"num_gpus": 0.5}).max_calls == 1
     assert check(plain, {"num_gpus": 1, "max_calls": 0}).max_calls == 0
+
+
+STUB = Path(troupe.__file__).parent / "_typed/options.pyi"
+
+
+def seen_by_editors(name: str) -> dict[str, str]:
+    """Each option of a TypedDict of the stub, with its type as text."""
+    body = ast.parse(STUB.read_text()).body
+    classes = {node.name: node for node in body if isinstance(node, ast.ClassDef)}
+    aliases = {
+        ast.unparse(node.targets[0]): node.value for node in body if isinstance(node, ast.Assign)
+    }
+    found: dict[str, str] = {}
+    for base in classes[name].bases:
+        if isinstance(base, ast.Name) and base.id in classes:
+            found |= seen_by_editors(base.id)
+    for each in classes[name].body:
+        if isinstance(each, ast.AnnAssign):
+            kind = ast.unparse(each.annotation)
+            found[ast.unparse(each.target)] = ast.unparse(aliases.get(kind, each.annotation))
+    return found
+
+
+def defaults_of(function: Callable[..., Any]) -> dict[str, Any]:
+    """A decorator's options, with their defaults."""
+    parameters = inspect.signature(function).parameters.values()
+    return {each.name: each.default for each in parameters if each.name != "fn"}
+
+
+def test_editors_see_the_options_that_there_are() -> None:
+    """Those of tasks and calls stand without `num_returns`, on which the result's type depends."""
+    tasks, methods = task_options.option_names(), method_options.option_names()
+    actors = actor_options.option_names()
+    launches = defaults_of(launch.distributed)
+    assert set(seen_by_editors("TaskOptions")) == tasks - {"num_returns"}
+    assert set(seen_by_editors("ActorOptions")) == actors
+    assert set(seen_by_editors("RemoteOptions")) == (tasks | actors) - {"num_returns"}
+    assert set(seen_by_editors("MethodOptions")) == methods - {"num_returns"}
+    assert set(seen_by_editors("CommandOptions")) == {*launches, *OF_ONE_LAUNCH}
+    assert set(seen_by_editors("ChangedLaunchOptions")) == {
+        *launches,
+        *defaults_of(launch.ray_launch),
+        *OF_ONE_LAUNCH,
+    }
+
+
+@pytest.mark.parametrize(
+    "seen, decorator",
+    [("LaunchOptions", launch.distributed), ("DriverOptions", launch.ray_launch)],
+)
+def test_defaults_of_launches_are_of_the_types_that_editors_see(
+    seen: str, decorator: Callable[..., Any]
+) -> None:
+    types, defaults = seen_by_editors(seen), defaults_of(decorator)
+    assert set(types) == set(defaults)
+    kinds = {type(None): "None", bool: "bool", int: "int", float: "float", tuple: "Iterable"}
+    for name, default in defaults.items():
+        assert default is not inspect.Parameter.empty, f"{name} has no default"
+        fit = (repr(default), "str") if isinstance(default, str) else (kinds[type(default)],)
+        if isinstance(default, int) and not isinstance(default, bool):
+            fit += ("float",)
+        assert any(kind in types[name] for kind in fit), f"{name}={default!r}: {types[name]}"

@@ -16,7 +16,7 @@ import tree
 
 FILE_LINES_MAX, TEST_LINES_MAX, FUNCTION_LINES_MAX, COLUMNS_MAX = 450, 800, 70, 100
 RATCHET = "tests/lint/sizes.ratchet"
-LINE_SUFFIXES = (".h", ".cc", ".py", ".cmake", "CMakeLists.txt", ".sh", ".yaml", ".yml")
+LINE_SUFFIXES = (".h", ".cc", ".py", ".pyi", ".cmake", "CMakeLists.txt", ".sh", ".yaml", ".yml")
 SCRIPTS = (".ci/run", "quickstart", "scripts/fuzz", "scripts/stress", "test")
 
 

@@ -95,31 +95,18 @@ def check(given: Mapping[str, Any]) -> dict[str, Any]:
     """The options of `@method` or `.options` by the names of MethodOptions."""
     checked: dict[str, Any] = {}
     for name, value in given.items():
-        if name == "num_returns":
-            checked[name] = _num_returns(value)
-            checked["gathered"] = value == DYNAMIC
-        elif name == "concurrency_group":
-            checked[name] = _group(value)
-        elif name == "max_task_retries":
-            checked[name] = _retries(value)
-        elif name == "retry_exceptions":
-            checked[name] = _exceptions(value)
-        elif name == "_generator_backpressure_num_objects":
-            checked["backpressure"] = _backpressure(value)
-        elif name == "tensor_transport":
-            checked["keeps_tensors"] = keeps_tensors(value)
+        if name in _CHECKS:
+            field, check_value = _CHECKS[name]
+            checked[field] = check_value(value)
         elif name in _REFUSED:
             if value != _REFUSED[name]:
                 raise ValueError(
                     f"the method option {name}={value!r} is not supported by this version"
                 )
         elif name not in _ACCEPTED:
-            known = (
-                "num_returns, concurrency_group, max_task_retries, retry_exceptions, "
-                "tensor_transport, "
-                "_generator_backpressure_num_objects"
-            )
-            raise ValueError(f"{name!r} is no option of a method; there are: {known}")
+            raise ValueError(f"{name!r} is no option of a method; there are: {', '.join(_CHECKS)}")
+    if "num_returns" in given:
+        checked["gathered"] = given["num_returns"] == DYNAMIC
     return checked
 
 
@@ -184,6 +171,25 @@ def _backpressure(value: Any) -> int | None:
         "_generator_backpressure_num_objects must be a whole number from 1 to "
         f"{RETURNS_MAX}, or -1 for none, not {value!r}"
     )
+
+
+_CHECKS: dict[str, tuple[str, Callable[[Any], Any]]] = {
+    "num_returns": ("num_returns", _num_returns),
+    "concurrency_group": ("concurrency_group", _group),
+    "max_task_retries": ("max_task_retries", _retries),
+    "retry_exceptions": ("retry_exceptions", _exceptions),
+    "tensor_transport": ("keeps_tensors", keeps_tensors),
+    "_generator_backpressure_num_objects": ("backpressure", _backpressure),
+}
+"""Each option of a method: the field of MethodOptions that it sets, and its check.
+
+`num_returns` sets `gathered` too.
+"""
+
+
+def option_names() -> set[str]:
+    """Return the options of a method that mean something, or that are accepted as Ray's."""
+    return {*_CHECKS, *_REFUSED, *_ACCEPTED}
 
 
 @overload

@@ -44,6 +44,11 @@ OMP_NUM_THREADS."""
 _SAY_WHERE = ("scheduling_strategy", "label_selector", "fallback_strategy", "accelerator_type")
 
 
+def option_names() -> set[str]:
+    """Return the options of an actor that mean something, or are accepted as Ray's."""
+    return {*_KNOWN, *_IGNORED, *selectors.GROUP_OPTIONS}
+
+
 def check(options: Mapping[str, Any]) -> dict[str, Any]:
     """The options as given.
 

@@ -82,17 +82,22 @@ _BOTH = (
     "placement_group= and scheduling_strategy= both say where: give the second alone, a "
     "PlacementGroupSchedulingStrategy"
 )
-_GROUP = ("placement_group", "placement_group_bundle_index", "placement_group_capture_child_tasks")
+GROUP_OPTIONS = (
+    "placement_group",
+    "placement_group_bundle_index",
+    "placement_group_capture_child_tasks",
+)
+"""Options of tasks and actors that mean a PlacementGroupSchedulingStrategy."""
 
 
 def of_group(options: Mapping[str, Any]) -> Mapping[str, Any]:
     """Options whose `placement_group` and what goes with it, which Ray still takes, are a
     scheduling strategy."""
-    if not any(name in options for name in _GROUP):
+    if not any(name in options for name in GROUP_OPTIONS):
         return options
     from troupe._strategies import PlacementGroupSchedulingStrategy
 
-    rest = {name: value for name, value in options.items() if name not in _GROUP}
+    rest = {name: value for name, value in options.items() if name not in GROUP_OPTIONS}
     group, index = (
         options.get("placement_group", "default"),
         options.get("placement_group_bundle_index", -1),

@@ -39,6 +39,11 @@ _KNOWN = {
 _IGNORED = {"enable_task_events"}  # Ray's, without a meaning here
 
 
+def option_names() -> set[str]:
+    """Return the options of a remote function that mean something, or are accepted as Ray's."""
+    return {*_KNOWN, *_IGNORED, "tensor_transport", *selectors.GROUP_OPTIONS}
+
+
 @dataclasses.dataclass(frozen=True)
 class TaskOptions:
     """How the tasks of a function run."""

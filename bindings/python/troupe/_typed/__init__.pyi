@@ -1,7 +1,7 @@
 """Types of refs and of what is called remotely, as checkers and editors read them.
 
-`RemoteCall[P, R]`: `remote(...)` takes the parameters P of the function, and gives R. Any of its first six arguments may be a ref of the value
-instead, where it is given by position.
+`RemoteCall[P, R]`: `remote(...)` takes the parameters P of the function, and gives R. Any of its
+first six arguments may be a ref of the value instead, where it is given by position.
 """
 
 import asyncio
@@ -147,7 +147,10 @@ class RemoteCall(Generic[P, R]):
     ) -> _R: ...
 
 class ActorClassOf(Generic[ActorT, ConstructorT]):
-    """An actor class of ActorT. ConstructorT: what its arguments are, a function or the class itself."""
+    """An actor class of ActorT.
+
+    ConstructorT: what its arguments are, a function or the class itself.
+    """
 
     def _call(self) -> ConstructorT: ...
     @overload
@@ -246,7 +249,10 @@ class HandleOf(DeclaredHandle[ActorT]):
     def __ray_terminate__(self) -> ActorMethod[[], ObjectRef[None]]: ...
 
 class DeclaredMethod(Generic[P, R, T]):
-    """A method with `@troupe.method`: called remotely of a handle, and as any method inside the class."""
+    """A method with `@troupe.method`.
+
+    It is called remotely of a handle, and as any method inside the class.
+    """
 
     @overload
     def __get__(self, instance: None, owner: type) -> ActorMethod[P, R]: ...

@@ -43,14 +43,17 @@ class SplitMethodDecorator(Protocol):
     ) -> DeclaredMethod[_Q, list[ObjectRef[Any]], _T]: ...
 
 class DynamicMethodDecorator(Protocol):
-    """`@troupe.method(num_returns="dynamic")`: one ref of the refs of all that the method yields."""
+    """`@troupe.method(num_returns="dynamic")`: one ref of the refs of what the method yields."""
 
     def __call__(
         self, function: Callable[Concatenate[Any, _Q], Iterable[_T]], /
     ) -> DeclaredMethod[_Q, ObjectRef[DynamicObjectRefGenerator[_T]], Iterable[_T]]: ...
 
 class ClassTarget(Protocol[_Q, _C_co]):
-    """A class, by its constructor. Of checkers that do not take classes for one, pyright is one: for those `type[T]` is beside."""
+    """A class, by its constructor.
+
+    Pyright does not take classes for one: for such checkers `type[T]` is beside.
+    """
 
     @property
     def __mro__(self) -> tuple[type, ...]: ...
@@ -60,9 +63,13 @@ class RemoteDecorator(Protocol):
     """`@troupe.remote` with options that leave the number of refs as it is."""
 
     @overload
-    def __call__(self, target: ClassTarget[_Q, _T], /) -> ActorClass[_T, Callable[_Q, _T]]: ...  # type: ignore[overload-overlap]
+    def __call__(  # type: ignore[overload-overlap]
+        self, target: ClassTarget[_Q, _T], /
+    ) -> ActorClass[_T, Callable[_Q, _T]]: ...
     @overload
-    def __call__(self, target: type[_T], /) -> ActorClass[_T, type[_T]]: ...  # type: ignore[overload-overlap]
+    def __call__(  # type: ignore[overload-overlap]
+        self, target: type[_T], /
+    ) -> ActorClass[_T, type[_T]]: ...
     @overload
     def __call__(  # type: ignore[overload-overlap]
         self, target: Callable[_Q, Iterator[_T]], /
@@ -78,7 +85,7 @@ class SplitDecorator(Protocol):
     ) -> RemoteFunction[_Q, list[ObjectRef[Any]]]: ...
 
 class DynamicDecorator(Protocol):
-    """`@troupe.remote(num_returns="dynamic")`: one ref of the refs of all that the function yields."""
+    """`@troupe.remote(num_returns="dynamic")`: one ref of the refs of what the function yields."""
 
     def __call__(
         self, target: Callable[_Q, Iterable[_T]], /

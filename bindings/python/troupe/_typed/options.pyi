@@ -1,4 +1,6 @@
-"""Options by name and type, as checkers and editors read them: of launches, tasks, actors and their methods."""
+"""Options by name and type, as checkers and editors read them: of launches, tasks, actors and their
+methods.
+"""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Literal, TypedDict
