@@ -6,9 +6,7 @@
 #include <vector>
 
 #include "head/http/access.h"
-#include "head/http/metrics.h"
 #include "head/http/rate_limit.h"
-#include "head/http/refreshed.h"
 #include "head/http/request_reader.h"
 #include "head/http/routes.h"
 #include "runtime/async/deadline.h"
@@ -25,17 +23,6 @@ constexpr std::size_t kBlockBytes = 8 * 1024;
 constexpr std::size_t kDrainedBytesMax = 1024 * 1024;
 constexpr std::chrono::seconds kDrainLimit{1};
 
-struct Pulse {
-  bool read_only = false;
-};
-
-HttpResponse Text(std::string type, std::string body) {
-  HttpResponse response;
-  response.type = std::move(type);
-  response.body = std::move(body);
-  return response;
-}
-
 HttpResponse TooMany() {
   HttpResponse response = ErrorResponse(429, "too many requests: wait a second");
   response.headers.emplace_back("Retry-After", "1");
@@ -47,12 +34,7 @@ HttpResponse TooMany() {
 class HttpServer::Impl : public std::enable_shared_from_this<Impl> {
  public:
   Impl(const async::Executor& executor, HeadSide head)
-      : head_(std::move(head)),
-        pulse_(std::make_shared<Refreshed<Pulse>>(executor, head_.executor, head_.clock,
-                                                  [this] { return LookAtPulse(); })),
-        totals_(std::make_shared<Refreshed<Totals>>(executor, head_.executor, head_.clock,
-                                                    [this] { return CountTotals(); })),
-        scope_(executor, "HTTP") {}
+      : head_(head), answers_(executor, std::move(head)), scope_(executor, "HTTP") {}
 
   void Receive(net::HttpArrival arrival) {
     if (scope_.running() >= kConnectionsMax) {
@@ -66,22 +48,6 @@ class HttpServer::Impl : public std::enable_shared_from_this<Impl> {
   }
 
  private:
-  // On the head's loop.
-  Refreshed<Pulse>::Slice LookAtPulse() {
-    return [this](Pulse& pulse) {
-      pulse.read_only = head_.core.state().read_only;
-      return true;
-    };
-  }
-  Refreshed<Totals>::Slice CountTotals() {
-    return [this, cursor = CountCursor()](Totals& totals) mutable {
-      Turn turn = head_.core.TurnToLook(head_.clock.Now(), head_.clock.WallTimeUs());
-      if (!CountSome(turn, &cursor, &totals)) return false;
-      totals.shell = head_.watch.figures();
-      return true;
-    };
-  }
-
   static Task<void> Serve(std::shared_ptr<Impl> self, net::HttpArrival arrival) {
     RequestReader reader;
     for (;;) {
@@ -158,13 +124,9 @@ class HttpServer::Impl : public std::enable_shared_from_this<Impl> {
   Task<HttpResponse> Answer(const HttpRequest& request, net::HttpArrival& arrival) {
     const RouteMatch match = FindRoute(request.method, request.path);
     const bool open = match.route != nullptr && !match.route->kind;
-    // Tokens that are wrong are counted with who shows nothing: by the host they come from.
-    if ((open || arrival.ticket != nullptr) &&
-        !unknown_rate_.Take(arrival.peer.host, head_.clock.Now())) {
-      co_return TooMany();
-    }
+    if (open && !unknown_rate_.Take(arrival.peer.host, head_.clock.Now())) co_return TooMany();
     if (open) {
-      auto telling = Tell(*match.route, request);
+      auto telling = answers_.Tell(match, request);
       co_return co_await std::move(telling);
     }
     auto authenticating =
@@ -179,12 +141,14 @@ class HttpServer::Impl : public std::enable_shared_from_this<Impl> {
                               std::string("the role ") + wire::NameOf(caller->role) +
                                   " may not ask for this\n  make a token of the role observer");
     }
-    auto telling = Tell(*match.route, request);
+    auto telling = answers_.Tell(match, request);
     co_return co_await std::move(telling);
   }
 
   HttpResponse Unknown(const Status& why, const net::PeerInfo& peer) {
     if (ErrorCodeOf(why) == ErrorCode::kTimeout) return ErrorResponse(503, MessageOf(why));
+    // By the host: a token that is good is never refused for what others do.
+    if (!unknown_rate_.Take(peer.host, head_.clock.Now())) return TooMany();
     if (const auto more = unknown_.Due(head_.clock.Now())) {
       Log(LogLevel::kWarning, "an HTTP request was refused",
           {{"peer", peer.address}, {"why", MessageOf(why)}, {"not_said_before", *more}});
@@ -201,29 +165,8 @@ class HttpServer::Impl : public std::enable_shared_from_this<Impl> {
     return response;
   }
 
-  Task<HttpResponse> Tell(const HttpRoute& route, const HttpRequest& request) {
-    switch (route.id) {
-      case RouteId::kHealth:
-      case RouteId::kReady: {
-        const auto pulse = co_await pulse_->Get(request.no_cache);
-        if (!pulse.ok()) co_return ErrorResponse(503, MessageOf(pulse.status()));
-        if (route.id == RouteId::kReady && (*pulse)->read_only)
-          co_return ErrorResponse(503, "read-only");
-        co_return Text("text/plain; charset=utf-8", "ok\n");
-      }
-      case RouteId::kMetrics: {
-        const auto totals = co_await totals_->Get(request.no_cache);
-        if (!totals.ok()) co_return ErrorResponse(503, MessageOf(totals.status()));
-        const Exposition::Format format = Exposition::FormatFor(request.accept);
-        co_return Text(Exposition::TypeOf(format), FormatMetrics(**totals, format));
-      }
-    }
-    co_return ErrorResponse(404, "there is nothing at this path");
-  }
-
   const HeadSide head_;
-  const std::shared_ptr<Refreshed<Pulse>> pulse_;
-  const std::shared_ptr<Refreshed<Totals>> totals_;
+  Answers answers_;
   RateLimit rate_{kPerSecond, kBurst};
   RateLimit unknown_rate_{kUnknownPerSecond, kUnknownBurst};
   Seldom refused_;

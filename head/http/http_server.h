@@ -13,23 +13,13 @@
 
 #include <chrono>
 #include <cstddef>
+#include <functional>
 #include <memory>
 
-#include "head/core/head_core.h"
-#include "head/http/totals.h"
+#include "head/http/answers.h"
 #include "runtime/net/listener.h"
-#include "runtime/net/session.h"
 
 namespace troupe::head {
-
-/// What the server asks on the head's loop. All of it must outlive the thread of the server's loop.
-struct HeadSide {
-  async::Executor executor;
-  HeadCore& core;
-  const net::SessionRules& rules;
-  const ShellWatch& watch;
-  const Clock& clock;  // any thread
-};
 
 class HttpServer {
  public:
@@ -37,7 +27,7 @@ class HttpServer {
   static constexpr std::chrono::seconds kRequestLimit{10};
   static constexpr std::chrono::seconds kIdleLimit{75};
   static constexpr double kPerSecond = 100, kBurst = 400;
-  static constexpr double kUnknownPerSecond = 20, kUnknownBurst = 100;
+  static constexpr double kUnknownPerSecond = 20, kUnknownBurst = 400;
 
   /// `executor` is the loop it runs on.
   HttpServer(async::Executor executor, HeadSide head);

@@ -1,5 +1,7 @@
 #include "head/http/message.h"
 
+#include <algorithm>
+
 #include "runtime/base/log.h"
 
 namespace troupe::head {
@@ -34,7 +36,42 @@ std::string_view ReasonOf(unsigned status) {
   }
 }
 
+/// How many bytes at `at` are one character; 0: they are none.
+std::size_t CharacterBytes(std::string_view text, std::size_t at) {
+  const auto byte = [&](std::size_t i) {
+    return at + i < text.size() ? static_cast<unsigned char>(text[at + i]) : 0u;
+  };
+  const unsigned first = byte(0);
+  if (first < 0x80) return 1;
+  const std::size_t size = first >= 0xC2 && first < 0xE0   ? 2
+                           : first >= 0xE0 && first < 0xF0 ? 3
+                           : first >= 0xF0 && first < 0xF5 ? 4
+                                                           : 0;
+  for (std::size_t i = 1; i < size; ++i) {
+    if ((byte(i) & 0xC0) != 0x80) return 0;
+  }
+  const bool overlong = (first == 0xE0 && byte(1) < 0xA0) || (first == 0xF0 && byte(1) < 0x90);
+  const bool surrogate = first == 0xED && byte(1) >= 0xA0;
+  const bool beyond = first == 0xF4 && byte(1) >= 0x90;
+  return overlong || surrogate || beyond ? 0 : size;
+}
+
 }  // namespace
+
+std::string ValidUtf8(std::string text) {
+  std::string valid;
+  std::size_t good = 0;
+  for (std::size_t at = 0; at < text.size();) {
+    const std::size_t size = CharacterBytes(text, at);
+    if (size == 0) {
+      valid += text.substr(good, at - good) + "\xEF\xBF\xBD";
+      good = at + 1;
+    }
+    at += std::max<std::size_t>(size, 1);
+  }
+  if (good == 0) return text;
+  return valid + text.substr(good);
+}
 
 HttpResponse ErrorResponse(unsigned status, std::string_view message) {
   HttpResponse response;

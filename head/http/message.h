@@ -35,6 +35,9 @@ struct HttpResponse {
 
 inline constexpr char kJsonType[] = "application/json";
 
+/// `text` with U+FFFD for each byte that is no part of UTF-8: names and causes come from strangers.
+std::string ValidUtf8(std::string text);
+
 /// `{"error": {"status": 404, "message": "..."}}`.
 HttpResponse ErrorResponse(unsigned status, std::string_view message);
 

@@ -9,6 +9,19 @@ namespace {
 template <class Message>
 constexpr std::size_t kNumberOf = wire::KindOf<wire::BodyFamily, Message>::value;
 
+constexpr std::string_view kIdSegment = "{id}";
+
+/// Whether `path` is the route's; `id` receives what stands for "{id}".
+bool IsAt(const HttpRoute& route, std::string_view path, std::string* id) {
+  if (!route.path.ends_with(kIdSegment)) return path == route.path;
+  const std::string_view front = route.path.substr(0, route.path.size() - kIdSegment.size());
+  if (!path.starts_with(front) || path.size() == front.size()) return false;
+  const std::string_view rest = path.substr(front.size());
+  if (rest.find('/') != std::string_view::npos) return false;
+  *id = rest;
+  return true;
+}
+
 }  // namespace
 
 const std::vector<HttpRoute>& Routes() {
@@ -16,6 +29,17 @@ const std::vector<HttpRoute>& Routes() {
       {"GET", "/healthz", RouteId::kHealth, std::nullopt},
       {"GET", "/readyz", RouteId::kReady, std::nullopt},
       {"GET", "/metrics", RouteId::kMetrics, kNumberOf<wire::GetStatus>},
+      {"GET", "/api/v1/nodes", RouteId::kNodes, kNumberOf<wire::GetStatus>},
+      {"GET", "/api/v1/nodes/{id}", RouteId::kNodes, kNumberOf<wire::GetStatus>},
+      {"GET", "/api/v1/actors", RouteId::kActors, kNumberOf<wire::ListActors>},
+      {"GET", "/api/v1/actors/{id}", RouteId::kActors, kNumberOf<wire::ListActors>},
+      {"GET", "/api/v1/launches", RouteId::kLaunches, kNumberOf<wire::ListLaunches>},
+      {"GET", "/api/v1/launches/{id}", RouteId::kLaunches, kNumberOf<wire::GetLaunch>},
+      {"GET", "/api/v1/jobs", RouteId::kJobs, kNumberOf<wire::ListLaunches>},
+      {"GET", "/api/v1/jobs/{id}", RouteId::kJobs, kNumberOf<wire::GetLaunch>},
+      {"GET", "/api/v1/placement_groups", RouteId::kGroups, kNumberOf<wire::ListGroups>},
+      {"GET", "/api/v1/placement_groups/{id}", RouteId::kGroups, kNumberOf<wire::GetGroup>},
+      {"GET", "/api/v1/events", RouteId::kEvents, kNumberOf<wire::ListEvents>},
   };
   return routes;
 }
@@ -24,7 +48,7 @@ RouteMatch FindRoute(std::string_view method, std::string_view path) {
   const std::string_view asked = method == "HEAD" ? "GET" : method;
   RouteMatch match;
   for (const HttpRoute& route : Routes()) {
-    if (route.path != path) continue;
+    if (!IsAt(route, path, &match.id)) continue;
     if (route.method == asked) {
       match.route = &route;
       return match;

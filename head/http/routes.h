@@ -16,11 +16,21 @@
 
 namespace troupe::head {
 
-enum class RouteId : std::uint8_t { kHealth, kReady, kMetrics };
+enum class RouteId : std::uint8_t {
+  kHealth,
+  kReady,
+  kMetrics,
+  kNodes,
+  kActors,
+  kLaunches,
+  kGroups,
+  kJobs,
+  kEvents,
+};
 
 struct HttpRoute {
   std::string_view method;  // GET answers HEAD, too
-  std::string_view path;
+  std::string_view path;    // a trailing "{id}" stands for one segment
   RouteId id;
   std::optional<std::size_t> kind;  // a message's number
 };
@@ -29,6 +39,7 @@ const std::vector<HttpRoute>& Routes();
 
 struct RouteMatch {
   const HttpRoute* route = nullptr;
+  std::string id;     // what stood for "{id}"
   std::string allow;  // the methods there are for this path, where the request's is none of them
 };
 RouteMatch FindRoute(std::string_view method, std::string_view path);

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from e2e_conftest import TIMEOUT_S, Home
+from e2e_conftest import TIMEOUT_S, Home, eventually
 from http_head import Client
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "e2e"))
@@ -22,8 +22,18 @@ ROLES = ("nobody", "observer", "client", "worker")
 OPEN = {role: 200 for role in ROLES}
 LOOK = {"nobody": 401, "observer": 200, "client": 200, "worker": 403}
 # What each role is answered for GET; HEAD is answered alike.
-TABLE = {"/healthz": OPEN, "/readyz": OPEN, "/metrics": LOOK}
+NO_ROW = {"nobody": 401, "observer": 404, "client": 404, "worker": 403}
+LISTS = ("nodes", "actors", "launches", "jobs", "placement_groups")
+TABLE = {
+    "/healthz": OPEN,
+    "/readyz": OPEN,
+    "/metrics": LOOK,
+    "/api/v1/events": LOOK,
+    **{f"/api/v1/{each}": LOOK for each in LISTS},
+    **{f"/api/v1/{each}/0123": NO_ROW for each in LISTS},
+}
 NOWHERE = {"nobody": 401, "observer": 404, "client": 404, "worker": 404}
+NOWHERES = ("/nowhere", "/api/v1/nodes/", "/api/v1/nodes/a/b", "/api/v2/nodes")
 
 
 class Head:
@@ -46,14 +56,14 @@ def head(shared_home: Home) -> Iterator[Head]:
 
 def test_each_route_answers_each_role_and_method_as_the_table_says(head: Head) -> None:
     found, expected = {}, {}
-    for path, row in {**TABLE, "/nowhere": NOWHERE}.items():
+    for path, row in {**TABLE, **dict.fromkeys(NOWHERES, NOWHERE)}.items():
         for role, status in row.items():
             token = head.tokens.get(role)
             for method in ("GET", "HEAD", "POST", "DELETE", "PUT"):
                 answer = head.client.request(method, path, token)
                 found[path, role, method] = answer.status
                 expected[path, role, method] = status
-                if method not in ("GET", "HEAD") and path != "/nowhere":
+                if method not in ("GET", "HEAD") and row is not NOWHERE:
                     expected[path, role, method] = 401 if role == "nobody" else 405
                     if role != "nobody":
                         assert answer.headers["Allow"] == "GET, HEAD"
@@ -116,6 +126,22 @@ def test_what_breaks_a_limit_is_told_which(head: Head) -> None:
         assert answer.startswith(b"HTTP/1.1 400 "), (sent, answer)
     statuses = [head.client.get("/healthz").status for _ in range(3)]
     assert statuses == [200, 200, 200], "others are served meanwhile"
+
+
+def test_a_flood_is_refused_and_others_are_served(head: Head) -> None:
+    connection = head.client.connect()
+    try:
+        for _ in range(5000):
+            connection.request("GET", "/healthz")
+            response = connection.getresponse()
+            response.read()
+            if response.status != 200:
+                break
+        assert response.status == 429 and response.headers["Retry-After"] == "1"
+    finally:
+        connection.close()
+    assert head.client.get("/metrics", head.tokens["observer"]).status == 200
+    eventually(lambda: head.client.get("/healthz").status == 200, what="the end of the refusals")
 
 
 def test_several_requests_share_a_connection(head: Head) -> None:

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "head/http/exposition.h"
+#include "head/http/message.h"
 #include "head/http/rate_limit.h"
 #include "head/http/routes.h"
 #include "head/http/totals.h"
@@ -23,6 +24,26 @@ TEST(HttpRoutes, AreOpenOrForThoseWhomTheRoleTableLets) {
     EXPECT_TRUE(MayAsk(route, wire::Role::kClient)) << route.path;
     EXPECT_EQ(MayAsk(route, wire::Role::kObserver), route.method == "GET") << route.path;
   }
+}
+
+TEST(HttpRoutes, AreFoundByOnePathSegment) {
+  EXPECT_EQ(FindRoute("GET", "/api/v1/nodes").id, "");
+  EXPECT_EQ(FindRoute("HEAD", "/api/v1/nodes/ab").id, "ab");
+  for (const char* path :
+       {"/", "", "/api/v1/nodes/", "/api/v1/nodes/a/b", "/api/v1", "/metrics/"}) {
+    EXPECT_EQ(FindRoute("GET", path).route, nullptr) << path;
+  }
+  EXPECT_EQ(FindRoute("POST", "/metrics").allow, "GET, HEAD");
+}
+
+TEST(HttpMessage, ValidUtf8KeepsCharactersAndReplacesBytesThatAreNone) {
+  const std::string good = "a\xC3\xA9\xE2\x82\xAC\xF0\x9F\x98\x80";
+  EXPECT_EQ(ValidUtf8(good), good);
+  const std::string none = "\xEF\xBF\xBD";
+  EXPECT_EQ(ValidUtf8("a\xFFz"), "a" + none + "z");
+  EXPECT_EQ(ValidUtf8("\xE2\x82"), none + none);
+  EXPECT_EQ(ValidUtf8("\xC0\xAF"), none + none) << "overlong";
+  EXPECT_EQ(ValidUtf8("\xED\xA0\x80x"), none + none + none + "x") << "a surrogate";
 }
 
 TEST(HttpRateLimit, RL1_EmptiesAndFillsAgain) {

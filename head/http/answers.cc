@@ -1,0 +1,135 @@
+#include "head/http/answers.h"
+
+#include <utility>
+
+#include "head/http/metrics.h"
+#include "head/http/pages.h"
+
+namespace troupe::head {
+namespace {
+
+using async::Task;
+
+// The parts of Refreshed's constructor that are the same for all views.
+template <class View, class MakeSlice>
+std::shared_ptr<Refreshed<View>> Watch(const async::Executor& own, const HeadSide& head,
+                                       MakeSlice make) {
+  return std::make_shared<Refreshed<View>>(own, head.executor, head.clock, std::move(make));
+}
+
+template <class Row, class Id, class Entry>
+std::shared_ptr<Refreshed<ListView<Row>>> WatchList(const async::Executor& own,
+                                                    const HeadSide& head,
+                                                    const std::map<Id, Entry> State::* table) {
+  return Watch<ListView<Row>>(own, head, [&core = head.core, &clock = head.clock, table] {
+    return Lister<Row, Id, Entry>(core, clock, table);
+  });
+}
+
+HttpResponse HeldUp(const Status& status) { return ErrorResponse(503, MessageOf(status)); }
+
+HttpResponse Text(std::string type, std::string body) {
+  HttpResponse response;
+  response.type = std::move(type);
+  response.body = std::move(body);
+  return response;
+}
+
+bool CopyEvents(const State& state, std::uint64_t wall_us, ListView<EventRow>& view) {
+  for (const wire::ClusterEvent& each : state.history.notes()) view.rows.push_back({each});
+  view.incarnation = state.incarnation;
+  view.wall_us = wall_us;
+  return true;
+}
+
+}  // namespace
+
+Answers::Answers(const async::Executor& own, HeadSide head)
+    : head_(std::move(head)),
+      pulse_(Watch<Pulse>(own, head_,
+                          [&core = head_.core] {
+                            return [&core](Pulse& pulse) {
+                              pulse.read_only = core.state().read_only;
+                              return true;
+                            };
+                          })),
+      totals_(Watch<Totals>(own, head_,
+                            [head = &head_] {
+                              return [head, cursor = CountCursor()](Totals& totals) mutable {
+                                Turn turn = head->core.TurnToLook(head->clock.Now(),
+                                                                  head->clock.WallTimeUs());
+                                if (!CountSome(turn, &cursor, &totals)) return false;
+                                totals.shell = head->watch.figures();
+                                return true;
+                              };
+                            })),
+      nodes_(WatchList<NodeRow>(own, head_, &State::nodes)),
+      actors_(WatchList<ActorRow>(own, head_, &State::actors)),
+      launches_(WatchList<LaunchRow>(own, head_, &State::launches)),
+      groups_(WatchList<GroupRow>(own, head_, &State::groups)),
+      events_(Watch<ListView<EventRow>>(own, head_, [head = &head_] {
+        return [head](ListView<EventRow>& view) {
+          return CopyEvents(head->core.state(), head->clock.WallTimeUs(), view);
+        };
+      })) {}
+
+Task<HttpResponse> Answers::Tell(RouteMatch match, const HttpRequest& request) {
+  switch (match.route->id) {
+    case RouteId::kHealth:
+    case RouteId::kReady:
+      co_return co_await TellPulse(match.route->id, request.no_cache);
+    case RouteId::kMetrics:
+      co_return co_await TellMetrics(request);
+    case RouteId::kNodes:
+      co_return co_await TellList<NodeRow>(nodes_, request, match.id);
+    case RouteId::kActors:
+      co_return co_await TellList<ActorRow>(actors_, request, match.id);
+    case RouteId::kLaunches:
+      co_return co_await TellList<LaunchRow>(launches_, request, match.id);
+    case RouteId::kGroups:
+      co_return co_await TellList<GroupRow>(groups_, request, match.id);
+    case RouteId::kJobs:
+      co_return co_await TellJobs(request, match.id);
+    case RouteId::kEvents:
+      co_return co_await TellEvents(request);
+  }
+  co_return ErrorResponse(404, "there is nothing at this path");
+}
+
+Task<HttpResponse> Answers::TellPulse(RouteId id, bool fresh) {
+  const auto pulse = co_await pulse_->Get(fresh);
+  if (!pulse.ok()) co_return HeldUp(pulse.status());
+  if (id == RouteId::kReady && (*pulse)->read_only) {
+    co_return ErrorResponse(503, "the head is read-only: its disk is full");
+  }
+  co_return Text("text/plain; charset=utf-8", "ok\n");
+}
+
+Task<HttpResponse> Answers::TellMetrics(const HttpRequest& request) {
+  const auto totals = co_await totals_->Get(request.no_cache);
+  if (!totals.ok()) co_return HeldUp(totals.status());
+  const Exposition::Format format = Exposition::FormatFor(request.accept);
+  co_return Text(Exposition::TypeOf(format), FormatMetrics(**totals, format));
+}
+
+template <class Row>
+Task<HttpResponse> Answers::TellList(Seen<ListView<Row>> list, const HttpRequest& request,
+                                     std::string id) {
+  const auto view = co_await list->Get(request.no_cache);
+  if (!view.ok()) co_return HeldUp(view.status());
+  co_return id.empty() ? PageOf(**view, request) : RowWith(**view, id);
+}
+
+Task<HttpResponse> Answers::TellJobs(const HttpRequest& request, std::string id) {
+  const auto view = co_await launches_->Get(request.no_cache);
+  if (!view.ok()) co_return HeldUp(view.status());
+  co_return id.empty() ? JobsPageOf(**view, request) : JobWith(**view, id);
+}
+
+Task<HttpResponse> Answers::TellEvents(const HttpRequest& request) {
+  const auto view = co_await events_->Get(request.no_cache);
+  if (!view.ok()) co_return HeldUp(view.status());
+  co_return PageOf(**view, request);
+}
+
+}  // namespace troupe::head

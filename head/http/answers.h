@@ -1,0 +1,63 @@
+// What each route answers, from views of the head's state that are made while somebody asks.
+//
+// View: one head process; lives on the HTTP server's loop, held by shared_ptr. Who asks has been
+// let in and may ask for it: that was decided before (routes.h).
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "head/core/head_core.h"
+#include "head/http/lists.h"
+#include "head/http/message.h"
+#include "head/http/refreshed.h"
+#include "head/http/routes.h"
+#include "head/http/totals.h"
+#include "runtime/net/session.h"
+
+namespace troupe::head {
+
+/// What the server asks on the head's loop. All of it must outlive the thread of the server's loop.
+struct HeadSide {
+  async::Executor executor;
+  HeadCore& core;
+  const net::SessionRules& rules;
+  const ShellWatch& watch;
+  const Clock& clock;  // any thread
+};
+
+class Answers {
+ public:
+  /// `own` is the loop of the HTTP server.
+  Answers(const async::Executor& own, HeadSide head);
+
+  /// 503: the head's loop is held up.
+  async::Task<HttpResponse> Tell(RouteMatch match, const HttpRequest& request);
+
+ private:
+  struct Pulse {
+    bool read_only = false;
+  };
+  template <class View>
+  using Seen = std::shared_ptr<Refreshed<View>>;
+
+  async::Task<HttpResponse> TellPulse(RouteId id, bool fresh);
+  async::Task<HttpResponse> TellMetrics(const HttpRequest& request);
+  /// A page of a list, or one row of it.
+  template <class Row>
+  async::Task<HttpResponse> TellList(Seen<ListView<Row>> list, const HttpRequest& request,
+                                     std::string id);
+  async::Task<HttpResponse> TellJobs(const HttpRequest& request, std::string id);
+  async::Task<HttpResponse> TellEvents(const HttpRequest& request);
+
+  const HeadSide head_;
+  const Seen<Pulse> pulse_;
+  const Seen<Totals> totals_;
+  const Seen<ListView<NodeRow>> nodes_;
+  const Seen<ListView<ActorRow>> actors_;
+  const Seen<ListView<LaunchRow>> launches_;
+  const Seen<ListView<GroupRow>> groups_;
+  const Seen<ListView<EventRow>> events_;
+};
+
+}  // namespace troupe::head
