@@ -14,7 +14,7 @@ from e2e_conftest import TIMEOUT_S, Home, eventually
 
 import troupe
 from troupe._cluster import connect
-from troupe.job_submission import _jobs, _output
+from troupe.job_submission import _jobs, _labels, _output
 
 
 def submit(home: Home, *args: str) -> str:
@@ -278,3 +278,45 @@ def test_a_job_after_another_waits_for_its_success_and_fails_with_it(
         assert (
             cluster.run("job", "submit", "--after", second, "--", "true", ok=False).returncode == 1
         )
+
+
+@pytest.mark.parametrize(
+    ("selector", "accepted"),
+    [
+        ("team=blue", True),
+        ("team==blue,stage", True),
+        ("team = blue , !draft", True),
+        ("team!=red,owner!=eve", True),
+        ("empty=", True),
+        ("team=blue,stage=dev", False),
+        ("!team", False),
+        ("owner", False),
+        ("team!=blue", False),
+        ("team=", False),
+    ],
+)
+def test_a_selector_is_about_names_and_values(selector: str, accepted: bool) -> None:
+    metadata = {"team": "blue", "stage": "test", "empty": ""}
+    assert all(each.accepts(metadata) for each in _labels.read_selector(selector)) is accepted
+
+
+@pytest.mark.parametrize("selector", ["", "a=b,", "!a=b", "=b", "a=b=c", "a b"])
+def test_what_is_no_selector_is_refused(selector: str) -> None:
+    with pytest.raises(ValueError, match="is no condition"):
+        _labels.read_selector(selector)
+
+
+def test_jobs_are_listed_by_their_metadata(cluster: Home) -> None:
+    blue = submit(cluster, "--metadata", "team=blue", "--metadata", "stage=dev", "--", "true")
+    red = submit(cluster, "--metadata", "team=red", "--", "true")
+
+    def found(selector: str) -> set[str]:
+        return {each["id"] for each in cluster.json("job", "list", "-l", selector)}
+
+    assert found("team=blue") == {blue} == found("team,stage=dev")
+    assert found("team,!stage") == {red} and found("team") == {blue, red}
+    assert cluster.json("job", "show", blue)["metadata"] == {"team": "blue", "stage": "dev"}
+    for line in (["list", "-l", "a=b=c"], ["submit", "--metadata", "team", "--", "true"]):
+        refused = cluster.run("job", *line, ok=False)
+        assert refused.returncode == 2 and "NAME=VALUE" in refused.stderr
+    assert [wait(each) for each in (blue, red)] == [0, 0]
