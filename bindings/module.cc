@@ -7,6 +7,7 @@
 #include "bindings/train/bind_digest.h"
 #include "bindings/train/bind_groups.h"
 #include "bindings/train/bind_noted_calls.h"
+#include "bindings/train/gloo_calls.h"
 
 namespace nb = nanobind;
 
@@ -38,5 +39,6 @@ NB_MODULE(_native, m) {
   troupe::bindings::bind_fork(m);
   troupe::bindings::bind_digest(m);
   troupe::bindings::bind_groups(m);
+  troupe::bindings::bind_gloo_calls(m);
   troupe::bindings::bind_noted_calls(m);
 }

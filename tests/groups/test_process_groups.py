@@ -9,10 +9,13 @@ out of its collective writes a file, which one that is killed in it does not.
 
 from __future__ import annotations
 
+import contextlib
+import fcntl
 import importlib
 import os
 import signal
 import sys
+import termios
 from pathlib import Path
 from typing import Any
 
@@ -213,6 +216,49 @@ def test_all_ranks_leave_a_collective_with_one_that_is_lost(
         assert ends == {0: "cancelled", 1: "cancelled", 2: "cancelled", 3: "failed"}, (
             "what a stop did is no failure of theirs"
         )
+
+
+def sends_to_rank_1(folder: str) -> None:
+    """Rank 0 sends more than the kernel takes to rank 1, which stands still, and then kills it."""
+    import torch
+    import torch.distributed as dist
+
+    dist.init_process_group("gloo")
+    values, pid = torch.zeros(16 << 20), Path(folder, "pid")
+    dist.barrier()
+    if dist.get_rank() == 1:
+        dist.irecv(values, 0)
+        pid.with_suffix(".new").write_text(str(os.getpid()))
+        pid.with_suffix(".new").rename(pid)
+        os.kill(os.getpid(), signal.SIGSTOP)
+    eventually(pid.exists, what="rank 1 to stand still")
+    try:
+        sending = dist.isend(values, 1)
+        eventually(lambda: unsent_bytes() > 1 << 20, what="bytes that rank 1 does not take")
+        os.kill(int(pid.read_text()), signal.SIGKILL)
+        sending.wait()
+        dist.barrier()
+    finally:
+        Path(folder, "out").write_text("whole")
+
+
+def unsent_bytes() -> int:
+    """The most that one of this process's sockets has not sent."""
+    most = 0
+    for name in os.listdir("/proc/self/fd"):
+        with contextlib.suppress(OSError):
+            waiting = fcntl.ioctl(int(name), termios.TIOCOUTQ, b"\0" * 4)
+            most = max(most, int.from_bytes(waiting, sys.byteorder))
+    return most
+
+
+def test_a_rank_that_sends_to_one_that_is_lost_leaves_the_send(
+    cluster: Home, tmp_path: Path
+) -> None:
+    job = distributed(processes=2, remote=True, stop_grace=WITHIN_S)(sends_to_rank_1)
+    with pytest.raises(exceptions.TroupeError, match="SIGKILL"):
+        job.submit(str(tmp_path)).result(WITHIN_S)
+    assert (tmp_path / "out").exists(), "Gloo itself tells nobody who sends"
 
 
 def test_the_rank_whose_parameters_have_diverged_is_named(cluster: Home) -> None:

@@ -3,10 +3,8 @@
 When a rank dies, those that are connected to it in a collective hear of it; the others wait for the
 group's timeout, which is half an hour, for `Backend.abort()` does nothing for Gloo (gloo#388). What
 frees them is the end of the group's connections: shutdown(2), never of the socket that listens,
-whose thread would end the process by std::terminate. Reading ends, and not writing: Gloo forgets a
-send that it begins upon a message of the peer's if writing fails there (`Pair::signalException`
-tells no send of an unbound buffer that is not queued), and whoever waits for that send waits for
-the group's timeout. A peer that dies may still bring that about.
+whose thread would end the process by std::terminate. Reading ends, and what waits to be written is
+let go of by what answers Gloo's calls of the kernel (`bindings/train/gloo_calls.cc`).
 
 Which connections are a group's: making it opens a socket that listens. Those that were accepted
 there have its port. Those that this side has opened are known by having come while the group was
@@ -24,6 +22,8 @@ import socket
 import threading
 from collections.abc import Iterator
 from typing import Any
+
+from troupe._bridge import native
 
 _FOLDER = "/proc/self/fd"
 _lock = threading.Lock()
@@ -86,6 +86,7 @@ def note(module: Any) -> None:
     if cls is None or hasattr(cls.__init__, "_troupe_original"):  # a torch without Gloo
         return
     make = cls.__init__
+    native.gloo_tells_of_ends()
 
     def __init__(self: Any, *args: Any, **kwargs: Any) -> None:  # noqa: N807  (in place of the class's own: torch asks for objects of this very class)
         global _making
@@ -135,6 +136,7 @@ def _note(before: set[int]) -> None:
             for address, inode in connected
             if address[0] in hosts and address not in listening
         )
+        native.set_gloo_sockets([port for _, port in _listening], list(_opened))
 
 
 def _sockets() -> Iterator[tuple[int, socket.socket]]:

@@ -1,0 +1,10 @@
+// What torch's Gloo is told of connections that break, so that nobody waits for a message for ever.
+#pragma once
+
+#include "bindings/support/nanobind.h"
+
+namespace troupe::bindings {
+
+void bind_gloo_calls(nanobind::module_& m);
+
+}  // namespace troupe::bindings
