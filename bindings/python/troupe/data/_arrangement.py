@@ -3,24 +3,27 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import Any, Self
+from typing import TYPE_CHECKING
 
 from troupe.data import _options, _plan
 from troupe.data._options import positive
+
+if TYPE_CHECKING:
+    from troupe.data._dataset import Dataset
 
 
 class Arrangement(ABC):
     """The lazy methods that keep rows as they are."""
 
     @abstractmethod
-    def _made(self, node: _plan.Node) -> Any:
+    def _made(self, node: _plan.Node) -> Dataset:
         """The dataset of that plan."""
 
     _node: _plan.Node
 
     def random_shuffle(
-        self, *, seed: int | None = None, num_blocks: int | None = None, **ray_remote_args: Any
-    ) -> Self:
+        self, *, seed: int | None = None, num_blocks: int | None = None, **ray_remote_args: object
+    ) -> Dataset:
         """All rows in another order: the same one for the same seed, without a seed another one
         each time. All of them are held meanwhile, in shared memory and on disk beyond that.
         read_parquet(shuffle="files") and iter_batches(local_shuffle_buffer_size=) are the cheap
@@ -38,7 +41,7 @@ class Arrangement(ABC):
             )
         )
 
-    def limit(self, limit: int) -> Self:
+    def limit(self, limit: int) -> Dataset:
         """The first rows; what is behind them is not read."""
         if isinstance(limit, bool) or not isinstance(limit, int) or limit < 0:
             raise ValueError(f"limit({limit!r}): a whole number of at least 0")
@@ -53,7 +56,7 @@ class Arrangement(ABC):
         shuffle: bool = False,
         keys: list[str] | None = None,
         sort: bool = False,
-    ) -> Self:
+    ) -> Dataset:
         """The rows in `num_blocks` blocks of about equally many, or in blocks of
         `target_num_rows_per_block`. `shuffle`: by random_shuffle(). `strict` means nothing: blocks
         have exactly that many rows, but for the last one."""
@@ -80,7 +83,7 @@ class Arrangement(ABC):
         positive("repartition", name, value)
         return self._made(_plan.Rechunk(self._node, num_blocks, target_num_rows_per_block))
 
-    def union(self, *other: Any) -> Self:
+    def union(self, *other: Arrangement) -> Dataset:
         """The rows of this dataset, then those of the others, which have the same columns."""
         for each in other:
             if not isinstance(each, Arrangement):

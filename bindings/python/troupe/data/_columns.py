@@ -50,7 +50,7 @@ def one_chunk(column: pa.ChunkedArray | pa.Array) -> pa.Array:
 
 def objects(values: Sequence[Any]) -> np.ndarray:
     """Return an array of objects, one for each value, whatever the values are."""
-    found = np.empty(len(values), dtype=object)
+    found: np.ndarray = np.empty(len(values), dtype=object)
     for index, value in enumerate(values):
         found[index] = value
     return found
@@ -233,7 +233,7 @@ def _arrays_column(
     ):
         return _listed_column([_plain(each, filled=filled) for each in arrays], name, before)
     if _are_alike(arrays):
-        return _array_column(np.stack(arrays), name, before)  # type: ignore[arg-type]
+        return _array_column(np.stack(arrays), name, before)
     if (
         isinstance(kind, pa.FixedShapeTensorType)
         and kind.permutation is None

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import enum
 import itertools
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from troupe import _pickled
 from troupe.data import (
@@ -26,6 +27,13 @@ from troupe.data._sources.pieces import Held
 from troupe.data._take import Takes
 from troupe.data._transforms import Transforms
 from troupe.data._work import Block
+
+if TYPE_CHECKING:
+    import numpy as np
+    import pandas as pd
+    import pyarrow as pa
+    from pyarrow import fs
+
 
 SHIPPED_BYTES = 1 << 20
 """Rows held by this process of more bytes than these are put where all processes find them, when
@@ -95,7 +103,9 @@ class Dataset(Transforms, Takes):
                 )
         return rows
 
-    def take_batch(self, batch_size: int = 20, *, batch_format: str | None = "default") -> Any:
+    def take_batch(
+        self, batch_size: int = 20, *, batch_format: str | None = "default"
+    ) -> dict[str, np.ndarray] | pd.DataFrame | pa.Table:
         """The first rows as one batch, in a format of iter_batches().
 
         Blocks. Raises ValueError where there are no rows.
@@ -140,7 +150,7 @@ class Dataset(Transforms, Takes):
         schema = self.schema(fetch_if_missing)
         return None if schema is None else schema.names
 
-    def to_pandas(self, limit: int | None = None) -> Any:
+    def to_pandas(self, limit: int | None = None) -> pd.DataFrame:
         """All rows as one DataFrame, in this process's memory.
 
         Blocks. Raises ValueError where they are more than `limit`, ImportError without pandas.
@@ -202,7 +212,7 @@ class Dataset(Transforms, Takes):
             node = _plan.seeded(node)
             return [DataIterator(Share(index, n, equal, plan=node)) for index in range(n)]
         if connected:
-            dealer = (
+            dealer: Any = (
                 troupe.remote(_dealing.DealingActor)
                 .options(num_cpus=0, max_concurrency=n + 1)
                 .remote(node, n, equal)
@@ -220,20 +230,20 @@ class Dataset(Transforms, Takes):
         path: str,
         *,
         partition_cols: list[str] | None = None,
-        filesystem: Any = None,
-        catalog: Any = None,
+        filesystem: fs.FileSystem | None = None,
+        catalog: None = None,
         try_create_dir: bool = True,
-        arrow_open_stream_args: dict[str, Any] | None = None,
-        filename_provider: Any = None,
-        arrow_parquet_args_fn: Any = None,
+        arrow_open_stream_args: None = None,
+        filename_provider: None = None,
+        arrow_parquet_args_fn: None = None,
         min_rows_per_file: int | None = None,
         max_rows_per_file: int | None = None,
         min_bytes_per_file: int | None = None,
         ray_remote_args: dict[str, Any] | None = None,
         concurrency: int | None = None,
         num_rows_per_file: int | None = None,
-        mode: Any = "append",
-        **arrow_parquet_args: Any,
+        mode: str | enum.Enum = "append",
+        **arrow_parquet_args: object,
     ) -> None:
         """Writes Parquet files into the folder `path`, which may be a URI of pyarrow's file
         systems: of each block, or of `min_rows_per_file` rows and more.

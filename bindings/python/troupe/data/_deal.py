@@ -76,7 +76,8 @@ def cut(parts: Sequence[Part[T]], rows: int) -> tuple[list[Part[T]], list[Part[T
 
 def shares(blocks: Sequence[tuple[T, int]], n: int, *, equal: bool) -> list[list[Part[T]]]:
     """All parts of each of n readers, of blocks whose rows are known."""
-    dealer, dealt = Dealer(n, equal=equal), [[] for _ in range(n)]
+    dealer: Dealer[T] = Dealer(n, equal=equal)
+    dealt: list[list[Part[T]]] = [[] for _ in range(n)]
     for round_ in (*(dealer.add(block, rows) for block, rows in blocks), dealer.end()):
         for mine, parts in zip(dealt, round_ or (), strict=False):
             mine += parts

@@ -45,7 +45,7 @@ def _of(node: ast.expr, text: str) -> Any:
         case ast.UnaryOp(op=ast.Not()):
             return ~_of(node.operand, text)
         case ast.UnaryOp(op=ast.USub(), operand=ast.Constant()):
-            return pc.scalar(-node.operand.value)  # type: ignore[operator]
+            return pc.scalar(-node.operand.value)  # type: ignore[attr-defined]
         case ast.BoolOp():
             parts = [_of(each, text) for each in node.values]
             joined = parts[0]

@@ -103,7 +103,9 @@ def from_pandas(
     )
 
 
-def from_arrow(tables: Any, *, override_num_blocks: int | None = None) -> MaterializedDataset:
+def from_arrow(
+    tables: pa.Table | bytes | list[pa.Table | bytes], *, override_num_blocks: int | None = None
+) -> MaterializedDataset:
     """Rows of one pyarrow Table, or of several; `bytes` are one in Arrow's stream format."""
     given: Iterable[Any] = tables if isinstance(tables, (list, tuple)) else [tables]
     made = [

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from troupe import _pickled, exceptions
 from troupe.data import _deal, _errors, _plan, _stream
@@ -15,7 +15,10 @@ from troupe.data._schema import Schema
 from troupe.data._take import Takes
 from troupe.data._work import Block
 
-hold: Callable[[list[Block]], Any] | None = None
+if TYPE_CHECKING:
+    from troupe.data._dataset import MaterializedDataset
+
+hold: Callable[[list[Block]], MaterializedDataset] | None = None
 """Makes a MaterializedDataset of blocks; of the module that has those."""
 
 
@@ -107,7 +110,7 @@ class DataIterator(Takes):
         finally:
             source.close()  # type: ignore[attr-defined]
 
-    def materialize(self) -> Any:
+    def materialize(self) -> MaterializedDataset:
         """A MaterializedDataset of one more epoch of it. Blocks."""
         assert hold is not None
         return hold(list(self._blocks()))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 from troupe import _pickled
 from troupe.data._plan import Compute, Op, Travels
@@ -102,7 +102,11 @@ def of_processes(what: str, given: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def compute_of(what: str, fn: Any, compute: Any, concurrency: Any) -> Compute:
+Strategy = TaskPoolStrategy | ActorPoolStrategy | Literal["tasks", "actors"] | None
+"""What `compute=` takes."""
+
+
+def compute_of(what: str, fn: Any, compute: Strategy, concurrency: Any) -> Compute:
     """Tasks or actors, and how many.
 
     Raises ValueError or TypeError for what does not go together.
@@ -143,7 +147,7 @@ def op_of(
     fn: Any,
     given: Mapping[str, Any],
     *,
-    compute: Any = None,
+    compute: Strategy = None,
     concurrency: Any = None,
     fn_args: Iterable[Any] | None = None,
     fn_kwargs: Mapping[str, Any] | None = None,

@@ -168,7 +168,7 @@ def rows_of(node: Node) -> int | None:
         return None if None in counts else sum(counts)
     if isinstance(node, Union_):
         counts = [rows_of(child) for child in node.children]
-        return None if None in counts else sum(counts)  # type: ignore[arg-type]
+        return None if None in counts else sum(counts)
     rows = rows_of(node.child)
     if isinstance(node, Apply) and not node.op.keeps_rows:
         return None

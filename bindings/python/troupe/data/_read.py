@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Literal
 
 from troupe import _pickled
 from troupe._cluster import status_lines
@@ -12,7 +12,10 @@ from troupe.data import _options, _plan, _stream
 from troupe.data._dataset import Dataset
 from troupe.data._plan import Travels
 from troupe.data._sources import files, images, parquet, text
-from troupe.data._sources.files import HIVE
+from troupe.data._sources.files import HIVE, Partitioning
+
+if TYPE_CHECKING:
+    from pyarrow import fs
 
 _JSON = [
     "json",
@@ -80,17 +83,17 @@ def dataset_of(
 def read_parquet(
     paths: str | list[str],
     *,
-    filesystem: Any = None,
-    catalog: Any = None,
+    filesystem: fs.FileSystem | None = None,
+    catalog: None = None,
     columns: list[str] | None = None,
     parallelism: int = -1,
     num_cpus: float | None = None,
     num_gpus: float | None = None,
     memory: float | None = None,
-    tensor_column_schema: Any = None,
-    partition_filter: Any = None,
-    partitioning: Any = HIVE,
-    shuffle: Any = None,
+    tensor_column_schema: None = None,
+    partition_filter: Callable[[list[str]], list[str]] | None = None,
+    partitioning: Partitioning | None = HIVE,
+    shuffle: Literal["files"] | FileShuffleConfig | None = None,
     include_paths: bool = False,
     include_row_hash: bool = False,
     file_extensions: list[str] | None = ["parquet"],  # noqa: B006 as Ray's, and never changed
@@ -98,14 +101,14 @@ def read_parquet(
     skip_paths: str | list[str] | None = None,
     concurrency: int | None = None,
     override_num_blocks: int | None = None,
-    label_selector: Any = None,
-    fallback_strategy: Any = None,
+    label_selector: Mapping[str, str] | None = None,
+    fallback_strategy: Sequence[Mapping[str, Any]] | None = None,
     max_calls: int | None = None,
-    resources: Any = None,
+    resources: Mapping[str, float] | None = None,
     accelerator_type: str | None = None,
-    runtime_env: Any = None,
+    runtime_env: Mapping[str, Any] | None = None,
     ray_remote_args: dict[str, Any] | None = None,
-    **arrow_parquet_args: Any,
+    **arrow_parquet_args: object,
 ) -> Dataset:
     """Rows of Parquet files: a file, a folder with all that is below it, a URI of pyarrow's file
     systems, or a list of these.
@@ -179,28 +182,28 @@ def read_parquet(
 def read_csv(
     paths: str | list[str],
     *,
-    filesystem: Any = None,
+    filesystem: fs.FileSystem | None = None,
     parallelism: int = -1,
     num_cpus: float | None = None,
     num_gpus: float | None = None,
     memory: float | None = None,
-    arrow_open_stream_args: Any = None,
-    partition_filter: Any = None,
-    partitioning: Any = HIVE,
+    arrow_open_stream_args: None = None,
+    partition_filter: Callable[[list[str]], list[str]] | None = None,
+    partitioning: Partitioning | None = HIVE,
     include_paths: bool = False,
     ignore_missing_paths: bool = False,
-    shuffle: Any = None,
+    shuffle: Literal["files"] | FileShuffleConfig | None = None,
     file_extensions: list[str] | None = None,
     concurrency: int | None = None,
     override_num_blocks: int | None = None,
-    label_selector: Any = None,
-    fallback_strategy: Any = None,
+    label_selector: Mapping[str, str] | None = None,
+    fallback_strategy: Sequence[Mapping[str, Any]] | None = None,
     max_calls: int | None = None,
-    resources: Any = None,
+    resources: Mapping[str, float] | None = None,
     accelerator_type: str | None = None,
-    runtime_env: Any = None,
+    runtime_env: Mapping[str, Any] | None = None,
     ray_remote_args: dict[str, Any] | None = None,
-    **arrow_csv_args: Any,
+    **arrow_csv_args: object,
 ) -> Dataset:
     """Rows of CSV files with a header, which all have the same columns; types are those of the
     first file.
@@ -275,28 +278,28 @@ def read_json(
     paths: str | list[str],
     *,
     lines: bool = False,
-    filesystem: Any = None,
+    filesystem: fs.FileSystem | None = None,
     parallelism: int = -1,
     num_cpus: float | None = None,
     num_gpus: float | None = None,
     memory: float | None = None,
-    arrow_open_stream_args: Any = None,
-    partition_filter: Any = None,
-    partitioning: Any = HIVE,
+    arrow_open_stream_args: None = None,
+    partition_filter: Callable[[list[str]], list[str]] | None = None,
+    partitioning: Partitioning | None = HIVE,
     include_paths: bool = False,
     ignore_missing_paths: bool = False,
-    shuffle: Any = None,
+    shuffle: Literal["files"] | FileShuffleConfig | None = None,
     file_extensions: list[str] | None = _JSON,
     concurrency: int | None = None,
     override_num_blocks: int | None = None,
-    label_selector: Any = None,
-    fallback_strategy: Any = None,
+    label_selector: Mapping[str, str] | None = None,
+    fallback_strategy: Sequence[Mapping[str, Any]] | None = None,
     max_calls: int | None = None,
-    resources: Any = None,
+    resources: Mapping[str, float] | None = None,
     accelerator_type: str | None = None,
-    runtime_env: Any = None,
+    runtime_env: Mapping[str, Any] | None = None,
     ray_remote_args: dict[str, Any] | None = None,
-    **arrow_json_args: Any,
+    **arrow_json_args: object,
 ) -> Dataset:
     """Rows of JSON files: an object in each line, or an array of objects (`lines` True: never
     that).
@@ -359,28 +362,28 @@ def _pyarrows(what: str, given: Mapping[str, Any], known: tuple[str, ...]) -> di
 def read_images(
     paths: str | list[str],
     *,
-    filesystem: Any = None,
+    filesystem: fs.FileSystem | None = None,
     parallelism: int = -1,
     num_cpus: float | None = None,
     num_gpus: float | None = None,
     memory: float | None = None,
-    arrow_open_file_args: Any = None,
-    partition_filter: Any = None,
-    partitioning: Any = None,
+    arrow_open_file_args: None = None,
+    partition_filter: Callable[[list[str]], list[str]] | None = None,
+    partitioning: Partitioning | None = None,
     size: tuple[int, int] | None = None,
     mode: str | None = None,
     include_paths: bool = False,
     ignore_missing_paths: bool = False,
-    shuffle: Any = None,
+    shuffle: Literal["files"] | FileShuffleConfig | None = None,
     file_extensions: list[str] | None = _IMAGES,
     concurrency: int | None = None,
     override_num_blocks: int | None = None,
-    label_selector: Any = None,
-    fallback_strategy: Any = None,
+    label_selector: Mapping[str, str] | None = None,
+    fallback_strategy: Sequence[Mapping[str, Any]] | None = None,
     max_calls: int | None = None,
-    resources: Any = None,
+    resources: Mapping[str, float] | None = None,
     accelerator_type: str | None = None,
-    runtime_env: Any = None,
+    runtime_env: Mapping[str, Any] | None = None,
     ray_remote_args: dict[str, Any] | None = None,
 ) -> Dataset:
     """Image files, a row each: a column "image" of arrays, height x width x channels.

@@ -104,7 +104,7 @@ class Takes(ABC):
         prefetch_batches: int = 1,
         batch_size: int | None = 256,
         dtypes: torch.dtype | Mapping[str, torch.dtype] | None = None,
-        device: Any = "auto",
+        device: str | int | torch.device | None = "auto",
         collate_fn: Callable[[Any], Any] | None = None,
         drop_last: bool = False,
         local_shuffle_buffer_size: int | None = None,

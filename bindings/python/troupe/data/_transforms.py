@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-from typing import Any, Self
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 from troupe.data import _blocks, _expressions, _options, _plan
 from troupe.data._arrangement import Arrangement
 from troupe.data._options import positive
 from troupe.data._plan import Op
+
+if TYPE_CHECKING:
+    import pyarrow.compute as pc
+
+    from troupe.data._dataset import Dataset
 
 
 class Transforms(Arrangement):
@@ -23,15 +28,15 @@ class Transforms(Arrangement):
     actors (docs/tasks.md).
     """
 
-    def _then(self, op: Op) -> Any:
+    def _then(self, op: Op) -> Dataset:
         return self._made(_plan.Apply(self._node, op))
 
     def map_batches(
         self,
-        fn: Any,
+        fn: Callable[..., Any],
         *,
         batch_size: int | None | str = None,
-        compute: Any = None,
+        compute: _options.Strategy = None,
         batch_format: str | None = "default",
         zero_copy_batch: bool = True,
         fn_args: Iterable[Any] | None = None,
@@ -41,17 +46,17 @@ class Transforms(Arrangement):
         num_cpus: float | None = None,
         num_gpus: float | None = None,
         memory: float | None = None,
-        concurrency: Any = None,
+        concurrency: int | tuple[int, ...] | None = None,
         udf_modifying_row_count: bool = True,
-        label_selector: Any = None,
-        fallback_strategy: Any = None,
+        label_selector: Mapping[str, str] | None = None,
+        fallback_strategy: Sequence[Mapping[str, Any]] | None = None,
         max_calls: int | None = None,
-        resources: Any = None,
+        resources: Mapping[str, float] | None = None,
         accelerator_type: str | None = None,
-        runtime_env: Any = None,
-        ray_remote_args_fn: Any = None,
-        **ray_remote_args: Any,
-    ) -> Self:
+        runtime_env: Mapping[str, Any] | None = None,
+        ray_remote_args_fn: Callable[[], Mapping[str, Any]] | None = None,
+        **ray_remote_args: object,
+    ) -> Dataset:
         """The batches that `fn` makes of batches of `batch_size` rows (None: whole blocks) in
         `batch_format`, as iter_batches() has them.
 
@@ -101,9 +106,9 @@ class Transforms(Arrangement):
 
     def map(
         self,
-        fn: Any,
+        fn: Callable[..., Any],
         *,
-        compute: Any = None,
+        compute: _options.Strategy = None,
         fn_args: Iterable[Any] | None = None,
         fn_kwargs: Mapping[str, Any] | None = None,
         fn_constructor_args: Iterable[Any] | None = None,
@@ -111,16 +116,16 @@ class Transforms(Arrangement):
         num_cpus: float | None = None,
         num_gpus: float | None = None,
         memory: float | None = None,
-        concurrency: Any = None,
-        label_selector: Any = None,
-        fallback_strategy: Any = None,
+        concurrency: int | tuple[int, ...] | None = None,
+        label_selector: Mapping[str, str] | None = None,
+        fallback_strategy: Sequence[Mapping[str, Any]] | None = None,
         max_calls: int | None = None,
-        resources: Any = None,
+        resources: Mapping[str, float] | None = None,
         accelerator_type: str | None = None,
-        runtime_env: Any = None,
-        ray_remote_args_fn: Any = None,
-        **ray_remote_args: Any,
-    ) -> Self:
+        runtime_env: Mapping[str, Any] | None = None,
+        ray_remote_args_fn: Callable[[], Mapping[str, Any]] | None = None,
+        **ray_remote_args: object,
+    ) -> Dataset:
         """The rows that `fn` makes of rows: a dict of each.
 
         ds.map(lambda row: {"y": row["x"] * 2})
@@ -154,9 +159,9 @@ class Transforms(Arrangement):
 
     def flat_map(
         self,
-        fn: Any,
+        fn: Callable[..., Any],
         *,
-        compute: Any = None,
+        compute: _options.Strategy = None,
         fn_args: Iterable[Any] | None = None,
         fn_kwargs: Mapping[str, Any] | None = None,
         fn_constructor_args: Iterable[Any] | None = None,
@@ -164,16 +169,16 @@ class Transforms(Arrangement):
         num_cpus: float | None = None,
         num_gpus: float | None = None,
         memory: float | None = None,
-        concurrency: Any = None,
-        label_selector: Any = None,
-        fallback_strategy: Any = None,
+        concurrency: int | tuple[int, ...] | None = None,
+        label_selector: Mapping[str, str] | None = None,
+        fallback_strategy: Sequence[Mapping[str, Any]] | None = None,
         max_calls: int | None = None,
-        resources: Any = None,
+        resources: Mapping[str, float] | None = None,
         accelerator_type: str | None = None,
-        runtime_env: Any = None,
-        ray_remote_args_fn: Any = None,
-        **ray_remote_args: Any,
-    ) -> Self:
+        runtime_env: Mapping[str, Any] | None = None,
+        ray_remote_args_fn: Callable[[], Mapping[str, Any]] | None = None,
+        **ray_remote_args: object,
+    ) -> Dataset:
         """The rows that `fn` makes of rows: a list, or an iterator, of dicts of each.
 
         ds.flat_map(lambda row: [{"word": word} for word in row["text"].split()])
@@ -208,10 +213,10 @@ class Transforms(Arrangement):
 
     def filter(
         self,
-        fn: Any = None,
-        expr: Any = None,
+        fn: Callable[..., Any] | None = None,
+        expr: str | pc.Expression | None = None,
         *,
-        compute: Any = None,
+        compute: _options.Strategy = None,
         fn_args: Iterable[Any] | None = None,
         fn_kwargs: Mapping[str, Any] | None = None,
         fn_constructor_args: Iterable[Any] | None = None,
@@ -219,16 +224,16 @@ class Transforms(Arrangement):
         num_cpus: float | None = None,
         num_gpus: float | None = None,
         memory: float | None = None,
-        concurrency: Any = None,
-        label_selector: Any = None,
-        fallback_strategy: Any = None,
+        concurrency: int | tuple[int, ...] | None = None,
+        label_selector: Mapping[str, str] | None = None,
+        fallback_strategy: Sequence[Mapping[str, Any]] | None = None,
         max_calls: int | None = None,
-        resources: Any = None,
+        resources: Mapping[str, float] | None = None,
         accelerator_type: str | None = None,
-        runtime_env: Any = None,
-        ray_remote_args_fn: Any = None,
-        **ray_remote_args: Any,
-    ) -> Self:
+        runtime_env: Mapping[str, Any] | None = None,
+        ray_remote_args_fn: Callable[[], Mapping[str, Any]] | None = None,
+        **ray_remote_args: object,
+    ) -> Dataset:
         """The rows for which `fn(row)` is true, or `expr` is: a text such as "x > 3 and name in
         ['a', 'b']", or a pyarrow.compute.Expression, which Arrow evaluates many times faster.
 
@@ -273,19 +278,19 @@ class Transforms(Arrangement):
         fn: Callable[[Any], Any],
         *,
         batch_format: str | None = "pandas",
-        compute: str | None = None,
+        compute: _options.Strategy = None,
         concurrency: int | None = None,
         num_cpus: float | None = None,
         num_gpus: float | None = None,
         memory: float | None = None,
-        label_selector: Any = None,
-        fallback_strategy: Any = None,
+        label_selector: Mapping[str, str] | None = None,
+        fallback_strategy: Sequence[Mapping[str, Any]] | None = None,
         max_calls: int | None = None,
-        resources: Any = None,
+        resources: Mapping[str, float] | None = None,
         accelerator_type: str | None = None,
-        runtime_env: Any = None,
-        **ray_remote_args: Any,
-    ) -> Self:
+        runtime_env: Mapping[str, Any] | None = None,
+        **ray_remote_args: object,
+    ) -> Dataset:
         """With a column more (or another one of that name): what `fn` makes of a batch in
         `batch_format`.
 
@@ -321,19 +326,19 @@ class Transforms(Arrangement):
         self,
         cols: str | list[str],
         *,
-        compute: Any = None,
+        compute: _options.Strategy = None,
         concurrency: int | None = None,
         num_cpus: float | None = None,
         num_gpus: float | None = None,
         memory: float | None = None,
-        label_selector: Any = None,
-        fallback_strategy: Any = None,
+        label_selector: Mapping[str, str] | None = None,
+        fallback_strategy: Sequence[Mapping[str, Any]] | None = None,
         max_calls: int | None = None,
-        resources: Any = None,
+        resources: Mapping[str, float] | None = None,
         accelerator_type: str | None = None,
-        runtime_env: Any = None,
-        **ray_remote_args: Any,
-    ) -> Self:
+        runtime_env: Mapping[str, Any] | None = None,
+        **ray_remote_args: object,
+    ) -> Dataset:
         """These columns alone, in this order.
 
         Of Parquet files right after they are read, no others are read. Arguments of where it runs
@@ -352,19 +357,19 @@ class Transforms(Arrangement):
         self,
         cols: list[str],
         *,
-        compute: str | None = None,
+        compute: _options.Strategy = None,
         concurrency: int | None = None,
         num_cpus: float | None = None,
         num_gpus: float | None = None,
         memory: float | None = None,
-        label_selector: Any = None,
-        fallback_strategy: Any = None,
+        label_selector: Mapping[str, str] | None = None,
+        fallback_strategy: Sequence[Mapping[str, Any]] | None = None,
         max_calls: int | None = None,
-        resources: Any = None,
+        resources: Mapping[str, float] | None = None,
         accelerator_type: str | None = None,
-        runtime_env: Any = None,
-        **ray_remote_args: Any,
-    ) -> Self:
+        runtime_env: Mapping[str, Any] | None = None,
+        **ray_remote_args: object,
+    ) -> Dataset:
         """Without these columns. Arguments of where it runs mean nothing."""
         return self._then(
             Op(
@@ -378,18 +383,18 @@ class Transforms(Arrangement):
         self,
         names: list[str] | dict[str, str],
         *,
-        concurrency: Any = None,
+        concurrency: int | tuple[int, ...] | None = None,
         num_cpus: float | None = None,
         num_gpus: float | None = None,
         memory: float | None = None,
-        label_selector: Any = None,
-        fallback_strategy: Any = None,
+        label_selector: Mapping[str, str] | None = None,
+        fallback_strategy: Sequence[Mapping[str, Any]] | None = None,
         max_calls: int | None = None,
-        resources: Any = None,
+        resources: Mapping[str, float] | None = None,
         accelerator_type: str | None = None,
-        runtime_env: Any = None,
-        **ray_remote_args: Any,
-    ) -> Self:
+        runtime_env: Mapping[str, Any] | None = None,
+        **ray_remote_args: object,
+    ) -> Dataset:
         """With other names: of some columns (a dict), or of all (a list).
 
         Arguments of where it runs mean nothing.

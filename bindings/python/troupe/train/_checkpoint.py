@@ -34,7 +34,7 @@ class Checkpoint:
             state = torch.load(os.path.join(folder, "model.pt"))
     """
 
-    def __init__(self, path: str | os.PathLike[str], filesystem: Any = None) -> None:
+    def __init__(self, path: str | os.PathLike[str], filesystem: None = None) -> None:
         if filesystem is not None:
             raise ValueError(
                 f"Checkpoint(filesystem={filesystem!r}): a checkpoint is a folder of this machine "

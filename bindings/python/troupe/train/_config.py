@@ -66,7 +66,7 @@ class ScalingConfig:
     placement_strategy: str = "PACK"
     accelerator_type: str | None = None
     label_selector: Mapping[str, str] | Sequence[Mapping[str, str]] | None = None
-    trainer_resources: Any = None
+    trainer_resources: Mapping[str, float] | None = None
     use_tpu: bool = False
     topology: str | None = None
 
@@ -162,7 +162,7 @@ class FailureConfig:
     `max_failures` times, -1 for any number."""
 
     max_failures: int = 0
-    fail_fast: Any = False
+    fail_fast: bool | str = False
 
     def __post_init__(self) -> None:
         refuse(
@@ -186,8 +186,8 @@ class CheckpointConfig:
     num_to_keep: int | None = None
     checkpoint_score_attribute: str | None = None
     checkpoint_score_order: str = "max"
-    checkpoint_frequency: Any = 0
-    checkpoint_at_end: Any = None
+    checkpoint_frequency: int = 0
+    checkpoint_at_end: bool | None = None
 
     def __post_init__(self) -> None:
         refuse(
@@ -231,14 +231,14 @@ class RunConfig:
     failure_config: FailureConfig | None = None
     checkpoint_config: CheckpointConfig | None = None
     worker_runtime_env: Mapping[str, Any] | None = None
-    verbose: Any = None
-    storage_filesystem: Any = None
-    callbacks: Any = None
-    logging_config: Any = None
-    sync_config: Any = None
-    stop: Any = None
-    progress_reporter: Any = None
-    log_to_file: Any = None
+    verbose: object = None
+    storage_filesystem: None = None
+    callbacks: None = None
+    logging_config: None = None
+    sync_config: None = None
+    stop: None = None
+    progress_reporter: None = None
+    log_to_file: bool | None = None
 
     def __post_init__(self) -> None:
         refuse(

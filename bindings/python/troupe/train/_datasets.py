@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 from troupe import _pickled
 
@@ -19,8 +19,8 @@ class DataConfig:
     share itself, on its own node.
     """
 
-    datasets_to_split: Any = "all"
-    execution_options: Any = None
+    datasets_to_split: Literal["all"] | Sequence[str] = "all"
+    execution_options: object = None
     enable_shard_locality: bool = True
 
     def __post_init__(self) -> None:

@@ -13,6 +13,7 @@ from troupe.exceptions import TroupeError
 
 if TYPE_CHECKING:
     import torch
+    import torch.distributed as dist
 
 _SHOWN_MAX = 8
 
@@ -27,7 +28,9 @@ class DivergedError(TroupeError):
     tensors: Mapping[str, Sequence[int]] = {}
 
 
-def check_equal(what: torch.nn.Module | Mapping[str, torch.Tensor], *, group: Any = None) -> None:
+def check_equal(
+    what: torch.nn.Module | Mapping[str, torch.Tensor], *, group: dist.ProcessGroup | None = None
+) -> None:
     """Raises DivergedError, on all ranks alike, unless parameters and buffers of `what` have the
     same bytes on each of them.
 
@@ -55,7 +58,7 @@ def check_equal(what: torch.nn.Module | Mapping[str, torch.Tensor], *, group: An
             "torch.distributed.init_process_group() first"
         )
     tensors = _tensors_of(what)
-    device = _device_of(dist, group)
+    device = _device_of(group)
     structure = zlib.crc32(
         repr(
             [(name, tuple(each.shape), str(each.dtype)) for name, each in tensors.items()]
@@ -127,22 +130,23 @@ def _tensors_of(what: Any) -> dict[str, torch.Tensor]:
     for name, each in found.items():
         if type(each).__name__ == "DTensor" and any(
             not placed.is_replicate() for placed in each.placements
-        ):  # type: ignore[attr-defined]
+        ):
             raise TypeError(
                 f"check_equal(): {name} is sharded over ranks ({each.placements}), whose parts "
-                "differ on purpose: "  # type: ignore[attr-defined]
+                "differ on purpose: "
                 "it compares replicas, over the group of ranks that hold the same part, of tensors "
                 "that these ranks have whole (to_local())"
             )
     return {
         name: each.to_local() if type(each).__name__ == "DTensor" else each
         for name, each in found.items()
-    }  # type: ignore[attr-defined]
+    }
 
 
-def _device_of(dist: Any, group: Any) -> Any:
+def _device_of(group: Any) -> Any:
     """Where the group's collectives take numbers from."""
     import torch
+    import torch.distributed as dist
 
     return (
         torch.device("cuda", torch.cuda.current_device())

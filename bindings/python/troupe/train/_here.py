@@ -11,11 +11,14 @@ import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from troupe import _callbacks, _pickled
 from troupe.train import _metrics
 from troupe.train._checkpoint import Checkpoint
+
+if TYPE_CHECKING:
+    from troupe.data import DataIterator
 
 
 @dataclass(frozen=True)
@@ -76,7 +79,7 @@ class Loop(ABC):
     """What a training loop in this process reports to."""
 
     context: TrainContext
-    shards: Mapping[str, Any] = {}
+    shards: Mapping[str, DataIterator] = {}
     device_index: int | None = None
 
     @abstractmethod
@@ -196,7 +199,7 @@ def get_context() -> TrainContext:
     return current("get_context()").context
 
 
-def get_dataset_shard(dataset_name: str | None = None) -> Any:
+def get_dataset_shard(dataset_name: str | None = None) -> DataIterator:
     """This worker's share of the trainer's dataset of that name (None: "train"): a
     troupe.data.DataIterator, of which each `for` is an epoch.
 

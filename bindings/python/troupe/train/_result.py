@@ -7,11 +7,14 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from troupe import _pickled, exceptions
 from troupe.train import _retention, _run_folder
 from troupe.train._checkpoint import Checkpoint
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 
 @dataclass
@@ -37,7 +40,7 @@ class Result:
         return _run_folder.history(Path(self.path))
 
     @property
-    def metrics_dataframe(self) -> Any:
+    def metrics_dataframe(self) -> pd.DataFrame:
         """The history as a DataFrame of pandas.
 
         Raises ImportError where pandas is not installed.

@@ -66,31 +66,31 @@ class Callback:
 
     def setup(
         self,
-        stop: Any = None,
+        stop: object = None,
         num_samples: int | None = None,
         total_num_samples: int | None = None,
-        **info: Any,
+        **info: object,
     ) -> None:
         """Before all other calls."""
 
-    def on_step_begin(self, iteration: int, trials: Sequence[TrialView], **info: Any) -> None:
+    def on_step_begin(self, iteration: int, trials: Sequence[TrialView], **info: object) -> None:
         """Before a result is handed on."""
 
-    def on_step_end(self, iteration: int, trials: Sequence[TrialView], **info: Any) -> None:
+    def on_step_end(self, iteration: int, trials: Sequence[TrialView], **info: object) -> None:
         """After a result was handed on."""
 
     def on_trial_start(
-        self, iteration: int, trials: Sequence[TrialView], trial: TrialView, **info: Any
+        self, iteration: int, trials: Sequence[TrialView], trial: TrialView, **info: object
     ) -> None:
         """A trial runs for the first time, or again."""
 
     def on_trial_restore(
-        self, iteration: int, trials: Sequence[TrialView], trial: TrialView, **info: Any
+        self, iteration: int, trials: Sequence[TrialView], trial: TrialView, **info: object
     ) -> None:
         """A trial goes on from a checkpoint."""
 
     def on_trial_save(
-        self, iteration: int, trials: Sequence[TrialView], trial: TrialView, **info: Any
+        self, iteration: int, trials: Sequence[TrialView], trial: TrialView, **info: object
     ) -> None:
         """A checkpoint of a trial is kept."""
 
@@ -100,22 +100,22 @@ class Callback:
         trials: Sequence[TrialView],
         trial: TrialView,
         result: dict[str, Any],
-        **info: Any,
+        **info: object,
     ) -> None:
         """A trial has reported."""
 
     def on_trial_complete(
-        self, iteration: int, trials: Sequence[TrialView], trial: TrialView, **info: Any
+        self, iteration: int, trials: Sequence[TrialView], trial: TrialView, **info: object
     ) -> None:
         """A trial is over, by itself or stopped."""
 
     def on_trial_recover(
-        self, iteration: int, trials: Sequence[TrialView], trial: TrialView, **info: Any
+        self, iteration: int, trials: Sequence[TrialView], trial: TrialView, **info: object
     ) -> None:
         """A trial has failed and will be tried again."""
 
     def on_trial_error(
-        self, iteration: int, trials: Sequence[TrialView], trial: TrialView, **info: Any
+        self, iteration: int, trials: Sequence[TrialView], trial: TrialView, **info: object
     ) -> None:
         """A trial has failed for good."""
 
@@ -125,11 +125,11 @@ class Callback:
         trials: Sequence[TrialView],
         trial: TrialView,
         checkpoint: Checkpoint,
-        **info: Any,
+        **info: object,
     ) -> None:
         """A checkpoint of a trial is kept."""
 
-    def on_experiment_end(self, trials: Sequence[TrialView], **info: Any) -> None:
+    def on_experiment_end(self, trials: Sequence[TrialView], **info: object) -> None:
         """The sweep is over, or ends here."""
 
     def get_state(self) -> dict[str, Any] | None:

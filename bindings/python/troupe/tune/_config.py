@@ -6,11 +6,29 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from troupe import _pickled
 from troupe.train import _config as _train
 from troupe.train._config import DEFAULT_STORAGE, is_count, refuse
+
+if TYPE_CHECKING:
+    import datetime
+    from collections.abc import Mapping
+
+    from troupe.tune._core import deciding
+    from troupe.tune._core.deciding import Scheduler
+    from troupe.tune.search.basic_variant import BasicVariantGenerator
+    from troupe.tune.search.searcher import Searcher
+    from troupe.tune.stopper import Stopper
+
+    SearchAlgorithm = deciding.Searcher | Searcher | BasicVariantGenerator
+    Stop = (
+        Stopper
+        | Mapping[str, float]
+        | Callable[[str, dict[str, Any]], bool]
+        | list[Stopper | Mapping[str, float] | Callable[[str, dict[str, Any]], bool]]
+    )
 
 __all__ = ["DEFAULT_STORAGE", "CheckpointConfig", "FailureConfig", "RunConfig", "TuneConfig"]
 
@@ -33,11 +51,11 @@ class TuneConfig:
 
     metric: str | None = None
     mode: str | None = None
-    search_alg: Any = None
-    scheduler: Any = None
+    search_alg: SearchAlgorithm | None = None
+    scheduler: Scheduler | None = None
     num_samples: int = 1
     max_concurrent_trials: int | None = None
-    time_budget_s: Any = None
+    time_budget_s: float | datetime.timedelta | None = None
     reuse_actors: bool = False
     trial_name_creator: Callable[[Any], str] | None = None
     trial_dirname_creator: Callable[[Any], str] | None = None
@@ -143,13 +161,13 @@ class RunConfig:
     storage_path: str | os.PathLike[str] | None = None
     failure_config: FailureConfig | None = None
     checkpoint_config: CheckpointConfig | None = None
-    stop: Any = None
+    stop: Stop | None = None
     callbacks: Sequence[Any] | None = None
     verbose: int | None = None
-    log_to_file: Any = False
-    sync_config: Any = None
-    progress_reporter: Any = None
-    storage_filesystem: Any = None
+    log_to_file: bool = False
+    sync_config: None = None
+    progress_reporter: None = None
+    storage_filesystem: None = None
 
     def __post_init__(self) -> None:
         refuse(

@@ -6,7 +6,7 @@ import functools
 import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, overload
 
 from troupe import _pickled
 from troupe.launch import _hints
@@ -49,7 +49,7 @@ class SweepFunction:
         self._function, self._options = function, options
         self._check_names(options.space, "space=")
 
-    def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, /, *args: object, **kwargs: object) -> Any:
         from troupe.tune import _here
 
         self._refuse_domains(args, kwargs)
@@ -61,7 +61,7 @@ class SweepFunction:
     def __reduce__(self) -> tuple[Any, ...]:
         return _pickled.sweep_function, (self._function, _pickled.fields_of(self._options))
 
-    def options(self, /, **options: Any) -> SweepFunction:
+    def options(self, /, **options: object) -> SweepFunction:
         """The same function with other options of its sweeps: those of the decorator.
 
         Does not block. Raises TypeError or ValueError as the decorator does.
@@ -70,7 +70,7 @@ class SweepFunction:
         """
         return type(self)(self._function, self._options.changed(options))
 
-    def sweep(self, /, *args: Any, **kwargs: Any) -> ResultGrid:
+    def sweep(self, /, *args: object, **kwargs: object) -> ResultGrid:
         """Runs the sweep to its end and returns its ResultGrid.
 
         All arguments are the function's; of those that are domains (`lr=tune.loguniform(1e-4,
@@ -88,7 +88,7 @@ class SweepFunction:
         connect(self._options.remote)
         return tuner.fit()
 
-    def submit(self, /, *args: Any, **kwargs: Any) -> SweepHandle:
+    def submit(self, /, *args: object, **kwargs: object) -> SweepHandle:
         """Starts the same sweep in a process of the cluster, which outlives this program, and
         returns its SweepHandle at once.
 
@@ -249,6 +249,10 @@ def connect(remote: bool) -> None:
     status_lines.say(f"troupe.tune: on this machine: {held}")
 
 
+@overload
+def sweep(fn: Callable[..., Any], /) -> SweepFunction: ...
+@overload
+def sweep(**options: object) -> Callable[[Callable[..., Any]], SweepFunction]: ...
 def sweep(fn: Callable[..., Any] | None = None, /, **options: Any) -> Any:
     """Makes a function of hyperparameters that is swept: run by trials, as many at once as there is
     room for, each with other values.

@@ -6,7 +6,7 @@ from __future__ import annotations
 import contextlib
 import socket
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from troupe import _pickled, exceptions
 from troupe._actors import classes
@@ -17,6 +17,9 @@ from troupe._strategies import NodeAffinitySchedulingStrategy
 from troupe.tune._errors import TuneError
 from troupe.tune._journal import view
 from troupe.tune._results import ResultGrid
+
+if TYPE_CHECKING:
+    import os
 
 NAMESPACE = "troupe.tune"
 """Of the actors that run submitted sweeps, each by the sweep's name."""
@@ -294,7 +297,7 @@ def _let_go_of_the_name(path: Path) -> None:
         return
 
 
-def attach(name: str, storage: Any = None) -> SweepHandle:
+def attach(name: str, storage: str | os.PathLike[str] | None = None) -> SweepHandle:
     """The handle of a sweep that was submitted, by another program perhaps, by its name: it runs in
     this program's cluster, or is found in `storage` (~/troupe_results unless given), over or not.
 

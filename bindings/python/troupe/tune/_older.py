@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from troupe import _pickled
 from troupe.train._checkpoint import Checkpoint
@@ -13,10 +13,20 @@ from troupe.tune._config import CheckpointConfig, FailureConfig, RunConfig, Tune
 from troupe.tune._results import Result, ResultGrid
 from troupe.tune._tuner import Tuner
 
+if TYPE_CHECKING:
+    import datetime
+    from collections.abc import Callable
+
+    import pandas as pd
+
+    from troupe.tune._config import SearchAlgorithm, Stop
+    from troupe.tune._core.deciding import Scheduler
+    from troupe.tune._resources import PlacementGroupFactory
+
 _registered: dict[str, Any] = {}
 
 
-def register_trainable(name: str, trainable: Any) -> None:
+def register_trainable(name: str, trainable: Callable[..., Any]) -> None:
     """The trainable is known to `tune.run` and Tuner by that name, in this program.
 
     Raises TypeError for what is none.
@@ -41,19 +51,19 @@ def registered(trainable: Any) -> Any:
 
 
 def run(
-    run_or_experiment: Any,
+    run_or_experiment: Callable[..., Any] | str,
     *,
     name: str | None = None,
     metric: str | None = None,
     mode: str | None = None,
-    stop: Any = None,
-    time_budget_s: Any = None,
+    stop: Stop | None = None,
+    time_budget_s: float | datetime.timedelta | None = None,
     config: Mapping[str, Any] | None = None,
-    resources_per_trial: Any = None,
+    resources_per_trial: Mapping[str, float] | PlacementGroupFactory | None = None,
     num_samples: int = 1,
     storage_path: str | os.PathLike[str] | None = None,
-    search_alg: Any = None,
-    scheduler: Any = None,
+    search_alg: SearchAlgorithm | None = None,
+    scheduler: Scheduler | None = None,
     checkpoint_config: CheckpointConfig | None = None,
     verbose: int | None = None,
     callbacks: Sequence[Any] | None = None,
@@ -184,11 +194,11 @@ class ExperimentAnalysis:
         return {each.path: each.metrics_dataframe for each in self.grid}
 
     @property
-    def results_df(self) -> Any:
+    def results_df(self) -> pd.DataFrame:
         """A row for each trial, as a DataFrame of pandas."""
         return self.grid.get_dataframe()
 
-    def dataframe(self, metric: str | None = None, mode: str | None = None) -> Any:
+    def dataframe(self, metric: str | None = None, mode: str | None = None) -> pd.DataFrame:
         """See ResultGrid.get_dataframe."""
         return self.grid.get_dataframe(metric, mode)
 

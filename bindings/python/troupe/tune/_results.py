@@ -9,13 +9,16 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from troupe import _pickled, exceptions
 from troupe.train import _retention
 from troupe.train._checkpoint import Checkpoint
 from troupe.tune._core.deciding import Mode
 from troupe.tune._core.rules import lookup, names_of
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 SCOPES = ("last", "all", "avg", "last-5-avg", "last-10-avg")
 
@@ -48,7 +51,7 @@ class Result:
         return [each for _, each in history.reports(Path(self.path).parent, self.trial_id)]
 
     @property
-    def metrics_dataframe(self) -> Any:
+    def metrics_dataframe(self) -> pd.DataFrame:
         """The history as a DataFrame of pandas, configuration and all.
 
         Raises ImportError where pandas is not installed.
@@ -248,7 +251,7 @@ class ResultGrid:
 
     def get_dataframe(
         self, filter_metric: str | None = None, filter_mode: str | None = None
-    ) -> Any:
+    ) -> pd.DataFrame:
         """A row for each trial with its last report, or with `filter_metric` and `filter_mode` its
         best one, and its configuration: a DataFrame of pandas.
 

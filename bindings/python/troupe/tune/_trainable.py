@@ -6,11 +6,14 @@ import functools
 import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from troupe import _pickled
 from troupe.tune import _gpu_share, _resources
 from troupe.tune._trainable_class import ClassRun, Trainable
+
+if TYPE_CHECKING:
+    from troupe.tune._resources import PlacementGroupFactory
 
 
 @dataclass(frozen=True)
@@ -52,7 +55,12 @@ def given(trainable: Any) -> Given:
     return Given(trainable)
 
 
-def with_resources(trainable: Any, resources: Any, *, gpu_memory_fraction: bool = False) -> Any:
+def with_resources(
+    trainable: Callable[..., Any],
+    resources: Mapping[str, float] | PlacementGroupFactory | Callable[[Any], Any],
+    *,
+    gpu_memory_fraction: bool = False,
+) -> Given:
     """The trainable, each trial of which holds that much.
 
     `resources`: amounts, `{"cpu": 2, "gpu": 0.5}`, other names as they are; a
@@ -70,7 +78,7 @@ def with_resources(trainable: Any, resources: Any, *, gpu_memory_fraction: bool 
     return replace(given(trainable), resources=resources, gpu_memory_fraction=gpu_memory_fraction)
 
 
-def with_parameters(trainable: Any, **parameters: Any) -> Any:
+def with_parameters(trainable: Callable[..., Any], **parameters: object) -> Given:
     """The trainable, called with these arguments beside its configuration; each travels to a node
     once, however many trials there are.
 

@@ -10,13 +10,16 @@ import sys
 import time
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from troupe import _pickled
 from troupe._identity import new_id
 from troupe.tune import _trainable
 from troupe.tune._config import DEFAULT_STORAGE, RunConfig, TuneConfig
 from troupe.tune._results import ResultGrid
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 
 class Tuner:
@@ -34,7 +37,7 @@ class Tuner:
 
     def __init__(
         self,
-        trainable: Any,
+        trainable: Callable[..., Any],
         *,
         param_space: Mapping[str, Any] | None = None,
         tune_config: TuneConfig | None = None,
@@ -125,13 +128,13 @@ class Tuner:
     def restore(
         cls,
         path: str | os.PathLike[str],
-        trainable: Any,
+        trainable: Callable[..., Any],
         *,
         param_space: Mapping[str, Any] | None = None,
         resume_unfinished: bool = True,
         resume_errored: bool = False,
         restart_errored: bool = False,
-        storage_filesystem: Any = None,
+        storage_filesystem: None = None,
     ) -> Tuner:
         """The Tuner of a sweep that was begun, in its folder: `fit()` goes on with it.
 
@@ -183,7 +186,7 @@ class Tuner:
         return again.fit()
 
     @classmethod
-    def can_restore(cls, path: str | os.PathLike[str], storage_filesystem: Any = None) -> bool:
+    def can_restore(cls, path: str | os.PathLike[str], storage_filesystem: None = None) -> bool:
         """Whether there is a sweep in that folder."""
         from troupe.tune._run.folder import absolute, is_sweep
 

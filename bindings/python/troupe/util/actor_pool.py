@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import troupe
 from troupe import exceptions
+
+if TYPE_CHECKING:
+    from troupe._actors.handle import ActorHandle
 
 Call = Callable[[Any, Any], Any]
 
@@ -55,7 +58,7 @@ class ActorPool:
 
         return results()
 
-    def submit(self, fn: Call, value: Any) -> None:
+    def submit(self, fn: Call, value: object) -> None:
         """Has `fn(actor, value)` run with the next free actor."""
         if not self._idle:
             self._waiting.append((fn, value))
@@ -120,11 +123,11 @@ class ActorPool:
         """Whether an actor has nothing to do."""
         return bool(self._idle) and not self._waiting
 
-    def pop_idle(self) -> Any:
+    def pop_idle(self) -> ActorHandle[Any] | None:
         """Takes a free actor out of the pool; None: there is none."""
         return self._idle.popleft() if self.has_free() else None
 
-    def push(self, actor: Any) -> None:
+    def push(self, actor: ActorHandle[Any]) -> None:
         """Adds an actor. Raises ValueError for one that is in the pool."""
         if actor in self._idle or any(actor == each for _, each in self._running.values()):
             raise ValueError("the actor is in this pool already")

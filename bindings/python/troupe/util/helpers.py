@@ -8,9 +8,13 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import troupe
+
+if TYPE_CHECKING:
+    from troupe._actors.handle import ActorMethod
+    from troupe._tasks.functions import RemoteFunction
 
 _CHUNK = 10
 _UNDER_WAY_MAX = 100
@@ -31,7 +35,7 @@ def as_completed(
 
 
 def map_unordered(
-    fn: Any,
+    fn: RemoteFunction[..., Any] | ActorMethod[..., Any],
     items: Iterable[Any],
     *,
     backpressure_size: int | None = _UNDER_WAY_MAX,

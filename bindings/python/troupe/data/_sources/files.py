@@ -41,7 +41,7 @@ class Partitioning(Travels):
     base_dir: str | None = None
     field_names: Sequence[str] | None = None
     field_types: Mapping[str, Any] | None = field(default=None)
-    filesystem: Any = None
+    filesystem: fs.FileSystem | None = None
 
     def __post_init__(self) -> None:
         if self.style not in ("hive", "dir"):

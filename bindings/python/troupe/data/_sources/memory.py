@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
@@ -11,6 +12,9 @@ import pyarrow as pa
 from troupe.data import _blocks
 from troupe.data._plan import Travels
 from troupe.data._sources.pieces import Held, Part, RangePiece
+
+if TYPE_CHECKING:
+    from troupe import ObjectRef
 
 
 @dataclass(frozen=True)
@@ -25,7 +29,7 @@ class RangeReader(Travels):
 
     def read(self, piece: RangePiece) -> pa.Table:
         """The block."""
-        numbers = np.arange(piece.start, piece.stop, dtype=np.int64)
+        numbers: np.ndarray = np.arange(piece.start, piece.stop, dtype=np.int64)
         if self.shape is None:
             return pa.table({"id": numbers})
         return _blocks.table_of_columns(
@@ -58,7 +62,7 @@ class HeldReader(Travels):
         return table.take(np.random.default_rng(piece.shuffle).permutation(table.num_rows))
 
 
-def block_of(held: pa.Table | object) -> pa.Table:
+def block_of(held: pa.Table | ObjectRef[pa.Table]) -> pa.Table:
     """The block that is held, or that the ref is of."""
     if isinstance(held, pa.Table):
         return held

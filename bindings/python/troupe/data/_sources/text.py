@@ -250,7 +250,7 @@ def check_json(data: bytes) -> None:
 
 def _depth(data: bytes) -> int:
     """Return how many brackets are open at most, those in strings counted too."""
-    steps = np.zeros(256, np.int8)
+    steps: np.ndarray = np.zeros(256, np.int8)
     steps[list(b"{[")], steps[list(b"}]")] = 1, -1
     most = open_now = 0
     for start in range(0, len(data), _LOOK):

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import copy
 import dataclasses
+import datetime
 from collections.abc import Mapping
 from typing import Any
 
@@ -88,7 +89,9 @@ def of(tune: TuneConfig, space: Mapping[str, Any], stop: Any) -> Deciders:
     stopper = stoppers.made(stop)
     searcher = _searcher(search, scheduler.completed(space), tune.num_samples, metric, mode)
     samples = None if tune.num_samples == -1 or searcher.total() is not None else tune.num_samples
-    times = [each for each in (tune.time_budget_s, stoppers.timeout_s(stopper)) if each is not None]
+    budget = tune.time_budget_s
+    assert not isinstance(budget, datetime.timedelta), "TuneConfig has made seconds of it"
+    times = [each for each in (budget, stoppers.timeout_s(stopper)) if each is not None]
     conditions = (
         Conditions()
         if stop is None

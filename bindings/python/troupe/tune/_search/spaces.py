@@ -12,10 +12,10 @@ from typing import Any
 
 from troupe.tune._search.domains import Categorical, Float, Function, Integer, Normal
 
-_MISSING: Any = object()
+_MISSING = object()
 
 
-def _no_base(base: Any) -> None:
+def _no_base(base: object) -> None:
     if base is not _MISSING:
         warnings.warn(
             f"base={base!r} means nothing: the logarithm's base changes no value that is drawn",
@@ -40,7 +40,7 @@ def quniform(lower: float, upper: float, q: float) -> Float:
     return Float(lower, upper, q=q)
 
 
-def loguniform(lower: float, upper: float, base: Any = _MISSING) -> Float:
+def loguniform(lower: float, upper: float, base: object = _MISSING) -> Float:
     """A number from `lower` to `upper`, each order of magnitude as likely.
 
     The bounds are the values themselves.
@@ -51,7 +51,7 @@ def loguniform(lower: float, upper: float, base: Any = _MISSING) -> Float:
     return Float(lower, upper, log=True)
 
 
-def qloguniform(lower: float, upper: float, q: float, base: Any = _MISSING) -> Float:
+def qloguniform(lower: float, upper: float, q: float, base: object = _MISSING) -> Float:
     """As `loguniform`, rounded to a multiple of `q`; both bounds are included and must be
     multiples.
 
@@ -78,7 +78,7 @@ def qrandint(lower: int, upper: int, q: int = 1) -> Integer:
     return Integer(lower, upper, q=q)
 
 
-def lograndint(lower: int, upper: int, base: Any = _MISSING) -> Integer:
+def lograndint(lower: int, upper: int, base: object = _MISSING) -> Integer:
     """A whole number from `lower` on and below `upper`, each order of magnitude as likely.
 
     tune.lograndint(1, 1000)
@@ -87,7 +87,7 @@ def lograndint(lower: int, upper: int, base: Any = _MISSING) -> Integer:
     return Integer(lower, upper, log=True)
 
 
-def qlograndint(lower: int, upper: int, q: int, base: Any = _MISSING) -> Integer:
+def qlograndint(lower: int, upper: int, q: int, base: object = _MISSING) -> Integer:
     """A multiple of `q` from `lower` to `upper`, which is included except with q=1, each order of
     magnitude as likely.
 

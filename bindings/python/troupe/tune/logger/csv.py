@@ -38,7 +38,7 @@ class CSVLoggerCallback(LoggerCallback):
         """See LoggerCallback."""
         self._files.close(trial)
 
-    def on_experiment_end(self, trials: Any, **info: Any) -> None:
+    def on_experiment_end(self, trials: Any, **info: object) -> None:
         """See Callback."""
         self._files.close_all()
         del self._files

@@ -43,19 +43,19 @@ class LoggerCallback(Callback):
         """A trial is over."""
 
     def on_trial_start(
-        self, iteration: int, trials: Sequence[TrialView], trial: TrialView, **info: Any
+        self, iteration: int, trials: Sequence[TrialView], trial: TrialView, **info: object
     ) -> None:
         """See Callback."""
         self.log_trial_start(trial)
 
     def on_trial_restore(
-        self, iteration: int, trials: Sequence[TrialView], trial: TrialView, **info: Any
+        self, iteration: int, trials: Sequence[TrialView], trial: TrialView, **info: object
     ) -> None:
         """See Callback."""
         self.log_trial_restore(trial)
 
     def on_trial_save(
-        self, iteration: int, trials: Sequence[TrialView], trial: TrialView, **info: Any
+        self, iteration: int, trials: Sequence[TrialView], trial: TrialView, **info: object
     ) -> None:
         """See Callback."""
         self.log_trial_save(trial)
@@ -66,19 +66,19 @@ class LoggerCallback(Callback):
         trials: Sequence[TrialView],
         trial: TrialView,
         result: dict[str, Any],
-        **info: Any,
+        **info: object,
     ) -> None:
         """See Callback."""
         self.log_trial_result(iteration, trial, result)
 
     def on_trial_complete(
-        self, iteration: int, trials: Sequence[TrialView], trial: TrialView, **info: Any
+        self, iteration: int, trials: Sequence[TrialView], trial: TrialView, **info: object
     ) -> None:
         """See Callback."""
         self.log_trial_end(trial, failed=False)
 
     def on_trial_error(
-        self, iteration: int, trials: Sequence[TrialView], trial: TrialView, **info: Any
+        self, iteration: int, trials: Sequence[TrialView], trial: TrialView, **info: object
     ) -> None:
         """See Callback."""
         self.log_trial_end(trial, failed=True)

@@ -90,7 +90,7 @@ class MLflowLoggerCallback(LoggerCallback, SweepLogger):
         stop: Any = None,
         num_samples: int | None = None,
         total_num_samples: int | None = None,
-        **info: Any,
+        **info: object,
     ) -> None:
         """See Callback."""
         if self._live is not None:
@@ -118,7 +118,7 @@ class MLflowLoggerCallback(LoggerCallback, SweepLogger):
                 trial, "FAILED" if failed else "FINISHED", artifacts=self.should_save_artifact
             )
 
-    def on_experiment_end(self, trials: Any, **info: Any) -> None:
+    def on_experiment_end(self, trials: Any, **info: object) -> None:
         """See Callback."""
         live, self._live = self._live, None
         if live is not None:

@@ -71,7 +71,7 @@ class TBXLoggerCallback(LoggerCallback):
         finally:
             self._writers.close(trial)
 
-    def on_experiment_end(self, trials: Any, **info: Any) -> None:
+    def on_experiment_end(self, trials: Any, **info: object) -> None:
         """See Callback."""
         self._last.clear()
         self._writers.close_all()

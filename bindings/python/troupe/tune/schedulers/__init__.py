@@ -93,7 +93,7 @@ def __getattr__(name: str) -> Any:
     return getattr(importlib.import_module(f"{__name__}.{_WHERE[name]}"), name)
 
 
-def create_scheduler(scheduler: str, **kwargs: Any) -> "Scheduler":
+def create_scheduler(scheduler: str, **kwargs: object) -> "Scheduler":
     """The scheduler of that name, with those of the keywords that it knows; the others are dropped,
     so that schedulers can be exchanged.
 
