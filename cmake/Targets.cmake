@@ -10,7 +10,8 @@ function(troupe_library NAME)
   endif()
 endfunction()
 
-# troupe_faults(NAME...): these targets' places of faults by name are compiled in (runtime/base/fault.h).
+# troupe_faults(NAME...): these targets' places of faults by name are compiled in
+# (runtime/base/fault.h).
 function(troupe_faults)
   if(TROUPE_FAULTS)
     foreach(NAME ${ARGN})
@@ -30,7 +31,8 @@ function(troupe_program NAME)
   endif()
 endfunction()
 
-# troupe_test(NAME SOURCES a_test.cc DEPS x LABELS unit): one GoogleTest program, one ctest case per TEST.
+# troupe_test(NAME SOURCES a_test.cc DEPS x LABELS unit): one GoogleTest program, one ctest case per
+# TEST.
 function(troupe_test NAME)
   cmake_parse_arguments(ARG "" "TIMEOUT" "SOURCES;DEPS;LABELS" ${ARGN})
   if(NOT ARG_TIMEOUT)

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Installs what a fresh Debian 12 or 13 machine lacks (Debian's and PyPI's packages only) and makes .venv.
-# Sourced by ./test, ./quickstart and .ci/run:  setup_system [extra packages]; setup_python [extras]
+# Installs what a fresh Debian 12 or 13 machine lacks (Debian's and PyPI's packages only) and makes
+# .venv. Sourced by ./test, ./quickstart and .ci/run:  setup_system [extra packages]; setup_python
+# [extras]
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
@@ -46,8 +47,8 @@ setup_python() {
   touch ".venv/.deps-$stamp"
 }
 
-# venv_beside NAME [EXTRAS]: .venv-NAME, which sees what .venv has, with these extras (NAME); as `venv`. Nothing where its file `stamp`
-# says that it has what pyproject.toml says.
+# venv_beside NAME [EXTRAS]: .venv-NAME, which sees what .venv has, with these extras (NAME); as
+# `venv`. Nothing where its file `stamp` says that it has what pyproject.toml says.
 venv_beside() {
   local packages='import sysconfig; print(sysconfig.get_path("purelib"))'
   venv=.venv-$1
@@ -60,8 +61,9 @@ venv_beside() {
   "$venv/bin/python" -m pip install -q --disable-pip-version-check -r "$venv/requirements.txt"
 }
 
-# setup_frameworks: .venv-frameworks, which sees what .venv has and adds what tests/frameworks and tests/doors/real_ray need.
-# DeepSpeed is built here, with its one operator for CPUs; where that fails its tests are skipped, and the log says why.
+# setup_frameworks: .venv-frameworks, which sees what .venv has and adds what tests/frameworks and
+# tests/doors/real_ray need. DeepSpeed is built here, with its one operator for CPUs; where that
+# fails its tests are skipped, and the log says why.
 setup_frameworks() {
   local venv stamp
   venv_beside frameworks frameworks,ray
@@ -79,9 +81,9 @@ setup_tensorflow() {
   touch "$stamp"
 }
 
-# suite NAME COMMAND...: runs it. Where TROUPE_SUITES names a folder, what it printed and how it ended are kept there, in
-# NAME.out and NAME.status; `suite_xml NAME FLAG` makes `xml` the arguments that put its report into NAME.xml, or none.
-# For scripts/ci_verdict.py.
+# suite NAME COMMAND...: runs it. Where TROUPE_SUITES names a folder, what it printed and how it
+# ended are kept there, in NAME.out and NAME.status; `suite_xml NAME FLAG` makes `xml` the arguments
+# that put its report into NAME.xml, or none. For scripts/ci_verdict.py.
 suite() {
   local name=$1 status=0; shift
   if [ -z "${TROUPE_SUITES:-}" ]; then "$@"; return; fi
@@ -91,7 +93,8 @@ suite() {
 }
 suite_xml() { xml=(); [ -z "${TROUPE_SUITES:-}" ] || xml=("$2" "$TROUPE_SUITES/$1.xml"); }
 
-# pytest_on PRESET SUITE ARGS...: pytest on what is built in build/PRESET. A suite pytest-dev.NAME has the environment .venv-NAME.
+# pytest_on PRESET SUITE ARGS...: pytest on what is built in build/PRESET. A suite pytest-dev.NAME
+# has the environment .venv-NAME.
 pytest_on() {
   local build=$PWD/build/$1 name=$2 venv=.venv; shift 2
   [[ $name != *.* ]] || venv=.venv-${name#*.}

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Checks the marker model: the plain model must pass, every mutant must be rejected. Exits non-zero
-# unless every verdict is the expected one. `--quick`: one head crash and one lost message instead of
-# two, and no liveness of the plain model (about two minutes instead of fifteen).
+# unless every verdict is the expected one. `--quick`: one head crash and one lost message instead
+# of two, and no liveness of the plain model (about two minutes instead of fifteen).
 set -u
 here=$(cd "$(dirname "$0")" && pwd)
 . "$here/../../scripts/spin_verdict.sh"

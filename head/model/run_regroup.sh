@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Checks the model of the group directory: the plain model must pass, every mutant must be rejected. Exits non-zero
-# unless every verdict is the expected one. Some minutes.
+# Checks the model of the group directory: the plain model must pass, every mutant must be rejected.
+# Exits non-zero unless every verdict is the expected one. Some minutes.
 set -u
 here=$(cd "$(dirname "$0")" && pwd)
 . "$here/../../scripts/spin_verdict.sh"

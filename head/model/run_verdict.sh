@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Checks the model of the verdict on a failed epoch: the plain model must pass, every mutant must be rejected. Exits
-# non-zero unless every verdict is the expected one. Seconds.
+# Checks the model of the verdict on a failed epoch: the plain model must pass, every mutant must be
+# rejected. Exits non-zero unless every verdict is the expected one. Seconds.
 set -u
 here=$(cd "$(dirname "$0")" && pwd)
 . "$here/../../scripts/spin_verdict.sh"

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Checks the reservation model (minutes). Exits non-zero unless every verdict is the expected one. A head
-# that crashes and a node that dies are looked at in turn: both at once is too much for a small machine.
+# Checks the reservation model (minutes). Exits non-zero unless every verdict is the expected one. A
+# head that crashes and a node that dies are looked at in turn: both at once is too much for a small
+# machine.
 set -u
 here=$(cd "$(dirname "$0")" && pwd)
 . "$here/../../scripts/spin_verdict.sh"

@@ -1,6 +1,7 @@
 """The JSON API: nodes, actors, launches, jobs, placement groups and events, page by page.
 
-Method: one head with a worker, real processes; the rows are compared with what `troupe.state` says of the same things.
+Method: one head with a worker, real processes; the rows are compared with what `troupe.state` says
+of the same things.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Checks the object model (1.7 GB; under four minutes on an idle machine): the plain model must pass, every
-# mutant must be rejected by the invariant it is meant to break. Exits non-zero unless every verdict is
-# the expected one.
+# Checks the object model (1.7 GB; under four minutes on an idle machine): the plain model must
+# pass, every mutant must be rejected by the invariant it is meant to break. Exits non-zero unless
+# every verdict is the expected one.
 set -u
 here=$(cd "$(dirname "$0")" && pwd)
 . "$here/../../../scripts/spin_verdict.sh"

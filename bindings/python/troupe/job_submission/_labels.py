@@ -33,8 +33,8 @@ def _term(text: str) -> Term:
     found = _TERM.fullmatch(text)
     if found is None or (found["not"] and found["sign"]):
         raise ValueError(
-            f"{text!r} is no condition: NAME=VALUE, NAME!=VALUE, NAME (there is one) or !NAME, with "
-            "commas between"
+            f"{text!r} is no condition: NAME=VALUE, NAME!=VALUE, NAME (there is one) or !NAME, "
+            "with commas between"
         )
     value = found["value"].strip() if found["sign"] else None
     return Term(found["name"], value, not found["not"] and found["sign"] != "!=")
