@@ -43,6 +43,10 @@ void HeadCore::Replay(const Row& row) {
   durable_ = last_sequence_ = row.sequence;
 }
 
+void HeadCore::NoteIncarnation(std::uint64_t seen) {
+  state_.incarnation = std::max(state_.incarnation, seen);
+}
+
 Effects HeadCore::Start(Instant now, std::uint64_t wall_us) {
   Turn turn(state_, options_, seams_, now, wall_us);
   state_.replaying = false;

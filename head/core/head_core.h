@@ -34,6 +34,9 @@ class HeadCore {
 
   /// Takes in one row of the journal, in order, before Start.
   void Replay(const Row& row);
+  /// A head of this incarnation has been, which the journal need not know: the next is above it.
+  /// Between Replay and Start.
+  void NoteIncarnation(std::uint64_t seen);
   /// A new incarnation begins: everything journaled gets a full lease.
   Effects Start(Instant now, std::uint64_t wall_us);
   /// Takes in one input and returns what follows from it. Never blocks; cost is that of the reducer

@@ -9,6 +9,7 @@
 #include <boost/asio/signal_set.hpp>
 #include <chrono>
 #include <csignal>
+#include <fstream>
 #include <memory>
 #include <optional>
 #include <utility>
@@ -163,6 +164,21 @@ class HeadProcess {
       if (row.sequence != last) ++replayed_;
       last = row.sequence;
     }));
+    return NoteRestore();
+  }
+
+  /// `troupe journal restore` leaves a number above the incarnations of the head that was lost:
+  /// nodes that have seen that head would take this one for a stale one.
+  Status NoteRestore() {
+    const std::string path = folder_->head + "/restored";
+    std::ifstream file(path);
+    if (!file) return absl::OkStatus();
+    std::uint64_t seen = 0;
+    if (!(file >> seen)) {
+      return MakeError(ErrorCode::kInvalid,
+                       path + " has no number in it: restore the backup again, with --replace");
+    }
+    core_->NoteIncarnation(seen);
     return absl::OkStatus();
   }
 
