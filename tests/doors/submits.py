@@ -102,8 +102,19 @@ def torchrun_in(
     return done
 
 
-def started_in(folder: Path, *args: str) -> subprocess.Popen:
-    """The same, while it runs; Ctrl-C is `send_signal(SIGINT)`."""
+def started_in(
+    folder: Path, *args: str, ignored: Sequence[signal.Signals] = ()
+) -> subprocess.Popen:
+    """The same, while it runs; Ctrl-C is `send_signal(SIGINT)`.
+
+    `ignored`: signals that it is started with as ignored, as a shell's background commands are.
+    """
+
+    def prepare() -> None:
+        _as_in_a_terminal()
+        for number in ignored:
+            signal.signal(number, signal.SIG_IGN)
+
     return subprocess.Popen(
         [sys.executable, "-m", "troupe", *args],
         stdout=subprocess.PIPE,
@@ -111,7 +122,7 @@ def started_in(folder: Path, *args: str) -> subprocess.Popen:
         text=True,
         cwd=folder,
         env={**os.environ, "PYTHONUNBUFFERED": "1"},
-        preexec_fn=_as_in_a_terminal,
+        preexec_fn=prepare,
     )
 
 

@@ -24,11 +24,20 @@ def an_address(_: click.Context, __: click.Parameter, value: str | None) -> str 
     return value
 
 
-def interrupt_at_signals(numbers: Iterable[int] = (signal.SIGTERM, signal.SIGHUP)) -> None:
+def interrupt_at_signals(
+    numbers: Iterable[int] = (signal.SIGTERM, signal.SIGHUP), *, ignored: Iterable[int] = ()
+) -> None:
     """Let these signals raise KeyboardInterrupt in the main thread, as Ctrl-C does, with the
-    signal's number as its argument."""
+    signal's number as its argument.
+
+    Args:
+        numbers: The signals. One that this process was started with as ignored (by nohup, or in
+            the background of a shell) stays ignored.
+        ignored: Signals to handle even if this process was started with them as ignored.
+    """
+    heeded = set(ignored)
     for number in numbers:
-        if signal.getsignal(number) is not signal.SIG_IGN:  # as nohup has it
+        if number in heeded or signal.getsignal(number) is not signal.SIG_IGN:
             signal.signal(number, _stopped)
 
 

@@ -400,7 +400,15 @@ def _follow(
             line.kind, line.target, same_host=False, other_python="python" in traits
         ),
     )
-    _common.interrupt_at_signals(given["signals_to_handle"] or signals(DEFAULT_SIGNALS))
+    numbers = given["signals_to_handle"] or signals(DEFAULT_SIGNALS)
+    # torchrun handles all of its signals, ignored ones too. An ignored SIGHUP stays so unless it
+    # was named: who writes nohup wants the launch to outlive the terminal.
+    ignored = [each for each in numbers if each != signal.SIGHUP]
+    if given["signals_to_handle"] is not None:
+        ignored = list(numbers)
+    elif given["door"] != "torchrun":
+        ignored = []
+    _common.interrupt_at_signals(numbers, ignored=ignored)
     try:
         code = _code_of(
             show,
