@@ -90,6 +90,7 @@ MADE_IN = {
     "Capped": "tune._gpu_share",
     "sweep_handle": "tune._handle",
     "TrialHost": "tune._run.host",
+    "NewRows": "tune._run.changes",
     "SweepHost": "tune._run.served",
     "Given": "tune._trainable",
     "WithoutConfig": "tune._trainable",

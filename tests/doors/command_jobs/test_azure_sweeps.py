@@ -331,6 +331,14 @@ limits: {max_total_trials: 2, max_concurrent_trials: 1}
     )
     assert done.returncode == 0, done.stderr
     assert "2 completed; best accuracy=1." in done.stderr
+    _, head, rows = done.stderr.partition("TRIAL   STATE       REPORTS   ACCURACY")
+    assert head and [line.split()[:2] for line in rows.splitlines() if line[:5].isdigit()] == [
+        ["00000", "running"],
+        ["00000", "completed"],
+        ["00001", "running"],
+        ["00001", "completed"],
+    ]
+    assert "best so far: accuracy=1." in rows and "level=1." in rows
     ended = MLClient().jobs.get("by-file")
     assert (
         ended.status == "Completed"

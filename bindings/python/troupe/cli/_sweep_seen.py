@@ -11,9 +11,8 @@ from typing import Any
 
 from troupe.cli import _common, _tables
 from troupe.exceptions import TroupeError
-from troupe.tune._core.deciding import Mode
 from troupe.tune._core.trial import Trial
-from troupe.tune._journal import history, view
+from troupe.tune._journal import history, table, view
 from troupe.tune._results import flat
 from troupe.tune._run import looking
 
@@ -35,7 +34,8 @@ def list_all(storage: str | None, *, as_json: bool) -> None:
         )
         return
     rows = [
-        [each.name, each.state, _progress(each), _best(each), _when(each.began)] for each in seen
+        [each.name, each.state, table.progress(each), _best(each), _when(each.began)]
+        for each in seen
     ]
     _tables.show(
         ["SWEEP", "STATE", "TRIALS", "BEST", "BEGAN"],
@@ -43,30 +43,13 @@ def list_all(storage: str | None, *, as_json: bool) -> None:
     )
 
 
-def _progress(seen: view.SweepView) -> str:
-    """`12/64, 2 failed`."""
-    counts = seen.counts()
-    planned = seen.planned
-    over = counts["completed"] + counts["stopped"] + counts["failed"]
-    words = [
-        f"{over}/{planned}"
-        if planned
-        else f"{over} of any number"
-        if "trials" in seen.about
-        else f"{over}"
-    ]
-    words += [f"{counts[each]} {each}" for each in ("running", "paused", "failed") if counts[each]]
-    return ", ".join(words)
-
-
 def _best(seen: view.SweepView) -> str:
     best = seen.best()
-    return "" if best is None else f"{seen.metric}={seen.value_of(best):.6g} ({_number(best.id)})"
-
-
-def _number(trial: str) -> str:
-    """A trial as tables name it: the sweep's own part of its id is the same for all."""
-    return trial.rpartition("_")[2] or trial
+    return (
+        ""
+        if best is None
+        else f"{seen.metric}={seen.value_of(best):.6g} ({table.number_of(best.id)})"
+    )
 
 
 def _when(wall: float) -> str:
@@ -76,7 +59,7 @@ def _when(wall: float) -> str:
 def show(folder: Path, *, trials: int, as_json: bool) -> None:
     """See `troupe sweep show`."""
     seen = view.of(folder)
-    chosen = _best_first(seen)[:trials]
+    chosen = table.best_first(seen)[:trials]
     if as_json:
         _common.echo_json(
             {**view.status_of(seen), "trials_shown": [_as_json(seen, each) for each in chosen]}
@@ -84,7 +67,7 @@ def show(folder: Path, *, trials: int, as_json: bool) -> None:
         return
     about = seen.about
     _common.echo_line(
-        f"sweep {seen.name} · {_state(seen)} · {_progress(seen)}"
+        f"sweep {seen.name} · {_state(seen)} · {table.progress(seen)}"
         + (f" · began {_when(seen.began)}" if seen.began else "")
     )
     _common.echo_line(
@@ -95,20 +78,12 @@ def show(folder: Path, *, trials: int, as_json: bool) -> None:
     best = seen.best()
     if best is not None:
         _common.echo_line(
-            f"best {seen.metric}={seen.value_of(best):.6g}: trial {_number(best.id)}: "
-            f"{_words(best.config)}"
+            f"best {seen.metric}={seen.value_of(best):.6g}: trial {table.number_of(best.id)}: "
+            f"{table.words(best.config)}"
         )
     if chosen:
-        names = [
-            "TRIAL",
-            "STATE",
-            "REPORTS",
-            (seen.metric or "METRICS").upper(),
-            "CONFIG",
-            "HOST",
-            "WHY",
-        ]
-        _tables.show(names, [_row(seen, each) for each in chosen])
+        rows = [table.row(each, seen.value_of(each), seen.metric) for each in chosen]
+        _tables.show(table.head(seen.metric), rows)
     if (left := len(seen.current()) - len(chosen)) and chosen:
         _common.echo_line(
             f"and {left} more: --trials {len(seen.current())}, or troupe sweep export {seen.name}"
@@ -130,55 +105,6 @@ def _state(seen: view.SweepView) -> str:
     return (
         f"dead: its engine ({engine}) has ended without a word; troupe sweep resume {seen.name} "
         "goes on with it"
-    )
-
-
-def _best_first(seen: view.SweepView) -> list[Trial]:
-    mode = Mode(seen.about.get("mode") or "max")
-    return sorted(seen.current(), key=lambda each: -mode.score(seen.value_of(each)))
-
-
-def _row(seen: view.SweepView, trial: Trial) -> list[str]:
-    value = seen.value_of(trial)
-    shown = (
-        f"{value:.6g}"
-        if value is not None
-        else ""
-        if seen.metric or trial.last is None
-        else _words(_own(trial.last.metrics))
-    )
-    failed = f": {trial.failure.text.partition(chr(10))[0]}" if trial.failure is not None else ""
-    return [
-        _number(trial.id),
-        trial.end.value if trial.end is not None else trial.phase.value,
-        str(trial.number),
-        shown,
-        _words(trial.config),
-        str(trial.where.get("hostname", "")),
-        trial.why + failed,
-    ]
-
-
-_FILLED = {
-    "training_iteration",
-    "time_total_s",
-    "time_this_iter_s",
-    "timestamp",
-    "trial_id",
-    "iterations_since_restore",
-    "time_since_restore",
-    "done",
-}
-
-
-def _own(metrics: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in metrics.items() if name not in _FILLED}
-
-
-def _words(values: Mapping[str, Any]) -> str:
-    return " ".join(
-        f"{name}={value:.4g}" if isinstance(value, float) else f"{name}={value}"
-        for name, value in flat(values)
     )
 
 

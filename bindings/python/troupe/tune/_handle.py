@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import contextlib
 import socket
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,6 +21,8 @@ from troupe.tune._results import ResultGrid
 
 if TYPE_CHECKING:
     import os
+
+    from troupe.tune._run.changes import NewRows
 
 NAMESPACE = "troupe.tune"
 """Of the actors that run submitted sweeps, each by the sweep's name."""
@@ -97,6 +100,24 @@ class SweepHandle:
         from troupe.tune._run import looking
 
         return looking.results_of(self.path)
+
+    def _changes(self) -> Iterator[NewRows]:
+        """What happens to its trials, from the beginning to its end; blocks for each.
+
+        Nothing more where its engine is no process of this cluster, or is lost.
+        """
+        import troupe
+
+        place = None
+        while (actor := _actor(self.name)) is not None:
+            try:
+                new: NewRows = troupe.get(actor.changes.remote(place))
+            except exceptions.ActorError:
+                return
+            yield new
+            if new.is_over:
+                return
+            place = new.place
 
     def _refuse_stopped(self, state: str) -> None:
         if state in ("stopped", "dead"):

@@ -21,7 +21,7 @@ from troupe.azure._sweep_job import Sweep, SweepPlan
 from troupe.azure._trials import trial as trial_of
 from troupe.tune import RunConfig, TuneConfig, TuneError, Tuner, _handle
 from troupe.tune._config import DEFAULT_STORAGE
-from troupe.tune._journal import view
+from troupe.tune._journal import table, view
 from troupe.tune._journal.view import SweepView
 from troupe.tune._run import folder as _folder, looking
 from troupe.tune._trainable import Given
@@ -196,6 +196,7 @@ def follow(name: str, session: _session.Session, storage: Path | None = None) ->
             f"sweep {name} · troupe sweep show {name}: its trials; troupe azure job stream -n "
             f"{name}_00000: the output of one"
         )
+        _show_trials(name, storage)
         grid = _result(name, storage)
     finally:
         _session.set_current(before)
@@ -219,6 +220,29 @@ def follow(name: str, session: _session.Session, storage: Path | None = None) ->
         )
     )
     status_lines.say(f"sweep {name} · {counted}{best}")
+
+
+_WIDTHS = (6, 10, 8, 12)
+"""Of the first columns, whose rows are shown one by one; the others follow as they are."""
+
+
+def _show_trials(name: str, storage: Path | None) -> None:
+    """A row of the sweep's table for each trial that begins or ends, and the best so far."""
+    handle, head = _handle.attach(name, storage), False
+    for new in handle._changes():
+        if not head and (seen := found(name, storage)) is not None:
+            status_lines.say(_line(table.head(seen.metric)))
+            head = True
+        if new.missed:
+            status_lines.say(f"and {new.missed:,} more changes: troupe sweep show {name}")
+        for row in new.rows:
+            status_lines.say(_line(row))
+
+
+def _line(row: Iterable[str]) -> str:
+    cells = list(row)
+    fixed = [cell.ljust(width) for cell, width in zip(cells, _WIDTHS, strict=False)]
+    return "  ".join([*fixed, *(cell for cell in cells[len(_WIDTHS) :] if cell)])
 
 
 def _result(name: str, storage: Path | None) -> Any:

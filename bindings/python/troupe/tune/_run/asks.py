@@ -8,15 +8,20 @@ from typing import Any
 
 from troupe import _calls
 from troupe.tune._core import events as ev
+from troupe.tune._run.changes import Changes
 from troupe.tune._run.waits import Waits
 
 WAITING_MAX = 1000
 
 
 class Asks:
-    """Events of one engine, from any thread; what is asked before it listens waits for it."""
+    """Events of one engine, from any thread; what is asked before it listens waits for it.
+
+    `changes`: what it says of the trials, for who follows the sweep.
+    """
 
     def __init__(self) -> None:
+        self.changes = Changes()
         self._lock = threading.Lock()
         self._asked: deque[ev.Event] = deque(maxlen=WAITING_MAX)
         self._promise: _calls.Promise | None = None

@@ -24,13 +24,16 @@ from troupe._code import capture
 from troupe.tune import _resources
 from troupe.tune._context import TuneContext
 from troupe.tune._core import events as ev
-from troupe.tune._core.deciding import Scheduler, Searcher
+from troupe.tune._core.deciding import WORST, Scheduler, Searcher
 from troupe.tune._core.rules import Conditions, Rules, lookup
 from troupe.tune._core.sweep import SweepCore
+from troupe.tune._core.trial import Trial
+from troupe.tune._journal import table
 from troupe.tune._results import shown
 from troupe.tune._run import asking
 from troupe.tune._run.asks import Asks
 from troupe.tune._run.audience import Audience, News
+from troupe.tune._run.changes import Changes
 from troupe.tune._run.folder import SweepFolder
 from troupe.tune._run.places import TrialPlaces
 from troupe.tune._run.shown import Shown
@@ -84,6 +87,8 @@ class Engine:
         )
         self._searcher = asking.asked(plan.searcher, self._waits)
         self._news: deque[ev.Event] = deque()
+        self._changes: Changes | None = None
+        self._best_score = WORST
         self.done: ev.Done | None = None
         self.interrupted = False
 
@@ -146,6 +151,7 @@ class Engine:
     def listen(self, asks: Asks) -> None:
         """Takes what others ask for, from any thread, as events of its own."""
         asks.arm(self._waits)
+        self._changes = asks.changes
 
     @contextlib.contextmanager
     def _interrupts(self) -> Iterator[None]:
@@ -237,8 +243,21 @@ class Engine:
             case ev.Done():
                 self.done = effect
 
+    def _note_change(self, changes: Changes, told: ev.Tell, trial: Trial) -> None:
+        metric = self._plan.rules.metric
+        found = lookup(trial.last.metrics, metric) if trial.last is not None and metric else None
+        value = float(found) if isinstance(found, (int, float)) else None
+        if told.what in ("started", "paused", "exploits", "error", "ended"):
+            changes.note(table.row(trial, value, metric))
+        elif told.report is not None and told.report.score > self._best_score:
+            self._best_score = told.report.score
+            number, config = table.number_of(trial.id), table.words(trial.config)
+            changes.note([f"best so far: {metric}={found} ({number}: {config})"])
+
     def _tell(self, told: ev.Tell) -> None:
         plan, trial = self._plan, self.core.ledger.trials[told.trial]
+        if self._changes is not None:
+            self._note_change(self._changes, told, trial)
         if plan.shown is not None:
             if told.what == "ended" and told.end is not None:
                 plan.shown.ended(told.trial, told.end)

@@ -16,6 +16,7 @@ from troupe._code import user_main
 from troupe.tune._core import events as ev
 from troupe.tune._journal import view
 from troupe.tune._run.asks import Asks
+from troupe.tune._run.changes import NewRows
 from troupe.tune._run.folder import is_sweep, trainable_of
 
 LINGER_S = 600.0
@@ -63,6 +64,7 @@ class SweepHost:
             traceback.print_exception(error)
             self._error = error
         finally:
+            self._asks.changes.close()
             self._over.set()
         self._left.wait(LINGER_S)
         troupe.get_runtime_context().current_actor.__ray_terminate__.remote()
@@ -99,6 +101,11 @@ class SweepHost:
                 else RuntimeError(repr(self._error))
             )
         return self._grid
+
+    @troupe.method(concurrency_group="waits")
+    def changes(self, place: tuple[str, int] | None) -> NewRows:
+        """Once there is more than at that place: see Changes.since."""
+        return self._asks.changes.since(place)
 
     @troupe.method(concurrency_group="waits")
     def leave(self) -> None:
