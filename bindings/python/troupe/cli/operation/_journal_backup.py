@@ -129,8 +129,8 @@ def restore(source: Path, *, replace: bool) -> home.ClusterHome:
     if (place / "head").exists():
         if not replace:
             raise ValueError(
-                f"cluster {identity[:8]} has state in {place / 'head'}: --replace puts the backup in "
-                "its place, and keeps it beside"
+                f"cluster {identity[:8]} has state in {place / 'head'}: --replace puts the backup "
+                "in its place, and keeps it beside"
             )
     with _folder_for(place / "head", replace=replace) as fresh:
         for path in (source / "head").iterdir():

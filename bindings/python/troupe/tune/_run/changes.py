@@ -55,7 +55,7 @@ class Changes:
             self._changed.notify_all()
 
     def since(self, place: tuple[str, int] | None) -> NewRows:
-        """Waits until there is more than at that place (None: from the beginning), or it is over."""
+        """Waits until there is more than at that place, or it is over; None: the beginning."""
         after = place[1] if place is not None and place[0] == self._life else 0
         with self._changed:
             self._changed.wait_for(lambda: self._count > after or self._is_over)
