@@ -11,9 +11,11 @@ import subprocess
 import sys
 from pathlib import Path
 
+import click
 import pytest
 from e2e_conftest import TIMEOUT_S, Home
 
+from troupe import cli
 from troupe.cli.operation import _service
 
 
@@ -58,6 +60,23 @@ def test_completing_a_command_loads_none_of_them() -> None:
         "assert not any(each.startswith('troupe.cli.') for each in sys.modules), sys.modules"
     )
     subprocess.run([sys.executable, "-c", code], check=True, timeout=TIMEOUT_S)
+
+
+def test_help_lists_the_commands_as_they_say_it_and_loads_none_of_them() -> None:
+    for name, said in cli._SHORT_HELP.items():
+        command = cli.commands.get_command(click.Context(cli.commands), name)
+        assert command is not None and command.get_short_help_str(limit=200) == said, name
+    code = (
+        "import os, sys; from troupe.cli import main\n"
+        "os._exit = sys.exit\n"
+        "try: main(['--help'])\n"
+        "except SystemExit: pass\n"
+        "print(sorted({'troupe.cli._azure', 'troupe.cli._sweep'} & {*sys.modules}))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=TIMEOUT_S
+    )
+    assert done.stdout.endswith("\n[]\n") and "torchrun" in done.stdout, done
 
 
 def _command(unit: str) -> list[str]:

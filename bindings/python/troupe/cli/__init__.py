@@ -44,6 +44,39 @@ _WHERE = {
     "top": ("operation._top", "top"),
     "torchrun": ("_submit", "torchrun"),
 }
+_SHORT_HELP = {
+    "air": "AI Runtime workloads, as for `databricks air`, on this cluster.",
+    "azure": "Command jobs, as for the Azure ML service, on this cluster.",
+    "cancel": "Cancel a launch and wait for its end; a prefix of its id will do.",
+    "cluster": "Name clusters, and say which one is meant.",
+    "completion": "Print the script by which a shell completes commands, options and names of "
+    "clusters.",
+    "doctor": "Look for what is wrong: limits, /dev/shm, disk, clocks, ports, versions, GPUs, "
+    "settings of NCCL, and whether the nodes of a cluster reach each other both ways.",
+    "explain": "Where a launch, an actor or a placement group is, or why it waits.",
+    "job": "Jobs: commands that drive the whole cluster, and go on without this terminal.",
+    "journal": "Check or repair the journal of a stopped head; back up a head's state, and "
+    "restore it.",
+    "list": "List nodes, actors, launches, placement-groups, tasks that are not over, or "
+    "events: what has happened since the head started.",
+    "logs": "Print the output of a launch, an actor or a process for tasks; a prefix of its "
+    "id will do.",
+    "run": "Run COMMAND on a cluster made of the nodes that this line is started on.",
+    "run-as": "Run SCRIPT with the packages of other launchers meaning Troupe: serverless_gpu, "
+    "databricks.air, ray, pyspark.ml.torch, azure.ai.ml.",
+    "run-as-ray": "Run SCRIPT with `import ray` meaning Troupe: `troupe run-as --only ray`.",
+    "service": "Let systemd start a head or a worker, and start it again when it fails.",
+    "stack": "Print the Python and C++ stacks of a launch's ranks, of an actor, or of a process.",
+    "start": "Start a head, or a worker that joins one.",
+    "status": "Nodes, launches and what waits.",
+    "stop": "Stop a cluster of this host: its head, and its workers wherever they are.",
+    "submit": "Run a script, a module or a command on N ranks, wait for it, and end with its code.",
+    "sweep": "List, show, stop and go on with sweeps, by their names.",
+    "token": "Create, list and revoke join tokens.",
+    "top": "Show how much of each node is held, and by which launches and actors, until Ctrl-C.",
+    "torchrun": "Run what torchrun would, by the same line.",
+}
+"""First sentences of the commands' help: `troupe --help` loads none of the commands for them."""
 _RUN_PROGRAMS = ("run", "run-as", "run-as-ray", "submit", "torchrun")
 """Whose line is a program's too: --json there is not for us."""
 
@@ -54,6 +87,19 @@ class _Commands(click.Group):
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return sorted(_WHERE)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the list of commands as click does, without loading those whose help is known."""
+        names = self.list_commands(ctx)
+        limit = formatter.width - 6 - max(map(len, names))
+        rows = []
+        for name in names:
+            known = _SHORT_HELP.get(name)
+            command = click.Command(name, help=known) if known else self.get_command(ctx, name)
+            if command is not None and not command.hidden:
+                rows.append((name, command.get_short_help_str(limit)))
+        with formatter.section("Commands"):
+            formatter.write_dl(rows)
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
         """Names of commands, without loading each for its help, and options."""
