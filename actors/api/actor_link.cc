@@ -54,7 +54,7 @@ std::string DeathText(const wire::ActorInfo& info, const std::string& label) {
   std::string text =
       label + " is dead: " + (failure.cause.empty() ? "its process is gone" : failure.cause);
   const std::string pid = "pid " + std::to_string(failure.pid);
-  if (!failure.node_name.empty() && failure.cause.find(pid) == std::string::npos)
+  if (!failure.node_name.empty() && !failure.located)
     text += " (on " + failure.node_name + (failure.pid > 0 ? ", " + pid : "") + ")";
   if (!failure.traceback.empty()) {
     text += LastLines(failure.traceback, "  ");

@@ -164,6 +164,7 @@ class ActorProcess {
                          const std::string& pickle) {
     wire::ActorReady ready;
     ready.failed = true;
+    ready.failure.kind = wire::FailureKind::kRaised;
     ready.failure.cause = cause;
     ready.failure.exception_type = type;
     ready.failure.pid = ::getpid();

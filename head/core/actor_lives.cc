@@ -131,15 +131,16 @@ void TellActorEnded(Turn& turn, const NodeId& node, const ActorId& actor,
   end.actor = actor;
   end.incarnation = incarnation;
   end.reason = "its time is over";
+  end.kind = wire::FailureKind::kStopped;
   turn.ToNode(node, std::move(end));
 }
 
-void EndActorNow(Turn& turn, Actor& actor, const std::string& why) {
+void EndActorNow(Turn& turn, Actor& actor, wire::FailureKind kind, const std::string& why) {
   if (!actor.live()) return;
   if (!actor.place.node.IsNil()) {
     TellActorEnded(turn, actor.place.node, actor.spec.actor, actor.incarnation);
   }
-  Die(turn, actor, FailureAt(turn, actor, why), false, {}, false);
+  Die(turn, actor, FailureAt(turn, actor, kind, why), false, {}, false);
 }
 
 }  // namespace troupe::head

@@ -24,6 +24,6 @@ void Die(Turn& turn, Actor& actor, wire::Failure failure, bool restart, std::str
 void TellActorEnded(Turn& turn, const NodeId& node, const ActorId& actor,
                     std::uint64_t incarnation);
 /// Dead for good, its process told to end.
-void EndActorNow(Turn& turn, Actor& actor, const std::string& why);
+void EndActorNow(Turn& turn, Actor& actor, wire::FailureKind kind, const std::string& why);
 
 }  // namespace troupe::head

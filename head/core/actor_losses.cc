@@ -25,46 +25,55 @@ bool InThatGroup(const Actor& actor, const Id128& group) {
 }
 bool OfThatLaunch(const Actor& actor, const Id128& launch) { return Id128(actor.launch) == launch; }
 
+void LoseReservationOf(Turn& turn, Actor& actor, wire::FailureKind kind, const std::string& why) {
+  TellActorEnded(turn, actor.place.node, actor.spec.actor, actor.incarnation);
+  Die(turn, actor, FailureAt(turn, actor, kind, why), MayRestart(actor), {}, false);
+}
+
 }  // namespace
 
 void EndActorsOf(Turn& turn, const LaunchId& launch, const std::string& why) {
   // The nodes end the processes with the epoch: no message of its own for each.
   for (const ActorId& id : Where(turn.state, OfThatLaunch, launch)) {
     Actor* actor = turn.FindActor(id);
-    if (actor != nullptr && actor->live()) Die(turn, *actor, FailureAt(turn, *actor, why), false);
+    if (actor == nullptr || !actor->live()) continue;
+    Die(turn, *actor, FailureAt(turn, *actor, wire::FailureKind::kLaunchEnded, why), false);
   }
 }
 
 void EndActorsIn(Turn& turn, const GroupId& group, const std::string& why) {
   for (const ActorId& id : Where(turn.state, InThatGroup, group)) {
     Actor* actor = turn.FindActor(id);
-    if (actor != nullptr) EndActorNow(turn, *actor, "its placement group ended: " + why);
+    if (actor == nullptr) continue;
+    EndActorNow(turn, *actor, wire::FailureKind::kGroupRemoved,
+                "its placement group ended: " + why);
   }
 }
 
-void LoseActorsIn(Turn& turn, const GroupId& group, const std::string& why) {
+void LoseActorsIn(Turn& turn, const GroupId& group, wire::FailureKind kind,
+                  const std::string& why) {
   for (const ActorId& id : Where(turn.state, InThatGroup, group)) {
     Actor* actor = turn.FindActor(id);
     if (actor == nullptr || actor->place.node.IsNil() || OutOfReach(turn, *actor)) continue;
-    TellActorEnded(turn, actor->place.node, id, actor->incarnation);
-    Die(turn, *actor, FailureAt(turn, *actor, why), MayRestart(*actor), {}, false);
+    LoseReservationOf(turn, *actor, kind, why);
   }
 }
 
-void LoseActorOfGroup(Turn& turn, const ActorId& id, const std::string& why) {
+void LoseActorOfGroup(Turn& turn, const ActorId& id, wire::FailureKind kind,
+                      const std::string& why) {
   Actor* actor = turn.FindActor(id);
   if (actor == nullptr || !actor->live() || actor->place.node.IsNil()) return;
-  TellActorEnded(turn, actor->place.node, id, actor->incarnation);
-  Die(turn, *actor, FailureAt(turn, *actor, why), MayRestart(*actor), {}, false);
+  LoseReservationOf(turn, *actor, kind, why);
 }
 
 void LoseActorsOn(Turn& turn, const NodeId& node, const std::string& why, bool verdict) {
+  const auto kind = verdict ? wire::FailureKind::kNodeLost : wire::FailureKind::kNodeUnreachable;
   for (const ActorId& id : Where(turn.state, OnThatNode, node)) {
     Actor* actor = turn.FindActor(id);
     if (actor == nullptr || !actor->live()) continue;
     const bool restart = MayRestart(*actor);
     if (verdict || restart) {
-      Die(turn, *actor, FailureAt(turn, *actor, why), restart, {}, verdict);
+      Die(turn, *actor, FailureAt(turn, *actor, kind, why), restart, {}, verdict);
     } else {
       PushActor(turn, *actor);
     }
@@ -81,7 +90,7 @@ void ActorsAreBack(Turn& turn, const NodeId& node) {
       PushActor(turn, *actor);
     } else {
       EndActorNow(
-          turn, *actor,
+          turn, *actor, wire::FailureKind::kReservationLost,
           "its node was lost for longer than its lease, and what it had reserved given back");
     }
   }
@@ -92,7 +101,10 @@ void LoseMissingActors(Turn& turn, const NodeId& node) {
     Actor* actor = turn.FindActor(id);
     if (actor == nullptr || !actor->missing) continue;
     const bool restart = MayRestart(*actor);
-    Die(turn, *actor, FailureAt(turn, *actor, "its node came back and no longer runs it"), restart);
+    Die(turn, *actor,
+        FailureAt(turn, *actor, wire::FailureKind::kMissing,
+                  "its node came back and no longer runs it"),
+        restart);
     if (!restart || actor->own_group.IsNil()) continue;
     const Group* group = turn.FindGroup(actor->own_group);
     if (group != nullptr && group->state == wire::GroupState::kCreated) StartActorIn(turn, *group);
@@ -116,7 +128,9 @@ void OnRecreateTimer(Turn& turn, const ActorId& id) {
   const Node* node = turn.SeeNode(actor->place.node);
   if (OutOfReach(turn, *actor) && FencedAt(turn, *node) <= turn.now) {
     Die(turn, *actor,
-        FailureAt(turn, *actor, turn.LossOf(actor->place.node) + ", and has not come back"), false);
+        FailureAt(turn, *actor, wire::FailureKind::kNodeUnreachable,
+                  turn.LossOf(actor->place.node) + ", and has not come back"),
+        false);
   }
   turn.state.dirty = true;
 }

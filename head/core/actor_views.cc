@@ -19,8 +19,10 @@ const Actor* FindNamedActor(Turn& turn, const LaunchId& scope, const std::string
   return found == turn.state.names.end() ? nullptr : turn.FindActor(found->second);
 }
 
-wire::Failure FailureAt(Turn& turn, const Actor& actor, const std::string& cause) {
+wire::Failure FailureAt(Turn& turn, const Actor& actor, wire::FailureKind kind,
+                        const std::string& cause) {
   wire::Failure failure;
+  failure.kind = kind;
   failure.cause = cause;
   failure.node = actor.place.node;
   if (const Node* node = turn.SeeNode(failure.node)) {
@@ -114,7 +116,8 @@ wire::ActorInfo InfoOf(Turn& turn, const Actor& actor) {
   info.room_wanted = RoomIsWanted(turn, actor);
   if (OutOfReach(turn, actor)) {
     info.state = wire::ActorState::kUnavailable;
-    info.failure = FailureAt(turn, actor, turn.LossOf(actor.place.node));
+    info.failure =
+        FailureAt(turn, actor, wire::FailureKind::kNodeUnreachable, turn.LossOf(actor.place.node));
     return info;
   }
   if (actor.state != wire::ActorState::kPending) return info;

@@ -23,7 +23,8 @@ void ReplyActor(Turn& turn, const Request& request, const Actor& actor);
 /// `recreate_after` is over, nobody knows.
 bool OutOfReach(Turn& turn, const Actor& actor);
 /// A failure where the actor is placed.
-wire::Failure FailureAt(Turn& turn, const Actor& actor, const std::string& cause);
+wire::Failure FailureAt(Turn& turn, const Actor& actor, wire::FailureKind kind,
+                        const std::string& cause);
 /// Tells its watchers that it has changed.
 void PushActor(Turn& turn, const Actor& actor);
 wire::ActorInfo InfoOf(Turn& turn, const Actor& actor);

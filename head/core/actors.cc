@@ -157,13 +157,16 @@ void OnKillActor(Turn& turn, const Request& request, const wire::KillActor& mess
   }
   if (actor->state == wire::ActorState::kPending) {
     // Not the last one: a restart is used up. What it was before may still run where it was.
-    Die(turn, *actor, FailureAt(turn, *actor, "killed before it started"), !last, {}, false);
+    Die(turn, *actor,
+        FailureAt(turn, *actor, wire::FailureKind::kKillRequested, "killed before it started"),
+        !last, {}, false);
   } else if (actor->live() && !actor->place.node.IsNil()) {
     wire::EndActor end;
     end.actor = message.actor;
     end.incarnation = actor->incarnation;
     end.graceful = message.graceful;
     end.reason = "killed by troupe.kill";
+    end.kind = wire::FailureKind::kKillRequested;
     turn.ToNode(actor->place.node, std::move(end));
   }
   turn.Reply(request, wire::Ok());
@@ -206,8 +209,15 @@ void OnActorEnded(Turn& turn, Node& node, const wire::ActorEnded& message,
   if (failure.node_name.empty()) failure.node_name = node.name;
   if (failure.host.empty()) failure.host = node.info.host;
   const bool crashed = failure.exit_code != 0 || failure.signal != 0;
-  if (actor->unwanted && !actor->doomed && !crashed && exception.empty()) failure.cause = kUnwanted;
-  if (failure.cause.empty()) failure.cause = actor->doomed ? "killed" : "its process ended";
+  if (actor->unwanted && !actor->doomed && !crashed && exception.empty()) {
+    failure.kind = wire::FailureKind::kUnreferenced;
+    failure.located = false;
+    failure.cause = kUnwanted;
+  }
+  if (failure.cause.empty()) {
+    failure.kind = actor->doomed ? wire::FailureKind::kKillRequested : wire::FailureKind::kExited;
+    failure.cause = actor->doomed ? "killed" : "its process ended";
+  }
   const bool constructor = actor->state == wire::ActorState::kStarting && !exception.empty();
   const bool restart = !message.graceful && !constructor && MayRestart(*actor);
   Die(turn, *actor, std::move(failure), restart, exception);

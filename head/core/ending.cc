@@ -221,12 +221,13 @@ void LoseReservation(Turn& turn, Launch& launch, const Node& node, const std::st
   for (std::size_t r = 0; r < launch.ranks.size(); ++r) {
     if (launch.ranks[r].node != node.id || launch.ranks[r].done.outcome != wire::Outcome::kNone)
       continue;
-    FinishRank(turn, launch, r, FailedRank(),
-               FailureOn(turn, launch, static_cast<std::int32_t>(r), why), {});
+    FailRank(turn, launch,
+             FailureOn(turn, launch, static_cast<std::int32_t>(r),
+                       wire::FailureKind::kReservationLost, why));
   }
   if (!launch.ending.closed && !Failing(launch)) {
     launch.ending.closed = true;
-    launch.ending.verdict = FailureOn(turn, launch, -1, why);
+    launch.ending.verdict = FailureOn(turn, launch, -1, wire::FailureKind::kReservationLost, why);
   }
   Finish(turn, launch);
 }

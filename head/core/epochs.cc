@@ -321,10 +321,11 @@ void OnRankLeft(Turn& turn, Node& node, const wire::RankLeft& message) {
   PushLaunch(turn, *launch);
 }
 
-wire::Failure FailureOn(Turn& turn, const Launch& launch, std::int32_t rank,
+wire::Failure FailureOn(Turn& turn, const Launch& launch, std::int32_t rank, wire::FailureKind kind,
                         const std::string& cause) {
   wire::Failure failure;
   failure.rank = rank;
+  failure.kind = kind;
   failure.cause = cause;
   failure.exit_code = 1;
   if (rank < 0 || static_cast<std::size_t>(rank) >= launch.ranks.size()) return failure;
@@ -334,10 +335,11 @@ wire::Failure FailureOn(Turn& turn, const Launch& launch, std::int32_t rank,
   return failure;
 }
 
-wire::RankDone FailedRank() {
+void FailRank(Turn& turn, Launch& launch, wire::Failure failure) {
   wire::RankDone done;
   done.outcome = wire::Outcome::kFailed;
-  return done;
+  const auto rank = static_cast<std::size_t>(failure.rank);
+  FinishRank(turn, launch, rank, std::move(done), std::move(failure), {});
 }
 
 void FinishRank(Turn& turn, Launch& launch, std::size_t rank, wire::RankDone done,
@@ -360,7 +362,8 @@ void EndEpoch(Turn& turn, Launch& launch, wire::Failure failure) {
 void PreemptEpoch(Turn& turn, Launch& launch, const std::string& why) {
   wire::EndEpoch end = EndOf(launch, wire::Outcome::kFailed, 1, why);
   end.grace_ms = launch.spec.stop_grace_ms;
-  QueueAgain(turn, launch, end, FailureOn(turn, launch, -1, why), true);
+  QueueAgain(turn, launch, end, FailureOn(turn, launch, -1, wire::FailureKind::kPreempted, why),
+             true);
 }
 
 void EndForMarker(Turn& turn, Launch& launch) {
@@ -371,6 +374,7 @@ void EndForMarker(Turn& turn, Launch& launch) {
 }
 
 void FailLaunchesOn(Turn& turn, const NodeId& node, const std::string& why, bool verdict) {
+  const auto kind = verdict ? wire::FailureKind::kNodeLost : wire::FailureKind::kNodeUnreachable;
   std::vector<LaunchId> hit;
   for (auto& [id, launch] : turn.state.launches) {
     if (!launch.on_nodes()) continue;
@@ -379,10 +383,7 @@ void FailLaunchesOn(Turn& turn, const NodeId& node, const std::string& why, bool
       // Under a driver every rank must live to the marker; otherwise a finished one is done.
       if (launch.ranks[r].node != node || launch.ranks[r].done.outcome != wire::Outcome::kNone)
         continue;
-      wire::Failure failure = FailureOn(turn, launch, static_cast<std::int32_t>(r), why);
-      failure.exception_type =
-          verdict ? "troupe.exceptions.NodeDiedError" : "troupe.exceptions.NodeUnreachableError";
-      FinishRank(turn, launch, r, FailedRank(), std::move(failure), {});
+      FailRank(turn, launch, FailureOn(turn, launch, static_cast<std::int32_t>(r), kind, why));
       any = true;
     }
     if (any) hit.push_back(id);
@@ -401,10 +402,9 @@ void FailMissingRanks(Turn& turn, const NodeId& node) {
     for (std::size_t r = 0; r < launch.ranks.size(); ++r) {
       const Rank& rank = launch.ranks[r];
       if (rank.node != node || !rank.missing || rank.done.outcome != wire::Outcome::kNone) continue;
-      FinishRank(turn, launch, r, FailedRank(),
-                 FailureOn(turn, launch, static_cast<std::int32_t>(r),
-                           "its node came back and no longer runs it"),
-                 {});
+      FailRank(turn, launch,
+               FailureOn(turn, launch, static_cast<std::int32_t>(r), wire::FailureKind::kMissing,
+                         "its node came back and no longer runs it"));
       any = true;
     }
     if (any) hit.push_back(id);

@@ -31,14 +31,15 @@ void OnRankLeft(Turn& turn, Node& node, const wire::RankLeft& message);
 /// OnRankEnded follows.
 void FinishRank(Turn& turn, Launch& launch, std::size_t rank, wire::RankDone done,
                 wire::Failure failure, const std::string& value);
-wire::RankDone FailedRank();
+/// An end by the head's own knowledge, of the rank that `failure` names, as a failed one.
+void FailRank(Turn& turn, Launch& launch, wire::Failure failure);
 /// The current epoch is over, and another one follows.
 void EndEpoch(Turn& turn, Launch& launch, wire::Failure failure);
 /// For the sake of others: another epoch follows in any case, and is not counted as an attempt.
 void PreemptEpoch(Turn& turn, Launch& launch, const std::string& why);
 
 /// Rank `r`'s node, names and host in a Failure.
-wire::Failure FailureOn(Turn& turn, const Launch& launch, std::int32_t rank,
+wire::Failure FailureOn(Turn& turn, const Launch& launch, std::int32_t rank, wire::FailureKind kind,
                         const std::string& cause);
 /// `verdict`: its ranks have ended; otherwise they may still run, and end when it is heard of
 /// again.

@@ -286,7 +286,7 @@ void Unplace(Turn& turn, Group& group, const std::string& why) {
   turn.state.dirty = true;
 }
 
-void LoseBundles(Turn& turn, const GroupId& id, const std::string& why) {
+void LoseBundles(Turn& turn, const GroupId& id, wire::FailureKind kind, const std::string& why) {
   Group* group = turn.FindGroup(id);
   if (group == nullptr || !group->live() || group->places.empty()) return;
   if (group->spec.gang && FailEpochOfGroup(turn, id, why)) return;
@@ -296,11 +296,11 @@ void LoseBundles(Turn& turn, const GroupId& id, const std::string& why) {
     const Actor* actor = turn.FindActor(group->spec.actor);
     // it may run there: nothing is reserved elsewhere for it
     if (actor != nullptr && OutOfReach(turn, *actor)) return;
-    LoseActorOfGroup(turn, group->spec.actor, why);
+    LoseActorOfGroup(turn, group->spec.actor, kind, why);
     group = turn.FindGroup(id);
     if (group == nullptr || group->places.empty()) return;
   }
-  LoseActorsIn(turn, id, why);
+  LoseActorsIn(turn, id, kind, why);
   group = turn.FindGroup(id);
   if (group == nullptr || group->places.empty()) return;
   Unplace(turn, *group, why);

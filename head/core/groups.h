@@ -28,7 +28,7 @@ void StartAttempt(Turn& turn, Group& group, std::vector<wire::BundlePlace> place
 /// The current attempt, or what was created, is over; its nodes are told; it waits for a new plan.
 void Unplace(Turn& turn, Group& group, const std::string& why);
 /// A node no longer holds a bundle of it.
-void LoseBundles(Turn& turn, const GroupId& group, const std::string& why);
+void LoseBundles(Turn& turn, const GroupId& group, wire::FailureKind kind, const std::string& why);
 void EndGroup(Turn& turn, const GroupId& group, const std::string& why);
 /// A Reserve without an answer, once more to one node.
 void AskAgain(Turn& turn, const GroupId& group, const NodeId& node);

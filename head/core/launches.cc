@@ -85,6 +85,17 @@ Launch* Find(Turn& turn, const Request& request, const LaunchId& id) {
   return nullptr;
 }
 
+// How the rank ended, as far as it has.
+void NoteEnd(const Rank& rank, wire::RankInfo& item) {
+  const bool ended = rank.done.outcome != wire::Outcome::kNone;
+  item.outcome = ended ? rank.done.outcome : rank.late;
+  item.exit_code = ended ? ExitCodeOf(rank.done.failure) : rank.late_exit_code;
+  item.warning = rank.warning;
+  if (rank.done.outcome != wire::Outcome::kFailed) return;
+  item.cause = rank.done.failure.cause;
+  item.kind = rank.done.failure.kind;
+}
+
 void ArmTimeout(Turn& turn, const Launch& launch) {
   if (launch.spec.timeout_ms == 0 || !launch.open()) return;
   const std::uint64_t due_us = launch.submitted_us + launch.spec.timeout_ms * 1000;
@@ -260,7 +271,7 @@ Verdict CancelledVerdict(const Turn& turn, const Launch& launch) {
   verdict.cause = launch.stop_asked->reason;
   if (!launch.stop_asked->timed_out) return verdict;
   verdict.failure.cause = verdict.cause;
-  verdict.failure.exception_type = "builtins.TimeoutError";
+  verdict.failure.kind = wire::FailureKind::kTimedOut;
   verdict.failure.traceback = WhereRanksWere(launch);
   return verdict;
 }
@@ -381,14 +392,7 @@ wire::LaunchInfo InfoOf(Turn& turn, const Launch& launch) {
     if (const Node* node = turn.SeeNode(rank.node)) item.host = node->info.host;
     item.local_rank = rank.local_rank;
     if (!launch.ready.empty() && launch.ready.count(rank.node) > 0) ++info.ready_ranks;
-    item.outcome = rank.done.outcome;
-    item.exit_code = ExitCodeOf(rank.done.failure);
-    if (item.outcome == wire::Outcome::kNone) {
-      item.outcome = rank.late;
-      item.exit_code = rank.late_exit_code;
-    }
-    if (rank.done.outcome == wire::Outcome::kFailed) item.cause = rank.done.failure.cause;
-    item.warning = rank.warning;
+    NoteEnd(rank, item);
     info.rank_infos.push_back(std::move(item));
     info.result_bytes.push_back(rank.value.empty() ? rank.done.size_bytes : rank.value.size());
   }

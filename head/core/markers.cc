@@ -76,7 +76,8 @@ void DriverFailed(Turn& turn, const Request& request, Launch& launch, const wire
   // a repeat
   if (launch.ranks.empty() || launch.ranks[0].done.outcome != wire::Outcome::kNone) return;
   launch.ending.complete = message.request;
-  wire::Failure failure = FailureOn(turn, launch, 0, message.failure.cause);
+  wire::Failure failure =
+      FailureOn(turn, launch, 0, wire::FailureKind::kStopped, message.failure.cause);
   const std::string host = failure.host;
   const NodeId node = failure.node;
   const std::string name = failure.node_name;
@@ -256,10 +257,9 @@ void OnDriverTimer(Turn& turn, const LaunchId& id) {
   }
   const auto lease = std::to_string(Millis(turn.options.driver_lease) / 1000);
   if (!launch->ranks.empty() && launch->ranks[0].done.outcome != wire::Outcome::kNone) return;
-  FinishRank(turn, *launch, 0, FailedRank(),
-             FailureOn(turn, *launch, 0,
-                       "the driver (rank 0) did not renew its lease for " + lease + " s"),
-             {});
+  FailRank(turn, *launch,
+           FailureOn(turn, *launch, 0, wire::FailureKind::kDriverSilent,
+                     "the driver (rank 0) did not renew its lease for " + lease + " s"));
   OnRankEnded(turn, *launch);
 }
 

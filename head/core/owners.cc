@@ -215,7 +215,8 @@ void EndAll(Turn& turn, const Selection& which, const std::string& why) {
   for (const auto& [id, actor] : turn.state.actors) {
     if (actor.live() && !actor.spec.detached && which.actor(actor)) actors.push_back(id);
   }
-  for (const ActorId& id : actors) EndActorNow(turn, *turn.FindActor(id), why);
+  for (const ActorId& id : actors)
+    EndActorNow(turn, *turn.FindActor(id), wire::FailureKind::kOwnerEnded, why);
   std::vector<GroupId> groups;
   for (const auto& [id, group] : turn.state.groups) {
     if (group.live() && !group.spec.detached && which.group(group)) groups.push_back(id);

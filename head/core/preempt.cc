@@ -76,7 +76,7 @@ void Preempt(Turn& turn, const GroupId& victim, const GroupId& by) {
   if (launch != nullptr && launch->on_nodes()) {
     PreemptEpoch(turn, *launch, why);
   } else {
-    LoseBundles(turn, victim, why);
+    LoseBundles(turn, victim, wire::FailureKind::kPreempted, why);
   }
 }
 

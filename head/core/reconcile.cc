@@ -107,7 +107,8 @@ void ReconcileHoldings(Turn& turn, Node& node, const wire::RegisterNode& report)
                       "node " + node.name + " no longer holds its reservation");
       continue;
     }
-    LoseBundles(turn, group, "node " + node.name + " no longer holds it");
+    LoseBundles(turn, group, wire::FailureKind::kReservationLost,
+                "node " + node.name + " no longer holds it");
   }
 }
 

@@ -357,11 +357,12 @@ void ForgetNode(Turn& turn, const NodeId& id) {
 namespace {
 
 // What a launch's ranks and actors had there. A launch that fails with the node ends them itself.
-void LoseBundlesInside(Turn& turn, const std::vector<GroupId>& groups, const std::string& why) {
+void LoseBundlesInside(Turn& turn, const std::vector<GroupId>& groups, wire::FailureKind kind,
+                       const std::string& why) {
   for (const GroupId& id : groups) {
     const Group* group = turn.FindGroup(id);
     const Launch* launch = group == nullptr ? nullptr : turn.FindLaunch(group->spec.launch);
-    if (launch != nullptr && GoesOnAfterDeaths(*launch)) LoseBundles(turn, id, why);
+    if (launch != nullptr && GoesOnAfterDeaths(*launch)) LoseBundles(turn, id, kind, why);
   }
 }
 
@@ -397,10 +398,11 @@ void LoseNode(Turn& turn, Node& node, const std::string& cause, bool verdict) {
     turn.Close(node.session, text);
     node.session = SessionId();
   }
+  const auto kind = verdict ? wire::FailureKind::kNodeLost : wire::FailureKind::kNodeUnreachable;
   FailLaunchesOn(turn, id, text, verdict);
   LoseActorsOn(turn, id, text, verdict);
-  for (const GroupId& group : groups) LoseBundles(turn, group, text);
-  LoseBundlesInside(turn, inside, text);
+  for (const GroupId& group : groups) LoseBundles(turn, group, kind, text);
+  LoseBundlesInside(turn, inside, kind, text);
   turn.state.dirty = true;
 }
 

@@ -13,9 +13,10 @@
 namespace troupe::head {
 namespace {
 
-constexpr char kNodeDied[] = "troupe.exceptions.NodeDiedError";
-constexpr char kNodeUnreachable[] = "troupe.exceptions.NodeUnreachableError";
-constexpr char kOutOfMemory[] = "troupe.exceptions.OutOfMemoryError";
+bool WithItsNode(const wire::Failure& failure) {
+  return failure.kind == wire::FailureKind::kNodeLost ||
+         failure.kind == wire::FailureKind::kNodeUnreachable;
+}
 
 bool Served(const Launch& launch, std::size_t rank) {
   return launch.spec.mode == wire::LaunchMode::kDriver && rank != 0;
@@ -26,6 +27,7 @@ wire::Failure EarlyReturn(const wire::RankDone& done, const wire::Failure& sympt
   wire::Failure failure = done.failure;
   failure.rank = static_cast<std::int32_t>(done.rank);
   failure.exit_code = 1;
+  failure.kind = wire::FailureKind::kReturnedEarly;
   failure.cause = "returned before rank " + std::to_string(symptom.rank) +
                   " had ended, whose collective then failed: " + symptom.cause;
   return failure;
@@ -45,15 +47,14 @@ std::size_t DiedForGood(const Launch& launch) {
 // How a rank died, without what only one rank can have: ranks that died alike have one text.
 std::string WayOfDeath(const wire::Failure& failure) {
   constexpr std::size_t kCauseMax = 200;
-  const std::string& type = failure.exception_type;
-  const bool node_lost = type == kNodeDied || type == kNodeUnreachable;
-  if (node_lost || (failure.signal == 0 && failure.pid == 0))  // no process of it was seen to end
+  // no process of it was seen to end
+  if (WithItsNode(failure) || (failure.signal == 0 && failure.pid == 0))
     return failure.cause.substr(0, std::min(failure.cause.find('\n'), kCauseMax));
   const char* name = failure.signal == 0 ? nullptr : sigabbrev_np(failure.signal);
   std::string text = name != nullptr       ? std::string("SIG") + name
                      : failure.signal != 0 ? "signal " + std::to_string(failure.signal)
                                            : "exit " + std::to_string(failure.exit_code);
-  if (type == kOutOfMemory) text += ", out of memory";
+  if (failure.kind == wire::FailureKind::kOutOfMemory) text += ", out of memory";
   return failure.node_name.empty() ? text : text + " on " + failure.node_name;
 }
 
@@ -100,10 +101,9 @@ Grade GradeOf(const wire::RankDone& done, bool served) {
     return served ? Grade::kNoValue : Grade::kEarlyReturn;
   const wire::Failure& failure = done.failure;
   if (failure.symptom) return Grade::kSymptom;
-  const std::string& type = failure.exception_type;
-  if (type == kNodeDied || type == kNodeUnreachable) return Grade::kNodeLost;
-  if (failure.signal != 0 || type == kOutOfMemory) return Grade::kKilled;
-  return type.empty() ? Grade::kNoValue : Grade::kException;
+  if (WithItsNode(failure)) return Grade::kNodeLost;
+  if (failure.signal != 0 || failure.kind == wire::FailureKind::kOutOfMemory) return Grade::kKilled;
+  return failure.exception_type.empty() ? Grade::kNoValue : Grade::kException;
 }
 
 bool EndedBadly(const Launch& launch, std::size_t rank) {

@@ -2,6 +2,7 @@
 """Generates plain structs, their Cap'n Proto codec and their Python conversion from the schema.
 
 Usage: generate.py SCHEMA_DIR OUT_DIR
+       generate.py SCHEMA_DIR --names FILE   the module of the enums' values, which the tree keeps
 
 The schema is the only place a message is described. Written from it:
   messages.{h,cc}         plain C++ structs and the OneOf of them (C++17, no capnp in it)
@@ -17,6 +18,7 @@ import sys
 sys.path.insert(0, str(pathlib.Path(__file__).parent))
 import emit_codec  # noqa: E402
 import emit_inspect  # noqa: E402
+import emit_names  # noqa: E402
 import emit_python  # noqa: E402
 import emit_structs  # noqa: E402
 from schema import load  # noqa: E402
@@ -29,9 +31,12 @@ def write(path: pathlib.Path, text: str) -> None:
 
 
 def main() -> int:
-    source, out = pathlib.Path(sys.argv[1]), pathlib.Path(sys.argv[2])
+    schema = load(pathlib.Path(sys.argv[1]))
+    if sys.argv[2] == "--names":
+        write(pathlib.Path(sys.argv[3]), emit_names.source(schema))
+        return 0
+    out = pathlib.Path(sys.argv[2])
     out.mkdir(parents=True, exist_ok=True)
-    schema = load(source)
     write(out / "messages.h", emit_structs.header(schema))
     write(out / "messages.cc", emit_structs.source(schema))
     write(out / "codec_internal.h", emit_codec.header(schema))

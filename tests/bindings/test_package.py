@@ -21,6 +21,9 @@ from troupe._cluster import resources, scratch, variables
 from troupe._code import capture, environment, runtime_env
 from troupe._process import group_names, process_groups
 from troupe.launch import _errors, distributed
+from troupe.ray_compat import _words as ray_words
+from troupe.train import GroupAborted
+from troupe.tune._run import places
 
 
 def run(code: str, **env: str) -> str:
@@ -364,7 +367,9 @@ def test_the_text_of_a_failed_launch() -> None:
         "pid": 9,
         "exit_code": 0,
         "signal": 9,
+        "kind": "killed",
         "cause": "the kernel's out-of-memory killer chose it: 61.2 GiB of 64 GiB used by this rank",
+        "located": False,
         "exception_type": "",
         "traceback": "",
         "log_tail": "step 410 loss 2.31\n",
@@ -381,10 +386,15 @@ def test_the_text_of_a_failed_launch() -> None:
             "cause": "",
             "failure": failure,
             "rank_infos": [
-                {"rank": 5, "outcome": "failed", "cause": failure["cause"]},
-                {"rank": 6, "outcome": "cancelled", "cause": ""},
-                {"rank": 7, "outcome": "failed", "cause": "Connection closed by peer"},
-                {"rank": 8, "outcome": "succeeded", "cause": ""},
+                {"rank": 5, "outcome": "failed", "kind": "killed", "cause": failure["cause"]},
+                {"rank": 6, "outcome": "cancelled", "kind": "unknown", "cause": ""},
+                {
+                    "rank": 7,
+                    "outcome": "failed",
+                    "kind": "raised",
+                    "cause": "Connection closed by peer",
+                },
+                {"rank": 8, "outcome": "succeeded", "kind": "unknown", "cause": ""},
             ],
         }
     )
@@ -400,6 +410,128 @@ def test_the_text_of_a_failed_launch() -> None:
     ]
 
 
+KINDS = {  # what is said first of a rank, by the kind of its failure and what else that says
+    "hung": ({"signal": 9}, "rank 1 hung on node-c", True),
+    "killed": ({"signal": 15}, "rank 1 was killed by SIGTERM on node-c", True),
+    "exited": ({"pid": 9, "exit_code": 3}, "rank 1 exited with code 3 on node-c", True),
+    "node_lost": ({}, "rank 1 was lost with its node on node-c", True),
+    "node_unreachable": ({}, "rank 1 was lost with its node on node-c", True),
+    "called_exit": (
+        {"exception_type": "builtins.SystemExit"},
+        "rank 1 left by WHY on node-c",
+        False,
+    ),
+    "raised": ({"exception_type": "builtins.KeyError"}, "rank 1 raised WHY on node-c", False),
+    "returned_early": ({}, "rank 1 WHY on node-c", False),
+    "no_value": (
+        {"pid": 9},
+        "rank 1 exited with code 0 without returning a value on node-c",
+        False,
+    ),
+    "missing": ({}, "rank 1 failed: WHY on node-c", False),
+    "unknown": ({}, "rank 1 failed: WHY on node-c", False),
+}
+
+
+def info_of(kind: str, cause: str = "WHY", own: str = "WHY", **said: object) -> dict:
+    failure = {
+        "rank": 1,
+        "node_name": "node-c",
+        "host": "",
+        "pid": 0,
+        "exit_code": 0,
+        "signal": 0,
+        "kind": kind,
+        "cause": cause,
+        "located": False,
+        "exception_type": "",
+        "traceback": "",
+        "log_tail": "",
+        **said,
+    }
+    return {
+        "launch": "7f3a" + "0" * 28,
+        "epoch": 1,
+        "attempts_max": 1,
+        "duration_ms": 0,
+        "ranks": 2,
+        "mode": "distributed",
+        "cause": "",
+        "per_rank": [],
+        "travelled": [],
+        "failure": failure,
+        "rank_infos": [
+            {
+                "rank": 1,
+                "outcome": "failed",
+                "kind": kind,
+                "cause": own,
+                "node_name": "",
+                "host": "",
+            }
+        ],
+    }
+
+
+def test_what_became_of_a_rank_is_told_by_the_kind_of_its_failure_whatever_its_cause_says() -> None:
+    for kind, (said, first, is_cause_apart) in KINDS.items():
+        for cause in ("WHY", "hung: ended: exit 3", "killed", "its placement group ended"):
+            lines = _errors.text_of(info_of(kind, cause, cause, **said)).splitlines()
+            assert lines[0] == f"{first.replace('WHY', cause)} (epoch 1 of 1)", (kind, lines)
+            assert (f"  {cause}" in lines) == is_cause_apart, (kind, lines)
+    more = "WHY; of 2 ranks 0 are left"
+    assert f"  {more}" in _errors.text_of(info_of("no_value", more)).splitlines(), (
+        "the launch's failure says more than the rank's own"
+    )
+
+
+def test_python_raises_a_class_of_its_own_by_the_kind_of_a_failure() -> None:
+    for kind, expected in exceptions.BY_KIND.items():
+        if expected is TimeoutError:
+            continue
+        info = {**info_of(kind), "outcome": "failed", "exit_code": 1}
+        info["failure"].update(peak_rss_kib=0, memory_limit_bytes=0, memory_asked_bytes=0)
+        error = _errors.of_launch(None, info)
+        assert isinstance(error, exceptions.LaunchError) and isinstance(error, expected), kind
+    late = {**info_of("timed_out"), "outcome": "cancelled", "cause": "timed out"}
+    assert isinstance(_errors.of_launch(None, late), exceptions.GetTimeoutError)
+    stopped = _errors.of_launch(None, {**info_of("stopped"), "outcome": "cancelled"})
+    assert isinstance(stopped, exceptions.LaunchCancelledError)
+
+
+def test_words_of_ray_and_lost_nodes_are_told_by_kind() -> None:
+    rays = ray_words.RaysWords()
+    for kind, words in {
+        "kill_requested": "it was killed by `ray.kill`: ",
+        "group_removed": "its placement group was removed: ",
+        "unreferenced": "all references to the actor were removed: ",
+        "killed": "its worker process has died: ",
+    }.items():
+        assert rays.of_death({"kind": kind}, raised=False).endswith(words), kind
+    for kind, is_lost in {"node_lost": True, "node_leaves": True, "killed": False}.items():
+        info = {"actor": "ab", **info_of(kind, "node b is lost: by its text alone")}
+        died = pickle.loads(pickle.dumps(deaths.death_of(info, b"", "actor A")))
+        assert places.went_with_a_node(died) == is_lost, kind
+
+
+def test_deaths_that_end_a_group_of_ranks_name_each_place_once() -> None:
+    failures = {
+        0: {
+            **info_of("killed", "rank 0 on a (a), pid 7, ended: SIGKILL")["failure"],
+            "located": True,
+        },
+        1: info_of("hung", "hung: it has kept rank 0 waiting")["failure"],
+        2: info_of("node_lost", "node node-c is lost: its worker ended")["failure"],
+    }
+    error = GroupAborted.of("fit", 2, failures, "all_reduce")
+    assert str(error).partition("aborted in all_reduce: ")[2].split("; ") == [
+        "rank 0 on a (a), pid 7, ended: SIGKILL",
+        "rank 1: hung: it has kept rank 0 waiting on node-c",
+        "rank 2: node node-c is lost: its worker ended",
+    ]
+    assert error.first_late_rank == 1 and error.dead[2]["kind"] == "node_lost"
+
+
 def test_a_death_for_want_of_memory_is_of_two_types_and_has_limit_and_use() -> None:
     failure = {
         "rank": -1,
@@ -409,9 +541,11 @@ def test_a_death_for_want_of_memory_is_of_two_types_and_has_limit_and_use() -> N
         "pid": 9,
         "exit_code": 0,
         "signal": 9,
+        "kind": "out_of_memory",
         "cause": "actor A on node-c (c), pid 9, ended: SIGKILL, out of memory (cgroup "
         "memory.events), peak RSS 3072.0 MiB, limit 4096.0 MiB",
-        "exception_type": "troupe.exceptions.OutOfMemoryError",
+        "located": True,
+        "exception_type": "",
         "traceback": "",
         "log_tail": "",
         "peak_rss_kib": 3 << 20,
@@ -427,11 +561,12 @@ def test_a_death_for_want_of_memory_is_of_two_types_and_has_limit_and_use() -> N
     ):
         assert isinstance(error, kind) and isinstance(error, exceptions.OutOfMemoryError)
         assert (error.used, error.limit, error.requested) == (3 << 30, 4 << 30, 0)
+        assert kind is not exceptions.ActorDiedError or error.failure_kind == "out_of_memory"
         assert str(error).startswith(
             f"actor A is dead: {failure['cause']}\n  try: less data held by it"
         )
     killed = deaths.death_of(
-        {"actor": "ab", "failure": {**failure, "exception_type": ""}}, b"", "actor A"
+        {"actor": "ab", "failure": {**failure, "kind": "killed"}}, b"", "actor A"
     )
     assert isinstance(killed, exceptions.ActorDiedError) and not isinstance(
         killed, exceptions.OutOfMemoryError

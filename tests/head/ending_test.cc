@@ -48,6 +48,7 @@ class Endings : public HeadFixture {
   }
   void Raise(std::uint32_t rank, const std::string& type, bool symptom = false) {
     wire::RankDone done = DoneOf(rank, wire::Outcome::kFailed);
+    done.failure.kind = wire::FailureKind::kRaised;
     done.failure.exception_type = type;
     done.failure.cause = type;
     done.failure.symptom = symptom;
@@ -181,7 +182,7 @@ TEST_F(Endings, E2_ALostNodeIsNotWaitedForAndIsTheCause) {
   End(1, wire::Outcome::kCancelled);
   ASSERT_FALSE(LaunchOf(launch_).open());
   EXPECT_EQ(Marker().failure.rank, 2);
-  EXPECT_EQ(Marker().failure.exception_type, "troupe.exceptions.NodeUnreachableError");
+  EXPECT_EQ(Marker().failure.kind, wire::FailureKind::kNodeUnreachable);
 }
 
 TEST_F(Endings, E1_NoSuccessAfterTheFailureOfARank) {

@@ -168,6 +168,7 @@ TEST_F(Markers, DriverLeaseEndsTheEpochOfADriverThatStopsRenewing) {
   ASSERT_FALSE(LaunchOf(launch_).open());
   EXPECT_EQ(LaunchOf(launch_).marker->outcome, wire::Outcome::kFailed);
   EXPECT_NE(LaunchOf(launch_).marker->cause.find("lease"), std::string::npos);
+  EXPECT_EQ(LaunchOf(launch_).marker->failure.kind, wire::FailureKind::kDriverSilent);
 }
 
 TEST_F(Markers, RankDoneTheLastSuccessWritesTheMarker) {

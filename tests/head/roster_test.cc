@@ -363,7 +363,7 @@ TEST_F(Roster, ATimeoutRunsFromSubmission) {
   Say(client, submit, 3);
   const LaunchId launch = Last<wire::LaunchAccepted>(client).launch;
   Advance(std::chrono::milliseconds(400));
-  EXPECT_EQ(LaunchOf(launch).marker->failure.exception_type, "builtins.TimeoutError");
+  EXPECT_EQ(LaunchOf(launch).marker->failure.kind, wire::FailureKind::kTimedOut);
 }
 
 TEST_F(Roster, ActorLivesAndIsAnnounced) {

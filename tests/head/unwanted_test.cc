@@ -57,6 +57,7 @@ TEST_F(UnwantedActors, EndsWithThatCauseAndDoesNotStartAgain) {
   End(actor);
   EXPECT_EQ(Shown(actor).state, wire::ActorState::kDead);
   EXPECT_EQ(Shown(actor).failure.cause, "all references to the actor were removed");
+  EXPECT_EQ(Shown(actor).failure.kind, wire::FailureKind::kUnreferenced);
 }
 
 TEST_F(UnwantedActors, AConstructorThatRaisedIsTheCause) {

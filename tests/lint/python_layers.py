@@ -34,6 +34,7 @@ ROOTS = (
     "_typed",
     "_visible",
     "_waiting",
+    "_wire",
     "_words",
     "exceptions",
     "dag",  # public, and asks nothing of its nodes but what all calls have

@@ -127,7 +127,7 @@ void Checker::OnDurable(const head::Row& row) {
 
 void Checker::OnFinished(const wire::RankDone& done) {
   const bool failed = done.outcome == wire::Outcome::kFailed;
-  if (failed && done.failure.cause.rfind("hung: ", 0) == 0) {
+  if (failed && done.failure.kind == wire::FailureKind::kHung) {
     ++groups_.hung;
     Expect(specs_[done.launch].hang_ms > 0,
            "H1: a rank of a launch without hang_timeout was ended");
@@ -159,11 +159,8 @@ bool Checker::MayDie(const wire::RankDone& done) const {
   const auto spec = specs_.find(done.launch);
   if (spec == specs_.end() || spec->second.on_rank_death == wire::RankDeath::kFail) return false;
   if (groups_.rosters.count({done.launch, done.epoch}) == 0) return false;
-  const std::string& type = done.failure.exception_type;
-  const bool lost =
-      type == "troupe.exceptions.NodeDiedError" || type == "troupe.exceptions.NodeUnreachableError";
-  return done.outcome == wire::Outcome::kFailed && !done.failure.symptom &&
-         (lost || done.failure.signal != 0 || type.empty());
+  const bool raised = !done.failure.exception_type.empty() && done.failure.signal == 0;
+  return done.outcome == wire::Outcome::kFailed && !done.failure.symptom && !raised;
 }
 
 void Checker::OnReformed(const wire::GroupReformed& formed) {

@@ -439,6 +439,7 @@ void WorkerHost::Disturb(const LaunchId& launch, std::uint64_t epoch) {
       if (entry == processes_.end() || entry->second.ending || entry->second.returned) return;
       wire::RankResult result;
       result.outcome = wire::Outcome::kFailed;
+      result.failure.kind = wire::FailureKind::kRaised;
       result.failure.exception_type = "builtins.RuntimeError";
       result.failure.symptom = true;
       Return(id, result);
@@ -479,6 +480,7 @@ void WorkerHost::Run(ProcessId id) {
     wire::RankResult result;
     const bool fails = Chance(50);
     result.outcome = fails ? wire::Outcome::kFailed : wire::Outcome::kSucceeded;
+    if (fails) result.failure.kind = wire::FailureKind::kRaised;
     if (fails) result.failure.exception_type = "builtins.KeyError";
     Return(id, result);
   });

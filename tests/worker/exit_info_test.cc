@@ -20,7 +20,8 @@ TEST(ExitInfoTest, OneWhoseChildWasKilledForWantOfMemorySaysSo) {
   EXPECT_EQ(ExitText(exit).rfind(std::string("exit 3; ") + kKilled, 0), 0u) << ExitText(exit);
   wire::Failure failure;
   DescribeExit(NodeFacts(), "rank 1", 7, exit, &failure);
-  EXPECT_EQ(failure.exception_type, "") << "it is not the one that was killed";
+  EXPECT_EQ(failure.kind, wire::FailureKind::kExited) << "it is not the one that was killed";
+  EXPECT_TRUE(failure.located);
   EXPECT_NE(failure.cause.find(kKilled), std::string::npos);
 }
 
@@ -33,7 +34,7 @@ TEST(ExitInfoTest, OneThatWasKilledForWantOfMemoryHasLimitAndUse) {
   EXPECT_EQ(ExitText(exit), "SIGKILL, peak RSS 3072.0 MiB") << "nobody says that it was for memory";
   wire::Failure failure;
   DescribeExit(NodeFacts(), "rank 1", 7, exit, &failure);
-  EXPECT_EQ(failure.exception_type, "");
+  EXPECT_EQ(failure.kind, wire::FailureKind::kKilled);
   EXPECT_EQ(failure.memory_limit_bytes, 0u);
   exit.out_of_memory = "memory.events";
   EXPECT_EQ(ExitText(exit),
@@ -41,7 +42,8 @@ TEST(ExitInfoTest, OneThatWasKilledForWantOfMemoryHasLimitAndUse) {
             "memory= 1024.0 MiB");
   failure = wire::Failure();
   DescribeExit(NodeFacts(), "rank 1", 7, exit, &failure);
-  EXPECT_EQ(failure.exception_type, "troupe.exceptions.OutOfMemoryError");
+  EXPECT_EQ(failure.kind, wire::FailureKind::kOutOfMemory);
+  EXPECT_EQ(failure.exception_type, "") << "what Python raises of it is Python's to say";
   EXPECT_EQ(failure.memory_limit_bytes, 4ull << 30);
   EXPECT_EQ(failure.memory_asked_bytes, 1ull << 30);
   EXPECT_EQ(failure.peak_rss_kib, 3u << 20);

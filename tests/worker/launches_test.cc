@@ -249,6 +249,7 @@ TEST_F(LaunchesTest, W8_ARankThatIsDoneLeavesAtTheEndOfTheEpochOrWhenItsFailureI
   wire::RankResult raised;
   raised.outcome = wire::Outcome::kFailed;
   raised.failure.exception_type = "builtins.KeyError";
+  raised.failure.kind = wire::FailureKind::kRaised;
   raised.failure.exit_code = 1;
   FromProcess(ranks_[1], raised, "pickled");
   EXPECT_TRUE(SentToProcesses<wire::ProcessEnd>().empty());
@@ -555,7 +556,7 @@ TEST_F(LaunchesTest, W3_AKillForWantOfMemoryHasATypeOfItsOwn) {
   exit.out_of_memory = "cgroup memory.events";
   Take(core_->OnExited(ranks_[0], exit, now_));
   Take(core_->OnDrained(ranks_[0], now_));
-  EXPECT_EQ(Last<wire::RankDone>().failure.exception_type, "troupe.exceptions.OutOfMemoryError");
+  EXPECT_EQ(Last<wire::RankDone>().failure.kind, wire::FailureKind::kOutOfMemory);
   EXPECT_EQ(
       Last<wire::RankDone>().failure.cause,
       "rank 0 on node-a (host-a), pid 102, ended: SIGKILL, out of memory (cgroup memory.events)");
@@ -568,6 +569,7 @@ TEST_F(LaunchesTest, W3_AnExceptionKeepsItsTypeAndExitCode) {
   wire::RankResult result;
   result.outcome = wire::Outcome::kFailed;
   result.failure.exception_type = "builtins.KeyError";
+  result.failure.kind = wire::FailureKind::kRaised;
   result.failure.cause = "KeyError: 'lr'";
   FromProcess(ranks_[0], result, "pickled");
   Over(ranks_[0], 1);

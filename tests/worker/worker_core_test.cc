@@ -1,5 +1,6 @@
 // Method: play heads, good and stale, to a WorkerCore; look at its effects.
 #include <csignal>
+#include <functional>
 
 #include "tests/worker/core_fixture.h"
 #include "worker/core/environment.h"
@@ -283,6 +284,50 @@ TEST_F(WorkerCoreTest, EndBeforeTheForkIsAnsweredKillsIt) {
   EXPECT_EQ(SignalsTo(id), (std::vector<int>{SIGKILL, SIGKILL}));
 }
 
+TEST_F(WorkerCoreTest, AnActorsFailureSaysOfWhichKindItsEndIs) {
+  using wire::FailureKind;
+  struct Way {
+    FailureKind kind;
+    std::function<void()> end;
+    int signal;
+  };
+  const Way ways[] = {
+      {FailureKind::kKillRequested,
+       [this] {
+         wire::EndActor end;
+         end.actor = ActorId(6, 6);
+         end.incarnation = 1;
+         end.reason = "killed by troupe.kill";
+         end.kind = FailureKind::kKillRequested;
+         Head(end);
+       },
+       SIGKILL},
+      {FailureKind::kNodeLeaves, [this] { Take(core_->Leave("SIGTERM", now_)); }, SIGKILL},
+      {FailureKind::kFenced,
+       [this] {
+         Take(core_->OnHeadDown(now_));
+         Advance(std::chrono::seconds(61));
+         Join();
+       },
+       SIGKILL},
+      {FailureKind::kKilled, [] {}, SIGSEGV},
+      {FailureKind::kExited, [] {}, 0},
+  };
+  for (const Way& way : ways) {
+    SCOPED_TRACE(wire::NameOf(way.kind));
+    log_.clear();
+    Restart();
+    Join();
+    const ProcessId id = StartActor(true, 1);
+    way.end();
+    Over(id, 3, way.signal);
+    const wire::Failure& failure = Last<wire::ActorEnded>().failure;
+    EXPECT_EQ(failure.kind, way.kind) << failure.cause;
+    const bool by_itself = way.kind == FailureKind::kKilled || way.kind == FailureKind::kExited;
+    EXPECT_EQ(failure.located, by_itself) << failure.cause;
+  }
+}
+
 TEST_F(WorkerCoreTest, OnlyRecreatableActorsAreFencedWithoutAHead) {
   for (const bool recreatable : {false, true}) {
     SCOPED_TRACE(recreatable);
@@ -392,6 +437,7 @@ TEST_F(WorkerCoreTest, LeavingEndsEverythingAndThenLeaves) {
       << "before any end that it leads to";
   EXPECT_TRUE(All<LeaveNode>().empty());
   for (const ProcessId rank : ranks_) Over(rank, 1);
+  EXPECT_EQ(Last<wire::RankDone>().failure.kind, wire::FailureKind::kNodeLeaves);
   Over(store_, 0, SIGKILL);
   EXPECT_EQ(All<LeaveNode>().size(), 1u);
 }

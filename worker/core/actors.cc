@@ -63,6 +63,7 @@ void Actors::Start(const wire::StartActor& start, const std::string& payload,
     refused.cause = "node " + context_.facts.name + " does not hold its reservation";
   }
   if (!refused.cause.empty()) {
+    refused.kind = wire::FailureKind::kNotStarted;
     PostEnded(actor, std::move(refused), out);
     return;
   }
@@ -85,6 +86,7 @@ bool Actors::OnBlob(std::uint64_t ticket, const StatusOr<std::string>& path, Eff
       return true;
     }
     wire::Failure failure;
+    failure.kind = wire::FailureKind::kNotStarted;
     failure.cause = "its class and arguments could not be fetched: " + MessageOf(path.status());
     PostEnded(actor, std::move(failure), out);
     Forget(ActorId(id), out);
@@ -100,6 +102,7 @@ void Actors::Spawn(Actor& actor, const std::string& payload, const std::string& 
   const ReservationKey lease{start.group, start.attempt};
   if (!start.group.IsNil() && !context_.leases.Attach(lease, id)) {
     wire::Failure failure;
+    failure.kind = wire::FailureKind::kNotStarted;
     failure.cause = "its reservation was released while it started";
     PostEnded(actor, std::move(failure), out);
     Forget(start.actor, out);
@@ -165,9 +168,11 @@ void Actors::End(const wire::EndActor& end, Instant now, Effects* out) {
   if (end.incarnation < actor.start.incarnation) return;
   actor.graceful = end.graceful;
   actor.end_reason = end.reason;
+  actor.end_kind = end.kind;
   Process* process = context_.processes.Find(actor.process);
   if (process == nullptr) {  // its payload is still on the way
     wire::Failure failure;
+    failure.kind = end.kind;
     failure.cause = end.reason;
     PostEnded(actor, std::move(failure), out);
     Forget(end.actor, out);
@@ -223,6 +228,7 @@ void Actors::OnStartFailed(Process& process, const std::string& error, Effects* 
   Actor* actor = Of(process);
   if (actor == nullptr) return;
   wire::Failure failure;
+  failure.kind = wire::FailureKind::kNotStarted;
   failure.cause = ActorText(actor->start) + " could not be started: " + error;
   PostEnded(*actor, std::move(failure), out);
   Forget(process.actor, out);
@@ -237,8 +243,11 @@ void Actors::OnEnding(Process& process, Effects* out) {
   // code says.
   if (!process.ordered && actor->leaves && process.exit.LeftWell()) actor->graceful = true;
   wire::Failure failure = std::move(actor->failure);
-  if (process.ordered && failure.cause.empty()) failure.cause = actor->end_reason;
-  if (failure.cause.empty() && process.ordered) failure.cause = process.end.reason;
+  if (process.ordered && failure.cause.empty()) {
+    const bool told = !actor->end_reason.empty();
+    failure.kind = told ? actor->end_kind : process.end_kind;
+    failure.cause = told ? actor->end_reason : process.end.reason;
+  }
   DescribeExit(context_.facts, ActorText(actor->start), process.pid, process.exit, &failure);
   PostEnded(*actor, std::move(failure), out);
   Forget(process.actor, out);
@@ -346,6 +355,7 @@ void Actors::Fence(Instant now, Effects* out) {
     if (!actor.start.recreatable) continue;
     if (Process* process = context_.processes.Find(actor.process)) {
       if (process->ending == Process::Ending::kNo) {
+        actor.end_kind = wire::FailureKind::kFenced;
         actor.end_reason = "its node had no word from the head for too long";
         context_.processes.Kill(*process, now, out);
       }

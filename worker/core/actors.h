@@ -52,6 +52,7 @@ class Actors {
     bool leaves = false;  // it has said so: its life is over
     bool graceful = false;
     std::string end_reason;
+    wire::FailureKind end_kind{};
     std::string repr_name;  // once it is ready
     wire::Failure failure;  // why the constructor failed
     std::string attachment;

@@ -33,6 +33,11 @@ std::string MebibytesText(const char* what, std::uint64_t bytes) {
   return what + std::string(text);
 }
 
+wire::FailureKind KindOf(const ExitInfo& exit) {
+  if (!exit.unknown.empty()) return wire::FailureKind::kUnknown;
+  return exit.signal != 0 ? wire::FailureKind::kKilled : wire::FailureKind::kExited;
+}
+
 }  // namespace
 
 void NoteChildOutOfMemory(const std::string& source, wire::Failure* failure) {
@@ -67,12 +72,14 @@ void DescribeExit(const NodeFacts& facts, const std::string& who, int pid, const
   failure->peak_rss_kib = exit.peak_rss_kib;
   if (!exit.log_tail.empty()) failure->log_tail = exit.log_tail;
   failure->symptom = failure->symptom || EndedByWatchdog(exit);
+  if (failure->kind == wire::FailureKind::kUnknown) failure->kind = KindOf(exit);
   if (!exit.out_of_memory.empty() && failure->exception_type.empty()) {
-    failure->exception_type = "troupe.exceptions.OutOfMemoryError";
+    failure->kind = wire::FailureKind::kOutOfMemory;
     failure->memory_limit_bytes = exit.memory_limit_bytes;
     failure->memory_asked_bytes = exit.memory_asked_bytes;
   }
   if (failure->cause.empty()) {
+    failure->located = true;
     failure->cause = who + " on " + facts.name + " (" + facts.host + "), pid " +
                      std::to_string(pid) + ", ended: " + ExitText(exit);
   }

@@ -40,7 +40,8 @@ void NoteChildOutOfMemory(const std::string& source, wire::Failure* failure);
 /// "exit 3", "SIGKILL", "SIGKILL, peak RSS 3100.5 MiB", "SIGKILL, out of memory (evidence), peak
 /// RSS 3100.5 MiB, limit 4096.0 MiB, memory= 2048.0 MiB".
 std::string ExitText(const ExitInfo& exit);
-/// Fills in who, where and how; leaves a cause that is there already.
+/// Fills in who, where and how; leaves a kind and a cause that are there already, but for the
+/// kernel's evidence that it was killed for want of memory.
 void DescribeExit(const NodeFacts& facts, const std::string& who, int pid, const ExitInfo& exit,
                   wire::Failure* failure);
 

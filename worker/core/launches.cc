@@ -243,6 +243,7 @@ void Launches::FailAll(Run& run, const std::string& cause, Instant now, Effects*
     }
     wire::RankDone done;
     done.outcome = wire::Outcome::kFailed;
+    done.failure.kind = wire::FailureKind::kNotStarted;
     done.failure.cause = cause;
     done.failure.node_name = context_.facts.name;
     done.failure.host = context_.facts.host;

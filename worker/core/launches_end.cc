@@ -109,6 +109,7 @@ void Launches::OnValueKept(Process& process, const StatusOr<KeptValue>& kept, In
     result.size_bytes = kept->size_bytes;
   } else {
     result.outcome = wire::Outcome::kFailed;
+    result.failure.kind = wire::FailureKind::kValueNotKept;
     result.failure.cause = "the value of " + RankName(process.rank) +
                            " could not be kept: " + MessageOf(kept.status());
   }
@@ -135,6 +136,8 @@ void Launches::OnStartFailed(Process& process, const std::string& error, Instant
   if (rank == nullptr || rank->done) return;
   wire::RankDone done;
   done.outcome = process.ordered ? wire::Outcome::kCancelled : wire::Outcome::kFailed;
+  done.failure.kind = wire::FailureKind::kNotStarted;
+  done.failure.located = true;
   done.failure.cause =
       RankName(process.rank) + " could not be started on " + context_.facts.name + ": " + error;
   done.failure.node_name = context_.facts.name;
@@ -189,6 +192,7 @@ void Launches::Finish(Run& run, Rank& rank, const Process& process, Instant now,
     if (process.ordered && (done.outcome == wire::Outcome::kSucceeded || done.failure.symptom))
       done.outcome = wire::Outcome::kCancelled;
     if (done.outcome == wire::Outcome::kCancelled) {
+      done.failure.kind = process.end_kind;
       done.failure.cause = process.end.reason;
       if (process.taken_along) done.outcome = wire::Outcome::kFailed;  // as below
     }
@@ -200,10 +204,13 @@ void Launches::Finish(Run& run, Rank& rank, const Process& process, Instant now,
     done.outcome = served ? wire::Outcome::kSucceeded : wire::Outcome::kCancelled;
     // Its launch has not asked for that: it is what its launch failed of.
     if (process.taken_along) done.outcome = wire::Outcome::kFailed;
+    done.failure.kind = process.end_kind;
     done.failure.cause = process.end.reason;
   } else {
     done.outcome = wire::Outcome::kFailed;  // W3
     if (process.exit.signal == 0 && process.exit.exit_code == 0 && process.exit.unknown.empty()) {
+      done.failure.kind = wire::FailureKind::kNoValue;
+      done.failure.located = true;
       done.failure.cause = RankName(process.rank) + " on " + context_.facts.name +
                            " exited with code 0 without returning a value";
     }

@@ -106,6 +106,7 @@ void Launches::Replace(const wire::ReplaceRanks& order, const std::string& paylo
       if (ForkOne(run, *rank, begin, out)) continue;
       wire::RankDone done;
       done.outcome = wire::Outcome::kFailed;
+      done.failure.kind = wire::FailureKind::kNotStarted;
       done.failure.cause = "the reservation of this launch was released";
       Report(run, *rank, std::move(done), "", now, out);
     }

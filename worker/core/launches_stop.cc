@@ -41,6 +41,7 @@ void Launches::Stop(const wire::StopRanks& stop, Instant now, Effects* out) {
       if (process == nullptr) {
         wire::RankDone done;
         done.outcome = wire::Outcome::kCancelled;
+        done.failure.kind = wire::FailureKind::kStopped;
         done.failure.cause = stop.reason;
         Report(run, rank, std::move(done), "", now, out);
       } else if (!run.roster) {

@@ -46,6 +46,7 @@ struct Process {
   bool misspoke = false;     // it sent what nobody takes
   bool ordered = false;      // its end was asked for by us, not its own doing
   bool taken_along = false;  // by its node's end, or its reservation's, and not by its launch's
+  wire::FailureKind end_kind = wire::FailureKind::kStopped;  // why, where that is `ordered`
   bool completing = false;   // a driver that has sent its Complete: its code has ended
   bool is_program = false;   // by exec: it does not speak, and hears signals only
   int stop_signal = 0;       // while it stops: which it was told

@@ -270,6 +270,7 @@ void WorkerCore::EndLease(const ReservationKey& key, Instant now, Effects* out) 
                          process->ending == Process::Ending::kLeaving;
     if (clocked) continue;
     process->taken_along = process->ending == Process::Ending::kNo;
+    if (process->taken_along) process->end_kind = wire::FailureKind::kReservationLost;
     context_.processes.End(*process, end, now, out);
   }
 }
@@ -315,6 +316,7 @@ Effects WorkerCore::Leave(const std::string& reason, Instant now) {
       Process& each = *context_.processes.Find(id);
       if (each.ending == Process::Ending::kStopping) continue;  // it says its last word already
       each.taken_along = each.ending == Process::Ending::kNo;
+      if (each.taken_along) each.end_kind = wire::FailureKind::kNodeLeaves;
       if (each.taken_along && launches_.Drain(each, end.reason, now, &out)) continue;
       context_.processes.End(each, end, now, &out);
     }

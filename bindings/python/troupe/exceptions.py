@@ -14,6 +14,7 @@ from typing import Any
 
 from troupe import _pickled, _visible
 from troupe._exception_pickles import carried, dict_of, made
+from troupe._wire import FailureKind
 
 
 class TroupeError(Exception):
@@ -99,9 +100,14 @@ class TaskError(TroupeError):
 
 
 class ActorError(TroupeError):
-    """The actor could not answer. `actor_id` is its id, where known."""
+    """The actor could not answer.
+
+    Fields: `actor_id`, its id where that is known; `failure_kind`, why its process ended or is out
+    of reach, as a word ("killed", "out_of_memory", "node_lost", ...), "" where nobody has said.
+    """
 
     actor_id: str = ""
+    failure_kind: str = ""
 
 
 class ActorDiedError(ActorError):
@@ -177,7 +183,7 @@ class OutOfMemoryError(TroupeError):
     def of(cls, failure: Mapping[str, Any]) -> OutOfMemoryError | None:
         """Return the error of a message's Failure where the process ended so, and None where it did
         not."""
-        if failure["exception_type"] != f"{cls.__module__}.{cls.__name__}":
+        if failure["kind"] != FailureKind.OUT_OF_MEMORY:
             return None
         error = cls(failure["cause"])
         error.used, error.limit = failure["peak_rss_kib"] << 10, failure["memory_limit_bytes"]
@@ -501,6 +507,24 @@ BY_CODE: dict[int, type[TroupeError]] = {
     102: OwnerDiedError,
     103: ResultLostError,
 }
+
+
+BY_KIND: Mapping[str, type[Exception]] = {
+    FailureKind.OUT_OF_MEMORY: OutOfMemoryError,
+    FailureKind.NODE_LOST: NodeDiedError,
+    FailureKind.NODE_UNREACHABLE: NodeUnreachableError,
+    FailureKind.TIMED_OUT: builtins.TimeoutError,
+}
+"""The classes of failures that are no exception of the program's: what the schema's enum calls
+them, and what Python raises."""
+
+
+def type_name_of(failure: Mapping[str, Any]) -> str:
+    """Return the dotted name of the class for a message's Failure: of what its code raised, else of
+    its kind; "" for kinds that have none."""
+    kind = BY_KIND.get(failure["kind"])
+    name = f"{kind.__module__}.{kind.__name__}" if kind is not None else ""
+    return str(failure["exception_type"]) or name
 
 
 def from_code(code: int, text: str) -> TroupeError:

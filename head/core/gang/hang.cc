@@ -57,7 +57,8 @@ wire::Failure HungFailure(Turn& turn, const Launch& launch, std::uint32_t rank,
                       word.torch_group + ", over hang_timeout=" + Seconds(launch.spec.hang_ms);
   cause += begun.silent ? "; it says nothing: it is stopped, or in code that keeps Python's lock"
                         : "; it has begun " + std::to_string(begun.begun) + " operations";
-  wire::Failure failure = FailureOn(turn, launch, static_cast<std::int32_t>(rank), cause);
+  wire::Failure failure =
+      FailureOn(turn, launch, static_cast<std::int32_t>(rank), wire::FailureKind::kHung, cause);
   failure.signal = SIGKILL;
   failure.exit_code = 128 + SIGKILL;
   failure.traceback = begun.where;
@@ -90,8 +91,7 @@ void Judge(Turn& turn, Launch& launch) {
   std::vector<std::uint32_t> hung;
   if (stands) hung = Hung(launch);
   for (const std::uint32_t rank : hung) {
-    FinishRank(turn, launch, rank, FailedRank(),
-               HungFailure(turn, launch, rank, *launch.hang.asked[rank]), {});
+    FailRank(turn, launch, HungFailure(turn, launch, rank, *launch.hang.asked[rank]));
   }
   launch.hang = HangInquiry();
   if (!hung.empty()) OnRankEnded(turn, launch);

@@ -225,8 +225,9 @@ void OnReformTimer(Turn& turn, const LaunchId& id) {
   const std::set<std::uint32_t> joined = launch->regroup.joined;
   for (std::uint32_t r = 0; r < launch->ranks.size(); ++r) {
     if (!Runs(launch->ranks[r]) || joined.count(r) > 0) continue;
-    FinishRank(turn, *launch, r, FailedRank(),
-               FailureOn(turn, *launch, static_cast<std::int32_t>(r), cause), {});
+    FailRank(turn, *launch,
+             FailureOn(turn, *launch, static_cast<std::int32_t>(r),
+                       wire::FailureKind::kMissedReform, cause));
   }
   OnRankEnded(turn, *launch);  // R4
 }
@@ -241,7 +242,7 @@ bool FailEpochOfGroup(Turn& turn, const GroupId& gang, const std::string& why) {
   Launch* launch = group == nullptr ? nullptr : turn.FindLaunch(group->spec.launch);
   if (launch == nullptr || !launch->on_nodes()) return false;
   if (GoesOnAfterDeaths(*launch)) return true;
-  FailEpoch(turn, *launch, FailureOn(turn, *launch, -1, why));
+  FailEpoch(turn, *launch, FailureOn(turn, *launch, -1, wire::FailureKind::kReservationLost, why));
   return true;
 }
 

@@ -214,8 +214,9 @@ void LoseSpare(Turn& turn, const Group& spare, const std::string& why) {
   for (std::uint32_t r = 0; r < launch->ranks.size(); ++r) {
     const Rank& rank = launch->ranks[r];
     if (rank.group != id || rank.done.outcome != wire::Outcome::kNone) continue;
-    FinishRank(turn, *launch, r, FailedRank(),
-               FailureOn(turn, *launch, static_cast<std::int32_t>(r), why), {});
+    FailRank(turn, *launch,
+             FailureOn(turn, *launch, static_cast<std::int32_t>(r),
+                       wire::FailureKind::kReservationLost, why));
     any = true;
   }
   if (any) OnRankEnded(turn, *launch);

@@ -158,7 +158,7 @@ void Decide(Turn& turn, Launch& launch) {
   if (turn.now < inquiry.gathered)
     return turn.Arm(inquiry.gathered, TimerKind::kAwaited, launch.id);
   wire::Failure failure = FailureOn(turn, launch, static_cast<std::int32_t>(missing.front()),
-                                    CauseOf(launch, missing));
+                                    wire::FailureKind::kReturnedEarly, CauseOf(launch, missing));
   if (!inquiry.word.where.empty()) {
     failure.traceback = "rank " + std::to_string(inquiry.word.rank) + " waits here:\n" +
                         inquiry.word.where;

@@ -44,6 +44,7 @@ void Fail(Turn& turn, Launch& launch, const LaunchId& before) {
   Verdict verdict;
   verdict.outcome = wire::Outcome::kFailed;
   verdict.exit_code = 1;
+  verdict.failure.kind = wire::FailureKind::kPredecessorFailed;
   verdict.failure.cause = "it was to start after " + NameOfLaunch(turn, before) + ", which " +
                           HowItEnded(*OutcomeOf(turn, before));
   WriteMarker(turn, launch, std::move(verdict));

@@ -16,6 +16,7 @@ using import "types.capnp".Bundle;
 using import "types.capnp".Where;
 using import "types.capnp".BundlePlace;
 using import "types.capnp".Failure;
+using import "types.capnp".FailureKind;
 using import "types.capnp".Outcome;
 using import "types.capnp".Strategy;
 using import "types.capnp".LaunchMode;
@@ -59,7 +60,7 @@ struct LaunchSpec {
 struct SubmitLaunch { spec @0 :LaunchSpec; request @1 :RequestId; }
 struct LaunchAccepted { launch @0 :LaunchId; queuePlace @1 :UInt32; waitingFor @2 :Text; }
 # `cause`: of an end that was not well, or early; `warning`: how it left after its result, where that was not well.
-struct RankInfo { rank @0 :UInt32; node @1 :NodeId; nodeName @2 :Text; host @3 :Text; localRank @4 :UInt32; outcome @5 :Outcome; exitCode @6 :Int32; cause @7 :Text; warning @8 :Text; }
+struct RankInfo { rank @0 :UInt32; node @1 :NodeId; nodeName @2 :Text; host @3 :Text; localRank @4 :UInt32; outcome @5 :Outcome; exitCode @6 :Int32; cause @7 :Text; warning @8 :Text; kind @9 :FailureKind; }
 struct LaunchInfo {
   launch @0 :LaunchId; name @1 :Text; mode @2 :LaunchMode; ranks @3 :UInt32;
   state @4 :LaunchState; epoch @5 :UInt64; attemptsMax @6 :UInt32;

@@ -14,6 +14,7 @@ using import "types.capnp".EnvVar;
 using import "types.capnp".Bundle;
 using import "types.capnp".BundleGrant;
 using import "types.capnp".Failure;
+using import "types.capnp".FailureKind;
 using import "types.capnp".LateRank;
 using import "types.capnp".GroupWait;
 using import "types.capnp".Outcome;
@@ -208,7 +209,7 @@ struct ActorEnded { actor @0 :ActorId; incarnation @1 :UInt64; failure @2 :Failu
 # worker -> head: of the CPUs that a process for tasks holds so much (ten-thousandths) is the node's to give while its tasks wait. Said anew after
 # each registration.
 struct ActorLends { actor @0 :ActorId; incarnation @1 :UInt64; amount @2 :UInt64; free @3 :List(Resource); freeVersion @4 :UInt64; }
-struct EndActor { actor @0 :ActorId; incarnation @1 :UInt64; graceful @2 :Bool; reason @3 :Text; }
+struct EndActor { actor @0 :ActorId; incarnation @1 :UInt64; graceful @2 :Bool; reason @3 :Text; kind @4 :FailureKind; }
 
 # A process's request, carried by its worker. `body` is a whole encoded message in the attachment.
 struct Relay { process @0 :ProcessId; launch @1 :LaunchId; epoch @2 :UInt64; rank @3 :Int32 = -1; actor @4 :ActorId; }

@@ -47,6 +47,38 @@ struct Where { labels @0 :List(Label); fallbacks @1 :List(Selector); level @2 :T
 struct BundleGrant { index @0 :UInt32; gpuIds @1 :List(UInt32); }
 struct BundlePlace { index @0 :UInt32; node @1 :NodeId; resources @2 :List(Resource); gpuIds @3 :List(UInt32); ranks @4 :UInt32; }   # ranks: of a gang, there
 
+# Why a rank, an actor or a driver failed. Code switches on it; `cause` says it to people.
+enum FailureKind {
+  unknown @0;           # nobody has said: a process that left no trace, a record older than kinds
+  raised @1;            # its code raised: `exceptionType`, `traceback`
+  calledExit @2;        # its code called sys.exit() with a code
+  setupFailed @3;       # its runtime environment could not be set up: raised, too
+  notStarted @4;        # its process could not be started
+  exited @5;            # its process ended by itself with `exitCode`
+  killed @6;            # by `signal`
+  outOfMemory @7;       # by the kernel, for want of memory
+  hung @8;              # it kept others waiting for longer than hang_timeout
+  returnedEarly @9;     # it returned while others needed it
+  noValue @10;          # its process ended with code 0 without returning a value
+  valueNotKept @11;     # its value could not be stored
+  missedReform @12;     # it did not come to the new group after a death
+  driverSilent @13;     # the driver did not renew its lease
+  nodeLost @14;         # its node ended
+  nodeUnreachable @15;  # its node is not heard of: it may still run
+  missing @16;          # its node came back and no longer runs it
+  reservationLost @17;  # its node no longer holds what was reserved for it
+  preempted @18;        # made room for a higher priority
+  groupRemoved @19;     # its placement group was removed
+  killRequested @20;    # troupe.kill
+  unreferenced @21;     # no reference to the actor was left
+  ownerEnded @22;       # what made it ended
+  launchEnded @23;      # its launch, or that one's attempt, ended
+  stopped @24;          # told to end: the launch failed elsewhere, was cancelled, or its node leaves
+  timedOut @25;         # the launch's `timeout`
+  predecessorFailed @26; # the launch was to start after one that did not succeed
+  fenced @27;           # its node had no word from the head for too long, and ended it
+  nodeLeaves @28;       # its node left, and took it along
+}
 # What is known of the end of a rank, an actor or a driver.
 struct Failure {
   rank @0 :Int32 = -1;
@@ -57,7 +89,7 @@ struct Failure {
   exitCode @5 :Int32;
   signal @6 :Int32;
   cause @7 :Text;              # one sentence a person reads
-  exceptionType @8 :Text;      # "builtins.KeyError"
+  exceptionType @8 :Text;      # "builtins.KeyError", where its code raised
   traceback @9 :Text;
   logTail @10 :Text;           # last lines of its stderr
   peakRssKib @11 :UInt64;
@@ -66,6 +98,8 @@ struct Failure {
   # `memory=`. 0: not known, none.
   memoryLimitBytes @13 :UInt64;
   memoryAskedBytes @14 :UInt64;
+  kind @15 :FailureKind;
+  located @16 :Bool;           # `cause` itself names the rank or actor, its node and its process
 }
 
 # A payload kept by content: the SHA-256 of its bytes, and a node that has it.

@@ -75,6 +75,7 @@ TEST_F(Hangs, H2_WhoIsNamedIsAskedAndOneThatHasBegunFewerEnds) {
   EXPECT_EQ(done.failure.cause,
             "hung: it has kept rank 0 waiting for 15.1 s in operation 7 (all_reduce) of process "
             "group 0, over hang_timeout=15 s; it has begun 6 operations");
+  EXPECT_EQ(done.failure.kind, wire::FailureKind::kHung);
   EXPECT_EQ(done.failure.signal, SIGKILL);
   EXPECT_EQ(done.failure.pid, 4711);
   EXPECT_EQ(done.failure.traceback, "  File train.py, line 3");

@@ -62,6 +62,7 @@ class Regroups : public HeadFixture {
   }
   void Raise(std::uint32_t rank, const std::string& type, bool symptom = false) {
     wire::RankDone done = DoneOf(rank, wire::Outcome::kFailed);
+    done.failure.kind = wire::FailureKind::kRaised;
     done.failure.exception_type = type;
     done.failure.cause = type;
     done.failure.symptom = symptom;

@@ -50,7 +50,7 @@ TEST_F(Regroups, R1_WhyEachRankIsNotThereIsSaidOnceForThoseThatDiedAlike) {
     wire::RankDone killed = DoneOf(rank, wire::Outcome::kFailed);
     killed.failure.pid = 7;
     killed.failure.signal = SIGKILL;
-    killed.failure.exception_type = "troupe.exceptions.OutOfMemoryError";
+    killed.failure.kind = wire::FailureKind::kOutOfMemory;
     killed.failure.cause = "rank " + std::to_string(rank) + " on node-a, pid 7, ended: SIGKILL";
     Say(a_.session, killed);
   }
@@ -191,8 +191,7 @@ TEST_F(Regroups, R1_ALostNodeIsDeathsOfItsRanks) {
   Run();
   Pass(std::chrono::seconds(20), false);
   ASSERT_TRUE(Open());
-  EXPECT_EQ(LaunchOf(launch_).ranks[2].done.failure.exception_type,
-            "troupe.exceptions.NodeUnreachableError");
+  EXPECT_EQ(LaunchOf(launch_).ranks[2].done.failure.kind, wire::FailureKind::kNodeUnreachable);
   const auto told = Last<wire::PeersLost>(a_.session);
   EXPECT_EQ(RanksOf(told), (std::vector<std::uint32_t>{2, 3}));
   Come(a_, told.group_epoch, {0, 1});

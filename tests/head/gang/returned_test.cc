@@ -69,6 +69,7 @@ TEST_F(ReturnedRanks, A4_OneThatHasBegunFewerFailsTheLaunchAndWhoWaitsIsNamed) {
   Await(2, {1});
   Pass(std::chrono::seconds(2));
   EXPECT_TRUE(Failed());
+  EXPECT_EQ(LaunchOf(launch_).ending.verdict.kind, wire::FailureKind::kReturnedEarly);
   EXPECT_EQ(Cause(),
             "returned after 3 operations; ranks 0, 2 wait for it in operation 4 (all_reduce) of "
             "process group 0");

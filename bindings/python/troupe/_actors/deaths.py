@@ -17,7 +17,7 @@ def death_of(info: dict[str, Any], attachment: bytes, label: str) -> exceptions.
         _words.current.of_death(failure, raised=bool(attachment))
         + f"{label} is dead: {failure['cause'] or 'its process is gone'}"
     )
-    if failure["node_name"] and f"pid {failure['pid']}" not in failure["cause"]:
+    if failure["node_name"] and not failure["located"]:
         process = f", pid {failure['pid']}" if failure["pid"] > 0 else ""
         text += f" (on {failure['node_name']}{process})"
     if failure["traceback"]:
@@ -34,17 +34,14 @@ def death_of(info: dict[str, Any], attachment: bytes, label: str) -> exceptions.
             "num_cpus=), or memory= (the bytes that it "
             "needs), to be placed where there is room"
         )
+    fields = {"actor_id": info["actor"], "failure_kind": failure["kind"]}
     try:
-        return exceptions.with_type_of(
-            exceptions.ActorDiedError, cause, text, actor_id=info["actor"]
-        )
+        return exceptions.with_type_of(exceptions.ActorDiedError, cause, text, **fields)
     except (
         Exception
     ) as error:  # of the user's class; that the actor is dead is to be known all the same
         text += f"\n  (its exception cannot be shown as what it is: {type(error).__name__})"
-        return exceptions.with_type_of(
-            exceptions.ActorDiedError, None, text, actor_id=info["actor"]
-        )
+        return exceptions.with_type_of(exceptions.ActorDiedError, None, text, **fields)
 
 
 def _loaded(attachment: bytes) -> BaseException | None:

@@ -19,6 +19,7 @@ from troupe._actors import handle_counts, link_state
 from troupe._actors.deaths import death_of
 from troupe._actors.parameters import Check
 from troupe._cluster import session as _session
+from troupe._wire import FailureKind
 
 Bound = Callable[..., Any]
 
@@ -196,13 +197,12 @@ class ActorLink:
 
     def _obey(self, order: str, info: dict[str, Any]) -> None:
         if order == link_state.LOSE_SIGHT:
-            self.fail(
-                exceptions.ActorUnavailableError(
-                    f"{self.label} is out of reach: {info['failure']['cause']}; it may be back, "
-                    "and "
-                    "what was called may have run"
-                )
+            error = exceptions.ActorUnavailableError(
+                f"{self.label} is out of reach: {info['failure']['cause']}; it may be back, and "
+                "what was called may have run"
             )
+            error.failure_kind = info["failure"]["kind"]
+            self.fail(error)
         elif order == link_state.RENEW:
             self._error = None
             self._drop()
@@ -293,7 +293,7 @@ class ActorLink:
             self.late.wait()
         self.session.request("KillActor", {"actor": self.actor, "no_restart": no_restart})
         if no_restart:  # a call made after this must not slip in before the process is gone
-            words = _words.current.of_death({"cause": "killed"}, raised=False)
+            words = _words.current.of_death({"kind": FailureKind.KILL_REQUESTED}, raised=False)
             self.fail(exceptions.ActorDiedError(f"{words}{self.label} was killed by troupe.kill"))
         return None
 

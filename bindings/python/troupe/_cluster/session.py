@@ -20,6 +20,7 @@ from typing import Any
 
 from troupe import _callbacks, _job, exceptions
 from troupe._cluster.watched_state import Board
+from troupe._wire import FailureKind
 
 REQUEST_TIMEOUT_S = 30.0
 _REWATCH = {
@@ -246,7 +247,11 @@ class Session:
                 info = {
                     **known[0],
                     "state": "dead",
-                    "failure": {**known[0]["failure"], "cause": str(error)},
+                    "failure": {
+                        **known[0]["failure"],
+                        "kind": FailureKind.UNKNOWN,
+                        "cause": str(error),
+                    },
                 }
                 self.board.post(noun, identity, info)
         except (exceptions.ConnectionError, exceptions.GetTimeoutError):

@@ -10,10 +10,13 @@ import socket
 import sys
 import threading
 import traceback
+from collections.abc import Mapping
 from typing import Any
 
+from troupe import exceptions
 from troupe._exception_pickles import carried, without
 from troupe._tracebacks import is_of_runtime, words_of
+from troupe._wire import FailureKind
 
 TRACEBACK_BYTES_MAX = 64 << 10
 WHERE_CHARS_MAX = 3000
@@ -98,11 +101,27 @@ def fields_of(
         "host": socket.gethostname(),
         "pid": os.getpid(),
         "exit_code": exit_code,
+        "kind": _kind_of(error),
         "cause": cause or first_line(error),
         "exception_type": type_name(error),
         "traceback": describe(error),
         "symptom": is_symptom(error),
     }
+
+
+def _kind_of(error: BaseException) -> str:
+    if isinstance(error, exceptions.RuntimeEnvSetupError):
+        return FailureKind.SETUP_FAILED
+    return FailureKind.CALLED_EXIT if isinstance(error, SystemExit) else FailureKind.RAISED
+
+
+def words_of_program(failure: Mapping[str, Any]) -> str:
+    """Return what the program's own exception said, of a message's Failure; "" where it raised
+    none.
+
+    These are words of Python and of libraries, in which hints look for what is known of those.
+    """
+    return str(failure["cause"]) if failure["exception_type"] else ""
 
 
 _COLLECTIVES = ("DistBackendError", "DistNetworkError", "DistStoreError")
@@ -114,12 +133,6 @@ _STOPPED = re.compile(
     r"group .*, rank \d+ of \d+: stopped: (?!rank \d+ (is in|has aborted) )"
 )  # by the backend troupe, whose words are actors/train's
 _CHAIN_MAX = 32
-
-
-def is_hung(cause: str) -> bool:
-    """Whether that is the cause of a rank that `hang_timeout` ended, which begins as
-    head/core/gang/hang.cc writes it."""
-    return cause.startswith("hung: ")
 
 
 def is_symptom(error: BaseException) -> bool:

@@ -29,6 +29,7 @@ from troupe._process import (
     torch_backend,
 )
 from troupe._process.channel import ProcessChannel
+from troupe._wire import FailureKind
 
 if TYPE_CHECKING:
     from troupe.launch._context import LaunchContext
@@ -208,9 +209,13 @@ def call(
 def _stopped(rank: int) -> Ended:
     told = stopping.told() or {}
     code = told.get("exit_code") or 1
-    return Ended(
-        b"", {"rank": rank, "cause": told.get("reason", ""), "exit_code": code}, code, stopped=True
-    )
+    failure = {
+        "rank": rank,
+        "kind": FailureKind.STOPPED,
+        "cause": told.get("reason", ""),
+        "exit_code": code,
+    }
+    return Ended(b"", failure, code, stopped=True)
 
 
 def _show_last_words() -> None:
@@ -228,6 +233,7 @@ def _exited(rank: int, error: SystemExit) -> Ended:
     if number:
         failure = failures.fields_of(error, rank=rank, exit_code=128 + number)
         failure.update(
+            kind=FailureKind.KILLED,
             signal=number,
             exception_type="",
             traceback="",
@@ -256,6 +262,7 @@ def _of_program(error: SystemExit, rank: int, code: int, name: str, number: int)
     how = f"signal {number}" if number else f"exit {code}"
     failure = failures.fields_of(error, rank=rank, exit_code=code)
     failure.update(
+        kind=FailureKind.KILLED if number else FailureKind.EXITED,
         signal=number,
         exception_type="",
         traceback="",

@@ -24,6 +24,7 @@ from troupe._identity import new_id
 from troupe._process import os_calls
 from troupe._run import node, secret
 from troupe._run.node import RunOptions, Stopped, say
+from troupe._wire import FailureKind
 
 LINGER_S = 10.0  # for the other nodes to learn how it ended
 NAMED_MAX = 16
@@ -198,7 +199,7 @@ class _Leader:
         return "\n".join([head, *lines])
 
     def _give_up(self, text: str) -> int:
-        return self._complete("failed", node.EXIT_FAILED, text)
+        return self._complete("failed", node.EXIT_FAILED, text, FailureKind.NOT_STARTED)
 
     # ---- command ----
 
@@ -208,7 +209,10 @@ class _Leader:
             there = os.path.exists(command[0]) and not os.access(command[0], os.X_OK)
             why = "it is not executable" if there else "there is no such program"
             return self._complete(
-                "failed", 126 if there else 127, f"{command[0]} cannot be run: {why}"
+                "failed",
+                126 if there else 127,
+                f"{command[0]} cannot be run: {why}",
+                FailureKind.NOT_STARTED,
             )
         os_calls.adopt_orphans()
         process = self._programs.start_command(command, self._environment())
@@ -276,19 +280,25 @@ class _Leader:
 
     def _ended(self, status: int) -> int:
         if status == 0:
-            return self._complete("succeeded", 0, "")
+            return self._complete("succeeded", 0)
         if status > 0:
             return self._complete(
-                "failed", status, f"{self._options.command[0]} exited with {status}"
+                "failed",
+                status,
+                f"{self._options.command[0]} exited with {status}",
+                FailureKind.EXITED,
             )
         name = signal.Signals(-status).name
         return self._complete(
-            "failed", 128 - status, f"{self._options.command[0]} was killed by {name}"
+            "failed",
+            128 - status,
+            f"{self._options.command[0]} was killed by {name}",
+            FailureKind.KILLED,
         )
 
     # ---- end ----
 
-    def _complete(self, outcome: str, code: int, cause: str) -> int:
+    def _complete(self, outcome: str, code: int, cause: str = "", kind: str = "") -> int:
         fields: dict[str, Any] = {
             "launch": self._launch,
             "epoch": 1,
@@ -297,7 +307,12 @@ class _Leader:
             "exit_code": code,
         }
         if cause:
-            fields["failure"] = {"cause": cause, "exit_code": code, "host": self._options.node_name}
+            fields["failure"] = {
+                "kind": kind,
+                "cause": cause,
+                "exit_code": code,
+                "host": self._options.node_name,
+            }
         marker = self._session.request("Complete", fields)[1]["marker"]
         node.say_marker(marker)
         return marker["exit_code"]

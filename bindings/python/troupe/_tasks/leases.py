@@ -30,6 +30,7 @@ from troupe._tasks import host as _task_host, lease_policy, lists
 from troupe._tasks.host import LENT, LENT_AND_OVER, TaskHost
 from troupe._tasks.interrupts import Reminders
 from troupe._tasks.pool import STAGES, Lease, Listed, Pool, unbind
+from troupe._wire import FailureKind
 
 STARTS_LOST_MAX = 3
 BLOCKING_S = 5.0
@@ -303,7 +304,7 @@ class Leases:
             return
         pool.asked.pop(lease.actor, None)
         pool.starts_lost += 1
-        if info["failure"]["cause"].startswith("its placement group ended"):
+        if info["failure"]["kind"] == FailureKind.GROUP_REMOVED:
             pool.fail_waiting(exceptions.TaskPlacementGroupRemoved(str(died)))
         elif pool.starts_lost >= STARTS_LOST_MAX:
             pool.starts_lost = 0

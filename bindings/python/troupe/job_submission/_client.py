@@ -109,7 +109,7 @@ def _details(info: Mapping[str, Any], hosts: Mapping[str, str]) -> JobDetails:
         seen["launch"][:8],
         driver,
         seen["cause"] or seen["waiting_for"] or None,
-        info["failure"]["exception_type"] or None,
+        exceptions.type_name_of(info["failure"]) or None,
         start,
         start + info["duration_ms"] if status.is_terminal() else None,
         seen["metadata"],

@@ -22,6 +22,7 @@ from troupe._cluster import resources
 from troupe._code import travelled
 from troupe._code.program import COMMAND
 from troupe._identity import short
+from troupe._wire import FailureKind
 from troupe.job_submission._request import JobRequest
 from troupe.job_submission._start import JobStart
 from troupe.launch import _function, _program, _submit
@@ -64,10 +65,7 @@ def state_of(info: Mapping[str, Any]) -> JobState:
 
 def is_out_of_time(info: Mapping[str, Any]) -> bool:
     """Return whether the launch was ended because its own time was over."""
-    return (
-        info["outcome"] == "cancelled"
-        and info["failure"]["exception_type"] == "builtins.TimeoutError"
-    )
+    return info["outcome"] == "cancelled" and info["failure"]["kind"] == FailureKind.TIMED_OUT
 
 
 def exit_code_of(info: Mapping[str, Any]) -> int:

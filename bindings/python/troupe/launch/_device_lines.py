@@ -22,9 +22,9 @@ _LINES_MAX = 4
 _WORDS = re.compile(r"NCCL|CUDA|NVIDIA driver|_cuda_|device_ids.* GPU modules|no GPUs? found")
 
 
-def is_of_device(cause: str) -> bool:
+def is_of_device(words: str) -> bool:
     """Whether an error's first line says that a GPU is missing."""
-    return _WORDS.search(cause) is not None
+    return _WORDS.search(words) is not None
 
 
 def line_of(traceback: str) -> str:

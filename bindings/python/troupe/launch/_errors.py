@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import builtins
-import re
 import signal
 from typing import Any
 
 from troupe import exceptions
 from troupe._cluster.logs import last_lines
-from troupe._code import failures
 from troupe._identity import short
 from troupe._tracebacks import with_source
+from troupe._wire import FailureKind
 from troupe.launch import _hints
 
 
@@ -49,7 +48,7 @@ def of_launch(
 
 
 def _cancelled(info: dict[str, Any]) -> exceptions.TroupeError:
-    if info["failure"]["exception_type"] == "builtins.TimeoutError":
+    if info["failure"]["kind"] == FailureKind.TIMED_OUT:
         places = info["failure"]["traceback"]
         where = f"\nwhere its ranks were:\n{places.rstrip()}" if places else ""
         return exceptions.GetTimeoutError(f"launch {short(info['launch'])} {info['cause']}{where}")
@@ -76,6 +75,9 @@ def _exception_of(handle: Any, rank: int) -> BaseException | None:
 def _own_exception(failure: dict[str, Any]) -> BaseException | None:
     """What happened to the rank, where that has a type of the runtime's own, or one of Python's
     that did not travel."""
+    of_kind = exceptions.BY_KIND.get(failure["kind"])
+    if of_kind is not None:
+        return of_kind(failure["cause"])
     module, _, name = failure["exception_type"].rpartition(".")
     kind = getattr({exceptions.__name__: exceptions, "builtins": builtins}.get(module), name, None)
     if not (isinstance(kind, type) and issubclass(kind, BaseException)):
@@ -115,7 +117,7 @@ def text_of(info: dict[str, Any], *, traceback: bool = True, tail: bool = True) 
     )
     cause = failure["cause"] or info["cause"] or "no cause is known"
     who = f"rank {rank}" if rank >= 0 else f"launch {short(info['launch'])}"
-    what, said = _what_happened(failure, cause)
+    what, said = _what_happened(info, cause)
     is_a_text = what.endswith(".") or "\n" in what  # no sentence goes on behind it
     lines = (
         [f"{who} {what}", f"  {f'{where}{after} {of}'.lstrip()}"]
@@ -147,7 +149,7 @@ def _others(info: dict[str, Any], rank: int) -> list[str]:
         if each["rank"] == rank:
             continue
         if each["outcome"] == "failed" and each["cause"]:
-            if each["cause"].startswith(_SET_UP) and _first(each["cause"]) in said:
+            if each["kind"] == FailureKind.SETUP_FAILED and _first(each["cause"]) in said:
                 continue  # what the ranks of a node ask for together is told once
             said.add(_first(each["cause"]))
             lines.append(f"  rank {each['rank']} too: {_first(each['cause'])}")
@@ -165,7 +167,7 @@ def _first(cause: str) -> str:
 def _what_is_left(info: dict[str, Any], failure: dict[str, Any]) -> list[str]:
     others = info["ranks"] - 1
     left = "nothing of the launch stays on any node"
-    if failure["exception_type"] == _UNREACHABLE:
+    if failure["kind"] == FailureKind.NODE_UNREACHABLE:
         left = f"what still runs on {failure['node_name']} ends when that node is heard of again"
     elif not others:
         return []
@@ -176,32 +178,26 @@ def _what_is_left(info: dict[str, Any], failure: dict[str, Any]) -> list[str]:
 
 
 def _hint(info: dict[str, Any], failure: dict[str, Any]) -> str:
-    if failure["exception_type"] == _OUT_OF_MEMORY:
+    if failure["kind"] == FailureKind.OUT_OF_MEMORY:
         return (
             "less data held by each rank, fewer DataLoader workers, fewer ranks on one node "
             '(strategy="SPREAD"), or '
             'memory="80GiB" (for what a rank needs), to be placed where there is room'
         )
-    if failure["exception_type"] in (_NODE_DIED, _UNREACHABLE) and info["attempts_max"] == 1:
+    if failure["kind"] in _WITH_NODE and info["attempts_max"] == 1:
         return "max_attempts=2, which starts the launch again on the nodes that are left"
     return _hints.of_failure(info, failure)
 
 
 _OTHERS_MAX = 8
-_SET_UP = exceptions.RuntimeEnvSetupError.__name__
-_NODE_DIED, _UNREACHABLE, _OUT_OF_MEMORY = (
-    f"{kind.__module__}.{kind.__name__}"
-    for kind in (
-        exceptions.NodeDiedError,
-        exceptions.NodeUnreachableError,
-        exceptions.OutOfMemoryError,
-    )
-)
+_WITH_NODE = (FailureKind.NODE_LOST, FailureKind.NODE_UNREACHABLE)
 
 
-def _what_happened(failure: dict[str, Any], cause: str) -> tuple[str, bool]:
-    """What became of the rank, and whether that is all there is to say of the cause."""
-    if failures.is_hung(cause):
+def _what_happened(info: dict[str, Any], cause: str) -> tuple[str, bool]:
+    """Return what became of the rank, and whether that is all there is to say of the cause."""
+    failure = info["failure"]
+    kind = failure["kind"]
+    if kind == FailureKind.HUNG:
         return "hung", False
     if failure["signal"]:
         try:
@@ -209,19 +205,19 @@ def _what_happened(failure: dict[str, Any], cause: str) -> tuple[str, bool]:
         except ValueError:
             name = f"signal {failure['signal']}"
         return f"was killed by {name}", False
-    if failure["exception_type"] in (_NODE_DIED, _UNREACHABLE):
+    if kind in _WITH_NODE:
         return "was lost with its node", False
-    if failure["exception_type"] == "builtins.SystemExit":
+    if kind == FailureKind.CALLED_EXIT:
         return f"left by {cause}", True
     if failure["exception_type"]:
         return f"raised {cause}", True
-    if failure["pid"] and re.search(rf"ended: exit {failure['exit_code']}(;|$)", cause):
+    if kind == FailureKind.EXITED and failure["pid"]:  # its process was seen to end
         return f"exited with code {failure['exit_code']}", False
-    if cause.startswith("returned "):  # of its own accord, while others needed it
+    if kind == FailureKind.RETURNED_EARLY:  # of its own accord, while others needed it
         return cause, True
-    silent = " exited with code 0 without returning a value"
-    if cause.endswith(silent):
-        return silent.strip(), True
+    if kind == FailureKind.NO_VALUE:
+        own = [each["cause"] for each in info["rank_infos"] if each["rank"] == failure["rank"]]
+        return "exited with code 0 without returning a value", own == [cause]
     return f"failed: {cause}", True
 
 

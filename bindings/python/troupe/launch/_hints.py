@@ -156,18 +156,18 @@ def of_gpus(session: Any, *, without: str = "processes=") -> str:
 
 def of_failure(info: dict[str, Any], failure: dict[str, Any]) -> str:
     """What to try where a rank's own error says too little; "" where nothing is known."""
-    from troupe._code import environment, shadows, travelled
+    from troupe._code import environment, failures, shadows, travelled
     from troupe.launch import _device_lines, _interface_words
 
-    cause = failure["cause"]
-    if _device_lines.is_of_device(cause) and not any(
+    words = failures.words_of_program(failure)
+    if _device_lines.is_of_device(words) and not any(
         each["name"] == "GPU" for each in info["per_rank"]
     ):
-        return _of_missing_gpu(failure, cause)
+        return _of_missing_gpu(failure, words)
     remedy = _interface_words.remedy(info, failure)
     if remedy:
         return remedy
-    if _NO_MPI in (cause if failure["exception_type"] else failure["log_tail"]):
+    if _NO_MPI in (words or failure["log_tail"]):
         return (
             "init_process_group() without a backend, which takes nccl where there are GPUs and "
             "gloo elsewhere, and finds the others by the "
@@ -175,7 +175,7 @@ def of_failure(info: dict[str, Any], failure: dict[str, Any]) -> str:
         )
     if (
         failure["exception_type"] == "builtins.ModuleNotFoundError"
-        and "No module named 'ray'" in cause
+        and "No module named 'ray'" in words
         and info["mode"] == "driver"
     ):
         return RAY
@@ -183,9 +183,7 @@ def of_failure(info: dict[str, Any], failure: dict[str, Any]) -> str:
     if told:
         return shadows.blamed(
             [*environment.import_path(), *shadows.folders_in(told)], told
-        ) or _of_missing_module(
-            failure, failure["cause"] if failure["exception_type"] else told, travelled.door(info)
-        )
+        ) or _of_missing_module(failure, words or told, travelled.door(info))
     return ""
 
 
@@ -203,7 +201,7 @@ _NO_RUNTIME_ENV = ("azure",)
 nodes."""
 
 
-def _of_missing_module(failure: dict[str, Any], cause: str, door: str) -> str:
+def _of_missing_module(failure: dict[str, Any], words: str, door: str) -> str:
     """Return what to do about a module that a node lacks; "" where the error names none.
 
     `door`: the front door that the launch came by.
@@ -211,7 +209,7 @@ def _of_missing_module(failure: dict[str, Any], cause: str, door: str) -> str:
     Python names the first module of a path that is missing: of `a.b.c` the parents of a missing
     `a.b` are there.
     """
-    found = _NO_MODULE.search(cause)
+    found = _NO_MODULE.search(words)
     if found is None:
         return ""
     import importlib.metadata
@@ -298,7 +296,7 @@ def _of_missing_submodule(
     return f"another name: {node} has {parent!r}, {what}{here}"
 
 
-def _of_missing_gpu(failure: dict[str, Any], cause: str) -> str:
+def _of_missing_gpu(failure: dict[str, Any], words: str) -> str:
     from troupe.launch import _device_lines
 
     line = _device_lines.line_of(failure["traceback"])
@@ -309,7 +307,7 @@ def _of_missing_gpu(failure: dict[str, Any], cause: str) -> str:
     )
     instead = (
         "init_process_group() without a backend takes gloo where there are none"
-        if "NCCL" in cause
+        if "NCCL" in words
         else (
             'torch.device("cuda" if torch.cuda.is_available() else "cpu") takes what there is, '
             "DDP without device_ids= too"

@@ -7,13 +7,13 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from troupe import _words
+from troupe._wire import FailureKind
 
 FUNCTION_BYTES_MAX = 10**8
-_CAUSES = {  # Ray's words by how Troupe's own begin
-    "killed": "it was killed by `ray.kill`",
-    "all references to the actor": "all references to the actor were removed",
-    "its placement group ended": "its placement group was removed",
-    "": "its worker process has died",
+_CAUSES = {  # Ray's words, by kind
+    FailureKind.KILL_REQUESTED: "it was killed by `ray.kill`",
+    FailureKind.UNREFERENCED: "all references to the actor were removed",
+    FailureKind.GROUP_REMOVED: "its placement group was removed",
 }
 
 
@@ -22,12 +22,9 @@ class RaysWords(_words.Words):
 
     def of_death(self, failure: Mapping[str, Any], *, raised: bool) -> str:
         """See Words."""
-        cause = failure["cause"]
         if raised:
             return "The actor died because of an error raised in its creation task: "
-        words = next(
-            words for begin, words in _CAUSES.items() if cause.startswith(begin)
-        )  # the last of them begins every text
+        words = _CAUSES.get(failure["kind"], "its worker process has died")
         return (
             "The actor died unexpectedly before finishing this task. The actor is dead because "
             f"{words}: "

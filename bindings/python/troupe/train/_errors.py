@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from troupe import _pickled
-from troupe._code import failures
+from troupe._wire import FailureKind
 from troupe.exceptions import TroupeError
 
 
@@ -41,11 +41,11 @@ class GroupAborted(TroupeError, RuntimeError):
     """The ranks' group of a launch ended since a rank died: what was under way in it has no result.
 
     Fields: `group` (the launch's name), `epoch` (of the group that ended), `dead` (rank of the
-    launch -> dict with `cause`, `host`, `exit_code`, `signal`), `op` (the operation of torch's that
-    was under way here, "" where none was), `seq` (its number: how many operations of its process
-    group this process had begun; 0 where none was), `first_late_rank` (the rank of the launch that
-    had kept others waiting so long that it was looked for, or was ended by `hang_timeout`; None
-    where nobody had).
+    launch -> dict with `cause`, `kind`, `host`, `exit_code`, `signal`), `op` (the operation of
+    torch's that was under way here, "" where none was), `seq` (its number: how many operations of
+    its process group this process had begun; 0 where none was), `first_late_rank` (the rank of the
+    launch that had kept others waiting so long that it was looked for, or was ended by
+    `hang_timeout`; None where nobody had).
     """
 
     group: str = ""
@@ -72,13 +72,14 @@ class GroupAborted(TroupeError, RuntimeError):
         told = {
             rank: {
                 "cause": each["cause"],
+                "kind": each["kind"],
                 "host": each["node_name"] or each["host"],
                 "exit_code": each["exit_code"],
                 "signal": each["signal"],
             }
             for rank, each in sorted(dead.items())
         }
-        deaths = "; ".join(_death(rank, each) for rank, each in told.items()) or "a rank died"
+        deaths = "; ".join(_death(rank, dead[rank]) for rank in told) or "a rank died"
         number = f" (operation {seq})" if seq else ""
         made = cls(
             f"the group of {group}, epoch {epoch}, was aborted{f' in {op}{number}' if op else ''}: "
@@ -86,19 +87,25 @@ class GroupAborted(TroupeError, RuntimeError):
         )
         made.group, made.epoch, made.dead, made.op, made.seq = group, epoch, told, op, seq
         made.first_late_rank = next(
-            (rank for rank, each in told.items() if failures.is_hung(each["cause"])), late
+            (rank for rank, each in told.items() if each["kind"] == FailureKind.HUNG), late
         )
         return made
 
 
-def _death(rank: int, each: Mapping[str, Any]) -> str:
-    where = f" on {each['host']}" if each["host"] and each["host"] not in each["cause"] else ""
-    code = f" (exit code {each['exit_code']})" if each["exit_code"] else ""
-    named = (
-        each["cause"]
-        if each["cause"].startswith(f"rank {rank} ")
-        else f"rank {rank}: {each['cause']}"
-    )
+_NAMES_ITS_NODE = (
+    FailureKind.NODE_LOST,
+    FailureKind.NODE_UNREACHABLE,
+    FailureKind.RESERVATION_LOST,
+)
+"""Kinds of failures whose cause names the node, as that of a `located` one does."""
+
+
+def _death(rank: int, failure: Mapping[str, Any]) -> str:
+    host = failure["node_name"] or failure["host"]
+    has_place = failure["located"] or failure["kind"] in _NAMES_ITS_NODE
+    where = f" on {host}" if host and not has_place else ""
+    code = f" (exit code {failure['exit_code']})" if failure["exit_code"] else ""
+    named = failure["cause"] if failure["located"] else f"rank {rank}: {failure['cause']}"
     return f"{named}{where}{code}"
 
 

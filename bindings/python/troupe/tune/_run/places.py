@@ -4,7 +4,6 @@ them."""
 from __future__ import annotations
 
 import contextlib
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -14,6 +13,7 @@ from troupe import exceptions, state
 from troupe._actors import classes
 from troupe._cluster import session
 from troupe._code import environment, failures
+from troupe._wire import FailureKind
 from troupe.tune import _resources
 from troupe.tune._core import events as ev
 from troupe.tune._errors import TrialFailedError
@@ -23,7 +23,11 @@ from troupe.util import placement_group, remove_placement_group
 from troupe.util.scheduling_strategies import PlacementGroupSchedulingStrategy
 
 FUNCTION_INLINE_BYTES_MAX = 64 << 10
-_WITH_NODE = re.compile(r"\bnode \S+ is lost: |\bits node leaves: ")
+_WITH_NODE = (
+    FailureKind.NODE_LOST,
+    FailureKind.NODE_UNREACHABLE,
+    FailureKind.NODE_LEAVES,
+)
 
 
 @dataclass
@@ -212,8 +216,7 @@ class TrialPlaces:
 
 def went_with_a_node(error: BaseException) -> bool:
     """Whether a process that is named there ended with its node: the trial's own, or another one of
-    its gang. By the words of the head about a node that is lost (`Turn::LossOf`), and of a worker
-    that leaves (`WorkerCore::Leave`)."""
+    its gang."""
     return isinstance(error, exceptions.NodeDiedError) or (
-        isinstance(error, exceptions.ActorError) and bool(_WITH_NODE.search(str(error)))
+        isinstance(error, exceptions.ActorError) and error.failure_kind in _WITH_NODE
     )
