@@ -90,6 +90,8 @@ Task<HttpResponse> Answers::Tell(RouteMatch match, const HttpRequest& request) {
       co_return co_await TellList<GroupRow>(groups_, request, match.id);
     case RouteId::kJobs:
       co_return co_await TellJobs(request, match.id);
+    case RouteId::kStream:
+      break;  // the server's own
     case RouteId::kEvents:
       co_return co_await TellEvents(request);
   }

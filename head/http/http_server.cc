@@ -9,6 +9,7 @@
 #include "head/http/rate_limit.h"
 #include "head/http/request_reader.h"
 #include "head/http/routes.h"
+#include "head/http/streams.h"
 #include "runtime/async/deadline.h"
 #include "runtime/async/scope.h"
 #include "runtime/base/log.h"
@@ -34,7 +35,12 @@ HttpResponse TooMany() {
 class HttpServer::Impl : public std::enable_shared_from_this<Impl> {
  public:
   Impl(const async::Executor& executor, HeadSide head)
-      : head_(head), answers_(executor, std::move(head)), scope_(executor, "HTTP") {}
+      : head_(head),
+        answers_(executor, head),
+        streams_(std::make_shared<Streams>(executor, std::move(head))),
+        scope_(executor, "HTTP") {}
+
+  ChangeFeed& feed() { return streams_->feed(); }
 
   void Receive(net::HttpArrival arrival) {
     if (scope_.running() >= kConnectionsMax) {
@@ -63,6 +69,11 @@ class HttpServer::Impl : public std::enable_shared_from_this<Impl> {
       const HttpRequest& request = reader.request();
       auto answering = self->Answer(request, arrival);
       const HttpResponse response = co_await std::move(answering);
+      if (response.stream) {
+        auto streaming = self->streams_->Run(arrival, request);
+        co_await std::move(streaming);
+        co_return;
+      }
       const std::string text =
           FormatResponse(response, request.method == "HEAD", request.keep_alive);
       auto writing = arrival.stream->Write(text);
@@ -141,6 +152,7 @@ class HttpServer::Impl : public std::enable_shared_from_this<Impl> {
                               std::string("the role ") + wire::NameOf(caller->role) +
                                   " may not ask for this\n  make a token of the role observer");
     }
+    if (match.route->id == RouteId::kStream) co_return BeginStream(request);
     auto telling = answers_.Tell(match, request);
     co_return co_await std::move(telling);
   }
@@ -158,6 +170,17 @@ class HttpServer::Impl : public std::enable_shared_from_this<Impl> {
     return response;
   }
 
+  HttpResponse BeginStream(const HttpRequest& request) const {
+    if (streams_->full()) {
+      return ErrorResponse(
+          503, "there are " + std::to_string(Streams::kMax) + " streams, which is the limit");
+    }
+    HttpResponse response;
+    response.type = "text/event-stream";
+    response.stream = request.method != "HEAD";
+    return response;
+  }
+
   static HttpResponse NoRoute(const RouteMatch& match) {
     if (match.allow.empty()) return ErrorResponse(404, "there is nothing at this path");
     HttpResponse response = ErrorResponse(405, "this path takes " + match.allow);
@@ -167,6 +190,7 @@ class HttpServer::Impl : public std::enable_shared_from_this<Impl> {
 
   const HeadSide head_;
   Answers answers_;
+  const std::shared_ptr<Streams> streams_;
   RateLimit rate_{kPerSecond, kBurst};
   RateLimit unknown_rate_{kUnknownPerSecond, kUnknownBurst};
   Seldom refused_;
@@ -177,6 +201,8 @@ class HttpServer::Impl : public std::enable_shared_from_this<Impl> {
 HttpServer::HttpServer(async::Executor executor, HeadSide head)
     : impl_(std::make_shared<Impl>(executor, std::move(head))) {}
 HttpServer::~HttpServer() = default;
+
+ChangeFeed& HttpServer::feed() { return impl_->feed(); }
 
 std::function<void(net::HttpArrival)> HttpServer::Receiver() const {
   return [impl = impl_](net::HttpArrival arrival) { impl->Receive(std::move(arrival)); };

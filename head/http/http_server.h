@@ -17,6 +17,7 @@
 #include <memory>
 
 #include "head/http/answers.h"
+#include "head/http/change_feed.h"
 #include "runtime/net/listener.h"
 
 namespace troupe::head {
@@ -38,6 +39,8 @@ class HttpServer {
   /// Where the listener hands connections over: runs on the server's loop, and may be called later
   /// than this object lives.
   std::function<void(net::HttpArrival)> Receiver() const;
+  /// On the head's loop: what is told of each step of the reducer.
+  ChangeFeed& feed();
 
  private:
   class Impl;

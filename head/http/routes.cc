@@ -40,6 +40,7 @@ const std::vector<HttpRoute>& Routes() {
       {"GET", "/api/v1/placement_groups", RouteId::kGroups, kNumberOf<wire::ListGroups>},
       {"GET", "/api/v1/placement_groups/{id}", RouteId::kGroups, kNumberOf<wire::GetGroup>},
       {"GET", "/api/v1/events", RouteId::kEvents, kNumberOf<wire::ListEvents>},
+      {"GET", "/api/v1/stream", RouteId::kStream, kNumberOf<wire::ListEvents>},
   };
   return routes;
 }

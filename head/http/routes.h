@@ -26,6 +26,7 @@ enum class RouteId : std::uint8_t {
   kGroups,
   kJobs,
   kEvents,
+  kStream,
 };
 
 struct HttpRoute {

@@ -246,6 +246,8 @@ void Server::Feed(const Input& input) {
   const Instant now = clock_.Now();
   Effects effects = core_.Handle(input, now, clock_.WallTimeUs());
   watch_.OnStep(clock_.Now() - now);
+  // A node that falls silent is suspect by a tick, which writes nothing down.
+  http_.feed().OnStep(effects.append, std::holds_alternative<Tick>(input));
   Perform(std::move(effects));
 }
 

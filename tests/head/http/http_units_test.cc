@@ -6,6 +6,7 @@
 #include "head/http/message.h"
 #include "head/http/rate_limit.h"
 #include "head/http/routes.h"
+#include "head/http/streams.h"
 #include "head/http/totals.h"
 #include "tests/head/head_fixture.h"
 
@@ -67,6 +68,81 @@ TEST(HttpRateLimit, RL2_ForgetsWhoAskedLongestAgo) {
   EXPECT_TRUE(limit.Take("another", now)) << "in the place of 1";
   EXPECT_FALSE(limit.Take("first", now));
   EXPECT_TRUE(limit.Take("1", now));
+}
+
+std::deque<wire::ClusterEvent> Numbered(std::uint64_t first, std::uint64_t last) {
+  std::deque<wire::ClusterEvent> events;
+  for (; first <= last; ++first) {
+    events.emplace_back();
+    events.back().number = first;
+  }
+  return events;
+}
+
+std::size_t CountOf(const std::string& text, const std::string& what) {
+  std::size_t count = 0;
+  for (std::size_t at = text.find(what); at != std::string::npos; at = text.find(what, at + 1))
+    ++count;
+  return count;
+}
+
+TEST(HttpStreams, ST2_GoOnWhereTheyWereAndSayWhatIsLost) {
+  Changes now;
+  now.incarnation = 3;
+  StreamPlace place;
+  EXPECT_EQ(BeginAt("", now, Numbered(1, 9), &place), "");
+  EXPECT_EQ(NewsFor(&place, now, Numbered(1, 9)), "") << "with what comes from now on";
+  EXPECT_EQ(CountOf(NewsFor(&place, now, Numbered(1, 11)), "event: event\n"), 2u);
+  EXPECT_EQ(place.number, 11u);
+  EXPECT_EQ(BeginAt("3-4", now, Numbered(1, 9), &place), "");
+  EXPECT_EQ(CountOf(NewsFor(&place, now, Numbered(1, 9)), "event: event\n"), 5u);
+  EXPECT_EQ(BeginAt("3-4", now, Numbered(8, 9), &place), "");
+  const std::string late = NewsFor(&place, now, Numbered(8, 9));
+  EXPECT_EQ(late.find("event: lost\ndata: {\"events\":3}\n\n"), 0u) << late;
+  EXPECT_EQ(CountOf(late, "event: event\n"), 2u);
+  EXPECT_EQ(BeginAt("3-99", now, Numbered(8, 9), &place), "");
+  EXPECT_EQ(NewsFor(&place, now, Numbered(8, 9)), "");
+  for (const char* other : {"2-9", "x", "3", "3-", "3-1x", "-1-1"}) {
+    EXPECT_NE(BeginAt(other, now, Numbered(8, 9), &place), "") << other;
+    EXPECT_EQ(CountOf(NewsFor(&place, now, Numbered(8, 9)), "event: event\n"), 2u) << other;
+  }
+}
+
+TEST(HttpStreams, NameTheListsThatChanged) {
+  Changes now;
+  StreamPlace place;
+  ++now.versions[static_cast<std::size_t>(ChangedList::kTokens)];
+  EXPECT_EQ(NewsFor(&place, now, {}), "");
+  now.versions[static_cast<std::size_t>(ChangedList::kNodes)] += 5;
+  ++now.versions[static_cast<std::size_t>(ChangedList::kActors)];
+  EXPECT_EQ(NewsFor(&place, now, {}),
+            "event: changed\ndata: {\"lists\":[\"nodes\",\"actors\"]}\n\n");
+  EXPECT_EQ(NewsFor(&place, now, {}), "");
+}
+
+class HttpChangeFeed : public HeadFixture {};
+
+TEST_F(HttpChangeFeed, WakesOnceUntilItIsAskedAndNeverWithoutStreams) {
+  int woken = 0;
+  ChangeFeed feed(*core_, [&] { ++woken; });
+  std::vector<Row> rows(1);
+  rows[0].event.body = wire::ActorCreated();
+  feed.OnStep(rows, false);
+  EXPECT_EQ(woken, 0) << "nobody looks";
+  feed.SetWatched(true);
+  for (int i = 0; i < 3; ++i) feed.OnStep(rows, false);
+  EXPECT_EQ(woken, 1);
+  const Changes first = feed.Collect(0);
+  const auto actors = static_cast<std::size_t>(ChangedList::kActors);
+  EXPECT_EQ(first.versions[actors], 3u);
+  EXPECT_FALSE(first.events.empty()) << "the head's start";
+  EXPECT_TRUE(feed.Collect(first.events.back().number).events.empty());
+  rows[0].event.body = wire::ValueWritten();
+  feed.OnStep(rows, false);
+  EXPECT_EQ(woken, 1) << "no list has changed";
+  feed.OnStep({}, true);
+  EXPECT_EQ(woken, 2);
+  EXPECT_EQ(feed.Collect(0).versions, feed.Collect(0).versions);
 }
 
 class HttpTotals : public HeadFixture {};

@@ -1,0 +1,190 @@
+#include "head/http/streams.h"
+
+#include <algorithm>
+#include <boost/asio/post.hpp>
+#include <charconv>
+#include <optional>
+#include <utility>
+
+#include "head/http/access.h"
+#include "head/http/pages.h"
+#include "runtime/async/deadline.h"
+#include "runtime/base/log.h"
+
+namespace troupe::head {
+namespace {
+
+using async::Task;
+
+constexpr char kHead[] =
+    "HTTP/1.1 200 OK\r\nServer: troupe\r\nContent-Type: text/event-stream\r\n"
+    "Cache-Control: no-store\r\nX-Content-Type-Options: nosniff\r\nConnection: close\r\n\r\n"
+    "retry: 1000\n\n";
+constexpr char kBeatText[] = ":\n\n";
+
+std::string LostText(std::uint64_t events) {
+  return "event: lost\ndata: {\"events\":" + std::to_string(events) + "}\n\n";
+}
+
+std::string EndText(const Status& why) {
+  return "event: end\ndata: {\"why\":\"" + ValidUtf8(JsonEscape(MessageOf(why))) + "\"}\n\n";
+}
+
+/// "3-17": an incarnation of the head and the number of an event.
+std::optional<std::pair<std::uint64_t, std::uint64_t>> ReadId(const std::string& text) {
+  std::pair<std::uint64_t, std::uint64_t> id;
+  const char* const end = text.data() + text.size();
+  const auto first = std::from_chars(text.data(), end, id.first);
+  if (first.ec != std::errc() || first.ptr == end || *first.ptr != '-') return std::nullopt;
+  const auto second = std::from_chars(first.ptr + 1, end, id.second);
+  if (second.ec != std::errc() || second.ptr != end) return std::nullopt;
+  return id;
+}
+
+}  // namespace
+
+std::string NewsFor(StreamPlace* place, const Changes& now,
+                    const std::deque<wire::ClusterEvent>& events) {
+  std::string text, lists;
+  for (std::size_t i = 0; i < kChangedLists; ++i) {
+    if (std::exchange(place->versions[i], now.versions[i]) == now.versions[i]) continue;
+    const auto list = static_cast<ChangedList>(i);
+    if (list == ChangedList::kTokens) continue;  // a reason to look, and nobody's business
+    lists += (lists.empty() ? "\"" : ",\"") + std::string(NameOf(list)) + "\"";
+  }
+  if (!lists.empty()) text = "event: changed\ndata: {\"lists\":[" + lists + "]}\n\n";
+  if (!events.empty() && events.front().number > place->number + 1) {
+    text += LostText(events.front().number - place->number - 1);
+  }
+  for (const wire::ClusterEvent& each : events) {
+    if (each.number <= place->number) continue;
+    text += "event: event\nid: " + std::to_string(now.incarnation) + "-" +
+            std::to_string(each.number) + "\ndata: " + EventJson(each, now.incarnation) + "\n\n";
+    place->number = each.number;
+  }
+  return text;
+}
+
+std::string BeginAt(const std::string& last_event_id, const Changes& now,
+                    const std::deque<wire::ClusterEvent>& events, StreamPlace* place) {
+  place->versions = now.versions;
+  place->number = events.empty() ? 0 : events.back().number;
+  if (last_event_id.empty()) return "";
+  const auto id = ReadId(last_event_id);
+  if (id && id->first == now.incarnation) {
+    place->number = std::min(place->number, id->second);
+    return "";
+  }
+  // Another head told those: how many there were since is not known.
+  place->number = events.empty() ? 0 : events.front().number - 1;
+  return "event: lost\ndata: {\"events\":null}\n\n";
+}
+
+/// One stream among those that are open.
+class Streams::Open {
+ public:
+  explicit Open(Streams& all) : all_(all), timer_(all.own_) {
+    all_.open_.insert(&timer_);
+    all_.feed_.SetWatched(true);
+    peer_->timer = &timer_;
+  }
+  ~Open() {
+    peer_->timer = nullptr;
+    all_.open_.erase(&timer_);
+    all_.feed_.SetWatched(!all_.open_.empty());
+  }
+  Open(const Open&) = delete;
+  Open& operator=(const Open&) = delete;
+  async::asio::steady_timer& timer() { return timer_; }
+  bool left() const { return peer_->left; }
+
+  struct Peer {
+    bool left = false;
+    async::asio::steady_timer* timer = nullptr;  // null: the stream is over
+  };
+  /// Notices that the peer has closed its end, so that its place is free at once.
+  static Task<void> AwaitLeave(std::shared_ptr<net::Stream> stream, std::shared_ptr<Peer> peer) {
+    std::array<char, 256> block;
+    for (std::size_t idle_bytes = 0; idle_bytes < kHttpHeadBytesMax;) {
+      const StatusOr<std::size_t> n = co_await stream->Read(block.data(), block.size());
+      if (!n.ok() || *n == 0) break;
+      idle_bytes += *n;  // there is nothing to say on a stream
+    }
+    peer->left = true;
+    if (peer->timer != nullptr) peer->timer->cancel();
+  }
+  const std::shared_ptr<Peer>& peer() const { return peer_; }
+
+ private:
+  Streams& all_;
+  const std::shared_ptr<Peer> peer_ = std::make_shared<Peer>();
+  async::asio::steady_timer timer_;
+};
+
+Streams::Streams(async::Executor own, HeadSide head)
+    : own_(std::move(own)),
+      head_(std::move(head)),
+      feed_(head_.core,
+            [this] { async::asio::post(own_, [self = shared_from_this()] { self->OnNews(); }); }),
+      pause_(own_),
+      scope_(own_, "streams") {}
+
+void Streams::OnNews() {
+  if (std::exchange(asking_, true)) return;
+  pause_.expires_after(std::max<Duration>(next_ - head_.clock.Now(), Duration(0)));
+  pause_.async_wait([self = shared_from_this()](const auto& error) {
+    if (error) return;
+    const std::uint64_t after = self->events_.empty() ? 0 : self->events_.back().number;
+    async::asio::post(self->head_.executor, [self, after] {
+      async::asio::post(self->own_, [self, changes = self->feed_.Collect(after)]() mutable {
+        self->asking_ = false;
+        self->next_ = self->head_.clock.Now() + kPause;
+        self->Take(std::move(changes));
+      });
+    });
+  });
+}
+
+void Streams::Take(Changes changes) {
+  for (wire::ClusterEvent& each : changes.events) {
+    // Two may have asked at once.
+    if (events_.empty() || each.number > events_.back().number) events_.push_back(std::move(each));
+  }
+  while (events_.size() > kEventsMax) events_.pop_front();
+  changes.events.clear();
+  now_ = std::move(changes);
+  for (async::asio::steady_timer* timer : open_) timer->cancel();
+}
+
+Task<void> Streams::Run(net::HttpArrival& arrival, HttpRequest request) {
+  const std::shared_ptr<net::Stream> stream = std::move(arrival.stream);
+  Open open(*this);
+  scope_.Spawn("end of a stream", Open::AwaitLeave(stream, open.peer()));
+  const std::uint64_t after = events_.empty() ? 0 : events_.back().number;
+  std::function<Changes()> collect = [this, after] { return feed_.Collect(after); };
+  auto asking = AskHead<Changes>(head_.executor, std::move(collect));
+  StatusOr<Changes> first = co_await std::move(asking);
+  if (first.ok()) Take(*std::move(first));
+  StreamPlace place;
+  std::string text = kHead + BeginAt(request.last_event_id, now_, events_, &place);
+  while (!open.left()) {
+    auto authenticating =
+        AuthenticateHttp(request, arrival.peer, head_.rules, head_.executor, head_.clock);
+    const StatusOr<HttpCaller> caller = co_await std::move(authenticating);
+    text += caller.ok() ? NewsFor(&place, now_, events_) : EndText(caller.status());
+    if (!text.empty()) {
+      auto writing = stream->Write(text);
+      const Status sent = co_await async::WithDeadline(std::move(writing), Duration(kWriteLimit),
+                                                       "a stream's news to be taken");
+      if (!sent.ok() || !caller.ok()) break;
+      text.clear();
+      if (now_.versions != place.versions) continue;  // there were some meanwhile
+    }
+    open.timer().expires_after(kBeat);
+    const auto [error] = co_await open.timer().async_wait(async::kTuple);
+    if (!error) text = kBeatText;
+  }
+  stream->Close();
+}
+
+}  // namespace troupe::head
