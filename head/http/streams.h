@@ -6,7 +6,7 @@
 //   event: end       data: {"why":"..."}            nothing more comes: the token is over
 //
 //   ST-1  At most kMax streams; each takes a constant amount of memory, however slow its reader is.
-//   ST-2  News are told at most four times a second; a reader that takes nothing for 10 s is dropped.
+//   ST-2  News are told at most four times a second; one that takes nothing for 10 s is dropped.
 //         It comes back by Last-Event-ID, and is told how much it missed.
 //   ST-3  A stream ends when the token or certificate that opened it is no longer in force: that is
 //         asked before anything is told, and whenever a token changes.
