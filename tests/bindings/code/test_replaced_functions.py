@@ -5,13 +5,19 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
+import os
+import subprocess
+import sys
+from itertools import permutations
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+from troupe import stand_ins
 from troupe._after_import import after_import, replace
+from troupe.azure._mlflow import job_store
 
 
 def doubled(function: Any) -> Any:
@@ -71,3 +77,41 @@ def test_a_module_is_changed_once_when_it_is_imported_and_not_when_a_program_ask
         assert importlib.reload(module).changed == 0
     finally:
         later.forget()
+
+
+FINDERS = """
+import sys
+names = sorted(getattr(each, "__name__", type(each).__name__) for each in sys.meta_path)
+own = [each for each in names if each in ("_ChangedAtImport", "AfterImport")]
+print(own, sys.started, sys.modules["sitecustomize"].__file__, sys.path[0], sep="|")
+"""
+
+
+def test_start_hooks_each_run_once_in_any_order_before_the_environments_own(tmp_path: Path) -> None:
+    """A Python's import path has the three hooks, then the environment's own sitecustomize."""
+    (tmp_path / "sitecustomize.py").write_text(
+        "import sys\nsys.started = getattr(sys, 'started', 0) + 1\n"
+    )
+    trials = os.path.join(os.path.dirname(job_store.__file__), "..", "_trials", "hook")
+    hooks = (stand_ins.START, os.path.abspath(trials), job_store.HOOK)
+    settings = {
+        "TROUPE_SWEEP_REPORTS": str(tmp_path),
+        job_store.STORE: str(tmp_path),
+        "MLFLOW_TRACKING_URI": f"sqlite:///{tmp_path}/mlflow.db",
+    }
+    for order in permutations(hooks):
+        done = subprocess.run(
+            [sys.executable, "-P", "-c", FINDERS],
+            env={
+                **os.environ,
+                **settings,
+                "PYTHONPATH": os.pathsep.join([*order, str(tmp_path)]),
+            },
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        own, started, file, first = done.stdout.strip().split("|")
+        assert own == "['AfterImport', 'AfterImport', '_ChangedAtImport']", (order, own)
+        assert (started, file) == ("1", str(tmp_path / "sitecustomize.py")), (order, done.stdout)
+        assert first == str(tmp_path) and not done.stderr, (order, done.stdout, done.stderr)

@@ -10,12 +10,15 @@ import contextlib
 import fcntl
 import functools
 import importlib.machinery
-import importlib.util
 import json
 import os
 import sys
 import threading
 from collections.abc import Callable
+
+TYPE_CHECKING = False  # typing is not imported for every Python
+if TYPE_CHECKING:
+    from typing import Any
 
 _HERE = os.path.dirname(os.path.abspath(__file__))
 _FOLDER = os.environ.get("TROUPE_JOB_MLFLOW", "")
@@ -166,23 +169,18 @@ _CHANGES = {
 }
 
 
-def _after_import() -> type:
-    """Return the class AfterImport of the package, loaded by its file: this Python may have another
-    version's package, or none."""
-    path = os.path.join(
-        os.path.dirname(os.path.dirname(os.path.dirname(_HERE))), "_after_import.py"
+def _of_troupe(file: str) -> "Any":
+    """Return a module of the package by its file: this Python may have another version's package,
+    or none."""
+    package = os.path.dirname(os.path.dirname(os.path.dirname(_HERE)))
+    name = "_troupe_" + os.path.basename(file).partition(".")[0].lstrip("_")
+    module = type(sys)(name)
+    importlib.machinery.SourceFileLoader(name, os.path.join(package, *file.split("/"))).exec_module(
+        module
     )
-    module = type(sys)("_troupe_after_import")
-    importlib.machinery.SourceFileLoader(module.__name__, path).exec_module(module)
-    found: type = module.AfterImport
-    return found
+    return module
 
 
-_places = [os.path.abspath(each or ".") for each in sys.path]
-_next = sys.path[_places.index(_HERE) + 1 :] if _HERE in _places else sys.path
-sys.path[:] = [each for each in sys.path if os.path.abspath(each or ".") != _HERE]
 if _FOLDER and os.environ.get("MLFLOW_TRACKING_URI") == _URI:
-    sys.meta_path.insert(0, _after_import()(_CHANGES))
-_own = importlib.machinery.PathFinder.find_spec("sitecustomize", _next)
-if _own is not None and _own.loader is not None:
-    _own.loader.exec_module(importlib.util.module_from_spec(_own))
+    sys.meta_path.insert(0, _of_troupe("_after_import.py").AfterImport(_CHANGES))
+_of_troupe("stand_ins/_next_start.py").run_next(_HERE)

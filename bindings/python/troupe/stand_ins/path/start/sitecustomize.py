@@ -99,11 +99,4 @@ if os.environ.get("TROUPE_MLFLOW_LOCKS"):
         module, os.environ["TROUPE_MLFLOW_LOCKS"]
     )
 sys.meta_path.insert(0, _ChangedAtImport)
-_own = importlib.machinery.PathFinder.find_spec(
-    "sitecustomize", [each for each in sys.path if os.path.abspath(each or ".") != _HERE]
-)
-if _own is not None and _own.loader is not None:
-    _module = type(sys)(__name__)  # names of its own: what is above is still to run
-    _module.__file__, _module.__spec__, _module.__loader__ = _own.origin, _own, _own.loader
-    sys.modules[__name__] = _module
-    _own.loader.exec_module(_module)
+_of_troupe("stand_ins/_next_start.py").run_next(_HERE)
