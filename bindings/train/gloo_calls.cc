@@ -72,9 +72,16 @@ bool IsOfAGroup(const Groups& groups, int fd, std::uint64_t inode) {
   return inode != 0 && (groups.inodes.count(inode) > 0 || groups.ports.count(PortOf(fd)) > 0);
 }
 
+// Errors that a TCP connection ends with: the last three when the other host has not answered for
+// as long as the kernel sends again.
+bool EndsConnection(int error) {
+  return error == EPIPE || error == ECONNRESET || error == ECONNABORTED || error == ETIMEDOUT ||
+         error == EHOSTUNREACH || error == ENETUNREACH;
+}
+
 ssize_t Writev(int fd, const iovec* parts, int count) {
   const ssize_t written = writev(fd, parts, count);
-  if (written >= 0 || (errno != EPIPE && errno != ECONNRESET)) return written;
+  if (written >= 0 || !EndsConnection(errno)) return written;
   const int error = errno;
   Groups& groups = TheGroups();
   const std::lock_guard lock(groups.mutex);
@@ -82,6 +89,7 @@ ssize_t Writev(int fd, const iovec* parts, int count) {
     errno = error;
     return -1;
   }
+  shutdown(fd, SHUT_WR);  // nothing may follow what was left out
   ssize_t all = 0;
   for (int i = 0; i < count; ++i) all += static_cast<ssize_t>(parts[i].iov_len);
   return all;
