@@ -13,7 +13,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from _loop import die, reduce_for_ever, who_am_i
+from _loop import (
+    die,
+    exchange,
+    kill_once_stopped,
+    reduce_for_ever,
+    stop_amid_messages,
+    who_am_i,
+)
 from e2e_conftest import Home, eventually, running
 
 from troupe import exceptions, train
@@ -64,6 +71,37 @@ def test_the_others_go_on_in_a_smaller_group(idle: Home, victim: int) -> None:
             f"{victim} .*SIGKILL",
             str(aborted),
         ), aborted
+
+
+@pytest.mark.parametrize("operation", ["send", "isend", "all_reduce"])
+def test_large_messages_to_a_rank_that_stops_and_is_killed_keep_nobody_from_the_next_group(
+    idle: Home, tmp_path: Path, operation: str
+) -> None:
+    @distributed(processes=3, remote=True, on_rank_death="shrink", reform_timeout=120)
+    def job(folder: str, operation: str) -> dict:
+        import torch
+        import torch.distributed as dist
+
+        for attempt in train.attempts("gloo"):
+            with attempt:
+                if attempt.number == 1:
+                    values = torch.ones(16 << 20)
+                    dist.barrier()
+                    if attempt.rank == 2:
+                        stop_amid_messages(operation, values, Path(folder, "pid"))
+                    elif attempt.rank == 0:
+                        kill_once_stopped(operation, Path(folder, "pid"))
+                    exchange(operation, attempt.rank, values)
+                    reduce_for_ever()
+                result = who_am_i(attempt)
+        return result
+
+    first, second, lost = job.submit(str(tmp_path), operation).result(LIMIT_S)
+    assert isinstance(lost, train.RankLost) and "SIGKILL" in lost.cause, lost
+    for each in (first, second):
+        assert not isinstance(each, train.RankLost), each
+        assert each["sum"] == 2 and set(each["aborted"].dead) == {2}
+        assert "rank 2 " in str(each["aborted"])
 
 
 def test_a_death_while_the_group_is_formed_anew_is_the_next_epoch(idle: Home) -> None:
