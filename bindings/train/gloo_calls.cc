@@ -23,6 +23,8 @@
 // send of more than the kernel takes at once (`Pair::signalException` in gloo/transport/tcp/pair.cc
 // goes through the buffers of its tables, and an unbound buffer that waits to be written is in none
 // of them): that thread waits for the group's timeout, which is half an hour.
+// A receive of which a part has come is in none of them either (`rx_`), and still waits: completing
+// it would pass off as a message what is only a part of one.
 //
 // So Gloo's two calls of the kernel are answered differently, on sockets of its groups alone and
 // only once a connection has ended:
