@@ -18,7 +18,7 @@ import pytest
 from troupe import _checks, exceptions
 from troupe._actors import deaths, options
 from troupe._cluster import resources, scratch, variables
-from troupe._code import capture, environment, runtime_env
+from troupe._code import capture, environment, failures, runtime_env
 from troupe._process import group_names, process_groups
 from troupe.launch import _errors, distributed
 from troupe.ray_compat import _words as ray_words
@@ -486,7 +486,7 @@ def test_what_became_of_a_rank_is_told_by_the_kind_of_its_failure_whatever_its_c
 
 
 def test_python_raises_a_class_of_its_own_by_the_kind_of_a_failure() -> None:
-    for kind, expected in exceptions.BY_KIND.items():
+    for kind, expected in failures.BY_KIND.items():
         if expected is TimeoutError:
             continue
         info = {**info_of(kind), "outcome": "failed", "exit_code": 1}
@@ -515,7 +515,7 @@ def test_words_of_ray_and_lost_nodes_are_told_by_kind() -> None:
 
 
 def test_deaths_that_end_a_group_of_ranks_name_each_place_once() -> None:
-    failures = {
+    ends = {
         0: {
             **info_of("killed", "rank 0 on a (a), pid 7, ended: SIGKILL")["failure"],
             "located": True,
@@ -523,7 +523,7 @@ def test_deaths_that_end_a_group_of_ranks_name_each_place_once() -> None:
         1: info_of("hung", "hung: it has kept rank 0 waiting")["failure"],
         2: info_of("node_lost", "node node-c is lost: its worker ended")["failure"],
     }
-    error = GroupAborted.of("fit", 2, failures, "all_reduce")
+    error = GroupAborted.of("fit", 2, ends, "all_reduce")
     assert str(error).partition("aborted in all_reduce: ")[2].split("; ") == [
         "rank 0 on a (a), pid 7, ended: SIGKILL",
         "rank 1: hung: it has kept rank 0 waiting on node-c",

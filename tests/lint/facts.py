@@ -1,9 +1,9 @@
 """Facts that cross languages: each stands once, and no code reads it back from a text.
 
-The wire schema's enums have their Python values in troupe/_wire, which `generate.py --names` writes.
+The wire schema's enums have their Python values in troupe/_wire, written by `generate.py --names`.
 Why something failed is `kind` of the schema's Failure. `cause` says it to people: no code tests it
 for words. C++ without Python in it (the rooms called core) names no Python exceptions: what Python
-raises for a kind is in `troupe.exceptions.BY_KIND`.
+raises for a kind is in `troupe._code.failures.BY_KIND`.
 """
 
 import ast
@@ -106,7 +106,7 @@ def main() -> None:
         if is_pure(name):
             findings += [
                 f"{name}:{line}: {found} is Python's: say a FailureKind, which BY_KIND of "
-                "troupe.exceptions gives a class"
+                "troupe._code.failures gives a class"
                 for line, found in lines_with(EXCEPTION, text)
             ]
     if (tree.root() / NAMES).read_text() != names_of_schema():

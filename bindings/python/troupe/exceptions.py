@@ -14,7 +14,6 @@ from typing import Any
 
 from troupe import _pickled, _visible
 from troupe._exception_pickles import carried, dict_of, made
-from troupe._wire import FailureKind
 
 
 class TroupeError(Exception):
@@ -178,17 +177,6 @@ class OutOfMemoryError(TroupeError):
     used: int = 0
     limit: int = 0
     requested: int = 0
-
-    @classmethod
-    def of(cls, failure: Mapping[str, Any]) -> OutOfMemoryError | None:
-        """Return the error of a message's Failure where the process ended so, and None where it did
-        not."""
-        if failure["kind"] != FailureKind.OUT_OF_MEMORY:
-            return None
-        error = cls(failure["cause"])
-        error.used, error.limit = failure["peak_rss_kib"] << 10, failure["memory_limit_bytes"]
-        error.requested = failure["memory_asked_bytes"]
-        return error
 
 
 class RuntimeEnvSetupError(TroupeError):
@@ -507,24 +495,6 @@ BY_CODE: dict[int, type[TroupeError]] = {
     102: OwnerDiedError,
     103: ResultLostError,
 }
-
-
-BY_KIND: Mapping[str, type[Exception]] = {
-    FailureKind.OUT_OF_MEMORY: OutOfMemoryError,
-    FailureKind.NODE_LOST: NodeDiedError,
-    FailureKind.NODE_UNREACHABLE: NodeUnreachableError,
-    FailureKind.TIMED_OUT: builtins.TimeoutError,
-}
-"""The classes of failures that are no exception of the program's: what the schema's enum calls
-them, and what Python raises."""
-
-
-def type_name_of(failure: Mapping[str, Any]) -> str:
-    """Return the dotted name of the class for a message's Failure: of what its code raised, else of
-    its kind; "" for kinds that have none."""
-    kind = BY_KIND.get(failure["kind"])
-    name = f"{kind.__module__}.{kind.__name__}" if kind is not None else ""
-    return str(failure["exception_type"]) or name
 
 
 def from_code(code: int, text: str) -> TroupeError:

@@ -6,13 +6,14 @@ import threading
 from typing import Any
 
 from troupe import _words, exceptions
+from troupe._code import failures
 
 
 def death_of(info: dict[str, Any], attachment: bytes, label: str) -> exceptions.TroupeError:
     """The error of a dead actor: its cause, and where its constructor raised, that exception's
     type; OutOfMemoryError's too."""
     failure = info["failure"]
-    cause = _loaded(attachment) or exceptions.OutOfMemoryError.of(failure)
+    cause = _loaded(attachment) or failures.out_of_memory(failure)
     text = (
         _words.current.of_death(failure, raised=bool(attachment))
         + f"{label} is dead: {failure['cause'] or 'its process is gone'}"

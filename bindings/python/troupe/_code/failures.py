@@ -115,6 +115,35 @@ def _kind_of(error: BaseException) -> str:
     return FailureKind.CALLED_EXIT if isinstance(error, SystemExit) else FailureKind.RAISED
 
 
+BY_KIND: Mapping[str, type[Exception]] = {
+    FailureKind.OUT_OF_MEMORY: exceptions.OutOfMemoryError,
+    FailureKind.NODE_LOST: exceptions.NodeDiedError,
+    FailureKind.NODE_UNREACHABLE: exceptions.NodeUnreachableError,
+    FailureKind.TIMED_OUT: TimeoutError,
+}
+"""The classes of failures that are no exception of the program's: what the schema's enum calls
+them, and what Python raises."""
+
+
+def type_name_of(failure: Mapping[str, Any]) -> str:
+    """Return the dotted name of the class for a message's Failure: of what its code raised, else of
+    its kind; "" for kinds that have none."""
+    kind = BY_KIND.get(failure["kind"])
+    name = f"{kind.__module__}.{kind.__name__}" if kind is not None else ""
+    return str(failure["exception_type"]) or name
+
+
+def out_of_memory(failure: Mapping[str, Any]) -> exceptions.OutOfMemoryError | None:
+    """Return the error of a message's Failure where the process ended so, and None where it did
+    not."""
+    if failure["kind"] != FailureKind.OUT_OF_MEMORY:
+        return None
+    error = exceptions.OutOfMemoryError(failure["cause"])
+    error.used, error.limit = failure["peak_rss_kib"] << 10, failure["memory_limit_bytes"]
+    error.requested = failure["memory_asked_bytes"]
+    return error
+
+
 def words_of_program(failure: Mapping[str, Any]) -> str:
     """Return what the program's own exception said, of a message's Failure; "" where it raised
     none.

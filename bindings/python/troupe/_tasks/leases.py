@@ -294,9 +294,8 @@ class Leases:
         lease.over = True
         self._session.board.forget("actor", lease.actor)
         died = death_of(info, attachment, "the process of the task")
-        error = exceptions.with_type_of(
-            exceptions.WorkerCrashedError, getattr(died, "cause", None), str(died)
-        )
+        crashed = exceptions.WorkerCrashedError
+        error = exceptions.with_type_of(crashed, getattr(died, "cause", None), str(died))
         if lease.lane:
             _calls.fail(lease.channel, error)
             if pool.native.close(lease.lane):

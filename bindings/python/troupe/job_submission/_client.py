@@ -20,6 +20,7 @@ from troupe._cluster import (
     session as _session,
     workers,
 )
+from troupe._code import failures
 from troupe.job_submission import _jobs, _output
 from troupe.job_submission._jobs import JobState
 from troupe.job_submission._request import SHELL, JobRequest
@@ -109,7 +110,7 @@ def _details(info: Mapping[str, Any], hosts: Mapping[str, str]) -> JobDetails:
         seen["launch"][:8],
         driver,
         seen["cause"] or seen["waiting_for"] or None,
-        exceptions.type_name_of(info["failure"]) or None,
+        failures.type_name_of(info["failure"]) or None,
         start,
         start + info["duration_ms"] if status.is_terminal() else None,
         seen["metadata"],

@@ -8,6 +8,7 @@ from typing import Any
 
 from troupe import exceptions
 from troupe._cluster.logs import last_lines
+from troupe._code import failures
 from troupe._identity import short
 from troupe._tracebacks import with_source
 from troupe._wire import FailureKind
@@ -29,7 +30,7 @@ def of_launch(
     rank = failure["rank"]
     cause = (
         _exception_of(handle, max(rank, 0))
-        or exceptions.OutOfMemoryError.of(failure)
+        or failures.out_of_memory(failure)
         or _own_exception(failure)
     )
     return exceptions.with_type_of(
@@ -75,7 +76,7 @@ def _exception_of(handle: Any, rank: int) -> BaseException | None:
 def _own_exception(failure: dict[str, Any]) -> BaseException | None:
     """What happened to the rank, where that has a type of the runtime's own, or one of Python's
     that did not travel."""
-    of_kind = exceptions.BY_KIND.get(failure["kind"])
+    of_kind = failures.BY_KIND.get(failure["kind"])
     if of_kind is not None:
         return of_kind(failure["cause"])
     module, _, name = failure["exception_type"].rpartition(".")
