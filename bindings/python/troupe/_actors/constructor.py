@@ -85,7 +85,8 @@ class Package:
         """As it travels. Waits for what is to come, and raises what that holds as an error."""
         values = tuple(_value_of(each) for each in self.to_come)
         if not values and not len(self.refs):
-            return self._pickled
+            found: bytes = self._pickled
+            return found
         late = b""
         if values:
             late = self.refs.take(
@@ -134,7 +135,8 @@ def load(
     detached actor is made again wherever.
     """
     if not payload.startswith(_MARK):
-        return user_main.loads(payload, alone=True)
+        found: tuple[Any, ...] = user_main.loads(payload, alone=True)
+        return found
     holder, host, names, late, pickled = pickle.loads(payload[len(_MARK) :])
     elsewhere = bool(names) and host != boot_id()
     came = brought(lambda: _loaded(pickled, late)) if elsewhere else None
@@ -177,7 +179,8 @@ class Brought:
     """What serves the one call by which the maker brings the refs. It may come twice."""
 
     def __init__(self, loaded: Callable[[], tuple[Any, ...]]) -> None:
-        self._loaded, self._error = loaded, None
+        self._loaded = loaded
+        self._error: Exception | None = None
         self._given: tuple[Any, ...] | None = None
 
     def take(self, refs: bytes) -> None:
@@ -213,7 +216,7 @@ class LateStart:
     def __init__(
         self,
         package: Package,
-        ask: Callable[[bytes], None],
+        ask: Callable[[bytes], object],
         fail: Callable[[exceptions.TroupeError], None],
         label: str,
     ) -> None:

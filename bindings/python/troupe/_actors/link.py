@@ -123,14 +123,15 @@ class ActorLink:
             if "returns=*" in target:
                 from troupe._actors import streams  # noqa: F401  (what such a call gives)
             channel = self._refusing if not waits and self._refusing is not None else self._open()
-            return channel.method(target, check, keeps)
+            found: Bound = channel.method(target, check, keeps)
+            return found
 
     def keep(self, given: Any, *, restarts: bool) -> None:
         """Holds what the constructor's arguments name until it has run; where it may run again,
         until it never will."""
         self._given, self._restarts = given, restarts
 
-    def suspect(self, error: exceptions.TroupeError) -> None:
+    def suspect(self, error: BaseException) -> None:
         """A call ended with `error` although the actor is not known to be dead: the next one takes
         another channel, which on this host waits for the head's word on the actor, for its process
         is gone."""

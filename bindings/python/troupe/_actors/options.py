@@ -73,10 +73,10 @@ def check(options: Mapping[str, Any]) -> dict[str, Any]:
             raise ValueError(
                 f"{count} must be a whole number, or -1 for any number, not {retries!r}"
             )
-    name = options.get("name")
-    if name is not None and not isinstance(name, str):
-        raise TypeError(f"name must be a string, or None for none, not {name!r}")
-    if name == "":
+    given_name = options.get("name")
+    if given_name is not None and not isinstance(given_name, str):
+        raise TypeError(f"name must be a string, or None for none, not {given_name!r}")
+    if given_name == "":
         raise ValueError(
             "name cannot be an empty string: None, or no name=, is for an actor without one"
         )

@@ -124,7 +124,8 @@ class RetriedCalls(Caller):
         with link._lock:
             if link.retried is None:
                 link.retried = cls(link)
-            return link.retried
+            found: RetriedCalls = link.retried
+            return found
 
     def unbind(self) -> None:
         """See Caller."""

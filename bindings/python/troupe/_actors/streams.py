@@ -60,7 +60,8 @@ class ObjectRefGenerator(_calls.RefStream, RefsOf[T]):
             await self.front()._settled()
         if taken is None:
             raise StopAsyncIteration
-        return taken
+        found: ObjectRef[T] = taken
+        return found
 
     def __reduce__(self) -> Never:
         raise TypeError(
@@ -175,7 +176,7 @@ async def _stopped(sink: Any) -> bool:
     # The thread that hears of it may be another than this loop's: a concurrency group has its own.
     sink.on_room(lambda: loop.call_soon_threadsafe(lambda: room.done() or room.set_result(None)))
     await room
-    return sink.stopped
+    return bool(sink.stopped)
 
 
 @_pickled.maker("dynamic_refs")

@@ -71,7 +71,8 @@ def of(session: Any) -> Outputs:
     outputs = session.store.get("outputs")
     if outputs is None:
         outputs = session.store["outputs"] = Outputs(session)
-    return outputs
+    found: Outputs = outputs
+    return found
 
 
 def _label_of(told: dict[str, Any]) -> str:

@@ -77,7 +77,7 @@ class PlacementGroup:
             info, _ = session.board.wait("group", self.id, _is_decided, timeout_seconds)
         except TimeoutError:
             return False
-        return info["state"] == "created"
+        return bool(info["state"] == "created")
 
 
 def _is_decided(info: dict[str, Any]) -> bool:

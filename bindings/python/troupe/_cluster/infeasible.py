@@ -23,7 +23,8 @@ def check(value: Any, *, what: str = "infeasible") -> str | None:
     """Return the policy, or None where none was given. Raises ValueError."""
     if value is not None and value not in POLICIES:
         raise ValueError(f"{what} must be 'refuse' or 'wait', not {value!r}")
-    return value
+    found: str | None = value
+    return found
 
 
 def waits(session: Any, asked: str | None = None) -> bool:
@@ -59,7 +60,8 @@ def request(
     wait, and what the request raises otherwise.
     """
     try:
-        return session.request(kind, fields, payload)
+        found: tuple[str, dict[str, Any], bytes] = session.request(kind, fields, payload)
+        return found
     except exceptions.PlacementError as error:
         if not waits(session, asked):
             hint = _of_cpus(session, _bundles(spec), cpus)
@@ -71,7 +73,8 @@ def request(
     answer = session.request(kind, fields, payload)  # refused where no node that joins can help
     if what:
         status_lines.say(f"{what} waits for a node that can hold it: {reason}")
-    return answer
+    found = answer
+    return found
 
 
 def _bundles(spec: Mapping[str, Any]) -> list[dict[str, float]]:

@@ -224,7 +224,8 @@ def cluster_of_token(token_file: str) -> str:
         facts: dict[str, Any] = native.check_token(text)
     except ValueError as error:
         raise exceptions.JoinError(f"{token_file}: {error}") from None
-    return facts["cluster_id"]
+    found: str = facts["cluster_id"]
+    return found
 
 
 _BASE32 = "abcdefghijklmnopqrstuvwxyz234567"

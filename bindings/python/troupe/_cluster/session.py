@@ -107,7 +107,10 @@ class Session:
         if self.closed_here:
             raise exceptions.ConnectionError(_SHUT_DOWN)
         try:
-            return self.control.request(kind, fields or {}, attachment, timeout)
+            found: tuple[str, dict[str, Any], bytes] = self.control.request(
+                kind, fields or {}, attachment, timeout
+            )
+            return found
         except exceptions.ConnectionError as error:
             if self.closed_here or not self._obituary():
                 raise

@@ -33,7 +33,8 @@ class Link:
         self, kind: str, fields: dict[str, Any], attachment: bytes = b"", timeout: float = 60.0
     ) -> tuple[Any, ...]:
         """As Session.request, to the worker."""
-        return self._control.request(kind, fields, attachment, timeout)
+        found: tuple[Any, ...] = self._control.request(kind, fields, attachment, timeout)
+        return found
 
     @contextlib.contextmanager
     def follower(self) -> Iterator[None]:
@@ -64,7 +65,8 @@ class Link:
 
 def node_infos(session: Any) -> list[dict[str, Any]]:
     """The cluster's nodes as the head knows them now."""
-    return session.request("GetStatus", {})[1]["nodes"]
+    found: list[dict[str, Any]] = session.request("GetStatus", {})[1]["nodes"]
+    return found
 
 
 def link(session: Any, node: str) -> Link:

@@ -137,7 +137,8 @@ class RemoteFunction(Remote, RemoteCall[P, R]):
         if _waiting.around_wait is not None:
             started = _waiting.lending(started)
         self.__dict__["remote"] = started
-        return started
+        found: Callable[..., Any] = started
+        return found
 
     def _bind(self, session: _session.Session, pool: Any) -> Any:
         """What starts the tasks of this function in a pool."""

@@ -62,7 +62,8 @@ class TaskHost:
 
 
 def _lent() -> int:
-    return _bridge.native._object_figures()["lent"]
+    found: int = _bridge.native._object_figures()["lent"]
+    return found
 
 
 def _on_interrupt(number: int, frame: Any) -> None:

@@ -442,7 +442,7 @@ class Leases:
             return time.monotonic() - lease.lent_asked > ANSWER_MOST_S
         asked, lease.lent = lease.lent, None
         try:
-            return _calls.get(asked) == 0
+            return bool(_calls.get(asked) == 0)
         except exceptions.TroupeError:
             return True  # it is gone
 

@@ -91,9 +91,9 @@ def check(function: Callable[..., Any], options: Mapping[str, Any]) -> TaskOptio
     selectors.where(options.get("label_selector"), options.get("fallback_strategy"))
     resources.check_priority(options.get("priority") or 0)
     infeasible.check(options.get("infeasible"))
-    name = options.get("name")
-    if name is not None and not isinstance(name, str):
-        raise TypeError(f"name must be a text, not {name!r}")
+    given_name = options.get("name")
+    if given_name is not None and not isinstance(given_name, str):
+        raise TypeError(f"name must be a text, not {given_name!r}")
     returns = options.get("num_returns")
     if returns is None and inspect.isgeneratorfunction(function):
         returns = STREAMING
@@ -106,7 +106,7 @@ def check(function: Callable[..., Any], options: Mapping[str, Any]) -> TaskOptio
         1 if options.get("num_gpus") else 0
     )  # what the task leaves on the GPU, and a context of CUDA that it broke, go with the process
     return TaskOptions(
-        name=name or getattr(function, "__qualname__", "task"),
+        name=given_name or getattr(function, "__qualname__", "task"),
         returns=MethodOptions().with_given(given),
         max_retries=_whole(
             "max_retries", options.get("max_retries"), RETRIES, least=-1, also="-1 for any number"

@@ -65,7 +65,8 @@ class Pool:
         the native pool."""
         if self.claims or self.asked or self.here or sys.getrefcount(self.native) > 2:
             return False
-        return self.native.waiting == 0 and self.native.held_back == 0
+        found: bool = self.native.waiting == 0 and self.native.held_back == 0
+        return found
 
     def lane(self, lane: tuple[int, int, bool, float], now: float) -> lease_policy.Lane:
         """What the plan is to know of one of its processes, as the native pool tells it."""

@@ -90,7 +90,8 @@ def _callable(op: Op) -> Callable[..., Any]:
                 f"{op.name}.__init__", error, "its way to the first block"
             ) from None
     if not op.fn_args and not op.fn_kwargs:
-        return fn
+        found: Callable[..., Any] = fn
+        return found
     args, kwargs = op.fn_args, dict(op.fn_kwargs)
     return lambda given: fn(given, *args, **kwargs)
 

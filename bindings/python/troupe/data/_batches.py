@@ -33,7 +33,8 @@ class Columns:
 
     def of(self, table: pa.Table, *, own: bool) -> dict[str, np.ndarray]:
         """See Form."""
-        return _blocks.batch_of(table, "numpy")
+        found: dict[str, np.ndarray] = _blocks.batch_of(table, "numpy")
+        return found
 
     def cut(self, whole: dict[str, Any], start: int, stop: int) -> dict[str, Any]:
         """See Form."""
@@ -49,7 +50,8 @@ def _joined(arrays: list[np.ndarray]) -> np.ndarray:
         len({each.shape[1:] for each in arrays}) == 1
         and len({each.dtype == object for each in arrays}) == 1
     ):
-        return np.concatenate(arrays)
+        found: np.ndarray = np.concatenate(arrays)
+        return found
     return _blocks.objects([row for each in arrays for row in each])
 
 

@@ -10,14 +10,14 @@ import pyarrow as pa
 
 from troupe.data._columns import (
     REFUSED,
-    NoBatch,
+    NoBatch as NoBatch,
     as_before,
-    column_of,
+    column_of as column_of,
     is_special,
     kind_of,
     made_alike,
-    numpy_of,
-    objects,
+    numpy_of as numpy_of,
+    objects as objects,
 )
 
 FORMATS = ("numpy", "pandas", "pyarrow")
@@ -32,7 +32,8 @@ def format_of(given: Any, what: str) -> str:
             f"{what}(batch_format={given!r}): there are 'numpy' (the default), 'pandas' and "
             "'pyarrow'"
         )
-    return given
+    found: str = given
+    return found
 
 
 def table_of_columns(columns: Mapping[str, Any], before: pa.Schema | None = None) -> pa.Table:

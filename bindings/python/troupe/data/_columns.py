@@ -73,7 +73,8 @@ def numpy_of(column: pa.ChunkedArray | pa.Array, field: pa.Field) -> np.ndarray:
     ):
         return numpy_of(array.flatten(), field).reshape(len(array), array.type.list_size)
     try:
-        return array.to_numpy(zero_copy_only=False)
+        found: np.ndarray = array.to_numpy(zero_copy_only=False)
+        return found
     # pyarrow has no NumPy form of lists of fixed-size binaries, nor of structs with an empty
     # dictionary
     except pa.ArrowException:
@@ -86,10 +87,13 @@ def _tensors_of(array: pa.Array) -> np.ndarray:
         return objects([next(rows) if there else None for there in array.is_valid().to_pylist()])
     kind = array.type
     if not len(array):
-        return np.empty((0, *kind.shape), kind.value_type.to_pandas_dtype())
+        found: np.ndarray = np.empty((0, *kind.shape), kind.value_type.to_pandas_dtype())
+        return found
     if pa.types.is_boolean(kind.value_type):  # pyarrow refuses tensors of them
-        return array.storage.flatten().to_numpy(zero_copy_only=False).reshape(-1, *kind.shape)
-    return array.to_numpy_ndarray()
+        found = array.storage.flatten().to_numpy(zero_copy_only=False).reshape(-1, *kind.shape)
+        return found
+    found = array.to_numpy_ndarray()
+    return found
 
 
 def _ragged_arrays(array: pa.Array) -> np.ndarray:
@@ -346,27 +350,30 @@ def _made(values: Any, kind: pa.DataType) -> Any:
 
 
 def _is_list(kind: pa.DataType) -> bool:
-    return (
+    found: bool = (
         pa.types.is_list(kind)
         or pa.types.is_large_list(kind)
         or pa.types.is_list_view(kind)
         or pa.types.is_large_list_view(kind)
     )
+    return found
 
 
 def _is_text(kind: pa.DataType) -> bool:
-    return (
+    found: bool = (
         pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind)
     )
+    return found
 
 
 def _is_bytes(kind: pa.DataType) -> bool:
-    return (
+    found: bool = (
         pa.types.is_binary(kind)
         or pa.types.is_large_binary(kind)
         or pa.types.is_binary_view(kind)
         or pa.types.is_fixed_size_binary(kind)
     )
+    return found
 
 
 def _fits(inferred: pa.DataType, before: pa.DataType) -> bool:
@@ -400,8 +407,10 @@ def _fits(inferred: pa.DataType, before: pa.DataType) -> bool:
             and (inferred.tz is None or before.tz is not None)
         )
     if pa.types.is_duration(before):
-        return pa.types.is_duration(inferred) and before.unit == "ns"
-    return pa.types.is_date64(before) and inferred == pa.timestamp("ms")
+        found: bool = pa.types.is_duration(inferred) and before.unit == "ns"
+        return found
+    found = pa.types.is_date64(before) and inferred == pa.timestamp("ms")
+    return found
 
 
 def made_alike(

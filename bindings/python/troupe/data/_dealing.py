@@ -52,7 +52,8 @@ class Dealing:
                     return None
                 if self._lines[index]:
                     self._changed.notify_all()
-                    return self._lines[index].popleft()
+                    found: list[tuple[Any, int, int, int]] | None = self._lines[index].popleft()
+                    return found
                 if self._failure is not None:
                     raise self._failure
                 if self._ended:

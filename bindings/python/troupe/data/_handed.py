@@ -78,12 +78,13 @@ def _is_frozen(array: np.ndarray) -> bool:
 
 def _is_exact(kind: pa.DataType) -> bool:
     """Return True if a column of this type is made again of its values in NumPy without a loss."""
-    return (
+    found: bool = (
         pa.types.is_string(kind)
         or pa.types.is_large_string(kind)
         or pa.types.is_binary(kind)
         or pa.types.is_large_binary(kind)
     )
+    return found
 
 
 def is_same(one: Any, other: Any) -> bool:
@@ -104,5 +105,5 @@ def is_same(one: Any, other: Any) -> bool:
     if isinstance(one, (list, tuple)):
         return len(one) == len(other) and all(map(is_same, one, other))
     if isinstance(one, float):
-        return one.hex() == other.hex()
+        return bool(one.hex() == other.hex())
     return one is other or bool(one == other) or bool(one != one and other != other)

@@ -421,7 +421,11 @@ def read_images(
     )
     files.no_pipes(what, found)
     reader = images.ImageReader(
-        None if size is None else tuple(size), mode, found.filesystem, partitioning, include_paths
+        None if size is None else (size[0], size[1]),
+        mode,
+        found.filesystem,
+        partitioning,
+        include_paths,
     )
     return dataset_of(
         what,

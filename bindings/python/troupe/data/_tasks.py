@@ -245,7 +245,8 @@ class Actors:
         lost = isinstance(
             error, (exceptions.ActorError, exceptions.ObjectLostError)
         ) and not isinstance(error, exceptions.PlacementError)
-        if not lost or isinstance(error.cause, _errors.DataError) or tries > ACTOR_RETRIES:
+        of_data = isinstance(getattr(error, "cause", None), _errors.DataError)
+        if not lost or of_data or tries > ACTOR_RETRIES:
             return False
         self.start(number, piece)
         return True

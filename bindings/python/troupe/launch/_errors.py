@@ -102,7 +102,8 @@ def exit_code_of(error: exceptions.TroupeError) -> int:
 
 def attempt(info: dict[str, Any]) -> int:
     """Which attempt the launch's epoch is: those that were preempted are not counted."""
-    return info["epoch"] - info["preemptions"]
+    found: int = info["epoch"] - info["preemptions"]
+    return found
 
 
 def text_of(info: dict[str, Any], *, traceback: bool = True, tail: bool = True) -> str:

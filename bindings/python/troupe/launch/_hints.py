@@ -191,7 +191,8 @@ def _of_modules(failure: dict[str, Any]) -> str:
     """The words of an error of an import, or of a name that a module lacks; of a program of its own
     those it wrote last."""
     if failure["exception_type"] in _OF_MODULES:
-        return failure["traceback"] + failure["cause"]
+        found: str = failure["traceback"] + failure["cause"]
+        return found
     last = failure["log_tail"].rstrip().rpartition("\n")[2]
     return failure["log_tail"] if not failure["exception_type"] and last.startswith(_SAID) else ""
 

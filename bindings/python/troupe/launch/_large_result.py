@@ -48,7 +48,8 @@ def keep(session: Any, node: str, data: bytes) -> bytes:
             {"sha256": digest, "offset": offset, "size_bytes": len(data)},
             data[offset : offset + CHUNK_BYTES],
         )
-    return cloudpickle.dumps(KeptValue(node, digest, len(data)), protocol=5)
+    found: bytes = cloudpickle.dumps(KeptValue(node, digest, len(data)), protocol=5)
+    return found
 
 
 @_pickled.maker("kept_value")

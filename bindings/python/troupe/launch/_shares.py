@@ -123,7 +123,8 @@ def _ask(
     """
     while True:
         try:
-            return session.request(kind, fields)[1]["info"]
+            found: dict[str, Any] = session.request(kind, fields)[1]["info"]
+            return found
         except exceptions.GetTimeoutError:
             if timeout is not None and time.monotonic() >= started + timeout:
                 raise

@@ -204,7 +204,7 @@ class Training:
             world_size=self._plan.scaling.num_workers,
             attempts=attempts,
             path=str(self._folder.path),
-            checkpoint=latest and Path(latest.path).name,
+            checkpoint=None if latest is None else Path(latest.path).name,
             max_failures=self._plan.run.failure_config.max_failures,  # type: ignore[union-attr]
         )
         origin = (

@@ -46,7 +46,7 @@ def ranks_of(nodes: Sequence[str]) -> list[tuple[int, int, int, int, int]]:
     each other, nodes as their first bundle does."""
     order = list(dict.fromkeys(nodes))
     sizes = {node: sum(each == node for each in nodes) for node in order}
-    found = []
+    found: list[tuple[int, int, int, int, int]] = []
     for node_rank, node in enumerate(order):
         for local_rank, bundle in enumerate(
             bundle for bundle, each in enumerate(nodes) if each == node

@@ -121,7 +121,8 @@ def form(backend: str | None, timeout: float | None) -> None:
 
     given: dict[str, Any] = {} if timeout is None else {"timeout": timedelta(seconds=timeout)}
     if not group_epochs.is_over():  # the gang as it began
-        return dist.init_process_group(backend, **given)
+        dist.init_process_group(backend, **given)
+        return None
     leave()
     formed = group_epochs.join()
     context = _context.current()

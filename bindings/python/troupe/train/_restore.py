@@ -22,6 +22,7 @@ from typing import Any
 from troupe._cluster import status_lines
 from troupe._cluster.folders import open_private
 from troupe._code import capture, user_main
+from troupe.exceptions import DamagedFileError
 from troupe.train import _records, _run_folder
 
 FOLDER, RECORD = ".trainer", "trainer.json"
@@ -70,7 +71,7 @@ class Kept:
         file = self.path / FOLDER / part["file"]
         data = _read_own(file, instead)
         if hashlib.sha256(data).hexdigest() != part["sha256"]:
-            raise _records.DamagedFileError(
+            raise DamagedFileError(
                 file,
                 0,
                 f"its {len(data)} bytes are not what was written",
@@ -138,9 +139,7 @@ def read(path: Path) -> Kept:
         ) from None
     missing = [each.name for each in fields(Kept) if each.name not in ("path", *record)]
     if missing:
-        raise _records.DamagedFileError(
-            file, 0, f"it says nothing of {', '.join(missing)}", _REPAIR
-        )
+        raise DamagedFileError(file, 0, f"it says nothing of {', '.join(missing)}", _REPAIR)
     return Kept(
         path=path, **{each.name: record[each.name] for each in fields(Kept) if each.name != "path"}
     )

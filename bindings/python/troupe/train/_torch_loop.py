@@ -200,14 +200,14 @@ def _knows_workers(sampler: Any) -> bool:
     return False
 
 
-class MovingLoader(DataLoader):
+class MovingLoader(DataLoader):  # type: ignore[misc]
     """A loader whose batches come to a device; in all else the loader that it was made of."""
 
     def __init__(self, loader: DataLoader, device: torch.device) -> None:
         self.__dict__.update(loader.__dict__)
         self._moved_from, self._device = loader, device
 
-    def __iter__(self) -> Iterator[Any]:  # type: ignore[override]
+    def __iter__(self) -> Iterator[Any]:
         for batch in iter(self._moved_from):
             yield _moved(batch, self._device)
 

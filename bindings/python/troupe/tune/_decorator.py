@@ -41,6 +41,8 @@ class SweepFunction:
     Calling it runs it here, in this process, with the values given.
     """
 
+    __name__: str
+
     def __init__(self, function: Callable[..., Any], options: SweepOptions) -> None:
         _hints.check_function(function, "@sweep", "tune.sweep(...)({})")
         if not callable(function):

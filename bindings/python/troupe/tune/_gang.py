@@ -164,7 +164,7 @@ def _plans(about: list[dict[str, Any]], loop: _here.Loop) -> tuple[Any, list[Ran
             len(set(gpus)) == len(gpus) > 0
         ):  # all of a node see the same ones, as NCCL wants it, each rank's own at its LOCAL_RANK
             variables["CUDA_VISIBLE_DEVICES"] = ",".join(map(str, gpus))
-        context = dataclasses.replace(
+        context: TuneContext = dataclasses.replace(
             loop.context,
             world_rank=rank,
             world_size=len(about),
@@ -175,7 +175,7 @@ def _plans(about: list[dict[str, Any]], loop: _here.Loop) -> tuple[Any, list[Ran
         plans[bundle] = RankPlan(
             context,
             {name: str(value) for name, value in variables.items()},
-            loop.latest(),  # type: ignore[arg-type]
+            loop.latest(),
         )
     return store, [plans[bundle] for bundle in range(len(about))]
 

@@ -94,7 +94,8 @@ class SweepHandle:
                 grid = None  # it has been over for long, or is lost: the folder tells
             if grid is not None:
                 self._refuse_stopped(view.of(self.path).state if self.path.is_dir() else "finished")
-                return grid
+                found: ResultGrid = grid
+                return found
         state = view.of(self.path).state
         self._refuse_stopped(state)
         from troupe.tune._run import looking

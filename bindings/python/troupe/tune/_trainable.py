@@ -142,7 +142,8 @@ def as_function(known: Given, *, every: int = 0, at_end: bool = False) -> Callab
     try:
         signature = inspect.signature(function)
     except ValueError:  # of an extension
-        return function
+        found: Callable[..., Any] = function
+        return found
     try:
         signature.bind_partial({})
     except TypeError:
@@ -159,7 +160,8 @@ def as_function(known: Given, *, every: int = 0, at_end: bool = False) -> Callab
             f"{name_of(function)}{signature} takes {', '.join(missing)} beside its configuration: "
             f"tune.with_parameters({name_of(function)}, {missing[0]}=...) gives it"
         )
-    return function
+    found = function
+    return found
 
 
 @dataclass(frozen=True)

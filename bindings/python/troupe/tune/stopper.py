@@ -149,7 +149,7 @@ class TrialPlateauStopper(NoopStopper):
             and value < self._threshold
         ):
             return False
-        return statistics.pstdev(last) < self._std
+        return bool(statistics.pstdev(last) < self._std)
 
 
 class ExperimentPlateauStopper(Stopper):

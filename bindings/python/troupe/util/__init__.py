@@ -6,11 +6,11 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
+from troupe._cluster.groups import PlacementGroup
 from troupe.util.actor_pool import ActorPool
 from troupe.util.debug import disable_log_once_globally, enable_periodic_logging, log_once
 from troupe.util.helpers import as_completed, map_unordered
 from troupe.util.placement_group import (
-    PlacementGroup,
     get_current_placement_group,
     get_placement_group,
     placement_group,

@@ -233,7 +233,7 @@ def nccl_available() -> bool:
         return False
     import torch
 
-    return torch.cuda.is_available()
+    return bool(torch.cuda.is_available())
 
 
 def _has(which: str) -> bool:
@@ -241,4 +241,5 @@ def _has(which: str) -> bool:
         import torch.distributed as dist
     except ImportError:
         return False
-    return dist.is_available() and getattr(dist, which)()
+    found: bool = dist.is_available() and getattr(dist, which)()
+    return found

@@ -54,7 +54,8 @@ class Line:
         """Adds an item when there is room; TimeoutError."""
         if self.free != 0 and not self._putters:
             return self.add([item])
-        return await self._waited(self._putters, (self._future(), item), timeout)
+        await self._waited(self._putters, (self._future(), item), timeout)
+        return None
 
     def give_back(self, item: Any) -> None:
         """An item that was got, and is not taken: it is the first again."""

@@ -50,7 +50,8 @@ def _node_of(session: Any, node_id: str | None, node_ip: str | None) -> str | No
             f"{'several nodes have' if found else 'no node has'} the address {node_ip}: name one "
             "by node_id="
         )
-    return found[0]
+    result: str | None = found[0]
+    return result
 
 
 def list_logs(

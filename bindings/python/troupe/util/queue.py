@@ -207,7 +207,8 @@ class Queue:
 
     def size(self) -> int:
         """How many items there are."""
-        return troupe.get(self._keeper.qsize.remote())
+        found: int = troupe.get(self._keeper.qsize.remote())
+        return found
 
     qsize = size
 
@@ -232,7 +233,8 @@ class Queue:
         except TimeoutError:
             raise Full(late) from None
         try:
-            return _answer(self._keeper.put.remote(item, limit.left), late)
+            _answer(self._keeper.put.remote(item, limit.left), late)
+            return None
         finally:
             self._turns.puts.give()
 
@@ -261,14 +263,16 @@ class Queue:
     async def put_async(self, item: Any, block: bool = True, timeout: float | None = None) -> None:
         """put(), to be awaited."""
         if not block:
-            return await _awaited(self._keeper.put_nowait.remote([item]))
+            await _awaited(self._keeper.put_nowait.remote([item]))
+            return None
         limit, late = _Limit(timeout), _late("room", timeout)
         try:
             await self._turns.puts.take_async(limit.left)
         except TimeoutError:
             raise Full(late) from None
         try:
-            return await _awaited(self._keeper.put.remote(item, limit.left), late)
+            await _awaited(self._keeper.put.remote(item, limit.left), late)
+            return None
         finally:
             self._turns.puts.give()
 
@@ -309,7 +313,8 @@ class Queue:
         """Takes that many, or raises Empty."""
         if not isinstance(num_items, int) or num_items < 0:
             raise TypeError("get_nowait_batch() takes a number of items, 0 or more")
-        return _answer(self._keeper.get_nowait.remote(num_items))
+        found: list[Any] = _answer(self._keeper.get_nowait.remote(num_items))
+        return found
 
     def shutdown(self, force: bool = False, grace_period_s: float = 5) -> None:
         """Ends the queue: after the calls made before, `grace_period_s` seconds at most; at once

@@ -52,7 +52,7 @@ def _install() -> None:
     from troupe._bridge import native
     from troupe._code import cloudpickle as _cloudpickle
 
-    native.pickler_type().dispatch_table = ChainMap(_own, copyreg.dispatch_table)  # type: ignore[arg-type]
+    native.pickler_type().dispatch_table = ChainMap(_own, copyreg.dispatch_table)
     for pickler in (cloudpickle.Pickler, _cloudpickle.Pickler):
         pickler.dispatch_table = ChainMap(_own, pickler.dispatch_table)
     _installed = True

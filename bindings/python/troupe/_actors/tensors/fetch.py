@@ -98,7 +98,8 @@ def _bytes_of(spec: kept.Spec) -> int:
 
     import torch
 
-    return math.prod(spec[0]) * getattr(torch, spec[1]).itemsize
+    found: int = math.prod(spec[0]) * getattr(torch, spec[1]).itemsize
+    return found
 
 
 def _devices(specs: Sequence[kept.Spec]) -> list[str]:

@@ -215,7 +215,8 @@ def text_of(spec: Spec) -> str:
 def version_of(tensor: Any) -> int | None:
     """How often it was changed in place; None: torch does not count that."""
     try:
-        return tensor._version
+        found: int | None = tensor._version
+        return found
     except RuntimeError:  # an inference tensor
         return None
 

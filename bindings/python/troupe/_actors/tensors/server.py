@@ -55,7 +55,8 @@ def _begin(made: kept.TensorTable, unix_path: str) -> None:
     def find(name: str) -> Callable[..., Any]:
         if name not in ("take", CHECK):
             raise AttributeError(f"no call {name!r} is served here: only tensors are given")
-        return getattr(giver, name)
+        found: Callable[..., Any] = getattr(giver, name)
+        return found
 
     threading.Thread(
         target=_callbacks.run,

@@ -149,7 +149,7 @@ def _whole(tensor: Any) -> bytes:
 def _taking(base: type) -> type:
     """A pickler that takes tensors out."""
 
-    class Taking(base):  # type: ignore[misc,valid-type]
+    class Taking(base):  # type: ignore[misc]
         found: list[Any]
 
         def reducer_override(self, obj: Any) -> Any:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import posixpath
 import stat
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -15,7 +15,7 @@ from troupe import _pickled, exceptions
 from troupe.data._errors import DataError
 from troupe.data._plan import Travels
 
-_TYPES = {
+_TYPES: dict[Any, Callable[[str], Any]] = {
     "string": str,
     "str": str,
     "int": int,
@@ -155,7 +155,8 @@ def _resolved(path: str, filesystem: Any) -> tuple[Any, str]:
     if filesystem is not None:
         return filesystem, path.split("://", 1)[-1]
     if "://" in path:
-        return fs.FileSystem.from_uri(path)
+        found: tuple[Any, str] = fs.FileSystem.from_uri(path)
+        return found
     return fs.LocalFileSystem(), posixpath.abspath(posixpath.expanduser(path))
 
 

@@ -63,7 +63,8 @@ class ImageReader(Travels):
                     found = found.resize(
                         (self.size[1], self.size[0]), resample=image.Resampling.BILINEAR
                     )
-                return np.asarray(found)
+                result: np.ndarray = np.asarray(found)
+                return result
         # Pillow's decoders raise whatever they meet: struct.error, SyntaxError,
         # DecompressionBombError
         except Exception as error:

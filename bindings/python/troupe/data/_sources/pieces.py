@@ -139,7 +139,8 @@ class Part(Travels):
     @property
     def path(self) -> str:
         """The piece's."""
-        return self.piece.path
+        found: str = self.piece.path
+        return found
 
     @property
     def rows(self) -> int:
@@ -149,7 +150,8 @@ class Part(Travels):
     @property
     def size(self) -> int:
         """The whole piece's, which is read."""
-        return self.piece.size
+        found: int = self.piece.size
+        return found
 
     @property
     def first_row(self) -> int | None:

@@ -97,7 +97,8 @@ class TextReader(Travels):
             with open(path, "rb") as pipe:
                 return pipe.read()
         with (self.filesystem or fs.LocalFileSystem()).open_input_stream(path) as file:
-            return file.read(most)
+            found: bytes = file.read(most)
+            return found
 
     def row_ends(self) -> csv_rows.RowEnds | None:
         """Return what finds the ends of rows of a CSV file whose values may have newlines; None
@@ -182,7 +183,8 @@ class TextReader(Travels):
             raise ValueError(
                 "it begins with blank lines: without override_num_blocks it is read as a whole"
             )
-        return data
+        found: bytes = data
+        return found
 
     def _with_nulls(self, table: pa.Table) -> pa.Table:
         """Return the rows with columns of which the first file has nulls alone, as it has them:

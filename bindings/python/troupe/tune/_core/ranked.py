@@ -59,12 +59,15 @@ class Ranked:
         low = self.scores[first]
         high = self.scores[min(first + 1, len(self.scores) - 1)]
         if share == 0 or low == high or low == -math.inf:
-            return low
+            found: float | None = low
+            return found
         if high == math.inf:
-            return high
+            found = high
+            return found
         # From the nearer end: the same rounding as numpy's, so that a score that stands exactly
         # there stands there for both.
-        return high - (high - low) * (1 - share) if share >= 0.5 else low + (high - low) * share
+        found = high - (high - low) * (1 - share) if share >= 0.5 else low + (high - low) * share
+        return found
 
 
 class IntervalRanks:

@@ -100,7 +100,8 @@ class TrialHost(_here.Loop):
         kind, value = self._said.get()
         if kind == "raised":
             raise value
-        return value
+        found: tuple[Any, ...] | bool = value
+        return found
 
     def _clean(self, kept: tuple[str, ...]) -> None:
         """Removes what former attempts had not reported: half checkpoints, and whole ones that the

@@ -67,7 +67,8 @@ class Child:
     def propose(self, trial: str) -> Proposal | None:
         """As `Searcher.propose`, and what `finished` says after it."""
         answer, self._finished = self._call("propose", trial)
-        return answer
+        found: Proposal | None = answer
+        return found
 
     def finished(self) -> bool:
         """As it was after the last proposal."""
@@ -157,4 +158,5 @@ def _raised(error: Exception) -> bytes:
         pickle.loads(data)
     except Exception:  # an exception that does not survive its pickle
         data = pickle.dumps(("raised", RuntimeError(f"{type(error).__name__}: {error}")))
-    return data
+    found: bytes = data
+    return found

@@ -86,10 +86,12 @@ class _Fixed:
         self._value = value
 
     def uniform(self, lower: float, upper: float) -> float:
-        return self._value
+        found: float = self._value
+        return found
 
     def randrange(self, first: int, end: int) -> int:
-        return self._value
+        found: int = self._value
+        return found
 
 
 def _inside(domain: Any, raw: Any, name: str) -> str | None:

@@ -136,13 +136,15 @@ class SweepStorage(InMemoryStorage):
 
     def get_all_studies(self) -> list[Any]:
         self.catch_up()
-        return super().get_all_studies()
+        found: list[Any] = super().get_all_studies()
+        return found
 
     def get_all_trials(
         self, study_id: int, deepcopy: bool = True, states: Any = None
     ) -> list[FrozenTrial]:
         self.catch_up()
-        return super().get_all_trials(study_id, deepcopy, states)
+        found: list[FrozenTrial] = super().get_all_trials(study_id, deepcopy, states)
+        return found
 
     def get_best_trial(self, study_id: int) -> FrozenTrial:
         self.catch_up()
@@ -150,7 +152,8 @@ class SweepStorage(InMemoryStorage):
 
     def get_n_trials(self, study_id: int, state: Any = None) -> int:
         self.catch_up()
-        return super().get_n_trials(study_id, state)
+        found: int = super().get_n_trials(study_id, state)
+        return found
 
     def get_trial(self, trial_id: int) -> FrozenTrial:
         self.catch_up()

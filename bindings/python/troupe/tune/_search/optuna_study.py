@@ -119,7 +119,8 @@ class SweepStudy:
                 )
             return _nested({**asked.params, **(constants or {})})
         if any(isinstance(node, Domain) for _, node in space_tree.leaves(self._space)):
-            return optuna_space.suggested(self._space, asked)
+            found: dict[str, Any] = optuna_space.suggested(self._space, asked)
+            return found
         for path, each in space_tree.leaves(self._space):
             optuna_space._asked(asked, space_tree.named(path), each)
         return _nested(asked.params)
@@ -172,9 +173,10 @@ class SweepStudy:
             self._storage.set_trial_intermediate_value(self._id(trial), int(step), float(value))
 
     def _id(self, trial: str) -> int:
-        return self._storage.get_trial_id_from_study_id_trial_number(
+        found: int = self._storage.get_trial_id_from_study_id_trial_number(
             self._study._study_id, self._numbers[trial]
         )
+        return found
 
     def ended(self, trial: str, result: Mapping[str, Any] | None, failed: bool) -> None:
         """A trial is over."""

@@ -110,7 +110,8 @@ def _drawn(kind: str, study: Any, metric: str, name: str) -> Figure:
     figure.suptitle(name, fontsize="small")
     figure.set_size_inches(9, 5)
     pyplot.close(figure)
-    return figure
+    result: Figure = figure
+    return result
 
 
 @contextmanager

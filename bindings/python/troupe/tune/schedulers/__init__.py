@@ -107,6 +107,7 @@ def create_scheduler(scheduler: str, **kwargs: object) -> "Scheduler":
     made = __getattr__(_BY_WORD[scheduler.lower()])
     parameters = inspect.signature(made).parameters
     takes_all = any(each.kind is each.VAR_KEYWORD for each in parameters.values())
-    return made(
+    found: Scheduler = made(
         **{name: value for name, value in kwargs.items() if name in parameters or takes_all}
     )
+    return found

@@ -71,7 +71,8 @@ class OptunaPruner(Scheduler):
         from optuna.trial import TrialState, create_trial
 
         template = create_trial(state=TrialState.RUNNING, intermediate_values=values)
-        return self._study._storage.create_new_trial(self._study._study_id, template)
+        found: int = self._study._storage.create_new_trial(self._study._study_id, template)
+        return found
 
     def reported(self, report: Report) -> Sequence[Action]:
         time = _said.progress("OptunaPruner", self._time_attr, report)

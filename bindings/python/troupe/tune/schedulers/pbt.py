@@ -311,7 +311,8 @@ class _Population:
 
     def least_progress(self) -> float:
         """Of all of them."""
-        return self._progress.scores[0][0]
+        found: float = self._progress.scores[0][0]
+        return found
 
     def rank(self, trial: str, score: float, copyable: tuple[int, float] | None) -> None:
         """Its score is this now, with the report that others can copy."""
