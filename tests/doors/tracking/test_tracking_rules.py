@@ -11,14 +11,16 @@ import doctest
 import io
 import json
 import socket
+import threading
 import urllib.error
 import urllib.request
 from collections.abc import Mapping
+from typing import Any
 
 import pytest
 from e2e_conftest import eventually
 
-from troupe._tracking import guard, local_store, loopback, rule, turns
+from troupe._tracking import guard, local_store, loopback, rule, store_process, turns
 
 
 @pytest.mark.parametrize(
@@ -207,3 +209,22 @@ def test_frames_of_the_store_are_whole_or_none() -> None:
     ] * 3
     with pytest.raises(ValueError, match="the limit"):
         local_store.read(io.BytesIO(b"\xff" * 20))
+
+
+class SlowToLoad(store_process.StoreProcess):
+    """A store process that has MLflow 3 s after it was told to load it, and answers at once then."""
+
+    def __init__(self) -> None:
+        self._away_until = 0.0
+        self._loaded = threading.Event()
+        threading.Timer(3.0, self._loaded.set).start()
+
+    def ask(self, header: Mapping[str, Any], body: bytes = b"") -> tuple[dict[str, Any], bytes]:
+        self._loaded.wait(60)
+        return {"status": 200}, json.dumps(["run", "0", "link"]).encode()
+
+
+def test_the_import_of_mlflow_is_not_in_the_time_that_a_server_has_for_its_answer() -> None:
+    """A busy machine imports for seconds; a launch would begin without its link."""
+    wish, link = SlowToLoad().open_run(rule.Wish(local=False, store="a", name="n"), 2.5)
+    assert (wish.run, wish.is_made, link) == ("run", True, "link")

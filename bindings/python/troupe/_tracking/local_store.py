@@ -4,6 +4,7 @@ the interpreter has none.
 
 It speaks over its stdin and stdout with the process that started it (`store_process`), and listens
 nowhere: frames of a length (4 bytes) and a JSON header, then the body. The headers:
+* `load`: MLflow is to be imported, which a busy machine takes long for;
 * `open`: a run is to be made, as this Wish says;
 * `over`: a launch has ended; its run gets this status where it has no end yet;
 * `method`, `path`, `type`: a request of a rank's to a store that is a file of the program's.
@@ -65,7 +66,9 @@ def main() -> None:
         if asked is None:
             break
         header, body = asked
-        if "open" in header:
+        if "load" in header:
+            write(frames, *store.load())
+        elif "open" in header:
             write(frames, *store.open(rule.Wish(**header["open"])))
         elif "over" in header:
             write(frames, *store.over(**header["over"]))
@@ -86,6 +89,12 @@ class Store:
         os.environ[rule.URI] = (
             uri  # of MLflow's fluent functions, which say how a workspace of Databricks is reached
         )
+
+    def load(self) -> tuple[dict[str, Any], bytes]:
+        """Import MLflow; what is wrong with it, a request that needs it says."""
+        with contextlib.suppress(Exception):
+            import mlflow  # noqa: F401
+        return {"status": 200}, b""
 
     def open(self, wish: rule.Wish) -> tuple[dict[str, Any], bytes]:
         """Makes a run; its id, its experiment's, and where a person looks at it."""

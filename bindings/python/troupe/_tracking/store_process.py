@@ -25,6 +25,7 @@ from troupe._code.environment import of_own_process
 from troupe._tracking import local_store, rule, runs
 
 AWAY_S = 60.0
+LOAD_S = 60.0  # for the import of MLflow, of which a busy machine makes seconds
 ENDS_S = 10.0
 _OF_A_CLIENT = (
     "MLFLOW_",
@@ -137,8 +138,8 @@ class StoreProcess:
         """Make the run of this wish.
 
         Return the wish with it, and where a person looks at it. Blocks. Raises StoreProcessError,
-        and runs.Late after so many seconds; then, and for AWAY_S, the store is not waited for
-        again.
+        and runs.Late after so many seconds (MLflow has LOAD_S before to be imported); then, and
+        for AWAY_S, the store is not waited for again.
         """
         if time.monotonic() < self._away_until:
             raise StoreProcessError("the store did not answer a moment ago")
@@ -154,6 +155,7 @@ class StoreProcess:
             return run, experiment, link
 
         try:
+            runs.within(LOAD_S, "the import of MLflow", lambda: self.ask({"load": True}))
             run, experiment, link = runs.within(timeout_s, f"MLflow at {wish.store}", make)
         except (StoreProcessError, runs.Late):
             given_up.set()
