@@ -6,12 +6,13 @@ once. Pure.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from troupe._code import field_checks
 from troupe._code.yaml_files import Faults, FaultsInside
 from troupe.azure import _distributions, _entities, _expressions, _schema, _sweep_job, _sweep_spaces
+from troupe.azure._yaml.located import add_located, check_known
 
 _KINDS = ("command", "sweep", "pipeline")
 _OTHER_KINDS = {
@@ -114,16 +115,6 @@ def parts_of_sweep(fields: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str,
     return trial, {**(fields.get("inputs") or {}), **(trial.get("inputs") or {})}
 
 
-def check_known(
-    faults: _Faults, place: _Place, fields: Mapping[Any, Any], what: str, names: tuple[str, ...]
-) -> None:
-    for name in fields:
-        with faults.at(*place, name, key=True):
-            if not isinstance(name, str):
-                raise TypeError(f"{what}: a key must be a string, not {name!r}")
-            field_checks.known(what, name, names)
-
-
 def is_mapping(faults: _Faults, place: _Place, value: Any) -> bool:
     """Return True if the value is a mapping; else record the error."""
     with faults.at(*place):
@@ -185,7 +176,7 @@ def _job(
             faults, ("resources",), resources, _entities.JobResourceConfiguration, _schema.RESOURCES
         )
     if fields.get("distribution") is not None:
-        _located(
+        add_located(
             faults,
             (*place, "distribution"),
             fields["distribution"],
@@ -258,7 +249,7 @@ def check_part(
         check_name(place[-2], name)
     if len(faults) == count:
         kinds = (*_schema.ASSET_TYPES, *(_schema.LITERAL_TYPES if "default" in names else ()))
-        _located(
+        add_located(
             faults,
             place,
             given,
@@ -277,7 +268,7 @@ def check_section(
     names: tuple[str, ...],
     needs: tuple[str, ...] = (),
 ) -> None:
-    _located(
+    add_located(
         faults,
         place,
         given,
@@ -294,7 +285,7 @@ def _search_space(faults: _Faults, name: str, given: Any) -> None:
         if isinstance(given, Mapping)
         else None
     )
-    _located(
+    add_located(
         faults,
         ("search_space", name),
         given,
@@ -320,7 +311,7 @@ def _sections(faults: _Faults, fields: Mapping[str, Any], space: Any) -> None:
         ("early_termination", _sweep_job.policy_of, _sweep_job.POLICIES),
     ):
         if fields.get(name):
-            _located(faults, (name,), fields[name], make, name, kinds=kinds)
+            add_located(faults, (name,), fields[name], make, name, kinds=kinds)
     algorithm = fields.get("sampling_algorithm")
     if algorithm and isinstance(space, Mapping) and not len(faults):
         for name, each in space.items():
@@ -328,91 +319,6 @@ def _sections(faults: _Faults, fields: Mapping[str, Any], space: Any) -> None:
                 _sweep_job.check_sampled(
                     _sweep_job.algorithm_of(algorithm), name, _sweep_spaces.of(name, each)
                 )
-
-
-def _located(
-    faults: _Faults,
-    place: _Place,
-    given: Any,
-    make: Callable[[Any], Any],
-    what: str,
-    *,
-    names: tuple[str, ...] | None = None,
-    kinds: Iterable[str] = (),
-    needs: tuple[str, ...] = (),
-) -> None:
-    """Check a value by making its object, and record each error at the field that causes it.
-
-    The cause is found by changing fields: it is the field without which the error is another one.
-    `names`: the fields that there are, where they are known before. `kinds`: what its `type` may
-    be. `needs`: fields that have to be there.
-    """
-    if not isinstance(given, Mapping):
-        with faults.at(*place):
-            make(given)
-        return
-    count = len(faults)
-    if names is not None:
-        check_known(faults, place, given, what, names)
-    if "type" in given and kinds:
-        with faults.at(*place, "type"):
-            _schema.one_of(f"{what}: type", given["type"], kinds)
-    missing = [name for name in needs if given.get(name) is None]
-    if missing and len(faults) == count:
-        faults.add(ValueError(f"{what} needs {' and '.join(missing)}"), *place)
-    if missing or "type" in given and kinds and not _schema.is_one_of(given["type"], kinds):
-        return
-    left = {
-        name: each
-        for name, each in given.items()
-        if isinstance(name, str) and (names is None or name in names)
-    }
-    while (error := _error(make, left)) is not None:
-        others = [name for name in left if name != "type" or not kinds]
-        culprit = next(
-            (name for name in others if _causes(name, error, make, left, name in needs)), None
-        )
-        if culprit is None:
-            if len(faults) == count:  # what is missing may be what was left out for its own error
-                faults.add(error, *place)
-            return
-        faults.add(error, *place, culprit, key=names is None and _is_unknown(make, left, culprit))
-        if culprit in needs:
-            return
-        del left[culprit]
-
-
-def _is_unknown(make: Callable[[Any], Any], given: Mapping[str, Any], name: str) -> bool:
-    """Return True if the field is refused whatever its value is: then its name is wrong, not the
-    value."""
-    errors = {str(_error(make, {**given, name: value})) for value in (None, 1, "1", given[name])}
-    return len(errors) == 1
-
-
-def _error(make: Callable[[Any], Any], given: Any) -> Exception | None:
-    try:
-        make(given)
-    except (TypeError, ValueError, NotImplementedError) as error:
-        return error
-    return None
-
-
-def _causes(
-    name: str,
-    error: Exception,
-    make: Callable[[Any], Any],
-    given: Mapping[str, Any],
-    is_needed: bool,
-) -> bool:
-    """Return True if the error is another one, or none, without the field; of a field that has to
-    be there, whenever it has another value."""
-    without = {key: each for key, each in given.items() if key != name}
-    changed = (
-        [{**without, name: value} for value in (0, 1, "x", [1]) if value != given[name]]
-        if is_needed
-        else [without]
-    )
-    return all(str(_error(make, each)) != str(error) for each in changed)
 
 
 def _environment(faults: _Faults, place: _Place, given: Any) -> None:
