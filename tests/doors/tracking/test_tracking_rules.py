@@ -212,7 +212,7 @@ def test_frames_of_the_store_are_whole_or_none() -> None:
 
 
 class SlowToLoad(store_process.StoreProcess):
-    """A store process that has MLflow 3 s after it was told to load it, and answers at once then."""
+    """A store process that has MLflow 3 s after it was told to load it, then answers at once."""
 
     def __init__(self) -> None:
         self._away_until = 0.0
