@@ -22,7 +22,7 @@ from troupe.azure._pipeline.job import (
     PipelineJobSettings,
     check_bindings,
 )
-from troupe.azure._yaml import checks, jobs
+from troupe.azure._yaml import checks, jobs, located
 
 _STEP_KINDS = ("command", "sweep", "pipeline")
 _OF_COMPONENT = (
@@ -104,7 +104,7 @@ class _Reader:
     ) -> PipelineJob | None:
         """Return a pipeline; None where a step of it is wrong, which is recorded."""
         faults, before = at.faults, len(at.faults)
-        checks.check_known(faults, (), fields, what, names)
+        located.check_known(faults, (), fields, what, names)
         checks.check_shared(faults, (), fields)
         settings = fields.get("settings")
         if settings is not None:
@@ -209,7 +209,7 @@ class _Reader:
         self, here: _Place, name: str, fields: Mapping[str, Any], values: Mapping[str, Any]
     ) -> Any:
         before = len(here.faults)
-        checks.check_known(
+        located.check_known(
             here.faults,
             (),
             fields,
