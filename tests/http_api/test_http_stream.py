@@ -14,10 +14,12 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from e2e_conftest import Home
+from e2e_conftest import Home, eventually
 from http_head import Client
 
 import troupe
+
+STREAMS_MAX = 100
 
 
 class Stream:
@@ -117,3 +119,38 @@ def test_a_stream_ends_with_its_token(head: tuple[Home, Client]) -> None:
         os.kill(worker, signal.SIGCONT)
     stream.close()
     goes_on.close()
+
+
+def test_streams_are_limited_and_others_are_served_beside_them(head: tuple[Home, Client]) -> None:
+    home, client = head
+    token = _observer(home)["token"]
+    streams: list[Stream] = []
+
+    def all_open() -> bool:
+        """Opens one more; streams that ended before this test may still count for a moment."""
+        stream = Stream(client, token)
+        if stream.status == 200:
+            streams.append(stream)
+        else:
+            stream.close()
+        return len(streams) == STREAMS_MAX
+
+    try:
+        eventually(all_open, what="as many streams as there may be", timeout=300)
+        over = Stream(client, token)
+        assert over.status == 503
+        over.close()
+        assert client.get("/metrics", token).status == 200
+
+        @troupe.remote(num_cpus=0)
+        class Plain:
+            def ready(self) -> bool:
+                return True
+
+        actor = Plain.remote()
+        assert troupe.get(actor.ready.remote())
+        for each in streams:
+            each.until("changed", lists="actors")
+    finally:
+        for each in streams:
+            each.close()
