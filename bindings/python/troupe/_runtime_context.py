@@ -208,10 +208,9 @@ class RuntimeContext:
 
 
 def _actor_here() -> ActorContext | None:
-    """Of the actor whose code this is: the process of a task has one too, which nobody knows of."""
-    from troupe._tasks.host import TaskHost
+    from troupe._tasks.host import actor_here
 
-    return ActorContext.current if TaskHost.current is None else None
+    return actor_here()
 
 
 def _as_id(text: str | None) -> HexID | None:

@@ -11,6 +11,7 @@ from typing import Any
 from troupe import _bridge, _pickled, _waiting, exceptions
 from troupe._cluster import session
 from troupe._code import failures, user_main
+from troupe._context import ActorContext
 from troupe._tasks import waits
 
 DEFINE = "__define__"
@@ -137,6 +138,12 @@ def _fetched(reference: bytes) -> bytes:
         blob["size_bytes"],
         what="the function",
     )
+
+
+def actor_here() -> ActorContext | None:
+    """Return the actor whose code this is; the process of a task has one too, which nobody knows
+    of."""
+    return ActorContext.current if TaskHost.current is None else None
 
 
 _pickled.named_in("troupe._pickled", TaskHost)

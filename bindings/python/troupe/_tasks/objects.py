@@ -103,12 +103,11 @@ def _with_its_tensors_here(value: Any, transport: str, owner: Any) -> Any:
 def _is_self(owner: Any) -> bool:
     """Whether it is a handle of the actor that this process is. TypeError: it is none of any."""
     from troupe._actors.handle import ActorHandle
-    from troupe._context import ActorContext
-    from troupe._tasks.host import TaskHost
+    from troupe._tasks.host import actor_here
 
     if not isinstance(owner, ActorHandle):
         raise TypeError(f"put(_owner=) takes the handle of an actor, not {owner!r}")
-    here = ActorContext.current if TaskHost.current is None else None
+    here = actor_here()
     return here is not None and here.actor == owner._actor_id.hex()
 
 
