@@ -100,7 +100,7 @@ def test_a_kernel_that_is_restarted_finds_what_the_last_one_has_named(cluster: H
         name: value for name, value in os.environ.items() if not name.startswith("TROUPE_NAME")
     }
     manager, client = start_new_kernel(
-        kernel_name="python3", env={**variables, "JPY_SESSION_NAME": "/work/day.ipynb"}
+        kernel_name="python3", env={**variables, "JPY_SESSION_NAME": "/notebooks/day.ipynb"}
     )
     try:
         first = _printed(client)

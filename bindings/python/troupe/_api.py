@@ -145,17 +145,18 @@ def init(
     or None: TROUPE_ADDRESS, else TROUPE_CLUSTER, else the cluster in use (`troupe cluster use`),
     else, for "auto", the one cluster this user runs on this host, and for None, as "local".
     `cluster`, in place of an address: a name of `troupe cluster list`, or the beginning of the id
-    of a cluster of this user on this host. `num_cpus`, `num_gpus`, `_memory` (bytes), `resources`, `labels` describe the embedded
-    node. `preimport`: modules that a process of it imports from its start on, so that the first
-    launch, actor or task with this `preimport=` is forked from it. `object_store_memory`: bytes
-    that its processes, and this one, may each hold of objects in memory;
-    `object_spilling_directory`: where they go beyond that. `token_file` (or TROUPE_TOKEN_FILE)
-    holds the join token where the head is elsewhere. `log_to_driver`: what ranks, actors and tasks
-    print is shown here. `namespace`: where names of actors and placement groups are looked for and
-    made; without it TROUPE_NAMESPACE, or one of this program's own, so that programs do not meet.
-    `infeasible="wait"`: what no node can ever hold waits for one that joins; it is refused
-    otherwise, but in programs written for Ray. Blocks until connected. A head that is killed and
-    started again within 30 s is come back to; an embedded cluster ends with its head.
+    of a cluster of this user on this host. `num_cpus`, `num_gpus`, `_memory` (bytes), `resources`,
+    `labels` describe the embedded node. `preimport`: modules that a process of it imports from its
+    start on, so that the first launch, actor or task with this `preimport=` is forked from it.
+    `object_store_memory`: bytes that its processes, and this one, may each hold of objects in
+    memory; `object_spilling_directory`: where they go beyond that. `token_file` (or
+    TROUPE_TOKEN_FILE) holds the join token where the head is elsewhere. `log_to_driver`: what
+    ranks, actors and tasks print is shown here. `namespace`: where names of actors and placement
+    groups are looked for and made; without it TROUPE_NAMESPACE, or one of this program's own, so
+    that programs do not meet. `infeasible="wait"`: what no node can ever hold waits for one that
+    joins; it is refused otherwise, but in programs written for Ray. Blocks until connected. A head
+    that is killed and started again within 30 s is come back to; an embedded cluster ends with its
+    head.
 
     Raises ConnectionError, JoinError; RuntimeError when connected already, unless
     `ignore_reinit_error`; ValueError for node options with an address and an empty namespace.
