@@ -54,6 +54,7 @@ struct LaunchSpec {
   ranksMin @19 :UInt32;        # so many ranks have not died, or the launch fails; 0: one
   reformMs @20 :UInt32 = 300000;     # from a death until every rank has come to the re-form; who has not is a death too
   hangMs @21 :UInt32;                # a rank that others have waited for in a collective for so long is ended, as a death; 0: none is
+  nodes @22 :UInt32;           # over exactly that many nodes, as evenly as possible, the first ones with one rank more; 0: see ranksPerNode
 }
 # Answer: LaunchAccepted, or ErrorReply (infeasible: reason per node). The submitting session then
 # receives LaunchUpdate pushes until TERMINAL.
