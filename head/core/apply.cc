@@ -366,6 +366,10 @@ class Folder {
     }
   }
 
+  // Nothing writes these two yet.
+  void operator()(const wire::QuotaWritten&) {}
+  void operator()(const wire::UsageNoted&) {}
+
   void operator()(const wire::TimePassed& e) {
     s_.lived_us = e.lived_us;
     s_.seen_wall_us = e.wall_us;

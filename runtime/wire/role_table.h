@@ -124,6 +124,7 @@ inline constexpr RoleRow kRoles[] = {
     Look<GetStatus>(),
     Look<ListEvents>(),
     Look<ListTasks>(),
+    Look<GetUsage>(),
 
     Act<SubmitLaunch>(),
     Act<CancelLaunch>(),
@@ -146,6 +147,7 @@ inline constexpr RoleRow kRoles[] = {
     Govern<ListTokens>(),
     Govern<RevokeToken>(),
     Govern<StopCluster>(),
+    Row<SetQuota>(own, no, no, no, no, no),
 
     // What the head answers and orders.
     NotToTheHead<Welcome>(),
@@ -180,6 +182,7 @@ inline constexpr RoleRow kRoles[] = {
     NotToTheHead<ClusterStatus>(),
     NotToTheHead<TokenCreated>(),
     NotToTheHead<TokenList>(),
+    NotToTheHead<UsageList>(),
     NotToTheHead<TokenRevoked>(),
     NotToTheHead<Revoked>(),
     NotToTheHead<ProcessCertificate>(),

@@ -37,7 +37,8 @@ const std::map<std::string, std::string> kExpected = {
     {"RankWhere", "-o----"},    {"GroupJoined", "-o----"},    {"RanksLate", "-o----"},
     {"RankBegun", "-o----"},    {"RankAwaits", "-o----"},
     {"WorkerHeldUp", "-o----"},
-    {"ListTasks", "a-a-a-"},      {"TasksTold", "a-o---"},
+    {"ListTasks", "a-a-a-"},    {"TasksTold", "a-o---"},      {"SetQuota", "o-----"},
+    {"GetUsage", "a-a-a-"},
 };
 
 class Roles : public HeadFixture {

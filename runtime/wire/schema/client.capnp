@@ -10,6 +10,8 @@ using import "types.capnp".GroupId;
 using import "types.capnp".TokenId;
 using import "types.capnp".RequestId;
 using import "types.capnp".Role;
+using import "types.capnp".Cap;
+using import "types.capnp".CapKind;
 using import "types.capnp".Resource;
 using import "types.capnp".Label;
 using import "types.capnp".Bundle;
@@ -83,6 +85,7 @@ struct LaunchInfo {
   readyRanks @27 :UInt32;      # while it is STARTING: of the nodes that have said so
   groupEpoch @28 :UInt64;      # of its ranks' group: 1, and one more for each rank that died
   onRankDeath @29 :RankDeath;
+  user @30 :Text;              # whose it is: the owner of the token that its submitter came by
 }
 struct LaunchUpdate { info @0 :LaunchInfo; }
 struct WatchLaunch { launch @0 :LaunchId; }        # answer: LaunchUpdate now, pushes follow
@@ -137,6 +140,7 @@ struct ActorInfo {
   waitingFor @10 :Text; restarts @11 :UInt32; resources @12 :List(Resource); methods @13 :Data;
   unwanted @14 :Bool;            # it ends and never starts again: nobody has a handle of it, or it was killed
   roomWanted @15 :Bool;          # a word of this moment: somebody else has begun to wait for what it holds
+  user @16 :Text;                # as in LaunchInfo
 }
 # Pushed to who shows the output of an actor when it is placed (its output is with that node's worker: ReadLogs), when it is alive and
 # its instance has a text of its own (`reprName`), and when it ends.
@@ -170,6 +174,7 @@ struct GroupInfo {
   shares @9 :Bool; shareRank @10 :Int32 = -1;
   priority @11 :Int32; queuePlace @12 :UInt32;   # 1: the first; 0: it does not wait there
   gang @13 :Bool; actor @14 :ActorId;            # a launch's ranks', or what one actor holds
+  user @15 :Text;                                # as in LaunchInfo
 }
 # Answer to CreateGroup, GetGroup, RemoveGroup; pushed to the creator. All of it for GetGroup; else what changes: `state`,
 # `attempt`, `reason`, `queuePlace`.
@@ -203,9 +208,10 @@ struct ClusterStatus {
   clusterId @0 :ClusterId; headIncarnation @1 :UInt64; address @2 :Text; pid @3 :Int32; upMs @4 :UInt64;
   nodes @5 :List(NodeInfo); launches @6 :List(LaunchInfo); version @7 :Text; actorCount @8 :UInt32; groupCount @9 :UInt32;
 }
-struct CreateToken { role @0 :Role; ttlS @1 :UInt64; singleUse @2 :Bool; note @3 :Text; }
+# `user`: whose token it is; empty: the asker's own.
+struct CreateToken { role @0 :Role; ttlS @1 :UInt64; singleUse @2 :Bool; note @3 :Text; user @4 :Text; }
 struct TokenCreated { token @0 :Text; id @1 :TokenId; expiresUs @2 :UInt64; }
-struct TokenInfo { id @0 :TokenId; role @1 :Role; expiresUs @2 :UInt64; revoked @3 :Bool; singleUse @4 :Bool; uses @5 :UInt32; note @6 :Text; createdUs @7 :UInt64; }
+struct TokenInfo { id @0 :TokenId; role @1 :Role; expiresUs @2 :UInt64; revoked @3 :Bool; singleUse @4 :Bool; uses @5 :UInt32; note @6 :Text; createdUs @7 :UInt64; user @8 :Text; }
 struct ListTokens { none @0 :Bool; }
 struct TokenList { tokens @0 :List(TokenInfo); }
 # Answer: TokenRevoked: what it had opened is ended, but for detached launches, and but at nodes that do not hear the head:
@@ -213,6 +219,15 @@ struct TokenList { tokens @0 :List(TokenInfo); }
 struct RevokeToken { id @0 :TokenId; }
 struct TokenRevoked { detached @0 :List(LaunchInfo); cutOff @1 :List(Text); untilUs @2 :UInt64; }
 struct StopCluster { reason @0 :Text; }
+
+# ---- several people ----
+# By the administrator alone (head/core/roles.h). `caps` take the place of those of the same kinds, `lifted` names kinds without a cap from now on.
+# Answer: UsageList, of this user.
+struct SetQuota { user @0 :Text; caps @1 :List(Cap); lifted @2 :List(CapKind); }
+struct GetUsage { user @0 :Text; }   # empty: of all. Answer: UsageList
+# `share`: the largest part, over all resources, of what the cluster could have given in the last 24 hours, that this user held.
+struct UserUsage { user @0 :Text; held @1 :List(Resource); running @2 :UInt32; queued @3 :UInt32; caps @4 :List(Cap); share @5 :Float64; }
+struct UsageList { users @0 :List(UserUsage); total @1 :List(Resource); }
 struct DrainNode { node @0 :NodeId; reason @1 :Text; }   # by a worker without an id: it was told to end, and starts nothing more
 
 # What has happened, of what a person asks for afterwards: the latest 1,000 since the head started, the oldest first.

@@ -21,6 +21,7 @@ using import "types.capnp".BundlePlace;
 using import "types.capnp".Failure;
 using import "types.capnp".Outcome;
 using import "types.capnp".Resource;
+using import "types.capnp".Cap;
 using import "types.capnp".LaunchState;
 using import "types.capnp".ActorState;
 using import "types.capnp".GroupState;
@@ -44,6 +45,7 @@ struct NodeDrained { node @0 :NodeId; reason @1 :Text; }
 
 # `owner` is whose end takes it along: a client's or a process's id; nil: nobody's (detached). `line` is whose it is for who
 # may act on it (head/core/roles.h): the client at the beginning of the line of makers. `token` let that client in; nil: none.
+# `user` is that token's owner; empty: the head's own user. `nested`: what a launch or job runs has submitted it.
 struct GroupSubmitted {
   group @0 :GroupId; name @1 :Text; strategy @2 :Strategy; bundles @3 :List(Bundle);
   owner @4 :ProcessId; detached @5 :Bool; launch @6 :LaunchId; epoch @7 :UInt64; parent @8 :GroupId;
@@ -57,6 +59,7 @@ struct GroupSubmitted {
   line @21 :ProcessId; token @22 :TokenId;
   infeasibleWaits @23 :Bool;   # as in LaunchSpec
   ranksEach @24 :UInt32;       # of a gang: ranks that one of `count` is; 0: one
+  user @26 :Text;
   replaces @25 :List(UInt32);  # bundle i is for a process in the place of this rank of `launch`, which died
 }
 struct GroupAttempted { group @0 :GroupId; attempt @1 :UInt64; places @2 :List(BundlePlace); }   # before Reserve is sent
@@ -64,7 +67,7 @@ struct GroupUnplaced { group @0 :GroupId; attempt @1 :UInt64; reason @2 :Text; w
 struct GroupPlaced { group @0 :GroupId; attempt @1 :UInt64; places @2 :List(BundlePlace); }      # CREATED
 struct GroupEnded { group @0 :GroupId; reason @1 :Text; }
 
-struct LaunchSubmitted { launch @0 :LaunchId; spec @1 :LaunchSpec; request @2 :RequestId; owner @3 :ProcessId; group @4 :GroupId; submittedUs @5 :UInt64; line @6 :ProcessId; token @7 :TokenId; }  # attachment: payload
+struct LaunchSubmitted { launch @0 :LaunchId; spec @1 :LaunchSpec; request @2 :RequestId; owner @3 :ProcessId; group @4 :GroupId; submittedUs @5 :UInt64; line @6 :ProcessId; token @7 :TokenId; user @8 :Text; nested @9 :Bool; }  # attachment: payload
 struct RankPlacement { rank @0 :UInt32; node @1 :NodeId; localRank @2 :UInt32; }
 struct EpochBegun { launch @0 :LaunchId; epoch @1 :UInt64; attempt @2 :UInt64; ranks @3 :List(RankPlacement); nodes @4 :List(NodeId); }
 struct RosterPublished { launch @0 :LaunchId; epoch @1 :UInt64; storeHost @2 :Text; storePort @3 :UInt16; rankActors @4 :List(ActorAddress); readyMs @5 :UInt64; startedFrom @6 :Text; groupSecret @7 :Data; }
@@ -81,7 +84,7 @@ struct MarkerWritten { marker @0 :Marker; manifestSha256 @1 :Data; livedUs @2 :U
 struct LaunchRetired { launch @0 :LaunchId; outcome @1 :Outcome; exitCode @2 :Int32; }            # leaves a tombstone
 struct LaunchDisowned { launch @0 :LaunchId; owner @1 :ProcessId; token @2 :TokenId; }    # another client leases it from now on
 
-struct ActorCreated { spec @0 :ActorSpec; owner @1 :ProcessId; launch @2 :LaunchId; epoch @3 :UInt64; group @4 :GroupId; root @5 :ProcessId; line @6 :ProcessId; token @7 :TokenId; }   # attachment: payload
+struct ActorCreated { spec @0 :ActorSpec; owner @1 :ProcessId; launch @2 :LaunchId; epoch @3 :UInt64; group @4 :GroupId; root @5 :ProcessId; line @6 :ProcessId; token @7 :TokenId; user @8 :Text; }   # attachment: payload
 struct ActorPlaced { actor @0 :ActorId; incarnation @1 :UInt64; node @2 :NodeId; group @3 :GroupId; attempt @4 :UInt64; bundle @5 :Int32 = -1; gpuIds @6 :List(UInt32); }
 struct ActorLive { actor @0 :ActorId; incarnation @1 :UInt64; address @2 :ActorAddress; retired3 @3 :Data; }
 struct ActorDoomed { actor @0 :ActorId; reason @1 :Text; }       # kill asked for: no restart follows
@@ -97,8 +100,14 @@ struct ValueErased { scope @0 :Text; key @1 :Text; request @2 :RequestId; }
 struct TokenWritten {
   id @0 :TokenId; role @1 :Role; key @2 :Data; createdUs @3 :UInt64; expiresUs @4 :UInt64;
   revoked @5 :Bool; singleUse @6 :Bool; usedUs @7 :UInt64; uses @8 :UInt32; note @9 :Text;
-  createdLivedUs @10 :UInt64;
+  createdLivedUs @10 :UInt64; user @11 :Text;
 }
+
+# All caps of a user; none: there is no quota any more.
+struct QuotaWritten { user @0 :Text; caps @1 :List(Cap); }
+# What a user has held in that hour of `livedUs` until now: of each resource, for how many seconds all that the cluster has, or longer a part of it. It
+# takes the place of what was noted of the same hour earlier.
+struct UsageNoted { user @0 :Text; hour @1 :UInt64; held @2 :List(Resource); }
 
 # ---- snapshots: events that make a state at once, in place of all that led to it ----
 struct SnapshotBegun { incarnation @0 :UInt64; orders @1 :UInt64; livedUs @2 :UInt64; wallUs @3 :UInt64; }
@@ -171,5 +180,7 @@ struct Event {
     timePassed @37 :TimePassed;
     groupReformed @38 :GroupReformed;
     rankReplaced @39 :RankReplaced;
+    quotaWritten @40 :QuotaWritten;
+    usageNoted @41 :UsageNoted;
   }
 }

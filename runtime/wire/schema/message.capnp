@@ -145,5 +145,8 @@ struct Message {
     rankAwaits @132 :Node.RankAwaits;
     groupAwaits @133 :Process.GroupAwaits;
     workerHeldUp @134 :Node.WorkerHeldUp;
+    setQuota @135 :Client.SetQuota;
+    getUsage @136 :Client.GetUsage;
+    usageList @137 :Client.UsageList;
   }
 }

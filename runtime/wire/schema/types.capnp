@@ -32,8 +32,13 @@ enum ActorState { pending @0; starting @1; alive @2; dead @3; unavailable @4; } 
 enum GroupState { pending @0; created @1; removed @2; infeasible @3; rescheduling @4; }
 enum NodeState { alive @0; suspect @1; dead @2; draining @3; }
 
+# What the administrator of a cluster limits for one user: what all that is theirs holds together (`gpus`, `cpus`: in ten-thousandths), and how many
+# launches of theirs, jobs included, run and wait at once.
+enum CapKind { gpus @0; cpus @1; running @2; queued @3; }
+
 # An amount in ten-thousandths, so that 0.1 GPU is exact.
 struct Resource { name @0 :Text; tenThousandths @1 :UInt64; }
+struct Cap { kind @0 :CapKind; most @1 :UInt64; }
 struct Label { key @0 :Text; value @1 :Text; }
 # `sealed`: in the journal alone, `value` is encrypted (head/journal).
 struct EnvVar { name @0 :Text; value @1 :Text; sealed @2 :Bool; }

@@ -101,6 +101,15 @@ class NodeState:
     DRAINING: Final = "draining"
 
 
+class CapKind:
+    """Values of the schema's enum CapKind."""
+
+    GPUS: Final = "gpus"
+    CPUS: Final = "cpus"
+    RUNNING: Final = "running"
+    QUEUED: Final = "queued"
+
+
 class FailureKind:
     """Values of the schema's enum FailureKind."""
 
