@@ -224,10 +224,10 @@ struct StopCluster { reason @0 :Text; }
 # By the administrator alone (head/core/roles.h). `caps` take the place of those of the same kinds, `lifted` names kinds without a cap from now on.
 # Answer: UsageList, of this user.
 struct SetQuota { user @0 :Text; caps @1 :List(Cap); lifted @2 :List(CapKind); }
-struct GetUsage { user @0 :Text; }   # empty: of all. Answer: UsageList
+struct GetUsage { user @0 :Text; mine @1 :Bool; }   # of one user, of the asker (`mine`), or of all. Answer: UsageList
 # `share`: the largest part, over all resources, of what the cluster could have given in the last 24 hours, that this user held.
 struct UserUsage { user @0 :Text; held @1 :List(Resource); running @2 :UInt32; queued @3 :UInt32; caps @4 :List(Cap); share @5 :Float64; }
-struct UsageList { users @0 :List(UserUsage); total @1 :List(Resource); }
+struct UsageList { users @0 :List(UserUsage); total @1 :List(Resource); asker @2 :Text; }   # asker: the user who asks
 struct DrainNode { node @0 :NodeId; reason @1 :Text; }   # by a worker without an id: it was told to end, and starts nothing more
 
 # What has happened, of what a person asks for afterwards: the latest 1,000 since the head started, the oldest first.
