@@ -90,8 +90,10 @@ struct LaunchInfo {
 struct LaunchUpdate { info @0 :LaunchInfo; }
 struct WatchLaunch { launch @0 :LaunchId; }        # answer: LaunchUpdate now, pushes follow
 struct GetLaunch { launch @0 :LaunchId; }          # answer: LaunchUpdate
-struct ListLaunches { none @0 :Bool; }
-struct LaunchList { launches @0 :List(LaunchInfo); }
+# The latest `limit` (0: as many as an answer has room for) of those submitted from `sinceUs` on and, where `before` is given, before that
+# launch, submitted at `beforeUs`. Answer: the oldest first; `more`: there are older ones.
+struct ListLaunches { none @0 :Bool; limit @1 :UInt32; sinceUs @2 :UInt64; beforeUs @3 :UInt64; before @4 :LaunchId; }
+struct LaunchList { launches @0 :List(LaunchInfo); more @1 :Bool; }
 struct GetResult { launch @0 :LaunchId; rank @1 :UInt32; }
 struct ResultValue { launch @0 :LaunchId; rank @1 :UInt32; outcome @2 :Outcome; sha256 @3 :Data; keptBy @4 :NodeId; sizeBytes @5 :UInt64; }   # attachment: the pickle, unless keptBy
 # Hard: its ranks are told to stop by `signal` (0: SIGTERM) and have `graceMs` for it (negative: what the launch was
@@ -151,8 +153,10 @@ struct ActorUpdate { info @0 :ActorInfo; }         # also pushed to who created 
 # Answer: ActorUpdate now, pushes follow. `uncounted`: a handle is where it is not counted, from now on the actor is wanted.
 struct WatchActor { actor @0 :ActorId; uncounted @1 :Bool; }
 struct GetNamedActor { name @0 :Text; namespace @1 :Text; }
-struct ListActors { none @0 :Bool; }
-struct ActorList { actors @0 :List(ActorInfo); }
+# All that live and the latest `limit` dead ones (0: as many as the head has in memory); with `before`, only dead ones that died before
+# that actor. Answer: `more`: there are dead ones that died earlier; `earliest`: who died first of those in the answer.
+struct ListActors { none @0 :Bool; limit @1 :UInt32; before @2 :ActorId; }
+struct ActorList { actors @0 :List(ActorInfo); more @1 :Bool; earliest @2 :ActorId; }
 # `unwanted`, by who made it: nobody has a handle of it. Answer: ActorUpdate, which says whether it is so; who made it then
 # asks it to end itself, after the calls that were made before.
 struct KillActor { actor @0 :ActorId; graceful @1 :Bool; noRestart @2 :Bool = true; unwanted @3 :Bool; }
