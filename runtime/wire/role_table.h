@@ -60,6 +60,13 @@ template <class Kind>
 constexpr RoleRow AskWorker(May client, May process, May head, May worker, May observer) {
   return {KindOf<BodyFamily, Kind>::value, {}, {client, process, head, worker, observer}};
 }
+/// As AskWorker, of a question to the head, too, by whoever has a session of its own with it.
+template <class Kind>
+constexpr RoleRow AskEither(May client, May process, May head, May worker, May observer) {
+  return {KindOf<BodyFamily, Kind>::value,
+          {client, no, no, no, observer, no},
+          {client, process, head, worker, observer}};
+}
 /// Whoever looks: all but a bare worker, which has nothing to look for.
 template <class Kind>
 constexpr RoleRow Look(May observer = any) {
@@ -111,6 +118,7 @@ inline constexpr RoleRow kRoles[] = {
     OfNode<RanksLate>(),
     OfNode<RankBegun>(),
     OfNode<RankAwaits>(),
+    OfNode<KeepLog>(),
 
     Look<WatchLaunch>(),
     Look<GetLaunch>(),
@@ -195,7 +203,7 @@ inline constexpr RoleRow kRoles[] = {
     NotToTheHead<FormGroup>(),
     NotToTheHead<ReplaceRanks>(),
     // client, process, head, worker, observer
-    AskWorker<ReadLog>(any, any, any, no, any),
+    AskEither<ReadLog>(any, any, any, no, any),
     AskWorker<ReadLogs>(any, any, any, no, any),
     AskWorker<ReadStacks>(any, any, any, no, no),
     AskWorker<PutBlob>(any, any, any, no, no),

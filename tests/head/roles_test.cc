@@ -38,7 +38,7 @@ const std::map<std::string, std::string> kExpected = {
     {"RankBegun", "-o----"},    {"RankAwaits", "-o----"},
     {"WorkerHeldUp", "-o----"},
     {"ListTasks", "a-a-a-"},    {"TasksTold", "a-o---"},      {"SetQuota", "o-----"},
-    {"GetUsage", "a-a-a-"},
+    {"GetUsage", "a-a-a-"},    {"KeepLog", "-o----"},        {"ReadLog", "a---a-"},
 };
 
 class Roles : public HeadFixture {

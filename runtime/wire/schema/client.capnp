@@ -261,7 +261,11 @@ struct CertifyProcess { request @0 :Data; }
 struct ProcessCertificate { certificate @0 :Data; caCertificate @1 :Data; }        # PEM
 
 # ---- logs and blobs, answered by a worker ----
-struct ReadLog { launch @0 :LaunchId; actor @1 :ActorId; rank @2 :Int32 = -1; stderr @3 :Bool; offset @4 :UInt64; bytesMax @5 :UInt32; waitMs @6 :UInt32; epoch @7 :UInt64; }
+# `ageMs`, not 0: at offset 0, what was written longer ago is left out. Sent to the head: the end of a job's log that is kept there (KeepLog).
+struct ReadLog {
+  launch @0 :LaunchId; actor @1 :ActorId; rank @2 :Int32 = -1; stderr @3 :Bool; offset @4 :UInt64; bytesMax @5 :UInt32; waitMs @6 :UInt32; epoch @7 :UInt64;
+  ageMs @8 :UInt64;
+}
 struct LogChunk { offset @0 :UInt64; next @1 :UInt64; ended @2 :Bool; droppedBytes @3 :UInt64; }   # attachment: text
 # More of several at once: the answer comes when one of them has more, when one that is `over` (its asker knows that its process
 # ends) has no more to come, or after waitMs. One of round n does not wait once its asker has said `enough` n, before or after.

@@ -148,5 +148,6 @@ struct Message {
     setQuota @135 :Client.SetQuota;
     getUsage @136 :Client.GetUsage;
     usageList @137 :Client.UsageList;
+    keepLog @138 :Node.KeepLog;
   }
 }

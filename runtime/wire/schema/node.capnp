@@ -100,6 +100,7 @@ struct StartRanks {
   perRank @16 :List(Resource);
   exitGraceMs @17 :UInt32 = 60000;
   hangMs @18 :UInt32;          # as in LaunchSpec
+  keepLogBytes @19 :UInt32;    # the head keeps so much of the end of each rank's stderr (KeepLog); 0: nothing
 }
 # worker -> head, when all its ranks have reported in.
 struct RanksReady {
@@ -131,6 +132,9 @@ struct RankDone {
   driversWord @10 :Bool;       # the driver said itself that it failed: no other attempt follows
   life @11 :UInt64;            # as in NewRank; 0: the rank's first process
 }
+# worker -> head, before RankDone of a launch with keepLogBytes, and with each repetition of it. Attachment: the end of the rank's stderr, which begins
+# at `offset`.
+struct KeepLog { launch @0 :LaunchId; epoch @1 :UInt64; rank @2 :UInt32; offset @3 :UInt64; }
 struct RankDoneAck { launch @0 :LaunchId; epoch @1 :UInt64; rank @2 :UInt32; }
 # head -> worker: this epoch is over (a marker, or a newer epoch): every rank process of it and of
 # older ones ends with exitCode; what the driver created ends too. `graceMs`: code that still runs is told to stop first.
