@@ -218,28 +218,36 @@ def test_all_ranks_leave_a_collective_with_one_that_is_lost(
         )
 
 
-def sends_to_rank_1(folder: str) -> None:
-    """Rank 0 sends more than the kernel takes to rank 1, which stands still, and then kills it."""
+def exchanges_with_a_rank_that_is_lost(folder: str) -> None:
+    """Rank 0 sends more than the kernel takes to rank 1, which stands still first, so that only a
+    part of the message is on its way."""
     import torch
     import torch.distributed as dist
 
     dist.init_process_group("gloo")
-    values, pid = torch.zeros(16 << 20), Path(folder, "pid")
+    values, rank = torch.zeros(16 << 20), dist.get_rank()
     dist.barrier()
-    if dist.get_rank() == 1:
-        dist.irecv(values, 0)
-        pid.with_suffix(".new").write_text(str(os.getpid()))
-        pid.with_suffix(".new").rename(pid)
+    if rank == 1:
+        exchange = dist.irecv(values, 0)
+        say(Path(folder, "receives"))
         os.kill(os.getpid(), signal.SIGSTOP)
-    eventually(pid.exists, what="rank 1 to stand still")
-    try:
-        sending = dist.isend(values, 1)
+    else:
+        eventually(Path(folder, "receives").exists, what="rank 1 to stand still")
+        exchange = dist.isend(values, 1)
         eventually(lambda: unsent_bytes() > 1 << 20, what="bytes that rank 1 does not take")
-        os.kill(int(pid.read_text()), signal.SIGKILL)
-        sending.wait()
+        say(Path(folder, "sends"))
+    try:
+        exchange.wait()
+        Path(folder, "done").write_text("")
         dist.barrier()
     finally:
-        Path(folder, "out").write_text("whole")
+        Path(folder, "out").write_text("")
+
+
+def say(path: Path) -> None:
+    """Writes this process's id there."""
+    path.with_suffix(".new").write_text(str(os.getpid()))
+    path.with_suffix(".new").rename(path)
 
 
 def unsent_bytes() -> int:
@@ -252,13 +260,60 @@ def unsent_bytes() -> int:
     return most
 
 
-def test_a_rank_that_sends_to_one_that_is_lost_leaves_the_send(
-    cluster: Home, tmp_path: Path
+def has_ended(pid: int) -> bool:
+    """Returns True once the process has none of its connections any more."""
+    with contextlib.suppress(OSError):
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] in "ZX"
+    return True
+
+
+@pytest.mark.parametrize("lost", ["receiver", "sender"])
+def test_a_rank_amid_a_message_leaves_it_when_the_other_is_lost(
+    cluster: Home, tmp_path: Path, lost: str
 ) -> None:
-    job = distributed(processes=2, remote=True, stop_grace=WITHIN_S)(sends_to_rank_1)
+    job = distributed(processes=2, remote=True, stop_grace=WITHIN_S)(
+        exchanges_with_a_rank_that_is_lost
+    )
+    handle = job.submit(str(tmp_path))
+    receives, sends = tmp_path / "receives", tmp_path / "sends"
+    eventually(lambda: receives.exists() and sends.exists(), what="a part of the message")
+    receiver, sender = int(receives.read_text()), int(sends.read_text())
+    os.kill(receiver if lost == "receiver" else sender, signal.SIGKILL)
+    if lost == "sender":
+        eventually(lambda: has_ended(sender), what="the end of rank 0")
+        os.kill(receiver, signal.SIGCONT)
     with pytest.raises(exceptions.TroupeError, match="SIGKILL"):
-        job.submit(str(tmp_path)).result(WITHIN_S)
-    assert (tmp_path / "out").exists(), "Gloo itself tells nobody who sends"
+        handle.result(WITHIN_S)
+    assert (tmp_path / "out").exists(), "Gloo itself tells nobody who is amid a message"
+    assert (tmp_path / "done").exists() == (lost == "receiver"), "a part is not the message"
+
+
+def test_connections_that_a_group_makes_at_its_first_use_end_with_it(cluster: Home) -> None:
+    @distributed(processes=2, remote=True, runtime_env={"env_vars": {"TORCH_GLOO_LAZY_INIT": "1"}})
+    def job() -> tuple[int, str]:
+        import socket
+        from unittest import mock
+
+        import torch
+        import torch.distributed as dist
+
+        from troupe._process import gloo_sockets
+
+        dist.init_process_group("gloo")
+        one = torch.ones(1)
+        dist.all_reduce(one)
+        with mock.patch.object(socket.socket, "shutdown"):  # the other end would close this one
+            ended = gloo_sockets.cut()
+        dist.barrier()
+        gloo_sockets.cut()
+        try:
+            dist.all_reduce(one)
+        except RuntimeError as error:
+            return ended, str(error)
+        return ended, ""
+
+    for ended, error in job.submit().result(WITHIN_S):
+        assert ended == 1 and error, "each rank has one connection, which either of them has opened"
 
 
 def test_the_rank_whose_parameters_have_diverged_is_named(cluster: Home) -> None:

@@ -9,9 +9,9 @@ let go of by what answers Gloo's calls of the kernel (`bindings/train/gloo_calls
 Which connections are a group's: making it opens a socket that listens. Those that were accepted
 there have its port. Those that this side has opened are known by having come while the group was
 made, from the address that it listens at; one that another thread has opened from that address in
-the same milliseconds would end with them. A group that connects later (TORCH_GLOO_LAZY_INIT) has
-those it accepted alone. Sockets are known by their inode, since the numbers of descriptors are used
-again.
+the same milliseconds would end with them. Those of a group that connects later
+(TORCH_GLOO_LAZY_INIT) are noted when Gloo begins to wait for them, where torch's library lets that
+be seen. Sockets are known by their inode, since the numbers of descriptors are used again.
 """
 
 from __future__ import annotations
@@ -36,6 +36,15 @@ _making: set[int] | None = (
 _ended = False
 
 
+def _after_fork() -> None:
+    """Gives a child a lock of its own: another thread of its parent may have held this one."""
+    global _lock
+    _lock = threading.Lock()
+
+
+os.register_at_fork(after_in_child=_after_fork)
+
+
 def end_all() -> int:
     """Ends the connections of all groups that are there, from any thread: who waits in one of their
     collectives gets torch's RuntimeError, and so does who begins another one. How many there were.
@@ -55,6 +64,7 @@ def cut(store_port: int = 0) -> int:
     count = 0
     with _lock:
         listening, opened, before = dict(_listening), set(_opened), _making
+    opened.update(native.gloo_sockets())
     if before is not None:
         fresh, connected = _since(before)
         listening.update(fresh)
@@ -88,7 +98,8 @@ def note(module: Any) -> None:
     make = cls.__init__
     native.gloo_tells_of_ends()
 
-    def __init__(self: Any, *args: Any, **kwargs: Any) -> None:  # noqa: N807  (in place of the class's own: torch asks for objects of this very class)
+    # In place of the class's own: torch asks for objects of this very class.
+    def __init__(self: Any, *args: Any, **kwargs: Any) -> None:  # noqa: N807
         global _making
         before = {inode for inode, _ in _sockets()}
         with _lock:
