@@ -22,6 +22,7 @@ from troupe._cluster import (
     session as _session,
 )
 from troupe._identity import boot_id
+from troupe._wire import Role
 
 STOP_GRACE_S = 3.0
 HEAD_END_S = 1.0  # from the end of its connection to the end of its process
@@ -111,11 +112,15 @@ def start_embedded(args: list[str], *, namespace: str) -> _session.Session:
 
 
 def _over_socket(
-    socket: str, address: str, namespace: str, return_timeout: float = 0.0
+    socket: str,
+    address: str,
+    namespace: str,
+    return_timeout: float = 0.0,
+    role: str = Role.CLIENT,
 ) -> _session.Session:
     from troupe._bridge import native
 
-    control = native.ControlClient.connect_unix(socket, return_timeout=return_timeout)
+    control = native.ControlClient.connect_unix(socket, return_timeout=return_timeout, role=role)
     return _opened(control, address, namespace, return_timeout)
 
 
@@ -131,29 +136,38 @@ def _opened(control: Any, address: str, namespace: str, return_timeout: float) -
 
 
 def connect(
-    address: str, token_file: str | None = None, *, namespace: str = "", return_timeout: float = 0.0
+    address: str,
+    token_file: str | None = None,
+    *,
+    namespace: str = "",
+    return_timeout: float = 0.0,
+    observes: bool = False,
 ) -> _session.Session:
     """A session with the cluster at `host:port`, or at the head's socket, `unix:/path`.
 
     By its Unix socket where this user runs its head on this host, also for a program of theirs that
     made it by init(); else over TLS with the token in `token_file` or TROUPE_TOKEN_FILE.
-    `return_timeout`: how long a head that is gone is sought again. Raises ConnectionError when
-    nobody answers, JoinError when the cluster refuses, ValueError for an address that is none.
+    `return_timeout`: how long a head that is gone is sought again. With `observes` the session may
+    look and do nothing else, unless the token is a client's. Raises ConnectionError when nobody
+    answers, JoinError when the cluster refuses, ValueError for an address that is none.
     """
     from troupe._bridge import native
 
     _session.check_allowed()
+    role = Role.OBSERVER if observes else Role.CLIENT
     if address.startswith("unix:"):  # what TROUPE_ADDRESS is inside a rank on the head's own host
-        return _over_socket(address.removeprefix("unix:"), address, namespace, return_timeout)
+        path = address.removeprefix("unix:")
+        return _over_socket(path, address, namespace, return_timeout, role)
     host, port = home.host_and_port(address)
     token_file = token_file or os.environ.get("TROUPE_TOKEN_FILE") or None
     if address in sockets_here:
-        return _over_socket(sockets_here[address], address, namespace, return_timeout)
+        return _over_socket(sockets_here[address], address, namespace, return_timeout, role)
     if token_file is None:
         socket = local_clusters.socket_of(address)
         if socket is not None:  # a head that ends with its program is not waited for
             guest = local_clusters.is_of_a_program(address)
-            session = _over_socket(socket, address, namespace, 0.0 if guest else return_timeout)
+            limit = 0.0 if guest else return_timeout
+            session = _over_socket(socket, address, namespace, limit, role)
             session.guest = guest
             return session
         raise exceptions.JoinError(
@@ -163,8 +177,10 @@ def connect(
             "  here: troupe.init(address, token_file='token') or TROUPE_TOKEN_FILE=token"
         )
     node_start.cluster_of_token(token_file)
+    if observes and node_start.role_of_token(token_file) != Role.OBSERVER:
+        role = Role.CLIENT
     control = native.ControlClient.connect(
-        host, port, token_file=token_file, return_timeout=return_timeout
+        host, port, token_file=token_file, return_timeout=return_timeout, role=role
     )
     session = _opened(control, address, namespace, return_timeout)
     session.token_file = token_file
@@ -177,15 +193,17 @@ def connect_chosen(
     *,
     namespace: str = "",
     return_timeout: float = 0.0,
+    observes: bool = False,
 ) -> _session.Session:
-    """A session with the cluster that is meant; raises what `connect` does, and says which name
-    the address is of."""
+    """A session with the cluster that is meant, as `connect` makes it; raises what `connect` does,
+    and says which name the address is of."""
     try:
         return connect(
             choice.address,
             token_file or choice.token_file,
             namespace=namespace,
             return_timeout=return_timeout,
+            observes=observes,
         )
     except (exceptions.ConnectionError, exceptions.JoinError) as error:
         raise type(error)(f"{error}{choice.origin}") from None

@@ -198,6 +198,20 @@ def cluster_of_token(token_file: str) -> str:
 
     Raises JoinError for a file that is none or has none.
     """
+    text = token_text(token_file)
+    sound = cluster_of_sound_token(text)
+    return sound if sound is not None else str(_token_facts(token_file, text)["cluster_id"])
+
+
+def role_of_token(token_file: str) -> str:
+    """Return the role that a token is for, a name of the wire's Role; raises what
+    `cluster_of_token` does."""
+    return str(_token_facts(token_file, token_text(token_file))["role"])
+
+
+def token_text(token_file: str) -> str:
+    """Return what a token's file has; raises JoinError where it cannot be read, or others than its
+    owner can read it."""
     try:
         with open(token_file, encoding="ascii") as file:
             info = os.fstat(file.fileno())
@@ -206,7 +220,7 @@ def cluster_of_token(token_file: str) -> str:
                     f"{token_file} holds a token, but others than its owner can read it\n"
                     f"  chmod 600 {token_file}"
                 )
-            text = file.read(_TOKEN_BYTES_MAX)
+            return file.read(_TOKEN_BYTES_MAX)
     except FileNotFoundError:
         raise exceptions.JoinError(f"the token file {token_file} does not exist") from None
     except OSError as error:
@@ -215,17 +229,15 @@ def cluster_of_token(token_file: str) -> str:
         ) from None
     except ValueError:
         raise exceptions.JoinError(f"{token_file} holds no token") from None
-    sound = cluster_of_sound_token(text)
-    if sound is not None:
-        return sound
+
+
+def _token_facts(token_file: str, text: str) -> dict[str, Any]:
     from troupe._bridge import native
 
     try:
-        facts: dict[str, Any] = native.check_token(text)
+        return dict(native.check_token(text))
     except ValueError as error:
         raise exceptions.JoinError(f"{token_file}: {error}") from None
-    found: str = facts["cluster_id"]
-    return found
 
 
 _BASE32 = "abcdefghijklmnopqrstuvwxyz234567"

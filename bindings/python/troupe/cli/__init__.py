@@ -24,6 +24,7 @@ _WHERE = {
     "cancel": ("_cancel", "cancel"),
     "cluster": ("operation._cluster", "cluster"),
     "completion": ("operation._completion", "completion"),
+    "dashboard": ("operation._dashboard", "dashboard"),
     "doctor": ("operation._doctor", "doctor"),
     "explain": ("_show", "explain"),
     "job": ("_job", "job"),
@@ -51,6 +52,7 @@ _SHORT_HELP = {
     "cluster": "Name clusters, and say which one is meant.",
     "completion": "Print the script by which a shell completes commands, options and names of "
     "clusters.",
+    "dashboard": "Serve a page that shows the cluster, for a browser on this host.",
     "doctor": "Look for what is wrong: limits, /dev/shm, disk, clocks, ports, versions, GPUs, "
     "settings of NCCL, and whether the nodes of a cluster reach each other both ways.",
     "explain": "Where a launch, an actor or a placement group is, or why it waits.",

@@ -230,9 +230,14 @@ def infos(session: Any) -> list[dict[str, Any]]:
     found = [
         each
         for each in session.request("ListLaunches", {})[1]["launches"]
-        if travelled.door(each) == DOOR and each["launch"] not in gone
+        if is_job(each) and each["launch"] not in gone
     ]
     return sorted(found, key=lambda each: -each["submitted_us"])
+
+
+def is_job(info: Mapping[str, Any]) -> bool:
+    """Return True if the launch of this LaunchInfo is a job's."""
+    return travelled.door(info) == DOOR
 
 
 def id_of(info: Mapping[str, Any]) -> str:

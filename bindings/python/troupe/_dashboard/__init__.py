@@ -1,0 +1,1 @@
+"""The page of a cluster: what `troupe dashboard` serves."""

@@ -1,0 +1,93 @@
+"""The page as an ASGI app: routes, and what each answers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from urllib.parse import parse_qs
+
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, PlainTextResponse, RedirectResponse, Response
+from starlette.routing import BaseRoute, Mount, Route
+from starlette.staticfiles import StaticFiles
+
+from troupe import exceptions
+from troupe._dashboard import _access, _render
+from troupe._dashboard._pages import PAGES, QUERY_CHARS_MAX, Asked, Page, Pages
+from troupe._dashboard._views import NotThereError, one
+
+_NO_ACTIONS = (
+    "This page only looks: start it with `troupe dashboard --allow-actions` to stop jobs and "
+    "launches from it."
+)
+
+
+def make_app(pages: Pages, *, may_act: bool) -> Starlette:
+    """Return the app, without what lets people in (`_access.Access`)."""
+    routes: list[BaseRoute] = [_page_route(pages, each) for each in PAGES]
+    for noun in ("jobs", "launches"):
+        routes.append(_stop_route(pages, noun, may_act=may_act))
+    routes.append(Mount("/assets", StaticFiles(directory=_render.FOLDER / "assets")))
+
+    def not_found(request: Request, error: Exception) -> Response:
+        return _message(pages, 404, "Not found", "There is no such page.")
+
+    return Starlette(routes=routes, exception_handlers={404: not_found})
+
+
+def asked_of(request: Request) -> Asked:
+    """Return what a request for a page asks for; long searches are cut."""
+    query = {name: value[:QUERY_CHARS_MAX] for name, value in request.query_params.items()}
+    return Asked(
+        request.url.path, request.path_params.get("id"), query, request.scope["state"]["session"]
+    )
+
+
+def _page_route(pages: Pages, page: Page) -> Route:
+    def show(request: Request) -> Response:
+        try:
+            return HTMLResponse(pages.whole(page, asked_of(request)))
+        except NotThereError as error:
+            return _message(pages, 404, "Not found", str(error))
+
+    return Route(page.path, show, methods=["GET"])
+
+
+def _stop_route(pages: Pages, noun: str, *, may_act: bool) -> Route:
+    async def stop(request: Request) -> Response:
+        if not may_act:
+            return _message(pages, 403, "Not allowed", _NO_ACTIONS)
+        given = parse_qs((await request.body()).decode("utf-8", "replace"))
+        csrf = given.get(_access.CSRF_FIELD, [""])[0]
+        if not _access.has_csrf(request.scope["state"]["session"], csrf):
+            text = "This form is not of this session: load the page again."
+            return _message(pages, 403, "Not allowed", text)
+        return await _in_thread(lambda: _stop(pages, noun, request.path_params["id"]))
+
+    return Route(f"/{noun}/{{id}}/stop", stop, methods=["POST"])
+
+
+def _stop(pages: Pages, noun: str, identity: str) -> Response:
+    try:
+        launch = one(pages.reader.launches(), "launch", identity)["launch"]
+        pages.reader.stop_launch(launch)
+    except NotThereError as error:
+        return _message(pages, 404, "Not found", str(error))
+    except (exceptions.TroupeError, OSError) as error:
+        return _message(pages, 409, "It was not stopped", str(error))
+    return RedirectResponse(f"/{noun}/{launch}", 303)
+
+
+async def _in_thread(work: Callable[[], Response]) -> Response:
+    from starlette.concurrency import run_in_threadpool
+
+    return await run_in_threadpool(work)
+
+
+def _message(pages: Pages, status: int, heading: str, text: str) -> Response:
+    return HTMLResponse(pages.message(heading, text), status)
+
+
+def plain(text: str, status: int) -> Response:
+    """Return an answer without markup."""
+    return PlainTextResponse(text, status)

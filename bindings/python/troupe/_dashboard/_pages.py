@@ -1,0 +1,167 @@
+"""The pages by their addresses: which template shows what, and how it is filled in."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import urlencode
+
+from jinja2 import Environment
+from markupsafe import Markup
+
+from troupe._dashboard import _logs, _render, _views
+from troupe._dashboard._access import PageSession
+from troupe._dashboard._reader import ClusterReader
+from troupe.launch._handle import describe
+
+_SECRET = re.compile("TOKEN|KEY|SECRET|PASSWORD", re.IGNORECASE)
+NAVIGATION = (
+    ("/nodes", "Nodes"),
+    ("/launches", "Launches"),
+    ("/jobs", "Jobs"),
+    ("/actors", "Actors"),
+    ("/queue", "Queue"),
+    ("/logs", "Logs"),
+    ("/events", "Events"),
+)
+QUERY_CHARS_MAX = 200
+
+
+@dataclass(frozen=True)
+class Page:
+    """One kind of page: `path` as starlette's router has it."""
+
+    path: str
+    template: str
+    view: _views.View
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A request for a page: where, with which search, by whom."""
+
+    path: str
+    identity: str | None
+    query: Mapping[str, str]
+    session: PageSession
+
+
+def _job(reader: ClusterReader, query: Mapping[str, str], identity: str) -> dict[str, Any]:
+    found = _views.job(reader, query, identity)
+    launch = found["job"]["launch"]
+    info = next(each for each in reader.launches() if each["launch"] == launch)
+    return {**found, "log": _logs.tail(reader, _logs.sources_of_launch(info, 0))}
+
+
+def _log(reader: ClusterReader, query: Mapping[str, str]) -> dict[str, Any]:
+    """`/logs`: whose there are; of one of them the last lines, or those that have a word."""
+    launch, actor = query.get("launch", ""), query.get("actor", "")
+    rank = int(text) if (text := query.get("rank", "")).isdecimal() and len(text) < 9 else None
+    sources, title, ranks = [], "", 0
+    if launch:
+        info = _views.one(reader.launches(), "launch", launch)
+        sources = _logs.sources_of_launch(info, rank)
+        ranks = info["ranks"]
+        title = f"launch {info['launch'][:8]} {info['name']}"
+    elif actor:
+        found = _views.one(reader.actors(), "actor_id", actor)
+        sources = _logs.sources_of_actor(found)
+        title = f"actor {found['actor_id'][:8]} of {found['class_name']}"
+    return {
+        "of": title,
+        "rank": rank,
+        "ranks": ranks,
+        "ranks_max": _logs.RANKS_MAX,
+        "log": _logs.tail(reader, sources, query.get("q", "")) if title else None,
+        "launches": [] if title else [describe(x) for x in reader.launches()[:50]],
+    }
+
+
+PAGES = (
+    Page("/", "overview.html", _views.overview),
+    Page("/nodes", "nodes.html", _views.nodes),
+    Page("/nodes/{id}", "node.html", _views.node),
+    Page("/actors", "actors.html", _views.actors),
+    Page("/launches", "launches.html", _views.launches),
+    Page("/launches/{id}", "launch.html", _views.launch),
+    Page("/jobs", "jobs.html", _views.jobs),
+    Page("/jobs/{id}", "job.html", _job),
+    Page("/queue", "queue.html", _views.queue),
+    Page("/logs", "logs.html", _log),
+    Page("/events", "events.html", _views.events),
+)
+
+
+class Pages:
+    """Renders pages of one cluster."""
+
+    def __init__(self, reader: ClusterReader, *, may_act: bool) -> None:
+        self.reader = reader
+        self._may_act = may_act
+        self._templates: Environment = _render.environment()
+        self._templates.filters["secret"] = _secret
+        self._templates.globals["p"] = self._templates.get_template("parts.html").module
+
+    def whole(self, page: Page, asked: Asked) -> str:
+        """Return the page as a document. Blocks.
+
+        Raises:
+            NotThereError: nothing has the id that was asked for.
+        """
+        return self._templates.get_template(page.template).render(self._context(page, asked))
+
+    def blocks(self, page: Page, asked: Asked) -> dict[str, str]:
+        """Return the parts of the page that change, by the names of their elements. Blocks.
+
+        Raises:
+            NotThereError: nothing has the id that was asked for.
+        """
+        return _render.blocks(self._templates, page.template, self._context(page, asked))
+
+    def message(self, heading: str, text: str) -> str:
+        """Return a page that says only this."""
+        context = {**self._frame("", {}), "heading": heading, "text": text, "csrf": ""}
+        return self._templates.get_template("message.html").render(context)
+
+    def _context(self, page: Page, asked: Asked) -> dict[str, Any]:
+        identity = () if asked.identity is None else (asked.identity,)
+        shown = page.view(self.reader, asked.query, *identity)
+        return {
+            **self._frame(asked.path, asked.query),
+            "csrf": asked.session.csrf,
+            **shown,
+        }
+
+    def _frame(self, path: str, query: Mapping[str, str]) -> dict[str, Any]:
+        """Return what every page shows, as it is after the page's own lists were read."""
+        status = self.reader.status()
+
+        def link(start: int) -> str:
+            return f"{path}?{urlencode({**query, 'from': start})}"
+
+        def with_class(name: str) -> str:
+            return f"{path}?{urlencode({'class': name})}"
+
+        def current(place: str) -> Markup:
+            is_here = path == place or (place != "/" and path.startswith(f"{place}/"))
+            return Markup(' aria-current="page"') if is_here else Markup()
+
+        return {
+            "navigation": NAVIGATION,
+            "query": query,
+            "link": link,
+            "with_class": with_class,
+            "current": current,
+            "may_act": self._may_act,
+            "cluster_id": status["cluster_id"],
+            "address": status["address"],
+            "outage": self.reader.outage(),
+            "live_path": "",
+        }
+
+
+def _secret(value: object, name: str) -> object:
+    """Return a value unless its name says that it is a secret."""
+    return "(not shown)" if _SECRET.search(name) else value

@@ -1,0 +1,105 @@
+"""A browser's side of `troupe dashboard`, by Python's own http.client: a process that serves the
+page, and requests to it.
+
+with served(home, "--allow-actions") as page:
+    page.log_in()
+    page.get("/nodes").text
+"""
+
+from __future__ import annotations
+
+import contextlib
+import html
+import http.client
+import json
+import re
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import urlencode, urlsplit
+
+from e2e_conftest import TIMEOUT_S
+
+
+@dataclass
+class Answer:
+    """A response, read to its end."""
+
+    status: int
+    headers: http.client.HTTPMessage
+    text: str
+
+    @property
+    def words(self) -> str:
+        """What a person reads: the text without its markup."""
+        return html.unescape(re.sub(r"\s+", " ", re.sub("<[^>]*>", " ", self.text)))
+
+
+class PageClient:
+    """Makes requests to one page, with the cookie that it was given."""
+
+    def __init__(self, host: str, port: int, login: str = "") -> None:
+        self.host, self.port, self.login = host, port, login
+        self.cookie = ""
+
+    def ask(
+        self, method: str, path: str, body: dict[str, str] | None = None, **headers: str
+    ) -> Answer:
+        """Make a request; headers are written with _ in place of -."""
+        shown = {"Cookie": self.cookie} if self.cookie else {}
+        shown |= {name.replace("_", "-"): value for name, value in headers.items()}
+        data = None
+        if body is not None:
+            data = urlencode(body)
+            shown["Content-Type"] = "application/x-www-form-urlencoded"
+        connection = http.client.HTTPConnection(self.host, self.port, timeout=TIMEOUT_S)
+        try:
+            connection.request(method, path, body=data, headers=shown)
+            response = connection.getresponse()
+            return Answer(response.status, response.headers, response.read().decode())
+        finally:
+            connection.close()
+
+    def get(self, path: str, **headers: str) -> Answer:
+        """Make a GET request."""
+        return self.ask("GET", path, **headers)
+
+    def post(self, path: str, form: dict[str, str], **headers: str) -> Answer:
+        """Send a form."""
+        return self.ask("POST", path, form, **headers)
+
+    def log_in(self) -> str:
+        """Use the login address up; return the whole Set-Cookie header."""
+        answer = self.get(self.login)
+        assert answer.status == 303, answer.text
+        given = answer.headers["Set-Cookie"]
+        self.cookie = given.partition(";")[0]
+        return str(given)
+
+    def csrf(self, path: str) -> str:
+        """Return the token of the first form of a page that changes something."""
+        found = re.search('name="csrf" value="([^"]*)"', self.get(path).text)
+        assert found is not None
+        return found[1]
+
+
+@contextlib.contextmanager
+def served(home: Any, *options: str) -> Iterator[PageClient]:
+    """`troupe dashboard` as a process of its own, until the end of the block, by Ctrl-C."""
+    line = [sys.executable, "-m", "troupe", "dashboard", "--port", "0", "--json", *options]
+    process = subprocess.Popen(line, stdout=subprocess.PIPE, text=True)
+    try:
+        assert process.stdout is not None
+        said = json.loads(process.stdout.readline())
+        url, login = urlsplit(said["url"]), urlsplit(said["login"])
+        yield PageClient(url.hostname or "", url.port or 0, f"{login.path}?{login.query}")
+        process.send_signal(signal.SIGINT)
+        assert process.wait(TIMEOUT_S) == 130
+    finally:
+        process.kill()
+        process.wait()
+        assert process.stdout is not None
+        process.stdout.close()
