@@ -35,6 +35,8 @@ def fill(t: Type, target: str) -> str:
         return f"{target} = random.Below(2) == 1;"
     if t.kind == "int":
         return f"{target} = static_cast<{cpp_type(t)}>(random.Next());"
+    if t.kind == "float":
+        return f"{target} = static_cast<double>(random.Below(1u << 30)) / 16;"
     if t.kind == "id":
         return f"{target} = {cpp_type(t)}::Random(random);"
     if t.kind in ("text", "data"):

@@ -96,6 +96,7 @@ inline constexpr RoleRow kRoles[] = {
     Row<Hello>(no, no, no, no, no, any),
     Row<Goodbye>(any, any, no, any, any, no),
     Row<DrainNode>(any, own, no, no, no, no),
+    Row<ReportMetrics>(any, no, any, no, no, no),
 
     OfNode<RegisterNode>(),
     OfNode<Heartbeat>(),
@@ -119,6 +120,7 @@ inline constexpr RoleRow kRoles[] = {
     OfNode<RankBegun>(),
     OfNode<RankAwaits>(),
     OfNode<KeepLog>(),
+    OfNode<NodeMeasures>(),
 
     Look<WatchLaunch>(),
     Look<GetLaunch>(),
@@ -196,6 +198,7 @@ inline constexpr RoleRow kRoles[] = {
     NotToTheHead<ProcessCertificate>(),
     NotToTheHead<OutputOf>(),
     NotToTheHead<EventList>(),
+    NotToTheHead<MetricsTaken>(),
     NotToTheHead<TellTasks>(),
     NotToTheHead<AskRanks>(),
     NotToTheHead<StopRanks>(),

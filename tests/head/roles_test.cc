@@ -39,6 +39,7 @@ const std::map<std::string, std::string> kExpected = {
     {"WorkerHeldUp", "-o----"},
     {"ListTasks", "a-a-a-"},    {"TasksTold", "a-o---"},      {"SetQuota", "o-----"},
     {"GetUsage", "a-a-a-"},    {"KeepLog", "-o----"},        {"ReadLog", "a---a-"},
+    {"NodeMeasures", "-o----"}, {"ReportMetrics", "a-a---"},
 };
 
 class Roles : public HeadFixture {

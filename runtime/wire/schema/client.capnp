@@ -30,6 +30,7 @@ using import "types.capnp".NodeState;
 using import "types.capnp".BlobRef;
 using import "types.capnp".RuntimeEnvironment;
 using import "types.capnp".ActorAddress;
+using import "types.capnp".Measure;
 using import "node.capnp".Device;
 
 # ---- launches ----
@@ -206,6 +207,7 @@ struct NodeInfo {
   heardMs @14 :UInt64; pythonVersion @15 :Text; zygoteReady @16 :Bool;
   why @17 :Text;  # it is in that state; empty: nothing is wrong with it
   preimports @18 :List(Text);  # as in Heartbeat
+  measures @19 :List(Measure); # its latest; empty: none are known
 }
 struct GetStatus { none @0 :Bool; }
 struct ClusterStatus {
@@ -252,6 +254,17 @@ struct TellTasks { ask @0 :RequestId; limit @1 :UInt32; ended @2 :Bool; owners @
 # Attachment: the tasks, as troupe._tasks.lists writes them; empty: their process is gone. Without `ask`: this process has tasks,
 # and is to be asked from now on. Answer: Ok.
 struct TasksTold { ask @0 :RequestId; }
+
+# ---- metrics of programs ----
+enum MetricKind { counter @0; gauge @1; histogram @2; }
+# Of a counter, how much it grew in this round; of a gauge, its value; of a histogram, what was observed in this round: `counts` by `bounds` and beyond
+# the last, `value` their sum. `labels`: in the order of their keys.
+struct MetricSeries { labels @0 :List(Label); value @1 :Float64; counts @2 :List(UInt64); }
+struct MetricFamily { name @0 :Text; kind @1 :MetricKind; help @2 :Text; bounds @3 :List(Float64); series @4 :List(MetricSeries); }
+# What one process (`source`) has counted since its last round. A round that was taken before is not counted again. A gauge that is not in a round
+# for 60 s is forgotten. Answer: MetricsTaken.
+struct ReportMetrics { source @0 :RequestId; round @1 :UInt64; families @2 :List(MetricFamily); }
+struct MetricsTaken { refused @0 :List(Text); }    # why some were not taken, for people
 
 # ---- certificates of processes, for calls between hosts ----
 # Asks for a certificate for a key made in the asking process: `request` is its signing request (DER). By a

@@ -149,5 +149,8 @@ struct Message {
     getUsage @136 :Client.GetUsage;
     usageList @137 :Client.UsageList;
     keepLog @138 :Node.KeepLog;
+    nodeMeasures @139 :Node.NodeMeasures;
+    reportMetrics @140 :Client.ReportMetrics;
+    metricsTaken @141 :Client.MetricsTaken;
   }
 }

@@ -22,6 +22,7 @@ using import "types.capnp".BlobRef;
 using import "types.capnp".RuntimeEnvironment;
 using import "types.capnp".LaunchMode;
 using import "types.capnp".ActorAddress;
+using import "types.capnp".Measure;
 
 struct Device { index @0 :UInt32; uuid @1 :Text; model @2 :Text; memoryMib @3 :UInt64; pciBusId @4 :Text; numaNode @5 :Int32 = -1; }
 struct Holding { group @0 :GroupId; attempt @1 :UInt64; draining @2 :Bool; }
@@ -55,10 +56,13 @@ struct NodeRegistered {
   name @2 :Text;               # made unique by the head
   leaseMs @3 :UInt32;
   heartbeatMs @4 :UInt32;
+  measuresMs @5 :UInt32;       # it is to send NodeMeasures so often; 0: never
 }
 # `preimports`: of what --preimport asked for, each for people: "lightning, transformers: ready, 4.2 s of imports".
 struct Heartbeat { sequence @0 :UInt64; freeVersion @1 :UInt64; zygoteReady @2 :Bool; preimports @3 :List(Text); }
 struct HeartbeatAck { sequence @0 :UInt64; }
+# worker -> head, every measuresMs: what the node and its devices are doing. The newest replaces the one before.
+struct NodeMeasures { measures @0 :List(Measure); }
 
 # head -> worker: does this node, of which the head hears nothing, answer you? Answer within 2 s: PeerProbed.
 struct ProbePeer { question @0 :UInt64; node @1 :NodeId; bootId @2 :Text; listenHost @3 :Text; listenPort @4 :UInt16; unixPath @5 :Text; }

@@ -40,6 +40,34 @@ enum CapKind { gpus @0; cpus @1; running @2; queued @3; }
 struct Resource { name @0 :Text; tenThousandths @1 :UInt64; }
 struct Cap { kind @0 :CapKind; most @1 :UInt64; }
 struct Label { key @0 :Text; value @1 :Text; }
+
+# A figure of a node or of one of its GPUs. `key` tells figures of one kind apart; what it names stands behind the kind.
+enum MeasureKind {
+  cpuRatio @0;             # processors that are busy, of all
+  cpuCount @1;
+  memoryUsedBytes @2;
+  memoryFreeBytes @3;      # without swapping; what the page cache holds of files counts
+  diskUsedBytes @4;        # file system
+  diskFreeBytes @5;        # file system
+  networkReceivedBytes @6; # interface; since its start
+  networkSentBytes @7;     # interface; since its start
+  pressureRatio @8;        # cpu, memory, io: of the last 10 s, in which some process waited for it
+  storeUsedBytes @9;
+  storeFreeBytes @10;
+  componentCpuSeconds @11; # worker, zygote, rank, actor: of the processes that run
+  componentMemoryBytes @12; # likewise
+  gpuUtilizationRatio @13;
+  gpuMemoryUsedBytes @14;
+  gpuMemoryTotalBytes @15;
+  gpuPowerWatts @16;
+  gpuEnergyJoules @17;     # since the driver was loaded
+  gpuTemperatureCelsius @18;
+  gpuSmClockHertz @19;
+  gpuPcieReplays @20;      # since the driver was loaded
+  gpuXidErrors @21;        # XID number: errors since the worker started
+  gpuLastXid @22;
+}
+struct Measure { kind @0 :MeasureKind; key @1 :Text; gpu @2 :Int32 = -1; value @3 :Float64; }   # gpu: as Device.index
 # `sealed`: in the journal alone, `value` is encrypted (head/journal).
 struct EnvVar { name @0 :Text; value @1 :Text; sealed @2 :Bool; }
 

@@ -110,6 +110,34 @@ class CapKind:
     QUEUED: Final = "queued"
 
 
+class MeasureKind:
+    """Values of the schema's enum MeasureKind."""
+
+    CPU_RATIO: Final = "cpu_ratio"
+    CPU_COUNT: Final = "cpu_count"
+    MEMORY_USED_BYTES: Final = "memory_used_bytes"
+    MEMORY_FREE_BYTES: Final = "memory_free_bytes"
+    DISK_USED_BYTES: Final = "disk_used_bytes"
+    DISK_FREE_BYTES: Final = "disk_free_bytes"
+    NETWORK_RECEIVED_BYTES: Final = "network_received_bytes"
+    NETWORK_SENT_BYTES: Final = "network_sent_bytes"
+    PRESSURE_RATIO: Final = "pressure_ratio"
+    STORE_USED_BYTES: Final = "store_used_bytes"
+    STORE_FREE_BYTES: Final = "store_free_bytes"
+    COMPONENT_CPU_SECONDS: Final = "component_cpu_seconds"
+    COMPONENT_MEMORY_BYTES: Final = "component_memory_bytes"
+    GPU_UTILIZATION_RATIO: Final = "gpu_utilization_ratio"
+    GPU_MEMORY_USED_BYTES: Final = "gpu_memory_used_bytes"
+    GPU_MEMORY_TOTAL_BYTES: Final = "gpu_memory_total_bytes"
+    GPU_POWER_WATTS: Final = "gpu_power_watts"
+    GPU_ENERGY_JOULES: Final = "gpu_energy_joules"
+    GPU_TEMPERATURE_CELSIUS: Final = "gpu_temperature_celsius"
+    GPU_SM_CLOCK_HERTZ: Final = "gpu_sm_clock_hertz"
+    GPU_PCIE_REPLAYS: Final = "gpu_pcie_replays"
+    GPU_XID_ERRORS: Final = "gpu_xid_errors"
+    GPU_LAST_XID: Final = "gpu_last_xid"
+
+
 class FailureKind:
     """Values of the schema's enum FailureKind."""
 
@@ -159,6 +187,14 @@ class EventSource:
     NODE: Final = "node"
     ACTOR: Final = "actor"
     LAUNCH: Final = "launch"
+
+
+class MetricKind:
+    """Values of the schema's enum MetricKind."""
+
+    COUNTER: Final = "counter"
+    GAUGE: Final = "gauge"
+    HISTOGRAM: Final = "histogram"
 
 
 class ProcessKind:
