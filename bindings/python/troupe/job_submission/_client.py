@@ -29,6 +29,10 @@ _DASHBOARD_PORT = 8265  # of Ray's own, which scripts name
 _LOCAL = ("127.0.0.1", "localhost", "::1")
 
 
+class NoSuchJobError(RuntimeError):
+    """No job has the id that was asked for."""
+
+
 class JobStatus(enum.StrEnum):
     """The status of a job, by Ray's names."""
 
@@ -155,6 +159,18 @@ class JobSubmissionClient:
         self._metadata = dict(metadata or {})
         self._session = _session_of(address)
 
+    @classmethod
+    def over(cls, session: _session.Session) -> JobSubmissionClient:
+        """Return a client that uses a session which is there already."""
+        client = cls.__new__(cls)
+        client._metadata, client._session = {}, session
+        return client
+
+    @property
+    def session(self) -> _session.Session:
+        """The session with the cluster."""
+        return self._session
+
     def get_address(self) -> str:
         """Return the address of the cluster's head."""
         return self._session.address
@@ -212,13 +228,13 @@ class JobSubmissionClient:
             raise RuntimeError(str(error)) from error
         return _jobs.id_of(_jobs.info_of(self._session, handle.id))
 
-    def _info(self, job_id: str) -> dict[str, Any]:
-        """Return the LaunchInfo of the job with exactly that id. Raises RuntimeError."""
+    def launch_info(self, job_id: str) -> dict[str, Any]:
+        """Return the LaunchInfo of the job with exactly that id. Raises NoSuchJobError."""
         found = next(
             (each for each in _jobs.infos(self._session) if _jobs.id_of(each) == job_id), None
         )
         if found is None:
-            raise RuntimeError(f"there is no job {job_id!r}; list_jobs() has those there are")
+            raise NoSuchJobError(f"there is no job {job_id!r}; list_jobs() has those there are")
         return found
 
     def _hosts(self) -> dict[str, str]:
@@ -226,11 +242,11 @@ class JobSubmissionClient:
 
     def get_job_status(self, job_id: str) -> JobStatus:
         """Return the status of a job. Raises RuntimeError for an id that no job has."""
-        return status_of(self._info(job_id))
+        return status_of(self.launch_info(job_id))
 
     def get_job_info(self, job_id: str) -> JobDetails:
         """Return all that is known of a job. Raises RuntimeError for an id that no job has."""
-        return _details(self._info(job_id), self._hosts())
+        return _details(self.launch_info(job_id), self._hosts())
 
     def list_jobs(self) -> list[JobDetails]:
         """Return the jobs that the cluster keeps, those of other users too, the latest first."""
@@ -242,7 +258,9 @@ class JobSubmissionClient:
 
         Raises RuntimeError for an id that no job has, ConnectionError without its node.
         """
-        return "".join(f"{line}\n" for line in _output.read(self._session, self._info(job_id)))
+        return "".join(
+            f"{line}\n" for line in _output.read(self._session, self.launch_info(job_id))
+        )
 
     async def tail_job_logs(self, job_id: str) -> AsyncIterator[str]:
         """Yield what a job writes, as it comes, until it has ended.
@@ -258,7 +276,9 @@ class JobSubmissionClient:
 
         Raises RuntimeError for an id that no job has.
         """
-        for _, finished, _ in _output.follow(_jobs.handle_of(self._session, self._info(job_id))):
+        for _, finished, _ in _output.follow(
+            _jobs.handle_of(self._session, self.launch_info(job_id))
+        ):
             if finished:
                 yield "".join(f"{line}\n" for line in finished)
 
@@ -267,7 +287,7 @@ class JobSubmissionClient:
 
         Raises RuntimeError for an id that no job has.
         """
-        info = self._info(job_id)
+        info = self.launch_info(job_id)
         if info["state"] == "terminal":
             return False
         _jobs.handle_of(self._session, info).stop("stopped by stop_job()")
@@ -279,7 +299,7 @@ class JobSubmissionClient:
         Raises RuntimeError for one that has not, and for an id that no job has.
         """
         try:
-            _jobs.delete(self._session, self._info(job_id))
+            _jobs.delete(self._session, self.launch_info(job_id))
         except ValueError as error:
             raise RuntimeError(str(error)) from None
         return True
@@ -289,7 +309,7 @@ class JobSubmissionClient:
 
         Raises TimeoutError after `timeout` seconds.
         """
-        handle = _jobs.handle_of(self._session, self._info(job_id))
+        handle = _jobs.handle_of(self._session, self.launch_info(job_id))
         return _jobs.exit_code_of(handle.wait_end(timeout))
 
 

@@ -17,8 +17,16 @@ from troupe.launch._handle import LaunchHandle
 AGAIN_S = 1.0  # between two tries to reach a node of which nothing is heard
 
 
-def read(session: Any, info: dict[str, Any], *, previous: bool = False) -> Iterator[str]:
+def read(
+    session: Any,
+    info: dict[str, Any],
+    *,
+    previous: bool = False,
+    since_s: float | None = None,
+) -> Iterator[str]:
     """Yield the lines that a job has written in its present attempt, or in the one before.
+
+    With `since_s` only those of the last so many seconds, to about a second.
 
     Where the node that keeps the log does not answer, and the attempt is over: the last lines that
     are kept with the job's end, after one that says so.
@@ -30,13 +38,14 @@ def read(session: Any, info: dict[str, Any], *, previous: bool = False) -> Itera
     if previous:
         if info["epoch"] < 2:
             raise ValueError("this is the first attempt of the job: there is no previous one")
-        yield from _of_attempt(session, info, info["epoch"] - 1)
+        yield from _of_attempt(session, info, info["epoch"] - 1, since_s)
         return
     node = _node_of(info)
     if not node:
         return
     try:
-        yield from _logs.lines(session, _source(info, node, info["epoch"]), follow=False)
+        source = _source(info, node, info["epoch"], since_s)
+        yield from _logs.lines(session, source, follow=False)
     except exceptions.TroupeError as error:
         if info["state"] != "terminal":
             raise
@@ -50,51 +59,73 @@ def last(lines: Iterable[str], count: int | None) -> Iterable[str]:
 
 
 def follow(
-    handle: LaunchHandle, tail: int | None = None
+    handle: LaunchHandle,
+    tail: int | None = None,
+    *,
+    since_s: float | None = None,
+    idle_s: float | None = None,
 ) -> Iterator[tuple[int, list[str], list[str]]]:
     """Yield (attempt, lines that are finished, rows that still change) of all attempts from the
     present one on, until the job has ended.
 
-    Blocks. `tail`: of what is written already only so many lines. A node that does not answer is
-    asked again until the job goes on elsewhere or ends.
+    Blocks. A node that does not answer is asked again until the job goes on elsewhere or ends.
+
+    Args:
+        handle: The handle of the job's launch.
+        tail: Only so many lines of what is written already.
+        since_s: Only what was written in the last so many seconds, and what comes.
+        idle_s: Yield empty news after so many seconds without an attempt. While an attempt runs,
+            empty news come every LONG_POLL_MS in any case.
     """
     seen = 0
     while True:
-        info = handle.wait_state(
-            lambda now, seen=seen: (
-                now["state"] == "terminal" or (now["epoch"] > seen and bool(_node_of(now)))
+        try:
+            info = handle.wait_state(
+                lambda now, seen=seen: (
+                    now["state"] == "terminal" or (now["epoch"] > seen and bool(_node_of(now)))
+                ),
+                idle_s,
             )
-        )
+        except TimeoutError:
+            yield seen, [], []
+            continue
         if info["epoch"] <= seen or not _node_of(info):
             return
         seen = info["epoch"]
-        left_out = 0 if tail is None else max(0, sum(1 for _ in read(handle.session, info)) - tail)
-        tail = None  # of the next attempt all is news
-        for finished, bars in _news(handle, info):
+        before = 0 if tail is None else sum(1 for _ in read(handle.session, info, since_s=since_s))
+        left_out = max(0, before - (tail or 0))
+        for finished, bars in _news(handle, info, since_s):
             shown = finished[left_out:]
             left_out -= len(finished) - len(shown)
             yield seen, shown, bars
+        tail = since_s = None  # of the next attempt all is news
 
 
-def _source(info: dict[str, Any], node: str, epoch: int) -> _logs.Source:
+def _source(
+    info: dict[str, Any], node: str, epoch: int, since_s: float | None = None
+) -> _logs.Source:
     """Return where the log is: the stderr of the launch's only rank, to which its stdout goes
     too."""
-    return _logs.Source(
-        0, node, {"launch": info["launch"], "rank": 0, "stderr": True, "epoch": epoch}
-    )
+    target = {"launch": info["launch"], "rank": 0, "stderr": True, "epoch": epoch}
+    if since_s is not None:
+        target["age_ms"] = max(1, round(since_s * 1000))
+    return _logs.Source(0, node, target)
 
 
 def _node_of(info: dict[str, Any]) -> str:
     return next((each["node"] for each in info["rank_infos"]), "")
 
 
-def _of_attempt(session: Any, info: dict[str, Any], epoch: int) -> Iterator[str]:
+def _of_attempt(
+    session: Any, info: dict[str, Any], epoch: int, since_s: float | None = None
+) -> Iterator[str]:
     """Yield the lines of an attempt that is over, kept by whichever node it ran on."""
     nodes = [each["node"] for each in workers.node_infos(session) if each["state"] == "alive"]
     nodes.sort(key=lambda node: node != _node_of(info))
     for node in nodes:
         try:
-            found = list(_logs.lines(session, _source(info, node, epoch), follow=False))
+            source = _source(info, node, epoch, since_s)
+            found = list(_logs.lines(session, source, follow=False))
         except exceptions.TroupeError:
             continue
         if found:
@@ -102,9 +133,12 @@ def _of_attempt(session: Any, info: dict[str, Any], epoch: int) -> Iterator[str]
             return
 
 
-def _news(handle: LaunchHandle, info: dict[str, Any]) -> Iterator[tuple[list[str], list[str]]]:
+def _news(
+    handle: LaunchHandle, info: dict[str, Any], since_s: float | None = None
+) -> Iterator[tuple[list[str], list[str]]]:
     """Yield what one attempt writes, as it comes, until its process has ended."""
-    source, offset, rows = _source(info, _node_of(info), info["epoch"]), 0, output_rows.Rows()
+    source = _source(info, _node_of(info), info["epoch"], since_s)
+    offset, rows = 0, output_rows.Rows()
     while True:
         try:
             link = workers.link(handle.session, source.node)
@@ -132,6 +166,7 @@ def _news(handle: LaunchHandle, info: dict[str, Any]) -> Iterator[tuple[list[str
                     [],
                 )
                 return
+            yield [], rows.live()
 
 
 def _is_over(handle: LaunchHandle, info: dict[str, Any]) -> bool:

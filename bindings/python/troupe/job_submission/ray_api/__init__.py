@@ -1,0 +1,1 @@
+"""Ray's REST API for jobs, served on loopback in front of `JobSubmissionClient`."""
